@@ -3,20 +3,78 @@ package storage
 import (
 	"cmp"
 	"context"
+	"errors"
+	"math"
 	"slices"
 )
 
 // Conversations are the part of a Backend that keeps the conversations of the Responses
 // API. They consist of content, and are pruned as content is.
 type Conversations interface {
-	// Conversation answers a conversation with its items, or ErrNotFound.
-	Conversation(ctx context.Context, org, id string) (*Conversation, error)
+	// Conversation answers a conversation with the items that a page chooses, or ErrNotFound.
+	// If there is no item After which the page begins, the error is ErrNoItem.
+	Conversation(ctx context.Context, org, id string, page ItemPage) (*Conversation, error)
 	// Conversations answers those of an organisation, with their items, whose ids come
 	// after one in the order of their bytes, at most limit, and none if there are none.
 	Conversations(ctx context.Context, org, after string, limit int) ([]*Conversation, error)
 	// PruneConversations is Prune for the items of conversations, and for
 	// conversations that nothing has changed since.
 	PruneConversations(ctx context.Context, before Timestamp) (more bool, err error)
+}
+
+// ErrNoItem is the error of a page that begins after an item that the conversation lacks.
+var ErrNoItem = errors.New("the conversation has no such item")
+
+// ItemPage chooses items of a conversation: a part of their order, or one by its id. The zero
+// ItemPage chooses none.
+type ItemPage struct {
+	// Limit bounds how many items are chosen.
+	Limit int
+	// Descending orders them from the last to the first.
+	Descending bool
+	// After is the id of the item behind which the page begins, "" for the beginning.
+	After string
+	// Only is the id of the one item that is chosen, unless it is "".
+	Only string
+	// Measure leaves the items out, and sets Count and Size of the Conversation.
+	Measure bool
+}
+
+// AllItems chooses all items, and Measured all of them without reading them.
+var (
+	AllItems = ItemPage{Limit: math.MaxInt32}
+	Measured = ItemPage{Limit: math.MaxInt32, Measure: true}
+)
+
+// Choose leaves the conversation the items that a page chooses. length returns the length of
+// an item, in bytes.
+func (c *Conversation) Choose(p ItemPage, length func(*ConversationItem) int64) error {
+	items := c.Items
+	if p.Descending {
+		items = slices.Clone(items)
+		slices.Reverse(items)
+	}
+	if p.After != "" {
+		i := slices.IndexFunc(items, func(item ConversationItem) bool { return item.ID == p.After })
+		if i < 0 {
+			return ErrNoItem
+		}
+		items = items[i+1:]
+	}
+	if p.Only != "" {
+		items = slices.DeleteFunc(slices.Clone(items), func(item ConversationItem) bool { return item.ID != p.Only })
+	}
+	if c.Items = items[:min(p.Limit, len(items))]; len(c.Items) == 0 {
+		c.Items = nil
+	}
+	if !p.Measure {
+		return nil
+	}
+	for i := range c.Items {
+		c.Count, c.Size = c.Count+1, c.Size+length(&c.Items[i])
+	}
+	c.Items = nil
+	return nil
 }
 
 // Conversation is an ordered list of items that calls read, and add to.
@@ -31,6 +89,10 @@ type Conversation struct {
 	Metadata string
 	// Items are JSON objects, in their order.
 	Items []ConversationItem
+	// Count is how many items a page chooses that measures them, and Size their length in
+	// bytes.
+	Count int
+	Size  int64
 }
 
 // ConversationItem is one item of a conversation.

@@ -50,14 +50,28 @@ func createConversation(c *stateCall) (any, error) {
 	return describe(made), nil
 }
 
-// conversation returns that of the path, once there is memory for the largest one.
+// conversation returns the conversation of the path, measured.
 func (c *stateCall) conversation() (*storage.Conversation, error) {
-	var refused *plugins.Error
-	if c.loaded, refused = c.h.site.App.Memory().Hold(c.ctx, stored.MaxConversation); refused != nil {
-		return nil, refused
-	}
-	found, err := c.store.Conversation(c.ctx, c.id)
+	found, err := c.store.Conversation(c.ctx, c.id, storage.Measured)
 	return found, stored.Error(err, "Conversation", c.id)
+}
+
+// items returns items of the conversation, once there is memory for them.
+func (c *stateCall) items(page storage.ItemPage) ([]string, error) {
+	measured := page
+	measured.Measure = true
+	found, err := c.store.Conversation(c.ctx, c.id, measured)
+	if err == nil {
+		var refused *plugins.Error
+		if c.loaded, refused = c.h.site.App.Memory().Hold(c.ctx, 2*found.Size); refused != nil { // and their answer
+			return nil, refused
+		}
+		found, err = c.store.Conversation(c.ctx, c.id, page)
+	}
+	if err != nil {
+		return nil, stored.Error(err, "Conversation", c.id)
+	}
+	return stored.ItemsOf(found), nil
 }
 
 func getConversation(c *stateCall) (any, error) {
@@ -104,11 +118,17 @@ func deleteConversation(c *stateCall) (any, error) {
 }
 
 func listConversation(c *stateCall) (any, error) {
-	found, err := c.conversation()
+	page, err := readPage(c.r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	return listItems(c.r.URL.Query(), stored.ItemsOf(found), "desc")
+	page.Limit++ // to see whether there are more
+	items, err := c.items(page)
+	if err != nil {
+		return nil, err
+	}
+	answer, _ := stored.List(items, storage.ItemPage{Limit: page.Limit - 1})
+	return answer, nil
 }
 
 func addToConversation(c *stateCall) (any, error) {
@@ -130,17 +150,19 @@ func addToConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, stored.Error(err, "Conversation", c.id)
 	}
-	page, _ := stored.List(added, "", len(added), false)
+	page, _ := stored.List(added, storage.AllItems)
 	return page, nil
 }
 
 func getConversationItem(c *stateCall) (any, error) {
-	found, err := c.conversation()
-	if err != nil {
+	items, err := c.items(storage.ItemPage{Limit: 1, Only: c.item})
+	switch {
+	case err != nil:
 		return nil, err
+	case len(items) == 0:
+		return nil, stored.Error(stored.ErrNotFound, "Item", c.item)
 	}
-	item, err := stored.ItemOf(found, c.item)
-	return []byte(item), stored.Error(err, "Item", c.item)
+	return []byte(items[0]), nil
 }
 
 func deleteConversationItem(c *stateCall) (any, error) {

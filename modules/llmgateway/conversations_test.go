@@ -318,3 +318,34 @@ func TestConversationsRefuseOmittedContent(t *testing.T) {
 		t.Errorf("nothing is omitted: %d %s", resp.StatusCode, body)
 	}
 }
+
+// No request for a part of a conversation reads the whole of it.
+func TestConversationsAreReadInParts(t *testing.T) {
+	s := serve(t, nil)
+	id := s.conversation("a", "b", "c", "d")
+	path := "/v1/conversations/" + id
+	var all []string
+	for _, item := range gjson.Parse(s.itemsOf(id)).Array() {
+		all = append(all, item.Get("id").Str)
+	}
+	s.kept.pages = nil
+	after := ""
+	for i, want := range all {
+		_, body := s.get(path + "/items?order=asc&limit=1" + after)
+		if got := gjson.Get(body, "data.#.id").Raw; got != `["`+want+`"]` || gjson.Get(body, "has_more").Bool() != (i < len(all)-1) {
+			t.Errorf("item %d: %s", i, body)
+		}
+		after = "&after=" + want
+	}
+	s.get(path)
+	s.get(path + "/items/" + all[0])
+	s.send("POST", path, strings.NewReader(`{"metadata":{"a":"b"}}`))
+	s.send("POST", path+"/items", strings.NewReader(`{"items":[{"role":"user","content":"e","id":"own"}]}`))
+	s.send("DELETE", path+"/items/"+all[0], nil)
+	s.send("DELETE", path, nil)
+	for _, page := range s.kept.pages {
+		if !page.Measure && page.Limit > 2 {
+			t.Errorf("%+v was read", page)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package llmgateway
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -10,6 +9,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 )
 
 // response returns that of the path.
@@ -65,7 +65,15 @@ func listInputItems(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listItems(c.r.URL.Query(), found.Input(), "desc")
+	page, err := readPage(c.r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	answer, ok := stored.List(found.Input(), page)
+	if !ok {
+		return nil, plugins.Invalid("after", "There is no item '%.128s' in this list.", page.After)
+	}
+	return answer, nil
 }
 
 func cancelResponse(c *stateCall) (any, error) {
@@ -93,24 +101,20 @@ const (
 	maxListed    = 100
 )
 
-// listItems answers the page that a query asks for.
-func listItems(query url.Values, items []string, order string) (any, error) {
-	limit := defaultItems
+// readPage reads which items a query asks for, the last ones first by default.
+func readPage(query url.Values) (page storage.ItemPage, err error) {
+	page = storage.ItemPage{Limit: defaultItems, After: query.Get("after"), Descending: true}
 	if text := query.Get("limit"); text != "" {
-		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxListed {
-			return nil, plugins.Invalid("limit", "Invalid 'limit': a number of 1 to %d is expected.", maxListed)
+		if page.Limit, err = strconv.Atoi(text); err != nil || page.Limit < 1 || page.Limit > maxListed {
+			return page, plugins.Invalid("limit", "Invalid 'limit': a number of 1 to %d is expected.", maxListed)
 		}
 	}
-	if text := query.Get("order"); text != "" {
-		order = text
-	}
-	if !slices.Contains([]string{"asc", "desc"}, order) {
-		return nil, plugins.Invalid("order", "Invalid 'order': 'asc' or 'desc' is expected.")
-	}
-	page, found := stored.List(items, query.Get("after"), limit, order == "desc")
-	if !found {
-		return nil, plugins.Invalid("after", "There is no item '%.128s' in this list.", query.Get("after"))
+	switch query.Get("order") {
+	case "", "desc":
+	case "asc":
+		page.Descending = false
+	default:
+		return page, plugins.Invalid("order", "Invalid 'order': 'asc' or 'desc' is expected.")
 	}
 	return page, nil
 }

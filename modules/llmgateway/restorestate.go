@@ -117,22 +117,21 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 		}
 		return items, err
 	case "conversation":
-		if err := c.received.Grow(c.ctx, stored.MaxConversation); err != nil { // until its size is known
+		measured, err := store.Conversation(c.ctx, id, storage.Measured)
+		switch {
+		case err != nil:
+			return nil, err
+		case measured.Size > int64(room):
+			return nil, plugins.Invalid("conversation", "The conversation '%s' is too long: delete items, or begin another one.", id)
+		}
+		if err := c.received.Grow(c.ctx, measured.Size); err != nil {
 			return nil, err
 		}
-		conversation, err := store.Conversation(c.ctx, id)
+		conversation, err := store.Conversation(c.ctx, id, storage.AllItems)
 		if err != nil {
 			return nil, err
 		}
 		items := stored.ItemsOf(conversation)
-		for _, item := range items {
-			if room -= len(item); room < 0 {
-				return nil, plugins.Invalid("conversation", "The conversation '%s' is too long: delete items, or begin another one.", id)
-			}
-		}
-		if err := c.received.Grow(c.ctx, int64(maxRequest-len(c.body)-room)); err != nil {
-			return nil, err
-		}
 		c.state.ConversationID, c.conversationRead = id, conversation.ChangedAt
 		if r := &c.exchange.Record; r.SessionID == "" {
 			r.SessionID = id

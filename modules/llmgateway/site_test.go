@@ -180,6 +180,7 @@ type ledger struct {
 	imported  uint64 // records of no exchange: calls of a batch
 
 	changes []*storage.Annotation // of conversations
+	pages   []storage.ItemPage    // that were read of conversations
 }
 
 type entry struct {
@@ -246,7 +247,7 @@ func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, e
 }
 
 // Conversation implements stored.Journal.
-func (l *ledger) Conversation(_ context.Context, org, id string) (*storage.Conversation, error) {
+func (l *ledger) Conversation(_ context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var changes []*storage.Annotation
@@ -255,8 +256,9 @@ func (l *ledger) Conversation(_ context.Context, org, id string) (*storage.Conve
 			changes = append(changes, a)
 		}
 	}
+	l.pages = append(l.pages, page)
 	if c := storage.ConversationOf(changes); c != nil {
-		return c, nil
+		return c, c.Choose(page, func(item *storage.ConversationItem) int64 { return int64(len(item.JSON)) })
 	}
 	return nil, storage.ErrNotFound
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"strconv"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -37,27 +38,66 @@ func changeRows(a *storage.Annotation, version *big.Int, n int) (rows []row) {
 	return rows
 }
 
-// Conversation answers what a conversation has become by its changes.
-func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+// Conversation answers what a conversation has become by its changes. A page is chosen by the
+// lengths of the items, and then read.
+func (b *Backend) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	r, err := b.reader(org)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.conversations(ctx, []string{id})
+	whole := page == storage.AllItems
+	found, err := r.conversations(ctx, []string{id}, whole)
+	if err == nil && len(found) == 0 {
+		return nil, storage.ErrNotFound
+	}
+	if err == nil && !whole {
+		if err := found[0].Choose(page, func(item *storage.ConversationItem) int64 {
+			n, _ := strconv.ParseInt(item.JSON, 10, 64) // of length()
+			return n
+		}); err != nil {
+			return nil, err
+		}
+		err = r.readItems(ctx, found[0])
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the conversation %s from ClickHouse: %w", id, explain(ctx, err))
-	}
-	if len(found) == 0 {
-		return nil, storage.ErrNotFound
 	}
 	return found[0], nil
 }
 
-// conversations reads those of ids, in the order of these.
-func (r *reader) conversations(ctx context.Context, ids []string) (found []*storage.Conversation, err error) {
+// readItems reads the items of a conversation of which all but the JSON is known.
+func (r *reader) readItems(ctx context.Context, c *storage.Conversation) error {
+	if len(c.Items) == 0 {
+		return nil
+	}
+	at := make(map[string]*storage.ConversationItem)
+	var ids []string
+	for i := range c.Items {
+		at[c.Items[i].ID], ids = &c.Items[i], append(ids, c.Items[i].ID)
+	}
+	p := r.withOwnParams()
+	return p.query(ctx, "SELECT item, value, changed_at FROM conversation_changes WHERE "+
+		all(ofOrg, "conversation = "+p.text(c.ID), "change = 'added'", "item IN "+p.bind(ids, "Array(String)")), func(rows driver.Rows) error {
+		var id, value string
+		var added time.Time
+		err := rows.Scan(&id, &value, &added)
+		if item := at[id]; err == nil && item.AddedAt == storage.Millis(added) { // not of an item that was removed before
+			item.JSON = value
+		}
+		return err
+	})
+}
+
+// conversations reads those of ids, in the order of these. Unless they are read whole, the
+// items have their lengths in place of JSON.
+func (r *reader) conversations(ctx context.Context, ids []string, whole bool) (found []*storage.Conversation, err error) {
 	p := r.withOwnParams()
 	changes := make(map[string][]*storage.Annotation)
-	err = p.query(ctx, "SELECT conversation, changed_at, change, item, value, user FROM conversation_changes WHERE "+all(ofOrg, "conversation IN "+p.bind(ids, "Array(String)"))+
+	value := "value"
+	if !whole {
+		value = "if(change = 'added', toString(length(value)), value)"
+	}
+	err = p.query(ctx, "SELECT conversation, changed_at, change, item, "+value+", user FROM conversation_changes WHERE "+all(ofOrg, "conversation IN "+p.bind(ids, "Array(String)"))+
 		" ORDER BY version, n SETTINGS max_threads = 1", func(rows driver.Rows) error {
 		var at time.Time
 		var id, change, item, value, user string
@@ -97,7 +137,7 @@ func (b *Backend) Conversations(ctx context.Context, org, after string, limit in
 		if ids, err = r.conversationIDs(ctx, after, limit); len(ids) == 0 || err != nil {
 			break
 		}
-		found, err = r.conversations(ctx, ids)
+		found, err = r.conversations(ctx, ids, true)
 		after = ids[len(ids)-1]
 	}
 	if err != nil {

@@ -86,13 +86,13 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 	if _, err := b.Conversations(t.Context(), "globex", "", 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Conversation(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := b.Conversation(t.Context(), "globex", "alpha", storage.AllItems); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatal(err)
 	}
 	if _, err := b.Response(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatal(err)
 	}
-	if _, err := b.Conversation(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := b.Conversation(t.Context(), "globex", "alpha", storage.AllItems); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatal(err)
 	}
 	if _, err := b.Conversations(t.Context(), "globex", "alpha", 1); err != nil {

@@ -102,13 +102,12 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 	return finder.Response(ctx, org, responseID)
 }
 
-// Conversation answers a conversation with all that was appended to it, or
-// storage.ErrNotFound.
-func (j *Journal) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+// Conversation is that of the backend, with all that was appended to it.
+func (j *Journal) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	if err := j.flushSoon(ctx); err != nil {
 		return nil, errors.Join(storage.ErrUnavailable, err)
 	}
-	return j.backend.Conversation(ctx, org, id)
+	return j.backend.Conversation(ctx, org, id, page)
 }
 
 // Shared reports whether other nodes read the same store, which then keeps content itself.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir/storage"
@@ -46,9 +47,12 @@ func (w *writer) conversation(f *storage.Annotation) error {
 	return err
 }
 
-// Conversation answers a conversation with its items.
-func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
-	found, err := b.conversations(ctx, org, "id = ?", id)
+// Conversation answers a conversation with the items of a page.
+func (b *Backend) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
+	found, err := b.conversations(ctx, org, page, "id = ?", id)
+	if errors.Is(err, storage.ErrNoItem) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the conversation %s from %s: %w", id, b.path, explain(err))
 	}
@@ -60,7 +64,7 @@ func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Co
 
 // Conversations answers an organisation's conversations.
 func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
-	found, err := b.conversations(ctx, org, "id > ? ORDER BY id LIMIT ?", after, int64(limit))
+	found, err := b.conversations(ctx, org, storage.AllItems, "id > ? ORDER BY id LIMIT ?", after, int64(limit))
 	if err != nil {
 		return nil, fmt.Errorf("reading the conversations of %s from %s: %w", org, b.path, explain(err))
 	}
@@ -68,7 +72,7 @@ func (b *Backend) Conversations(ctx context.Context, org, after string, limit in
 }
 
 // conversations reads those that a condition chooses, as they are at one moment.
-func (b *Backend) conversations(ctx context.Context, org, condition string, args ...driver.Value) (found []*storage.Conversation, err error) {
+func (b *Backend) conversations(ctx context.Context, org string, page storage.ItemPage, condition string, args ...driver.Value) (found []*storage.Conversation, err error) {
 	err = b.reading(ctx, func(ctx context.Context, r reader) error {
 		err := r.c.query(ctx, "SELECT id, user, created_at, changed_at, metadata FROM conversations WHERE org = ? AND "+condition, append([]driver.Value{org}, args...),
 			func(row []driver.Value) error {
@@ -82,17 +86,50 @@ func (b *Backend) conversations(ctx context.Context, org, condition string, args
 			if err != nil {
 				break
 			}
-			err = r.c.query(ctx, "SELECT id, item, added_at FROM conversation_items WHERE org = ? AND conversation = ? ORDER BY n", []driver.Value{org, c.ID},
-				func(row []driver.Value) error {
-					c.Items = append(c.Items, storage.ConversationItem{
-						ID: row[0].(string), JSON: row[1].(string), AddedAt: storage.Timestamp(row[2].(int64)),
-					})
-					return nil
-				})
+			err = r.items(ctx, org, c, page)
 		}
 		return err
 	})
 	return found, err
+}
+
+// items reads the items of a conversation that a page chooses.
+func (r reader) items(ctx context.Context, org string, c *storage.Conversation, p storage.ItemPage) error {
+	if p.Limit == 0 {
+		return nil
+	}
+	where, args := "org = ? AND conversation = ?", []driver.Value{org, c.ID}
+	behind, order := " > ?", " ORDER BY n LIMIT ?"
+	if p.Descending {
+		behind, order = " < ?", " ORDER BY n DESC LIMIT ?"
+	}
+	if p.After != "" {
+		var after driver.Value
+		if err := r.c.query(ctx, "SELECT n FROM conversation_items WHERE "+where+" AND id = ?", []driver.Value{org, c.ID, p.After}, func(row []driver.Value) error {
+			after = row[0]
+			return nil
+		}); err != nil {
+			return err
+		}
+		if after == nil {
+			return storage.ErrNoItem
+		}
+		where, args = where+" AND n"+behind, append(args, after)
+	}
+	if p.Only != "" {
+		where, args = where+" AND id = ?", append(args, p.Only)
+	}
+	where, args = where+order, append(args, int64(p.Limit))
+	if p.Measure {
+		return r.c.query(ctx, "SELECT count(*), coalesce(sum(size), 0) FROM (SELECT octet_length(item) AS size FROM conversation_items WHERE "+where+")", args, func(row []driver.Value) error {
+			c.Count, c.Size = int(row[0].(int64)), row[1].(int64)
+			return nil
+		})
+	}
+	return r.c.query(ctx, "SELECT id, item, added_at FROM conversation_items WHERE "+where, args, func(row []driver.Value) error {
+		c.Items = append(c.Items, storage.ConversationItem{ID: row[0].(string), JSON: row[1].(string), AddedAt: storage.Timestamp(row[2].(int64))})
+		return nil
+	})
 }
 
 // PruneConversations deletes items that were added before a time, and conversations

@@ -44,7 +44,7 @@ func testConversations(t *testing.T, open opener) {
 	s.reopen(end)
 	check := func(org, id string, changed storage.Timestamp, metadata string, items ...string) {
 		t.Helper()
-		c, err := s.Conversation(t.Context(), org, id)
+		c, err := s.Conversation(t.Context(), org, id, storage.AllItems)
 		if metadata == "" {
 			if !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("%s of %s: %+v, %v", id, org, c, err)
@@ -72,7 +72,7 @@ func testConversations(t *testing.T, open opener) {
 		var got []string
 		for _, c := range found {
 			got = append(got, c.ID)
-			if one, err := s.Conversation(t.Context(), org, c.ID); !reflect.DeepEqual(c, one) {
+			if one, err := s.Conversation(t.Context(), org, c.ID, storage.AllItems); !reflect.DeepEqual(c, one) {
 				t.Errorf("%s of %s is %+v among others, and %+v alone, %v", c.ID, org, c, one, err)
 			}
 		}
@@ -81,6 +81,38 @@ func testConversations(t *testing.T, open opener) {
 		}
 	}
 	check("acme", "c", later, `{}`, "1", "2", "0")
+	page := func(p storage.ItemPage, want ...string) {
+		t.Helper()
+		c, err := s.Conversation(t.Context(), "acme", "c", p)
+		if err != nil || c.Metadata != `{}` || c.ChangedAt != epoch+later {
+			t.Fatalf("%+v: %+v, %v", p, c, err)
+		}
+		var got []string
+		for _, item := range c.Items {
+			got = append(got, item.ID)
+			if item.JSON != `{"id":"`+item.ID+`"}` {
+				t.Errorf("%+v: item %s is %s", p, item.ID, item.JSON)
+			}
+		}
+		if !slices.Equal(got, want) || c.Count != 0 || c.Size != 0 {
+			t.Errorf("%+v: %+v, want the items %q", p, c, want)
+		}
+		p.Measure = true
+		if c, err = s.Conversation(t.Context(), "acme", "c", p); err != nil || c.Count != len(want) || c.Size != int64(len(want)*len(`{"id":"1"}`)) || c.Items != nil {
+			t.Errorf("%+v: %+v, %v", p, c, err)
+		}
+	}
+	page(storage.ItemPage{})
+	page(storage.ItemPage{Limit: 2}, "1", "2")
+	page(storage.ItemPage{Limit: 2, Descending: true}, "0", "2")
+	page(storage.ItemPage{Limit: 2, After: "1"}, "2", "0")
+	page(storage.ItemPage{Limit: 2, After: "2", Descending: true}, "1")
+	page(storage.ItemPage{Limit: 2, After: "0"})
+	page(storage.ItemPage{Limit: 2, Only: "2"}, "2")
+	page(storage.ItemPage{Limit: 2, Only: "3"})
+	if _, err := s.Conversation(t.Context(), "acme", "c", storage.ItemPage{Limit: 1, After: "3"}); !errors.Is(err, storage.ErrNoItem) {
+		t.Errorf("after an item that is gone: %v", err)
+	}
 	check("globex", "c", 2, `{"a":"b"}`)
 	check("acme", "gone", 0, "")
 	check("acme", "old", 2, `{"a":"b"}`, "1")

@@ -10,7 +10,7 @@ import (
 )
 
 // Conversation makes a conversation of its changes.
-func (m *Memory) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+func (m *Memory) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if err := m.usable(ctx); err != nil {
@@ -20,7 +20,7 @@ func (m *Memory) Conversation(ctx context.Context, org, id string) (*storage.Con
 	if c == nil {
 		return nil, storage.ErrNotFound
 	}
-	return c, nil
+	return c, c.Choose(page, func(item *storage.ConversationItem) int64 { return int64(len(item.JSON)) })
 }
 
 func (m *Memory) changesOf(org, id string) (changes []*storage.Annotation) {

@@ -152,7 +152,7 @@ func TestThereAndBack(t *testing.T) {
 		t.Errorf("the second copy: %+v", second)
 	}
 	expectSame(t, run(t, there, back).Comparison, n+1)
-	c, err := back.Conversation(t.Context(), "acme", "kept")
+	c, err := back.Conversation(t.Context(), "acme", "kept", storage.AllItems)
 	must(t, err)
 	if len(c.Items) != 2 || c.Items[0].JSON != `{"id":"2"}` || c.Items[1].ID != "0" || c.Metadata != `{"c":"d"}` || c.User != "ada" {
 		t.Errorf("the conversation came back as %+v", c)
@@ -250,7 +250,7 @@ func TestConversationCutShort(t *testing.T) {
 				write(to, changes[:known])
 				write(to, noted.annotations[:cut])
 				if c := run(t, from, to).Comparison; !c.Same() || c.Conversations != 1 {
-					got, _ := to.Conversation(t.Context(), "acme", "c")
+					got, _ := to.Conversation(t.Context(), "acme", "c", storage.AllItems)
 					t.Errorf("of %d changes the target knew %d, and %d entries of a copy; then it has %+v", has+1, known, cut, got)
 				}
 			}

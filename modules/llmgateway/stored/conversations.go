@@ -24,10 +24,10 @@ const conversationPrefix = "conv_"
 // the journal has room for them.
 const maxAdded = 12 << 20
 
-// MaxConversation bounds the items of a conversation, in bytes, and maxItems how many there
+// maxConversation bounds the items of a conversation, in bytes, and maxItems how many there
 // are.
 const (
-	MaxConversation = 64 << 20
+	maxConversation = 64 << 20
 	maxItems        = 20_000
 )
 
@@ -43,22 +43,20 @@ func (s *Store) lock(id string) (unlock func()) {
 
 var lockSeed = maphash.MakeSeed()
 
-// fits returns a 413 if a conversation has no room for what a change adds.
-func fits(known []storage.ConversationItem, c *storage.ConversationChange) error {
-	size := 0
-	for _, item := range known {
-		size += len(item.JSON)
-	}
+// fits returns a 413 if a conversation, which was measured, has no room for what a change
+// adds.
+func fits(to *storage.Conversation, c *storage.ConversationChange) error {
+	size := to.Size
 	for _, item := range c.Items {
-		size += len(item)
+		size += int64(len(item))
 	}
-	if count := len(known) + len(c.Items); count <= maxItems && size <= MaxConversation {
+	if count := to.Count + len(c.Items); count <= maxItems && size <= maxConversation {
 		return nil
 	}
 	return &plugins.Error{
 		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Code: "conversation_too_large", Param: "conversation",
 		Message: fmt.Sprintf("A conversation has at most %d items and %d bytes, and '%s' would have more: delete items, or begin another one.",
-			maxItems, MaxConversation, c.ID),
+			maxItems, maxConversation, c.ID),
 	}
 }
 
@@ -72,10 +70,12 @@ func IsConversation(id string) bool {
 	return ok && strings.HasPrefix(id, conversationPrefix) && len(id) == len(conversationPrefix)+2*len(uuid.UUID{})
 }
 
-// Conversation returns a conversation, or ErrNotFound.
-func (s *Store) Conversation(ctx context.Context, id string) (*storage.Conversation, error) {
-	c, err := s.Journal.Conversation(ctx, s.Org, id)
+// Conversation returns a conversation with the items of a page, or ErrNotFound.
+func (s *Store) Conversation(ctx context.Context, id string, page storage.ItemPage) (*storage.Conversation, error) {
+	c, err := s.Journal.Conversation(ctx, s.Org, id, page)
 	switch {
+	case errors.Is(err, storage.ErrNoItem):
+		return nil, plugins.Invalid("after", "There is no item '%.128s' in this list.", page.After)
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, ErrNotFound
 	case err != nil:
@@ -90,7 +90,7 @@ func (s *Store) Conversation(ctx context.Context, id string) (*storage.Conversat
 func (s *Store) NewConversation(ctx context.Context, metadata string, items []string) (*storage.Conversation, error) {
 	id := uuid.Must(uuid.NewV7())
 	c := storage.ConversationChange{ID: conversationPrefix + hex.EncodeToString(id[:]), Created: true, User: s.User, Metadata: metadata}
-	if err := s.add(ctx, &c, nil, items); err != nil {
+	if err := s.add(ctx, &c, &storage.Conversation{}, items); err != nil {
 		return nil, err
 	}
 	return s.changed(ctx, &c, 0)
@@ -99,27 +99,24 @@ func (s *Store) NewConversation(ctx context.Context, metadata string, items []st
 // AddItems adds items to a conversation, and returns those that it has then of them.
 func (s *Store) AddItems(ctx context.Context, to *storage.Conversation, items []string) (added []string, err error) {
 	defer s.lock(to.ID)()
-	if to, err = s.Conversation(ctx, to.ID); err != nil {
+	if to, err = s.Conversation(ctx, to.ID, storage.Measured); err != nil {
 		return nil, err
 	}
 	c := storage.ConversationChange{ID: to.ID}
-	if err := s.add(ctx, &c, to.Items, items); err != nil {
+	if err := s.add(ctx, &c, to, items); err != nil {
 		return nil, err
 	}
 	_, err = s.changed(ctx, &c, to.ChangedAt)
 	return c.Items, err
 }
 
-// add gives the change the items in full.
-func (s *Store) add(ctx context.Context, c *storage.ConversationChange, known []storage.ConversationItem, items []string) error {
+// add gives the change the items in full. to is the conversation, measured.
+func (s *Store) add(ctx context.Context, c *storage.ConversationChange, to *storage.Conversation, items []string) error {
 	items, err := s.Resolve(ctx, items)
 	if err != nil {
 		return err
 	}
 	ids := make(map[string]bool)
-	for _, item := range known {
-		ids[item.ID] = true
-	}
 	suffix := uuid.Must(uuid.NewV7())
 	size := 0
 	for i, item := range items {
@@ -129,7 +126,11 @@ func (s *Store) add(ctx context.Context, c *storage.ConversationChange, known []
 		}
 		item = complete(item, fmt.Sprintf("%x_%d", suffix[:], i))
 		id := gjson.Get(item, "id").Str
-		if ids[id] {
+		known, err := s.has(ctx, to, id)
+		if err != nil {
+			return err
+		}
+		if known || ids[id] {
 			return plugins.Invalid(param, "The conversation has an item with id '%.128s'.", id)
 		}
 		ids[id] = true
@@ -139,26 +140,28 @@ func (s *Store) add(ctx context.Context, c *storage.ConversationChange, known []
 	if size > maxAdded {
 		return plugins.Invalid("items", "The items are over %d bytes long.", maxAdded)
 	}
-	return fits(known, c)
+	return fits(to, c)
+}
+
+// has reports whether a conversation has an item of an id.
+func (s *Store) has(ctx context.Context, c *storage.Conversation, id string) (bool, error) {
+	if c.ID == "" { // it is being made
+		return false, nil
+	}
+	found, err := s.Conversation(ctx, c.ID, storage.ItemPage{Limit: 1, Only: id, Measure: true})
+	return err == nil && found.Count > 0, err
 }
 
 // RemoveItem removes an item from a conversation, or returns ErrNotFound.
 func (s *Store) RemoveItem(ctx context.Context, from *storage.Conversation, id string) error {
-	if _, err := ItemOf(from, id); err != nil {
+	switch known, err := s.has(ctx, from, id); {
+	case err != nil:
 		return err
+	case !known:
+		return ErrNotFound
 	}
 	_, err := s.changed(ctx, &storage.ConversationChange{ID: from.ID, Remove: id}, from.ChangedAt)
 	return err
-}
-
-// ItemOf returns an item of a conversation, or ErrNotFound.
-func ItemOf(c *storage.Conversation, id string) (string, error) {
-	for _, item := range c.Items {
-		if item.ID == id {
-			return item.JSON, nil
-		}
-	}
-	return "", ErrNotFound
 }
 
 // ItemsOf are the items of a conversation.
@@ -191,7 +194,7 @@ func (s *Store) changed(ctx context.Context, c *storage.ConversationChange, afte
 	if err := s.change(c, after); err != nil {
 		return nil, err
 	}
-	return s.Conversation(ctx, c.ID)
+	return s.Conversation(ctx, c.ID, storage.Measured)
 }
 
 func (s *Store) change(c *storage.ConversationChange, after storage.Timestamp) error {
@@ -218,11 +221,11 @@ func (s *Store) Extend(ctx context.Context, conversation string, after storage.T
 		return fmt.Errorf("the turn has %d bytes, and a conversation takes %d at a time", size, maxAdded)
 	}
 	defer s.lock(conversation)()
-	to, err := s.Conversation(ctx, conversation)
+	to, err := s.Conversation(ctx, conversation, storage.Measured)
 	if err != nil {
 		return err
 	}
-	if err := fits(to.Items, &c); err != nil {
+	if err := fits(to, &c); err != nil {
 		return err
 	}
 	if err := s.change(&c, after); err != nil || !s.Journal.Shared() {

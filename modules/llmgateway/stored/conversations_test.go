@@ -44,7 +44,7 @@ func TestAConversationGoesOnAtAnotherNode(t *testing.T) {
 	}
 	read := func(s *Store, want ...string) *storage.Conversation {
 		t.Helper()
-		c, err := s.Conversation(t.Context(), made.ID)
+		c, err := s.Conversation(t.Context(), made.ID, storage.AllItems)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestAConversationGoesOnAtAnotherNode(t *testing.T) {
 	if err := b.DeleteConversation(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Conversation(t.Context(), c.ID); !errors.Is(err, ErrNotFound) {
+	if _, err := a.Conversation(t.Context(), c.ID, storage.AllItems); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a deleted conversation: %v", err)
 	}
 }

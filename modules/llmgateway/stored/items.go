@@ -129,22 +129,22 @@ type Page struct {
 	HasMore bool              `json:"has_more"`
 }
 
-// List returns the page that begins behind the item of the id after, which is "" for
-// the first one. found is false if there is no such item.
-func List(items []string, after string, limit int, descending bool) (p Page, found bool) {
+// List answers a page of items. found is false if there is no item after which the page
+// begins.
+func List(items []string, page storage.ItemPage) (p Page, found bool) {
 	p = Page{Object: "list", Data: []json.RawMessage{}}
-	begun := after == ""
+	begun := page.After == ""
 	for i := range items {
 		item := items[i]
-		if descending {
+		if page.Descending {
 			item = items[len(items)-1-i]
 		}
 		id := gjson.Get(item, "id").Str
 		if !begun {
-			begun = id == after
+			begun = id == page.After
 			continue
 		}
-		if len(p.Data) == limit {
+		if len(p.Data) == page.Limit {
 			p.HasMore = true
 			break
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
 )
 
 func TestIDsNameTheirRecord(t *testing.T) {
@@ -52,7 +54,7 @@ func FuzzInput(f *testing.F) {
 			}
 		}
 		for _, descending := range []bool{false, true} {
-			page, found := List(items, "", len(items)+1, descending)
+			page, found := List(items, storage.ItemPage{Limit: len(items) + 1, Descending: descending})
 			if !found || len(page.Data) != len(items) || page.HasMore {
 				t.Errorf("%s: %+v", body, page)
 			}

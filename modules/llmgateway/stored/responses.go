@@ -27,7 +27,7 @@ import (
 type Journal interface {
 	Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error)
 	Response(ctx context.Context, org, responseID string) (*storage.Record, error)
-	Conversation(ctx context.Context, org, id string) (*storage.Conversation, error)
+	Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error)
 	Contents() storage.Contents
 	AppendAnnotation(a *storage.Annotation) error
 	Flush(ctx context.Context) error

@@ -266,8 +266,8 @@ func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error)
 }
 
 // Conversation implements storage.Backend.
-func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) (*storage.Conversation, error) { return m.Conversation(ctx, org, id) })
+func (b *Backend) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
+	return visible(ctx, b, func(m *storagetest.Memory) (*storage.Conversation, error) { return m.Conversation(ctx, org, id, page) })
 }
 
 // Conversations implements storage.Backend.
