@@ -49,7 +49,7 @@ export function Request({ id, tab }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, [current, id]);
-  return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1" onClick=${beside} onClose=${() => dialog.current.open || go({ id: "", tab: "" })}>
+  return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1" onClick=${beside} onClose=${() => dialog.current?.open === false && go({ id: "", tab: "" })}>
     <header><h2>Request</h2><code title=${id}>${id.slice(0, 8)}…</code> <${Copy} text=${() => id} label="Copy id" />
       ${state.data && html`<${Copy} text=${() => command(state.data)} label="Copy as curl" /><${Copy} text=${() => location.href} label="Copy link" /><${Mark} id=${id} />`}<button class="quiet close" aria-label="Close" onClick=${() => dialog.current.close()}>×</button></header>
     <${Answer} state=${state}>${(r) => html`<${Summary} r=${r} /><${Missed} r=${r} /><${Rating} key=${r.request_id} r=${r} /><${Tabs} tabs=${tabs} current=${current} />

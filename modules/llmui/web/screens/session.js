@@ -1,5 +1,5 @@
 // The trace of an agent run: who did what, where time and money went, what went wrong.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { either } from "../filter.js";
 import { elsewhere, go, having, useView, view } from "../state.js";
 import { lines, page, useAnswer } from "../api.js";
@@ -183,7 +183,8 @@ function Rows({ v, calls, more, nodes }) {
   const open = (row) => (setAt(row.key), row.node ? fold(row.node.id) : go({ id: row.key, tab: "turn" }));
   const index = shown.findIndex((row) => row.key === (v.id || at));
 
-  useEffect(() => {
+  // As soon as a row is marked, keys are about it.
+  useLayoutEffect(() => {
     const press = (e) => {
       const row = shown[index];
       if (typing(e)) return;
