@@ -71,7 +71,7 @@ func TestReadiness(t *testing.T) {
 	}{
 		"all is well": {nil, false, 200, "ok", "ok"},
 		"the backend does not open": {func(t *testing.T, db string) {
-			if err := os.Mkdir(db, 0o700); err != nil {
+			if err := os.Mkdir(db+"-wal", 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}, false, 503, "ok", "failing"},

@@ -110,8 +110,12 @@ func TestTenant(t *testing.T) {
 
 	// attacks are by method and path of the API's own description.
 	attacks := map[string][]attack{
-		"get /v1/request/{id}":           {{path: "/v1/request/" + id, want: http.StatusNotFound}},
-		"post /v1/request/{id}/score":    {{path: "/v1/request/" + id + "/score", body: `{"scores":{"stolen":1}}`, want: http.StatusNotFound}},
+		"get /v1/request/{id}":        {{path: "/v1/request/" + id, want: http.StatusNotFound}},
+		"post /v1/request/{id}/score": {{path: "/v1/request/" + id + "/score", body: `{"scores":{"stolen":1}}`, want: http.StatusNotFound}},
+		"delete /v1/request/{id}/score/{name}": {
+			{path: "/v1/request/" + id + "/score/" + canary, want: http.StatusNotFound},
+			{path: "/v1/request/" + id + "/score/helpful", want: http.StatusNotFound},
+		},
 		"post /v1/request/{id}/feedback": {{path: "/v1/request/" + id + "/feedback", body: `{"rating":false}`, want: http.StatusNotFound}},
 		"put /v1/request/{id}/property":  {{path: "/v1/request/" + id + "/property", body: `{"key":"Note","value":"stolen"}`, want: http.StatusNotFound}},
 		"get /v1/session/{id}/tag":       {{path: "/v1/session/" + canary + "-session/tag"}},
