@@ -36,6 +36,14 @@ import (
 //			<the backend's own subdirectives>
 //		}
 //		key <secret> [<scopes...>]
+//		identity jwt <issuer> {
+//			audience <names...>
+//			require  <claim> <values...>
+//			org      <claim>
+//			user     <claim>
+//			scopes   <scopes...>
+//			role     <claim> <value> <scopes...>
+//		}
 //		provider <label> [<kind>] {
 //			<see parseProvider>
 //		}
@@ -43,6 +51,9 @@ import (
 //		org <name> {
 //			store    <name>
 //			key      <secret> [<scopes...>]
+//			identity jwt <issuer> {
+//				...
+//			}
 //			provider <label> [<kind>] {
 //				...
 //			}
@@ -56,7 +67,7 @@ import (
 //		secret         <secret>
 //	}
 //
-// `key` outside of an `org` belongs to the organisation `default`.
+// `key` and `identity` outside of an `org` belong to the organisation `default`.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // consume option name
 	if existing != nil {
@@ -69,6 +80,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	set := directive.Options{
 		"store":          func(d *caddyfile.Dispenser) error { return parseStore(d, app) },
 		"key":            parseKey(&app.Keys),
+		"identity":       parseIdentity(&app.Identities),
 		"provider":       parseProvider(&app.Providers, false),
 		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
 		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
@@ -132,6 +144,7 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 	set := directive.Options{
 		"store":    directive.Text(&org.Store),
 		"key":      parseKey(&org.Keys),
+		"identity": parseIdentity(&org.Identities),
 		"provider": parseProvider(&org.Providers, true),
 		"credits":  parseCredits(&org.Credits),
 	}

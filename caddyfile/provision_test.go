@@ -36,6 +36,7 @@ func TestProvisionedMistakes(t *testing.T) {
 		"unknown alias":           {with("provider echo\nalias fast echo/echo-1\nalias slow opnai/gpt-5 <<"), "alias slow: "},
 		"store of an org":         {with("provider echo\norg acme {\nkey a\nstore eu <<\n}"), "no store is named eu (have [default])"},
 		"key of two orgs":         {with("provider echo\norg acme {\nkey canary\n}\norg globex {\nkey canary <<\n}"), "org globex has a key that org acme has already: each key belongs to one organisation"},
+		"identity of an org":      {with("provider echo\norg acme {\nidentity jwt https://login.example.com { <<\naudience weir\nscopes query\norg tenant\n}\n}"), "an identity of the organisation acme cannot name others"},
 		"one place":               {with("provider echo\nstore eu sqlite " + dir + "/./weir.db <<"), "are the same place"},
 		"catalogue that is none":  {with("provider echo\ncatalog " + file + " <<"), "catalog: "},
 		"catalogue that is gone":  {with("provider echo\ncatalog " + dir + "/prices.json <<"), "no such file"},

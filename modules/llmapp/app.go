@@ -38,6 +38,10 @@ type App struct {
 	// Keys are the API keys of the organisation `default`.
 	Keys []*Key `json:"keys,omitempty"`
 
+	// Identities admit people and workloads by the tokens of an issuer, to the organisation
+	// `default` or to the one that a claim names.
+	Identities []*Identity `json:"identities,omitempty"`
+
 	// Organisations keep their records apart, by name: no query ever sees those
 	// of another.
 	Organisations map[string]*Organisation `json:"orgs,omitempty"`
@@ -81,12 +85,13 @@ type App struct {
 	Queries       int `json:"queries,omitempty"`
 	QueriesPerKey int `json:"queries_per_key,omitempty"`
 
-	headers  *Headers
-	memory   *admission.Memory
-	keys     keyring
-	catalog  *catalog.Catalog
-	platform []*Account // configured for all organisations, with a key
-	keyless  []*Account // likewise, without one
+	headers    *Headers
+	memory     *admission.Memory
+	keys       keyring
+	identities []*Identity // of all organisations
+	catalog    *catalog.Catalog
+	platform   []*Account // configured for all organisations, with a key
+	keyless    []*Account // likewise, without one
 
 	// providerNames and modelNames are the names that metrics have of calls, beside the
 	// catalogue's ids of models.

@@ -1,15 +1,18 @@
 package llmapp
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 )
 
 // The scopes of a key: what it allows.
@@ -36,6 +39,9 @@ type Organisation struct {
 	// its credentials. They are tried before the others.
 	Providers []*Provider `json:"providers,omitempty"`
 
+	// Identities admit people and workloads to the organisation by the tokens of an issuer.
+	Identities []*Identity `json:"identities,omitempty"`
+
 	// Credits are what the organisation may spend, in US dollars, on providers
 	// that platform credentials pay for; a plain decimal like `50.00`. It is granted
 	// when the organisation is first seen, `weir credits` grants more. Default:
@@ -59,6 +65,7 @@ type Key struct {
 
 	org, store string
 	hash       [sha256.Size]byte
+	user       string // "" if calls name their user by themselves
 }
 
 // Org is the organisation that the key belongs to.
@@ -67,7 +74,16 @@ func (k *Key) Org() string { return k.org }
 // Store is the name of the organisation's store.
 func (k *Key) Store() string { return k.store }
 
-// Hash is the hexadecimal SHA-256 of the key.
+// Stamp writes whose call it is into a record. The user whom a token names stands in place
+// of the one that the call names.
+func (k *Key) Stamp(r *storage.Record) {
+	r.Org, r.AuthHash = k.org, k.Hash()
+	if k.user != "" {
+		r.UserID = k.user
+	}
+}
+
+// Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.
 func (k *Key) Hash() string { return hex.EncodeToString(k.hash[:]) }
 
 // Allows tells whether the key has a scope.
@@ -143,13 +159,30 @@ func (a *App) provisionKeys() error {
 			}
 			a.keys = append(a.keys, key)
 		}
+		identities := org.Identities
+		if name == DefaultName {
+			identities = slices.Concat(a.Identities, identities)
+		}
+		for _, i := range identities {
+			if err := i.provision(a, name); err != nil {
+				return err
+			}
+			a.identities = append(a.identities, i)
+		}
 	}
 	return nil
 }
 
-// Authenticate returns the key whose secret this is.
-func (a *App) Authenticate(secret string) (*Key, bool) {
-	return a.keys.find(sha256.Sum256([]byte(secret)))
+// ErrUnknownKey means that a secret is that of no key.
+var ErrUnknownKey = errors.New("the API key is not known")
+
+// Authenticate returns the key whose secret this is, or that of the bearer of a token. The
+// error is ErrUnknownKey, identity.ErrUnavailable, or says what is wrong with the token.
+func (a *App) Authenticate(ctx context.Context, secret string) (*Key, error) {
+	if key, ok := a.keys.find(sha256.Sum256([]byte(secret))); ok {
+		return key, nil
+	}
+	return a.verify(ctx, secret)
 }
 
 // KeyByHash returns the key that has this Hash.
@@ -167,12 +200,13 @@ func (a *App) KeyOf(org string) *Key {
 	return &Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org)}
 }
 
-// HasKeys tells whether any key opens the store of that name.
+// HasKeys tells whether any key, or the token of an issuer, opens the store of that name.
 func (a *App) HasKeys(store string) bool {
 	if store == "" {
 		store = DefaultName
 	}
-	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store })
+	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||
+		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store })
 }
 
 // StoreOf returns the name of an organisation's store. Records may be kept for

@@ -3,6 +3,7 @@ package llmapp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,18 +66,18 @@ func TestKeys(t *testing.T) {
 		"from-file": {"acme", "eu"},
 		"secret":    {"acme", "eu"},
 	} {
-		key, ok := app.Authenticate(secret)
-		if !ok || key.Org() != want.org || key.Store() != want.store {
+		key, err := app.Authenticate(t.Context(), secret)
+		if err != nil || key.Org() != want.org || key.Store() != want.store {
 			t.Errorf("%s opens %+v, want %+v", secret, key, want)
 		}
 	}
 	for _, secret := range []string{"", "nope", "{env.WEIR_TEST_KEY}", "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"} {
-		if _, ok := app.Authenticate(secret); ok {
+		if _, err := app.Authenticate(t.Context(), secret); !errors.Is(err, ErrUnknownKey) {
 			t.Errorf("%q opens something", secret)
 		}
 	}
-	limited, _ := app.Authenticate("from-env")
-	full, _ := app.Authenticate("root")
+	limited, _ := app.Authenticate(t.Context(), "from-env")
+	full, _ := app.Authenticate(t.Context(), "root")
 	if !limited.Allows(ScopeQuery) || limited.Allows(ScopeWrite) || !full.Allows(ScopeWrite) {
 		t.Error("scopes are not what was configured")
 	}

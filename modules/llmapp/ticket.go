@@ -74,7 +74,7 @@ func (a *App) PaysWithCredits(org string, account *Account) bool {
 func (a *App) Shares(org string, account *Account) bool {
 	return account.Platform && (a.HasCredits(org) || slices.ContainsFunc(a.keys, func(k *Key) bool {
 		return k.org != org && k.Allows(ScopeGateway)
-	}))
+	}) || slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }))
 }
 
 // reservedRetryAfter is when a call should come back that waits for others to end.

@@ -33,7 +33,7 @@ func (q *request) admit(record *storage.Record) *plugins.Error {
 		return e
 	}
 	control.ReadEdge(q.r, "", record)
-	record.Org, record.AuthHash = key.Org(), key.Hash()
+	key.Stamp(record)
 	return nil
 }
 

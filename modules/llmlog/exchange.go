@@ -104,11 +104,11 @@ func (x *exchange) authenticate(c *control.Controls) *plugins.Error {
 		}
 		return nil
 	}
-	key, err := x.h.gate.Check(c.Secret, llmapp.ScopeLog)
+	key, err := x.h.gate.Check(x.r.Context(), c.Secret, llmapp.ScopeLog)
 	if err != nil {
 		return err
 	}
-	x.Record.Org, x.Record.AuthHash = key.Org(), key.Hash()
+	key.Stamp(&x.Record)
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		return nil
 	}
 	r := &storage.Record{
-		ID: recordID(b.key.Org(), span), Org: b.key.Org(), AuthHash: b.key.Hash(),
+		ID: recordID(b.key.Org(), span), Org: b.key.Org(),
 		TraceID: hex.EncodeToString(span.TraceId), SpanID: hex.EncodeToString(span.SpanId),
 	}
 	if b.known(r) {
@@ -125,6 +125,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		return nil
 	}
 	b.warn(c.caller(b.site.App.Headers(), &b.omitted, r))
+	b.key.Stamp(r)
 	c.describe(r, b.site.App.Catalog())
 	err := b.site.Import(b.journal, r, c.answer(), c.content(r))
 	scores, warnings := c.scores(r)

@@ -95,7 +95,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	}
 	key, denied := h.gate.Admit(r, llmapp.ScopeLog, "Authorization")
 	if _, secret, basic := r.BasicAuth(); basic {
-		key, denied = h.gate.Check(secret, llmapp.ScopeLog)
+		key, denied = h.gate.Check(r.Context(), secret, llmapp.ScopeLog)
 	}
 	if denied != nil {
 		return nil, denied

@@ -194,7 +194,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Retry-After", "60")
 		return fail(w, http.StatusTooManyRequests, "too many wrong keys from this address: try again in a minute")
 	}
-	key, refused := h.gate.Check(body.Key, llmapp.ScopeQuery)
+	key, refused := h.gate.Check(r.Context(), body.Key, llmapp.ScopeQuery)
 	if refused != nil {
 		failed(address, now)
 		return fail(w, refused.Status, refused.Message)

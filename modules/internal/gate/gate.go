@@ -4,10 +4,13 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/identity"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 )
@@ -19,7 +22,7 @@ type Gate struct {
 }
 
 // Admit returns the key in the first of the header fields that is there. An error
-// is 401 for a key that is missing or unknown, 403 for one of another store
+// is 401 for a key that is missing or unknown, 503 for a token whose issuer does not answer, 403 for one of another store
 // (wrong_region) or without the scope (insufficient_scope).
 func (g Gate) Admit(r *http.Request, scope string, fields ...string) (*llmapp.Key, *plugins.Error) {
 	if key, ok := r.Context().Value(keyInContext{}).(*llmapp.Key); ok {
@@ -27,7 +30,7 @@ func (g Gate) Admit(r *http.Request, scope string, fields ...string) (*llmapp.Ke
 	}
 	for _, field := range fields {
 		if value := r.Header.Get(field); value != "" {
-			return g.Check(control.Bearer(value), scope)
+			return g.Check(r.Context(), control.Bearer(value), scope)
 		}
 	}
 	return nil, Missing(fields[0])
@@ -42,13 +45,23 @@ func WithKey(r *http.Request, key *llmapp.Key) *http.Request {
 }
 
 // Check is Admit for a key that was sent in another way.
-func (g Gate) Check(secret, scope string) (*llmapp.Key, *plugins.Error) {
-	key, ok := g.App.Authenticate(secret)
-	if !ok {
+func (g Gate) Check(ctx context.Context, secret, scope string) (*llmapp.Key, *plugins.Error) {
+	key, err := g.App.Authenticate(ctx, secret)
+	switch {
+	case err == nil:
+		return g.allow(key, scope)
+	case errors.Is(err, llmapp.ErrUnknownKey):
 		return nil, denied(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
+	case errors.Is(err, identity.ErrUnavailable):
+		e := denied(http.StatusServiceUnavailable, "identity_unavailable", "The token cannot be verified now: its issuer does not answer.")
+		e.Type, e.RetryAfter = "server_error", identityRetryAfter
+		return nil, e
 	}
-	return g.allow(key, scope)
+	return nil, denied(http.StatusUnauthorized, "invalid_token", "The token is not accepted: "+err.Error()+".")
 }
+
+// identityRetryAfter is when a call should come back whose issuer does not answer.
+const identityRetryAfter = 5 * time.Second
 
 // allow returns the key if it belongs to the store and has the scope.
 func (g Gate) allow(key *llmapp.Key, scope string) (*llmapp.Key, *plugins.Error) {

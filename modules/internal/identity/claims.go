@@ -1,0 +1,41 @@
+package identity
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// Claims are what an issuer says of the bearer of a token.
+type Claims struct {
+	// Issuer and Subject together name the bearer in all tokens.
+	Issuer, Subject string
+	// Expiry is when the token ends.
+	Expiry time.Time
+
+	all string // JSON
+}
+
+// Values returns the texts of a claim: all of a list, none where the claim is missing. The
+// name is that of the claim, such as `https://acme.com/team`, or else the path to a claim
+// within others, such as `realm_access.roles`.
+func (c Claims) Values(name string) (texts []string) {
+	claim := gjson.Get(c.all, gjson.Escape(name))
+	if !claim.Exists() {
+		parts := strings.Split(name, ".")
+		for i := range parts {
+			parts[i] = gjson.Escape(parts[i])
+		}
+		claim = gjson.Get(c.all, strings.Join(parts, "."))
+	}
+	if claim.IsObject() {
+		return nil
+	}
+	for _, v := range claim.Array() { // of a text, the text
+		if text := v.String(); v.Type != gjson.Null && !v.IsArray() && !v.IsObject() && text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}

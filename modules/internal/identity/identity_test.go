@@ -1,0 +1,219 @@
+package identity
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+)
+
+// server is an issuer that signs by keys of its own.
+type server struct {
+	oidctest.Server
+	url     string
+	key     *ecdsa.PrivateKey
+	asked   atomic.Int64
+	failing atomic.Bool
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked.Add(1)
+	if s.failing.Load() {
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+		return
+	}
+	s.Server.ServeHTTP(w, r)
+}
+
+// RoundTrip implements http.RoundTripper without a network, which synctest needs.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{url: "https://login.example.com"}
+	s.SetIssuer(s.url)
+	s.rotate(t, "one")
+	return s
+}
+
+// issuer is asked without a network.
+func (s *server) issuer(audiences ...string) *Issuer {
+	i := NewIssuer(s.url, audiences)
+	i.source.through = s
+	return i
+}
+
+// rotate gives the issuer a key in place of those that it has.
+func (s *server) rotate(t *testing.T, id string) {
+	t.Helper()
+	var err error
+	if s.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	s.PublicKeys = []oidctest.PublicKey{{PublicKey: s.key.Public(), KeyID: id, Algorithm: oidc.ES256}}
+}
+
+// token is one of the issuer with some claims in place of others, or without those that are nil.
+func (s *server) token(claims map[string]any) string {
+	all := map[string]any{"iss": s.url, "sub": "ada", "aud": "weir", "exp": time.Now().Add(time.Hour).Unix()}
+	maps.Copy(all, claims)
+	maps.DeleteFunc(all, func(_ string, value any) bool { return value == nil })
+	text, _ := json.Marshal(all) // of texts and numbers
+	return oidctest.SignIDToken(s.key, s.PublicKeys[0].KeyID, oidc.ES256, string(text))
+}
+
+func TestVerify(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		other := newServer(t)
+		good := s.token(nil)
+		parts := strings.Split(good, ".")
+		encode := base64.RawURLEncoding.EncodeToString
+		now := time.Now().Unix()
+		for name, c := range map[string]struct{ token, problem string }{
+			"good":                  {good, ""},
+			"for several":           {s.token(map[string]any{"aud": []string{"other", "weir-dashboard"}}), ""},
+			"ended just now":        {s.token(map[string]any{"exp": now - 30}), ""},
+			"ended":                 {s.token(map[string]any{"exp": now - 90}), "expired"},
+			"without an end":        {s.token(map[string]any{"exp": nil}), "expired"},
+			"not begun":             {s.token(map[string]any{"nbf": now + 3600}), "not before"},
+			"for others":            {s.token(map[string]any{"aud": "other"}), "not for weir"},
+			"for nobody":            {s.token(map[string]any{"aud": nil}), "not for weir"},
+			"of another issuer":     {s.token(map[string]any{"iss": "https://other.example.com"}), "different provider"},
+			"of nobody":             {s.token(map[string]any{"sub": ""}), "no subject"},
+			"by another key":        {other.token(nil), "verify signature"},
+			"not signed":            {encode([]byte(`{"alg":"none"}`)) + "." + parts[1] + ".", "malformed"},
+			"by a shared secret":    {encode([]byte(`{"alg":"HS256","kid":"one"}`)) + "." + parts[1] + "." + parts[2], "malformed"},
+			"with other claims":     {parts[0] + "." + encode([]byte(`{"iss":"`+s.url+`","sub":"root","aud":"weir","exp":9999999999}`)) + "." + parts[2], "verify signature"},
+			"with other algorithm":  {encode([]byte(`{"alg":"ES384","kid":"one"}`)) + "." + parts[1] + "." + parts[2], "verify signature"},
+			"with a key of its own": {encode([]byte(`{"alg":"ES256","kid":"one","jku":"https://evil.example.com/keys"}`)) + "." + parts[1] + "." + parts[2], "verify signature"},
+			"cut":                   {good[:len(good)-9], "malformed"},
+		} {
+			claims, err := s.issuer("weir", "weir-dashboard").Verify(t.Context(), c.token)
+			if c.problem == "" {
+				if err != nil || claims.Issuer != s.url || claims.Subject != "ada" {
+					t.Errorf("%s: %+v, %v", name, claims, err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), c.problem) || strings.Contains(err.Error(), parts[2]) {
+				t.Errorf("%s: %+v, %v", name, claims, err)
+			}
+		}
+	})
+}
+
+// A token is verified once a minute, and ends when it says so.
+func TestRememberedTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		issuer := s.issuer("weir")
+		short := s.token(map[string]any{"exp": time.Now().Add(10 * time.Second).Unix()})
+		for range 3 {
+			if _, err := issuer.Verify(t.Context(), short); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := s.asked.Load(); n != 2 {
+			t.Errorf("the issuer was asked %d times", n)
+		}
+		time.Sleep(leeway + 11*time.Second)
+		if _, err := issuer.Verify(t.Context(), short); err == nil {
+			t.Error("a token outlives its end")
+		}
+	})
+}
+
+// Tokens of new keys are accepted, those of withdrawn keys refused, both within a minute,
+// and tokens of unknown keys do not make Weir ask again and again.
+func TestRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		issuer := s.issuer("weir")
+		old := s.token(nil)
+		if _, err := issuer.Verify(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		s.rotate(t, "two")
+		for range 100 {
+			_, _ = issuer.Verify(t.Context(), newServer(t).token(map[string]any{"jti": rand.Text()}))
+		}
+		if n := s.asked.Load(); n > 3 {
+			t.Errorf("the issuer was asked %d times", n)
+		}
+		time.Sleep(askAgain)
+		if _, err := issuer.Verify(t.Context(), s.token(nil)); err != nil {
+			t.Errorf("a token of the new key: %v", err)
+		}
+		time.Sleep(remembered + time.Second)
+		if _, err := issuer.Verify(t.Context(), old); err == nil {
+			t.Error("a token of the withdrawn key is accepted")
+		}
+	})
+}
+
+// An issuer that is away refuses no token for good, and those it has signed go on.
+func TestIssuerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		s.failing.Store(true)
+		issuer := s.issuer("weir")
+		for range 2 {
+			if _, err := issuer.Verify(t.Context(), s.token(nil)); !errors.Is(err, ErrUnavailable) {
+				t.Fatalf("while the issuer is away: %v", err)
+			}
+		}
+		s.failing.Store(false)
+		time.Sleep(askAgain)
+		if _, err := issuer.Verify(t.Context(), s.token(nil)); err != nil {
+			t.Fatalf("when it is back: %v", err)
+		}
+		s.failing.Store(true)
+		time.Sleep(2 * remembered)
+		if _, err := issuer.Verify(t.Context(), s.token(nil)); err != nil {
+			t.Errorf("by a key that is known: %v", err)
+		}
+	})
+}
+
+func TestIssued(t *testing.T) {
+	s := newServer(t)
+	issuer := s.issuer("weir")
+	good := s.token(nil)
+	for secret, want := range map[string]bool{
+		good: true, "": false, "weir_key": false, "eyJ..": false, "eyJ.a.b.c": false,
+		s.token(map[string]any{"iss": "https://other.example.com"}): false, good + strings.Repeat("x", maxToken): false,
+	} {
+		if got := issuer.Issued(secret); got != want {
+			t.Errorf("%.40s is of the issuer: %t", secret, got)
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	c := Claims{all: `{"a":"x","list":["x",1,null,{"b":1},["y"],true,""],"https://acme.com/team":"blue","realm_access":{"roles":["admin","user"]},"a.b":"exact","a*":"star","null":null}`}
+	for name, want := range map[string][]string{
+		"a": {"x"}, "list": {"x", "1", "true"}, "https://acme.com/team": {"blue"}, "realm_access.roles": {"admin", "user"},
+		"realm_access": nil, "a.b": {"exact"}, "none": nil, "null": nil, "*": nil, "#": nil, "realm_access.roles.#": nil, "a*": {"star"}, "": nil, "@this": nil, "realm*.roles": nil,
+	} {
+		if got := c.Values(name); !slices.Equal(got, want) {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package llmapp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/identity"
+)
+
+// Identity admits people and workloads by the tokens (JWT) that an issuer of OpenID Connect
+// has given them, where others send an API key.
+type Identity struct {
+	// Issuer is the URL that tokens state as `iss`. What it publishes below
+	// `/.well-known/openid-configuration` tells by which keys it signs.
+	Issuer string `json:"issuer"`
+
+	// Audiences are names of this gateway at the issuer. A token must state one of them as
+	// `aud`.
+	Audiences []string `json:"audiences"`
+
+	// Require are claims that a token must have, each with the values that are accepted.
+	// A value that ends in `*` accepts all that begin like it. An issuer that serves
+	// others too, such as GitHub, needs some: `"repository_owner": ["acme"]`.
+	Require map[string][]string `json:"require,omitempty"`
+
+	// OrgClaim is the claim that names the organisation of the bearer, which must be
+	// configured. Default: the organisation that the identity stands in.
+	OrgClaim string `json:"org_claim,omitempty"`
+
+	// UserClaim is the claim that names the user of the bearer's calls, such as `email` or
+	// `sub`. An email that the issuer has not verified is refused. Default: none, and calls
+	// name their user by themselves.
+	UserClaim string `json:"user_claim,omitempty"`
+
+	// Scopes are what every token allows.
+	Scopes []string `json:"scopes,omitempty"`
+
+	// Roles allow more to the bearers of a claim.
+	Roles []Role `json:"roles,omitempty"`
+
+	org    string // that the identity stands in
+	issuer *identity.Issuer
+	logger *zap.Logger
+}
+
+// Role is what a value of a claim allows.
+type Role struct {
+	// Claim is the name of the claim, such as `groups` or `realm_access.roles`.
+	Claim string `json:"claim"`
+	// Value is the one that the claim has, or has among others.
+	Value string `json:"value"`
+	// Scopes are what it allows.
+	Scopes []string `json:"scopes"`
+}
+
+// Check finds what is wrong with an identity.
+func (i *Identity) Check() error {
+	u, err := url.Parse(i.Issuer)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Hostname() != "localhost" && u.Hostname() != "127.0.0.1" {
+		return fmt.Errorf("identity jwt %s: want the URL of an issuer, as in `identity jwt https://login.example.com`", i.Issuer)
+	}
+	switch {
+	case len(i.Audiences) == 0:
+		return fmt.Errorf("identity jwt %s: audience is missing: without it, tokens for other services would be accepted", i.Issuer)
+	case len(i.Scopes) == 0 && len(i.Roles) == 0:
+		return fmt.Errorf("identity jwt %s: scopes are missing, out of %s; roles give some as well", i.Issuer, strings.Join(scopes, ", "))
+	}
+	named := slices.Clone(i.Scopes)
+	for _, r := range i.Roles {
+		if len(r.Scopes) == 0 {
+			return fmt.Errorf("identity jwt %s: role %s %s: scopes are missing, out of %s", i.Issuer, r.Claim, r.Value, strings.Join(scopes, ", "))
+		}
+		named = append(named, r.Scopes...)
+	}
+	for _, s := range named {
+		if !slices.Contains(scopes, s) {
+			return fmt.Errorf("identity jwt %s: there is no scope %s, only %s", i.Issuer, s, strings.Join(scopes, ", "))
+		}
+	}
+	return nil
+}
+
+// provision gives the identity to the organisation that it stands in.
+func (i *Identity) provision(a *App, org string) error {
+	i.org, i.logger = org, BoundedLogger(a.logger)
+	err := i.Check()
+	if err == nil && i.OrgClaim != "" && org != DefaultName {
+		err = fmt.Errorf("identity jwt %s: an identity of the organisation %s cannot name others: move it out of `org %[2]s`, or leave `org` out", i.Issuer, org)
+	}
+	i.issuer = identity.NewIssuer(i.Issuer, i.Audiences)
+	return a.At(err, "org "+org, "identity jwt "+i.Issuer)
+}
+
+// verify returns the key of a token that says that it is of a known issuer.
+func (a *App) verify(ctx context.Context, token string) (*Key, error) {
+	err := ErrUnknownKey
+	for _, i := range a.identities {
+		if !i.issuer.Issued(token) {
+			continue
+		}
+		var claims identity.Claims
+		if claims, err = i.issuer.Verify(ctx, token); err != nil {
+			if errors.Is(err, identity.ErrUnavailable) {
+				i.logger.Error("a token cannot be verified", zap.String("issuer", i.Issuer), zap.Error(err))
+			}
+			continue
+		}
+		var key *Key
+		if key, err = i.key(a, claims); err == nil {
+			return key, nil
+		}
+	}
+	return nil, err
+}
+
+// KeyOfBearer returns the key of whom an issuer has named. The error says which claim keeps
+// the bearer out.
+func (a *App) KeyOfBearer(c identity.Claims) (*Key, error) {
+	err := fmt.Errorf("no identity of the issuer %s is configured", c.Issuer)
+	for _, i := range a.identities {
+		if i.Issuer != c.Issuer {
+			continue
+		}
+		var key *Key
+		if key, err = i.key(a, c); err == nil {
+			return key, nil
+		}
+	}
+	return nil, err
+}
+
+// key returns the key that the claims give.
+func (i *Identity) key(a *App, c identity.Claims) (*Key, error) {
+	for _, claim := range slices.Sorted(maps.Keys(i.Require)) {
+		if !slices.ContainsFunc(c.Values(claim), func(value string) bool { return accepts(i.Require[claim], value) }) {
+			return nil, fmt.Errorf("its claim %s is not one that is required", claim)
+		}
+	}
+	key := &Key{Scopes: slices.Clone(i.Scopes), org: i.org, hash: sha256.Sum256([]byte(c.Issuer + "\x00" + c.Subject))}
+	if i.OrgClaim != "" {
+		named := c.Values(i.OrgClaim)
+		if len(named) != 1 || a.Organisations[named[0]] == nil {
+			return nil, fmt.Errorf("its claim %s names no organisation of this gateway", i.OrgClaim)
+		}
+		key.org = named[0]
+	}
+	key.store = a.StoreOf(key.org)
+	if i.UserClaim != "" {
+		named := c.Values(i.UserClaim)
+		if len(named) != 1 || i.UserClaim == "email" && slices.Contains(c.Values("email_verified"), "false") {
+			return nil, fmt.Errorf("its claim %s names no user", i.UserClaim)
+		}
+		key.user = named[0]
+	}
+	for _, r := range i.Roles {
+		if slices.Contains(c.Values(r.Claim), r.Value) {
+			key.Scopes = append(key.Scopes, r.Scopes...)
+		}
+	}
+	if len(key.Scopes) == 0 { // a key of the configuration without scopes has all
+		return nil, errors.New("its claims have no role")
+	}
+	return key, nil
+}
+
+// accepts reports whether a value is one of those accepted, or begins like one that ends in
+// an asterisk.
+func accepts(accepted []string, value string) bool {
+	return slices.ContainsFunc(accepted, func(a string) bool {
+		prefix, open := strings.CutSuffix(a, "*")
+		return a == value || open && strings.HasPrefix(value, prefix)
+	})
+}
