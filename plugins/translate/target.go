@@ -64,6 +64,9 @@ func (t Target) Request(ctx context.Context, method, path, keyHeader string) (*h
 // SetBody sets a request's body to the parts in a row. It does not copy them.
 func SetBody(req *http.Request, parts ...[]byte) {
 	req.GetBody = func() (io.ReadCloser, error) {
+		if len(parts) == 1 { // http.Transport writes the header together with this body, and before any other
+			return io.NopCloser(bytes.NewReader(parts[0])), nil
+		}
 		rest := net.Buffers(slices.Clone(parts)) // writes itself without a buffer, as io.MultiReader cannot
 		return io.NopCloser(&rest), nil
 	}

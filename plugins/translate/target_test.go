@@ -51,3 +51,23 @@ func TestSetBody(t *testing.T) {
 		t.Errorf("sending %d bytes takes %d", len(want), size)
 	}
 }
+
+// writes counts the writes to a connection.
+type writes int
+
+func (w *writes) Write(p []byte) (int, error) {
+	*w++
+	return len(p), nil
+}
+
+// A small body is sent together with the header: each write is a system call.
+func TestSmallBodyIsSentWithItsHeader(t *testing.T) {
+	req, err := Target{BaseURL: "http://localhost"}.Post(t.Context(), "/v1", Bearer, []byte(`{"model":"m"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n writes
+	if err := req.Write(&n); err != nil || n != 1 {
+		t.Errorf("%d writes, %v; want 1", n, err)
+	}
+}
