@@ -14,7 +14,7 @@ func WithModel(body []byte, model string) []byte {
 	name, _ := json.Marshal(model) // a string
 	var edited []byte
 	rest := 0
-	gjson.Parse(view(body)).ForEach(func(key, v gjson.Result) bool {
+	gjson.Parse(View(body)).ForEach(func(key, v gjson.Result) bool {
 		if key.Str == "model" && v.Raw != string(name) {
 			if edited == nil {
 				edited = make([]byte, 0, len(body)+len(name))
@@ -31,6 +31,6 @@ func WithModel(body []byte, model string) []byte {
 	return append(edited, body[rest:]...)
 }
 
-// view is the bytes as a string without a copy, valid as long as they do not
-// change.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// View returns the bytes as a string without a copy. The string is valid as long as the
+// bytes do not change.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -106,10 +106,13 @@ var idFields = []string{"file_id", "file_ids", "vector_store_ids", "container", 
 // to the provider.
 var clientFields = []string{"input", "input_schema", "input_examples", "parameters"}
 
+// idFieldSigns are what a text with one of idFields has, or with an escape that hides a
+// name. They begin with bytes that are rare in prose, which strings.Contains is fast at.
+var idFieldSigns = []string{`"file_id`, `"vector_store_ids`, `"container`, `\u`}
+
 // addFiles adds the ids of files, at any depth.
 func (s *storedState) addFiles(param string, v gjson.Result) {
-	if !strings.Contains(v.Raw, "file_id") && !strings.Contains(v.Raw, "vector_store_ids") && !strings.Contains(v.Raw, "container") &&
-		!strings.Contains(v.Raw, `\u`) { // which may hide a name
+	if !slices.ContainsFunc(idFieldSigns, func(sign string) bool { return strings.Contains(v.Raw, sign) }) {
 		return
 	}
 	v.ForEach(func(key, v gjson.Result) bool {

@@ -182,7 +182,7 @@ func OutputLimits(d plugins.Dialect) []string { return lookup(d).Dialect.OutputL
 func IsResponse(d plugins.Dialect, body []byte) bool {
 	return plugins.ValidJSON(body) && slices.ContainsFunc(lookup(d).Object, func(sign string) bool {
 		path, begin, _ := strings.Cut(sign, ":")
-		v := gjson.GetBytes(body, path)
+		v := gjson.Get(plugins.View(body), path)
 		return v.Type == gjson.Number && begin == "0" || v.Exists() && strings.HasPrefix(v.Raw, begin)
 	})
 }
