@@ -188,7 +188,6 @@ func (s *detailSums) answer(q *GroupQuery) *Details {
 	if !q.Details {
 		return nil
 	}
-	d := s.sums // the room of the sums is used again
-	d.Latency, d.TimeToFirstToken = s.latencies.percentiles(), s.ttfts.percentiles()
-	return &d
+	s.sums.Latency, s.sums.TimeToFirstToken = s.latencies.percentiles(), s.ttfts.percentiles()
+	return &s.sums
 }

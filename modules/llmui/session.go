@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/modules/llmapp"
 )
 
 const (
@@ -31,46 +31,39 @@ var sessions = struct {
 
 // session is one logged-in browser. The token itself is in its cookie alone.
 type session struct {
-	key         string          // the hash of the API key, "" if an issuer has named the person
-	bearer      identity.Claims // what the issuer says
+	key         string // the hash of the API key
 	began, used time.Time
 }
 
-// begin begins a session and returns the token for its cookie.
-func begin(s session, now time.Time) (token string) {
+// begin makes a session and returns the token for its cookie.
+func begin(key *llmapp.Key, now time.Time) (token string) {
 	token = rand.Text() + rand.Text() // 260 bits
 	sessions.Lock()
 	defer sessions.Unlock()
-	for hash, other := range sessions.byToken {
-		if other.over(now) {
+	for hash, s := range sessions.byToken {
+		if s.over(now) {
 			delete(sessions.byToken, hash)
 		}
 	}
-	s.began, s.used = now, now
-	sessions.byToken[sha256.Sum256([]byte(token))] = &s
+	sessions.byToken[sha256.Sum256([]byte(token))] = &session{key.Hash(), now, now}
 	return token
 }
 
-// sessionOf returns the session of a token, false if there is none.
-func sessionOf(token string, now time.Time) (session, bool) {
+// keyOf is the hash of the key that the session of a token began with, "" if
+// there is no such session.
+func keyOf(token string, now time.Time) string {
 	sessions.Lock()
 	defer sessions.Unlock()
 	s := sessions.byToken[sha256.Sum256([]byte(token))]
 	if s == nil || s.over(now) {
-		return session{}, false
+		return ""
 	}
 	s.used = now
-	return *s, true
+	return s.key
 }
 
-// over reports whether a session has ended. The claims of an issuer may change: a session
-// that rests on them ends sooner.
 func (s *session) over(now time.Time) bool {
-	limit := ageLimit
-	if s.key == "" {
-		limit = idleLimit
-	}
-	return now.Sub(s.used) > idleLimit || now.Sub(s.began) > limit
+	return now.Sub(s.used) > idleLimit || now.Sub(s.began) > ageLimit
 }
 
 // end ends the session of a token.

@@ -154,7 +154,7 @@ func processorTime(pid int) time.Duration {
 }
 
 // memory sums a field of the group's /proc/PID/status, in MB: VmRSS is what is
-// resident, VmHWM the most that ever was.
+// resident, RssFile what of that are pages of files, VmHWM the most that was ever resident.
 func (s *process) memory(field string) float64 {
 	var kB int
 	for _, pid := range s.members() {

@@ -4,12 +4,11 @@ import { filter } from "./filter.js";
 import { bucket, timeFilter } from "./state.js";
 import { offset } from "./format.js";
 
-// Failure is an answer other than success, with what it has beside the message.
+// Failure is an answer other than success.
 export class Failure extends Error {
-  constructor(status, message, data) {
+  constructor(status, message) {
     super(message);
     this.status = status;
-    this.data = data;
   }
 }
 
@@ -27,7 +26,7 @@ async function answer(response, whole) {
   }
   if (response.ok) return whole ? body : body.data;
   if (response.status === 401) onLogout();
-  throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`, body.data);
+  throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`);
 }
 
 // Offline is the failure of a request that reached no server.
