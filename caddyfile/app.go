@@ -41,6 +41,7 @@ import (
 //			require  <claim> <values...>
 //			org      <claim>
 //			user     <claim>
+//			project  <claim>
 //			scopes   <scopes...>
 //			role     <claim> <value> <scopes...>
 //		}

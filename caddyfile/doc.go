@@ -5,6 +5,7 @@ package caddyfile
 
 import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/weirhq/weir/modules/llmcontrol"
 	"github.com/weirhq/weir/modules/llmecho"
 	"github.com/weirhq/weir/modules/llmgateway"
 	"github.com/weirhq/weir/modules/llmhealth"
@@ -25,6 +26,7 @@ func init() {
 
 	// The others answer requests, like reverse_proxy does.
 	httpcaddyfile.RegisterDirective("llm_proxy", parseProxy)
+	httpcaddyfile.RegisterHandlerDirective("llm_control", parseHandler[llmcontrol.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_query", parseHandler[llmquery.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseHandler[llmgateway.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseHandler[llmotlp.Handler])
@@ -35,7 +37,7 @@ func init() {
 	// Behind all that answers some requests.
 	httpcaddyfile.RegisterHandlerDirective("llm_not_found", parseHandler[llmnotfound.Handler])
 	httpcaddyfile.RegisterDirectiveOrder("llm_not_found", httpcaddyfile.After, "file_server")
-	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_ui", "llm_echo", "llm_health"} {
+	for _, directive := range []string{"llm_proxy", "llm_control", "llm_query", "llm_gateway", "llm_otlp", "llm_ui", "llm_echo", "llm_health"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")
 	}
 }

@@ -20,6 +20,7 @@ func parseIdentity(to *[]*llmapp.Identity) directive.Option {
 			"require":  func(d *caddyfile.Dispenser) error { return parseRequire(d, i) },
 			"org":      directive.Text(&i.OrgClaim),
 			"user":     directive.Text(&i.UserClaim),
+			"project":  directive.Text(&i.ProjectClaim),
 			"scopes":   directive.Texts(&i.Scopes),
 			"role":     func(d *caddyfile.Dispenser) error { return parseRole(d, i) },
 		}

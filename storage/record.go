@@ -117,7 +117,10 @@ type Record struct {
 	// GatewayNode is the host name of the node that served the call, "" for calls that
 	// were reported or imported.
 	GatewayNode string
-	Threat      bool
+	// KeyID is the id of the API key that was created while Weir ran, and Project the one
+	// that the key or the token of the call names; "" for none.
+	KeyID, Project string
+	Threat         bool
 	// Properties are the caller's own labels. Session headers stand in it too,
 	// under their full names.
 	Properties map[string]string
@@ -302,6 +305,10 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.JobID }, About: "The caller's job, from `Service-Job-Id`."},
 	{Wire: 89, Name: "gateway_node", Names: "gateway_node", Field: "gateway_node", Filter: true,
 		At: func(r *Record) any { return &r.GatewayNode }, About: "The host name of the node that served the call; null for calls that were reported or imported."},
+	{Wire: 91, Name: "key_id", Names: "key_id", Field: "key_id", Filter: true,
+		At: func(r *Record) any { return &r.KeyID }, About: "The id of the API key, if it was created while Weir ran."},
+	{Wire: 92, Name: "project", Names: "project", Field: "project", Filter: true,
+		At: func(r *Record) any { return &r.Project }, About: "The project that the API key or the token of the call names."},
 	{Wire: 52, Name: "country", Names: "country", Field: "country_code", Filter: true, others: []fieldName{{RequestGroup, "country_code"}},
 		At: func(r *Record) any { return &r.CountryCode }, About: "The country of the client, as the edge says."},
 	{Wire: 54, Name: "threat", Field: "threat", Filter: true,

@@ -40,6 +40,9 @@ type Identity struct {
 	// name their user by themselves.
 	UserClaim string `json:"user_claim,omitempty"`
 
+	// ProjectClaim is the claim that names the project of the bearer's calls. Default: none.
+	ProjectClaim string `json:"project_claim,omitempty"`
+
 	// Scopes are what every token allows.
 	Scopes []string `json:"scopes,omitempty"`
 
@@ -80,10 +83,8 @@ func (i *Identity) Check() error {
 		}
 		named = append(named, r.Scopes...)
 	}
-	for _, s := range named {
-		if !slices.Contains(scopes, s) {
-			return fmt.Errorf("identity jwt %s: there is no scope %s, only %s", i.Issuer, s, strings.Join(scopes, ", "))
-		}
+	if err := CheckScopes(named); err != nil {
+		return fmt.Errorf("identity jwt %s: %w", i.Issuer, err)
 	}
 	return nil
 }
@@ -159,6 +160,13 @@ func (i *Identity) key(a *App, c identity.Claims) (*Key, error) {
 			return nil, fmt.Errorf("its claim %s names no user", i.UserClaim)
 		}
 		key.user = named[0]
+	}
+	if i.ProjectClaim != "" {
+		named := c.Values(i.ProjectClaim)
+		if len(named) != 1 {
+			return nil, fmt.Errorf("its claim %s names no project", i.ProjectClaim)
+		}
+		key.project = named[0]
 	}
 	for _, r := range i.Roles {
 		if slices.Contains(c.Values(r.Claim), r.Value) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 )
 
 // The scopes of a key: what it allows.
@@ -21,9 +22,20 @@ const (
 	ScopeWrite   = "write"   // add scores, feedback, properties and tags
 	ScopeGateway = "gateway" // call models through the gateway
 	ScopeLog     = "log"     // record proxy traffic and traces
+	ScopeAdmin   = "admin"   // create and change keys
 )
 
-var scopes = []string{ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog}
+var scopes = []string{ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog, ScopeAdmin}
+
+// CheckScopes finds a scope that there is not.
+func CheckScopes(named []string) error {
+	for _, s := range named {
+		if !slices.Contains(scopes, s) {
+			return fmt.Errorf("there is no scope %s, only %s", s, strings.Join(scopes, ", "))
+		}
+	}
+	return nil
+}
 
 // Organisation is one tenant.
 type Organisation struct {
@@ -59,13 +71,15 @@ type Key struct {
 	// out of the configuration.
 	Secret string `json:"secret,omitempty"`
 
-	// Scopes are what the key allows, out of `query`, `write`, `gateway` and
-	// `log`. Default: all of them.
+	// Scopes are what the key allows, out of `query`, `write`, `gateway`, `log` and
+	// `admin`. Default: all of them but `admin`.
 	Scopes []string `json:"scopes,omitempty"`
 
 	org, store string
 	hash       [sha256.Size]byte
 	user       string // "" if calls name their user by themselves
+	project    string
+	kept       *control.Key // nil for keys of the configuration, and for tokens
 }
 
 // Org is the organisation that the key belongs to.
@@ -77,18 +91,54 @@ func (k *Key) Store() string { return k.store }
 // Stamp writes whose call it is into a record. The user whom a token names stands in place
 // of the one that the call names.
 func (k *Key) Stamp(r *storage.Record) {
-	r.Org, r.AuthHash = k.org, k.Hash()
+	r.Org, r.AuthHash, r.Project = k.org, k.Hash(), k.project
 	if k.user != "" {
 		r.UserID = k.user
 	}
+	if k.kept == nil {
+		return
+	}
+	r.KeyID = k.kept.ID
+	if len(k.kept.Properties) > 0 {
+		if r.Properties == nil {
+			r.Properties = make(map[string]string)
+		}
+		maps.Copy(r.Properties, k.kept.Properties)
+	}
+}
+
+// Kept is what was said of the key while Weir ran, nil for a key of the configuration and for
+// a token.
+func (k *Key) Kept() *control.Key { return k.kept }
+
+// Name names the key in the audit log: by its id, or by the beginning of its hash.
+func (k *Key) Name() string {
+	if k.kept != nil {
+		return k.kept.ID
+	}
+	return "sha256:" + k.Hash()[:12]
+}
+
+// Allowed returns the scopes of the key.
+func (k *Key) Allowed() []string {
+	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !k.Allows(s) })
+}
+
+// MayCall reports whether the key may call a model of a provider, "" for what is no model.
+func (k *Key) MayCall(provider, model string) bool {
+	if k == nil || k.kept == nil {
+		return true
+	}
+	return (len(k.kept.Providers) == 0 || slices.Contains(k.kept.Providers, provider)) &&
+		(len(k.kept.Models) == 0 || accepts(k.kept.Models, model) || accepts(k.kept.Models, provider+"/"+model))
 }
 
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.
 func (k *Key) Hash() string { return hex.EncodeToString(k.hash[:]) }
 
-// Allows tells whether the key has a scope.
+// Allows tells whether the key has a scope. "" is what any key has.
 func (k *Key) Allows(scope string) bool {
-	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
+	return scope == "" || len(k.Scopes) == 0 && scope != ScopeAdmin || slices.Contains(k.Scopes, scope)
 }
 
 // Check finds what is wrong with a key, whatever the values of its placeholders.
@@ -177,10 +227,14 @@ func (a *App) provisionKeys() error {
 var ErrUnknownKey = errors.New("the API key is not known")
 
 // Authenticate returns the key whose secret this is, or that of the bearer of a token. The
-// error is ErrUnknownKey, identity.ErrUnavailable, or says what is wrong with the token.
+// error is ErrUnknownKey, ErrKeysUnavailable, identity.ErrUnavailable, or says what is wrong with the token.
 func (a *App) Authenticate(ctx context.Context, secret string) (*Key, error) {
-	if key, ok := a.keys.find(sha256.Sum256([]byte(secret))); ok {
+	hash := sha256.Sum256([]byte(secret))
+	if key, ok := a.keys.find(hash); ok {
 		return key, nil
+	}
+	if key, err := a.keptKey(ctx, hash); !errors.Is(err, ErrUnknownKey) {
+		return key, err
 	}
 	return a.verify(ctx, secret)
 }
@@ -191,7 +245,11 @@ func (a *App) KeyByHash(hash string) (*Key, bool) {
 	if n, err := hex.Decode(sum[:], []byte(hash)); err != nil || n != len(sum) {
 		return nil, false
 	}
-	return a.keys.find(sum)
+	if key, ok := a.keys.find(sum); ok {
+		return key, true
+	}
+	key, err := a.keptKey(context.Background(), sum)
+	return key, err == nil
 }
 
 // KeyOf returns a key without a secret, for callers whom Caddy has authenticated
@@ -206,7 +264,8 @@ func (a *App) HasKeys(store string) bool {
 		store = DefaultName
 	}
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||
-		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store })
+		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store }) ||
+		control.Exists(a.Stores[store].store.Dir())
 }
 
 // StoreOf returns the name of an organisation's store. Records may be kept for

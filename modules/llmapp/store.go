@@ -200,6 +200,8 @@ type Store struct {
 	options journal.Options
 	journal *journal.Journal // nil when closed
 	shared  sharing
+
+	kept keptKeys
 }
 
 // Hold takes a reference, which keeps the store open until release is called,
@@ -356,6 +358,9 @@ func (s *Store) close(ctx context.Context) error {
 	}
 	j := s.journal
 	s.journal = nil
+	if err := s.kept.close(ctx); err != nil {
+		s.options.Logger.Error("the keys were not closed as they should be", zap.Error(err))
+	}
 	if err := s.shared.close(ctx); err != nil {
 		s.options.Logger.Error("what is shared was not closed as it should be", zap.Error(err))
 	}

@@ -1,11 +1,13 @@
 package llmapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,8 +48,9 @@ type Gate struct {
 // Spending is what a call may spend at an account.
 type Spending struct {
 	Org     string
+	Key     *Key
 	Account *Account
-	// Model is the name of the target, for the refusal.
+	// Model is the name of the target at the account, "" for what is no call of a model.
 	Model string
 	// AtMost is what the call costs at most, unknown without a price. It is read only
 	// where credits pay.
@@ -74,7 +77,7 @@ func (a *App) PaysWithCredits(org string, account *Account) bool {
 func (a *App) Shares(org string, account *Account) bool {
 	return account.Platform && (a.HasCredits(org) || slices.ContainsFunc(a.keys, func(k *Key) bool {
 		return k.org != org && k.Allows(ScopeGateway)
-	}) || slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }))
+	}) || slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }) || a.keepsKeys())
 }
 
 // reservedRetryAfter is when a call should come back that waits for others to end.
@@ -86,6 +89,9 @@ const unavailableRetryAfter = 10 * time.Second
 // Admit returns the ticket of a call, or a *plugins.Error that says why it has none.
 func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	t := &Ticket{account: s.Account}
+	if model := strings.TrimPrefix(s.Model, s.Account.Label+"/"); !s.Key.MayCall(s.Account.Label, model) {
+		return nil, NotAllowed(cmp.Or(s.Model, s.Account.Label))
+	}
 	if !g.App.PaysWithCredits(s.Org, s.Account) {
 		return t, nil
 	}
@@ -113,6 +119,14 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	}
 	t.ledger = ledger
 	return t, nil
+}
+
+// NotAllowed is the error for a key that may not call a model or a provider.
+func NotAllowed(name string) *plugins.Error {
+	return &plugins.Error{
+		Status: http.StatusForbidden, Type: "invalid_request_error", Code: "model_not_allowed",
+		Message: "The API key may not call " + name + ". GET /v1/key tells what it may call.",
+	}
 }
 
 // reserve sets a reservation aside. The organisation may have its first grant yet to get.

@@ -24,7 +24,7 @@ const bytesPerToken = 4
 func (a *attempt) admit() error {
 	a.x.Record.PassthroughBilling = a.paysWithCredits() && !a.call.dialect.CountsTokens()
 	ticket, err := a.call.h.money.Admit(a.call.ctx, llmapp.Spending{
-		Org: a.x.Record.Org, Account: a.target.Account, Model: a.target.Name(), AtMost: a.atMost,
+		Org: a.x.Record.Org, Key: a.call.key, Account: a.target.Account, Model: a.target.Name(), AtMost: a.atMost,
 	})
 	if err != nil { // of the round before there may be one, which has ended
 		return err

@@ -54,7 +54,7 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	// Credits pay for no batch, and all else of files is free: allowFiles refuses what would
 	// have to be paid.
 	ticket, err := h.money.Admit(ctx, llmapp.Spending{
-		Org: c.x.Record.Org, Account: c.file.account, AtMost: func() plugins.Cost { return plugins.Cost{} },
+		Org: c.x.Record.Org, Key: c.key, Account: c.file.account, AtMost: func() plugins.Cost { return plugins.Cost{} },
 	})
 	if err != nil {
 		c.refuse(asError(err))

@@ -21,6 +21,7 @@ type request struct {
 	ctx      context.Context // ends when the client leaves, or when the store closes
 	dialect  plugins.Dialect // of the client
 	controls *control.Controls
+	key      *llmapp.Key // of the caller
 	received intake.Body // release gives its memory back
 }
 
@@ -34,6 +35,7 @@ func (q *request) admit(record *storage.Record) *plugins.Error {
 	}
 	control.ReadEdge(q.r, "", record)
 	key.Stamp(record)
+	q.key = key
 	return nil
 }
 

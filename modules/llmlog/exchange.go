@@ -108,6 +108,9 @@ func (x *exchange) authenticate(c *control.Controls) *plugins.Error {
 	if err != nil {
 		return err
 	}
+	if !key.MayCall(x.Record.Provider, "") { // the model is not known before the call passes
+		return llmapp.NotAllowed("models through this proxy")
+	}
 	key.Stamp(&x.Record)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmadmin"
 	_ "github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmcommand"
+	_ "github.com/weirhq/weir/modules/llmcontrol"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmencoder"
 	_ "github.com/weirhq/weir/modules/llmgateway"

@@ -131,7 +131,7 @@ func serve(t *testing.T) *site {
 		llm {
 			store sqlite %[1]s/weir.db
 			request_memory 32MiB
-			key walker-root
+			key walker-root query write gateway log admin
 			provider echo
 			provider openai {
 				base_url %[2]s/v1
@@ -163,6 +163,7 @@ func serve(t *testing.T) *site {
 		handle_path /ui/* {
 			llm_ui
 		}
+		llm_control
 		llm_gateway
 		llm_otlp
 		llm_query
@@ -254,6 +255,7 @@ func (s *site) bodies(text string) map[string][]byte {
 		"a compaction":     []byte(`{"model":"openai/gpt-4o-mini","input":[{"role":"user","content":"` + text + `"}]}`),
 		"an empty object":  []byte(`{}`),
 		"a form":           form(text),
+		"a key":            []byte(`{"name":"` + text + `","scopes":["query"]}`),
 		"spans": []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"` + fmt.Sprintf("%016x", time.Now().UnixNano()) + `",
 			"startTimeUnixNano":"1790000000000000000","endTimeUnixNano":"1790000001000000000","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
 			{"key":"gen_ai.prompt.0.content","value":{"stringValue":"` + text + `"}},{"key":"gen_ai.completion.0.content","value":{"stringValue":"` + text + `"}}]}]}]}]}`),

@@ -52,6 +52,10 @@ func (g Gate) Check(ctx context.Context, secret, scope string) (*llmapp.Key, *pl
 		return g.allow(key, scope)
 	case errors.Is(err, llmapp.ErrUnknownKey):
 		return nil, denied(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
+	case errors.Is(err, llmapp.ErrKeysUnavailable):
+		e := denied(http.StatusServiceUnavailable, "keys_unavailable", "The keys of the gateway cannot be read now.")
+		e.Type, e.RetryAfter = "server_error", identityRetryAfter
+		return nil, e
 	case errors.Is(err, identity.ErrUnavailable):
 		e := denied(http.StatusServiceUnavailable, "identity_unavailable", "The token cannot be verified now: its issuer does not answer.")
 		e.Type, e.RetryAfter = "server_error", identityRetryAfter

@@ -1,0 +1,124 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+)
+
+// ErrKeysUnavailable means that the keys that were created while Weir runs cannot be read.
+var ErrKeysUnavailable = errors.New("the keys cannot be read")
+
+// maxKnown is how many keys of a store are in memory. Others are read from the disk.
+const maxKnown = 100_000
+
+// keptKeys are the keys of a store that were created while Weir runs.
+type keptKeys struct {
+	mu      sync.RWMutex
+	log     *control.Log // nil when closed
+	version uint64       // of the log, of which the keys are known
+	known   map[control.Hash]*control.Key
+}
+
+// Control returns the keys of the organisations that live in the store, and makes their file
+// if there is none.
+func (s *Store) Control() (*control.Log, error) {
+	if _, err := s.Journal(); err != nil { // which owns the directory
+		return nil, err
+	}
+	k := &s.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.log != nil {
+		return k.log, nil
+	}
+	log, err := control.Open(s.Dir(), s.options.Logger)
+	if err == nil {
+		k.log, k.known, k.version = log, make(map[control.Hash]*control.Key), log.Version()
+	}
+	return log, err
+}
+
+// find returns the key that has a secret of this hash.
+func (k *keptKeys) find(ctx context.Context, log *control.Log, hash control.Hash) (*control.Key, error) {
+	version := log.Version()
+	k.mu.RLock()
+	key, ok := k.known[hash]
+	ok = ok && k.version == version
+	k.mu.RUnlock()
+	if ok {
+		return key, nil
+	}
+	key, err := log.Find(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.version != version || len(k.known) >= maxKnown {
+		clear(k.known)
+		k.version = version
+	}
+	k.known[hash] = key
+	return key, nil
+}
+
+// close needs no mutex of the store.
+func (k *keptKeys) close(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.log == nil {
+		return nil
+	}
+	log := k.log
+	k.log, k.known = nil, nil
+	return log.Close(ctx)
+}
+
+// keepsKeys reports whether keys were created while Weir runs, which may be those of any
+// organisation.
+func (a *App) keepsKeys() bool {
+	for _, config := range a.Stores {
+		if control.Exists(config.store.Dir()) {
+			return true
+		}
+	}
+	return false
+}
+
+// keptKey returns the key that was created while Weir runs, and has a secret of this hash.
+func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
+	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
+		store := a.Stores[name].store
+		if !control.Exists(store.Dir()) {
+			continue
+		}
+		log, err := store.Control()
+		var kept *control.Key
+		if err == nil {
+			kept, err = store.kept.find(ctx, log, hash)
+		}
+		now := storage.Millis(time.Now())
+		switch {
+		case errors.Is(err, control.ErrNotFound):
+			continue
+		case err != nil:
+			a.logger.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
+			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
+		case !kept.Opens(hash, now), a.StoreOf(kept.Org) != name:
+			return nil, ErrUnknownKey
+		}
+		log.Used(kept.ID, now)
+		return &Key{Scopes: kept.Scopes, org: kept.Org, store: name, hash: hash, user: kept.User, project: kept.Project, kept: kept}, nil
+	}
+	return nil, ErrUnknownKey
+}

@@ -1,0 +1,225 @@
+// Package llmcontrol is the handler http.handlers.llm_control, by which administrators
+// create, change and end API keys while Weir runs, and read who changed what.
+package llmcontrol
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/control"
+)
+
+func init() {
+	caddy.RegisterModule(new(Handler))
+}
+
+// Handler administers the keys of the organisations that live in one store:
+//
+//	POST   /v1/keys              creates a key, and answers its secret, once
+//	GET    /v1/keys              lists keys
+//	GET    /v1/keys/{id}         one key
+//	PATCH  /v1/keys/{id}         changes its settings
+//	DELETE /v1/keys/{id}         ends it for good
+//	POST   /v1/keys/{id}/rotate  gives it another secret, beside the old one for a while
+//	GET    /v1/audit             who changed what
+//	GET    /v1/key               what the key of the caller may do
+//
+// All but the last need a key of the scope `admin`, and are about the organisation of that
+// key alone. Requests for other paths go to the next handler.
+type Handler struct {
+	// Store names the store. Default: the store `default`.
+	Store string `json:"store,omitempty"`
+
+	app    *llmapp.App
+	store  *llmapp.Store
+	gate   gate.Gate
+	mux    *http.ServeMux
+	logger *zap.Logger
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_control", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision sets the handler up.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
+	var err error
+	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
+		return err
+	}
+	h.gate = gate.Gate{App: h.app, Store: h.Store}
+	h.logger = llmapp.BoundedLogger(ctx.Logger())
+	h.mux = http.NewServeMux()
+	for _, e := range endpoints {
+		h.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, e) })
+	}
+	return nil
+}
+
+// Routes implements paths.Router.
+func (h *Handler) Routes() (all []paths.Route) {
+	for _, e := range endpoints {
+		all = append(all, paths.Route{Method: e.method, Path: e.path})
+	}
+	return all
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if _, pattern := h.mux.Handler(r); pattern != "" {
+		h.mux.ServeHTTP(w, r)
+		return nil
+	}
+	for _, other := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+		if _, pattern := h.mux.Handler(&http.Request{Method: other, URL: r.URL, Host: r.Host}); pattern != "" {
+			h.mux.ServeHTTP(w, r) // 405, with the methods that there are
+			return nil
+		}
+	}
+	served := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		served[i] = e.path
+	}
+	paths.Offer(r.Context(), served)
+	return next.ServeHTTP(w, r)
+}
+
+// endpoint is what one method on one path does.
+type endpoint struct {
+	method, path string
+	// scope is what the key needs, "" for any key.
+	scope string
+	serve func(*call) (status int, data any, err error)
+}
+
+var endpoints = []endpoint{
+	{http.MethodPost, "/v1/keys", llmapp.ScopeAdmin, createKey},
+	{http.MethodGet, "/v1/keys", llmapp.ScopeAdmin, listKeys},
+	{http.MethodGet, "/v1/keys/{id}", llmapp.ScopeAdmin, getKey},
+	{http.MethodPatch, "/v1/keys/{id}", llmapp.ScopeAdmin, updateKey},
+	{http.MethodDelete, "/v1/keys/{id}", llmapp.ScopeAdmin, deleteKey},
+	{http.MethodPost, "/v1/keys/{id}/rotate", llmapp.ScopeAdmin, rotateKey},
+	{http.MethodGet, "/v1/audit", llmapp.ScopeAdmin, listEvents},
+	{http.MethodGet, "/v1/key", "", ownKey},
+}
+
+// maxBody is the longest body, in bytes.
+const maxBody = 256 << 10
+
+// call is one authorised call.
+type call struct {
+	ctx  context.Context
+	r    *http.Request
+	body []byte
+	key  *llmapp.Key // of the caller
+	log  *control.Log
+	app  *llmapp.App
+}
+
+// by is who makes the change.
+func (c *call) by() control.Actor {
+	address, _ := caddyhttp.GetVar(c.ctx, caddyhttp.ClientIPVarKey).(string)
+	return control.Actor{Key: c.key.Name(), Address: address}
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
+	status, data, err := h.answer(w, r, e)
+	w.Header().Set("Cache-Control", "no-store")
+	if err == nil {
+		_ = apierror.Envelope{Data: data}.Write(w, status) // the client may be gone
+		return
+	}
+	refused, ok := errors.AsType[*plugins.Error](err)
+	switch {
+	case ok:
+	case errors.Is(err, control.ErrNotFound):
+		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
+	case r.Context().Err() != nil:
+		return // nobody is there to answer
+	default:
+		h.logger.Error("a call of an administrator failed", zap.String("path", r.URL.Path), zap.Error(err))
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the keys cannot be read or written now"}
+	}
+	apierror.SetHeader(w.Header(), refused)
+	_ = apierror.Envelope{Error: &refused.Message}.Write(w, refused.Status)
+}
+
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (status int, data any, err error) {
+	key, refused := h.gate.Admit(r, e.scope, "Authorization", "X-Api-Key", "Api-Key")
+	if refused != nil {
+		refused.Message = refused.Code + ": " + refused.Message
+		return 0, nil, refused
+	}
+	c := &call{ctx: r.Context(), r: r, key: key, app: h.app}
+	if r.Method == http.MethodPost || r.Method == http.MethodPatch {
+		received, err := intake.Reader{Memory: h.app.Memory(), Most: maxBody}.Read(w, r)
+		defer received.Release()
+		if err != nil {
+			return 0, nil, err
+		}
+		c.body = received.Bytes
+	}
+	release := h.store.Hold()
+	defer release()
+	if c.log, err = h.store.Control(); err != nil {
+		return 0, nil, err
+	}
+	return e.serve(c)
+}
+
+// bad is the error for a request that says something wrong.
+func bad(format string, args ...any) error {
+	return &plugins.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// decode reads the body into v, which has all of its fields.
+func (c *call) decode(v any) error {
+	if len(c.body) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(c.body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return bad("the body is not what is expected: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if d.More() {
+		return bad("the body has something behind its object")
+	}
+	return nil
+}
+
+// UnmarshalCaddyfile sets the handler up from Caddyfile tokens. Syntax:
+//
+//	llm_control [<matcher>] {
+//		store <name>
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return directive.Options{"store": directive.Text(&h.Store)}.Directive(d)
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+	_ paths.Router                = (*Handler)(nil)
+)

@@ -1,0 +1,352 @@
+package llmcontrol_test
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/modules/llmapp"
+	_ "github.com/weirhq/weir/modules/standard"
+)
+
+// site is a Weir with two organisations, each with an administrator.
+type site struct {
+	t        *testing.T
+	dir, url string
+	config   []byte
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir()}
+	address := freeport.Address(t)
+	s.url = "http://" + address
+	text := fmt.Sprintf(`{
+		admin off
+		persist_config off
+		auto_https off
+		log {
+			output file %[1]s/log
+			level DEBUG
+			format llm
+		}
+		llm {
+			store sqlite %[1]s/weir.db
+			provider echo
+			provider second echo
+			org acme {
+				key acme-admin admin query
+				key acme-all
+			}
+			org globex {
+				key globex-admin admin
+			}
+		}
+	}
+	http://%[2]s {
+		bind 127.0.0.1
+		handle_path /proxy/* {
+			llm_log echo {
+				require_key
+			}
+			llm_echo
+		}
+		handle_path /ui/* {
+			llm_ui
+		}
+		llm_control
+		llm_gateway
+		llm_query
+		llm_not_found
+	}`, s.dir, address)
+	var err error
+	if s.config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.load()
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *site) load() {
+	s.t.Helper()
+	http.DefaultClient.CloseIdleConnections() // which a reload resets
+	if err := caddy.Load(s.config, true); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// as sends a request with a key.
+func (s *site) as(key, method, path, body string) (int, gjson.Result) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+		r.Header.Set("Service-Auth", "Bearer "+key)
+	}
+	r.Header.Set("Service-User-Id", "claimed")
+	r.Header.Set("Service-Property-Team", "claimed")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, gjson.ParseBytes(text)
+}
+
+// must is as for what has to succeed, and returns its data.
+func (s *site) must(key, method, path, body string) gjson.Result {
+	s.t.Helper()
+	status, answer := s.as(key, method, path, body)
+	if status/100 != 2 {
+		s.t.Fatalf("%s %s: %d %s", method, path, status, answer.Raw)
+	}
+	return answer.Get("data")
+}
+
+// call asks a model through the gateway.
+func (s *site) call(key, model string) (int, gjson.Result) {
+	s.t.Helper()
+	return s.as(key, "POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]}`)
+}
+
+func TestLifeOfAKey(t *testing.T) {
+	s := newSite(t)
+	created := s.must("acme-admin", "POST", "/v1/keys", `{"name":"agents","owner":"team blue","project":"search","user":"ada","scopes":["gateway","log"],"properties":{"Team":"blue"}}`)
+	id, secret := created.Get("id").Str, created.Get("secret").Str
+	if !strings.HasPrefix(id, "key_") || !strings.HasPrefix(secret, "weir_") || created.Get("organization").Str != "acme" || created.Get("secrets.0.last4").Str != secret[len(secret)-4:] {
+		t.Fatal(created.Raw)
+	}
+	if status, answer := s.call(secret, "echo/echo-1"); status != http.StatusOK {
+		t.Fatalf("a call: %d %s", status, answer.Raw)
+	}
+	if own := s.must(secret, "GET", "/v1/key", ""); own.Get("id").Str != id || own.Get("scopes").Raw != `["gateway","log"]` || own.Get("project").Str != "search" {
+		t.Error(own.Raw)
+	}
+	for _, store := range llmapp.OpenStores() {
+		if err := store.Opened().Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records := s.must("acme-admin", "POST", "/v1/request/query-clickhouse", `{"filter":{"request_response_rmt":{"key_id":{"equals":"`+id+`"}}}}`)
+	if r := records.Get("0"); records.Get("#").Int() != 1 || r.Get("project").Str != "search" || r.Get("request_user_id").Str != "ada" || r.Get("properties.Team").Str != "blue" {
+		t.Error(records.Raw)
+	}
+
+	rotated := s.must("acme-admin", "POST", "/v1/keys/"+id+"/rotate", `{"overlap_seconds":3600}`)
+	next := rotated.Get("secret").Str
+	opens := func(secret string, want bool) {
+		t.Helper()
+		status, answer := s.call(secret, "echo/echo-1")
+		if want != (status == http.StatusOK) || !want && status != http.StatusUnauthorized {
+			t.Errorf("%d %s", status, answer.Raw)
+		}
+	}
+	opens(secret, true)
+	opens(next, true)
+	last := s.must("acme-admin", "POST", "/v1/keys/"+id+"/rotate", `{"overlap_seconds":0}`).Get("secret").Str
+	opens(secret, false)
+	opens(next, false)
+	opens(last, true)
+	s.must("acme-admin", "PATCH", "/v1/keys/"+id, `{"disabled":true}`)
+	opens(last, false)
+	s.must("acme-admin", "PATCH", "/v1/keys/"+id, `{"disabled":false,"expires_at":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`)
+	opens(last, true)
+	s.load()
+	opens(last, true)
+	s.must("acme-admin", "PATCH", "/v1/keys/"+id, `{"expires_at":"2020-01-01T00:00:00Z"}`)
+	opens(last, false)
+	kept := s.must("acme-admin", "PATCH", "/v1/keys/"+id, `{"expires_at":null,"properties":{"Area":"x"}}`)
+	opens(last, true)
+	if kept.Get("name").Str != "agents" || kept.Get("properties").Raw != `{"Area":"x"}` {
+		t.Errorf("what was not named has changed: %s", kept.Raw)
+	}
+	s.must("acme-admin", "DELETE", "/v1/keys/"+id, "")
+	opens(last, false)
+	if status, _ := s.as("acme-admin", "GET", "/v1/keys/"+id, ""); status != http.StatusNotFound {
+		t.Errorf("a deleted key answers %d", status)
+	}
+
+	events := s.must("acme-admin", "GET", "/v1/audit?key="+id+"&limit=3", "")
+	if events.Get("items.#").Int() != 3 || events.Get("items.0.action").Str != "key.deleted" || events.Get("items.0.before.name").Str != "agents" || events.Get("items.0.after").Type != gjson.Null ||
+		!strings.HasPrefix(events.Get("items.0.actor.key").Str, "sha256:") || events.Get("items.0.actor.address").Str != "127.0.0.1" {
+		t.Error(events.Raw)
+	}
+	rest := s.must("acme-admin", "GET", "/v1/audit?key="+id+"&before="+events.Get("next").Str, "")
+	if n := rest.Get("items.#").Int(); n != 5 || rest.Get("items.4.action").Str != "key.created" || rest.Get("next").Type != gjson.Null {
+		t.Errorf("%d older events: %s", n, rest.Raw)
+	}
+
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, secret := range []string{secret, next, last} {
+			if strings.Contains(string(text), secret[5:]) {
+				t.Errorf("%s has a secret", path)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A key reaches neither what its scopes leave out, nor another organisation.
+func TestWhoMayNot(t *testing.T) {
+	s := newSite(t)
+	created := s.must("acme-admin", "POST", "/v1/keys", `{"name":"member","scopes":["gateway","query","write","log"]}`)
+	id, member := created.Get("id").Str, created.Get("secret").Str
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/v1/keys", `{"name":"mine","scopes":["admin"]}`},
+		{"GET", "/v1/keys", ""},
+		{"GET", "/v1/keys/" + id, ""},
+		{"PATCH", "/v1/keys/" + id, `{"scopes":["admin"]}`},
+		{"DELETE", "/v1/keys/" + id, ""},
+		{"POST", "/v1/keys/" + id + "/rotate", "{}"},
+		{"GET", "/v1/audit", ""},
+	} {
+		for key, want := range map[string]int{"": 401, "weir_unknown": 401, member: 403, "acme-all": 403} {
+			if status, answer := s.as(key, c.method, c.path, c.body); status != want {
+				t.Errorf("%s %s: %d %s, want %d", c.method, c.path, status, answer.Raw, want)
+			}
+		}
+		if !strings.Contains(c.path, id) {
+			continue
+		}
+		if status, answer := s.as("globex-admin", c.method, c.path, c.body); status != http.StatusNotFound || strings.Contains(answer.Raw, "member") {
+			t.Errorf("another organisation: %s %s: %d %s", c.method, c.path, status, answer.Raw)
+		}
+	}
+	for _, path := range []string{"/v1/keys", "/v1/keys?after=" + id, "/v1/audit", "/v1/audit?key=" + id} {
+		if list := s.must("globex-admin", "GET", path, ""); list.Get("items").Raw != "[]" {
+			t.Errorf("another organisation: %s", list.Raw)
+		}
+	}
+	if status, _ := s.as(member, "PUT", "/v1/keys/"+id, "{}"); status != http.StatusMethodNotAllowed {
+		t.Errorf("PUT: %d", status)
+	}
+	if list := s.must("acme-admin", "GET", "/v1/keys", ""); list.Get("items.#").Int() != 1 {
+		t.Error(list.Raw)
+	}
+}
+
+func TestModelsOfAKey(t *testing.T) {
+	s := newSite(t)
+	create := func(settings string) string {
+		return s.must("acme-admin", "POST", "/v1/keys", `{"name":"x","scopes":["gateway","log"],`+settings+`}`).Get("secret").Str
+	}
+	for settings, allowed := range map[string][]string{
+		`"models":["echo-1"]`:                        {"echo/echo-1", "second/echo-1"},
+		`"models":["second/*"]`:                      {"second/echo-1", "second/echo-2"},
+		`"providers":["second"]`:                     {"second/echo-1", "second/echo-2"},
+		`"providers":["second"],"models":["echo-2"]`: {"second/echo-2"},
+		`"providers":["openai"]`:                     nil,
+		`"models":["echo-*"],"providers":["echo"]`:   {"echo/echo-1", "echo/echo-2"},
+	} {
+		key := create(settings)
+		for _, model := range []string{"echo/echo-1", "echo/echo-2", "second/echo-1", "second/echo-2"} {
+			status, answer := s.call(key, model)
+			if want := slices.Contains(allowed, model); want != (status == http.StatusOK) || !want && (status != http.StatusForbidden || answer.Get("error.code").Str != "model_not_allowed") {
+				t.Errorf("%s: %s: %d %s", settings, model, status, answer.Raw)
+			}
+		}
+	}
+	proxied := func(key string) int {
+		status, _ := s.as(key, "POST", "/proxy/v1/chat/completions", `{"model":"echo-1","messages":[{"role":"user","content":"hi"}]}`)
+		return status
+	}
+	if any, one := proxied(create(`"owner":"x"`)), proxied(create(`"models":["echo-1"]`)); any != http.StatusOK || one != http.StatusForbidden {
+		t.Errorf("through the proxy: %d, and with models %d", any, one)
+	}
+}
+
+func TestMalformedCalls(t *testing.T) {
+	s := newSite(t)
+	id := s.must("acme-admin", "POST", "/v1/keys", `{"name":"x","scopes":["query"]}`).Get("id").Str
+	for _, c := range []struct{ method, path, body, says string }{
+		{"POST", "/v1/keys", ``, "name"},
+		{"POST", "/v1/keys", `[]`, "the body is not what is expected"},
+		{"POST", "/v1/keys", `{"name":"x"}`, "scopes"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["root"]}`, "no scope root"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"scope":"admin"}`, `unknown field "scope"`},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"]}{}`, "behind its object"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"id":"key_mine"}`, `unknown field "id"`},
+		{"POST", "/v1/keys", `{"name":"` + strings.Repeat("x", 257) + `","scopes":["query"]}`, "name"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"models":[""]}`, "empty"},
+		{"PATCH", "/v1/keys/" + id, `{"scopes":[]}`, "scopes"},
+		{"PATCH", "/v1/keys/" + id, `{"expires_at":"soon"}`, "not what is expected"},
+		{"PATCH", "/v1/keys/" + id, `{"organization":"globex"}`, "unknown field"},
+		{"POST", "/v1/keys/" + id + "/rotate", `{"overlap_seconds":-1}`, "overlap_seconds"},
+		{"GET", "/v1/keys?limit=0", ``, "limit"},
+		{"GET", "/v1/keys?org=globex", ``, "no such option"},
+		{"GET", "/v1/audit?limit=1000", ``, "limit"},
+	} {
+		if status, answer := s.as("acme-admin", c.method, c.path, c.body); status != http.StatusBadRequest || !strings.Contains(answer.Get("error").Str, c.says) {
+			t.Errorf("%s %s %s: %d %s", c.method, c.path, c.body, status, answer.Raw)
+		}
+	}
+	if k := s.must("acme-admin", "GET", "/v1/keys/"+id, ""); k.Get("scopes").Raw != `["query"]` {
+		t.Errorf("a refused change was made: %s", k.Raw)
+	}
+}
+
+// The dashboard opens with a key that was created while Weir runs, until that ends.
+func TestDashboard(t *testing.T) {
+	s := newSite(t)
+	created := s.must("acme-admin", "POST", "/v1/keys", `{"name":"x","scopes":["query"]}`)
+	resp, err := http.Post(s.url+"/ui/api/session", "application/json", strings.NewReader(`{"key":"`+created.Get("secret").Str+`"}`))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status, err)
+	}
+	defer resp.Body.Close()
+	asks := func() int {
+		r, err := http.NewRequest("GET", s.url+"/ui/api/v1/view", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.AddCookie(resp.Cookies()[0])
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode
+	}
+	if status := asks(); status != http.StatusOK {
+		t.Errorf("the session answers %d", status)
+	}
+	s.must("acme-admin", "DELETE", "/v1/keys/"+created.Get("id").Str, "")
+	if status := asks(); status != http.StatusUnauthorized {
+		t.Errorf("after the end of its key the session answers %d", status)
+	}
+}

@@ -1,0 +1,206 @@
+package llmcontrol
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+)
+
+const (
+	// maxText bounds names and values, in bytes; maxList how many models, providers and
+	// properties a key has.
+	maxText = 256
+	maxList = 100
+	// standardPage is how many a page has unless the caller says, maxPage at most.
+	standardPage = 50
+	maxPage      = 200
+	// standardOverlap is how long the old secret opens the key beside the new one unless
+	// the caller says, maxOverlap at most.
+	standardOverlap = 24 * time.Hour
+	maxOverlap      = 90 * 24 * time.Hour
+)
+
+// withSecret is a key with the secret that it has just got.
+type withSecret struct {
+	*control.Key
+	// Secret is answered once, and kept nowhere.
+	Secret string `json:"secret"`
+}
+
+// createKey takes POST /v1/keys.
+func createKey(c *call) (int, any, error) {
+	var s control.Settings
+	if err := c.settings(&s); err != nil {
+		return 0, nil, err
+	}
+	k, secret, err := c.log.Create(c.ctx, c.by(), c.key.Org(), s)
+	return http.StatusCreated, withSecret{k, secret}, err
+}
+
+// settings reads the body over what a key has.
+func (c *call) settings(s *control.Settings) error {
+	if gjson.GetBytes(c.body, "properties").Exists() {
+		s.Properties = nil // they are replaced as a whole
+	}
+	if err := c.decode(s); err != nil {
+		return err
+	}
+	texts := append([]string{s.Owner, s.Project, s.User}, slices.Concat(s.Models, s.Providers)...)
+	for name, value := range s.Properties {
+		if name == "" {
+			return bad("properties: a name is empty")
+		}
+		texts = append(texts, name, value)
+	}
+	err := llmapp.CheckScopes(s.Scopes)
+	switch {
+	case s.Name == "" || len(s.Name) > maxText:
+		return bad("name: a text of 1 to %d bytes is expected", maxText)
+	case slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText }):
+		return bad("a text has more than %d bytes", maxText)
+	case len(s.Models) > maxList || len(s.Providers) > maxList || len(s.Properties) > maxList:
+		return bad("models, providers and properties: at most %d each", maxList)
+	case slices.Contains(s.Models, "") || slices.Contains(s.Providers, ""):
+		return bad("models and providers: a name is empty")
+	case len(s.Scopes) == 0:
+		return bad("scopes: at least one is expected")
+	case err != nil:
+		return bad("scopes: %v", err)
+	}
+	return nil
+}
+
+// page is one of a list.
+type page struct {
+	Items any `json:"items"`
+	// Next is what `after` or `before` is for the next page, null at the end.
+	Next *string `json:"next"`
+}
+
+// query reads the query of the URL, which has no other names.
+func (c *call) query(names ...string) (limit int, values []string, err error) {
+	given := c.r.URL.Query()
+	for name := range given {
+		if name != "limit" && !slices.Contains(names, name) {
+			return 0, nil, bad("%s: there is no such option, only %s", name, strings.Join(append(names, "limit"), ", "))
+		}
+	}
+	limit = standardPage
+	if text := given.Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
+			return 0, nil, bad("limit: a number from 1 to %d is expected", maxPage)
+		}
+	}
+	for _, name := range names {
+		values = append(values, given.Get(name))
+	}
+	return limit, values, nil
+}
+
+// listKeys takes GET /v1/keys.
+func listKeys(c *call) (int, any, error) {
+	limit, values, err := c.query("project", "after")
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := c.log.Keys(c.ctx, c.key.Org(), values[0], values[1], limit+1)
+	if err != nil {
+		return 0, nil, err
+	}
+	p := page{}
+	if len(list) > limit {
+		list = list[:limit]
+		p.Next = &list[limit-1].ID
+	}
+	p.Items = append([]control.Listed{}, list...) // [] for none
+	return http.StatusOK, p, nil
+}
+
+// getKey takes GET /v1/keys/{id}.
+func getKey(c *call) (int, any, error) {
+	k, err := c.log.Key(c.ctx, c.key.Org(), c.r.PathValue("id"))
+	return http.StatusOK, k, err
+}
+
+// updateKey takes PATCH /v1/keys/{id}. Fields that the body does not have stay.
+func updateKey(c *call) (int, any, error) {
+	k, err := c.log.Update(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"), c.settings)
+	return http.StatusOK, k, err
+}
+
+// deleteKey takes DELETE /v1/keys/{id}.
+func deleteKey(c *call) (int, any, error) {
+	return http.StatusOK, nil, c.log.Delete(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"))
+}
+
+// rotateKey takes POST /v1/keys/{id}/rotate.
+func rotateKey(c *call) (int, any, error) {
+	body := struct {
+		// OverlapSeconds is how long the secrets that the key has still open it.
+		OverlapSeconds *int64 `json:"overlap_seconds"`
+	}{}
+	if err := c.decode(&body); err != nil {
+		return 0, nil, err
+	}
+	overlap := standardOverlap
+	if n := body.OverlapSeconds; n != nil {
+		if *n < 0 || *n > int64(maxOverlap/time.Second) {
+			return 0, nil, bad("overlap_seconds: a number from 0 to %d is expected", int64(maxOverlap/time.Second))
+		}
+		overlap = time.Duration(*n) * time.Second
+	}
+	k, secret, err := c.log.Rotate(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"), overlap)
+	return http.StatusOK, withSecret{k, secret}, err
+}
+
+// listEvents takes GET /v1/audit.
+func listEvents(c *call) (int, any, error) {
+	limit, values, err := c.query("key", "before")
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := c.log.Events(c.ctx, c.key.Org(), values[0], values[1], limit+1)
+	if err != nil {
+		return 0, nil, err
+	}
+	p := page{}
+	if len(list) > limit {
+		list = list[:limit]
+		p.Next = &list[limit-1].ID
+	}
+	p.Items = append([]control.Event{}, list...) // [] for none
+	return http.StatusOK, p, nil
+}
+
+// own is what a caller may do.
+type own struct {
+	Organization string             `json:"organization"`
+	ID           *string            `json:"id"` // null for keys of the configuration, and for tokens
+	Name         *string            `json:"name"`
+	Project      *string            `json:"project"`
+	Scopes       []string           `json:"scopes"`
+	Models       []string           `json:"models"`    // [] for all
+	Providers    []string           `json:"providers"` // [] for all
+	ExpiresAt    *storage.Timestamp `json:"expires_at"`
+}
+
+// ownKey takes GET /v1/key.
+func ownKey(c *call) (int, any, error) {
+	o := own{Organization: c.key.Org(), Scopes: c.key.Allowed(), Models: []string{}, Providers: []string{}}
+	if k := c.key.Kept(); k != nil {
+		o.ID, o.Name, o.ExpiresAt = &k.ID, &k.Name, k.ExpiresAt
+		o.Models, o.Providers = append(o.Models, k.Models...), append(o.Providers, k.Providers...)
+		if k.Project != "" {
+			o.Project = &k.Project
+		}
+	}
+	return http.StatusOK, o, nil
+}

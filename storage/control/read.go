@@ -1,0 +1,127 @@
+package control
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// reader is a database, or a transaction.
+type reader interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// readKey reads a key of an organisation.
+func readKey(ctx context.Context, r reader, org, id string) (*Key, error) {
+	var text []byte
+	err := r.QueryRowContext(ctx, "SELECT key FROM keys WHERE id = ? AND org = ?", id, org).Scan(&text)
+	return parse(ctx, r, text, err)
+}
+
+// parse reads a key, whose secrets stand by themselves.
+func parse(ctx context.Context, r reader, text []byte, err error) (*Key, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	k := new(Key)
+	if err == nil {
+		err = json.Unmarshal(text, k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.QueryContext(ctx, "SELECT place, hash FROM secrets WHERE id = ?", k.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var place int
+		var hash []byte
+		if err := rows.Scan(&place, &hash); err != nil {
+			return nil, err
+		}
+		copy(k.Secrets[place].hash[:], hash)
+	}
+	return k, rows.Err()
+}
+
+// Find returns the key that has a secret of this hash, whether it opens anything or not.
+func (l *Log) Find(ctx context.Context, hash Hash) (*Key, error) {
+	var text []byte
+	err := l.db.QueryRowContext(ctx, "SELECT key FROM keys JOIN secrets USING (id) WHERE hash = ?", hash[:]).Scan(&text)
+	return parse(ctx, l.db, text, err)
+}
+
+// Listed is a key of a list.
+type Listed struct {
+	*Key
+	// LastUsedAt is when a call last had the key, to the minute; nil for never.
+	LastUsedAt *storage.Timestamp `json:"last_used_at"`
+}
+
+// Key returns a key of an organisation.
+func (l *Log) Key(ctx context.Context, org, id string) (Listed, error) {
+	page, err := l.list(ctx, "org = ? AND id = ?", 1, org, id)
+	if err == nil && len(page) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Listed{}, err
+	}
+	return page[0], nil
+}
+
+// Keys returns up to limit keys of an organisation, the oldest first, after the one of an id,
+// "" for the first. A project bounds them unless it is "".
+func (l *Log) Keys(ctx context.Context, org, project, after string, limit int) ([]Listed, error) {
+	return l.list(ctx, "org = ? AND (? = '' OR project = ?) AND n > coalesce((SELECT n FROM keys WHERE id = ?), 0)", limit, org, project, project, after)
+}
+
+func (l *Log) list(ctx context.Context, where string, limit int, args ...any) (page []Listed, err error) {
+	rows, err := l.db.QueryContext(ctx, "SELECT key, used_at FROM keys WHERE "+where+" ORDER BY n LIMIT ?", append(args, limit)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text []byte
+		var used *int64
+		k := new(Key)
+		if err := rows.Scan(&text, &used); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, k); err != nil {
+			return nil, err
+		}
+		page = append(page, Listed{k, (*storage.Timestamp)(used)})
+	}
+	return page, rows.Err()
+}
+
+// Events returns up to limit events of an organisation, the newest first, before the one of
+// an id, "" for the newest. An object bounds them unless it is "".
+func (l *Log) Events(ctx context.Context, org, object, before string, limit int) (page []Event, err error) {
+	rows, err := l.db.QueryContext(ctx, `SELECT event FROM events WHERE org = ? AND (? = '' OR object = ?)
+		AND (? = '' OR n < (SELECT n FROM events WHERE id = ?)) ORDER BY n DESC LIMIT ?`, org, object, object, before, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text []byte
+		var e Event
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &e); err != nil {
+			return nil, err
+		}
+		page = append(page, e)
+	}
+	return page, rows.Err()
+}
