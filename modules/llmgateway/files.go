@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,13 +107,19 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 		}
 		c.file.account = account
 	}
-	if c.route.pattern == "POST /v1/files" {
-		c.upload.ReadCloser = c.r.Body //nolint:forbidigo // a file passes as it comes
-		body, length = &c.upload, c.r.ContentLength
-	}
 	account := c.file.account
 	if err := c.allowFiles(account); err != nil {
 		return nil, err
+	}
+	switch uploads := c.route.pattern == "POST /v1/files"; {
+	case uploads && c.shares(account):
+		if err := c.readUpload(account); err != nil {
+			return nil, err
+		}
+		body, length = io.NopCloser(bytes.NewReader(c.body)), int64(len(c.body))
+	case uploads:
+		c.upload.ReadCloser = c.r.Body //nolint:forbidigo // a file passes as it comes
+		body, length = &c.upload, c.r.ContentLength
 	}
 	path := c.route.path
 	if id != "" {
@@ -131,6 +138,48 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 	}
 	req.Body, req.ContentLength = body, length //nolint:forbidigo // the request to the provider
 	return req, nil
+}
+
+// readUpload reads a file for an account that others use, and refuses the input of a batch
+// whose calls name what the account keeps for them.
+func (c *fileCall) readUpload(account *llmapp.Account) error {
+	if err := c.request.read(maxRequest); err != nil {
+		return err
+	}
+	c.body, c.x.Record.RequestBytes = c.received.Bytes, c.received.Wire
+	f := parseForm(c.r.Header.Get("Content-Type"), c.body)
+	if f == nil {
+		return plugins.Invalid("", "The body of the request is no multipart/form-data.")
+	}
+	isBatch := slices.ContainsFunc(f.fields, func(field formField) bool {
+		return field.name == "purpose" && string(f.body[field.start:field.end]) == "batch"
+	})
+	number := 0
+	for line := range bytes.Lines(bytes.Join(f.files, []byte("\n"))) {
+		number++
+		call := gjson.ParseBytes(line)
+		switch valid := plugins.ValidJSON(line) && call.IsObject(); {
+		case valid:
+			c.addBatched(call)
+		case isBatch && len(bytes.TrimSpace(line)) > 0:
+			return plugins.Invalid("file", "Line %d of the file is no JSON object.", number)
+		}
+	}
+	return c.allowStored(account)
+}
+
+// addBatched adds what a call in a batch refers to at the provider.
+func (c *fileCall) addBatched(call gjson.Result) {
+	dialect := plugins.Responses // which refers to the most
+	if at := byPath[call.Get("url").Str]; at != nil && at.methods[http.MethodPost] != nil {
+		dialect = at.methods[http.MethodPost].dialect
+	}
+	call.ForEach(func(key, body gjson.Result) bool { // a field that stands twice may be read twice
+		if key.Str == "body" {
+			c.stored.ids = append(c.stored.ids, findStoredState(dialect, []byte(body.Raw)).ids...)
+		}
+		return true
+	})
 }
 
 func notFound(id string) *plugins.Error {

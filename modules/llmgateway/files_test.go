@@ -111,7 +111,8 @@ func TestBatches(t *testing.T) {
 func TestFilesOfOthers(t *testing.T) {
 	var asked []string
 	s := serve(t, map[string][]upstream{"raw": {filesOf(&asked)}})
-	_, answer := s.postTo("/v1/files?provider=raw", strings.NewReader(""), "Content-Type", "text/plain")
+	contentType, body := upload(t, "{}", "purpose", "batch")
+	_, answer := s.postTo("/v1/files?provider=raw", strings.NewReader(body), "Content-Type", contentType)
 	id := gjson.Get(answer, "id").Str
 	asked = nil
 	for _, c := range []struct {
@@ -147,6 +148,26 @@ func TestFilesOfOthers(t *testing.T) {
 }
 
 // An organisation with an account of its own lists what it has, page by page.
+func TestBatchesOfSharedAccountsNameNothingOfOthers(t *testing.T) {
+	for line, status := range map[string]int{
+		`{"custom_id":"a","url":"/v1/responses","body":{"input":"hi","previous_response_id":"resp_others"}}`:                            http.StatusBadRequest,
+		`{"url":"/v1/responses","body":{},"body":{"input":[{"type":"item_reference","id":"msg_others"}]}}`:                              http.StatusBadRequest,
+		`{"url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-in"}}]}]}}`: http.StatusBadRequest,
+		`{"url":"/v1/unknown","body":{"conversation":"conv_others"}}`:                                                                   http.StatusBadRequest,
+		"{\"url\":\"/v1/responses\"}\r{}":                  http.StatusBadRequest, // which are two lines to some
+		`{"url":"/v1/completions","body":{"prompt":"hi"}}`: http.StatusOK,
+		`{"url":"/v1/embeddings","body":{"input":["hi"]}}`: http.StatusOK,
+	} {
+		var asked []string
+		s := serve(t, map[string][]upstream{"raw": {filesOf(&asked)}})
+		contentType, body := upload(t, "{}\n\n"+line+"\n", "purpose", "batch")
+		resp, answer := s.postTo("/v1/files?provider=raw", strings.NewReader(body), "Content-Type", contentType, "Authorization", "Bearer acme")
+		if resp.StatusCode != status || len(asked) > 0 != (status == http.StatusOK) {
+			t.Errorf("%s: %d %s, asked %d times", line, resp.StatusCode, answer, len(asked))
+		}
+	}
+}
+
 func TestListsOfFiles(t *testing.T) {
 	var asked []string
 	s := serve(t, map[string][]upstream{"raw": {filesOf(&asked)}})
@@ -169,7 +190,8 @@ func TestListsOfFiles(t *testing.T) {
 func TestCallsThatNameFiles(t *testing.T) {
 	var asked []string
 	s := serve(t, map[string][]upstream{"raw": {filesOf(&asked)}})
-	_, answer := s.postTo("/v1/files?provider=raw", strings.NewReader(""))
+	contentType, body := upload(t, "{}", "purpose", "user_data")
+	_, answer := s.postTo("/v1/files?provider=raw", strings.NewReader(body), "Content-Type", contentType)
 	id := gjson.Get(answer, "id").Str
 	ask := `{"model":%q,"input":[{"role":"user","content":[{"type":"input_file","file_id":%q}]}]}`
 	resp, got := s.post(fmt.Sprintf(ask, "one/m,raw/m", id))
@@ -191,7 +213,8 @@ func TestFilesThatBreakOff(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}}})
-	_, answer := s.postTo("/v1/files?provider=raw", strings.NewReader(""))
+	contentType, body := upload(t, "{}", "purpose", "user_data")
+	_, answer := s.postTo("/v1/files?provider=raw", strings.NewReader(body), "Content-Type", contentType)
 	id := gjson.Get(answer, "id").Str
 	if resp, got := s.send("GET", "/v1/files/"+id, nil); resp.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("%d %s", resp.StatusCode, got)

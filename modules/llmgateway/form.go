@@ -9,11 +9,11 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// form is a body of multipart/form-data (RFC 7578). Its files are not looked into.
+// form is a body of multipart/form-data (RFC 7578).
 type form struct {
 	body   []byte
 	fields []formField // that are no files
-	files  int
+	files  [][]byte
 }
 
 // formField is a field whose value is body[start:end].
@@ -51,7 +51,7 @@ func parseForm(contentType string, body []byte) *form {
 			return nil
 		}
 		if _, isFile := said["filename"]; isFile {
-			f.files++
+			f.files = append(f.files, rest[start:end])
 		} else {
 			f.fields = append(f.fields, formField{said["name"], at + start, at + end})
 		}

@@ -56,7 +56,7 @@ func (in *input) tier() string { return in.field("service_tier").Str }
 // pictures returns how many pictures the request has or names.
 func (c *call) pictures() int64 {
 	if c.form != nil {
-		return int64(c.form.files)
+		return int64(len(c.form.files))
 	}
 	d := demandOf(c.dialect, c.sent, func(gjson.Result) bool { return false })
 	return d.pictures

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,6 +51,7 @@ func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 			if id := v.Get("id"); id.Type == gjson.String {
 				found.ids = append(found.ids, storedID{param: name, id: id.Str})
 			}
+			found.addFiles(name, v)
 		case name == "messages" || name == "tools" || name == "images" || name == "mask":
 			found.addFiles(name, v)
 		}
@@ -106,24 +108,37 @@ var idFields = []string{"file_id", "file_ids", "vector_store_ids", "container", 
 // to the provider.
 var clientFields = []string{"input", "input_schema", "input_examples", "parameters"}
 
-// idFieldSigns are what a text with one of idFields has, or with an escape that hides a
-// name. They begin with bytes that are rare in prose, which strings.Contains is fast at.
-var idFieldSigns = []string{`"file_id`, `"vector_store_ids`, `"container`, `\u`}
+// idFieldSigns are what a text has that names a file, a skill or a spoken answer, or has an
+// escape that hides a name. They begin with bytes that are rare in prose, which strings.Contains is fast at.
+var idFieldSigns = []string{`"file_id`, `"vector_store_ids`, `"container`, `"skill_id`, `"audio"`, `\u`}
 
-// addFiles adds the ids of files, at any depth.
+// addFiles adds the ids of files, skills and spoken answers, at any depth.
 func (s *storedState) addFiles(param string, v gjson.Result) {
 	if !slices.ContainsFunc(idFieldSigns, func(sign string) bool { return strings.Contains(v.Raw, sign) }) {
 		return
 	}
 	v.ForEach(func(key, v gjson.Result) bool {
-		if slices.Contains(idFields, key.Str) {
+		switch {
+		case slices.Contains(idFields, key.Str), key.Str == "skill_id" && !isPublicSkill(v.Str):
 			s.ids = appendIDs(s.ids, param, v)
+		case key.Str == "audio": // of an earlier answer of Chat Completions
+			s.ids = appendIDs(s.ids, param, v.Get("id"))
 		}
 		if (v.IsObject() || v.IsArray()) && !slices.Contains(clientFields, key.Str) {
 			s.addFiles(param, v)
 		}
 		return true
 	})
+}
+
+// publicSkills are Anthropic's own
+// (https://platform.claude.com/docs/en/build-with-claude/skills-guide).
+var publicSkills = []string{"docx", "pdf", "pptx", "xlsx"}
+
+// isPublicSkill reports whether a skill is the vendor's own, for everybody. OpenAI's have a
+// prefix (https://developers.openai.com/api/docs/guides/tools-skills).
+func isPublicSkill(id string) bool {
+	return slices.Contains(publicSkills, id) || strings.HasPrefix(id, "openai-")
 }
 
 // appendIDs appends the strings that v is or has.
@@ -172,10 +187,15 @@ func (c *call) allow(t routing.Target) error {
 			return err
 		}
 	}
-	if len(c.stored.ids) == 0 || !c.shares(t.Account) {
+	return c.allowStored(t.Account)
+}
+
+// allowStored refuses what an account that others use may keep for them.
+func (c *call) allowStored(account *llmapp.Account) error {
+	if len(c.stored.ids) == 0 || !c.shares(account) {
 		return nil
 	}
-	_, native := t.Account.API.(translate.Native)
+	_, native := account.API.(translate.Native)
 	if !native && c.stored.field != "" {
 		return nil // nothing is sent: the translation has no place for it
 	}
@@ -185,9 +205,9 @@ func (c *call) allow(t routing.Target) error {
 	}
 	given := c.remembered(c.payer(), ids)
 	for _, named := range c.stored.ids {
-		if (native || !named.item) && given[named.id] == "" && !c.hasRecord(named, t.Account) {
+		if (native || !named.item) && given[named.id] == "" && !c.hasRecord(named, account) {
 			e := plugins.Unsupported(named.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
-				named.param, t.Account.Label, c.stored.hint)
+				named.param, account.Label, c.stored.hint)
 			if named.param == "previous_response_id" { // clients send the whole conversation then
 				e.Code = "previous_response_not_found"
 			}
@@ -224,13 +244,15 @@ func (c *call) payer() owner { return owner{org: c.exchange.Record.Org} }
 // nil for a stream.
 func (a *attempt) ended(body []byte) {
 	c := a.call
-	shares := c.shares(a.target.Account) && (c.dialect == plugins.Responses || c.dialect == plugins.Messages)
+	kept := a.x.Kept.Content(&a.x.Record).Response
+	names := c.dialect == plugins.Responses || c.dialect == plugins.Messages ||
+		c.dialect == plugins.Chat && (bytes.Contains(body, []byte(`"audio"`)) || bytes.Contains(kept.Data, []byte(`"audio"`)))
+	shares := names && c.shares(a.target.Account)
 	if !shares && c.state.ConversationID == "" {
 		return
 	}
 	if body == nil {
-		r := a.x.Kept.Content(&a.x.Record).Response
-		body, _ = observe.Transcript(c.dialect).Stored(r.Type, r.Data)
+		body, _ = observe.Transcript(c.dialect).Stored(kept.Type, kept.Data)
 	}
 	if c.dialect == plugins.Responses {
 		a.extend(body)
@@ -239,7 +261,10 @@ func (a *attempt) ended(body []byte) {
 		return
 	}
 	response := a.x.Answer.Info().ResponseID
-	found := storedState{ids: []storedID{{id: response}}}
+	var found storedState
+	if c.dialect != plugins.Chat { // whose answers cannot be continued by their ids
+		found.ids = []storedID{{id: response}}
+	}
 	for _, id := range gjson.GetManyBytes(body, "output.#.id", "container.id") {
 		found.ids = appendIDs(found.ids, "", id)
 	}

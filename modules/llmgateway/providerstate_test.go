@@ -105,6 +105,9 @@ func TestPlatformAccountsAreShared(t *testing.T) {
 		{"/v1/chat/completions", `"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-others"}}]}]`},
 		{"/v1/messages", `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_others"}}]}]`},
 		{"/v1/messages", `"messages":[],"container":{"id":"container_others"}`},
+		{"/v1/chat/completions", `"messages":[{"role":"assistant","audio":{"id":"audio_others"}}]`},
+		{"/v1/messages", `"messages":[],"container":{"skills":[{"type":"custom","skill_id":"skill_others"}]}`},
+		{"/v1/responses", `"input":"hi","tools":[{"type":"shell","environment":{"type":"container_auto","skills":[{"type":"skill_reference","skill_id":"skill_others"}]}}]`},
 	} {
 		if status, body := ask(c.path, c.fields); status != http.StatusBadRequest || !strings.Contains(body, "is not known to be yours") {
 			t.Errorf("%s %s: %d %s", c.path, c.fields, status, body)
@@ -116,6 +119,33 @@ func TestPlatformAccountsAreShared(t *testing.T) {
 	} {
 		if status, body := ask("/v1/responses", fields); status != http.StatusOK {
 			t.Errorf("%s: %d %s", fields, status, body)
+		}
+	}
+}
+
+// What a model has said aloud is known by an id to the organisation that heard it.
+func TestSpokenAnswersAreBoundToTheirOrganisation(t *testing.T) {
+	for _, mode := range []string{"false", "true"} {
+		s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+			const audio = `"audio":{"id":"audio_1","data":"AA=="}`
+			if mode == "true" {
+				says(`{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{`+audio+`},"finish_reason":"stop"}]}`, "[DONE]")(w, r)
+				return
+			}
+			fmt.Fprint(w, `{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+audio+`},"finish_reason":"stop"}]}`)
+		}}})
+		for _, c := range []struct {
+			key    string
+			status int
+		}{{"acme", 400}, {"k", 400}, {"", 0}, {"acme", 200}, {"k", 400}} {
+			messages := `{"role":"assistant","audio":{"id":"audio_1"}}`
+			if c.key == "" {
+				c.key, c.status, messages = "acme", 200, `{"role":"user","content":"hi"}`
+			}
+			resp, body := s.postTo("/v1/chat/completions", strings.NewReader(`{"model":"raw/m","stream":`+mode+`,"messages":[`+messages+`]}`), "Authorization", "Bearer "+c.key)
+			if resp.StatusCode != c.status {
+				t.Errorf("stream %s, %s: %d %s", mode, c.key, resp.StatusCode, body)
+			}
 		}
 	}
 }

@@ -235,7 +235,7 @@ func form(text string) []byte {
 	return []byte("--walker\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nopenai/whisper-1\r\n" +
 		"--walker\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n" +
 		"--walker\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\n" + text + "\r\n" +
-		"--walker\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n" + text + "\r\n--walker--\r\n")
+		"--walker\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n{\"body\":\"" + text + "\"}\r\n--walker--\r\n")
 }
 
 // bodies are what some route of a lane takes, with a text in it. A route that takes none

@@ -252,7 +252,8 @@ func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 		body := `{"model":"echo/echo-1","input":[` + sealed + `,{"role":"user","content":"x"}]}`
 		all = append(all, attack{method: "POST", path: path, body: body, want: http.StatusBadRequest})
 	}
-	file := keep("/v1/files", text, "Service-User-Id", text+"-file")
+	file := keep("/v1/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"+text+"\r\n--b--\r\n",
+		"Service-User-Id", text+"-file", "Content-Type", "multipart/form-data; boundary=b")
 	batch := "/v1/batches/" + keep("/v1/batches", `{"input_file_id":"`+file+`"}`, "Service-User-Id", text+"-batch")
 	for _, path := range []string{"/v1/files/" + file, "/v1/files/file-victim"} {
 		all = append(all, attack{method: "GET", path: path}, attack{method: "GET", path: path + "/content"}, attack{method: "DELETE", path: path})
