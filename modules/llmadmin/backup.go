@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage/backup"
+	"github.com/weirhq/weir/storage/control"
 )
 
 var backups sync.Mutex
@@ -49,7 +50,13 @@ func makeBackup(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", name, err)}
 		}
-		stores = append(stores, backup.Store{Name: name, Dir: store.Dir(), Journal: j})
+		s := backup.Store{Name: name, Dir: store.Dir(), Journal: j}
+		if control.Exists(s.Dir) {
+			if s.Keys, err = store.Control(); err != nil {
+				return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: its keys: %w", name, err)}
+			}
+		}
+		stores = append(stores, s)
 	}
 	summary, err := backup.Write(r.Context(), to.Directory, stores)
 	if err != nil {

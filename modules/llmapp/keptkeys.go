@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,12 +19,15 @@ var ErrKeysUnavailable = errors.New("the keys cannot be read")
 // maxKnown is how many keys of a store are in memory. Others are read from the disk.
 const maxKnown = 100_000
 
+// usedInterval is how often it is noted that a key is used.
+const usedInterval = time.Minute
+
 // keptKeys are the keys of a store that were created while Weir runs.
 type keptKeys struct {
 	mu      sync.RWMutex
 	log     *control.Log // nil when closed
 	version uint64       // of the log, of which the keys are known
-	known   map[control.Hash]*control.Key
+	known   map[control.Hash]*Key
 }
 
 // Control returns the keys of the organisations that live in the store, and makes their file
@@ -43,32 +44,44 @@ func (s *Store) Control() (*control.Log, error) {
 	}
 	log, err := control.Open(s.Dir(), s.options.Logger)
 	if err == nil {
-		k.log, k.known, k.version = log, make(map[control.Hash]*control.Key), log.Version()
+		k.log, k.known, k.version = log, make(map[control.Hash]*Key), log.Version()
 	}
 	return log, err
 }
 
-// find returns the key that has a secret of this hash.
-func (k *keptKeys) find(ctx context.Context, log *control.Log, hash control.Hash) (*control.Key, error) {
-	version := log.Version()
+// findKey returns the key that has a secret of this hash, whether it opens anything or
+// not. The configuration has the store under a name.
+func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*Key, error) {
+	k := &s.kept
 	k.mu.RLock()
-	key, ok := k.known[hash]
-	ok = ok && k.version == version
+	key := k.known[hash]
+	known := key != nil && key.store == name && k.version == k.log.Version()
 	k.mu.RUnlock()
-	if ok {
+	if known {
 		return key, nil
 	}
-	key, err := log.Find(ctx, hash)
+	if !control.Exists(s.Dir()) {
+		return nil, control.ErrNotFound
+	}
+	log, err := s.Control()
 	if err != nil {
 		return nil, err
 	}
+	version := log.Version()
+	kept, err := log.Find(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	key = &Key{Scopes: kept.Scopes, org: kept.Org, store: name, hash: hash, user: kept.User, project: kept.Project, kept: kept}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.version != version || len(k.known) >= maxKnown {
 		clear(k.known)
 		k.version = version
 	}
-	k.known[hash] = key
+	if k.known != nil { // the store has not been closed meanwhile
+		k.known[hash] = key
+	}
 	return key, nil
 }
 
@@ -97,16 +110,8 @@ func (a *App) keepsKeys() bool {
 
 // keptKey returns the key that was created while Weir runs, and has a secret of this hash.
 func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
-	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
-		store := a.Stores[name].store
-		if !control.Exists(store.Dir()) {
-			continue
-		}
-		log, err := store.Control()
-		var kept *control.Key
-		if err == nil {
-			kept, err = store.kept.find(ctx, log, hash)
-		}
+	for name, config := range a.Stores {
+		key, err := config.store.findKey(ctx, name, hash)
 		now := storage.Millis(time.Now())
 		switch {
 		case errors.Is(err, control.ErrNotFound):
@@ -114,11 +119,15 @@ func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
 		case err != nil:
 			a.logger.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-		case !kept.Opens(hash, now), a.StoreOf(kept.Org) != name:
+		case !key.kept.Opens(hash, now), a.StoreOf(key.org) != name:
 			return nil, ErrUnknownKey
 		}
-		log.Used(kept.ID, now)
-		return &Key{Scopes: kept.Scopes, org: kept.Org, store: name, hash: hash, user: kept.User, project: kept.Project, kept: kept}, nil
+		if last := key.used.Load(); int64(now)-last > usedInterval.Milliseconds() && key.used.CompareAndSwap(last, int64(now)) {
+			if log, err := config.store.Control(); err == nil {
+				log.Used(key.kept.ID, now)
+			}
+		}
+		return key, nil
 	}
 	return nil, ErrUnknownKey
 }

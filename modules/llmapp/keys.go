@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -80,6 +81,7 @@ type Key struct {
 	user       string // "" if calls name their user by themselves
 	project    string
 	kept       *control.Key // nil for keys of the configuration, and for tokens
+	used       atomic.Int64 // when it was last noted that a kept key is used, in milliseconds
 }
 
 // Org is the organisation that the key belongs to.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -29,6 +30,7 @@ type Store struct {
 	Name    string
 	Dir     string // of its journal
 	Journal *journal.Journal
+	Keys    *control.Log // nil if it has none
 }
 
 // Summary is what Write has done.
@@ -160,6 +162,11 @@ func (w *writer) store(ctx context.Context, s Store, summary *StoreSummary) erro
 	}
 	for name, text := range frozen {
 		if err := os.WriteFile(filepath.Join(w.root, segments, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	if s.Keys != nil {
+		if err := s.Keys.CopyTo(ctx, filepath.Join(w.root, segments)); err != nil {
 			return err
 		}
 	}

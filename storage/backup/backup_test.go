@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
@@ -31,6 +33,7 @@ type live struct {
 	*journal.Journal
 	path   string
 	ledger credits.Ledger
+	keys   *control.Log // nil until a test needs some
 }
 
 const price = 3 // nanodollars a record
@@ -58,7 +61,9 @@ func (l *live) end() {
 	_ = l.Close(context.Background())
 }
 
-func (l *live) stores() []Store { return []Store{{"default", l.path + journalSuffix, l.Journal}} }
+func (l *live) stores() []Store {
+	return []Store{{Name: "default", Dir: l.path + journalSuffix, Journal: l.Journal, Keys: l.keys}}
+}
 
 // call records an exchange that costs something.
 func (l *live) call(t *testing.T, n int) *storage.Record {
@@ -433,6 +438,36 @@ func TestRestoreOverwritesNothing(t *testing.T) {
 	}
 }
 
+// Keys that were created while Weir runs are in a backup.
+func TestKeysAreInABackup(t *testing.T) {
+	l := begin(t, t.TempDir())
+	var err error
+	if l.keys, err = control.Open(l.path+journalSuffix, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.keys.Close(context.Background()) })
+	made, secret, err := l.keys.Create(t.Context(), control.Actor{}, "acme", control.Settings{Name: "agents"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _ := write(t, t.TempDir(), l)
+	if found := problems(t, path); found != "" {
+		t.Errorf("the check of the backup finds %s", found)
+	}
+	to := t.TempDir()
+	if _, _, err := Restore(t.Context(), path, to, ""); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := control.Open(filepath.Join(to, "weir.db"+journalSuffix), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = restored.Close(context.Background()) })
+	if k, err := restored.Find(t.Context(), sha256.Sum256([]byte(secret))); err != nil || k.ID != made.ID {
+		t.Error(k, err)
+	}
+}
+
 // A backup that is given up leaves nothing, and one that was cut short is removed by the
 // next.
 func TestUnfinishedBackupIsNone(t *testing.T) {
@@ -450,7 +485,7 @@ func TestUnfinishedBackupIsNone(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
-	if _, err := Write(t.Context(), dir, []Store{{"../eu", l.path + journalSuffix, l.Journal}}); err == nil {
+	if _, err := Write(t.Context(), dir, []Store{{Name: "../eu", Dir: l.path + journalSuffix, Journal: l.Journal}}); err == nil {
 		t.Error("a store was backed up to another directory")
 	}
 }
@@ -483,7 +518,7 @@ func TestJournalOfAServerIsChecked(t *testing.T) {
 	}
 	l.call(t, 0)
 	to := t.TempDir()
-	s, err := Write(t.Context(), to, []Store{{"default", dir, j}})
+	s, err := Write(t.Context(), to, []Store{{Name: "default", Dir: dir, Journal: j}})
 	if err != nil {
 		t.Fatal(err)
 	}

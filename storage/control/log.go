@@ -88,8 +88,11 @@ func (l *Log) Close(context.Context) error {
 
 // CopyTo writes what is kept to the same file of another directory, as it is at one moment.
 func (l *Log) CopyTo(ctx context.Context, dir string) error {
-	_, err := l.db.ExecContext(ctx, "VACUUM INTO ?", filepath.Join(dir, fileName))
-	return err
+	to := filepath.Join(dir, fileName)
+	if _, err := l.db.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
+		return err
+	}
+	return os.Chmod(to, 0o600)
 }
 
 // Version changes with each change.

@@ -45,13 +45,13 @@ func (j *Journal) freeze(freeze func(names []string) error) (segments []string, 
 		switch name := f.Name(); {
 		case filepath.Ext(name) == rawSuffix, filepath.Ext(name) == sealedSuffix:
 			segments = append(segments, name)
-		case f.Type().IsRegular() && name != lockName && !slices.Contains(unfinished, filepath.Ext(name)):
+		case f.Type().IsRegular() && name != lockName && !slices.Contains(apart, filepath.Ext(name)):
 			changing = append(changing, name)
 		}
 	}
 	return segments, freeze(changing)
 }
 
-// unfinished are the suffixes of files that will replace others: those of the journal,
-// and of those who keep theirs beside it.
-var unfinished = []string{temporarySuffix, ".new"}
+// apart are the suffixes of files that are not copied as they are: those that will replace
+// others, and those of databases, which are copied by their owners.
+var apart = []string{temporarySuffix, ".new", ".db", ".db-wal", ".db-shm"}

@@ -1,0 +1,143 @@
+package llmapp
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage/control"
+
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+// longKey is a key as long as those that are made.
+const longKey = "configured-0123456789-0123456789-0123456789-0123456789-01"
+
+// startKeyed starts an app with a store in a directory.
+func startKeyed(t testing.TB, dir string) *App {
+	t.Helper()
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	app := &App{
+		Stores: map[string]*StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, dir+"/weir.db")}},
+		Keys:   []*Key{{Secret: longKey}},
+	}
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = app.Cleanup() })
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+// A key that is known costs no allocation more than one of the configuration, and a change is in force
+// with the next call.
+func TestKeptKeys(t *testing.T) {
+	app := startKeyed(t, t.TempDir())
+	store, err := app.Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.Authenticate(t.Context(), "weir_unknown"); err == nil || control.Exists(store.Dir()) {
+		t.Error("an unknown key made a file")
+	}
+	log, err := store.Control()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, secret, err := log.Create(t.Context(), control.Actor{}, DefaultName, control.Settings{Name: "x", Scopes: []string{ScopeQuery}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := app.Authenticate(t.Context(), secret)
+	if err != nil || key.Org() != DefaultName || !key.Allows(ScopeQuery) || key.Allows(ScopeGateway) || key.Allows(ScopeAdmin) || key.Kept().ID != kept.ID {
+		t.Fatal(key, err)
+	}
+	allocations := func(secret string) float64 {
+		return testing.AllocsPerRun(100, func() {
+			if _, err := app.Authenticate(t.Context(), secret); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if n, want := allocations(secret), allocations(longKey); n > want {
+		t.Errorf("a key that is known costs %v allocations, one of the configuration %v", n, want)
+	}
+	if err := log.Delete(t.Context(), control.Actor{}, DefaultName, kept.ID); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := app.Authenticate(t.Context(), secret); err == nil {
+		t.Errorf("a deleted key opens %+v", key)
+	}
+}
+
+// BenchmarkAuthenticate has so many keys, of which the same one calls, or another each time.
+func BenchmarkAuthenticate(b *testing.B) {
+	dir, err := os.MkdirTemp("/dev/shm", "keys")
+	if err != nil {
+		dir = b.TempDir()
+	}
+	b.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.MkdirAll(dir+"/weir.db.segments", 0o700); err != nil {
+		b.Fatal(err)
+	}
+	const keys = 500_000
+	secrets := make([]string, 0, keys)
+	log, err := control.Open(dir+"/weir.db.segments", zap.NewNop())
+	if err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	for n := range keys {
+		_, secret, err := log.Create(b.Context(), control.Actor{}, DefaultName, control.Settings{Name: fmt.Sprint("key ", n), Scopes: []string{ScopeGateway}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		secrets = append(secrets, secret)
+	}
+	b.Logf("%d keys were created in %v", keys, time.Since(began))
+	if err := log.Close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	began = time.Now()
+	app := startKeyed(b, dir)
+	b.Logf("the start took %v", time.Since(began))
+	store, err := app.Store("")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if log, err = store.Control(); err != nil {
+		b.Fatal(err)
+	}
+	check := func(secret func(n int) string) func(*testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if _, err := app.Authenticate(b.Context(), secret(n)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	b.Run("configured", check(func(int) string { return longKey }))
+	b.Run("known", check(func(n int) string { return secrets[n%1000] }))
+	b.Run("read", check(func(n int) string { return secrets[n*7919%keys] }))
+	b.Run("page", func(b *testing.B) {
+		middle, err := log.Find(b.Context(), sha256.Sum256([]byte(secrets[keys/2])))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if page, err := log.Keys(b.Context(), DefaultName, "", middle.ID, 200); err != nil || len(page) != 200 {
+				b.Fatal(len(page), err)
+			}
+		}
+	})
+}
