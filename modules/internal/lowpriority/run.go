@@ -4,11 +4,15 @@ package lowpriority
 import (
 	"os"
 	"runtime"
+	"sync"
+	"time"
 )
 
 // Run calls do, and returns or panics as do does. Where the system can, do runs on a
 // thread of its own that gets a processor when traffic leaves one.
 func Run(do func()) {
+	threads.begin()
+	defer threads.end()
 	var panicked any
 	finished := false
 	done := make(chan struct{})
@@ -39,11 +43,61 @@ func Processors() int { return processors }
 const fewProcessors = 4
 
 // Allow says how many calls of Run there are at the same time. Go has as many threads at
-// work as processors, whatever their priority. Where processors are few, Allow adds a
-// thread for each call, and the system decides by priority which threads work. It adds
+// work as processors, whatever their priority. Where processors are few, Run adds a thread
+// for each of these calls, and the system decides by priority which threads work. Run adds
 // none if GOMAXPROCS is set in the environment.
 func Allow(calls int) {
+	threads.mu.Lock()
+	defer threads.mu.Unlock()
 	if processors <= fewProcessors && os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(processors + calls)
+		threads.allowed = calls
+	}
+}
+
+// threads are added while something runs. Traffic would pay for more at any time: with two
+// in place of four on two processors, a call takes a tenth less of the processor.
+var threads added
+
+// linger is how long the threads stay behind the last call, because to change their number
+// stops the process for a moment.
+const linger = 500 * time.Millisecond
+
+type added struct {
+	mu      sync.Mutex
+	allowed int         // by Allow
+	now     int         // that are there
+	running int         // calls of Run
+	idle    *time.Timer // removes the threads, nil before the first call
+}
+
+func (a *added) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running++; a.now == 0 && a.allowed > 0 {
+		a.now = a.allowed
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + a.now)
+	}
+}
+
+func (a *added) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running--
+	if a.now == 0 || a.running > 0 {
+		return
+	}
+	if a.idle == nil {
+		a.idle = time.AfterFunc(linger, a.remove)
+	}
+	a.idle.Reset(linger)
+}
+
+// remove removes the threads if nothing runs.
+func (a *added) remove() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running == 0 && a.now > 0 {
+		a.now = 0
+		runtime.SetDefaultGOMAXPROCS()
 	}
 }
