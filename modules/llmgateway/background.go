@@ -16,7 +16,6 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
@@ -62,8 +61,8 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	c.exchange.Commit(storage.Interrupted) // what a crash leaves
 	c.exchange.Detach(cancel)
 	streams := c.streamsBackground
-	events := &backgroundWriter{call: c, run: run, header: make(http.Header)}
-	c.ctx, c.r, c.w = ctx, client.WithContext(ctx), events
+	events := &backgroundEvents{call: c, run: run}
+	c.ctx, c.r, c.w = ctx, client.WithContext(ctx), &eventWriter{header: make(http.Header), event: events.add, refuse: events.refuse}
 	release := c.publish(run)
 	go func() {
 		defer release()
@@ -141,19 +140,16 @@ func startingAfter(c *stateCall) (int64, error) {
 	return after, nil
 }
 
-// backgroundWriter is the http.ResponseWriter of a call in the background. Of a stream,
-// it is written whole events.
-type backgroundWriter struct {
+// backgroundEvents takes the events of a call in the background.
+type backgroundEvents struct {
 	call     *call
 	run      *background.Run
-	header   http.Header
-	status   int
 	ended    bool  // a terminal event was written
 	sequence int64 // of the next event
 }
 
 // fail ends the stream without an answer of a provider.
-func (w *backgroundWriter) fail(e *plugins.Error) {
+func (w *backgroundEvents) fail(e *plugins.Error) {
 	if w.sequence == 0 {
 		w.addLifecycle("response.created", w.run.Body())
 		w.addLifecycle("response.in_progress", w.call.unbegun("in_progress", nil))
@@ -161,48 +157,25 @@ func (w *backgroundWriter) fail(e *plugins.Error) {
 	w.addLifecycle("response.failed", w.call.unbegun("failed", e))
 }
 
-func (w *backgroundWriter) addLifecycle(kind string, response []byte) {
+func (w *backgroundEvents) addLifecycle(kind string, response []byte) {
 	_ = w.add(fmt.Appendf(nil, `{"type":%q,"sequence_number":%d,"response":%s}`, kind, w.sequence, response)) // too long: nobody reads it
 }
 
 // end writes what is missing at the end of the call.
-func (w *backgroundWriter) end() {
+func (w *backgroundEvents) end() {
 	if !w.ended {
 		w.fail(plugins.Upstream("The response was cancelled, or the gateway stopped."))
 	}
 }
 
-// Header implements http.ResponseWriter.
-func (w *backgroundWriter) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *backgroundWriter) WriteHeader(status int) { w.status = status }
-
-// Write implements http.ResponseWriter.
-func (w *backgroundWriter) Write(p []byte) (int, error) {
-	switch {
-	case w.status >= http.StatusBadRequest:
-		w.fail(&plugins.Error{Code: gjson.GetBytes(p, "error.code").Str, Message: gjson.GetBytes(p, "error.message").Str})
-		return len(p), nil
-	case w.header.Get("Content-Type") != "text/event-stream": // of a provider that does not stream
-		return len(p), w.add([]byte(`{"type":"response.completed","sequence_number":0,"response":` + string(p) + `}`))
-	}
-	for e, err := range streams.ReadSSE(bytes.NewReader(p)) {
-		if err != nil {
-			return 0, err
-		}
-		if len(e.Data) == 0 || e.Data[0] != '{' { // [DONE]
-			continue
-		}
-		if err := w.add(e.Data); err != nil {
-			return 0, err
-		}
-	}
-	return len(p), nil
+// refuse ends the stream with the error that a call has answered.
+func (w *backgroundEvents) refuse(_ int, answer []byte) error {
+	w.fail(&plugins.Error{Code: gjson.GetBytes(answer, "error.code").Str, Message: gjson.GetBytes(answer, "error.message").Str})
+	return nil
 }
 
 // add adds an event, under the id that the client knows.
-func (w *backgroundWriter) add(data []byte) error {
+func (w *backgroundEvents) add(data []byte) error {
 	data = bytes.Clone(data)
 	w.ended = w.ended || background.IsTerminal(gjson.GetBytes(data, "type").Str)
 	if n := gjson.GetBytes(data, "sequence_number"); n.Type == gjson.Number {
@@ -218,6 +191,3 @@ func (w *backgroundWriter) add(data []byte) error {
 	}
 	return w.run.Add(data, response)
 }
-
-// FlushError implements the http.ResponseController's flushing: nothing is held.
-func (w *backgroundWriter) FlushError() error { return nil }

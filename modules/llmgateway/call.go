@@ -245,13 +245,7 @@ func (c *call) malformed() error {
 		}
 		return plugins.Invalid("", "The body of the request is not valid %s.", what)
 	}
-	return missingModel()
-}
-
-func missingModel() error {
-	e := plugins.Invalid("model", "Missing required parameter: 'model'.")
-	e.Code = "missing_required_parameter"
-	return e
+	return translate.Missing("model")
 }
 
 // noAccount is the account of calls that reach none.

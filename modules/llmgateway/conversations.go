@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -27,8 +28,12 @@ type conversation struct {
 	Metadata  json.RawMessage `json:"metadata"`
 }
 
-func describe(c *storage.Conversation) conversation {
-	return conversation{c.ID, "conversation", int64(c.CreatedAt) / 1000, json.RawMessage(c.Metadata)}
+// describe returns a conversation as the API answers it, or why there is none.
+func describe(c *storage.Conversation, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return conversation{c.ID, "conversation", int64(c.CreatedAt) / 1000, json.RawMessage(c.Metadata)}, nil
 }
 
 func createConversation(c *stateCall) (any, error) {
@@ -43,11 +48,7 @@ func createConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.store.NewConversation(c.ctx, metadata, items)
-	if err != nil {
-		return nil, err
-	}
-	return describe(made), nil
+	return describe(c.store.NewConversation(c.ctx, metadata, items))
 }
 
 // conversation returns the conversation of the path, measured.
@@ -75,11 +76,7 @@ func (c *stateCall) items(page storage.ItemPage) ([]string, error) {
 }
 
 func getConversation(c *stateCall) (any, error) {
-	found, err := c.conversation()
-	if err != nil {
-		return nil, err
-	}
-	return describe(found), nil
+	return describe(c.conversation())
 }
 
 func updateConversation(c *stateCall) (any, error) {
@@ -91,19 +88,14 @@ func updateConversation(c *stateCall) (any, error) {
 		return nil, err
 	}
 	if !c.object.Get("metadata").Exists() {
-		e := plugins.Invalid("metadata", "Missing required parameter: 'metadata'.")
-		e.Code = "missing_required_parameter"
-		return nil, e
+		return nil, translate.Missing("metadata")
 	}
 	found, err := c.conversation()
 	if err != nil {
 		return nil, err
 	}
 	changed, err := c.store.SetMetadata(c.ctx, found, metadata)
-	if err != nil {
-		return nil, stored.Error(err, "Conversation", c.id)
-	}
-	return describe(changed), nil
+	return describe(changed, stored.Error(err, "Conversation", c.id))
 }
 
 func deleteConversation(c *stateCall) (any, error) {
@@ -170,10 +162,7 @@ func deleteConversationItem(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.store.RemoveItem(c.ctx, from, c.item); err != nil {
-		return nil, stored.Error(err, "Item", c.item)
-	}
-	return describe(from), nil
+	return describe(from, stored.Error(c.store.RemoveItem(c.ctx, from, c.item), "Item", c.item))
 }
 
 // newItems returns the items of the body.

@@ -27,37 +27,11 @@ func init() {
 	caddy.RegisterModule(new(Handler))
 }
 
-// Handler is the gateway to the providers of the app `llm`:
-//
-// Endpoint | Description
-// ---------|------------
-// `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses, whichever provider serves it
-// `GET /v1/responses` | The same over a WebSocket, one call after the other
-// `POST /v1/responses/compact` | Makes a compaction of a conversation, which stands for it in the input of later calls
-// `POST /v1/responses/input_tokens` | Counts the tokens of a request of Responses, for free; an estimate if its provider counts none
-// `GET /v1/responses/{id}` | A response that was answered earlier, as long as the store keeps bodies
-// `DELETE /v1/responses/{id}` | Deletes it for all endpoints of responses; its record stays
-// `GET /v1/responses/{id}/input_items` | Lists what it answered
-// `POST /v1/responses/{id}/cancel` | Ends one that is generated in the background
-// `POST /v1/conversations` | Makes a conversation, which calls of `/v1/responses` name to read it and to be added to it
-// `GET`, `POST`, `DELETE /v1/conversations/{id}` | Answers it, replaces its metadata, or deletes it
-// `GET`, `POST /v1/conversations/{id}/items` | Lists its items, or adds some
-// `GET`, `DELETE /v1/conversations/{id}/items/{item}` | Answers an item, or removes it
-// `POST /v1/chat/completions` | Calls a model in the format of OpenAI's Chat Completions, likewise
-// `POST /v1/messages` | Calls a model in the format of Anthropic's Messages, likewise
-// `POST /v1/messages/count_tokens` | Counts the tokens of such a request, for free; an estimate if its provider does not speak Messages
-// `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
-// `POST /v1/completions`, `/v1/moderations`, `/v1/images/...`, `/v1/audio/...` | Likewise, for what OpenAI has at these paths
-// `POST /v1/rerank`, `/v2/rerank` | Likewise, for Cohere's Rerank
-// `GET /v1/realtime` | OpenAI's Realtime over a WebSocket, at a provider that speaks it
-// `GET`, `POST /v1/files` | Lists the files that a provider has, or uploads one: to that of `?provider=<label>`, or else to the first that takes files
-// `GET`, `DELETE /v1/files/{id}`, `GET /v1/files/{id}/content` | Answers, deletes and downloads one
-// `GET`, `POST /v1/batches` | Lists the batches, likewise, or makes one at the provider that has its file
-// `GET /v1/batches/{id}`, `POST /v1/batches/{id}/cancel` | Answers one, or ends it
-// `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
-// `GET /v1/models/{id}` | One of them; both in Anthropic's form for clients that send `Anthropic-Version`
-// `GET /v1/models/multimodal` | Those with more than one kind of input or output
-// `GET /v1/openapi.json` | The description of these endpoints in OpenAPI 3.1
+// Handler is the gateway to the providers of the app `llm`. It serves OpenAI's Responses,
+// with kept responses and conversations, Chat Completions and Anthropic's Messages for any
+// model; OpenAI's other endpoints of models, Realtime, files and batches, and Cohere's Rerank
+// at providers that have them; and the list of models. `GET /v1/openapi.json` describes
+// each endpoint.
 //
 // Callers authenticate with `Authorization: Bearer <API key>`, and for Messages
 // with `X-Api-Key: <API key>` if they like; the lists need no key, and with one

@@ -9,9 +9,10 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -225,7 +226,7 @@ var sequenceKey = []byte(`"sequence_number":`)
 // sequence is the number after that of the last event written.
 func (s *nativeStream) sequence() int {
 	if i := bytes.LastIndex(s.last, sequenceKey); i >= 0 {
-		return number(s.last[i+len(sequenceKey):]) + 1
+		return int(gjson.ParseBytes(s.last[i+len(sequenceKey):]).Int()) + 1
 	}
 	return 0
 }
@@ -253,20 +254,6 @@ func lastEvent(b []byte, from int) int {
 		}
 	}
 	return 0
-}
-
-// number reads the decimal digits that b begins with.
-func number(b []byte) int {
-	b = bytes.TrimLeft(b, " ")
-	digits := 0
-	for digits < len(b) && digits < 9 && '0' <= b[digits] && b[digits] <= '9' {
-		digits++
-	}
-	n, err := strconv.Atoi(string(b[:digits]))
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // failure is what ends a stream that the provider left without an end: an error,

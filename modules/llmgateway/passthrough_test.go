@@ -55,10 +55,14 @@ func TestLastEvent(t *testing.T) {
 	}
 }
 
-func TestNumber(t *testing.T) {
-	for text, want := range map[string]int{"12,": 12, " 7}": 7, "": 0, "x": 0, "99999999999": 999999999} {
-		if got := number([]byte(text)); got != want {
-			t.Errorf("number(%q) = %d, want %d", text, got, want)
+func TestSequence(t *testing.T) {
+	for text, want := range map[string]int{"": 0, `{"a":1}`: 0, `:12,`: 13, `: 7}`: 8, `:`: 1, `:x`: 1, `:1,"sequence_number":3`: 4} {
+		last := text
+		if strings.HasPrefix(text, ":") {
+			last = `{"sequence_number"` + text
+		}
+		if got := (&nativeStream{last: []byte(last)}).sequence(); got != want {
+			t.Errorf("after %s comes %d, want %d", last, got, want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/tunnel"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -68,7 +69,7 @@ func (c *call) handshakeModel() (string, error) {
 	}
 	model := query.Get("model")
 	if model == "" {
-		return "", missingModel()
+		return "", translate.Missing("model")
 	}
 	return model, nil
 }

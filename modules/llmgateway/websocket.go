@@ -23,7 +23,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
@@ -165,7 +164,13 @@ func (s *socket) call(received intake.Body) error {
 	if warmsUp {
 		return s.warmUp(body, items)
 	}
-	w := &socketWriter{socket: s, header: make(http.Header)}
+	var response []byte // nil if the call failed
+	w := &eventWriter{header: make(http.Header), refuse: s.refuse, event: func(data []byte) error {
+		if kind := gjson.GetBytes(data, "type").Str; kind == "response.completed" || kind == "response.incomplete" {
+			response = []byte(gjson.GetBytes(data, "response").Raw)
+		}
+		return s.event(data)
+	}}
 	r := s.request(event.Get("previous_response_id").Str)
 	received.Bytes = body
 	release, err := received.Give(r)
@@ -177,14 +182,11 @@ func (s *socket) call(received intake.Body) error {
 		return err
 	}
 	s.forget()
-	switch {
-	case w.answer != nil:
-		return s.answerObject(w)
-	case items != nil && gjson.GetBytes(w.response, "id").Str != "":
+	if items != nil && gjson.GetBytes(response, "id").Str != "" {
 		if stored.EndsWithTrigger(body) {
 			items = nil // the compaction stands for them
 		}
-		s.remember(w.response, append(items, stored.Output(w.response)...))
+		s.remember(response, append(items, stored.Output(response)...))
 	}
 	return nil
 }
@@ -258,8 +260,9 @@ func (s *socket) warmUp(body []byte, items []string) error {
 	assembler.Finish(translate.ReasonStop)
 	rest := assembler.End()
 	s.remember(assembler.Response(), items)
-	w := &socketWriter{socket: s}
-	return w.writeEvents(append(events.Bytes(), rest...))
+	w := &eventWriter{header: http.Header{"Content-Type": {"text/event-stream"}}, event: s.event}
+	_, err = w.Write(append(events.Bytes(), rest...))
+	return err
 }
 
 // request is the request of a call over HTTP with the same effect, without its body.
@@ -283,19 +286,19 @@ func (s *socket) request(previous string) *http.Request {
 // the context of one whose input has the conversation already.
 type continuedResponse struct{}
 
-// answerObject sends what a call answered in place of events: an error, or a response
-// of a provider that does not stream.
-func (s *socket) answerObject(w *socketWriter) error {
-	if w.status < http.StatusBadRequest {
-		s.send([]byte(`{"type":"response.completed","sequence_number":0,"response":` + string(w.answer) + `}`))
-		return nil
-	}
-	event, err := json.Marshal(map[string]any{"type": "error", "status": w.status, "error": json.RawMessage(gjson.GetBytes(w.answer, "error").Raw)})
+// event sends an event.
+func (s *socket) event(data []byte) error {
+	s.send(data)
+	return s.ctx.Err()
+}
+
+// refuse sends the error that a call has answered.
+func (s *socket) refuse(status int, answer []byte) error {
+	event, err := json.Marshal(map[string]any{"type": "error", "status": status, "error": json.RawMessage(gjson.GetBytes(answer, "error").Raw)})
 	if err != nil {
 		return err
 	}
-	s.send(event)
-	return nil
+	return s.event(event)
 }
 
 // fail sends an error of the socket.
@@ -304,7 +307,7 @@ func (s *socket) fail(e *plugins.Error) {
 	if err != nil { // strings always marshal
 		return
 	}
-	_ = s.answerObject(&socketWriter{status: e.Status, answer: body})
+	_ = s.refuse(e.Status, body) // the reader sees that the client is gone
 }
 
 // send sends a message.
@@ -324,50 +327,3 @@ func (s socketFrames) Write(frame []byte) (int, error) {
 	defer s.writing.Unlock()
 	return s.conn.Write(frame)
 }
-
-// socketWriter is the http.ResponseWriter of a call over a WebSocket. Of a stream, it
-// is written whole events.
-type socketWriter struct {
-	*socket
-	header   http.Header
-	status   int
-	answer   []byte // that is no stream
-	response []byte // of the terminal event, unless it failed
-}
-
-// Header implements http.ResponseWriter.
-func (w *socketWriter) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *socketWriter) WriteHeader(status int) { w.status = status }
-
-// Write implements http.ResponseWriter.
-func (w *socketWriter) Write(p []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if w.header.Get("Content-Type") != "text/event-stream" {
-		w.answer = append(w.answer, p...)
-		return len(p), nil
-	}
-	return len(p), w.writeEvents(p)
-}
-
-func (w *socketWriter) writeEvents(p []byte) error {
-	for e, err := range streams.ReadSSE(bytes.NewReader(p)) {
-		if err != nil {
-			return err
-		}
-		if len(e.Data) == 0 || e.Data[0] != '{' { // [DONE]
-			continue
-		}
-		if kind := gjson.GetBytes(e.Data, "type").Str; kind == "response.completed" || kind == "response.incomplete" {
-			w.response = []byte(gjson.GetBytes(e.Data, "response").Raw)
-		}
-		w.send(e.Data)
-	}
-	return w.ctx.Err()
-}
-
-// FlushError implements the http.ResponseController's flushing: nothing is held.
-func (w *socketWriter) FlushError() error { return nil }
