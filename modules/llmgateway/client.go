@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -33,6 +34,27 @@ func (c *client) write(events []byte) {
 			c.err = err // a writer that cannot flush still has a client
 		}
 	}
+}
+
+// passMost reads body to its end, and writes all but the last piece, which waits for the
+// record. take gets each piece when it comes. whole is false if the body or the client broke
+// off.
+func (c *client) passMost(body io.Reader, take, write func(p []byte)) (last []byte, whole bool) {
+	read, next := make([]byte, minRead), make([]byte, minRead)
+	for c.err == nil {
+		n, err := body.Read(next)
+		if n > 0 {
+			if len(last) > 0 {
+				write(last)
+			}
+			last, read, next = next[:n], next, read
+			take(last)
+		}
+		if err != nil {
+			return last, errors.Is(err, io.EOF)
+		}
+	}
+	return last, false
 }
 
 // keepAlive calls ping if the client was sent nothing for pingInterval, and

@@ -2,7 +2,6 @@ package llmgateway
 
 import (
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -60,30 +59,17 @@ func (a *attempt) passMedia(resp *http.Response) (routing.Outcome, *plugins.Erro
 		a.contentType = resp.Header.Get("Content-Type")
 		a.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
 	}
-	held := buffers.Get().(*buffer)
-	defer held.free()
-	read := make([]byte, minRead)
-	var err error
-	for err == nil && a.client.err == nil {
-		var n int
-		if n, err = resp.Body.Read(read); n == 0 {
-			continue
-		}
-		if len(held.data) > 0 {
-			a.writeMedia(held.data, resp)
-		}
-		held.data = append(held.data[:0], read[:n]...)
-		a.copy.Write(held.data)
-		a.x.Record.ResponseBytes += int64(n)
-	}
-	whole := errors.Is(err, io.EOF)
-	if !a.client.begun && (!whole || len(held.data) == 0) {
+	last, whole := a.client.passMost(resp.Body, func(p []byte) {
+		a.copy.Write(p)
+		a.x.Record.ResponseBytes += int64(len(p))
+	}, func(p []byte) { a.writeMedia(p, resp) })
+	if !a.client.begun && (!whole || len(last) == 0) {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}
 	a.keepCopy()
 	if whole {
 		a.commit(endStates[plugins.Ended])
-		a.writeMedia(held.data, resp)
+		a.writeMedia(last, resp)
 	}
 	a.finish(whole)
 	if !whole && a.client.err == nil {

@@ -365,29 +365,19 @@ func (c *fileCall) passContent(resp *http.Response) {
 	}
 	out := client{w: c.w}
 	c.w.WriteHeader(http.StatusOK)
-	held, read := make([]byte, 0, minRead), make([]byte, minRead)
-	var err error
-	for err == nil && out.err == nil {
-		var n int
-		if n, err = resp.Body.Read(read); n == 0 {
-			continue
-		}
-		if len(held) > 0 {
-			out.write(held)
-		}
-		results.Write(read[:n])
-		held = append(held[:0], read[:n]...)
-		c.x.Record.ResponseBytes += int64(n)
-	}
-	if whole := errors.Is(err, io.EOF); whole {
+	last, whole := out.passMost(resp.Body, func(p []byte) {
+		results.Write(p)
+		c.x.Record.ResponseBytes += int64(len(p))
+	}, out.write)
+	if whole {
 		results.Close()
 		c.x.Commit(storage.Complete)
-		out.write(held)
+		out.write(last)
 	}
 	switch {
 	case out.err != nil || c.r.Context().Err() != nil:
 		c.x.End(storage.ClientAborted)
-	case !errors.Is(err, io.EOF):
+	case !whole:
 		c.x.End(storage.UpstreamAborted)
 		panic(http.ErrAbortHandler) // a client must not take what it has for all
 	default:

@@ -286,10 +286,14 @@ func (s *socket) request(previous string) *http.Request {
 // the context of one whose input has the conversation already.
 type continuedResponse struct{}
 
-// event sends an event.
+// event sends an event, unless the client has left. A client may leave once it has the last
+// event.
 func (s *socket) event(data []byte) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
 	s.send(data)
-	return s.ctx.Err()
+	return nil
 }
 
 // refuse sends the error that a call has answered.

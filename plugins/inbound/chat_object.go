@@ -19,7 +19,8 @@ type chatMessage struct {
 	images                       []byte
 }
 
-func chatObject(a *translate.Assembler) json.RawMessage {
+// Object implements translate.Encoder.
+func (*chatEncoder) Object(a *translate.Assembler) json.RawMessage {
 	if e := a.Failure(); e != nil {
 		return append(e.AppendObject([]byte(`{"error":`)), '}')
 	}

@@ -1,7 +1,6 @@
 package inbound
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,16 +69,12 @@ func (c *chatEncoder) begin(a *translate.Assembler) {
 
 // chatHead opens a completion or a chunk, up to its choices.
 func chatHead(a *translate.Assembler, object string) []byte {
-	b := append([]byte(`{"id":"`), chatID(a)...)
+	b := append([]byte(`{"id":"chatcmpl-`), strings.TrimPrefix(a.ID(), "resp_")...)
 	b = append(b, `","object":"`...)
 	b = append(b, object...)
 	b = strconv.AppendInt(append(b, `","created":`...), a.Created(), 10)
 	b = plugins.AppendString(plugins.AppendKey(b, "model"), a.Model())
 	return plugins.AppendString(plugins.AppendKey(b, "service_tier"), a.UsedServiceTier())
-}
-
-func chatID(a *translate.Assembler) string {
-	return "chatcmpl-" + strings.TrimPrefix(a.ID(), "resp_")
 }
 
 func (c *chatEncoder) startChunk(b []byte) []byte {
@@ -184,6 +179,3 @@ func chatFinish(a *translate.Assembler) string {
 	}
 	return "stop"
 }
-
-// Object implements translate.Encoder.
-func (c *chatEncoder) Object(a *translate.Assembler) json.RawMessage { return chatObject(a) }

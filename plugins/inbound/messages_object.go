@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -11,7 +12,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-func messagesObject(a *translate.Assembler) json.RawMessage {
+// Object implements translate.Encoder.
+func (*messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
 	if e := a.Failure(); e != nil {
 		return appendMessagesError(nil, e)
 	}
@@ -24,7 +26,7 @@ func messagesObject(a *translate.Assembler) json.RawMessage {
 
 // appendMessage appends a message. stop is "" for a message that begins.
 func appendMessage(b []byte, a *translate.Assembler, blocks []byte, stop string) []byte {
-	b = append(append(b, `{"id":"`...), messagesID(a)...)
+	b = append(append(b, `{"id":"msg_`...), strings.TrimPrefix(a.ID(), "resp_")...)
 	b = plugins.AppendString(append(b, `","type":"message","role":"assistant","model":`...), a.Model())
 	b = append(append(append(b, `,"content":[`...), blocks...), ']')
 	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "stop_reason"), stop)

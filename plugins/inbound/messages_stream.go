@@ -1,10 +1,8 @@
 package inbound
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -222,8 +220,3 @@ func stopReason(a *translate.Assembler) string {
 	}
 	return "end_turn"
 }
-
-// Object implements translate.Encoder.
-func (m *messagesEncoder) Object(a *translate.Assembler) json.RawMessage { return messagesObject(a) }
-
-func messagesID(a *translate.Assembler) string { return "msg_" + strings.TrimPrefix(a.ID(), "resp_") }
