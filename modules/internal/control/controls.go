@@ -87,74 +87,72 @@ func Read(header http.Header, headers *llmapp.Headers, record *storage.Record) *
 	return c
 }
 
+// texts are the headers, without a prefix, whose value is kept as text, flags those that
+// switch something on, and names all but those that end with a name of the caller's.
+var (
+	texts = map[string]func(*Controls) *string{
+		"Experiment-Id":  func(c *Controls) *string { return &c.record.ExperimentID },
+		"Job-Id":         func(c *Controls) *string { return &c.record.JobID },
+		"Model-Override": func(c *Controls) *string { return &c.record.ModelOverride },
+		"Node-Id":        func(c *Controls) *string { return &c.record.NodeID },
+		"Prompt-Id":      func(c *Controls) *string { return &c.record.PromptID },
+		"Prompt-Version": func(c *Controls) *string { return &c.record.PromptVersion },
+		"Request-Id":     func(c *Controls) *string { return &c.ID },
+		"Session-Id":     func(c *Controls) *string { return &c.record.SessionID },
+		"Session-Name":   func(c *Controls) *string { return &c.record.SessionName },
+		"Session-Path":   func(c *Controls) *string { return &c.record.SessionPath },
+		"User-Id":        func(c *Controls) *string { return &c.record.UserID },
+	}
+	flags = map[string]func(*Controls) *bool{
+		"Cache-Enabled": func(c *Controls) *bool { return &c.record.CacheEnabled },
+		"Cost":          func(c *Controls) *bool { return &c.Cost },
+		"Strict":        func(c *Controls) *bool { return &c.Strict },
+	}
+	names = slices.Sorted(slices.Values(slices.AppendSeq(slices.AppendSeq(
+		[]string{"Auth", "Omit-Request", "Omit-Response", "Properties"}, maps.Keys(texts)), maps.Keys(flags))))
+)
+
+// The beginnings of headers that end with a name of the caller's.
+const (
+	propertyHeader = "Property-"
+	inputHeader    = "Prompt-Input-"
+)
+
 func (c *Controls) set(key, name string, values []string) {
-	r := c.record
-	switch name {
-	case "Auth":
+	text, isText := texts[name]
+	flag, isFlag := flags[name]
+	property, isProperty := strings.CutPrefix(name, propertyHeader)
+	input, isInput := strings.CutPrefix(name, inputHeader)
+	switch {
+	case isText:
+		c.text(text(c), key, values)
+	case isFlag:
+		*flag(c) = c.isTrue(key, values) || *flag(c)
+	case isProperty:
+		c.property(key, c.headers.PropertyName(property), values)
+	case isInput:
+		c.entry(&c.Inputs, key, input, values, maxInput)
+	case name == "Auth":
 		if !c.Keyed {
 			c.Keyed, c.Secret = true, Bearer(values[0])
 		}
-	case "Omit-Request":
+	case name == "Omit-Request":
 		c.OmitRequest = c.omits(key, values) || c.OmitRequest
-	case "Omit-Response":
+	case name == "Omit-Response":
 		c.OmitResponse = c.omits(key, values) || c.OmitResponse
-	case "Strict":
-		c.Strict = c.isTrue(key, values) || c.Strict
-	case "Cost":
-		c.Cost = c.isTrue(key, values) || c.Cost
-	case "Cache-Enabled":
-		r.CacheEnabled = c.isTrue(key, values) || r.CacheEnabled
-	case "Request-Id":
-		c.text(&c.ID, key, values)
-	case "User-Id":
-		c.text(&r.UserID, key, values)
-	case "Session-Id":
-		c.text(&r.SessionID, key, values)
-	case "Session-Name":
-		c.text(&r.SessionName, key, values)
-	case "Session-Path":
-		c.text(&r.SessionPath, key, values)
-	case "Prompt-Id":
-		c.text(&r.PromptID, key, values)
-	case "Prompt-Version":
-		c.text(&r.PromptVersion, key, values)
-	case "Model-Override":
-		c.text(&r.ModelOverride, key, values)
-	case "Node-Id":
-		c.text(&r.NodeID, key, values)
-	case "Job-Id":
-		c.text(&r.JobID, key, values)
-	case "Experiment-Id":
-		c.text(&r.ExperimentID, key, values)
 	default:
-		if property, ok := strings.CutPrefix(name, "Property-"); ok {
-			c.property(key, c.headers.PropertyName(property), values)
-		} else if input, ok := strings.CutPrefix(name, "Prompt-Input-"); ok {
-			c.entry(&c.Inputs, key, input, values, maxInput)
-		} else {
-			if strings.HasPrefix(name, "Omit") && c.omits(key, values) { // who misspells it means it
-				c.OmitRequest, c.OmitResponse = true, true
-			}
-			c.unknown(key, name)
+		if strings.HasPrefix(name, "Omit") && c.omits(key, values) { // who misspells it means it
+			c.OmitRequest, c.OmitResponse = true, true
 		}
+		c.unknown(key, name)
 	}
 }
-
-// names are those of all control headers, without a prefix; openNames go on with
-// a name of the caller's.
-var (
-	names = []string{
-		"Auth", "Cache-Enabled", "Cost", "Experiment-Id", "Job-Id", "Model-Override", "Node-Id", "Omit-Request", "Omit-Response", "Prompt-Id",
-		"Prompt-Version", "Properties", "Request-Id", "Session-Id", "Session-Name", "Session-Path", "Strict", "User-Id",
-	}
-	openNames = []string{"Property-", "Prompt-Input-"}
-)
 
 // unknown reports a header that has a prefix of control headers and no meaning:
 // clients of other services send some, such as Helicone-Retry-Enabled.
 func (c *Controls) unknown(key, name string) {
 	near := nearest.Name(name, names)
-	for _, open := range openNames {
+	for _, open := range []string{propertyHeader, inputHeader} {
 		parts := strings.SplitAfterN(name, "-", strings.Count(open, "-")+1)
 		last := len(parts) - 1
 		if nearest.Name(strings.Join(parts[:last], ""), []string{open}) != "" {
