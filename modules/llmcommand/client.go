@@ -155,11 +155,19 @@ func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.
 const continueFrom = 8 << 20
 
 func (c *client) post(ctx context.Context, path string, body any) (*http.Response, error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
+	return c.send(ctx, http.MethodPost, path, body)
+}
+
+// send sends a request with a body, nil for none.
+func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(ctx, method, c.address+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}

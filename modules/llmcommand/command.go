@@ -1,5 +1,5 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
-// clients of the query API; import and demo are clients of llm_otlp, to which they report
+// clients of the query API; key and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
@@ -53,6 +53,25 @@ Shows what the requests of sessions add up to, of those that a filter matches. R
 that name no session are a derived one with the call that they continue, whose id is
 the session's.` + filterHelp + connection,
 		CobraFunc: sessionsCommand,
+	}, {
+		Name:  "key",
+		Usage: "list|create|update|rotate|disable|enable|delete",
+		Short: "Shows, creates, changes and ends API keys",
+		Long: `
+Administers the API keys of an organisation, by a key of the scope admin, at a site with
+llm_control. A secret is shown once, on standard output:
+
+	weir key create "search agents" --project search --models 'anthropic/*' --expires 90d
+	weir key rotate key_0123456789abcdef0123456789abcdef --overlap 1h` + connection,
+		CobraFunc: keyCommand,
+	}, {
+		Name:  "audit",
+		Usage: "[--of <key>] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows who changed which key",
+		Long: `
+Shows each change of an API key, the newest first: when, by which key and from which
+address, and with --format json what the key was before and after.` + connection,
+		CobraFunc: auditCommand,
 	}, {
 		Name:  "tail",
 		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",

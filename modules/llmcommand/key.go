@@ -1,0 +1,223 @@
+package llmcommand
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+)
+
+var keyColumns = []column{
+	{"id", "id", plain}, {"name", "name", plain}, {"owner", "owner", plain}, {"project", "project", plain}, {"scopes", "scopes", plain},
+	{"created", "created_at", moment}, {"last used", "last_used_at", moment}, {"expires", "expires_at", moment}, {"disabled", "disabled", plain},
+}
+
+func keyCommand(cmd *cobra.Command) {
+	list := keyAction("list", "Shows the keys of the organisation", cobra.NoArgs, listKeys)
+	addFormatFlags(list, "keys", queryFormats...)
+	list.Flags().String("project", "", "Show the keys of one project")
+
+	create := keyAction("create <name>", "Creates a key, and shows its secret once", cobra.ExactArgs(1), createKey)
+	create.Flags().StringSlice("scopes", []string{"gateway", "log"}, "What the key allows: query, write, gateway, log, admin")
+	addSettingFlags(create)
+
+	update := keyAction("update <id>", "Changes what a key may do", cobra.ExactArgs(1), updateKey)
+	update.Flags().String("name", "", "Another name")
+	update.Flags().StringSlice("scopes", nil, "What the key allows: query, write, gateway, log, admin")
+	addSettingFlags(update)
+
+	rotate := keyAction("rotate <id>", "Gives a key another secret, and shows it once", cobra.ExactArgs(1), rotateKey)
+	rotate.Flags().Duration("overlap", 24*time.Hour, "How long the old secret opens the key, too")
+
+	cmd.AddCommand(list, create, update, rotate,
+		keyAction("disable <id>", "Makes a key open nothing until it is enabled", cobra.ExactArgs(1), setDisabled(true)),
+		keyAction("enable <id>", "Makes a disabled key open again what it opened", cobra.ExactArgs(1), setDisabled(false)),
+		keyAction("delete <id>", "Ends a key for good", cobra.ExactArgs(1), deleteKey))
+}
+
+func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: args, RunE: run}
+	addClientFlags(cmd)
+	return cmd
+}
+
+// settingFlags are the flags of a key's settings, by the names of the API.
+var settingFlags = map[string]string{"owner": "owner", "project": "project", "user": "user", "models": "models", "providers": "providers", "expires": "expires_at"}
+
+func addSettingFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.String("owner", "", "Who answers for the key")
+	f.String("project", "", "The project of the key's calls")
+	f.String("user", "", "The user of the key's calls, whatever they say")
+	f.StringSlice("models", nil, "The models that the key may call, such as gpt-5-mini or anthropic/* (default: all)")
+	f.StringSlice("providers", nil, "The providers that the key may call (default: all)")
+	f.String("expires", "", "When the key ends: a time, or a duration from now such as 90d")
+}
+
+// settings are those that flags name.
+func settings(cmd *cobra.Command) (map[string]any, error) {
+	body := make(map[string]any)
+	for flag, field := range settingFlags {
+		if !cmd.Flags().Changed(flag) {
+			continue
+		}
+		if list, err := cmd.Flags().GetStringSlice(flag); err == nil {
+			body[field] = list
+		} else {
+			body[field], _ = cmd.Flags().GetString(flag)
+		}
+	}
+	for _, name := range []string{"scopes", "name"} {
+		if f := cmd.Flags().Lookup(name); f != nil && (f.Changed || name == "scopes" && f.DefValue != "[]") {
+			if list, err := cmd.Flags().GetStringSlice(name); err == nil {
+				body[name] = list
+			} else {
+				body[name] = f.Value.String()
+			}
+		}
+	}
+	if text, ok := body["expires_at"].(string); ok {
+		at, err := expiry(text, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		body["expires_at"] = at
+	}
+	return body, nil
+}
+
+// expiry reads a time, or a duration from now.
+func expiry(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	if left, err := caddy.ParseDuration(text); err == nil && left > 0 {
+		return now.Add(left), nil
+	}
+	return time.Time{}, fmt.Errorf("--expires: expected a time such as 2027-01-31T12:00:00Z, or a duration such as 90d, not %q", text)
+}
+
+// keys asks the endpoint of keys, and returns its data.
+func keys(cmd *cobra.Command, method, path string, body any) (gjson.Result, error) {
+	c, err := newClient(cmd)
+	if err != nil {
+		return gjson.Result{}, err
+	}
+	response, err := c.send(cmd.Context(), method, path, body)
+	if err != nil {
+		return gjson.Result{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && !gjson.ValidBytes(text) {
+		err = errors.New("the answer is not JSON; --address must name a site with llm_control")
+	}
+	return gjson.GetBytes(text, "data"), err
+}
+
+func keyPath(id string) string { return "/v1/keys/" + url.PathEscape(id) }
+
+func listKeys(cmd *cobra.Command, _ []string) error {
+	project, _ := cmd.Flags().GetString("project")
+	return listPages(cmd, "/v1/keys?limit=200&project="+url.QueryEscape(project), "after", keyColumns)
+}
+
+// listPages writes all pages of a list, each of which names the next.
+func listPages(cmd *cobra.Command, path, next string, columns []column) error {
+	out, err := outputOf(cmd, cmd.OutOrStdout(), false, columns, queryFormats...)
+	if err != nil {
+		return err
+	}
+	for page := path; page != ""; {
+		data, err := keys(cmd, http.MethodGet, page, nil)
+		if err != nil {
+			return err
+		}
+		for _, item := range data.Get("items").Array() {
+			if err := out.write(item); err != nil {
+				return err
+			}
+		}
+		page = ""
+		if id := data.Get("next").Str; id != "" {
+			page = path + "&" + next + "=" + url.QueryEscape(id)
+		}
+	}
+	return out.flush()
+}
+
+func createKey(cmd *cobra.Command, args []string) error {
+	body, err := settings(cmd)
+	if err != nil {
+		return err
+	}
+	body["name"] = args[0]
+	return showSecret(cmd, "/v1/keys", body)
+}
+
+func rotateKey(cmd *cobra.Command, args []string) error {
+	overlap, _ := cmd.Flags().GetDuration("overlap")
+	return showSecret(cmd, keyPath(args[0])+"/rotate", map[string]any{"overlap_seconds": int64(overlap / time.Second)})
+}
+
+// showSecret writes the secret on a line of its own, so that a script can take it, and which
+// key it is to the side.
+func showSecret(cmd *cobra.Command, path string, body any) error {
+	k, err := keys(cmd, http.MethodPost, path, body)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s (%s): this is the only time that its secret is shown.\n", printable(k.Get("id").Str), printable(k.Get("name").Str))
+	fmt.Fprintln(cmd.OutOrStdout(), k.Get("secret").Str)
+	return nil
+}
+
+func updateKey(cmd *cobra.Command, args []string) error {
+	body, err := settings(cmd)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		return errors.New("name what shall change, as in --models gpt-5-mini")
+	}
+	return change(cmd, http.MethodPatch, args[0], body, "changed")
+}
+
+func setDisabled(disabled bool) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return change(cmd, http.MethodPatch, args[0], map[string]any{"disabled": disabled}, map[bool]string{true: "disabled", false: "enabled"}[disabled])
+	}
+}
+
+func deleteKey(cmd *cobra.Command, args []string) error {
+	return change(cmd, http.MethodDelete, args[0], nil, "deleted")
+}
+
+func change(cmd *cobra.Command, method, id string, body any, done string) error {
+	if _, err := keys(cmd, method, keyPath(id), body); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %s\n", id, done)
+	return err
+}
+
+var auditColumns = []column{
+	{"time", "at", moment}, {"action", "action", plain}, {"key", "object", plain}, {"name", "after.name", plain}, {"by", "actor.key", plain}, {"from", "actor.address", plain},
+}
+
+func auditCommand(cmd *cobra.Command) {
+	addClientFlags(cmd)
+	addFormatFlags(cmd, "events", queryFormats...)
+	cmd.Flags().String("of", "", "Show what was done to one key")
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		id, _ := cmd.Flags().GetString("of")
+		return listPages(cmd, "/v1/audit?limit=200&key="+url.QueryEscape(id), "before", auditColumns)
+	}
+}

@@ -1,0 +1,89 @@
+package llmcommand
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirhq/weir/internal/freeport"
+	_ "github.com/weirhq/weir/modules/llmcontrol"
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+// The commands administer keys at a Weir that runs.
+func TestKeys(t *testing.T) {
+	t.Setenv(keyEnv, "secret")
+	address := freeport.Address(t)
+	config := fmt.Sprintf(`{
+		"admin": {"disabled": true, "config": {"persist": false}},
+		"logging": {"logs": {"default": {"level": "ERROR"}}},
+		"apps": {
+			"llm": {
+				"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}},
+				"keys": [{"secret": "secret", "scopes": ["admin"]}]
+			},
+			"http": {"servers": {"a": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [{"handler": "llm_control"}]}]}}}
+		}
+	}`, t.TempDir()+"/weir.db", address)
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = caddy.Stop() })
+	ask := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", "http://"+address)...); err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return out.String()
+	}
+	secret := strings.TrimSpace(ask("create", "search agents", "--project", "search", "--models", "gpt-5-mini,anthropic/*", "--expires", "90d"))
+	if !strings.HasPrefix(secret, "weir_") || strings.ContainsAny(secret, " \n") {
+		t.Fatalf("the secret is %q", secret)
+	}
+	list := strings.Split(strings.TrimSpace(ask("list", "--utc", "--format", "csv")), "\n")
+	if len(list) != 2 || !strings.Contains(list[1], `,search agents,,search,"[""gateway"",""log""]",`) {
+		t.Fatalf("the list is %q", list)
+	}
+	id, _, _ := strings.Cut(list[1], ",")
+	if other := strings.TrimSpace(ask("rotate", id, "--overlap", "0s")); other == secret || !strings.HasPrefix(other, "weir_") {
+		t.Errorf("the other secret is %q", other)
+	}
+	for _, args := range [][]string{{"update", id, "--owner", "team blue"}, {"disable", id}, {"enable", id}, {"delete", id}} {
+		if out := ask(args...); !strings.HasPrefix(out, id+" is ") {
+			t.Errorf("%q: %q", args, out)
+		}
+	}
+	if list := ask("list"); strings.Contains(list, id) {
+		t.Errorf("a deleted key is in the list %q", list)
+	}
+	var out bytes.Buffer
+	if _, err := run(t.Context(), auditCommand, &out, "--of", id, "--format", "csv", "--address", "http://"+address); err != nil || strings.Count(out.String(), "\n") != 7 || strings.Contains(out.String(), secret) {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	for problem, args := range map[string][]string{
+		"no such key":   {"disable", "key_none"},
+		"what shall":    {"update", "key_none"},
+		"--expires":     {"create", "x", "--expires", "soon"},
+		"no scope root": {"create", "x", "--scopes", "root"},
+	} {
+		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", "http://"+address)...); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{"2027-01-31T12:00:00Z": "2027-01-31T12:00:00Z", "90d": "2027-02-22T00:00:00Z", "-1h": "", "soon": "", "": ""} {
+		got, err := expiry(text, now)
+		if (err == nil) != (want != "") || err == nil && got.Format(time.RFC3339) != want {
+			t.Errorf("%q is %v, %v", text, got, err)
+		}
+	}
+}
