@@ -143,7 +143,8 @@ type place struct {
 // current lists what has the content of the last version of a record within the
 // segment, in the order of the ordinals, and counts what it found content of.
 func (s *segment) current() (all []place, found int64, err error) {
-	last := make(map[storage.RecordKey]uint32)
+	last := make(map[storage.RecordKey]uint32, s.contents)
+	all = make([]place, 0, s.contents)
 	var r record
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()

@@ -36,7 +36,8 @@ type writer struct {
 	// requests that are new, gone or replaced.
 	tails   *tailCache
 	changed []int64
-	// labels are those of the record that is inserted.
+	// next is the record that is inserted, and labels are its labels.
+	next   row
 	labels []driver.Value
 }
 
@@ -104,7 +105,8 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 
 // record inserts a record, or replaces its earlier version.
 func (w *writer) record(ctx context.Context, r *storage.Record) error {
-	next := &row{Record: *r}
+	w.next = row{Record: *r}
+	next := &w.next
 	next.Scores, next.Feedback = nil, nil // they come as annotations
 	if inserted, err := w.insert(next); inserted || err != nil {
 		return err
