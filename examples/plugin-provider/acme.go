@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -53,12 +52,6 @@ func (p *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 	}
 	return nil
-}
-
-// DefaultTarget is Acme's public API, and the environment variable in which
-// Acme's own tools look for the key.
-func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return plugins.DefaultTarget("acme")
 }
 
 // Prepare implements translate.Provider.

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -31,10 +32,19 @@ import (
 // are configured, which an organisation's own account needs.
 type API interface {
 	translate.Provider
-	// DefaultTarget returns the base URL of the vendor's public API, "" where
-	// there is none, and the environment variable from which the vendor's own
-	// tools take the key, "" for a provider that needs no key.
-	DefaultTarget() (baseURL, keyEnv string)
+	caddy.Module
+}
+
+// defaultTarget returns the base URL of the vendor's public API, "" if there is none, and the
+// environment variable from which the vendor's own tools take the key, "" if the provider
+// needs no key. An API whose settings decide has a method of that name.
+func defaultTarget(api API) (baseURL, keyEnv string) {
+	if t, ok := api.(interface {
+		DefaultTarget() (baseURL, keyEnv string)
+	}); ok {
+		return t.DefaultTarget()
+	}
+	return plugins.DefaultTarget(api.CaddyModule().ID.Name())
 }
 
 type (
@@ -290,7 +300,7 @@ func checkBaseURL(baseURL string) error {
 // would fail.
 func (p *Provider) account(a *App, org string) (*Account, error) {
 	within := []string{"org " + org, "provider " + p.Label}
-	baseURL, keyEnv := p.api.DefaultTarget()
+	baseURL, keyEnv := defaultTarget(p.api)
 	if p.BaseURL != "" {
 		var err error
 		if baseURL, err = a.expand("base_url", p.BaseURL, within...); err != nil {
@@ -354,7 +364,7 @@ func (a *Account) payable(ownAPI bool) bool {
 // KeyEnv returns the environment variable from which the account takes its key
 // unless one is configured, "" for a provider that needs none.
 func (a *Account) KeyEnv() string {
-	_, keyEnv := a.API.DefaultTarget()
+	_, keyEnv := defaultTarget(a.API)
 	return keyEnv
 }
 

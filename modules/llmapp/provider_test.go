@@ -230,3 +230,24 @@ func TestOnlyTicketsSendKeys(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// mistralAPI is a kind of provider that has the name of a vendor, and no address of its own.
+type mistralAPI struct{ API }
+
+func (mistralAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.mistral"}
+}
+
+func TestDefaultTargetIsTheVendorsUnlessTheKindHasOne(t *testing.T) {
+	for _, tt := range []struct {
+		api             API
+		baseURL, keyEnv string
+	}{
+		{mistralAPI{}, "https://api.mistral.ai/v1", "MISTRAL_API_KEY"},
+		{new(fakeAPI), "https://api.fake.test/v1/", "WEIR_TEST_FAKE_KEY"},
+	} {
+		if baseURL, keyEnv := defaultTarget(tt.api); baseURL != tt.baseURL || keyEnv != tt.keyEnv {
+			t.Errorf("%T is at %q with the key of %q, want %q and %q", tt.api, baseURL, keyEnv, tt.baseURL, tt.keyEnv)
+		}
+	}
+}

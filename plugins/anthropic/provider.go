@@ -29,12 +29,6 @@ func init() { caddy.RegisterModule(Provider{}) }
 // CaddyModule returns the Caddy module information.
 func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("anthropic") }
 
-// DefaultTarget is Anthropic's own API, and the environment variable that holds
-// its key.
-func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return plugins.DefaultTarget("anthropic")
-}
-
 // apiVersion is the only version of the API there is since 2023.
 const apiVersion = "2023-06-01"
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -21,15 +22,10 @@ func TestModules(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		p, ok := info.New().(interface {
-			translate.Provider
-			DefaultTarget() (baseURL, keyEnv string)
-		})
-		if !ok {
+		if _, ok := info.New().(translate.Provider); !ok {
 			t.Errorf("%s is no provider", v.name)
-			continue
 		}
-		baseURL, keyEnv := p.DefaultTarget()
+		baseURL, keyEnv := plugins.DefaultTarget(v.name)
 		if strings.HasSuffix(baseURL, "/") || strings.HasPrefix(baseURL, "https") && keyEnv == "" {
 			t.Errorf("%s is at %q with the key of %q", v.name, baseURL, keyEnv)
 		}

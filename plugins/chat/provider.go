@@ -40,12 +40,6 @@ func For(kind string) *Provider {
 	return nil
 }
 
-// DefaultTarget returns the vendor's API, "" if each customer has another address, and the
-// environment variable that holds the key, "" if the vendor needs no key.
-func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return plugins.DefaultTarget(p.vendor.name)
-}
-
 const chatPath = "/chat/completions"
 
 // Prepare implements translate.Provider.

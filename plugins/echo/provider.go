@@ -34,9 +34,6 @@ func (*Provider) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// DefaultTarget returns no address and no key: the provider needs neither.
-func (*Provider) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
-
 // PrepareNative implements plugins.Native.
 func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if d == plugins.Messages {

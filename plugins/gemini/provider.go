@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/module"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -29,12 +28,6 @@ func init() { caddy.RegisterModule(Provider{}) }
 
 // CaddyModule returns the Caddy module information.
 func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("gemini") }
-
-// DefaultTarget is Google's own API, and the environment variable that holds
-// its key.
-func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return plugins.DefaultTarget("gemini")
-}
 
 // Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {

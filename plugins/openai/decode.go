@@ -121,19 +121,24 @@ func (d *decoder) complete(response gjson.Result, body []byte) {
 		}
 	}
 	d.a.Observe(plugins.Responses, "openrouter", body) // who adds a cost
+	Finish(d.a, response)
+}
+
+// Finish reads how a response ended.
+func Finish(a *translate.Assembler, response gjson.Result) {
 	switch response.Get("status").Str {
 	case "completed":
-		d.a.Finish(translate.ReasonStop)
+		a.Finish(translate.ReasonStop)
 	case "incomplete":
 		if response.Get("incomplete_details.reason").Str == "content_filter" {
-			d.a.Finish(translate.ReasonContentFilter)
+			a.Finish(translate.ReasonContentFilter)
 		} else {
-			d.a.Finish(translate.ReasonMaxOutputTokens)
+			a.Finish(translate.ReasonMaxOutputTokens)
 		}
 	case "failed", "cancelled":
-		d.a.Finish(translate.ReasonError)
+		a.Finish(translate.ReasonError)
 		if response.Get("error").IsObject() {
-			d.a.Fail(NewError(0, response))
+			a.Fail(NewError(0, response))
 		}
 	}
 }

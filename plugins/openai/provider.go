@@ -34,12 +34,6 @@ func init() { caddy.RegisterModule(Provider{}) }
 // CaddyModule returns the Caddy module information.
 func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("openai") }
 
-// DefaultTarget is OpenAI's own API, and the environment variable that holds its
-// key.
-func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return plugins.DefaultTarget("openai")
-}
-
 // paths are those of the dialects that OpenAI speaks.
 var paths = map[plugins.Dialect]string{
 	plugins.Responses:   "/responses",

@@ -138,20 +138,8 @@ func (d *decoder) complete(response gjson.Result, body []byte) {
 		d.item(v)
 	}
 	d.a.Observe(plugins.Responses, "perplexity", body)
-	switch response.Get("status").Str {
-	case "completed":
+	if response.Get("status").Str == "completed" {
 		d.endText(gjson.Result{})
-		d.a.Finish(translate.ReasonStop)
-	case "incomplete":
-		reason := translate.ReasonMaxOutputTokens
-		if response.Get("incomplete_details.reason").Str == "content_filter" {
-			reason = translate.ReasonContentFilter
-		}
-		d.a.Finish(reason)
-	case "failed", "cancelled":
-		d.a.Finish(translate.ReasonError)
-		if response.Get("error").IsObject() {
-			d.a.Fail(openai.NewError(0, response))
-		}
 	}
+	openai.Finish(d.a, response)
 }

@@ -31,12 +31,6 @@ func init() { caddy.RegisterModule(Provider{}) }
 // CaddyModule returns the Caddy module information.
 func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("perplexity") }
 
-// DefaultTarget is Perplexity's own API, and the environment variable that holds its
-// key.
-func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return plugins.DefaultTarget("perplexity")
-}
-
 // Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
