@@ -24,11 +24,8 @@ func (w *eventWriter) WriteHeader(status int) { w.status = status }
 
 // Write implements http.ResponseWriter.
 func (w *eventWriter) Write(p []byte) (int, error) {
-	switch {
-	case w.status >= http.StatusBadRequest:
+	if w.status >= http.StatusBadRequest {
 		return len(p), w.refuse(w.status, p)
-	case w.header.Get("Content-Type") != "text/event-stream": // of a provider that does not stream
-		return len(p), w.event([]byte(`{"type":"response.completed","sequence_number":0,"response":` + string(p) + `}`))
 	}
 	for e, err := range streams.ReadSSE(bytes.NewReader(p)) {
 		if err != nil {

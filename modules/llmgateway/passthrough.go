@@ -57,7 +57,13 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
 		contentType = jsonType
 	}
-	a.writeObject(body, contentType, resp.Header)
+	if stream := a.call.api.Stream; stream != nil && a.call.streams() { // which a provider may ignore
+		a.keepResponse(body, jsonType)
+		a.commit(storage.Complete)
+		a.writeEvents(stream(gjson.ParseBytes(body)), resp.Header)
+	} else {
+		a.writeObject(body, contentType, resp.Header)
+	}
 	a.finish(true)
 	return routing.Answered, nil
 }

@@ -260,7 +260,7 @@ func (s *socket) warmUp(body []byte, items []string) error {
 	assembler.Finish(translate.ReasonStop)
 	rest := assembler.End()
 	s.remember(assembler.Response(), items)
-	w := &eventWriter{header: http.Header{"Content-Type": {"text/event-stream"}}, event: s.event}
+	w := &eventWriter{event: s.event}
 	_, err = w.Write(append(events.Bytes(), rest...))
 	return err
 }

@@ -1,9 +1,13 @@
 package inbound
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -178,4 +182,21 @@ func chatFinish(a *translate.Assembler) string {
 		return "tool_calls"
 	}
 	return "stop"
+}
+
+// streamCompletion makes one chunk of a completion: each message is a delta.
+func streamCompletion(object gjson.Result) []byte {
+	var choices []string
+	for _, choice := range object.Get("choices").Array() {
+		message := choice.Get("message").Raw
+		for i := range choice.Get("message.tool_calls").Array() {
+			message, _ = sjson.Set(message, "tool_calls."+strconv.Itoa(i)+".index", i) // of an object, like the next
+		}
+		delta, _ := sjson.SetRaw(choice.Raw, "delta", message)
+		delta, _ = sjson.Delete(delta, "message")
+		choices = append(choices, delta)
+	}
+	chunk, _ := sjson.Set(object.Raw, "object", "chat.completion.chunk")
+	chunk, _ = sjson.SetRaw(chunk, "choices", "["+strings.Join(choices, ",")+"]")
+	return fmt.Appendf(nil, "data: %s\n\ndata: [DONE]\n\n", compact(chunk))
 }

@@ -9,6 +9,9 @@
 package inbound
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -24,6 +27,8 @@ type API struct {
 	Parse func(body []byte) (*translate.Request, error)
 	// Encoder returns the encoder of one response.
 	Encoder func(p *translate.Request) translate.Encoder
+	// Stream returns the stream that says the same as a response in one piece.
+	Stream func(object gjson.Result) []byte
 }
 
 // Of returns the API of a dialect. The Encoder of Responses is nil, which is the
@@ -37,9 +42,32 @@ var apis = map[plugins.Dialect]API{
 	plugins.Responses: {
 		Parse:   translate.ParseRequest,
 		Encoder: func(*translate.Request) translate.Encoder { return nil },
+		Stream:  streamResponse,
 	},
-	plugins.Chat:     {Parse: parseChat, Encoder: newChatEncoder},
-	plugins.Messages: {Parse: parseMessages, Encoder: newMessagesEncoder},
+	plugins.Chat:     {Parse: parseChat, Encoder: newChatEncoder, Stream: streamCompletion},
+	plugins.Messages: {Parse: parseMessages, Encoder: newMessagesEncoder, Stream: streamMessage},
+}
+
+func streamResponse(object gjson.Result) []byte {
+	kind := "response.completed"
+	switch status := object.Get("status").Str; status {
+	case "failed", "incomplete":
+		kind = "response." + status
+	}
+	return appendEvent(nil, kind, `"sequence_number":0,"response":`+object.Raw)
+}
+
+// appendEvent appends an event with its type and other members.
+func appendEvent(b []byte, kind, members string) []byte {
+	data := `{"type":"` + kind + `",` + members + `}`
+	return fmt.Appendf(b, "event: %s\ndata: %s\n\n", kind, compact(data))
+}
+
+// compact returns JSON as one line.
+func compact(valid string) string {
+	var b bytes.Buffer
+	_ = json.Compact(&b, []byte(valid)) // which cannot fail
+	return b.String()
 }
 
 // body is the body of POST /v1/responses that asks for what a client's body asks for.

@@ -1,7 +1,6 @@
 package inbound
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -75,9 +74,7 @@ func inputObject(item gjson.Result) []byte {
 	if !plugins.ValidJSON(arguments) || !gjson.ParseBytes(arguments).IsObject() {
 		return []byte("{}")
 	}
-	var b bytes.Buffer
-	_ = json.Compact(&b, arguments) // which are valid
-	return b.Bytes()
+	return []byte(compact(string(arguments)))
 }
 
 // appendMessagesUsage appends usage as Anthropic counts it: the input without what was read from the cache or

@@ -1,10 +1,13 @@
 package inbound
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -219,4 +222,45 @@ func stopReason(a *translate.Assembler) string {
 		return "tool_use"
 	}
 	return "end_turn"
+}
+
+// blockDeltas are the members of blocks that a stream says in deltas, in their order. Other
+// members stand where the block begins.
+var blockDeltas = []struct{ kind, member, empty, delta string }{
+	{"text", "text", `""`, `{"type":"text_delta","text":`},
+	{"thinking", "thinking", `""`, `{"type":"thinking_delta","thinking":`},
+	{"thinking", "signature", `""`, `{"type":"signature_delta","signature":`},
+	{"tool_use", "input", `{}`, `{"type":"input_json_delta","partial_json":`},
+}
+
+// streamMessage makes a stream of a message.
+func streamMessage(object gjson.Result) []byte {
+	head, _ := sjson.SetRaw(object.Raw, "content", "[]") // of an object, like the next
+	head, _ = sjson.SetRaw(head, "stop_reason", "null")
+	b := appendEvent(nil, "message_start", `"message":`+head)
+	for i, block := range object.Get("content").Array() {
+		begun, deltas := block.Raw, []string(nil)
+		for _, d := range blockDeltas {
+			v := block.Get(d.member)
+			if block.Get("type").Str != d.kind || !v.Exists() {
+				continue
+			}
+			begun, _ = sjson.SetRaw(begun, d.member, d.empty)
+			if value := v.Raw; v.IsObject() {
+				deltas = append(deltas, d.delta+rawString(value)+"}")
+			} else {
+				deltas = append(deltas, d.delta+value+"}")
+			}
+		}
+		index := fmt.Sprintf(`"index":%d`, i)
+		b = appendEvent(b, "content_block_start", index+`,"content_block":`+begun)
+		for _, delta := range deltas {
+			b = appendEvent(b, "content_block_delta", index+`,"delta":`+delta)
+		}
+		b = appendEvent(b, "content_block_stop", index)
+	}
+	end := member([]byte(`"delta":{"stop_reason":`+cmp.Or(object.Get("stop_reason").Raw, "null")), "stop_sequence", object.Get("stop_sequence"))
+	end = append(end, '}')
+	b = appendEvent(b, "message_delta", string(member(end, "usage", object.Get("usage"))))
+	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
