@@ -99,6 +99,7 @@ type App struct {
 
 	transport *reverseproxy.HTTPTransport
 	logger    *zap.Logger
+	bounded   *zap.Logger // for what callers can repeat
 	ctx       caddy.Context
 	claimed   []string // host:port
 	lines     *position.Lines
@@ -114,6 +115,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision sets the app up. It opens no store: `caddy validate` provisions too.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx, a.logger = ctx, ctx.Logger()
+	a.bounded = BoundedLogger(a.logger)
 	config, err := json.Marshal(a)
 	if err != nil {
 		return err

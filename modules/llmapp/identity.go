@@ -51,7 +51,6 @@ type Identity struct {
 
 	org    string // that the identity stands in
 	issuer *identity.Issuer
-	logger *zap.Logger
 }
 
 // Role is what a value of a claim allows.
@@ -91,7 +90,7 @@ func (i *Identity) Check() error {
 
 // provision gives the identity to the organisation that it stands in.
 func (i *Identity) provision(a *App, org string) error {
-	i.org, i.logger = org, BoundedLogger(a.logger)
+	i.org = org
 	err := i.Check()
 	if err == nil && i.OrgClaim != "" && org != DefaultName {
 		err = fmt.Errorf("identity jwt %s: an identity of the organisation %s cannot name others: move it out of `org %[2]s`, or leave `org` out", i.Issuer, org)
@@ -110,7 +109,7 @@ func (a *App) verify(ctx context.Context, token string) (*Key, error) {
 		var claims identity.Claims
 		if claims, err = i.issuer.Verify(ctx, token); err != nil {
 			if errors.Is(err, identity.ErrUnavailable) {
-				i.logger.Error("a token cannot be verified", zap.String("issuer", i.Issuer), zap.Error(err))
+				a.bounded.Error("a token cannot be verified", zap.String("issuer", i.Issuer), zap.Error(err))
 			}
 			continue
 		}

@@ -117,9 +117,9 @@ func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
 		case errors.Is(err, control.ErrNotFound):
 			continue
 		case err != nil:
-			a.logger.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
+			a.bounded.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-		case !key.kept.Opens(hash, now), a.StoreOf(key.org) != name:
+		case !key.kept.Opens(hash, now), a.StoreOf(key.org) != name, a.Organisations[key.org] == nil && key.org != DefaultName:
 			return nil, ErrUnknownKey
 		}
 		if last := key.used.Load(); int64(now)-last > usedInterval.Milliseconds() && key.used.CompareAndSwap(last, int64(now)) {

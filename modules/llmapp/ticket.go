@@ -89,6 +89,11 @@ const unavailableRetryAfter = 10 * time.Second
 // Admit returns the ticket of a call, or a *plugins.Error that says why it has none.
 func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	t := &Ticket{account: s.Account}
+	if s.Key != nil && s.Key.kept != nil { // which may have ended since the call began
+		if _, err := g.App.keptKey(ctx, s.Key.hash); err != nil {
+			return nil, &plugins.Error{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "The API key has ended."}
+		}
+	}
 	if model := strings.TrimPrefix(s.Model, s.Account.Label+"/"); !s.Key.MayCall(s.Account.Label, model) {
 		return nil, NotAllowed(cmp.Or(s.Model, s.Account.Label))
 	}

@@ -144,6 +144,9 @@ func TestLifeOfAKey(t *testing.T) {
 	if status, answer := s.call(secret, "echo/echo-1"); status != http.StatusOK {
 		t.Fatalf("a call: %d %s", status, answer.Raw)
 	}
+	if status, answer := s.as(secret, "POST", "/proxy/v1/chat/completions", `{"model":"echo-1","messages":[{"role":"user","content":"hi"}]}`); status != http.StatusOK {
+		t.Fatalf("a call through the proxy: %d %s", status, answer.Raw)
+	}
 	if own := s.must(secret, "GET", "/v1/key", ""); own.Get("id").Str != id || own.Get("scopes").Raw != `["gateway","log"]` || own.Get("project").Str != "search" {
 		t.Error(own.Raw)
 	}
@@ -153,8 +156,13 @@ func TestLifeOfAKey(t *testing.T) {
 		}
 	}
 	records := s.must("acme-admin", "POST", "/v1/request/query-clickhouse", `{"filter":{"request_response_rmt":{"key_id":{"equals":"`+id+`"}}}}`)
-	if r := records.Get("0"); records.Get("#").Int() != 1 || r.Get("project").Str != "search" || r.Get("request_user_id").Str != "ada" || r.Get("properties.Team").Str != "blue" {
+	if records.Get("#").Int() != 2 {
 		t.Error(records.Raw)
+	}
+	for _, r := range records.Array() {
+		if r.Get("project").Str != "search" || r.Get("request_user_id").Str != "ada" || r.Get("properties.Team").Str != "blue" || r.Get("organization_id").Str != "acme" {
+			t.Error(r.Raw)
+		}
 	}
 
 	rotated := s.must("acme-admin", "POST", "/v1/keys/"+id+"/rotate", `{"overlap_seconds":3600}`)

@@ -74,10 +74,19 @@ func (x *exchange) admit() *plugins.Error {
 	control.RemoveTrailers(x.r, x.h.site.App.Headers())
 
 	r.Org = x.h.Org
-	if err := x.authenticate(c); err != nil {
+	key, err := x.authenticate(c)
+	if err != nil {
 		return err
 	}
+	if key != nil {
+		r.Org = key.Org()
+	}
 	control.ReadEdge(x.r, x.h.CountryHeader, r)
+	if key != nil {
+		org := r.Org // the edge may have set another one
+		key.Stamp(r)
+		r.Org = org
+	}
 	if r.Org == "" {
 		r.Org = llmapp.DefaultName
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
@@ -96,23 +105,19 @@ func (x *exchange) admit() *plugins.Error {
 	return nil
 }
 
-// authenticate finds out whose call it is by its key, if there is one.
-func (x *exchange) authenticate(c *control.Controls) *plugins.Error {
+// authenticate returns the key of the call, nil if there is none.
+func (x *exchange) authenticate(c *control.Controls) (*llmapp.Key, *plugins.Error) {
 	if !c.Keyed {
 		if x.h.RequireKey {
-			return gate.Missing("Service-Auth")
+			return nil, gate.Missing("Service-Auth")
 		}
-		return nil
+		return nil, nil
 	}
 	key, err := x.h.gate.Check(x.r.Context(), c.Secret, llmapp.ScopeLog)
-	if err != nil {
-		return err
+	if err == nil && !key.MayCall(x.h.Provider, "") { // the model is not known before the call passes
+		err = llmapp.NotAllowed("models through this proxy")
 	}
-	if !key.MayCall(x.Record.Provider, "") { // the model is not known before the call passes
-		return llmapp.NotAllowed("models through this proxy")
-	}
-	key.Stamp(&x.Record)
-	return nil
+	return key, err
 }
 
 // watch puts the exchange between the two sides.
