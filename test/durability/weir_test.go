@@ -354,7 +354,7 @@ type record struct {
 }
 
 // records are those of the default store since a time, by what calls they are
-// of. A call that has two is an error.
+// of, or by their own ids where no user is named. A call that has two is an error.
 func (w *weir) records(since time.Time) map[string]*record {
 	w.t.Helper()
 	return w.query("", key, since)
@@ -382,10 +382,11 @@ func (w *weir) query(prefix, key string, since time.Time) map[string]*record {
 			w.t.Fatalf("%v in %.300s", err, answer)
 		}
 		for _, r := range result.Data {
-			if first := records[r.User]; first != nil {
-				w.t.Errorf("%s has two records: %s and %s", r.User, first.ID, r.ID)
+			name := cmp.Or(r.User, r.ID)
+			if first := records[name]; first != nil {
+				w.t.Errorf("%s has two records: %s and %s", name, first.ID, r.ID)
 			}
-			records[r.User] = r
+			records[name] = r
 		}
 		if len(result.Data) < page {
 			return records
