@@ -11,28 +11,14 @@ import (
 )
 
 // policy says what the Messages API has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
-	"max_tool_calls":         translate.Translate,
-	"parallel_tool_calls":    translate.Translate,
-	"prompt_cache_key":       translate.Translate,
-	"prompt_cache_options":   translate.Translate,
-	"prompt_cache_retention": translate.Translate,
-	"reasoning.effort":       translate.Translate,
-	"reasoning.summary":      translate.Translate,
-	"safety_identifier":      translate.Translate,
-	"service_tier":           translate.Translate,
-	"stop":                   translate.Translate,
-	"top_k":                  translate.Translate,
-	"user":                   translate.Translate,
-
-	"input.input_image": translate.Translate,
-	"input.input_file":  translate.Translate,
-
-	"tools.code_interpreter": translate.Translate,
-
-	"include.code_interpreter_call.outputs":  translate.Translate,
-	"include.web_search_call.action.sources": translate.Translate,
-})
+var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
+	"max_tool_calls", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options",
+	"prompt_cache_retention", "reasoning.effort", "reasoning.summary", "safety_identifier",
+	"service_tier", "stop", "top_k", "user",
+	"input.input_image", "input.input_file",
+	"tools.code_interpreter",
+	"include.code_interpreter_call.outputs", "include.web_search_call.action.sources",
+)
 
 // prompt is what the model reads: all that POST /v1/messages/count_tokens takes
 // (https://platform.claude.com/docs/en/api/messages-count-tokens).

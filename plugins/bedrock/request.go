@@ -11,26 +11,13 @@ import (
 )
 
 // policy says what the Converse API has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
-	"metadata":               translate.Translate,
-	"parallel_tool_calls":    translate.Translate,
-	"prompt_cache_options":   translate.Translate,
-	"prompt_cache_retention": translate.Translate,
-	"reasoning.effort":       translate.Translate,
-	"reasoning.summary":      translate.Translate,
-	"service_tier":           translate.Translate,
-	"stop":                   translate.Translate,
-	"top_k":                  translate.Translate,
-
-	"input.citations":   translate.Translate,
-	"input.input_audio": translate.Translate,
-	"input.input_file":  translate.Translate,
-	"input.input_image": translate.Translate,
-
-	"tools.code_interpreter": translate.Translate,
-
-	"include.code_interpreter_call.outputs": translate.Translate,
-})
+var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
+	"metadata", "parallel_tool_calls", "prompt_cache_options", "prompt_cache_retention",
+	"reasoning.effort", "reasoning.summary", "service_tier", "stop", "top_k",
+	"input.citations", "input.input_audio", "input.input_file", "input.input_image",
+	"tools.code_interpreter",
+	"include.code_interpreter_call.outputs",
+)
 
 // request is the body of POST /model/{modelId}/converse and converse-stream.
 type request struct {

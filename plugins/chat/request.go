@@ -77,11 +77,8 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 			return nil, err
 		}
 	}
-	if v.translates("text.verbosity") {
-		r.Verbosity = p.Verbosity
-	}
 	r.setLimit(a)
-	r.setAccounting(a)
+	r.setHints(a)
 	return r, nil
 }
 
@@ -122,22 +119,25 @@ func (r *request) setLogprobs(a attempt) error {
 	return nil
 }
 
-// setAccounting passes what does not change the answer.
-func (r *request) setAccounting(a attempt) {
-	if a.translates("service_tier") {
-		r.ServiceTier = a.ServiceTier
-	}
-	if a.translates("user") {
-		r.User = a.User
-		if r.User == "" && !a.translates("safety_identifier") {
-			r.User = a.SafetyIdentifier
+// setHints passes the verbosity, and what does not change the answer.
+func (r *request) setHints(a attempt) {
+	for _, s := range []struct {
+		field string
+		sent  *string
+		asked string
+	}{
+		{"text.verbosity", &r.Verbosity, a.Verbosity},
+		{"service_tier", &r.ServiceTier, a.ServiceTier},
+		{"user", &r.User, a.User},
+		{"safety_identifier", &r.SafetyIdentifier, a.SafetyIdentifier},
+		{"prompt_cache_key", &r.PromptCacheKey, a.PromptCacheKey},
+	} {
+		if a.translates(s.field) {
+			*s.sent = s.asked
 		}
 	}
-	if a.translates("safety_identifier") {
-		r.SafetyIdentifier = a.SafetyIdentifier
-	}
-	if a.translates("prompt_cache_key") {
-		r.PromptCacheKey = a.PromptCacheKey
+	if r.User == "" && a.translates("user") && !a.translates("safety_identifier") {
+		r.User = a.SafetyIdentifier
 	}
 	if a.translates("prompt_cache_retention") {
 		r.PromptCacheRetention = a.Field("prompt_cache_retention")

@@ -105,19 +105,16 @@ const (
 )
 
 // common is what all vendors take, with exceptions in the table.
-var common = translate.DefaultPolicy.With(translate.Policy{
-	"frequency_penalty": translate.Translate,
-	"presence_penalty":  translate.Translate,
-	"reasoning.effort":  translate.Translate,
-	"stop":              translate.Translate,
-	"input.input_image": translate.Translate,
-})
+var common = translate.DefaultPolicy.Translating(
+	"frequency_penalty", "presence_penalty", "reasoning.effort", "stop",
+	"input.input_image",
+)
 
 // parallel is the policy of a vendor whose requests can forbid parallel calls.
-var parallel = translate.Policy{"parallel_tool_calls": translate.Translate}
+var parallel = translate.Policy{}.Translating("parallel_tool_calls")
 
 // ranked is the policy of a vendor whose requests can limit sampling to the likeliest tokens.
-var ranked = translate.Policy{"top_k": translate.Translate}
+var ranked = translate.Policy{}.Translating("top_k")
 
 // withoutPenalties is the policy of Groq and, with logprobs, of Cerebras.
 var withoutPenalties = parallel.With(translate.Policy{
@@ -127,24 +124,14 @@ var withoutPenalties = parallel.With(translate.Policy{
 })
 
 // logprobs is the policy of a vendor that returns logprobs.
-var logprobs = translate.Policy{
-	"top_logprobs":                         translate.Translate,
-	"include.message.output_text.logprobs": translate.Translate,
-}
+var logprobs = translate.Policy{}.Translating("top_logprobs", "include.message.output_text.logprobs")
 
 // openAI is what OpenAI has beyond common.
-var openAI = parallel.With(logprobs).With(translate.Policy{
-	"input.input_audio":      translate.Translate,
-	"input.input_file":       translate.Translate,
-	"metadata":               translate.Translate,
-	"prompt_cache_key":       translate.Translate,
-	"prompt_cache_retention": translate.Translate,
-	"safety_identifier":      translate.Translate,
-	"service_tier":           translate.Translate,
-	"store":                  translate.Translate,
-	"text.verbosity":         translate.Translate,
-	"user":                   translate.Translate,
-})
+var openAI = parallel.With(logprobs).Translating(
+	"metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
+	"service_tier", "store", "text.verbosity", "user",
+	"input.input_audio", "input.input_file",
+)
 
 var (
 	threeLevels = []string{"low", "medium", "high"}
@@ -172,12 +159,10 @@ var vendors = []vendor{
 	},
 	{
 		name: "mistral",
-		policy: parallel.With(translate.Policy{
-			"input.input_audio": translate.Translate,
-			"input.input_file":  translate.Translate,
-			"prompt_cache_key":  translate.Translate,
-			"service_tier":      translate.Translate,
-		}),
+		policy: parallel.Translating(
+			"prompt_cache_key", "service_tier",
+			"input.input_audio", "input.input_file",
+		),
 		answers: true, file: documentURL, bareAudio: true, limits: translate.Limits{Temperature: 1.5}, closed: true,
 		anyTool:  "any",
 		idLength: 9,
@@ -193,7 +178,7 @@ var vendors = []vendor{
 	},
 	{
 		name:             "xai",
-		policy:           parallel.With(logprobs).With(translate.Policy{"user": translate.Translate}),
+		policy:           parallel.With(logprobs).Translating("user"),
 		completionTokens: true, limits: translate.Limits{Unpenalized: true}, hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"},
 	},
 	{
@@ -202,25 +187,20 @@ var vendors = []vendor{
 	},
 	{
 		name:    "fireworks",
-		policy:  logprobs.With(ranked).With(translate.Policy{"user": translate.Translate}),
+		policy:  logprobs.With(ranked).Translating("user"),
 		efforts: fourLevels,
 	},
 	{
 		name: "openrouter",
-		policy: parallel.With(logprobs).With(ranked).With(translate.WebSearch).With(translate.Policy{
-			"input.input_audio": translate.Translate,
-			"input.input_file":  translate.Translate,
-			"text.verbosity":    translate.Translate,
-			"user":              translate.Translate,
-		}),
+		policy: parallel.With(logprobs).With(ranked).With(translate.WebSearch).Translating(
+			"text.verbosity", "user",
+			"input.input_audio", "input.input_file",
+		),
 		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
 	},
 	{
-		name: "vercel",
-		policy: parallel.With(logprobs).With(translate.Policy{
-			"input.input_audio": translate.Translate,
-			"user":              translate.Translate,
-		}),
+		name:    "vercel",
+		policy:  parallel.With(logprobs).Translating("user", "input.input_audio"),
 		efforts: allLevels,
 	},
 	{
@@ -234,7 +214,7 @@ var vendors = []vendor{
 	},
 	{
 		name:      "vllm",
-		policy:    parallel.With(logprobs).With(ranked).With(translate.Policy{"input.input_audio": translate.Translate}),
+		policy:    parallel.With(logprobs).With(ranked).Translating("input.input_audio"),
 		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
 	},
 	{
@@ -244,7 +224,7 @@ var vendors = []vendor{
 	},
 	{
 		name:    "compatible",
-		policy:  parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate, "user": translate.Translate}),
+		policy:  parallel.With(logprobs).Translating("user", "input.input_audio"),
 		efforts: allLevels, alternate: true,
 	},
 }

@@ -9,15 +9,10 @@ import (
 )
 
 // policy says what Cohere's Chat has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.Policy{
-	"frequency_penalty": translate.Translate,
-	"presence_penalty":  translate.Translate,
-	"reasoning.effort":  translate.Translate,
-	"seed":              translate.Translate,
-	"stop":              translate.Translate,
-	"top_k":             translate.Translate,
-	"input.input_image": translate.Translate,
-})
+var policy = translate.DefaultPolicy.Translating(
+	"frequency_penalty", "presence_penalty", "reasoning.effort", "seed", "stop", "top_k",
+	"input.input_image",
+)
 
 // request is the body of POST /v2/chat.
 type request struct {

@@ -34,7 +34,7 @@ func (*Provider) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// PrepareNative implements plugins.Native.
+// PrepareNative implements translate.Native.
 func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if d == plugins.Messages {
 		return anthropic.Provider{}.PrepareNative(ctx, d, body, t)

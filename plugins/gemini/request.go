@@ -9,27 +9,14 @@ import (
 )
 
 // policy says what generateContent has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
-	"frequency_penalty": translate.Translate,
-	"presence_penalty":  translate.Translate,
-	"reasoning.effort":  translate.Translate,
-	"reasoning.summary": translate.Translate,
-	"seed":              translate.Translate,
-	"service_tier":      translate.Translate,
-	"stop":              translate.Translate,
-	"top_k":             translate.Translate,
-	"top_logprobs":      translate.Translate,
-
-	"input.input_image": translate.Translate,
-	"input.input_file":  translate.Translate,
-	"input.input_audio": translate.Translate,
-
-	"tools.code_interpreter": translate.Translate,
-
-	"include.code_interpreter_call.outputs":  translate.Translate,
-	"include.message.output_text.logprobs":   translate.Translate,
-	"include.web_search_call.action.sources": translate.Translate,
-})
+var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
+	"frequency_penalty", "presence_penalty", "reasoning.effort", "reasoning.summary", "seed",
+	"service_tier", "stop", "top_k", "top_logprobs",
+	"input.input_image", "input.input_file", "input.input_audio",
+	"tools.code_interpreter",
+	"include.code_interpreter_call.outputs", "include.message.output_text.logprobs",
+	"include.web_search_call.action.sources",
+)
 
 // request is the body of generateContent.
 type request struct {

@@ -11,15 +11,11 @@ import (
 )
 
 // policy says what the Agent API has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
-	"metadata":            translate.Translate,
-	"parallel_tool_calls": translate.Translate,
-	"reasoning.effort":    translate.Translate,
-
-	"input.input_image": translate.Translate,
-
-	"include.web_search_call.action.sources": translate.Translate,
-})
+var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
+	"metadata", "parallel_tool_calls", "reasoning.effort",
+	"input.input_image",
+	"include.web_search_call.action.sources",
+)
 
 // request is the body of POST /v1/responses.
 type request struct {

@@ -339,7 +339,7 @@ func (Strict) messages(v gjson.Result) error {
 			return fmt.Errorf("tools: the name '%s' should match pattern", t.Get("name").Str)
 		}
 	}
-	return turns(v.Get("messages").Array(), "assistant", func(block gjson.Result) (call, output string) {
+	return turns(v.Get("messages").Array(), func(block gjson.Result) (call, output string) {
 		if block.Get("type").Str == "tool_use" {
 			return block.Get("id").Str, ""
 		}
@@ -357,14 +357,14 @@ func (Strict) converse(v gjson.Result) error {
 		}
 		last = m.Get("role").Str
 	}
-	return turns(v.Get("messages").Array(), "assistant", func(block gjson.Result) (call, output string) {
+	return turns(v.Get("messages").Array(), func(block gjson.Result) (call, output string) {
 		return block.Get("toolUse.toolUseId").Str, block.Get("toolResult.toolUseId").Str
 	})
 }
 
 // turns refuses a conversation in which a blank text is said, or calls are not answered by
 // the message that follows them. ids returns the id of the call or output that a block is.
-func turns(messages []gjson.Result, assistant string, ids func(block gjson.Result) (call, output string)) error {
+func turns(messages []gjson.Result, ids func(block gjson.Result) (call, output string)) error {
 	if len(messages) == 0 || messages[0].Get("role").Str != "user" {
 		return errors.New("messages: the first message must use the user role")
 	}
@@ -387,7 +387,7 @@ func turns(messages []gjson.Result, assistant string, ids func(block gjson.Resul
 			call, _ := ids(block)
 			switch {
 			case call == "":
-			case m.Get("role").Str != assistant || !wordID.MatchString(call):
+			case m.Get("role").Str != "assistant" || !wordID.MatchString(call):
 				return fmt.Errorf("messages[%d]: the id '%s' of a call should match pattern '%s'", i, call, wordID)
 			default:
 				if err := calls.call(call); err != nil {

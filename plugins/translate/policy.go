@@ -92,6 +92,15 @@ func (p Policy) With(other Policy) Policy {
 	return all
 }
 
+// Translating returns the policy of a provider that has equivalents for the fields too.
+func (p Policy) Translating(fields ...string) Policy {
+	all := p.With(nil)
+	for _, field := range fields {
+		all[field] = Translate
+	}
+	return all
+}
+
 func (p Policy) of(path string, unlisted Action) Action {
 	if a, ok := p[path]; ok {
 		return a

@@ -43,13 +43,13 @@ func (v Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://" + v.Location + "-aiplatform.googleapis.com", keyVariable
 }
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (v Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	api, t := v.route(t)
 	return api.Prepare(ctx, p, t)
 }
 
-// PrepareNative implements plugins.Native.
+// PrepareNative implements translate.Native.
 func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	api, t := v.route(t)
 	if native, ok := api.(translate.Native); ok && d != plugins.Embeddings {
@@ -58,12 +58,12 @@ func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []b
 	return nil, errors.ErrUnsupported
 }
 
-// Decode implements plugins.Provider.
+// Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	return answering(resp).Decode(resp, a)
 }
 
-// Error implements plugins.Provider.
+// Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
 	return answering(resp).Error(resp)
 }
