@@ -1,4 +1,4 @@
-// Package mcpclient lists and calls the tools of MCP servers over Streamable HTTP, within
+// Package mcpclient lists and calls the tools of MCP servers over HTTP, within
 // bounds of time and bytes. A server gets nothing but what its Server says.
 package mcpclient
 
@@ -63,9 +63,23 @@ func Open(server Server) *Session {
 		client := mcp.NewClient(&mcp.Implementation{Name: "weir", Version: "1"}, &mcp.ClientOptions{
 			Capabilities: &mcp.ClientCapabilities{}, // it answers no questions of a server
 		})
-		return client.Connect(s.transport.ctx, &mcp.StreamableClientTransport{
+		session, err := client.Connect(s.transport.ctx, &mcp.StreamableClientTransport{
 			Endpoint: server.URL, HTTPClient: s.transport.client, MaxRetries: maxRetries, DisableStandaloneSSE: true,
 		}, nil)
+		status := s.transport.status.Load()
+		if err == nil || status != http.StatusBadRequest && status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+			return session, err
+		}
+		// The server may speak the transport of 2024, whose one answer is as long as the session
+		// (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#backwards-compatibility).
+		endless := *s.transport.client
+		endless.Timeout = 0
+		older, failed := client.Connect(s.transport.ctx, &mcp.SSEClientTransport{Endpoint: server.URL, HTTPClient: &endless}, nil)
+		if failed != nil {
+			s.transport.status.Store(status)
+			return session, err
+		}
+		return older, nil
 	})
 	return s
 }

@@ -23,8 +23,14 @@ type sum struct {
 	B int `json:"b"`
 }
 
-// calculator is a server of the official SDK with the tools add, refuse and picture.
+// calculator is a server of the official SDK over Streamable HTTP.
 func calculator(options *mcp.StreamableHTTPOptions) http.Handler {
+	server := newCalculator()
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options)
+}
+
+// newCalculator is a server with the tools add, refuse and picture.
+func newCalculator() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "calculator", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "add", Description: "Adds.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(_ context.Context, _ *mcp.CallToolRequest, s sum) (*mcp.CallToolResult, map[string]int, error) {
@@ -39,7 +45,37 @@ func calculator(options *mcp.StreamableHTTPOptions) http.Handler {
 			&mcp.ResourceLink{URI: "https://example.com/cat", Name: "cat"},
 		}}, nil, nil
 	})
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options)
+	return server
+}
+
+// A server that speaks the transport of 2024 alone is spoken to, but not at another host.
+func TestOlderTransport(t *testing.T) {
+	server := newCalculator()
+	s := open(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil), nil)
+	tools, err := s.Tools(t.Context(), 10)
+	if err != nil || len(tools) != 3 {
+		t.Fatalf("%v %v", tools, err)
+	}
+	if result, err := s.Call(t.Context(), "add", json.RawMessage(`{"a":1,"b":2}`)); err != nil || result != `{"sum":3}` {
+		t.Errorf("%s %v", result, err)
+	}
+
+	asked := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer elsewhere.Close()
+	s = open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "event: endpoint\ndata: %s/messages\n\n", elsewhere.URL)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}), nil)
+	if _, err := s.Tools(t.Context(), 10); err == nil || asked {
+		t.Errorf("the tools of a server that names another host: %v, asked %v", err, asked)
+	}
 }
 
 func open(t *testing.T, handler http.Handler, header http.Header) *Session {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 )
 
 // transport sends the requests of one session. They end with it.
 type transport struct {
 	header http.Header
+	origin string // of the server, to which alone requests go
 	client *http.Client
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -23,13 +25,22 @@ type transport struct {
 // newTransport makes a transport whose client follows no redirect, which could lead to
 // another host, and has no cookies.
 func newTransport(server Server) *transport {
-	t := &transport{header: server.Header}
+	t := &transport{header: server.Header, origin: originOf(server.URL)}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.client = &http.Client{
 		Transport: t, Timeout: server.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return t
+}
+
+// originOf returns the scheme and the host of a URL.
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil { // no request can be made of it
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // connections are those to all servers.
@@ -39,6 +50,9 @@ var connections = http.DefaultTransport.(*http.Transport).Clone()
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.requests.Add(1) > maxRequests && r.Method != http.MethodDelete { // which ends the session
 		return nil, errTooMany
+	}
+	if r.URL.Scheme+"://"+r.URL.Host != t.origin {
+		return nil, errElsewhere
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.ctx, cancel)
@@ -64,8 +78,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 var (
-	errTooLong = errors.New("the answer is too long")
-	errTooMany = errors.New("the session has too many requests")
+	errTooLong   = errors.New("the answer is too long")
+	errElsewhere = errors.New("the server names an address at another host")
+	errTooMany   = errors.New("the session has too many requests")
 )
 
 // boundedBody is the body of an answer.
