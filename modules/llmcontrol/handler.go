@@ -40,8 +40,9 @@ func init() {
 //	POST   /v1/keys/{id}/rotate  gives it another secret, beside the old one for a while
 //	GET    /v1/audit             who changed what
 //	GET    /v1/key               what the key of the caller may do
+//	GET    /v1/keys/openapi.json these endpoints, in OpenAPI 3.1
 //
-// All but the last need a key of the scope `admin`, and are about the organisation of that
+// All but the last two need a key of the scope `admin`, and are about the organisation of that
 // key alone. Requests for other paths go to the next handler.
 type Handler struct {
 	// Store names the store. Default: the store `default`.
@@ -69,6 +70,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.gate = gate.Gate{App: h.app, Store: h.Store}
 	h.logger = llmapp.BoundedLogger(ctx.Logger())
 	h.mux = http.NewServeMux()
+	h.mux.Handle(http.MethodGet+" "+descriptionPath, description)
 	for _, e := range endpoints {
 		h.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, e) })
 	}
@@ -80,7 +82,7 @@ func (h *Handler) Routes() (all []paths.Route) {
 	for _, e := range endpoints {
 		all = append(all, paths.Route{Method: e.method, Path: e.path})
 	}
-	return all
+	return append(all, paths.Route{Method: http.MethodGet, Path: descriptionPath})
 }
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
@@ -108,18 +110,44 @@ type endpoint struct {
 	method, path string
 	// scope is what the key needs, "" for any key.
 	scope string
-	serve func(*call) (status int, data any, err error)
+	serve func(*call) (data any, err error)
+	// status is that of success.
+	status int
+	about
+}
+
+// about is what the description says of an endpoint. Parameters and schemas are named.
+type about struct {
+	id, tag, summary string
+	query            []string
+	body, answer     string // "" for none
 }
 
 var endpoints = []endpoint{
-	{http.MethodPost, "/v1/keys", llmapp.ScopeAdmin, createKey},
-	{http.MethodGet, "/v1/keys", llmapp.ScopeAdmin, listKeys},
-	{http.MethodGet, "/v1/keys/{id}", llmapp.ScopeAdmin, getKey},
-	{http.MethodPatch, "/v1/keys/{id}", llmapp.ScopeAdmin, updateKey},
-	{http.MethodDelete, "/v1/keys/{id}", llmapp.ScopeAdmin, deleteKey},
-	{http.MethodPost, "/v1/keys/{id}/rotate", llmapp.ScopeAdmin, rotateKey},
-	{http.MethodGet, "/v1/audit", llmapp.ScopeAdmin, listEvents},
-	{http.MethodGet, "/v1/key", "", ownKey},
+	{http.MethodPost, "/v1/keys", llmapp.ScopeAdmin, createKey, http.StatusCreated, about{
+		"createKey", "keys", "Creates a key, and answers its secret, once", nil, "Settings", "Key",
+	}},
+	{http.MethodGet, "/v1/keys", llmapp.ScopeAdmin, listKeys, http.StatusOK, about{
+		"listKeys", "keys", "Lists keys, the oldest first", []string{"Limit", "Project", "After"}, "", "KeyPage",
+	}},
+	{http.MethodGet, "/v1/keys/{id}", llmapp.ScopeAdmin, getKey, http.StatusOK, about{
+		"getKey", "keys", "One key", nil, "", "Key",
+	}},
+	{http.MethodPatch, "/v1/keys/{id}", llmapp.ScopeAdmin, updateKey, http.StatusOK, about{
+		"updateKey", "keys", "Changes the settings that the body names", nil, "Settings", "Key",
+	}},
+	{http.MethodDelete, "/v1/keys/{id}", llmapp.ScopeAdmin, deleteKey, http.StatusOK, about{
+		"deleteKey", "keys", "Ends a key for good", nil, "", "",
+	}},
+	{http.MethodPost, "/v1/keys/{id}/rotate", llmapp.ScopeAdmin, rotateKey, http.StatusOK, about{
+		"rotateKey", "keys", "Gives a key another secret, beside those that it has for a while", nil, "Rotation", "Key",
+	}},
+	{http.MethodGet, "/v1/audit", llmapp.ScopeAdmin, listEvents, http.StatusOK, about{
+		"listEvents", "audit", "Who changed what, the newest first", []string{"Limit", "Key", "Before"}, "", "EventPage",
+	}},
+	{http.MethodGet, "/v1/key", "", ownKey, http.StatusOK, about{
+		"ownKey", "keys", "What the key or the token of the caller may do", nil, "", "Own",
+	}},
 }
 
 // maxBody is the longest body, in bytes.
@@ -142,10 +170,10 @@ func (c *call) by() control.Actor {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
-	status, data, err := h.answer(w, r, e)
+	data, err := h.answer(w, r, e)
 	w.Header().Set("Cache-Control", "no-store")
 	if err == nil {
-		_ = apierror.Envelope{Data: data}.Write(w, status) // the client may be gone
+		_ = apierror.Envelope{Data: data}.Write(w, e.status) // the client may be gone
 		return
 	}
 	refused, ok := errors.AsType[*plugins.Error](err)
@@ -163,25 +191,25 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	_ = apierror.Envelope{Error: &refused.Message}.Write(w, refused.Status)
 }
 
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (status int, data any, err error) {
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (data any, err error) {
 	key, refused := h.gate.Admit(r, e.scope, "Authorization", "X-Api-Key", "Api-Key")
 	if refused != nil {
 		refused.Message = refused.Code + ": " + refused.Message
-		return 0, nil, refused
+		return nil, refused
 	}
 	c := &call{ctx: r.Context(), r: r, key: key, app: h.app}
 	if r.Method == http.MethodPost || r.Method == http.MethodPatch {
 		received, err := intake.Reader{Memory: h.app.Memory(), Most: maxBody}.Read(w, r)
 		defer received.Release()
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 		c.body = received.Bytes
 	}
 	release := h.store.Hold()
 	defer release()
 	if c.log, err = h.store.Control(); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	return e.serve(c)
 }

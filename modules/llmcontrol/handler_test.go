@@ -358,3 +358,47 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("after the end of its key the session answers %d", status)
 	}
 }
+
+// The description has each endpoint, and each field of what they answer.
+func TestOpenAPI(t *testing.T) {
+	s := newSite(t)
+	_, api := s.as("", "GET", "/v1/keys/openapi.json", "")
+	described := func(schema string, data gjson.Result) {
+		t.Helper()
+		properties := api.Get("components.schemas." + schema + ".properties")
+		data.ForEach(func(field, _ gjson.Result) bool {
+			if !properties.Get(field.Str).Exists() {
+				t.Errorf("%s lacks %s", schema, field.Str)
+			}
+			return true
+		})
+		if !data.IsObject() || !properties.Exists() {
+			t.Errorf("%s is %s", schema, data.Raw)
+		}
+	}
+	full := `{"name":"x","owner":"o","project":"p","user":"u","scopes":["query"],"models":["m"],"providers":["p"],"properties":{"a":"b"},"expires_at":null,"disabled":false}`
+	created := s.must("acme-admin", "POST", "/v1/keys", full)
+	described("Settings", gjson.Parse(full))
+	described("Key", created)
+	described("Secret", created.Get("secrets.0"))
+	described("Own", s.must(created.Get("secret").Str, "GET", "/v1/key", ""))
+	page := s.must("acme-admin", "GET", "/v1/keys", "")
+	described("KeyPage", page)
+	described("Key", page.Get("items.0"))
+	events := s.must("acme-admin", "GET", "/v1/audit", "")
+	described("EventPage", events)
+	described("Event", events.Get("items.0"))
+	for path, methods := range map[string]string{
+		"/v1/keys": "get,post", "/v1/keys/{id}": "delete,get,patch", "/v1/keys/{id}/rotate": "post", "/v1/audit": "get", "/v1/key": "get",
+	} {
+		var got []string
+		api.Get("paths." + gjson.Escape(path)).ForEach(func(method, _ gjson.Result) bool {
+			got = append(got, method.Str)
+			return true
+		})
+		slices.Sort(got)
+		if strings.Join(got, ",") != methods {
+			t.Errorf("%s has %q, want %s", path, got, methods)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package llmcontrol
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,13 +35,13 @@ type withSecret struct {
 }
 
 // createKey takes POST /v1/keys.
-func createKey(c *call) (int, any, error) {
+func createKey(c *call) (any, error) {
 	var s control.Settings
 	if err := c.settings(&s); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	k, secret, err := c.log.Create(c.ctx, c.by(), c.key.Org(), s)
-	return http.StatusCreated, withSecret{k, secret}, err
+	return withSecret{k, secret}, err
 }
 
 // settings reads the body over what a key has.
@@ -106,14 +105,14 @@ func (c *call) query(names ...string) (limit int, values []string, err error) {
 }
 
 // listKeys takes GET /v1/keys.
-func listKeys(c *call) (int, any, error) {
+func listKeys(c *call) (any, error) {
 	limit, values, err := c.query("project", "after")
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	list, err := c.log.Keys(c.ctx, c.key.Org(), values[0], values[1], limit+1)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	p := page{}
 	if len(list) > limit {
@@ -121,55 +120,55 @@ func listKeys(c *call) (int, any, error) {
 		p.Next = &list[limit-1].ID
 	}
 	p.Items = append([]control.Listed{}, list...) // [] for none
-	return http.StatusOK, p, nil
+	return p, nil
 }
 
 // getKey takes GET /v1/keys/{id}.
-func getKey(c *call) (int, any, error) {
+func getKey(c *call) (any, error) {
 	k, err := c.log.Key(c.ctx, c.key.Org(), c.r.PathValue("id"))
-	return http.StatusOK, k, err
+	return k, err
 }
 
 // updateKey takes PATCH /v1/keys/{id}. Fields that the body does not have stay.
-func updateKey(c *call) (int, any, error) {
+func updateKey(c *call) (any, error) {
 	k, err := c.log.Update(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"), c.settings)
-	return http.StatusOK, k, err
+	return k, err
 }
 
 // deleteKey takes DELETE /v1/keys/{id}.
-func deleteKey(c *call) (int, any, error) {
-	return http.StatusOK, nil, c.log.Delete(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"))
+func deleteKey(c *call) (any, error) {
+	return nil, c.log.Delete(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"))
 }
 
 // rotateKey takes POST /v1/keys/{id}/rotate.
-func rotateKey(c *call) (int, any, error) {
+func rotateKey(c *call) (any, error) {
 	body := struct {
 		// OverlapSeconds is how long the secrets that the key has still open it.
 		OverlapSeconds *int64 `json:"overlap_seconds"`
 	}{}
 	if err := c.decode(&body); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	overlap := standardOverlap
 	if n := body.OverlapSeconds; n != nil {
 		if *n < 0 || *n > int64(maxOverlap/time.Second) {
-			return 0, nil, bad("overlap_seconds: a number from 0 to %d is expected", int64(maxOverlap/time.Second))
+			return nil, bad("overlap_seconds: a number from 0 to %d is expected", int64(maxOverlap/time.Second))
 		}
 		overlap = time.Duration(*n) * time.Second
 	}
 	k, secret, err := c.log.Rotate(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"), overlap)
-	return http.StatusOK, withSecret{k, secret}, err
+	return withSecret{k, secret}, err
 }
 
 // listEvents takes GET /v1/audit.
-func listEvents(c *call) (int, any, error) {
+func listEvents(c *call) (any, error) {
 	limit, values, err := c.query("key", "before")
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	list, err := c.log.Events(c.ctx, c.key.Org(), values[0], values[1], limit+1)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	p := page{}
 	if len(list) > limit {
@@ -177,7 +176,7 @@ func listEvents(c *call) (int, any, error) {
 		p.Next = &list[limit-1].ID
 	}
 	p.Items = append([]control.Event{}, list...) // [] for none
-	return http.StatusOK, p, nil
+	return p, nil
 }
 
 // own is what a caller may do.
@@ -193,7 +192,7 @@ type own struct {
 }
 
 // ownKey takes GET /v1/key.
-func ownKey(c *call) (int, any, error) {
+func ownKey(c *call) (any, error) {
 	o := own{Organization: c.key.Org(), Scopes: c.key.Allowed(), Models: []string{}, Providers: []string{}}
 	if k := c.key.Kept(); k != nil {
 		o.ID, o.Name, o.ExpiresAt = &k.ID, &k.Name, k.ExpiresAt
@@ -202,5 +201,5 @@ func ownKey(c *call) (int, any, error) {
 			o.Project = &k.Project
 		}
 	}
-	return http.StatusOK, o, nil
+	return o, nil
 }

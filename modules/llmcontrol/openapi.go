@@ -1,0 +1,65 @@
+package llmcontrol
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/modules/internal/openapi"
+)
+
+// common is what the description says beside the endpoints.
+//
+//go:embed openapi.json
+var common []byte
+
+// descriptionPath is that of the description, which needs no key.
+const descriptionPath = "/v1/keys/openapi.json"
+
+var description = describe()
+
+func describe() *openapi.Document {
+	operations := make(map[string]map[string]*openapi.Operation)
+	for _, e := range endpoints {
+		if operations[e.path] == nil {
+			operations[e.path] = make(map[string]*openapi.Operation)
+		}
+		operations[e.path][e.method] = e.operation()
+	}
+	return openapi.New(common, operations, nil)
+}
+
+// failures are the components of responses, by their status.
+var failures = map[string]string{"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "503": "Unavailable"}
+
+func (e endpoint) operation() *openapi.Operation {
+	o := &openapi.Operation{ID: e.id, Tags: []string{e.tag}, Summary: e.summary, Responses: make(map[string]openapi.Object)}
+	answer := openapi.Object{"type": "null"}
+	if e.answer != "" {
+		answer = openapi.Ref("schemas", e.answer)
+	}
+	o.Responses[strconv.Itoa(e.status)] = openapi.Object{
+		"description": "Done.",
+		"content":     openapi.Content("application/json", openapi.Object{"type": "object", "properties": openapi.Object{"data": answer, "error": openapi.Object{"type": "null"}}}),
+	}
+	fails := []string{"401", "503"}
+	if e.scope == "" {
+		o.Security = []openapi.Object{{"key": []string{}}}
+	} else {
+		fails = append(fails, "400", "403")
+	}
+	for _, name := range e.query {
+		o.Parameters = append(o.Parameters, openapi.Ref("parameters", name))
+	}
+	if strings.Contains(e.path, "{id}") {
+		o.Parameters = append(o.Parameters, openapi.Ref("parameters", "ID"))
+		fails = append(fails, "404")
+	}
+	if e.body != "" {
+		o.Body = openapi.Object{"content": openapi.Content("application/json", openapi.Ref("schemas", e.body))}
+	}
+	for _, status := range fails {
+		o.Responses[status] = openapi.Ref("responses", failures[status])
+	}
+	return o
+}
