@@ -21,7 +21,7 @@ var harms = map[string]func(dir string) error{
 		if err := os.Rename(dir, dir+".old"); err != nil {
 			return err
 		}
-		return os.Mkdir(dir, 0o700)
+		return os.MkdirAll(dir, 0o700) // unless the journal was faster
 	},
 	"emptied": func(dir string) error {
 		names, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -68,6 +68,7 @@ func TestAJournalWhoseDirectoryIsGoneMakesItAnew(t *testing.T) {
 				appendSample(t, j, 0)
 				flush(t, j)
 				unblock := b.block()
+				defer unblock()
 				appendSample(t, j, 1)
 				if err := harm(o.Dir); err != nil {
 					t.Fatal(err)
