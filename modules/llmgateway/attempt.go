@@ -31,9 +31,9 @@ type attempt struct {
 	x      *recording.Exchange
 	req    *http.Request
 
-	request  *translate.Request // what is sent, in the translating lane; nil in the other
-	sealer   *sealer            // of reasoning, likewise
-	warnings []string           // of the other lane
+	request  *translate.Request // what is sent; nil if the provider speaks the client's dialect
+	sealer   *sealer            // of reasoning; nil if nothing is translated
+	warnings []string           // about what is sent, if nothing is translated
 	ticket   *llmapp.Ticket     // by which it is sent
 
 	toolRounds
@@ -43,7 +43,7 @@ type attempt struct {
 	copy        capture.Copy        // of the response
 	contentType string              // of the response that is copied
 
-	extended bool // the conversation has it
+	extended bool // the conversation has the answer
 
 	failure *plugins.Error   // why it failed
 	end     storage.EndState // and how
@@ -77,8 +77,8 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	return a, nil
 }
 
-// upstreamRequest is the client's request as the provider takes it: its own bytes
-// where the provider speaks its dialect, or else a translation.
+// upstreamRequest returns the request to the provider: the client's bytes if the provider
+// speaks the client's dialect, else a translation.
 func (a *attempt) upstreamRequest() (*http.Request, error) {
 	c, account := a.call, a.target.Account
 	t := a.translateTarget()
@@ -159,8 +159,7 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target, prep
 	return prepare(c.ctx, a.request, t)
 }
 
-// errFirstByte is why an attempt is cancelled whose provider does not begin to
-// answer.
+// errFirstByte cancels an attempt whose provider does not begin to answer.
 var errFirstByte = errors.New("the provider sent no header in time")
 
 // send makes the attempt. It answers the client, or returns why it did not and
@@ -200,7 +199,7 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	return a.pass(resp)
 }
 
-// unreachable is the outcome of an attempt whose provider gave no answer.
+// unreachable ends an attempt whose provider gave no answer.
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		a.x.Record.Status = plugins.Known(recording.StatusClientLeft)
@@ -211,7 +210,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	return a.fail(storage.Failed, e, outcome)
 }
 
-// refused is a provider that answered an error.
+// refused ends an attempt whose provider has answered an error.
 func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if resp.StatusCode < 400 { // a redirect or an upgrade, which has no body or one without an end
 		e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
@@ -231,7 +230,7 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 	return a.fail(storage.Complete, e, outcome)
 }
 
-// broken is a provider whose answer failed before any of it reached the client.
+// broken ends an attempt whose answer failed before any of it reached the client.
 func (a *attempt) broken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		return a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
@@ -239,7 +238,7 @@ func (a *attempt) broken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	return a.fail(storage.UpstreamAborted, e, routing.Retry)
 }
 
-// fail ends an attempt that has not answered, and is the answer if no other comes.
+// fail ends an attempt that has not answered. Its error is the answer if no attempt follows.
 func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.Outcome) (routing.Outcome, *plugins.Error) {
 	a.x.Record.ErrorType = e.Type
 	a.x.Stop() // what follows is the time of others

@@ -41,8 +41,8 @@ func (c *call) readBackground() error {
 	return err
 }
 
-// runInBackground makes the call without its client, who gets the response as it is at
-// first, or its stream. It is false when it has refused the call.
+// runInBackground makes the call without its client, who gets the queued response, or its
+// stream. It returns false if it has refused the call.
 func (c *call) runInBackground(targets []routing.Target) bool {
 	client, w, r := c.r, c.w, &c.exchange.Record
 	queued := c.unbegun("queued", nil)
@@ -101,8 +101,8 @@ func (c *call) end(run *background.Run) {
 	}
 }
 
-// unbegun is the response of the call where no provider has made one: as it is at first,
-// or failed.
+// unbegun returns a response of the call that no provider has begun: it is queued, or it has
+// failed.
 func (c *call) unbegun(status string, e *plugins.Error) []byte {
 	request := &translate.Request{Raw: c.body, Model: c.exchange.Record.RequestModel, State: c.state}
 	request.State.Stored = true
@@ -127,7 +127,7 @@ func (w flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// startingAfter is the number behind which a query wants the stream to begin.
+// startingAfter returns the number of the event after which the stream begins, -1 for all.
 func startingAfter(c *stateCall) (int64, error) {
 	text := c.r.URL.Query().Get("starting_after")
 	if text == "" {

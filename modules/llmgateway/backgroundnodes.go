@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// link is where nodes share a response in the background, nil where they share nothing,
-// or the id is no such response's.
+// link returns where nodes share a response in the background. It is nil if nodes share
+// nothing, or if the id is not that of a response of Weir.
 func (h *Handler) link(org, id string) *background.Link {
 	if _, ours := stored.RecordOf(id); !ours || h.nodes() == nil {
 		return nil

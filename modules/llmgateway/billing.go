@@ -15,8 +15,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// bytesPerToken is by which the tokens of a text are estimated, where an estimate that is
-// too low harms nobody.
+// bytesPerToken estimates the tokens of a text where an estimate that is too low harms
+// nobody.
 const bytesPerToken = 4
 
 // admit gets the ticket by which the attempt is sent, for a call that costs no more than
@@ -180,8 +180,8 @@ func (a *attempt) inputTokens() int64 {
 	return a.call.tokens(likely)
 }
 
-// unpricedTier reports whether a tier was asked for that cannot be paid for,
-// because it has no price where the model has one. It is left out of the request.
+// unpricedTier reports whether credits cannot pay for the tier that was asked for: the model
+// has a price, and the tier has none. The tier is left out of the request.
 func (a *attempt) unpricedTier() bool {
 	tier := a.call.tier()
 	return tier != "" && a.paysWithCredits() && !a.estimate(0, tier).Valid && a.estimate(0, "").Valid
@@ -198,7 +198,7 @@ func (a *attempt) charge(cost plugins.Cost) {
 	}
 }
 
-// stated is the usage that the provider has stated so far.
+// stated returns the usage that the provider has stated so far.
 func (a *attempt) stated() plugins.Usage {
 	if a.x.Answer == nil {
 		return plugins.Usage{}

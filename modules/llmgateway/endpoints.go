@@ -116,10 +116,9 @@ type scale struct {
 }
 
 var (
-	// likely is that of most calls.
+	// likely counts as most calls do.
 	likely = scale{bytesPerToken, 4000, 20}
-	// most is that by which no call uses more: code and Chinese have two bytes a
-	// token, the lowest rate of Opus is 6 kbit/s
+	// most counts so that no call uses more: code and Chinese have two bytes a token, the lowest rate of Opus is 6 kbit/s
 	// (https://www.rfc-editor.org/rfc/rfc6716#section-2.1.1), and Gemini counts the most
 	// tokens of audio (https://ai.google.dev/gemini-api/docs/audio#technical-details).
 	most = scale{2, 750, 32}

@@ -121,7 +121,7 @@ func (a *attempt) keepCopy() {
 	a.x.Kept.Response(&a.x.Record, storage.Body{Type: a.contentType, Data: a.copy.Bytes()}, int64(a.call.h.MaxBody), a.copy.Truncated())
 }
 
-// minRead is what is asked for at least, in bytes.
+// minRead is the room for one read of an answer, in bytes.
 const minRead = 16 << 10
 
 // nativeStream is a stream that is passed on, on its way to the client.
@@ -224,7 +224,7 @@ func (s *nativeStream) release() {
 	s.written = end
 }
 
-// endStates are what the record says if the process ends behind a phase.
+// endStates says how a record ended if the process ends after a phase.
 var endStates = [...]storage.EndState{plugins.Finished: storage.Interrupted, plugins.Ended: storage.Complete}
 
 var sequenceKey = []byte(`"sequence_number":`)
@@ -249,7 +249,7 @@ func (s *nativeStream) idle() time.Duration {
 	})
 }
 
-// lastEvent is where the last whole event of a stream ends, 0 if none ends behind
+// lastEvent returns where the last whole event of a stream ends, 0 if no event ends after
 // from.
 func lastEvent(b []byte, from int) int {
 	for i := len(b) - 1; i >= max(from, 1); i-- {
@@ -262,8 +262,8 @@ func lastEvent(b []byte, from int) int {
 	return 0
 }
 
-// failure is what ends a stream that the provider left without an end: an error,
-// unless the provider has reported one, and the failed response of Responses.
+// failure returns the end of a stream that the provider broke off: an error, unless the
+// provider has reported one, and for Responses the failed response.
 func (s *nativeStream) failure() []byte {
 	e := plugins.Upstream("The upstream stream ended early.")
 	reported := s.observer.Info().ErrorType != ""

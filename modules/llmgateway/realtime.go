@@ -103,7 +103,7 @@ type realtime struct {
 	reason  atomic.Pointer[plugins.Error] // why the gateway did
 	running atomic.Int32                  // responses that have not ended
 	leaving atomic.Bool                   // the gateway ends it when none is running
-	spent   atomic.Bool                   // a response is paid from what was set aside for the handshake
+	spent   atomic.Bool                   // a response was paid from what was set aside for the handshake
 }
 
 const (
@@ -246,7 +246,7 @@ func (s *realtime) watch(done <-chan struct{}) {
 	}
 }
 
-// goodbye is what a client gets last: the error, and why the WebSocket is closed.
+// goodbye returns the last frames for a client: the error, and why the WebSocket is closed.
 func goodbye(e *plugins.Error) (frames []byte) {
 	code := ws.StatusGoingAway
 	if e.Status != http.StatusServiceUnavailable {

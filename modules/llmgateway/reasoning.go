@@ -17,8 +17,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// readable is a body without the reasoning that was sealed here: a provider that
-// speaks the client's dialect could not read it.
+// readable returns a body without the reasoning that was sealed here, which a provider that
+// speaks the client's dialect cannot read.
 func (a *attempt) readable(body []byte) []byte {
 	isSealed := bytes.Contains(body, []byte(`"`+sealed))
 	if a.call.dialect == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`))) {
@@ -36,9 +36,9 @@ func (a *attempt) readable(body []byte) []byte {
 	})
 }
 
-// readableMessages is readable for a body of Messages, which has the reasoning in
-// blocks of its messages. It is without the citations, too, that were made of another
-// provider's sources: Anthropic's own have the text that they cite.
+// readableMessages is readable for a body of Messages, which has the reasoning in blocks of
+// its messages. It also leaves out citations of another provider's sources: citations of
+// Anthropic have the text that they cite.
 func (a *attempt) readableMessages(body []byte) []byte {
 	return editArray(body, "messages", func(i int, message gjson.Result) string {
 		edited := string(editArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {

@@ -181,8 +181,8 @@ func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 
-// namesBehind are what the client calls the items of an input that begins with so many
-// earlier ones, of what the field names.
+// namesBehind returns the client's names of the items of an input. So many earlier items,
+// which the field names, stand before the client's own.
 func namesBehind(field string, earlier, own int) *translate.Names {
 	names := new(translate.Names)
 	for range earlier {
@@ -201,8 +201,8 @@ func (c *call) keeps() bool {
 		gjson.Get(text(c.body), "store").Type != gjson.False
 }
 
-// stateNotFound is the error of a request that refers to what is not kept here, and
-// cannot be kept by the provider.
+// stateNotFound returns the error for a request that names what neither the gateway nor the
+// provider keeps.
 func (c *call) stateNotFound(label string) error {
 	field := c.stored.field
 	if field == "previous_response_id" {

@@ -1,3 +1,5 @@
+// Package admission bounds the resources that all calls together use, so that no caller
+// takes what others need: calls beyond a bound wait for a while, and are then refused.
 package admission
 
 import (
@@ -21,6 +23,10 @@ const (
 	// retryAfter is when a refused one should come back.
 	retryAfter = 5 * time.Second
 )
+
+// Refusals counts what was refused, by the limit that it met. It lives as long as
+// the process, so that it survives reloads.
+var Refusals = metric.NewCounters("weir_refusals_total", "Calls refused because they met a limit, by the limit.", "limit")
 
 // Share returns how much of the process's memory one use of it may take: a quarter of
 // what Go may take, which Caddy sets from the cgroup, and at most so many bytes.

@@ -4,13 +4,16 @@
 package routing
 
 import (
+	"crypto/sha256"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage/shared"
 )
 
 // Target is a model at an account: where an attempt can go.
@@ -54,4 +57,23 @@ func (t Target) price() plugins.Nanodollars {
 		return math.MaxInt64
 	}
 	return cost.N
+}
+
+// Circuit identifies the target at any node, and in any configuration.
+func (t Target) Circuit() shared.Key {
+	return sha256.Sum256(slices.Concat(t.Account.ID[:], []byte(t.Model)))
+}
+
+// Order returns the targets with those whose circuit is open behind the others.
+func Order(list []Target, breakers shared.Breakers) []Target {
+	closed := make([]Target, 0, len(list))
+	var open []Target
+	for _, t := range list {
+		if breakers.Open(t.Circuit()) {
+			open = append(open, t)
+		} else {
+			closed = append(closed, t)
+		}
+	}
+	return append(closed, open...)
 }
