@@ -14,9 +14,7 @@ func init() {
 }
 
 // CaddyModule returns the Caddy module information.
-func (*Provider) CaddyModule() caddy.ModuleInfo {
-	return module.Info[Provider]("bedrock")
-}
+func (*Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("bedrock") }
 
 // Provision finds the region and the credentials. An access key that is set but
 // turns out empty is an error, for AWS's own would take its place.

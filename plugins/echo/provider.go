@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/module"
 	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -27,12 +28,7 @@ type Provider struct {
 }
 
 // CaddyModule returns the Caddy module information.
-func (*Provider) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "llm.providers.echo",
-		New: func() caddy.Module { return new(Provider) },
-	}
-}
+func (*Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("echo") }
 
 // PrepareNative implements translate.Native.
 func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {

@@ -17,9 +17,7 @@ func init() {
 }
 
 // CaddyModule returns the Caddy module information.
-func (Provider) CaddyModule() caddy.ModuleInfo {
-	return module.Info[Provider]("vertex")
-}
+func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("vertex") }
 
 // Provision sets up the project and the location.
 func (v *Provider) Provision(caddy.Context) error {
