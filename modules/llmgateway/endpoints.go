@@ -118,9 +118,10 @@ type scale struct {
 var (
 	// likely counts as most calls do.
 	likely = scale{bytesPerToken, 4000, 20}
-	// most counts so that no call uses more: code and Chinese have two bytes a token, the lowest rate of Opus is 6 kbit/s
-	// (https://www.rfc-editor.org/rfc/rfc6716#section-2.1.1), and Gemini counts the most
-	// tokens of audio (https://ai.google.dev/gemini-api/docs/audio#technical-details).
+	// most counts so that no call uses more. Code and Chinese have two bytes a token. The
+	// lowest rate of Opus is 6 kbit/s (https://www.rfc-editor.org/rfc/rfc6716#section-2.1.1).
+	// Gemini counts the most tokens of audio
+	// (https://ai.google.dev/gemini-api/docs/audio#technical-details).
 	most = scale{2, 750, 32}
 )
 
