@@ -51,6 +51,7 @@ func TestMistakes(t *testing.T) {
 		"credits":                   {global("org acme {\ncredits $50 <<\n}"), "credits takes US dollars as a plain decimal such as 50.00, not '$50'"},
 		"org without a name":        {global("org { <<\nstore eu\n}"), "org takes one name"},
 		"option of an org":          {global("org acme {\nbudget 5 <<\n}"), "org has no option 'budget'; its options are credits, identity, key, provider, store"},
+		"login without a client":    {site("llm_ui {\nlogin https://login.example.com <<\n}"), "login takes an issuer, the id of the client there"},
 		"identity of no kind":       {global("identity https://login.example.com <<"), "identity takes jwt and the URL of an issuer, as in `identity jwt https://login.example.com`"},
 		"identity in the open":      {global("identity jwt http://login.example.com {\naudience weir\nscopes query\n} <<"), "identity jwt http://login.example.com: want the URL of an issuer"},
 		"identity for everybody":    {global("identity jwt https://login.example.com {\nscopes query\n} <<"), "identity jwt https://login.example.com: audience is missing"},

@@ -188,6 +188,7 @@ func (s *detailSums) answer(q *GroupQuery) *Details {
 	if !q.Details {
 		return nil
 	}
-	s.sums.Latency, s.sums.TimeToFirstToken = s.latencies.percentiles(), s.ttfts.percentiles()
-	return &s.sums
+	d := s.sums // the room of the sums is used again
+	d.Latency, d.TimeToFirstToken = s.latencies.percentiles(), s.ttfts.percentiles()
+	return &d
 }

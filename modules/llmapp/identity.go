@@ -121,6 +121,11 @@ func (a *App) verify(ctx context.Context, token string) (*Key, error) {
 	return nil, err
 }
 
+// Trusts reports whether there is an identity of an issuer.
+func (a *App) Trusts(issuer string) bool {
+	return slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.Issuer == issuer })
+}
+
 // KeyOfBearer returns the key of whom an issuer has named. The error says which claim keeps
 // the bearer out.
 func (a *App) KeyOfBearer(c identity.Claims) (*Key, error) {

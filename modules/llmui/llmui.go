@@ -13,9 +13,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"go.uber.org/zap"
+
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/identity"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -32,11 +35,13 @@ func init() {
 //	POST   /api/session  begins a session with {"key": "<API key>"}
 //	GET    /api/session  whose session it is
 //	DELETE /api/session  ends it
+//	GET    /api/login    sends the browser to the issuer of Login, which sends it back to
+//	GET    /api/login/callback
 //	GET    /api/system   the state of the store, for the organisation `default`
 //	       /api/v1/...   the query API, with the rights of the session's key
 //
-// A session begins with an API key of the scope `query`, which the browser does
-// not keep: it gets a cookie that scripts cannot read and other sites cannot send.
+// A session begins with an API key of the scope `query`, or at an issuer. The browser does
+// not keep the key: it gets a cookie that scripts cannot read and other sites cannot send.
 // Sessions end after 12 hours without use, after 7 days, when the key is no longer
 // configured, and with the process. Requests for other paths go to the next
 // handler.
@@ -49,6 +54,9 @@ type Handler struct {
 	// the records of Org. Default: everybody logs in with an API key.
 	TrustUser string `json:"trust_user,omitempty"`
 
+	// Login lets people log in at an issuer. Default: they log in with API keys alone.
+	Login *Login `json:"login,omitempty"`
+
 	// Org is the organisation of trusted users. Default: `default`.
 	Org string `json:"org,omitempty"`
 
@@ -56,6 +64,8 @@ type Handler struct {
 	gate   gate.Gate
 	query  llmquery.Handler
 	origin *http.CrossOriginProtection
+	login  *identity.Login // nil without Login
+	logger *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -72,8 +82,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.gate, h.store = h.query.Opened()
-	h.origin = http.NewCrossOriginProtection()
-	return nil
+	h.origin, h.logger = http.NewCrossOriginProtection(), llmapp.BoundedLogger(ctx.Logger())
+	if h.Login == nil {
+		return nil
+	}
+	var err error
+	h.login, err = h.Login.provision()
+	return err
 }
 
 // Validate rejects a dashboard that nobody could enter, or that would show an
@@ -81,6 +96,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 func (h *Handler) Validate() error {
 	if h.TrustUser == "" && !h.gate.App.HasKeys(h.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options, or let Caddy authenticate users and name them with trust_user", h.Store)
+	}
+	if h.Login != nil && !h.gate.App.Trusts(h.Login.Issuer) {
+		return fmt.Errorf("login: no identity of the issuer %s says what its people may see: add `identity jwt %[1]s` to the llm options", h.Login.Issuer)
 	}
 	if h.TrustUser != "" && !strings.Contains(h.TrustUser, "{") {
 		return fmt.Errorf("trust_user %q trusts everybody: name a placeholder that is empty without a user, such as {http.auth.user.id}", h.TrustUser)
@@ -97,6 +115,9 @@ func (h *Handler) Routes() []paths.Route {
 		{Method: http.MethodGet, Path: "/api/session"}, {Method: http.MethodPost, Path: "/api/session"},
 		{Method: http.MethodDelete, Path: "/api/session"}, {Method: http.MethodGet, Path: "/api/system"},
 	}
+	if h.login != nil {
+		all = append(all, paths.Route{Method: http.MethodGet, Path: loginPath}, paths.Route{Method: http.MethodGet, Path: callbackPath})
+	}
 	for _, r := range h.query.Routes() {
 		r.Path = "/api" + r.Path
 		all = append(all, r)
@@ -111,7 +132,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/api/")
-	if !ok || path != "session" && path != "system" && !strings.HasPrefix(path, "v1/") {
+	if !ok || path != "session" && path != "system" && !strings.HasPrefix(path, "v1/") && !h.isLogin(r) {
 		return next.ServeHTTP(w, r)
 	}
 	if err := h.origin.Check(r); err != nil {
@@ -119,6 +140,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	if path == "session" {
 		return h.serveSession(w, r)
+	}
+	if h.isLogin(r) {
+		return h.serveLogin(w, r)
 	}
 	key := h.keyOf(r)
 	if key == nil {
@@ -139,8 +163,15 @@ func (h *Handler) keyOf(r *http.Request) *llmapp.Key {
 	if h.trusted(r) {
 		return h.gate.App.KeyOf(h.Org)
 	}
-	key, ok := h.gate.App.KeyByHash(keyOf(token(r), time.Now()))
-	if !ok || key.Store() != h.Store || !key.Allows(llmapp.ScopeQuery) {
+	s, ok := sessionOf(token(r), time.Now())
+	if !ok {
+		return nil
+	}
+	key, _ := h.gate.App.KeyByHash(s.key)
+	if s.key == "" {
+		key, _ = h.gate.App.KeyOfBearer(s.bearer)
+	}
+	if key == nil || key.Store() != h.Store || !key.Allows(llmapp.ScopeQuery) {
 		return nil
 	}
 	return key
@@ -157,12 +188,21 @@ type who struct {
 	Login        bool   `json:"login"` // it can log out
 }
 
+// way is how a browser without a session gets one, beside an API key.
+type way struct {
+	Issuer string `json:"issuer,omitempty"`
+}
+
 func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet:
 		key := h.keyOf(r)
 		if key == nil {
-			return fail(w, http.StatusUnauthorized, "log in with an API key")
+			problem, ways := "log in with an API key", &way{}
+			if h.login != nil {
+				ways.Issuer = h.Login.Issuer
+			}
+			return answer(w, http.StatusUnauthorized, ways, &problem)
 		}
 		return answer(w, http.StatusOK, who{key.Org(), !h.trusted(r)}, nil)
 	case http.MethodPost:
@@ -199,7 +239,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		failed(address, now)
 		return fail(w, refused.Status, refused.Message)
 	}
-	http.SetCookie(w, cookie(r, begin(key, now), ageLimit))
+	http.SetCookie(w, cookie(r, begin(session{key: key.Hash()}, now), ageLimit))
 	return answer(w, http.StatusOK, who{key.Org(), true}, nil)
 }
 
@@ -217,15 +257,29 @@ func fail(w http.ResponseWriter, status int, message string) error {
 //
 //	llm_ui [<matcher>] {
 //		store      <name>
+//		login      <issuer> <client id> [<client secret>]
 //		trust_user <placeholder>
 //		org        <name>
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return directive.Options{
 		"store":      directive.Text(&h.Store),
+		"login":      h.parseLogin,
 		"trust_user": directive.Text(&h.TrustUser),
 		"org":        directive.Text(&h.Org),
 	}.Directive(d)
+}
+
+func (h *Handler) parseLogin(d *caddyfile.Dispenser) error {
+	args := d.RemainingArgs()
+	if len(args) < 2 || len(args) > 3 {
+		return d.Err("login takes an issuer, the id of the client there, and its secret if it has one, as in `login https://login.example.com weir {env.OIDC_SECRET}`")
+	}
+	h.Login = &Login{Issuer: args[0], ClientID: args[1]}
+	if len(args) == 3 {
+		h.Login.ClientSecret = args[2]
+	}
+	return nil
 }
 
 // Interface guards

@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/identity"
 )
 
 const (
@@ -31,39 +31,46 @@ var sessions = struct {
 
 // session is one logged-in browser. The token itself is in its cookie alone.
 type session struct {
-	key         string // the hash of the API key
+	key         string          // the hash of the API key, "" if an issuer has named the person
+	bearer      identity.Claims // what the issuer says
 	began, used time.Time
 }
 
-// begin makes a session and returns the token for its cookie.
-func begin(key *llmapp.Key, now time.Time) (token string) {
+// begin begins a session and returns the token for its cookie.
+func begin(s session, now time.Time) (token string) {
 	token = rand.Text() + rand.Text() // 260 bits
 	sessions.Lock()
 	defer sessions.Unlock()
-	for hash, s := range sessions.byToken {
-		if s.over(now) {
+	for hash, other := range sessions.byToken {
+		if other.over(now) {
 			delete(sessions.byToken, hash)
 		}
 	}
-	sessions.byToken[sha256.Sum256([]byte(token))] = &session{key.Hash(), now, now}
+	s.began, s.used = now, now
+	sessions.byToken[sha256.Sum256([]byte(token))] = &s
 	return token
 }
 
-// keyOf is the hash of the key that the session of a token began with, "" if
-// there is no such session.
-func keyOf(token string, now time.Time) string {
+// sessionOf returns the session of a token, false if there is none.
+func sessionOf(token string, now time.Time) (session, bool) {
 	sessions.Lock()
 	defer sessions.Unlock()
 	s := sessions.byToken[sha256.Sum256([]byte(token))]
 	if s == nil || s.over(now) {
-		return ""
+		return session{}, false
 	}
 	s.used = now
-	return s.key
+	return *s, true
 }
 
+// over reports whether a session has ended. The claims of an issuer may change: a session
+// that rests on them ends sooner.
 func (s *session) over(now time.Time) bool {
-	return now.Sub(s.used) > idleLimit || now.Sub(s.began) > ageLimit
+	limit := ageLimit
+	if s.key == "" {
+		limit = idleLimit
+	}
+	return now.Sub(s.used) > idleLimit || now.Sub(s.began) > limit
 }
 
 // end ends the session of a token.

@@ -4,11 +4,12 @@ import { filter } from "./filter.js";
 import { bucket, timeFilter } from "./state.js";
 import { offset } from "./format.js";
 
-// Failure is an answer other than success.
+// Failure is an answer other than success, with what it has beside the message.
 export class Failure extends Error {
-  constructor(status, message) {
+  constructor(status, message, data) {
     super(message);
     this.status = status;
+    this.data = data;
   }
 }
 
@@ -26,7 +27,7 @@ async function answer(response, whole) {
   }
   if (response.ok) return whole ? body : body.data;
   if (response.status === 401) onLogout();
-  throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`);
+  throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`, body.data);
 }
 
 // Offline is the failure of a request that reached no server.

@@ -138,8 +138,9 @@ function Frame({ who, onLogout }) {
     <${Help} dialog=${help} />`;
 }
 
-// Login is the way in: an API key, exchanged once for a cookie that scripts cannot read.
-function Login({ onDone }) {
+// Login is the way in: an API key, exchanged once for a cookie that scripts cannot read, or
+// an issuer, which sends the browser back to what it wanted to see.
+function Login({ issuer, onDone }) {
   const [error, setError] = useState("");
   const submit = async (e) => {
     e.preventDefault();
@@ -155,32 +156,34 @@ function Login({ onDone }) {
   return html`<main class="login">
     <form onSubmit=${submit}>
       <h1>Weir</h1>
+      ${issuer && html`<button type="button" class="primary" onClick=${() => location.assign("api/login" + location.search)}>Log in at ${new URL(issuer).host}</button>`}
       <label>API key <input name="key" type="password" autocomplete="off" required autofocus aria-describedby="why" /></label>
       <p id="why" class="quiet">A key with the scope <code>query</code>. The browser does not keep it.</p>
       ${error && html`<p class="notice bad" role="alert">${error}</p>`}
-      <button class="primary">Open the dashboard</button>
+      <button class=${issuer ? "" : "primary"}>Open the dashboard</button>
     </form>
   </main>`;
 }
 
 // linked logs in with the key of a link such as `weir run` prints. A link does not replace a
 // session, and the address does not keep the key.
-async function linked() {
+async function linked(failure) {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
-  if (!key) throw new Error("no session");
+  if (!key) throw failure;
   history.replaceState(null, "", location.pathname + location.search);
   return login(key);
 }
 
 function App() {
   const [who, setWho] = useState();
+  const [issuer, setIssuer] = useState("");
   const out = () => setWho(null);
   useEffect(() => {
     whenLoggedOut(out);
-    session().catch(linked).then(setWho, out);
+    session().catch(linked).then(setWho, (failure) => (setIssuer(failure.data?.issuer), out()));
   }, []);
   if (who) return html`<${Frame} who=${who} onLogout=${() => logout().then(out)} />`;
-  return who === null && html`<${Login} onDone=${setWho} />`;
+  return who === null && html`<${Login} issuer=${issuer} onDone=${setWho} />`;
 }
 
 render(html`<${App} />`, document.body);

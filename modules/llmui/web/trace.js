@@ -103,6 +103,26 @@ function ticks(from, span, at, cuts) {
   return out;
 }
 
+const fine = 0.002; // of the axis: less than a pixel of a line
+const few = 60; // calls whose waits for the first token are drawn apart
+
+// strokes are what the line of some calls draws: [from, to, tone], with places on the axis.
+// Of many calls, those that follow each other at once are one stroke.
+export function strokes(calls, { at }, failed) {
+  const span = (r) => [Date.parse(r.request_created_at), Date.parse(r.request_created_at) + (r.delay_ms || 0)];
+  const tone = (r) => (failed(r) ? "failed" : "");
+  if (calls.length <= few) return calls.flatMap((r) => {
+    const [from, to] = span(r), first = failed(r) ? 0 : r.time_to_first_token || 0;
+    return [...(first ? [[at(from), at(from + first), "wait"]] : []), [at(from + first), at(to), tone(r)]];
+  });
+  const last = {};
+  return calls.map((r) => [...span(r).map(at), tone(r)]).sort((a, b) => a[0] - b[0]).filter((stroke) => {
+    const [from, to, tone] = stroke;
+    if (!last[tone] || from - last[tone][1] > fine) return (last[tone] = stroke);
+    last[tone][1] = Math.max(last[tone][1], to);
+  }).sort((a, b) => (a[2] > b[2] ? 1 : -1)); // failures in front
+}
+
 // tokensOf are the parts of a call's tokens, in the order of their bar.
 export function tokensOf(r) {
   const read = r.prompt_cache_read_tokens || 0, write = r.prompt_cache_write_tokens || 0;

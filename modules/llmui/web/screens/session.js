@@ -2,10 +2,10 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { either } from "../filter.js";
 import { elsewhere, go, having, useView, view } from "../state.js";
-import { lines, page, useAnswer } from "../api.js";
+import { lines, pace, page, useAnswer } from "../api.js";
 import { Answer, Drawer, Mark, Menu, Outcome, To, failed, typing } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
-import { axis, grow, orderOf, rows, tokensOf } from "../trace.js";
+import { axis, grow, orderOf, rows, strokes, tokensOf } from "../trace.js";
 import { compact, count, dollars, duration, fullMoment, moment, percent, plural } from "../format.js";
 
 const pageSize = 1000;
@@ -15,22 +15,31 @@ const most = 50_000; // calls of a session, as the API has it for a tree
 // of a tree.
 const idsOf = (v) => (v.derived ? either({ request_id: { equals: v.session } }, { root_request_id: { equals: v.session } }) : { request_response_rmt: { session_id: { equals: v.session } } });
 
-// useCalls are the calls of a session, page after page, the oldest first.
-function useCalls(v) {
-  const [state, set] = useState({ calls: [] });
+// useCalls are the calls of a session, page after page, the oldest first. They are read
+// again when their total changes: those at hand are shown until all have come.
+function useCalls(v, total) {
+  const [state, set] = useState({ calls: [], more: true });
+  const [tries, setTries] = useState(0);
+  const begun = useRef(); // the total of the first reading
+  begun.current ??= total;
   useEffect(() => {
     const abort = new AbortController();
+    let again;
     (async () => {
       let calls = [], after;
       do {
         const part = await page("/v1/request/query-clickhouse", { filter: idsOf(v), sort: { created_at: "asc" }, limit: pageSize, after, includeContent: false }, abort.signal);
         calls = [...calls, ...part.data];
         after = part.next;
-        set({ calls, more: Boolean(after) });
+        set((old) => (after && calls.length < old.calls.length ? old : { calls, more: Boolean(after) }));
       } while (after && calls.length < most);
-    })().catch((error) => error.name !== "AbortError" && set((old) => ({ ...old, error })));
-    return () => abort.abort();
-  }, [v.session, v.derived]);
+    })().catch((error) => {
+      if (error.name === "AbortError") return;
+      set((old) => ({ ...old, error }));
+      again = setTimeout(setTries, pace, tries + 1);
+    });
+    return () => (clearTimeout(again), abort.abort());
+  }, [v.session, v.derived, total === begun.current ? 0 : total, tries]);
   return state;
 }
 
@@ -96,17 +105,17 @@ export function Session() {
   const loops = useAnswer("/v1/metrics/query", { filter, groupBy: "property:Tool-Loop", bucket: "none", limit: 50 });
   const agents = useAnswer("/v1/session/tree/query", { sessionId: v.session, by: "conversation" });
   const paths = useAnswer("/v1/session/tree/query", v.by === "path" ? { sessionId: v.session, by: "path" } : null);
-  const { calls, more, error } = useCalls(v);
-  return html`<${Answer} state=${error ? { error } : misses} empty=${(d) => !d.totals.requests && !calls.length} none="This session has no calls.">${(d) => html`
-      <${Head} v=${v} d=${d} loops=${loops.data} agents=${agents.data} calls=${calls} />
-      <${Rows} v=${v} calls=${calls} more=${more} nodes=${v.by === "time" ? [] : (v.by === "path" ? paths : agents).data} />`}<//>
+  const { calls, more, error } = useCalls(v, misses.data?.totals.requests);
+  const clock = useMemo(() => axis(calls), [calls]);
+  return html`<${Answer} state=${error && !calls.length ? { error } : misses} empty=${(d) => !d.totals.requests && !calls.length} none="This session has no calls.">${(d) => html`
+      <${Head} v=${v} d=${d} loops=${loops.data} agents=${agents.data} first=${calls[0]} clock=${clock} />
+      <${Rows} v=${v} calls=${calls} clock=${clock} more=${more} nodes=${v.by === "time" ? [] : (v.by === "path" ? paths : agents).data} />`}<//>
     <${Drawer} v=${v} />`;
 }
 
-function Head({ v, d, loops, agents, calls }) {
-  const t = d.totals, first = calls[0];
+function Head({ v, d, loops, agents, first, clock }) {
+  const t = d.totals;
   const lost = d.groups.filter((g) => g.key), looping = loops?.groups.filter((g) => g.key) || [];
-  const clock = axis(calls);
   const user = first?.request_user_id;
   const facts = [
     user && html`<${To} change=${having("user_id", user, [])} dir="auto">${user}<//>`, agents && plural(agents.length, agents.length === 1 || agents.some((n) => n.depth) ? "agent" : "conversation"), plural(t.requests, "call"),
@@ -149,12 +158,12 @@ function Tokens({ r, top }) {
   })}</svg> <small>${compact(r.prompt_tokens)}</small></span>`;
 }
 
-// Line is when calls ran: of a few, the wait for the first token has its own colour.
-const Line = ({ calls, clock }) => html`<svg class="line" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${clock.gaps.map(([x]) => html`<rect class="gap" x=${x * 100} width="2" height="10" />`)}${calls.map((r) => {
-  const from = Date.parse(r.request_created_at), end = from + (r.delay_ms || 0), first = calls.length > 60 || failed(r) ? null : r.time_to_first_token;
-  const part = (begin, end, tone) => html`<rect class=${tone} x=${clock.at(begin) * 100} width=${Math.max(0.4, (clock.at(end) - clock.at(begin)) * 100)} y="1" height="8" />`;
-  return [first !== null && part(from, from + first, "wait"), part(from + (first || 0), end, failed(r) ? "failed" : "")];
-})}</svg>`;
+// Line is when the calls of a row ran, and where they waited for the first token.
+function Line({ row, clock }) {
+  const drawn = useMemo(() => strokes(row.node ? beneath(row.node) : [row.request], clock, failed), [row, clock]);
+  return html`<svg class="line" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${clock.gaps.map(([x]) => html`<rect class="gap" x=${x * 100} width="2" height="10" />`)}${
+    drawn.map(([from, to, tone]) => html`<rect class=${tone} x=${from * 100} width=${Math.max(0.4, (to - from) * 100)} y="1" height="8" />`)}</svg>`;
+}
 
 const Axis = ({ clock }) => html`<svg class="axis" role="img" aria-label=${`${duration(clock.span)} from ${fullMoment(clock.from)}`}>${clock.ticks.map(([x, t]) => html`<text x=${`${x * 100}%`} y="12">${t ? "+" + duration(t).replace(/(\.0)(?= )| 0 (s|min)$/, "") : "0"}</text>`)}
   ${clock.gaps.map(([x, ms]) => html`<text class="gap" x=${`${(x + 0.01) * 100}%`} y="12"><title>Nothing ran for ${duration(ms)}</title>//</text>`)}</svg>`;
@@ -166,10 +175,11 @@ const indent = (depth) => ({ paddingLeft: `${0.4 + 1.1 * Math.min(depth, 8)}rem`
 const orders = [["", "as it ran"], ["-cost", "by cost"], ["-latency", "by time"]];
 const views = [["", "Agents"], ["path", "Paths"], ["time", "Time"]];
 
-function Rows({ v, calls, more, nodes }) {
+function Rows({ v, calls, clock, more, nodes }) {
   const [closed, setClosed] = useState(new Set());
   const [at, setAt] = useState("");
   const [previews, want] = usePreviews();
+  const rest = useRef(); // until the list stays where it is
   const found = useFound(v);
   const tools = useTools(calls, previews, want, v.tool);
   const shown = useMemo(() => {
@@ -177,7 +187,6 @@ function Rows({ v, calls, more, nodes }) {
     if (v.by === "time" || !nodes?.length) return calls.filter(keep).sort(orderOf(v.sort)).map((r) => ({ key: r.request_id, request: r, depth: 0 }));
     return rows(grow(nodes, calls, v.by === "path"), closed, v.sort, keep);
   }, [calls, nodes, closed, v.by, v.sort, v.show, found, v.tool, v.tool && previews]);
-  const clock = useMemo(() => axis(calls), [calls]);
   const top = useMemo(() => Math.max(1, ...calls.map((r) => tokensOf(r).reduce((sum, [, n]) => sum + n, 0))), [calls]);
   const fold = (id, close) => setClosed((old) => new Set(close ?? !old.has(id) ? [...old, id] : [...old].filter((x) => x !== id)));
   const open = (row) => (setAt(row.key), row.node ? fold(row.node.id) : go({ id: row.key, tab: "turn" }));
@@ -216,7 +225,7 @@ function Rows({ v, calls, more, nodes }) {
     { title: "Time", number: true, mid: true, cell: ({ request: r }) => (r ? duration(r.delay_ms) : "") },
     { title: "Own", number: true, cell: ({ node, request: r }) => (node ? html`<span>${node.own.requests ? dollars(node.own.cost) : ""}</span>` : html`<span data-own=${r.cost}>${dollars(r.cost)}</span>`) },
     { title: "With all below", number: true, semi: true, cell: ({ node }) => (node ? html`<b data-node=${node.total.cost}>${dollars(node.total.cost)}</b>` : "") },
-    { title: html`<${Axis} clock=${clock} />`, mid: true, cell: ({ node, request: r }) => html`<${Line} calls=${node ? beneath(node) : [r]} clock=${clock} />` },
+    { title: html`<${Axis} clock=${clock} />`, mid: true, cell: (row) => html`<${Line} row=${row} clock=${clock} />` },
     { title: "", semi: true, cell: ({ request: r }) => r && html`<${Mark} id=${r.request_id} />` },
   ], [previews, closed, clock, top, v.by]);
 
@@ -229,7 +238,7 @@ function Rows({ v, calls, more, nodes }) {
       <span class="spring"></span><select aria-label="Order" value=${v.sort} onChange=${(e) => go({ sort: e.target.value }, true)}>${orders.map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
     ${!shown.length && !more && !tools.left ? html`<p class="notice">Nothing of this session matches. <button onClick=${() => go({ show: "", find: "", tool: "" }, true)}>Show all</button></p>`
       : html`<div class="trace" aria-busy=${Boolean(more || (v.tool && tools.left)) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${index} keyOf=${(row) => row.key} onOpen=${open}
-        onSight=${(first, last) => want(shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean))} /></div>`}`;
+        onSight=${(first, last) => (clearTimeout(rest.current), (rest.current = setTimeout(want, 60, shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean))))} /></div>`}`;
 }
 
 // Agent names a node: by what its caller calls it, else by its task.
