@@ -46,7 +46,7 @@ func (s *site) script(failures map[string][]failing) func() string {
 }
 
 func TestAttempts(t *testing.T) {
-	standard := routing.Policy{Retries: 1, TryDuration: time.Minute}
+	standard := routing.Policy{Retries: 1, Backoff: backoff, TryDuration: time.Minute}
 	for name, c := range map[string]struct {
 		policy routing.Policy
 		script map[string][]failing
@@ -62,10 +62,10 @@ func TestAttempts(t *testing.T) {
 		"the client's fault":   {standard, map[string][]failing{"raw": {{400, 0}}}, "raw@0s", 400},
 		"a wait asked for":     {standard, map[string][]failing{"raw": {{429, 20}}}, "raw@0s raw@20s", 200},
 		"too long a wait":      {standard, map[string][]failing{"raw": {{429, 31}}}, "raw@0s raw2@0s", 200},
-		"a wait over the time": {routing.Policy{Retries: 1, TryDuration: 10 * time.Second}, map[string][]failing{"raw": {{429, 20}}}, "raw@0s raw2@0s", 200},
-		"no retries":           {routing.Policy{TryDuration: time.Minute}, map[string][]failing{"raw": {{500, 0}}}, "raw@0s raw2@0s", 200},
+		"a wait over the time": {routing.Policy{Retries: 1, Backoff: backoff, TryDuration: 10 * time.Second}, map[string][]failing{"raw": {{429, 20}}}, "raw@0s raw2@0s", 200},
+		"no retries":           {routing.Policy{Backoff: backoff, TryDuration: time.Minute}, map[string][]failing{"raw": {{500, 0}}}, "raw@0s raw2@0s", 200},
 		"all fail":             {standard, map[string][]failing{"raw": {{500, 0}, {500, 0}}, "raw2": {{500, 0}, {503, 0}}}, "raw@0s raw@0s raw2@0s raw2@0s", 503},
-		"time is over": {routing.Policy{Retries: 2, TryDuration: 15 * time.Second}, map[string][]failing{"raw": {{429, 10}, {429, 10}, {429, 10}}},
+		"time is over": {routing.Policy{Retries: 2, Backoff: backoff, TryDuration: 15 * time.Second}, map[string][]failing{"raw": {{429, 10}, {429, 10}, {429, 10}}},
 			"raw@0s raw@10s raw2@10s", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestClientGoneEndsAttempts(t *testing.T) {
 // others.
 func TestOneModelsFailuresAreItsOwn(t *testing.T) {
 	s := serve(t, nil)
-	s.handler.policy = routing.Policy{TryDuration: time.Minute}
+	s.handler.policy = routing.Policy{Backoff: backoff, TryDuration: time.Minute}
 	synctest.Test(t, func(t *testing.T) {
 		made := s.script(map[string][]failing{"raw": {{500, 0}, {500, 0}, {500, 0}}})
 		for range 4 {

@@ -93,7 +93,7 @@ func BenchmarkStream(b *testing.B) {
 				return nil, nil, errors.New("there is no store")
 			},
 		},
-		policy:  routing.Policy{TryDuration: defaultTryDuration},
+		policy:  routing.Policy{Backoff: backoff, TryDuration: defaultTryDuration},
 		MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools,
 	}
 	for _, account := range app.Accounts("default") {

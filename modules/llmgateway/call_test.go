@@ -326,6 +326,7 @@ func TestClientLeaves(t *testing.T) {
 				c.upstream(w, r)
 			}
 			s := serve(t, map[string][]upstream{"one": {answer}, "raw": {answer}})
+			s.handler.policy.Backoff = backoff // to leave meanwhile
 			r, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(fmt.Sprintf(`{"model":%q,"input":"hi","stream":true}`, c.model)))
 			r.Header.Set("Authorization", "Bearer k")
 			resp, err := s.Client().Do(r)
@@ -514,6 +515,7 @@ func (f forever) Read(p []byte) (int, error) {
 // The pause before another attempt is no part of the one that failed.
 func TestPauseIsNobodys(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {status(500), hello}})
+	s.handler.policy.Backoff = backoff
 	s.post(ask)
 	failed, answer := s.kept.all()[0], s.kept.all()[1]
 	if pause := answer.CreatedAt - failed.RespondedAt; pause < 125 {

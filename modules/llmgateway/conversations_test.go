@@ -7,10 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/storage"
 )
 
 // conversation makes a conversation of messages.
@@ -273,7 +275,11 @@ func TestConversationsRefuseWhatTheyDoNotTake(t *testing.T) {
 func TestConversationsAreBounded(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})
 	id := s.conversation("first")
-	item := `{"role":"user","content":"` + strings.Repeat("a", 11<<20) + `"}`
+	item := `{"role":"user","content":"` + strings.Repeat("a", 1<<20) + `"}`
+	org := s.kept.changes[0].Org
+	s.kept.changes = append(s.kept.changes, &storage.Annotation{Org: org, At: storage.Millis(time.Now()) + 1, Conversation: &storage.ConversationChange{
+		ID: id, Add: []string{"msg_long"}, Items: []string{strings.Repeat(" ", 58<<20-4096) + item},
+	}})
 	var refused atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
@@ -289,10 +295,10 @@ func TestConversationsAreBounded(t *testing.T) {
 	}
 	all.Wait()
 	if refused.Load() != 3 {
-		t.Errorf("%d of 8 times 11 MiB were refused", refused.Load())
+		t.Errorf("%d of 8 times 1 MiB were refused", refused.Load())
 	}
-	if size := len(s.itemsOf(id)); size > 64<<20+1000 {
-		t.Errorf("the conversation has %d bytes", size)
+	if c, err := s.kept.Conversation(t.Context(), org, id, storage.Measured); err != nil || c.Size > 64<<20 {
+		t.Errorf("the conversation has %d bytes: %v", c.Size, err)
 	}
 }
 

@@ -83,9 +83,9 @@ type randomCall struct {
 
 func newRandomCall(r *rand.Rand, m *catalog.Model) (c randomCall) {
 	c.dialect = []plugins.Dialect{plugins.Responses, plugins.Chat, plugins.Messages}[r.IntN(3)]
-	text := strings.Repeat([]string{"The quick brown fox. ", "if(a[i]!=b){c++;}", "我们明天去北京。"}[r.IntN(3)], 1+r.IntN(1<<r.IntN(16)))
+	text := strings.Repeat([]string{"The quick brown fox. ", "if(a[i]!=b){c++;}", "我们明天去北京。"}[r.IntN(3)], 1+r.IntN(1<<r.IntN(14)))
 	tokens := int64(len(text)) / 2
-	fields, parts := "", []string{fmt.Sprintf(`{"type":"text","text":%q}`, text)}
+	fields, parts := "", []string{`{"type":"text","text":"` + text + `"}`}
 	for range r.IntN(3) { // pictures of any size
 		picture := []string{"https://example.com/a.png", "data:image/png;base64," + strings.Repeat("A", r.IntN(5000))}[r.IntN(2)]
 		parts = append(parts, fmt.Sprintf(map[plugins.Dialect]string{

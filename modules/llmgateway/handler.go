@@ -101,6 +101,7 @@ type Handler struct {
 
 const (
 	defaultRetries     = 1
+	backoff            = 250 * time.Millisecond
 	defaultTryDuration = 60 * time.Second
 	defaultMaxBody     = 8 << 20
 	defaultMaxItems    = 20_000
@@ -140,7 +141,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.breakers = store.Breakers
 	h.nodes, h.runs = store.Runs, &backgroundRuns
 	h.policy = routing.Policy{
-		Retries: defaultRetries, TryDuration: time.Duration(h.TryDuration), FirstByteTimeout: time.Duration(h.FirstByteTimeout),
+		Retries: defaultRetries, Backoff: backoff, TryDuration: time.Duration(h.TryDuration), FirstByteTimeout: time.Duration(h.FirstByteTimeout),
 	}
 	if h.Retries != nil {
 		h.policy.Retries = *h.Retries

@@ -432,7 +432,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
 		},
-		policy:  routing.Policy{Retries: 1, TryDuration: defaultTryDuration},
+		policy:  routing.Policy{Retries: 1, Backoff: 2, TryDuration: defaultTryDuration},
 		MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools,
 	}
 	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {

@@ -25,6 +25,8 @@ const (
 type Policy struct {
 	// Retries is how often an attempt is repeated at the same target.
 	Retries int
+	// Backoff is the pause before the first retry. Each further pause is twice as long.
+	Backoff time.Duration
 	// TryDuration is the time in which attempts may begin.
 	TryDuration time.Duration
 	// FirstByteTimeout bounds the time until a provider begins to answer. 0 is
@@ -34,7 +36,6 @@ type Policy struct {
 }
 
 const (
-	firstBackoff      = 250 * time.Millisecond
 	maxRetryAfter     = 30 * time.Second
 	firstEventTimeout = 30 * time.Second
 	unbounded         = time.Duration(math.MaxInt64)
@@ -60,15 +61,15 @@ func (p Policy) Pause(attempts int, retryAfter time.Duration, deadline time.Time
 	if attempts > p.Retries || retryAfter > maxRetryAfter {
 		return 0, false
 	}
-	pause = max(backoff(attempts), retryAfter)
+	pause = max(p.pause(attempts), retryAfter)
 	return pause, !time.Now().Add(pause).After(deadline)
 }
 
-// backoff doubles with each attempt, and is shortened by up to a half at random,
-// so that callers who failed together do not come back together.
-func backoff(attempts int) time.Duration {
-	d := firstBackoff << min(attempts-1, 10)
-	return d - rand.N(d/2)
+// pause returns the pause after so many attempts. It is shortened by up to a half at
+// random, so that callers who failed together do not come back together.
+func (p Policy) pause(attempts int) time.Duration {
+	d := p.Backoff << min(attempts-1, 10)
+	return d - rand.N(max(d/2, 1))
 }
 
 // Sleep waits for d. It returns false if ctx ends first.

@@ -6,7 +6,7 @@ import (
 )
 
 func TestPause(t *testing.T) {
-	policy := Policy{Retries: 2, TryDuration: time.Minute}
+	policy := Policy{Retries: 2, Backoff: time.Second, TryDuration: time.Minute}
 	for name, c := range map[string]struct {
 		attempts   int
 		retryAfter time.Duration
@@ -14,8 +14,8 @@ func TestPause(t *testing.T) {
 		least      time.Duration
 		ok         bool
 	}{
-		"the first retry":    {1, 0, time.Minute, firstBackoff / 2, true},
-		"the second":         {2, 0, time.Minute, firstBackoff, true},
+		"the first retry":    {1, 0, time.Minute, time.Second / 2, true},
+		"the second":         {2, 0, time.Minute, time.Second, true},
 		"no more":            {3, 0, time.Minute, 0, false},
 		"as asked":           {1, 20 * time.Second, time.Minute, 20 * time.Second, true},
 		"asked for too long": {1, 31 * time.Second, time.Minute, 0, false},
@@ -29,9 +29,10 @@ func TestPause(t *testing.T) {
 }
 
 func TestBackoffGrows(t *testing.T) {
+	p := Policy{Backoff: 250 * time.Millisecond}
 	for i, most := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second} {
 		for range 100 {
-			if d := backoff(i + 1); d > most || d < most/2 {
+			if d := p.pause(i + 1); d > most || d < most/2 {
 				t.Fatalf("after %d attempts it waits %s, want %s to %s", i+1, d, most/2, most)
 			}
 		}
