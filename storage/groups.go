@@ -156,7 +156,7 @@ const (
 // names of properties, and PropertyPrefix before a name for the values of that property.
 var Dimensions = []DimensionName{
 	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type", "cache_miss_reason",
-	"request_model", "country_code", "prompt_id", "prompt_version", "node_id", "job_id", "request_referrer",
+	"request_model", "country_code", "prompt_id", "prompt_version", "node_id", "job_id", "key_id", "project", "request_referrer",
 	"cached", "is_passthrough_billing", "threat", ByTree, ByPropertyName,
 }
 

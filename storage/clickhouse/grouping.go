@@ -169,6 +169,9 @@ func (g *grouping) cell() (cell string, ok bool) {
 		start, width := g.integer(int64(q.Buckets.Start)), g.integer(int64(q.Buckets.Width))
 		return fmt.Sprintf("(%[1]s + intDiv(%[2]s - %[1]s, %[3]s) * %[3]s)", start, millis, width), true
 	}
+	if len(starts) == 0 { // of a window that ends before it begins
+		return millis, ok
+	}
 	return "roundDown(" + millis + ", " + g.bind(starts, "Array(Int64)") + ")", ok
 }
 

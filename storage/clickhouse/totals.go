@@ -68,12 +68,12 @@ func saturated(sum string) string {
 	return fmt.Sprintf("toInt64(multiIf(%[1]s > %[2]d, toInt128(%[2]d), %[1]s < %[3]d, toInt128(%[3]d), %[1]s))", sum, math.MaxInt64, math.MinInt64)
 }
 
-// percentile is a quantile of a column in thousandths of a millisecond, interpolated as
-// storage.Percentiles are.
+// percentile is a quantile of a column in thousandths of a millisecond, interpolated and
+// rounded by the same steps as storage.Percentiles are: a page begins behind one of those.
 func percentile(column string, level int) string {
 	place := fmt.Sprintf("%d * (length(sorted) - 1)", level)
-	return fmt.Sprintf("if(length(arraySort(groupArrayIf(%s, answered)) AS sorted) = 0, NULL, "+
-		"sorted[intDiv(%[2]s, 1000) + 1] * (1000 - modulo(%[2]s, 1000)) + sorted[intDiv(%[2]s, 1000) + 2] * modulo(%[2]s, 1000))", column, place)
+	return fmt.Sprintf("if(length(arraySort(groupArrayIf(%s, answered)) AS sorted) = 0, NULL, toInt64(floor(1000 * ("+
+		"toFloat64(sorted[intDiv(%[2]s, 1000) + 1] AS low) + toFloat64(sorted[intDiv(%[2]s, 1000) + 2] - low) * modulo(%[2]s, 1000) / 1000) + 0.5)))", column, place)
 }
 
 // levels are the quantiles of storage.Percentiles, in thousandths.

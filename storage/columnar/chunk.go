@@ -259,6 +259,8 @@ const (
 	promptVersionColumn
 	nodeColumn
 	jobColumn
+	keyIDColumn
+	projectColumn
 	referrerColumn
 	cachedColumn
 	passthroughColumn
@@ -272,7 +274,7 @@ const (
 var Columns = [columnCount]string{
 	"user", "session", "session_name", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
 	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "cache_miss", "end_state", "stream", "path", "finish", "error_type",
-	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "root", "property_names",
+	"request_model", "country", "prompt", "prompt_version", "node", "job", "key_id", "project", "referrer", "cache_reference", "passthrough", "threat", "root", "property_names",
 }
 
 // kinds are the kinds of the names that columns refer to by id, "" of other columns.
