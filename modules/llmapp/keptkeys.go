@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/keys"
 )
 
 // ErrKeysUnavailable means that the keys that were created while Weir runs cannot be read.
@@ -25,14 +25,14 @@ const usedInterval = time.Minute
 // keptKeys are the keys of a store that were created while Weir runs.
 type keptKeys struct {
 	mu      sync.RWMutex
-	log     *control.Log // nil when closed
-	version uint64       // of the log, of which the keys are known
-	known   map[control.Hash]*Key
+	log     *keys.Log // nil when closed
+	version uint64    // of the log, of which the keys are known
+	known   map[keys.Hash]*Key
 }
 
 // Control returns the keys of the organisations that live in the store, and makes their file
 // if there is none.
-func (s *Store) Control() (*control.Log, error) {
+func (s *Store) Control() (*keys.Log, error) {
 	if _, err := s.Journal(); err != nil { // which owns the directory
 		return nil, err
 	}
@@ -42,16 +42,16 @@ func (s *Store) Control() (*control.Log, error) {
 	if k.log != nil {
 		return k.log, nil
 	}
-	log, err := control.Open(s.Dir(), s.options.Logger)
+	log, err := keys.Open(s.Dir(), s.options.Logger)
 	if err == nil {
-		k.log, k.known, k.version = log, make(map[control.Hash]*Key), log.Version()
+		k.log, k.known, k.version = log, make(map[keys.Hash]*Key), log.Version()
 	}
 	return log, err
 }
 
 // findKey returns the key that has a secret of this hash, whether it opens anything or
 // not. The configuration has the store under a name.
-func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*Key, error) {
+func (s *Store) findKey(ctx context.Context, name string, hash keys.Hash) (*Key, error) {
 	k := &s.kept
 	k.mu.RLock()
 	key := k.known[hash]
@@ -60,8 +60,8 @@ func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*K
 	if known {
 		return key, nil
 	}
-	if !control.Exists(s.Dir()) {
-		return nil, control.ErrNotFound
+	if !keys.Exists(s.Dir()) {
+		return nil, keys.ErrNotFound
 	}
 	log, err := s.Control()
 	if err != nil {
@@ -101,7 +101,7 @@ func (k *keptKeys) close(ctx context.Context) error {
 // organisation.
 func (a *App) keepsKeys() bool {
 	for _, config := range a.Stores {
-		if control.Exists(config.store.Dir()) {
+		if keys.Exists(config.store.Dir()) {
 			return true
 		}
 	}
@@ -109,12 +109,12 @@ func (a *App) keepsKeys() bool {
 }
 
 // keptKey returns the key that was created while Weir runs, and has a secret of this hash.
-func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
+func (a *App) keptKey(ctx context.Context, hash keys.Hash) (*Key, error) {
 	for name, config := range a.Stores {
 		key, err := config.store.findKey(ctx, name, hash)
 		now := storage.Millis(time.Now())
 		switch {
-		case errors.Is(err, control.ErrNotFound):
+		case errors.Is(err, keys.ErrNotFound):
 			continue
 		case err != nil:
 			a.bounded.Error("keys cannot be read", zap.String("store", name), zap.Error(err))

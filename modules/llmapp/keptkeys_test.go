@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/keys"
 
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
@@ -45,14 +45,14 @@ func TestKeptKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Authenticate(t.Context(), "weir_unknown"); err == nil || control.Exists(store.Dir()) {
+	if _, err := app.Authenticate(t.Context(), "weir_unknown"); err == nil || keys.Exists(store.Dir()) {
 		t.Error("an unknown key made a file")
 	}
 	log, err := store.Control()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, secret, err := log.Create(t.Context(), control.Actor{}, DefaultName, control.Settings{Name: "x", Scopes: []string{ScopeQuery}})
+	kept, secret, err := log.Create(t.Context(), keys.Actor{}, DefaultName, keys.Settings{Name: "x", Scopes: []string{ScopeQuery}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestKeptKeys(t *testing.T) {
 	if n, want := allocations(secret), allocations(longKey); n > want {
 		t.Errorf("a key that is known costs %v allocations, one of the configuration %v", n, want)
 	}
-	if err := log.Delete(t.Context(), control.Actor{}, DefaultName, kept.ID); err != nil {
+	if err := log.Delete(t.Context(), keys.Actor{}, DefaultName, kept.ID); err != nil {
 		t.Fatal(err)
 	}
 	if key, err := app.Authenticate(t.Context(), secret); err == nil {
@@ -88,21 +88,21 @@ func BenchmarkAuthenticate(b *testing.B) {
 	if err := os.MkdirAll(dir+"/weir.db.segments", 0o700); err != nil {
 		b.Fatal(err)
 	}
-	const keys = 500_000
-	secrets := make([]string, 0, keys)
-	log, err := control.Open(dir+"/weir.db.segments", zap.NewNop())
+	const many = 500_000
+	secrets := make([]string, 0, many)
+	log, err := keys.Open(dir+"/weir.db.segments", zap.NewNop())
 	if err != nil {
 		b.Fatal(err)
 	}
 	began := time.Now()
-	for n := range keys {
-		_, secret, err := log.Create(b.Context(), control.Actor{}, DefaultName, control.Settings{Name: fmt.Sprint("key ", n), Scopes: []string{ScopeGateway}})
+	for n := range many {
+		_, secret, err := log.Create(b.Context(), keys.Actor{}, DefaultName, keys.Settings{Name: fmt.Sprint("key ", n), Scopes: []string{ScopeGateway}})
 		if err != nil {
 			b.Fatal(err)
 		}
 		secrets = append(secrets, secret)
 	}
-	b.Logf("%d keys were created in %v", keys, time.Since(began))
+	b.Logf("%d keys were created in %v", many, time.Since(began))
 	if err := log.Close(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -128,9 +128,9 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	b.Run("configured", check(func(int) string { return longKey }))
 	b.Run("known", check(func(n int) string { return secrets[n%1000] }))
-	b.Run("read", check(func(n int) string { return secrets[n*7919%keys] }))
+	b.Run("read", check(func(n int) string { return secrets[n*7919%many] }))
 	b.Run("page", func(b *testing.B) {
-		middle, err := log.Find(b.Context(), sha256.Sum256([]byte(secrets[keys/2])))
+		middle, err := log.Find(b.Context(), sha256.Sum256([]byte(secrets[many/2])))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/keys"
 )
 
 // The scopes of a key: what it allows.
@@ -80,7 +80,7 @@ type Key struct {
 	hash       [sha256.Size]byte
 	user       string // "" if calls name their user by themselves
 	project    string
-	kept       *control.Key // nil for keys of the configuration, and for tokens
+	kept       *keys.Key    // nil for keys of the configuration, and for tokens
 	used       atomic.Int64 // when it was last noted that a kept key is used, in milliseconds
 }
 
@@ -111,7 +111,7 @@ func (k *Key) Stamp(r *storage.Record) {
 
 // Kept is what was said of the key while Weir ran, nil for a key of the configuration and for
 // a token.
-func (k *Key) Kept() *control.Key { return k.kept }
+func (k *Key) Kept() *keys.Key { return k.kept }
 
 // Name names the key in the audit log: by its id, or by the beginning of its hash.
 func (k *Key) Name() string {
@@ -267,7 +267,7 @@ func (a *App) HasKeys(store string) bool {
 	}
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||
 		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store }) ||
-		control.Exists(a.Stores[store].store.Dir())
+		keys.Exists(a.Stores[store].store.Dir())
 }
 
 // StoreOf returns the name of an organisation's store. Records may be kept for

@@ -23,7 +23,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/keys"
 )
 
 func init() {
@@ -159,14 +159,14 @@ type call struct {
 	r    *http.Request
 	body []byte
 	key  *llmapp.Key // of the caller
-	log  *control.Log
+	log  *keys.Log
 	app  *llmapp.App
 }
 
 // by is who makes the change.
-func (c *call) by() control.Actor {
+func (c *call) by() keys.Actor {
 	address, _ := caddyhttp.GetVar(c.ctx, caddyhttp.ClientIPVarKey).(string)
-	return control.Actor{Key: c.key.Name(), Address: address}
+	return keys.Actor{Key: c.key.Name(), Address: address}
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
@@ -179,7 +179,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	refused, ok := errors.AsType[*plugins.Error](err)
 	switch {
 	case ok:
-	case errors.Is(err, control.ErrNotFound):
+	case errors.Is(err, keys.ErrNotFound):
 		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
 	case r.Context().Err() != nil:
 		return // nobody is there to answer

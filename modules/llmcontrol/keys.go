@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/keys"
 )
 
 const (
@@ -29,14 +29,14 @@ const (
 
 // withSecret is a key with the secret that it has just got.
 type withSecret struct {
-	*control.Key
+	*keys.Key
 	// Secret is answered once, and kept nowhere.
 	Secret string `json:"secret"`
 }
 
 // createKey takes POST /v1/keys.
 func createKey(c *call) (any, error) {
-	var s control.Settings
+	var s keys.Settings
 	if err := c.settings(&s); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func createKey(c *call) (any, error) {
 }
 
 // settings reads the body over what a key has.
-func (c *call) settings(s *control.Settings) error {
+func (c *call) settings(s *keys.Settings) error {
 	if gjson.GetBytes(c.body, "properties").Exists() {
 		s.Properties = nil // they are replaced as a whole
 	}
@@ -119,7 +119,7 @@ func listKeys(c *call) (any, error) {
 		list = list[:limit]
 		p.Next = &list[limit-1].ID
 	}
-	p.Items = append([]control.Listed{}, list...) // [] for none
+	p.Items = append([]keys.Listed{}, list...) // [] for none
 	return p, nil
 }
 
@@ -175,7 +175,7 @@ func listEvents(c *call) (any, error) {
 		list = list[:limit]
 		p.Next = &list[limit-1].ID
 	}
-	p.Items = append([]control.Event{}, list...) // [] for none
+	p.Items = append([]keys.Event{}, list...) // [] for none
 	return p, nil
 }
 

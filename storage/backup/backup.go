@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/keys"
 )
 
 // Store is an open store.
@@ -30,7 +30,7 @@ type Store struct {
 	Name    string
 	Dir     string // of its journal
 	Journal *journal.Journal
-	Keys    *control.Log // nil if it has none
+	Keys    *keys.Log // nil if it has none
 }
 
 // Summary is what Write has done.

@@ -20,10 +20,10 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/keys"
 	"github.com/weirhq/weir/storage/sqlite"
 	"github.com/weirhq/weir/storage/storagetest"
 )
@@ -33,7 +33,7 @@ type live struct {
 	*journal.Journal
 	path   string
 	ledger credits.Ledger
-	keys   *control.Log // nil until a test needs some
+	keys   *keys.Log // nil until a test needs some
 }
 
 const price = 3 // nanodollars a record
@@ -442,11 +442,11 @@ func TestRestoreOverwritesNothing(t *testing.T) {
 func TestKeysAreInABackup(t *testing.T) {
 	l := begin(t, t.TempDir())
 	var err error
-	if l.keys, err = control.Open(l.path+journalSuffix, zap.NewNop()); err != nil {
+	if l.keys, err = keys.Open(l.path+journalSuffix, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.keys.Close(context.Background()) })
-	made, secret, err := l.keys.Create(t.Context(), control.Actor{}, "acme", control.Settings{Name: "agents"})
+	made, secret, err := l.keys.Create(t.Context(), keys.Actor{}, "acme", keys.Settings{Name: "agents"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +458,7 @@ func TestKeysAreInABackup(t *testing.T) {
 	if _, _, err := Restore(t.Context(), path, to, ""); err != nil {
 		t.Fatal(err)
 	}
-	restored, err := control.Open(filepath.Join(to, "weir.db"+journalSuffix), zap.NewNop())
+	restored, err := keys.Open(filepath.Join(to, "weir.db"+journalSuffix), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

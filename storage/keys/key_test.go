@@ -1,4 +1,4 @@
-package control
+package keys
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ import (
 
 // TestMain changes keys until it is killed where a test asks for that.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv("CONTROL_TEST_DIR"); dir != "" {
+	if dir := os.Getenv("KEYS_TEST_DIR"); dir != "" {
 		changeForEver(dir)
 	}
 	os.Exit(m.Run())
@@ -49,7 +49,7 @@ func hashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 // they open, and its events lead from one to the next.
 func TestChanges(t *testing.T) {
 	ctx := t.Context()
-	memory, err := os.MkdirTemp("/dev/shm", "control")
+	memory, err := os.MkdirTemp("/dev/shm", "keys")
 	if err != nil {
 		memory = t.TempDir()
 	}
@@ -301,7 +301,7 @@ func TestKill(t *testing.T) {
 	said := make(map[string]string)
 	for round := range 8 {
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), "CONTROL_TEST_DIR="+dir)
+		child.Env = append(os.Environ(), "KEYS_TEST_DIR="+dir)
 		out, err := child.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

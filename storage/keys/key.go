@@ -1,7 +1,7 @@
-// Package control keeps what administrators change while Weir runs: API keys, and the events
+// Package keys keeps what administrators change while Weir runs: API keys, and the events
 // that made them what they are. The events are the audit log. Both are in one SQLite file
 // beside the journal, and a change is on the disk when it returns, whole or not at all.
-package control
+package keys
 
 import (
 	"crypto/rand"
