@@ -90,7 +90,7 @@ func booleanOf(f *storage.Field) string {
 
 // What was learned of records, behind which conditions follow.
 const (
-	scoredIDs      = "SELECT request_id FROM scores FINAL WHERE NOT isNaN(value) AND " + ofOrg
+	scoredIDs      = "SELECT request_id FROM scores FINAL WHERE " + ofOrg + " AND NOT isNaN(value)"
 	lateProperties = "SELECT request_id FROM late_properties FINAL WHERE " + ofOrg
 )
 
