@@ -131,7 +131,7 @@ func TestColumnsFitTheScreen(t *testing.T) {
 	p.show("?v=requests&from=7d")
 	js[bool](p, `(document.querySelector("#menu-columns summary").click(), [...document.querySelectorAll("#menu-columns label")].find((l) => l.innerText.trim() === "Prompt").click(), true)`)
 	p.until(`location.search.includes("cols=") && [...document.querySelectorAll(".table th")].some((th) => th.innerText === "Prompt")`)
-	p.until(`[...document.querySelectorAll(".table td")].some((td) => td.innerText.includes("Where is my order"))`)
+	p.until(`(() => { const at = [...document.querySelectorAll(".table th")].findIndex((th) => th.innerText === "Prompt"); return [...document.querySelectorAll(".table tbody tr")].some((tr) => tr.cells[at]?.innerText.split(" ").length > 2) })()`)
 	p.open("?v=requests&from=7d")
 	p.until(`[...document.querySelectorAll(".table th")].some((th) => th.innerText === "Prompt")`)
 }

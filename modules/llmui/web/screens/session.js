@@ -175,11 +175,19 @@ const indent = (depth) => ({ paddingLeft: `${0.4 + 1.1 * Math.min(depth, 8)}rem`
 const orders = [["", "as it ran"], ["-cost", "by cost"], ["-latency", "by time"]];
 const views = [["", "Agents"], ["path", "Paths"], ["time", "Time"]];
 
+// atRest calls f at once, and while it is called again and again only when that ends.
+function atRest(timer, f) {
+  const first = !timer.current;
+  clearTimeout(timer.current);
+  if (first) f();
+  timer.current = setTimeout(() => ((timer.current = 0), first || f()), 60);
+}
+
 function Rows({ v, calls, clock, more, nodes }) {
   const [closed, setClosed] = useState(new Set());
   const [at, setAt] = useState("");
   const [previews, want] = usePreviews();
-  const rest = useRef(); // until the list stays where it is
+  const rest = useRef(); // the timer of a list that moves
   const found = useFound(v);
   const tools = useTools(calls, previews, want, v.tool);
   const shown = useMemo(() => {
@@ -238,7 +246,7 @@ function Rows({ v, calls, clock, more, nodes }) {
       <span class="spring"></span><select aria-label="Order" value=${v.sort} onChange=${(e) => go({ sort: e.target.value }, true)}>${orders.map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
     ${!shown.length && !more && !tools.left ? html`<p class="notice">Nothing of this session matches. <button onClick=${() => go({ show: "", find: "", tool: "" }, true)}>Show all</button></p>`
       : html`<div class="trace" aria-busy=${Boolean(more || (v.tool && tools.left)) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${index} keyOf=${(row) => row.key} onOpen=${open}
-        onSight=${(first, last) => (clearTimeout(rest.current), (rest.current = setTimeout(want, 60, shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean))))} /></div>`}`;
+        onSight=${(first, last) => atRest(rest, () => want(shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean)))} /></div>`}`;
 }
 
 // Agent names a node: by what its caller calls it, else by its task.
