@@ -55,6 +55,9 @@ type Spending struct {
 	// AtMost is what the call costs at most, unknown without a price. It is read only
 	// where credits pay.
 	AtMost func() plugins.Cost
+	// Fit makes the call cost at most left, by a lower limit of its output, and reports
+	// whether the call can be lowered so far. nil if the call cannot be changed.
+	Fit func(left plugins.Nanodollars) bool
 }
 
 // Ticket lets one call, and each repetition of it, be sent to an account. It ends with
@@ -110,7 +113,7 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	t.reservation = credits.Reservation{ID: uuid.New(), Org: s.Org, Amount: atMost.N}
 	ledger, err := g.Credits()
 	if err == nil {
-		err = g.reserve(ctx, ledger, t.reservation)
+		err = g.reserve(ctx, ledger, &t.reservation, s)
 	}
 	if refusal, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, refusal
@@ -135,13 +138,14 @@ func NotAllowed(name string) *plugins.Error {
 }
 
 // reserve sets a reservation aside. The organisation may have its first grant yet to get.
-func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, r credits.Reservation) error {
-	err := ledger.Reserve(ctx, r)
+// The call is fitted into what is left only if waiting for other calls would not help.
+func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, r *credits.Reservation, s Spending) error {
+	err := ledger.Reserve(ctx, *r)
 	if !errors.Is(err, credits.ErrInsufficient) {
 		return err
 	}
 	if err = g.App.SeedCredits(ctx, ledger, r.Org); err == nil {
-		err = ledger.Reserve(ctx, r)
+		err = ledger.Reserve(ctx, *r)
 	}
 	if !errors.Is(err, credits.ErrInsufficient) {
 		return err
@@ -149,6 +153,12 @@ func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, r credits.Rese
 	b, err := ledger.Balance(ctx, r.Org)
 	if err != nil {
 		return err
+	}
+	if b.Granted-b.Spent < r.Amount && s.Fit != nil && s.Fit(b.Available()) {
+		r.Amount = s.AtMost().N
+		if err = ledger.Reserve(ctx, *r); !errors.Is(err, credits.ErrInsufficient) {
+			return err
+		}
 	}
 	return insufficient(r.Amount, b)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,6 +36,7 @@ type attempt struct {
 	sealer   *sealer            // of reasoning; nil if nothing is translated
 	warnings []string           // about what is sent, if nothing is translated
 	ticket   *llmapp.Ticket     // by which it is sent
+	fitted   int64              // the limit of output tokens that the credits cover; 0: as asked
 
 	toolRounds
 
@@ -72,6 +74,12 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	a.x.Record.InferenceGeo = observe.Geography(t.Account.Provider, a.req.URL.Host, a.req.URL.Path)
 	if err := a.admit(); err != nil {
 		return nil, err
+	}
+	if a.fitted > 0 {
+		if err := a.lower(); err != nil {
+			a.release()
+			return nil, err
+		}
 	}
 	a.x.Record.Path, a.x.Record.TargetURL = a.req.URL.Path, redact.URL(a.req.URL.String())
 	return a, nil
@@ -150,6 +158,10 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target, prep
 		return nil, err
 	}
 	a.restoreReasoning(request.Turns)
+	if a.fitted > 0 {
+		request.MaxOutputTokens = plugins.Known(a.fitted)
+		request.Warnings = append(slices.Clip(request.Warnings), a.lowered())
+	}
 	if a.unpricedTier() {
 		if err := request.Drop(translate.Warn, "service_tier", noPrice); err != nil {
 			return nil, err

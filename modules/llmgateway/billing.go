@@ -24,7 +24,8 @@ const bytesPerToken = 4
 func (a *attempt) admit() error {
 	a.x.Record.PassthroughBilling = a.paysWithCredits() && !a.call.dialect.CountsTokens()
 	ticket, err := a.call.h.money.Admit(a.call.ctx, llmapp.Spending{
-		Org: a.x.Record.Org, Key: a.call.key, Account: a.target.Account, Model: a.target.Name(), AtMost: a.atMost,
+		Org: a.x.Record.Org, Key: a.call.key, Account: a.target.Account, Model: a.target.Name(),
+		AtMost: a.atMost, Fit: a.fit(),
 	})
 	if err != nil { // of the round before there may be one, which has ended
 		return err
@@ -98,7 +99,7 @@ func (a *attempt) atMost() plugins.Cost {
 	case m == nil:
 		return plugins.Cost{}
 	}
-	asked, _ := c.outputAsked() // allow has refused what is no limit
+	asked := a.outputLimit()
 	usage := plugins.Usage{Input: plugins.Known(m.InputLimit()), Output: plugins.Known(m.OutputLimit())}
 	painted := plugins.KnownCost(0)
 	switch {

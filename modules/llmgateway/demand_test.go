@@ -20,21 +20,20 @@ import (
 // tokens of a thousandth of a dollar: a balance that does not cover it lets nothing pass.
 func TestWhatTheProviderFetchesIsSetAside(t *testing.T) {
 	for name, c := range map[string]struct{ path, fields string }{
-		"a file by its URL":      {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]`},
-		"a file within":          {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:application/pdf;base64,AAAA"}]}]`},
-		"a file, named twice":    {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","type":"input_text","text":"a","file_url":"https://example.com/a.pdf"}]}]`},
-		"a picture by its URL":   {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`},
-		"a picture of a tool":    {"/v1/responses", `"max_output_tokens":1,"input":[{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`},
-		"a hosted search":        {"/v1/responses", `"max_output_tokens":1,"input":"hi","tools":[{"type":"web_search"}]`},
-		"an MCP server":          {"/v1/responses", `"max_output_tokens":1,"input":"hi","tools":[{"type":"mcp","server_label":"a","server_url":"https://example.com"}]`},
-		"chat, a picture":        {"/v1/chat/completions", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`},
-		"chat, a video":          {"/v1/chat/completions", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}]}]`},
-		"chat, a search":         {"/v1/chat/completions", `"max_tokens":1,"messages":[],"web_search_options":{}`},
-		"messages, a document":   {"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://example.com/a.pdf"}}]}]`},
-		"messages, a tool's":     {"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}]}]`},
-		"messages, MCP servers":  {"/v1/messages", `"max_tokens":1,"messages":[],"mcp_servers":[{"type":"url","url":"https://example.com","name":"a"}]`},
-		"messages, what is new":  {"/v1/messages", `"max_tokens":1,"messages":[],"something_new":{"fetch":"https://example.com"}`},
-		"no limit of the output": {"/v1/responses", `"input":"hi"`},
+		"a file by its URL":     {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]`},
+		"a file within":         {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:application/pdf;base64,AAAA"}]}]`},
+		"a file, named twice":   {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","type":"input_text","text":"a","file_url":"https://example.com/a.pdf"}]}]`},
+		"a picture by its URL":  {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`},
+		"a picture of a tool":   {"/v1/responses", `"max_output_tokens":1,"input":[{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`},
+		"a hosted search":       {"/v1/responses", `"max_output_tokens":1,"input":"hi","tools":[{"type":"web_search"}]`},
+		"an MCP server":         {"/v1/responses", `"max_output_tokens":1,"input":"hi","tools":[{"type":"mcp","server_label":"a","server_url":"https://example.com"}]`},
+		"chat, a picture":       {"/v1/chat/completions", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`},
+		"chat, a video":         {"/v1/chat/completions", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}]}]`},
+		"chat, a search":        {"/v1/chat/completions", `"max_tokens":1,"messages":[],"web_search_options":{}`},
+		"messages, a document":  {"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://example.com/a.pdf"}}]}]`},
+		"messages, a tool's":    {"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}]}]`},
+		"messages, MCP servers": {"/v1/messages", `"max_tokens":1,"messages":[],"mcp_servers":[{"type":"url","url":"https://example.com","name":"a"}]`},
+		"messages, what is new": {"/v1/messages", `"max_tokens":1,"messages":[],"something_new":{"fetch":"https://example.com"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, map[string][]upstream{"raw": {speaksResponses}})

@@ -58,7 +58,14 @@ const noPrice = "without a known price, left out"
 // nativeBody returns the client's body as the provider can take it. It is the same
 // byte for byte unless there is something in it that the provider must not get.
 func (a *attempt) nativeBody() ([]byte, error) {
-	body, err := a.adapted(a.dropReasoning(a.readable(a.call.sent)))
+	body := a.call.sent
+	if a.fitted > 0 {
+		var err error
+		if body, err = a.limited(body); err != nil {
+			return nil, err
+		}
+	}
+	body, err := a.adapted(a.dropReasoning(a.readable(body)))
 	if err != nil {
 		return nil, err
 	}
