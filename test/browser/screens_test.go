@@ -162,14 +162,25 @@ func TestTimesAreThoseOfTheBrowserOrUTC(t *testing.T) {
 	p.show("?v=requests&from=1767225600000&to=1767312000000&sort=-cost") // all of New Year's Day, in UTC
 	edges := func(want string) {
 		t.Helper()
-		p.until(`[...document.querySelectorAll(".times input")].map((field) => field.value).join() === %s`, quote(want))
+		p.until(`[...document.querySelectorAll(".times input")].map((field) => field.value).join(" – ") === %s`, quote(want))
 	}
-	edges("2026-01-01T05:30,2026-01-02T05:30")
+	edges("Jan 1, 2026, 05:30 – Jan 2, 2026, 05:30")
 	p.leave(`[...document.querySelectorAll("nav button")].find((button) => button.innerText === "Times: Asia/Calcutta" || button.innerText === "Times: Asia/Kolkata").click()`)
-	edges("2026-01-01T00:00,2026-01-02T00:00")
-	p.do(chromedp.SetValue(chromedp.CSS(".times input"), "2026-01-01T12:00"))
-	js[bool](p, `document.querySelector(".times input").dispatchEvent(new Event("change", {bubbles: true}))`)
-	p.until(`location.search.includes("from=1767268800000")`)
+	edges("Jan 1, 2026, 00:00 – Jan 2, 2026, 00:00")
+	write := func(text string) {
+		t.Helper()
+		js[bool](p, `((field) => (field.value = `+quote(text)+`, field.dispatchEvent(new Event("change", {bubbles: true}))))(document.querySelector(".times input"))`)
+	}
+	write("tomorrow, perhaps")
+	p.until(`document.querySelector(".times input").validationMessage.includes("Jan 1, 2026, 00:00")`)
+	write("Jan 3, 2026, 00:00")
+	p.until(`document.querySelector(".times input").validationMessage.includes("ends before it begins")`)
+	for _, text := range []string{"2026-01-01 12:00", "Jan 1, 2026, 12:00"} {
+		write(text)
+		p.until(`location.search.includes("from=1767268800000")`)
+		edges("Jan 1, 2026, 12:00 – Jan 2, 2026, 00:00")
+		p.show("?v=requests&from=1767225600000&to=1767312000000&sort=-cost")
+	}
 }
 
 func TestASearchInBodiesShowsWhatItFinds(t *testing.T) {

@@ -3,7 +3,7 @@ import { html, render, useEffect, useRef, useState } from "./html.js";
 import { elsewhere, go, publish, range, screen, useView, view } from "./state.js";
 import { beat, login, logout, pace, retry, session, useOnline, whenLoggedOut } from "./api.js";
 import { Conditions, Later, Menu, To, typing } from "./parts/basics.js";
-import { offset, utc, zone } from "./format.js";
+import { minuteOf, timeOf, utc, zone } from "./format.js";
 
 // screens have a title, a key, a file and the name of their component in it.
 const screens = {
@@ -34,9 +34,14 @@ function Times({ v }) {
   const chosen = Object.hasOwn(times, v.from) && !v.to ? v.from : "custom";
   const { from, to } = range(v);
   const choose = (e) => go(e.target.value === "custom" ? { from: String(from), to: String(to) } : { from: e.target.value, to: "" });
-  // The field has no zone: what it shows lies by the offset beside the time.
-  const edge = (name, key, time) => html`<input type="datetime-local" aria-label=${name} required value=${new Date(time - offset(time) * 60e3).toISOString().slice(0, 16)}
-    onChange=${(e) => e.target.value && go({ from: String(from), to: String(to), [key]: String(Date.parse(e.target.value + "Z") + offset(Date.parse(e.target.value)) * 60e3) })} />`;
+  const edge = (name, key, time) => {
+    const change = ({ target }) => {
+      const at = timeOf(target.value), edges = { from, to, [key]: at };
+      target.setCustomValidity(Number.isNaN(at) ? `Write a time as ${minuteOf(time)}` : edges.from < edges.to ? "" : "The time ends before it begins.");
+      if (target.reportValidity()) go({ from: String(edges.from), to: String(edges.to) });
+    };
+    return html`<input aria-label=${name} size="18" value=${minuteOf(time)} onChange=${change} />`;
+  };
   return html`<select aria-label="Time" value=${chosen} onChange=${choose}>
     ${Object.entries(times).map(([key, name]) => html`<option value=${key}>${name}</option>`)}
     <option value="custom">From – to</option></select>

@@ -47,6 +47,11 @@ export const moment = known((iso) => {
 // fullMoment has the day and the milliseconds.
 export const fullMoment = known((iso) => `${date.format(new Date(iso))}, ${exact.format(new Date(iso))}`);
 
+// minuteOf is a time in a field, to the minute. timeOf reads it, also as 2026-11-24 14:02,
+// and is NaN for what is no time.
+export const minuteOf = (time) => `${date.format(time)}, ${minute.format(time)}`;
+export const timeOf = (text) => Date.parse(text.replaceAll(",", "") + (utc ? " UTC" : ""));
+
 // midnight is the beginning of the day of a time, or of the nth day of its month, in the
 // zone that is shown.
 export function midnight(time, n) {

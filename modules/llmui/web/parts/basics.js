@@ -164,6 +164,9 @@ export const sorting = (text) => ({ key: text.replace("-", ""), descending: text
 // one more than a telephone's.
 export const List = ({ label, columns, rows, sort, keyOf, selected }) => html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table><${Headings} columns=${columns} sort=${sort} /><tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${selected?.(row) ? "selected" : ""}>${columns.map((c) => html`<td class=${classOf(c)}>${c.cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
 
+// Unseen is a text for those who hear the page.
+export const Unseen = ({ children }) => html`<span class="hidden">${children}</span>`;
+
 export function Headings({ columns, sort = "" }) {
   const { key, descending } = sorting(sort);
   return html`<thead><tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)} aria-sort=${c.key && c.key === key ? (descending ? "descending" : "ascending") : null}>${
