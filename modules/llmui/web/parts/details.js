@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { filter } from "../filter.js";
 import { having } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, Bar, List, Outcome, To } from "./basics.js";
+import { Answer, Bar, List, Outcome, To, Unseen } from "./basics.js";
 import { count, dollars, duration, fullMoment, percent } from "../format.js";
 
 const note = (text) => text && html`<p class="notice">${text}</p>`;
@@ -17,7 +17,7 @@ export function Cost({ r }) {
   ];
   return html`<${List} label="Tokens" keyOf=${([name]) => name} rows=${rows} columns=${[
       { title: "Tokens", cell: ([name]) => name }, { title: "Count", number: true, cell: ([, n]) => count(n) },
-      { title: "Share", number: true, cell: ([, n]) => percent(share(n)) }, { title: "", cell: ([, n]) => html`<${Bar} share=${share(n)} />` },
+      { title: "Share", number: true, cell: ([, n]) => percent(share(n)) }, { title: html`<${Unseen}>Bar<//>`, cell: ([, n]) => html`<${Bar} share=${share(n)} />` },
     ]} />
     ${r.cost_details?.length > 0 && html`<${Charges} list=${r.cost_details} />`}
     ${!!r.cache_savings && html`<p>The cache ${r.cache_savings > 0 ? "saved" : "cost"} <b class=${r.cache_savings > 0 ? "good" : "bad"}>${dollars(Math.abs(r.cache_savings))}</b>.</p>`}

@@ -13,7 +13,7 @@ const most = 60_000; // characters that are compared by words
 // Texts shows two texts, one below the other, with the words that differ marked.
 export function Texts({ then, now }) {
   const steps = useMemo(() => (then.length + now.length > most ? byLines(then, now) : words(then, now)), [then, now]);
-  const side = (name, other, Tag) => html`<dt>${name}</dt><dd dir="auto"><code>${steps.map(([kind, part], i) => kind !== other && (kind === "same" ? short(part, i === 0, i === steps.length - 1) : html`<${Tag}>${part}<//>`))}</code></dd>`;
+  const side = (name, other, Tag) => html`<dt>${name}</dt><dd dir="auto" tabindex="0"><code>${steps.map(([kind, part], i) => kind !== other && (kind === "same" ? short(part, i === 0, i === steps.length - 1) : html`<${Tag}>${part}<//>`))}</code></dd>`;
   return html`<dl class="texts">${then && side("Then", "new", "del")}${now && side("Now", "gone", "ins")}</dl>`;
 }
 

@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { during, elsewhere, go, timeFilter, useView } from "../state.js";
 import { cached, useAnswer, useMetrics } from "../api.js";
-import { Answer, Bar, List, Mark, Spark, To, sorting } from "../parts/basics.js";
+import { Answer, Bar, List, Mark, Spark, To, Unseen, sorting } from "../parts/basics.js";
 import { properties } from "../parts/filters.js";
 import { compact, count, dollars, duration, moment, percent } from "../format.js";
 import { ByGroup, Cost, Name } from "./overview.js";
@@ -57,7 +57,7 @@ const columns = (title, by, d) => [
   column("Output", "completion_tokens", (t) => t.completion_tokens, compact, wide),
   column("$ per 1M tokens", "", price, dollars, wide),
   { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },
-  { title: "", mid: true, cell: (g) => g.key !== null && html`<${Mark} id=${g.key} by=${by.replace(":", ".")} />` },
+  { title: html`<${Unseen}>Compare<//>`, mid: true, cell: (g) => g.key !== null && html`<${Mark} id=${g.key} by=${by.replace(":", ".")} />` },
 ];
 
 // sortOf is a sort of the address as the API takes it: `-latency.p95` is

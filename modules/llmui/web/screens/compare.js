@@ -4,7 +4,7 @@ import { fields, filter } from "../filter.js";
 import { bucket, elsewhere, go, having, range, timeFilter, useView } from "../state.js";
 import { cached, useAnswer } from "../api.js";
 import { answered, asked, settings } from "../conversation.js";
-import { Answer, List, Outcome, To, failed } from "../parts/basics.js";
+import { Answer, List, Outcome, To, Unseen, failed } from "../parts/basics.js";
 import { titles } from "../parts/filters.js";
 import { Chart } from "../parts/chart.js";
 import { Lists, text } from "../parts/difference.js";
@@ -30,7 +30,7 @@ function differs({ share }, now, before) {
 // Table shows figures {title, value, format} of two sides, and how they differ.
 function Table({ sides, figures, names }) {
   const columns = [
-    { title: "", cell: (f) => f.title }, ...[0, 1].map((i) => ({ title: names[i], number: true, cell: (f) => f.format(f.value(sides[i])) })),
+    { title: html`<${Unseen}>Figure<//>`, cell: (f) => f.title }, ...[0, 1].map((i) => ({ title: names[i], number: true, cell: (f) => f.format(f.value(sides[i])) })),
     { title: "Change", number: true, cell: (f) => differs(f, f.value(sides[1]), f.value(sides[0])) },
   ];
   return html`<${List} label="Figures" keyOf=${(f) => f.title} rows=${figures} columns=${columns} />`;

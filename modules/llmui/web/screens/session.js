@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { either } from "../filter.js";
 import { elsewhere, go, having, useView, view } from "../state.js";
 import { lines, pace, page, useAnswer } from "../api.js";
-import { Answer, Drawer, Mark, Menu, Outcome, To, failed, typing } from "../parts/basics.js";
+import { Answer, Drawer, Mark, Menu, Outcome, To, Unseen, failed, typing } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { axis, grow, orderOf, rows, strokes, tokensOf } from "../trace.js";
 import { compact, count, dollars, duration, fullMoment, moment, percent, plural } from "../format.js";
@@ -234,7 +234,7 @@ function Rows({ v, calls, clock, more, nodes }) {
     { title: "Own", number: true, cell: ({ node, request: r }) => (node ? html`<span>${node.own.requests ? dollars(node.own.cost) : ""}</span>` : html`<span data-own=${r.cost}>${dollars(r.cost)}</span>`) },
     { title: "With all below", number: true, semi: true, cell: ({ node }) => (node ? html`<b data-node=${node.total.cost}>${dollars(node.total.cost)}</b>` : "") },
     { title: html`<${Axis} clock=${clock} />`, mid: true, cell: (row) => html`<${Line} row=${row} clock=${clock} />` },
-    { title: "", semi: true, cell: ({ request: r }) => r && html`<${Mark} id=${r.request_id} />` },
+    { title: html`<${Unseen}>Compare<//>`, semi: true, cell: ({ request: r }) => r && html`<${Mark} id=${r.request_id} />` },
   ], [previews, closed, clock, top, v.by]);
 
   return html`<div class="bar-row">

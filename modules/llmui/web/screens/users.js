@@ -3,7 +3,7 @@ import { html, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { having, pageOf, timeFilter, useView } from "../state.js";
 import { useAnswer, useMetrics } from "../api.js";
-import { Answer, List, Mark, More, Spark, To, sorting } from "../parts/basics.js";
+import { Answer, List, Mark, More, Spark, To, Unseen, sorting } from "../parts/basics.js";
 import { compact, count, dollars, moment, offset, plural } from "../format.js";
 
 const columns = (groups) => [
@@ -18,7 +18,7 @@ const columns = (groups) => [
   { title: "First in this time", key: "first_active", number: true, wide: true, cell: (u) => moment(u.first_active) },
   { title: "Last", key: "last_active", number: true, mid: true, cell: (u) => moment(u.last_active) },
   { title: "Over time", wide: true, cell: (u) => groups.has(u.user_id) && html`<${Spark} values=${groups.get(u.user_id).points.map((p) => p.cost)} />` },
-  { title: "", mid: true, cell: (u) => html`<${Mark} id=${u.user_id} by="user_id" />` },
+  { title: html`<${Unseen}>Compare<//>`, mid: true, cell: (u) => html`<${Mark} id=${u.user_id} by="user_id" />` },
 ];
 
 export function Users() {
