@@ -62,7 +62,8 @@ type Hour struct {
 
 func (h *Hour) same() bool { return h.Missing+h.More+h.Different+h.Bodies == 0 && h.From == h.To }
 
-// Sums are what records add up to. Cost and tokens add what is known.
+// Sums are what records add up to. Cost and tokens add what is known, and stay at the
+// largest number when they reach it.
 type Sums struct {
 	Records int64               `json:"records"`
 	Cost    plugins.Nanodollars `json:"cost_nanodollars"`
@@ -72,16 +73,15 @@ type Sums struct {
 }
 
 func (s *Sums) add(r *storage.Record) {
-	s.Records++
-	s.Cost += r.Cost.N
-	s.Tokens += r.Usage.Input.N + r.Usage.Output.N
 	h := fnv.New64a()
 	_, _ = h.Write(r.ID[:]) // never fails
-	s.IDs ^= h.Sum64()
+	s.merge(Sums{Records: 1, Cost: r.Cost.N, Tokens: r.Usage.Input.Plus(r.Usage.Output).N, IDs: h.Sum64()})
 }
 
 func (s *Sums) merge(o Sums) {
-	s.Records, s.Cost, s.Tokens, s.IDs = s.Records+o.Records, s.Cost+o.Cost, s.Tokens+o.Tokens, s.IDs^o.IDs
+	s.Records, s.IDs = s.Records+o.Records, s.IDs^o.IDs
+	s.Cost = plugins.KnownCost(s.Cost).Plus(plugins.KnownCost(o.Cost)).N
+	s.Tokens = plugins.Known(s.Tokens).Plus(plugins.Known(o.Tokens)).N
 }
 
 const hour = storage.Timestamp(time.Hour / time.Millisecond)
