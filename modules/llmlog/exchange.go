@@ -157,6 +157,9 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		header["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	x.locate()
+	if x.writer.Status() == http.StatusNotFound {
+		x.h.warnOfPrefix(x.Record.Path)
+	}
 	if x.Record.Subscription {
 		x.Record.RateLimits = storage.JSONText(control.RateLimits(header))
 	}

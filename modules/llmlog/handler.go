@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -108,6 +110,7 @@ type Handler struct {
 	site                      *recording.Site
 	gate                      gate.Gate
 	omitRequest, omitResponse bool
+	unstripped                sync.Once // warns of a prefix
 }
 
 const (
@@ -175,6 +178,18 @@ func (*Handler) Routes() (all []paths.Route) {
 		all = append(all, paths.Route{Method: http.MethodPost, Path: "/" + strings.TrimPrefix(ending, "/")})
 	}
 	return all
+}
+
+// warnOfPrefix tells the operator, once, that a provider may not know a path because the
+// route's own prefix stands before it.
+func (h *Handler) warnOfPrefix(path string) {
+	prefix := "/" + h.Provider + "/"
+	if h.Provider == "" || !strings.HasPrefix(path, prefix) {
+		return
+	}
+	h.unstripped.Do(func() {
+		h.site.Logger.Warn("the provider answers 404 to a path that begins with its name: take the prefix off, as handle_path "+prefix+"* does", zap.String("path", path))
+	})
 }
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
