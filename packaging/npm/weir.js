@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+// Runs the binary that one of the optional dependencies brings.
+"use strict";
+
+const { spawn } = require("node:child_process");
+const { constants } = require("node:os");
+
+let weir;
+try {
+  weir = require.resolve(`@weirhq/weir-${process.platform}-${process.arch}/weir`);
+} catch {
+  console.error(
+    `@weirhq/weir has no binary for ${process.platform} ${process.arch}, or was installed without optional dependencies. ` +
+      "Build it: https://github.com/weirhq/weir#start",
+  );
+  process.exit(1);
+}
+const child = spawn(weir, process.argv.slice(2), { stdio: "inherit" });
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"]) {
+  process.on(signal, () => child.kill(signal));
+}
+child.on("error", (err) => {
+  console.error(err.message);
+  process.exit(1);
+});
+child.on("exit", (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
