@@ -84,7 +84,7 @@ function Month({ v }) {
   const month = useAnswer("/v1/metrics/query", ask(begin, Math.ceil(now / 60e3) * 60e3, "none")), week = useAnswer("/v1/metrics/query", ask(midnight(today - basis * day + day / 2), today - 1, "1d"));
   if (!month.data || !week.data) return html`<div class="tile" aria-busy="true"><span class="label">This month</span><strong>…</strong></div>`;
   const { points, totals } = week.data, first = points.findIndex((p) => p.requests > 0);
-  const days = first < 0 ? 0 : points.length - first, left = (end - now) / day;
+  const days = first < 0 ? 0 : points.length - first, left = Math.round(((end - now) / day) * 10) / 10;
   const spent = month.data.totals.cost, mean = (totals.cost || 0) / days;
   const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
   return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} by its end, at ${dollars(mean)} a day (mean of ${plural(days, "day")})</span>` : "no day before today to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
