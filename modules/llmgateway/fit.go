@@ -29,19 +29,18 @@ func (a *attempt) fit() func(left plugins.Nanodollars) bool {
 		if most := int(a.target.Listed.OutputLimit()); asked == 0 || asked > most {
 			asked = most
 		}
-		if asked <= least {
+		covered := func(limit int) bool {
+			a.fitted = int64(limit)
+			cost := a.atMost()
+			return cost.Valid && cost.N <= left
+		}
+		if asked <= least || !covered(least) { // the search reads the request for each limit
+			a.fitted = 0
 			return false
 		}
-		dearer := sort.Search(asked-least, func(i int) bool { // the first limit that is not covered
-			a.fitted = int64(least + i)
-			cost := a.atMost()
-			return !cost.Valid || cost.N > left
-		})
+		dearer := sort.Search(asked-least, func(i int) bool { return !covered(least + i) })
 		a.fitted = int64(least + dearer - 1)
-		if dearer == 0 {
-			a.fitted = 0
-		}
-		return dearer > 0
+		return true
 	}
 }
 
