@@ -212,9 +212,14 @@ func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
 	if l.Field, l.Key = filterField(t.name); l.Field == nil {
 		return nil, fmt.Errorf("unknown field %q; %s", t.name, knownFields())
 	}
-	if t.value == "null" && (t.op == storage.Equals || t.op == storage.NotEquals) && takes(l.Field.Kind, storage.IsNull) {
-		l.Op, l.Bool = storage.IsNull, t.op == storage.Equals
-		return l, nil
+	if t.value == "null" && (t.op == storage.Equals || t.op == storage.NotEquals) {
+		switch {
+		case takes(l.Field.Kind, storage.IsNull):
+			l.Op, l.Bool = storage.IsNull, t.op == storage.Equals
+			return l, nil
+		case l.Field.Kind == storage.Text && !strings.HasSuffix(t.text, `"`):
+			return nil, fmt.Errorf(`%s is a text, and null is for numbers; write %s%s"" for an empty text, or %[2]s%[3]s"null" for the word`, t.name, t.name, t.operator)
+		}
 	}
 	if !takes(l.Field.Kind, t.op) {
 		return nil, fmt.Errorf("%s fields take %s, not %s", l.Field.Kind, tokens(l.Field.Kind), t.operator)

@@ -42,7 +42,7 @@ func TestFilter(t *testing.T) {
 		{[]string{"cost=null"}, leaf(`"cost":{"is-null":true}`)},
 		{[]string{"cost!=null"}, leaf(`"cost":{"is-null":false}`)},
 		{[]string{"score.quality=null"}, leaf(`"scores":{"quality":{"is-null":true}}`)},
-		{[]string{"user=null"}, leaf(`"user_id":{"equals":"null"}`)},
+		{[]string{`user="null"`}, leaf(`"user_id":{"equals":"null"}`)},
 		{[]string{"user=ada or user=bob"}, either(leaf(`"user_id":{"equals":"ada"}`), leaf(`"user_id":{"equals":"bob"}`))},
 		{[]string{"in>1", "out>2", "or", "tokens>3", "or", mini}, either(
 			either(both(leaf(`"prompt_tokens":{"gt":1}`), leaf(`"completion_tokens":{"gt":2}`)), leaf(`"total_tokens":{"gt":3}`)), mini)},
@@ -111,6 +111,7 @@ func TestFilterErrors(t *testing.T) {
 		"user=ada )":                 `a ) has no ( before it`,
 		"()":                         `or stands between two terms, and parentheses around some`,
 		"(user=ada or) cost>1":       `or stands between two terms`,
+		"session=null":               `session is a text, and null is for numbers; write session="" for an empty text, or session="null" for the word`,
 		"cost>null":                  `"null" is no number`,
 		"cost>1 status=NaN":          `"status=NaN": "NaN" is no number`,
 		"cost>1e999":                 `is no number`,
