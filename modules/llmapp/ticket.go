@@ -154,20 +154,27 @@ func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, r *credits.Res
 	if err != nil {
 		return err
 	}
-	if b.Granted-b.Spent < r.Amount && s.Fit != nil && s.Fit(b.Available()) {
+	asked, unspent := r.Amount, b.Granted-b.Spent
+	held := unspent >= asked
+	switch {
+	case held || s.Fit == nil:
+	case s.Fit(b.Available()):
 		r.Amount = s.AtMost().N
 		if err = ledger.Reserve(ctx, *r); !errors.Is(err, credits.ErrInsufficient) {
 			return err
 		}
+		held = true // by a call that came between
+	default:
+		held = s.Fit(unspent)
 	}
-	return insufficient(r.Amount, b)
+	return insufficient(asked, b, held)
 }
 
 // insufficient says why an amount cannot be set aside: other calls hold what is left until
 // they end, or too little is left.
-func insufficient(amount plugins.Nanodollars, b credits.Balance) *plugins.Error {
+func insufficient(amount plugins.Nanodollars, b credits.Balance, held bool) *plugins.Error {
 	sums := fmt.Sprintf("It may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.", amount, b.Granted, b.Spent, b.Reserved)
-	if b.Granted-b.Spent >= amount {
+	if held {
 		return &plugins.Error{
 			Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "budget_reserved", RetryAfter: reservedRetryAfter,
 			Message: "Calls in flight hold the credits that this call needs: try again when they have ended. " + sums,

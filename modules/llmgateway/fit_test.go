@@ -77,16 +77,29 @@ func TestOutputIsFitted(t *testing.T) {
 	}
 }
 
-// A call that fits as soon as others have ended is told to come back, and is not cut short.
+// A call that fits as soon as others have ended is told to come back: it is not cut short if
+// it then fits as it is, and not refused for good if it then fits with a lower limit.
 func TestHeldCreditsLowerNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		grant, asked int64
+		lowered      bool
+	}{
+		"as it is":           {2000, 600, false},
+		"with a lower limit": {2000, 1000, true},
+	} {
+		t.Run(name, func(t *testing.T) { testHeld(t, c.grant, c.asked, c.lowered) })
+	}
+}
+
+func testHeld(t *testing.T, grant, asked int64, lowered bool) {
 	proceed, inside := make(chan bool), make(chan bool)
 	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
 		close(inside)
 		<-proceed
 		hello(w, r)
 	}, hello}})
-	s.grant(2000)
-	const body = `{"model":"one/m","input":"hi","max_output_tokens":600}`
+	s.grant(grant)
+	body := fmt.Sprintf(`{"model":"one/m","input":"hi","max_output_tokens":%d}`, asked)
 	first := make(chan int)
 	go func() {
 		resp, _ := s.post(body, "Authorization", "Bearer payer")
@@ -102,7 +115,7 @@ func TestHeldCreditsLowerNothing(t *testing.T) {
 		t.Errorf("the first call got %d", status)
 	}
 	resp, got = s.post(body, "Authorization", "Bearer payer")
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Service-Warnings") != "" || s.account().Spent != 26*plugins.Nanodollars(1e6) {
+	if resp.StatusCode != http.StatusOK || (resp.Header.Get("Service-Warnings") != "") != lowered || s.account().Spent != 26*plugins.Nanodollars(1e6) {
 		t.Errorf("%d %s, warnings %q", resp.StatusCode, got, resp.Header.Get("Service-Warnings"))
 	}
 }
