@@ -9,19 +9,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// creditsStatus is one element of the answer of /llm/credits, in US dollars.
+// creditsStatus is one element of the answer of /llm/credits.
 type creditsStatus struct {
-	Org      string       `json:"org"`
-	Store    string       `json:"store"`
-	Balance  plugins.Cost `json:"balance"`
-	Granted  plugins.Cost `json:"granted"`
-	Spent    plugins.Cost `json:"spent"`
-	Reserved plugins.Cost `json:"reserved"`
+	Org   string `json:"org"`
+	Store string `json:"store"`
+	credits.Statement
 }
 
 // grant is the body of a POST to /llm/credits.
@@ -53,11 +49,7 @@ func listCredits(w http.ResponseWriter, r *http.Request) error {
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", store.Name(), err)}
 		}
 		for _, b := range balances {
-			answer = append(answer, creditsStatus{
-				Org: b.Org, Store: store.Name(),
-				Balance: plugins.KnownCost(b.Granted - b.Spent), Granted: plugins.KnownCost(b.Granted),
-				Spent: plugins.KnownCost(b.Spent), Reserved: plugins.KnownCost(b.Reserved),
-			})
+			answer = append(answer, creditsStatus{b.Org, store.Name(), b.Statement()})
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -67,6 +67,22 @@ func (a *App) SeedCredits(ctx context.Context, ledger credits.Ledger, org string
 	return ledger.Seed(ctx, org, a.Organisations[org].grant)
 }
 
+// Balance returns the credits of an organisation that has credits, its first grant included.
+func (a *App) Balance(ctx context.Context, org string) (credits.Balance, error) {
+	store, err := a.Store(a.StoreOf(org))
+	if err != nil {
+		return credits.Balance{}, err
+	}
+	ledger, err := store.Credits()
+	if err == nil {
+		err = a.SeedCredits(ctx, ledger, org)
+	}
+	if err != nil {
+		return credits.Balance{}, err
+	}
+	return ledger.Balance(ctx, org)
+}
+
 // HasCredits tells whether an organisation pays for calls with platform credentials.
 func (a *App) HasCredits(org string) bool {
 	o := a.Organisations[org]

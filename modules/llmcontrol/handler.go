@@ -23,6 +23,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/keys"
 )
 
@@ -181,6 +182,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	case ok:
 	case errors.Is(err, keys.ErrNotFound):
 		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
+	case errors.Is(err, credits.ErrUnavailable):
+		h.logger.Error("the credits cannot be read", zap.String("path", r.URL.Path), zap.Error(err))
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the credits cannot be read now"}
 	case r.Context().Err() != nil:
 		return // nobody is there to answer
 	default:

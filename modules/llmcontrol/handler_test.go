@@ -1,6 +1,7 @@
 package llmcontrol_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,11 +15,13 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/standard"
+	ledgers "github.com/weirhq/weir/storage/credits"
 )
 
 // site is a Weir with two organisations, each with an administrator.
@@ -51,7 +54,9 @@ func newSite(t *testing.T) *site {
 				key acme-all
 			}
 			org globex {
+				credits 2.50
 				key globex-admin admin
+				key globex-agent gateway
 			}
 		}
 	}
@@ -359,6 +364,44 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
+// A caller learns the credits of its own organisation, and of no other.
+func TestCreditsOfTheCaller(t *testing.T) {
+	s := newSite(t)
+	credits := func(key string) string { return s.must(key, "GET", "/v1/key", "").Get("credits").Raw }
+	if got, want := credits("globex-agent"), `{"balance":2.5,"granted":2.5,"spent":0,"reserved":0}`; got != want {
+		t.Errorf("the credits are %s, want %s", got, want)
+	}
+	if got := credits("acme-all"); got != "null" {
+		t.Errorf("an organisation without credits has %s", got)
+	}
+	app, err := caddy.ActiveContext().App("llm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, id := t.Context(), uuid.New()
+	store, err := app.(*llmapp.App).Store(llmapp.DefaultName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := store.Credits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := ledgers.Reservation{ID: id, Org: "globex", Amount: 1_000_000_000}
+	if err := errors.Join(ledger.Reserve(ctx, call), ledger.Charge(ctx, call, 250_000_001)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := credits("globex-agent"), `{"balance":2.249999999,"granted":2.5,"spent":0.250000001,"reserved":0.749999999}`; got != want {
+		t.Errorf("during a call, the credits are %s, want %s", got, want)
+	}
+	if err := ledger.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := s.as("globex-agent", "GET", "/v1/key", ""); status != http.StatusServiceUnavailable || answer.Get("error").Str != "the credits cannot be read now" {
+		t.Errorf("without a ledger: %d %s", status, answer.Raw)
+	}
+}
+
 // The description has each endpoint, and each field of what they answer.
 func TestOpenAPI(t *testing.T) {
 	s := newSite(t)
@@ -382,6 +425,7 @@ func TestOpenAPI(t *testing.T) {
 	described("Key", created)
 	described("Secret", created.Get("secrets.0"))
 	described("Own", s.must(created.Get("secret").Str, "GET", "/v1/key", ""))
+	described("Credits", s.must("globex-admin", "GET", "/v1/key", "").Get("credits"))
 	page := s.must("acme-admin", "GET", "/v1/keys", "")
 	described("KeyPage", page)
 	described("Key", page.Get("items.0"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/keys"
 )
 
@@ -189,6 +190,8 @@ type own struct {
 	Models       []string           `json:"models"`    // [] for all
 	Providers    []string           `json:"providers"` // [] for all
 	ExpiresAt    *storage.Timestamp `json:"expires_at"`
+	// Credits are those of the organisation, null if it pays for no call with credits.
+	Credits *credits.Statement `json:"credits"`
 }
 
 // ownKey takes GET /v1/key.
@@ -201,5 +204,14 @@ func ownKey(c *call) (any, error) {
 			o.Project = &k.Project
 		}
 	}
+	if !c.app.HasCredits(o.Organization) {
+		return o, nil
+	}
+	balance, err := c.app.Balance(c.ctx, o.Organization)
+	if err != nil {
+		return nil, err
+	}
+	statement := balance.Statement()
+	o.Credits = &statement
 	return o, nil
 }

@@ -90,3 +90,20 @@ type Balance struct {
 // Available returns what can be reserved. It is negative where calls have cost
 // more than they reserved.
 func (b Balance) Available() plugins.Nanodollars { return b.Granted - b.Spent - b.Reserved }
+
+// Statement is how APIs write a Balance, in US dollars.
+type Statement struct {
+	// Balance is what was granted and is not spent. Reserved is a part of it.
+	Balance  plugins.Cost `json:"balance"`
+	Granted  plugins.Cost `json:"granted"`
+	Spent    plugins.Cost `json:"spent"`
+	Reserved plugins.Cost `json:"reserved"`
+}
+
+// Statement returns b as APIs write it.
+func (b Balance) Statement() Statement {
+	return Statement{
+		Balance: plugins.KnownCost(b.Granted - b.Spent), Granted: plugins.KnownCost(b.Granted),
+		Spent: plugins.KnownCost(b.Spent), Reserved: plugins.KnownCost(b.Reserved),
+	}
+}
