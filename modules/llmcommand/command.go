@@ -46,7 +46,7 @@ Shows the most frequent values of fields among the requests that a filter matche
 		CobraFunc: facetsCommand,
 	}, {
 		Name:  "sessions",
-		Usage: "[<filter>...] [--limit <n>] [--sort <field>] [--tree <session>] [--by conversation|path] [--utc] [--format table|jsonl|json|csv]",
+		Usage: "[<filter>...] [--limit <n>] [--sort <field>[:asc|:desc]] [--tree <session>] [--by conversation|path] [--utc] [--format table|jsonl|json|csv]",
 		Short: "Shows what sessions cost, also those that no caller named",
 		Long: `
 Shows what the requests of sessions add up to, of those that a filter matches. Requests

@@ -73,12 +73,9 @@ func parseSort(keys []string) (json.RawMessage, error) {
 	}
 	var members []string
 	for _, key := range keys {
-		name, direction := key, "desc"
-		if i := strings.LastIndexByte(key, ':'); i >= 0 {
-			name, direction = key[:i], key[i+1:]
-		}
-		if direction != "asc" && direction != "desc" {
-			return nil, fmt.Errorf("--sort: %q: expected asc or desc behind the colon, not %q", key, direction)
+		name, direction, err := cutDirection(key)
+		if err != nil {
+			return nil, err
 		}
 		name = fullName(name)
 		value := quote(direction)
@@ -94,6 +91,18 @@ func parseSort(keys []string) (json.RawMessage, error) {
 		return nil, fmt.Errorf("--%w", err)
 	}
 	return sort, nil
+}
+
+// cutDirection reads a sort key, <name>[:asc|:desc], which is desc without a direction.
+func cutDirection(key string) (name, direction string, err error) {
+	name, direction = key, "desc"
+	if i := strings.LastIndexByte(key, ':'); i >= 0 {
+		name, direction = key[:i], key[i+1:]
+	}
+	if direction != "asc" && direction != "desc" {
+		return "", "", fmt.Errorf("--sort: %q: expected asc or desc behind the colon, not %q", key, direction)
+	}
+	return name, direction, nil
 }
 
 // quote is s as a JSON string.

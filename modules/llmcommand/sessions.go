@@ -15,7 +15,7 @@ func sessionsCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addFormatFlags(cmd, "sessions", queryFormats...)
 	cmd.Flags().Int("limit", 20, fmt.Sprintf("Show so many sessions at most, up to %d", maxLimit))
-	cmd.Flags().String("sort", "created_at", "Field of sessions to sort by, the largest first, as in total_cost")
+	cmd.Flags().String("sort", "created_at", "Field of sessions to sort by, as in total_cost:asc; without a direction, the largest first")
 	cmd.Flags().String("tree", "", "Show the parts of one session, by its id or that of the first request of a tree")
 	cmd.Flags().String("by", string(storage.ByConversation), "With --tree, what a part is: conversation or path")
 	cmd.Args = cobra.ArbitraryArgs
@@ -58,11 +58,16 @@ func sessionQuestion(cmd *cobra.Command, args []string) (map[string]any, error) 
 		return nil, err
 	}
 	limit, _ := cmd.Flags().GetInt("limit")
-	sort, _ := cmd.Flags().GetString("sort")
-	if _, err := storage.ParseSessionSort(fmt.Appendf(nil, "{%q:%q}", sort, "desc")); err != nil {
+	key, _ := cmd.Flags().GetString("sort")
+	name, direction, err := cutDirection(key)
+	if err != nil {
+		return nil, err
+	}
+	sort := json.RawMessage("{" + quote(name) + ":" + quote(direction) + "}")
+	if _, err := storage.ParseSessionSort(sort); err != nil {
 		return nil, fmt.Errorf("--sort: %w", err)
 	}
-	return map[string]any{"filter": json.RawMessage(storage.AppendJSON(nil, filter)), "derived": true, "limit": limit, "sort": map[string]string{sort: "desc"}}, nil
+	return map[string]any{"filter": json.RawMessage(storage.AppendJSON(nil, filter)), "derived": true, "limit": limit, "sort": sort}, nil
 }
 
 var nodeColumns = []column{

@@ -27,8 +27,12 @@ BEGAN                LAST REQUEST         SESSION   NAME    DERIVED  REQUESTS   
 	if got, want := asked.Raw, `{"derived":true,"filter":{"request_response_rmt":{"status":{"gte":400}}},"limit":2,"sort":{"total_cost":"desc"}}`; got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}
+	if _, err := run(t.Context(), sessionsCommand, &out, "--address", address, "--sort", "total_cost:asc"); err != nil || asked.Get("sort").Raw != `{"total_cost":"asc"}` {
+		t.Errorf("asked %s, %v", asked.Raw, err)
+	}
 	for flag, args := range map[string][]string{
 		"--sort":  {"--sort", "price"},
+		"behind":  {"--sort", "total_cost:up"},
 		"--by":    {"--by", "path"},
 		"--limit": {"--tree", "a", "--limit", "1"},
 		"filters": {"--tree", "a", "model=m"},
