@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
@@ -20,7 +21,8 @@ import (
 // handler is one on the site's default store, to be called without a network.
 func (s *site) handler() *llmquery.Handler {
 	s.t.Helper()
-	h := new(llmquery.Handler)
+	// Queries run in threads of low priority, which wait long where other tests run.
+	h := &llmquery.Handler{Timeout: caddy.Duration(time.Minute)}
 	if err := h.Provision(caddy.ActiveContext()); err != nil {
 		s.t.Fatal(err)
 	}
