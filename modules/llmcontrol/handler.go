@@ -182,6 +182,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	case ok:
 	case errors.Is(err, keys.ErrNotFound):
 		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
+	case errors.Is(err, keys.ErrNoPlace):
+		refused = &plugins.Error{Status: http.StatusBadRequest, Message: err.Error()}
 	case errors.Is(err, credits.ErrUnavailable):
 		h.logger.Error("the credits cannot be read", zap.String("path", r.URL.Path), zap.Error(err))
 		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the credits cannot be read now"}

@@ -260,7 +260,7 @@ func TestWhoMayNot(t *testing.T) {
 			t.Errorf("another organisation: %s %s: %d %s", c.method, c.path, status, answer.Raw)
 		}
 	}
-	for _, path := range []string{"/v1/keys", "/v1/keys?after=" + id, "/v1/audit", "/v1/audit?key=" + id} {
+	for _, path := range []string{"/v1/keys", "/v1/audit", "/v1/audit?key=" + id} {
 		if list := s.must("globex-admin", "GET", path, ""); list.Get("items").Raw != "[]" {
 			t.Errorf("another organisation: %s", list.Raw)
 		}
@@ -361,6 +361,26 @@ func TestDashboard(t *testing.T) {
 	s.must("acme-admin", "DELETE", "/v1/keys/"+created.Get("id").Str, "")
 	if status := asks(); status != http.StatusUnauthorized {
 		t.Errorf("after the end of its key the session answers %d", status)
+	}
+}
+
+// A page begins at what the organisation has: neither a key that was deleted meanwhile nor one
+// of another organisation is taken for the beginning or the end of the list.
+func TestPagesBeginSomewhere(t *testing.T) {
+	s := newSite(t)
+	create := func(admin string) string {
+		return s.must(admin, "POST", "/v1/keys", `{"name":"x","scopes":["query"]}`).Get("id").Str
+	}
+	first, deleted, last, others := create("acme-admin"), create("acme-admin"), create("acme-admin"), create("globex-admin")
+	s.must("acme-admin", "DELETE", "/v1/keys/"+deleted, "")
+	event := s.must("globex-admin", "GET", "/v1/audit", "").Get("items.0.id").Str
+	for _, path := range []string{"/v1/keys?after=" + deleted, "/v1/keys?after=" + others, "/v1/keys?after=x", "/v1/audit?before=" + event, "/v1/audit?before=x"} {
+		if status, answer := s.as("acme-admin", "GET", path, ""); status != http.StatusBadRequest || !strings.Contains(answer.Get("error").Str, "first page") {
+			t.Errorf("%s: %d %s", path, status, answer.Raw)
+		}
+	}
+	if page := s.must("acme-admin", "GET", "/v1/keys?after="+first, ""); page.Get("items.#").Int() != 1 || page.Get("items.0.id").Str != last {
+		t.Error(page.Raw)
 	}
 }
 

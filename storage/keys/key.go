@@ -15,6 +15,10 @@ import (
 // ErrNotFound means that the organisation has no such key.
 var ErrNotFound = errors.New("there is no such key")
 
+// ErrNoPlace means that a page shall begin at a key or an event that the organisation does
+// not have, or has no more.
+var ErrNoPlace = errors.New("there is nothing of the id at which the page begins: ask for the first page again")
+
 // Key is an API key that was created while Weir runs. Its id stays when its secret changes.
 type Key struct {
 	// ID begins with `key_`, and is used once.

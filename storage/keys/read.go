@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -77,9 +78,25 @@ func (l *Log) Key(ctx context.Context, org, id string) (Listed, error) {
 }
 
 // Keys returns up to limit keys of an organisation, the oldest first, after the one of an id,
-// "" for the first. A project bounds them unless it is "".
+// "" for the first. A project bounds them unless it is "". The error may be ErrNoPlace.
 func (l *Log) Keys(ctx context.Context, org, project, after string, limit int) ([]Listed, error) {
-	return l.list(ctx, "org = ? AND (? = '' OR project = ?) AND n > coalesce((SELECT n FROM keys WHERE id = ?), 0)", limit, org, project, project, after)
+	var place int64
+	if after != "" {
+		var err error
+		if place, err = l.place(ctx, "SELECT n FROM keys WHERE org = ? AND id = ?", org, after); err != nil {
+			return nil, err
+		}
+	}
+	return l.list(ctx, "org = ? AND (? = '' OR project = ?) AND n > ?", limit, org, project, project, place)
+}
+
+// place is where a page begins.
+func (l *Log) place(ctx context.Context, query, org, id string) (n int64, err error) {
+	err = l.db.QueryRowContext(ctx, query, org, id).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNoPlace
+	}
+	return n, err
 }
 
 func (l *Log) list(ctx context.Context, where string, limit int, args ...any) (page []Listed, err error) {
@@ -104,10 +121,17 @@ func (l *Log) list(ctx context.Context, where string, limit int, args ...any) (p
 }
 
 // Events returns up to limit events of an organisation, the newest first, before the one of
-// an id, "" for the newest. An object bounds them unless it is "".
+// an id, "" for the newest. An object bounds them unless it is "". The error may be
+// ErrNoPlace.
 func (l *Log) Events(ctx context.Context, org, object, before string, limit int) (page []Event, err error) {
-	rows, err := l.db.QueryContext(ctx, `SELECT event FROM events WHERE org = ? AND (? = '' OR object = ?)
-		AND (? = '' OR n < (SELECT n FROM events WHERE id = ?)) ORDER BY n DESC LIMIT ?`, org, object, object, before, before, limit)
+	place := int64(math.MaxInt64)
+	if before != "" {
+		if place, err = l.place(ctx, "SELECT n FROM events WHERE org = ? AND id = ?", org, before); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := l.db.QueryContext(ctx, `SELECT event FROM events WHERE org = ? AND (? = '' OR object = ?) AND n < ?
+		ORDER BY n DESC LIMIT ?`, org, object, object, place, limit)
 	if err != nil {
 		return nil, err
 	}
