@@ -2,9 +2,11 @@ package llmcommand
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/plugins"
@@ -42,6 +45,8 @@ var exports = []productRows{
 	}},
 }
 
+var exportForms = []string{"lines", "csv", "pretty", "array"}
+
 // anyValue is a value of any type.
 var anyValue = rapid.SampledFrom([]any{
 	nil, "", "x", "12", "-3", "1.5", "NaN", "2026-09-01T10:00:00Z", "{", `{"a":"b"}`, 0, 7, -2, 0.25, 1e300, true, false,
@@ -67,7 +72,7 @@ func TestImportAccounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		files++
 		x := rapid.SampledFrom(exports).Draw(t, "product")
-		form := rapid.SampledFrom([]string{"lines", "array", "pretty", "csv"}).Draw(t, "form")
+		form := rapid.SampledFrom(exportForms).Draw(t, "form")
 		var rows []map[string]any // nil for one that is broken
 		want := account{}
 		completion := map[string]plugins.Count{} // by id
@@ -110,11 +115,11 @@ func TestImportAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.Remove(file)
-		if got := importAccount(t, x.product, file); got != want {
+		if got := importAccount(t.Context(), t, x.product, file); got != want {
 			t.Fatalf("%s as %s: the import says %+v, want %+v", x.product, form, got, want)
 		}
 		want.known, want.recorded = want.known+want.recorded, 0
-		if got := importAccount(t, x.product, file); got != want {
+		if got := importAccount(t.Context(), t, x.product, file); got != want {
 			t.Fatalf("%s as %s again: the import says %+v, want %+v", x.product, form, got, want)
 		}
 		for id, tokens := range completion {
@@ -137,13 +142,54 @@ func TestImportAccounts(t *testing.T) {
 	}
 }
 
+// An export of 10,000 rows, of which 1,000 are broken in different ways, is accounted for to
+// the last row, and importing the export again changes nothing.
+func TestImportAccountsForManyRows(t *testing.T) {
+	for i, x := range exports {
+		form := exportForms[i%len(exportForms)]
+		t.Run(x.product+" as "+form, func(t *testing.T) {
+			importSite(t)
+			var rows []map[string]any
+			for n := range 10_000 {
+				row := map[string]any{x.id: fmt.Sprint("call-", n), x.begin: "2026-09-01T10:00:00Z", x.counts: n}
+				maps.Copy(row, x.fixed)
+				switch n % 40 {
+				case 9:
+					row = nil
+				case 19:
+					delete(row, x.id)
+				case 29:
+					row[x.begin] = "yesterday"
+				case 39:
+					row[x.begin] = "1996-09-01T10:00:00Z" // Weir records nothing from before 2020
+				}
+				rows = append(rows, row)
+			}
+			file := filepath.Join(t.TempDir(), "export")
+			if err := os.WriteFile(file, exportText(x, form, rows), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: 10_000, recorded: 9_000, refused: 1_000}); got != want {
+				t.Fatalf("the import says %+v, want %+v", got, want)
+			}
+			records := storedRecords(t)
+			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: 10_000, known: 9_000, refused: 1_000}); got != want {
+				t.Fatalf("importing again says %+v, want %+v", got, want)
+			}
+			if len(records) != 9_000 || !slices.EqualFunc(records, storedRecords(t), func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
+				t.Errorf("%d records, and other records after the second import", len(records))
+			}
+		})
+	}
+}
+
 // account is what the report of an import says.
 type account struct{ rows, recorded, known, expired, refused int64 }
 
-func importAccount(t *rapid.T, product, file string) (a account) {
+func importAccount(ctx context.Context, t rapid.TB, product, file string) (a account) {
 	var out bytes.Buffer
-	_, err := run(t.Context(), importCommand, &out, product, file)
-	for line := range strings.Lines(out.String()) {
+	_, err := run(ctx, importCommand, &out, product, file)
+	for line := range strings.Lines(strings.ReplaceAll(out.String(), ",", "")) {
 		var n, recorded int64
 		if _, err := fmt.Sscanf(line, "%d rows: %d new calls", &n, &recorded); err == nil {
 			a.rows, a.recorded = n, recorded
