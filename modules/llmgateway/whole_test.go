@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -49,7 +50,7 @@ func TestGateway(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp, err := call(address, `{"model":"echo/echo-1","input":"hi","stream":`+mode+`}`)
-		for try := 0; errors.Is(err, io.EOF) && try < 3; try++ { // the server that is stopping had accepted it
+		for try := 0; (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) && try < 3; try++ { // the server that is stopping had accepted it
 			resp, err = call(address, `{"model":"echo/echo-1","input":"hi","stream":`+mode+`}`)
 		}
 		if err != nil {

@@ -18,24 +18,23 @@ type chatCompletion struct {
 }
 
 type completionHead struct {
-	ID                string `json:"id"`
-	Object            string `json:"object"`
-	Created           int64  `json:"created"`
-	Model             string `json:"model"`
-	ServiceTier       string `json:"service_tier"`
-	SystemFingerprint string `json:"system_fingerprint"`
+	ID          string `json:"id"`
+	Object      string `json:"object"`
+	Created     int64  `json:"created"`
+	Model       string `json:"model"`
+	ServiceTier string `json:"service_tier"`
 }
 
 type chatChoiceWhole struct {
 	Index        int             `json:"index"`
 	Message      chatMessage     `json:"message"`
 	Logprobs     json.RawMessage `json:"logprobs"`
-	FinishReason Finish          `json:"finish_reason"`
+	FinishReason string          `json:"finish_reason"`
 }
 
 type chatMessage struct {
 	Role             string     `json:"role"`
-	Content          *string    `json:"content"` // null beside calls
+	Content          *string    `json:"content"` // null without text
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
 	Refusal          *string    `json:"refusal"`
 	Annotations      []struct{} `json:"annotations"`
@@ -46,7 +45,7 @@ type chatChoiceDelta struct {
 	Index        int             `json:"index"`
 	Delta        chatDelta       `json:"delta"`
 	Logprobs     json.RawMessage `json:"logprobs"`
-	FinishReason *Finish         `json:"finish_reason"`
+	FinishReason *string         `json:"finish_reason"`
 }
 
 type chatDelta struct {
@@ -73,14 +72,11 @@ type completionUsage struct {
 	CompletionTokens    int64 `json:"completion_tokens"`
 	TotalTokens         int64 `json:"total_tokens"`
 	PromptTokensDetails struct {
-		CachedTokens int64 `json:"cached_tokens"`
-		AudioTokens  int64 `json:"audio_tokens"`
+		CachedTokens     int64 `json:"cached_tokens"`
+		CacheWriteTokens int64 `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionTokensDetails struct {
-		ReasoningTokens          int64 `json:"reasoning_tokens"`
-		AudioTokens              int64 `json:"audio_tokens"`
-		AcceptedPredictionTokens int64 `json:"accepted_prediction_tokens"`
-		RejectedPredictionTokens int64 `json:"rejected_prediction_tokens"`
+		ReasoningTokens int64 `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
 
@@ -176,7 +172,7 @@ func (m *chatMessage) add(t *testing.T, d chatDelta) {
 	t.Helper()
 	m.Role += d.Role
 	m.ReasoningContent += d.ReasoningContent
-	if d.Content != nil {
+	if d.Content != nil && *d.Content != "" { // a stream begins with an empty text
 		text := *d.Content
 		if m.Content != nil {
 			text = *m.Content + text

@@ -1,6 +1,6 @@
 // Package echo is a mock provider of models, without a network: it answers a request
 // by repeating its last user message, in the wire formats of OpenAI's Chat Completions
-// and Responses and of Anthropic's Messages. Quickstarts, examples and tests use it.
+// and Responses and of Anthropic's Messages, by the writers that the gateway has. Quickstarts, examples and tests use it.
 package echo
 
 import (
@@ -44,7 +44,7 @@ type Answer struct {
 	Reasoning string
 	Text      string
 	Calls     []Call
-	Finish    Finish
+	Cut       bool // MaxTokens cut it off
 	Usage     plugins.Usage
 }
 
@@ -55,18 +55,6 @@ type Call struct {
 	Arguments string
 }
 
-// Finish is why an answer ended: a finish_reason of Chat Completions.
-type Finish string
-
-const (
-	// FinishStop is a complete answer.
-	FinishStop Finish = "stop"
-	// FinishToolCalls is an answer that waits for the results of its calls.
-	FinishToolCalls Finish = "tool_calls"
-	// FinishLength is an answer that MaxTokens cut off.
-	FinishLength Finish = "length"
-)
-
 const thought = "The user said something, so the answer repeats it."
 
 // Answer is the same for equal requests. A tool is called when one is required
@@ -74,9 +62,9 @@ const thought = "The user said something, so the answer repeats it."
 // other answer repeats the prompt, or the tool results that ended the
 // conversation, unless a schema asks for an instance of it.
 func (r Request) Answer() Answer {
-	a := Answer{Calls: r.calls(), Finish: FinishToolCalls}
+	a := Answer{Calls: r.calls()}
 	if len(a.Calls) == 0 {
-		a.Text, a.Finish = r.text(), FinishStop
+		a.Text = r.text()
 	}
 	if r.Reasoning {
 		a.Reasoning = thought
@@ -145,7 +133,7 @@ func (a *Answer) truncate(limit int) {
 	cut := func(s string) string {
 		n := len(s)
 		if tokens(n) > limit {
-			a.Finish = FinishLength
+			a.Cut = true
 			for n = limit * bytesPerToken; !utf8.RuneStart(s[n]); n-- {
 			}
 		}
@@ -156,7 +144,7 @@ func (a *Answer) truncate(limit int) {
 	a.Text = cut(a.Text)
 	for i, c := range a.Calls {
 		if c.tokens() > limit {
-			a.Calls, a.Finish = a.Calls[:i], FinishLength
+			a.Calls, a.Cut = a.Calls[:i], true
 			return
 		}
 		limit -= c.tokens()

@@ -11,6 +11,8 @@ import (
 	"net/http"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // The limits are OpenAI's; the default is small because nothing is in it.
@@ -20,7 +22,7 @@ const (
 	defaultDimensions  = 16
 )
 
-func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *failure {
+func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *plugins.Error {
 	inputs, f := embeddingInputs(x.body.Get("input"))
 	if f != nil {
 		return f
@@ -28,7 +30,7 @@ func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *failu
 	dimensions := defaultDimensions
 	if d := x.body.Get("dimensions"); d.Type != gjson.Null {
 		if d.Type != gjson.Number || d.Num < 1 || d.Num > maxDimensions {
-			return invalid("dimensions", "dimensions must be a number from 1 to %d", maxDimensions)
+			return plugins.Invalid("dimensions", "dimensions must be a number from 1 to %d", maxDimensions)
 		}
 		dimensions = int(d.Num)
 	}
@@ -51,17 +53,17 @@ func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *failu
 
 // embeddingInputs are the things to embed: a text, several texts, a list of
 // token numbers, or several such lists.
-func embeddingInputs(input gjson.Result) ([]gjson.Result, *failure) {
+func embeddingInputs(input gjson.Result) ([]gjson.Result, *plugins.Error) {
 	inputs := []gjson.Result{input}
 	if input.IsArray() && input.Get("0").Type != gjson.Number {
 		inputs = input.Array()
 	}
 	if n := len(inputs); n == 0 || n > maxEmbeddingInputs {
-		return nil, invalid("input", "input must hold from 1 to %d items", maxEmbeddingInputs)
+		return nil, plugins.Invalid("input", "input must hold from 1 to %d items", maxEmbeddingInputs)
 	}
 	for _, v := range inputs {
 		if v.Type != gjson.String && !v.IsArray() {
-			return nil, invalid("input", "input must be a string, an array of strings, or arrays of tokens")
+			return nil, plugins.Invalid("input", "input must be a string, an array of strings, or arrays of tokens")
 		}
 	}
 	return inputs, nil

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -33,29 +32,30 @@ type Handler struct {
 
 // exchange is one request and what its answer is stamped with.
 type exchange struct {
-	body    gjson.Result
-	seed    string // the unique part of every id in the answer
-	created time.Time
-	stored  *storedIDs
+	body   gjson.Result
+	seed   string // the unique part of every id in the answer
+	items  int    // items and calls of the answer that have an id
+	stored *storedIDs
 }
 
 func (x *exchange) id(prefix string) string { return prefix + x.seed }
 
-// itemID is the id of the nth thing of its kind in the answer.
-func (x *exchange) itemID(prefix string, n int) string {
-	return fmt.Sprintf("%s%s%02x", prefix, x.seed, n)
+// itemID is the id of the next item or call of the answer.
+func (x *exchange) itemID(prefix string) string {
+	x.items++
+	return fmt.Sprintf("%s%s%02x", prefix, x.seed, x.items)
 }
 
 type endpoint struct {
 	suffix string
 	method string
-	serve  func(http.ResponseWriter, *http.Request, *exchange) *failure
+	serve  func(http.ResponseWriter, *http.Request, *exchange) *plugins.Error
 }
 
 var endpoints = []endpoint{
-	{"/chat/completions", http.MethodPost, chat.serve},
+	{"/chat/completions", http.MethodPost, serve(plugins.Chat, parseChat)},
 	{"/responses", http.MethodPost, serveResponses},
-	{"/messages", http.MethodPost, messages.serve},
+	{"/messages", http.MethodPost, serve(plugins.Messages, parseMessages)},
 	{"/embeddings", http.MethodPost, serveEmbeddings},
 	{"/models", http.MethodGet, serveModels},
 }
@@ -69,26 +69,6 @@ func Endpoints(yield func(method, path string) bool) {
 	}
 }
 
-// dialect is how one API requests an answer and encodes it.
-type dialect struct {
-	parse  func(gjson.Result) (Request, *failure)
-	object func(*exchange, Request, Answer) json.RawMessage
-	stream func(*eventWriter, *exchange, Request, Answer)
-}
-
-func (d dialect) serve(w http.ResponseWriter, r *http.Request, x *exchange) *failure {
-	req, f := d.parse(x.body)
-	if f != nil {
-		return f
-	}
-	if x.body.Get("stream").Bool() {
-		d.stream(newEventWriter(w, r), x, req, req.Answer())
-		return nil
-	}
-	writeJSON(w, http.StatusOK, d.object(x, req, req.Answer()))
-	return nil
-}
-
 // Answer answers the request r with the given body. The body of r is not read.
 func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	e, f := route(w, r)
@@ -99,44 +79,51 @@ func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	sum := fnv.New64a()
 	sum.Write(body)
 	x := &exchange{
-		body:    gjson.ParseBytes(body),
-		seed:    fmt.Sprintf("%016x%08x", sum.Sum64(), h.served.Add(1)),
-		created: time.Now(),
-		stored:  &h.stored,
+		body:   gjson.ParseBytes(body),
+		seed:   fmt.Sprintf("%016x%08x", sum.Sum64(), h.served.Add(1)),
+		stored: &h.stored,
 	}
 
-	render, header := openAIError, "X-Request-Id"
-	if r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(r.URL.Path, "/messages") {
-		render, header = anthropicError, "Request-Id"
+	anthropic := r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(r.URL.Path, "/messages")
+	header := "X-Request-Id"
+	if anthropic {
+		header = "Request-Id"
 	}
 	w.Header().Set(header, x.id("req_"))
 
 	if f == nil {
 		f = e.serve(w, r, x)
 	}
-	if f != nil {
-		writeJSON(w, f.status, render(f, x))
+	switch {
+	case f == nil:
+	case anthropic:
+		writeJSON(w, f.Status, render(`{"type":"error","error":{"type":%s,"message":%s},"request_id":%s}`,
+			plugins.AnthropicErrorType(f.Status), f.Message, x.id("req_")))
+	default:
+		writeJSON(w, f.Status, render(`{"error":%s}`, json.RawMessage(f.AppendObject(nil))))
 	}
 }
 
-func route(w http.ResponseWriter, r *http.Request) (endpoint, *failure) {
+func route(w http.ResponseWriter, r *http.Request) (endpoint, *plugins.Error) {
 	for _, e := range endpoints {
 		if !strings.HasSuffix(r.URL.Path, e.suffix) {
 			continue
 		}
 		if r.Method != e.method {
 			w.Header().Set("Allow", e.method)
-			return e, &failure{status: http.StatusMethodNotAllowed, code: "method_not_supported",
-				message: fmt.Sprintf("%s is not allowed on %s, use %s", r.Method, r.URL.Path, e.method)}
+			f := plugins.Refused(http.StatusMethodNotAllowed, fmt.Sprintf("%s is not allowed on %s, use %s", r.Method, r.URL.Path, e.method))
+			f.Code = "method_not_supported"
+			return e, f
 		}
 		return e, nil
 	}
-	return endpoint{}, &failure{status: http.StatusNotFound,
-		message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}
+	f := plugins.Refused(http.StatusNotFound, fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path))
+	f.Code = "" // no model is at fault
+	return endpoint{}, f
 }
 
 // object returns the JSON object that every POST must carry, on one line.
-func object(r *http.Request, body []byte) ([]byte, *failure) {
+func object(r *http.Request, body []byte) ([]byte, *plugins.Error) {
 	if r.Method != http.MethodPost {
 		return nil, nil
 	}
@@ -144,12 +131,12 @@ func object(r *http.Request, body []byte) ([]byte, *failure) {
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	var compact bytes.Buffer // an event of a stream is one line
 	if err := json.Compact(&compact, body); err != nil || !gjson.ParseBytes(body).IsObject() {
-		return nil, invalid("", "the request body must be a JSON object")
+		return nil, plugins.Invalid("", "the request body must be a JSON object")
 	}
 	return compact.Bytes(), nil
 }
 
-func serveModels(w http.ResponseWriter, _ *http.Request, _ *exchange) *failure {
+func serveModels(w http.ResponseWriter, _ *http.Request, _ *exchange) *plugins.Error {
 	writeJSON(w, http.StatusOK, render(`{"object":"list","data":[{"id":%s,"object":"model","created":0,"owned_by":"weir"}]}`, DefaultModel))
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// post sends body to a handler and returns what it answered.
 // server answers requests over HTTP.
 func server() http.HandlerFunc {
 	h := new(Handler)
@@ -29,6 +28,7 @@ func server() http.HandlerFunc {
 	}
 }
 
+// post sends body to a handler and returns what it answered.
 func post(t *testing.T, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -128,10 +128,10 @@ func TestRequests(t *testing.T) {
 			{"type":"function_call_output","output":"one"},{"type":"function_call","name":"a"},{"type":"function_call_output","output":[{"type":"input_text","text":"two"}]}]}`,
 			"output.0.content.0.text", "The tool returned: two"},
 		{"sealed reasoning", "/v1/responses", `{"input":"","reasoning":{"effort":"low"},"include":["reasoning.encrypted_content"]}`,
-			"output.0.encrypted_content", sealed(thought)},
+			"output.0.encrypted_content", seal(thought)},
 		{"what was sent", "/v1/responses", `{"input":"","metadata":{"a":"b"}}`, "metadata.a", "b"},
 		{"a tool's missing keys", "/v1/responses", `{"input":"","tools":[{"type":"function","name":"a"}]}`, "tools.0",
-			`{"type":"function","name":"a","description":null,"parameters":null,"strict":true}`},
+			`{"type":"function","name":"a","description":null,"parameters":null,"strict":null}`},
 		{"the tool's result", "/v1/messages", `{"messages":[{"role":"user","content":"a()"},{"role":"assistant","content":[{"type":"tool_use","name":"a","input":{}}]},
 			{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"sun"}]}]}]}`, "content.0.text", "The tool returned: sun"},
 		{"text after a tool's result", "/v1/messages", `{"messages":[{"role":"user","content":[{"type":"tool_result","content":"sun"},{"type":"text","text":"so?"}]}]}`,

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // newRequest reads what every dialect calls the same.
@@ -51,19 +53,19 @@ type choice struct {
 	names []string
 }
 
-func (r *Request) choose(c choice) *failure {
+func (r *Request) choose(c choice) *plugins.Error {
 	if c.mode == "none" {
 		r.Tools = nil
 		return nil
 	}
 	for _, name := range c.names {
 		if !slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == name }) {
-			return invalid("tool_choice", "tool_choice names the function %q, which tools does not offer", name)
+			return plugins.Invalid("tool_choice", "tool_choice names the function %q, which tools does not offer", name)
 		}
 	}
 	r.ToolRequired = c.mode == "required"
 	if r.ToolRequired && len(r.Tools) == 0 {
-		return invalid("tool_choice", "tool_choice requires a function, but tools offers no function")
+		return plugins.Invalid("tool_choice", "tool_choice requires a function, but tools offers no function")
 	}
 	if c.names != nil {
 		r.Tools = slices.DeleteFunc(r.Tools, func(t Tool) bool { return !slices.Contains(c.names, t.Name) })
@@ -72,14 +74,14 @@ func (r *Request) choose(c choice) *failure {
 }
 
 // limit reads the first of the named fields that is set into MaxTokens.
-func (r *Request) limit(body gjson.Result, names ...string) *failure {
+func (r *Request) limit(body gjson.Result, names ...string) *plugins.Error {
 	for _, name := range names {
 		n := body.Get(name)
 		if n.Type == gjson.Null {
 			continue
 		}
 		if n.Type != gjson.Number || n.Num < 1 {
-			return invalid(name, "%s must be a number of tokens, at least 1", name)
+			return plugins.Invalid(name, "%s must be a number of tokens, at least 1", name)
 		}
 		r.MaxTokens = int(min(n.Num, math.MaxInt32))
 		return nil

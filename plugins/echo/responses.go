@@ -1,31 +1,66 @@
 package echo
 
 import (
-	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
-// responses is OpenAI's Responses, with every key that Open Responses requires.
-var responses = dialect{parse: parseResponses, object: responseObject, stream: streamResponse}
-
-// serveResponses refuses to go on from a response that it has not stored, as OpenAI
-// does. What was said before does not change the answer, so that ids suffice.
-func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *failure {
-	if id := x.body.Get("previous_response_id").String(); id != "" && !x.stored.has(id) {
-		f := invalid("previous_response_id", "Previous response with id %q not found.", id)
-		f.code = "previous_response_not_found"
+// serveResponses refuses a previous response that is not stored, as OpenAI does. What
+// was said before does not change the answer, so that ids suffice.
+func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugins.Error {
+	previous := x.body.Get("previous_response_id").String()
+	if previous != "" && !x.stored.has(previous) {
+		f := plugins.Invalid("previous_response_id", "Previous response with id %q not found.", previous)
+		f.Code = "previous_response_not_found"
 		return f
 	}
-	if x.body.Get("store").Type != gjson.False {
+	asked, f := parseResponses(x.body)
+	if f != nil {
+		return f
+	}
+	p, f := repeated(x.body, asked.Model)
+	if f != nil {
+		return f
+	}
+	p.State = translate.State{
+		Stored:             x.body.Get("store").Type != gjson.False,
+		Background:         x.body.Get("background").Bool(),
+		PreviousResponseID: previous,
+	}
+	if p.State.Stored {
 		x.stored.add(x.id("resp_"))
 	}
-	return responses.serve(w, r, x)
+	x.answer(w, r, plugins.Responses, p, asked.Answer())
+	return nil
+}
+
+// repeated reads the fields that the response repeats. It reads no input: the items that
+// parseResponses takes need less than those that the gateway takes.
+func repeated(body gjson.Result, model string) (*translate.Request, *plugins.Error) {
+	raw, err := sjson.Set(body.Raw, "input", "")
+	if err == nil {
+		raw, err = sjson.Set(raw, "model", model)
+	}
+	if err != nil {
+		return nil, plugins.Invalid("", "the request body must be a JSON object: %v", err)
+	}
+	p, err := translate.ParseRequest([]byte(raw))
+	if err != nil {
+		f, ok := errors.AsType[*plugins.Error](err)
+		if !ok {
+			f = plugins.Invalid("", "%v", err)
+		}
+		return nil, f
+	}
+	return p, nil
 }
 
 // storedIDs are the ids of the latest responses that may be continued.
@@ -48,7 +83,7 @@ func (s *storedIDs) add(id string) {
 	s.n++
 }
 
-func parseResponses(body gjson.Result) (Request, *failure) {
+func parseResponses(body gjson.Result) (Request, *plugins.Error) {
 	r := newRequest(body)
 	r.count(body.Get("instructions"))
 	input := body.Get("input")
@@ -64,13 +99,13 @@ func parseResponses(body gjson.Result) (Request, *failure) {
 				called[id] = true
 			case "function_call_output":
 				if !called[id] && !body.Get("previous_response_id").Exists() {
-					return r, invalid("input", "No tool call found for function call output with call_id %s.", id)
+					return r, plugins.Invalid("input", "No tool call found for function call output with call_id %s.", id)
 				}
 			}
 			r.inputItem(item)
 		}
 	default:
-		return r, invalid("input", "input must be a string or an array of items")
+		return r, plugins.Invalid("input", "input must be a string or an array of items")
 	}
 
 	for t := range objects(body.Get("tools")) {
@@ -121,93 +156,4 @@ func responsesChoice(v gjson.Result) choice {
 		return c
 	}
 	return choice{} // a hosted tool, of which there is none
-}
-
-// repeated are the fields of a request that its response repeats, with OpenAI's
-// defaults.
-var repeated = []struct{ name, absent string }{
-	{"background", "false"},
-	{"frequency_penalty", "0.0"},
-	{"instructions", "null"},
-	{"max_output_tokens", "null"},
-	{"max_tool_calls", "null"},
-	{"metadata", "{}"},
-	{"parallel_tool_calls", "true"},
-	{"presence_penalty", "0.0"},
-	{"previous_response_id", "null"},
-	{"prompt_cache_key", "null"},
-	{"prompt_cache_retention", "null"},
-	{"safety_identifier", "null"},
-	{"store", "true"},
-	{"temperature", "1.0"},
-	{"tool_choice", `"auto"`},
-	{"top_logprobs", "0"},
-	{"top_p", "1.0"},
-	{"truncation", `"disabled"`},
-	{"user", "null"},
-}
-
-const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"image_tokens":0,"text_tokens":0},` +
-	`"output_tokens":0,"output_tokens_details":{"image_tokens":0,"text_tokens":0},"total_tokens":0},` +
-	`"web_search":{"num_requests":0}}`
-
-// response renders the object of the whole answer and of every lifecycle event;
-// its keys are the same from the first to the last.
-func (x *exchange) response(r Request, status string, output list, usage json.RawMessage) json.RawMessage {
-	completedAt, incomplete := json.RawMessage("null"), json.RawMessage("null")
-	switch status {
-	case "completed":
-		completedAt = render("%d", time.Now().Unix())
-	case "incomplete":
-		incomplete = json.RawMessage(`{"reason":"max_output_tokens"}`)
-	}
-	b := render(`{"id":%s,"object":"response","created_at":%d,"status":%s,"completed_at":%s,"error":null,"incomplete_details":%s,`+
-		`"model":%s,"output":%s,"usage":%s,"tools":%s,"service_tier":"default","access_programs":null,"moderation":null,"tool_usage":`+noToolUsage,
-		x.id("resp_"), x.created.Unix(), status, completedAt, incomplete, r.Model, output, usage, responseTools(x.body))
-	for _, f := range repeated {
-		b = append(b, render(`,%s:%s`, f.name, raw(x.body, f.name, f.absent))...)
-	}
-	return append(b, render(`,"reasoning":{"effort":%s,"summary":%s},"text":{"format":%s,"verbosity":%s}}`,
-		raw(x.body, "reasoning.effort", "null"), raw(x.body, "reasoning.summary", "null"),
-		raw(x.body, "text.format", `{"type":"text"}`), raw(x.body, "text.verbosity", `"medium"`))...)
-}
-
-// responseTools are the tools of the request, functions with the keys that Open
-// Responses requires.
-func responseTools(body gjson.Result) (tools list) {
-	for t := range objects(body.Get("tools")) {
-		if t.Get("type").String() != "function" {
-			tools = append(tools, json.RawMessage(t.Raw))
-			continue
-		}
-		tools = append(tools, render(`{"type":"function","name":%s,"description":%s,"parameters":%s,"strict":%s}`,
-			t.Get("name").String(), raw(t, "description", "null"), raw(t, "parameters", "null"), raw(t, "strict", "true")))
-	}
-	return tools
-}
-
-// finalResponse renders the response that ends the exchange.
-func (x *exchange) finalResponse(r Request, a Answer, items []outputItem) (status string, response json.RawMessage) {
-	output := make(list, len(items))
-	for i, item := range items {
-		output[i] = item.whole
-	}
-	status = "completed"
-	if a.Finish == FinishLength {
-		status = "incomplete"
-	}
-	return status, x.response(r, status, output, render(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},`+
-		`"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}`,
-		a.Usage.Input.N, a.Usage.Output.N, a.Usage.Reasoning.N, a.Usage.Total().N))
-}
-
-func responseObject(x *exchange, r Request, a Answer) json.RawMessage {
-	_, response := x.finalResponse(r, a, outputItems(x, a))
-	return response
-}
-
-// sealed returns reasoning in a form like the encrypted one that only its vendor
-// can read.
-func sealed(reasoning string) string {
-	return base64.StdEncoding.EncodeToString([]byte(reasoning))
 }
