@@ -1,5 +1,5 @@
-// Package examples holds that every example works, and that the README tells
-// the truth about the quickstart.
+// Package examples holds that every example works, and that the commands of the
+// documentation do.
 package examples
 
 import (
@@ -8,12 +8,10 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -65,57 +63,6 @@ func TestProvision(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// TestREADME runs the curl lines of the README against the quickstart, in their
-// order, and holds that each answer has the fields of the JSON printed behind
-// it, with the same values but for ids and times.
-func TestREADME(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed")
-	}
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := freeport.Port(t)
-	t.Setenv("WEIR_PORT", port)
-	t.Setenv("WEIR_ADMIN_PORT", freeport.Port(t))
-	t.Setenv("WEIR_DATA", t.TempDir())
-	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	os.Unsetenv("WEIR_API_KEY")
-	if err := caddy.Load(adapt(t, "quickstart/Caddyfile"), true); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-
-	blocks := regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	var answer gjson.Result
-	ran := 0
-	for _, block := range blocks {
-		switch language, text := block[1], block[2]; {
-		case language == "json":
-			compare(t, "", answer, gjson.Parse(text))
-		case strings.HasPrefix(text, "curl "):
-			ran++
-			time.Sleep(time.Second) // what the README promises
-			command := exec.Command("sh", "-c", strings.ReplaceAll(text, "localhost:8080", "localhost:"+port))
-			output, err := command.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", text, err, output)
-			}
-			if answer = gjson.ParseBytes(output); !answer.IsObject() {
-				t.Fatalf("%s answered %s", text, output)
-			}
-		}
-	}
-	if ran == 0 {
-		t.Error("the README has no curl lines")
 	}
 }
 
