@@ -172,12 +172,12 @@ and the bodies are consistent, the credits, and the reconciliation.`,
 		CobraFunc: checkCommand,
 	}, {
 		Name:  "import",
-		Usage: "helicone|langfuse|litellm <file>...",
+		Usage: "helicone|langfuse|litellm|portkey|tensorzero <file>...",
 		Short: "Imports the calls that another product has recorded",
 		Long: `
-Reports the calls in files that Helicone, Langfuse or LiteLLM exported to a running
-Weir with llm_otlp, and says what a record does not have. A call that is imported again
-makes no second record: import again to continue after an error.
+Reports the calls in files that another product exported to a running Weir with llm_otlp,
+and says what a record does not have. A call that is imported again makes no second
+record: import again to continue after an error.
 
 	weir import helicone helicone-export.jsonl` + connection,
 		CobraFunc: importCommand,

@@ -34,7 +34,9 @@ type source struct {
 }
 
 // sources are the products, each with a constructor.
-var sources = map[string]func() *source{"helicone": newHelicone, "langfuse": newLangfuse, "litellm": newLiteLLM}
+var sources = map[string]func() *source{
+	"helicone": newHelicone, "langfuse": newLangfuse, "litellm": newLiteLLM, "portkey": newPortkey, "tensorzero": newTensorZero,
+}
 
 func importCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)

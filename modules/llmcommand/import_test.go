@@ -108,6 +108,40 @@ func TestImport(t *testing.T) {
 		}, {
 			"provider": `"custom"`, "model": `"a-model-of-ours"`, "cost": "0.000007", "prompt_tokens": "3", "request_body.messages.0.content": `"Hello again"`,
 		}},
+	}, {
+		product: "portkey", file: "testdata/portkey.jsonl", fails: "1 of 4 rows could not be imported",
+		says: []string{"1 refused: it has no id", "not kept: cost of 1 calls", "not kept: mode of 1 calls"},
+		records: []map[string]string{{
+			"request_created_at": `"2026-09-03T10:00:00.000Z"`, "delay_ms": "1200", "provider": `"openai"`, "model": `"gpt-4o-mini-2024-07-18"`,
+			"request_path": `"/v1/chat/completions"`, "response_status": "200", "prompt_tokens": "100", "completion_tokens": "20", "cost": "0.0057",
+			"request_user_id": `"ada"`, "prompt_id": `"greeting"`, "properties": `{"config":"pc-fast","environment":"production"}`,
+			"request_body.messages.0.content": `"Where is my parcel?"`, "request_body.headers": "", "response_body.choices.0.message.content": `"On its way."`,
+			"trace_id": `"5b8efff798034103d269b633813fc601"`,
+		}, {
+			"response_status": "529", "provider": `"anthropic"`, "error_type": `"overloaded_error"`, "request_body.model": `"claude-sonnet-4-5"`,
+		}, {
+			"provider": `"vertex"`, "model": `"gemini-2.5-flash"`, "end_state": `"upstream_aborted"`, "prompt_tokens": "7", "request_body": "null",
+		}},
+	}, {
+		product: "tensorzero", file: "testdata/tensorzero.jsonl", fails: "1 of 9 rows could not be imported",
+		says: []string{
+			"1 not imported: feedback of episodes", "2 not imported: feedback; it is said", "1 not imported: inferences", "1 not imported: rows of other tables",
+			"1 refused: it does not say when it began",
+		},
+		records: []map[string]string{{
+			"request_created_at": `"2026-09-04T10:00:00.000Z"`, "delay_ms": "1200", "provider": `"openai"`, "model": `"gpt-4o-mini-2024-07-18"`, "cost": "0.000027",
+			"prompt_tokens": "100", "prompt_cache_read_tokens": "64", "completion_tokens": "20", "request_user_id": `"ada"`, "scores": `{"accuracy":0.75,"solved":1}`,
+			"properties.Service-Session-Id": `"0198f000-0000-7000-8000-0000000000ee"`, "properties.environment": `"production"`,
+			"properties.function_name": `"tensorzero::default"`, "properties.variant_name": `"openai::gpt-4o-mini"`,
+			"request_body.messages.0.content": `"Where is my parcel?"`, "response_body.choices.0.message.content": `"On its way."`,
+			"trace_id": `"0198f00000007000800000000000000a"`,
+		}, {
+			"request_created_at": `"2026-09-04T10:00:02.100Z"`, "time_to_first_token": "300", "provider": `"anthropic"`, "model": `"claude-sonnet-4-5-20250929"`,
+			"request_model": `"claude-sonnet-4-5"`, "prompt_tokens": "8", "completion_tokens": "3", "finish_reason": `"end_turn"`,
+			"response_body.content.0.text": `"Hi."`,
+		}, {
+			"provider": `"gemini"`, "model": `"gemini-2.5-flash"`, "cost": "0", "completion_tokens": "3", "request_body": "null",
+		}},
 	}} {
 		t.Run(c.product, func(t *testing.T) {
 			importSite(t)
@@ -157,7 +191,7 @@ func TestImport(t *testing.T) {
 func TestImportRefusals(t *testing.T) {
 	importSite(t)
 	for _, c := range []struct{ product, text, want string }{
-		{"datadog", `{}`, `"datadog": expected one of helicone, langfuse, litellm`},
+		{"datadog", `{}`, `"datadog": expected one of helicone, langfuse, litellm, portkey, tensorzero`},
 		{"helicone", "", "the file is empty"},
 		{"helicone", `[{"request_id":"a"`, "the array does not end"},
 		{"helicone", `[{"request_id":"a","request_created_at":"2026-09-01T10:00:00Z","response_status":200}`, "the array does not end"},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // newHelicone reads what `npx @helicone/export` writes, and the answers of Helicone's
@@ -17,8 +16,8 @@ func newHelicone() *source {
 
 func heliconeCall(r *row) (*span, string, error) {
 	begin, end := r.time("request_created_at"), r.time("response_created_at")
-	if delay, ok := r.number("delay_ms"); ok && delay > 0 {
-		end = begin.Add(time.Duration(delay) * time.Millisecond)
+	if delay, ok := r.milliseconds("delay_ms"); ok && delay > 0 {
+		end = begin.Add(delay)
 	}
 	id := r.text("request_id")
 	s, err := spanOf(id, id, begin, end)

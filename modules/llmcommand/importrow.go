@@ -117,6 +117,16 @@ func (r *row) count(path string) (int64, bool) {
 	return int64(n), ok
 }
 
+// milliseconds returns a duration of at most a year. It is false if the row has none.
+func (r *row) milliseconds(path string) (time.Duration, bool) {
+	n, ok := r.count(path)
+	if n > (365 * 24 * time.Hour).Milliseconds() {
+		r.wrong[path] = true
+		return 0, false
+	}
+	return time.Duration(n) * time.Millisecond, ok
+}
+
 // flag is true if the value is true.
 func (r *row) flag(path string) bool {
 	yes, _ := r.truth(path)

@@ -43,6 +43,13 @@ var exports = []productRows{
 		"endTime", "completionStartTime", "timeToFirstToken", "model", "modelParameters", "input", "output", "metadata", "costDetails", "totalCost", "level",
 		"environment", "tags", "promptName", "promptVersion", "userId", "sessionId", "promptTokens", "another",
 	}},
+	{"portkey", "id", "created_at", map[string]any{"trace_id": "one"}, "res_units", []string{
+		"response_time", "ai_org", "ai_model", "req_units", "cost", "cost_currency", "cache_status", "response_status_code", "is_success", "request_url",
+		"request", "response", "metadata", "config", "prompt_slug", "another",
+	}},
+	{"tensorzero", "id", "created_at", map[string]any{"inference_id": "one", "model_name": "openai::gpt-4o-mini"}, "output_tokens", []string{
+		"response_time_ms", "ttft_ms", "input_tokens", "model_provider_name", "cached", "cost", "raw_request", "raw_response", "another",
+	}},
 }
 
 var exportForms = []string{"lines", "csv", "pretty", "array"}
@@ -124,7 +131,7 @@ func TestImportAccounts(t *testing.T) {
 		}
 		for id, tokens := range completion {
 			trace := id
-			if x.product == "langfuse" {
+			if x.product != "helicone" && x.product != "litellm" {
 				trace = "one"
 			}
 			recorded[hexID(trace, 16)+hexID(id, 8)] = tokens

@@ -36,6 +36,17 @@ var providers = map[string]string{
 	"togetherai":   "together",
 	"vertexai":     "vertex",
 	// OpenInference has nothing but the above.
+	// TensorZero and Portkey, whose exports "weir import" reports
+	"aws_bedrock":             "bedrock",
+	"azure-openai":            "azure",
+	"fireworks-ai":            "fireworks",
+	"gcp_vertex_anthropic":    "vertex",
+	"gcp_vertex_gemini":       "vertex",
+	"google_ai_studio_gemini": "gemini",
+	"mistral-ai":              "mistral",
+	"perplexity-ai":           "perplexity",
+	"together-ai":             "together",
+	"vertex-ai":               "vertex",
 }
 
 // provider is the lower-case name of who answered: whose address it was, else

@@ -3,6 +3,7 @@ package llmotlp
 import (
 	"encoding/json"
 	"net/url"
+	"strings"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -37,7 +38,11 @@ func wholeBody(text string) storage.Body {
 		return storage.Body{}
 	}
 	whole := storage.Body{Type: string(jsonText), Data: []byte(text)}
-	if !json.Valid(whole.Data) {
+	switch {
+	case json.Valid(whole.Data):
+	case strings.HasPrefix(text, "data: "), strings.HasPrefix(text, "event: "):
+		whole.Type = "text/event-stream"
+	default:
 		whole.Type = "text/plain; charset=utf-8"
 	}
 	return whole
