@@ -3,11 +3,12 @@ package anthropic
 import (
 	"strings"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 type model struct {
-	translate.Capabilities
+	plugins.Capabilities
 	Quirk
 }
 
@@ -70,9 +71,9 @@ func modelOf(t translate.Target) *model {
 	case t.Capabilities.Described():
 		m.Capabilities = *t.Capabilities
 	case m.Has(early):
-		m.Capabilities = translate.Capabilities{Temperature: true}
+		m.Capabilities = plugins.Capabilities{Temperature: true}
 	default:
-		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:]}
+		m.Capabilities = plugins.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:]}
 	}
 	if t.Capabilities != nil {
 		m.MaxOutput = t.Capabilities.MaxOutput

@@ -18,7 +18,7 @@ type Thinking struct {
 
 // Thinker is what decides on Claude's thinking beside what the client asks for.
 type Thinker struct {
-	*translate.Capabilities
+	*plugins.Capabilities
 	// Always: thinking cannot be disabled. BetweenTools: it can be confined to
 	// what follows tools.
 	Always, BetweenTools bool
@@ -50,7 +50,7 @@ func (t Thinker) Think(p *translate.Request) (thinking *Thinking, effort bool, e
 		return t.disable(p)
 	case asked.Effort == "" && asked.Summary == "":
 		return nil, false, nil
-	case t.MinBudget > 0:
+	case t.Budget.Min > 0:
 		thinking, err = t.budget(p)
 	default:
 		thinking = &Thinking{Type: "adaptive", Display: "omitted"}
@@ -71,7 +71,7 @@ func (t Thinker) disable(p *translate.Request) (*Thinking, bool, error) {
 		return &Thinking{Type: "between_tools"}, false, nil
 	case t.Always:
 		return nil, false, p.DropWithWarning("reasoning.effort", "not possible with a model that always thinks, left out")
-	case t.MinBudget == 0: // the others think only when told to
+	case t.Budget.Min == 0: // the others think only when told to
 		return &Thinking{Type: "disabled"}, false, nil
 	}
 	return nil, false, nil
@@ -83,15 +83,15 @@ func (t Thinker) budget(p *translate.Request) (*Thinking, error) {
 	switch {
 	case p.Reasoning.Effort == "":
 		return nil, p.DropWithWarning("reasoning.summary", "not possible without reasoning.effort, left out")
-	case t.MaxTokens <= t.MinBudget:
+	case t.MaxTokens <= t.Budget.Min:
 		return nil, p.DropReasoning("not possible within max_output_tokens, left out")
 	case translate.ResumesWithoutReasoning(p.Turns, t.Own):
 		// "A final assistant message must start with a thinking block."
 		return nil, p.DropReasoning("not possible after calls without the reasoning that led to them, left out")
 	}
-	budget := max(t.MinBudget, p.Reasoning.Budget(t.MaxTokens))
-	if t.MaxBudget > 0 {
-		budget = min(budget, t.MaxBudget)
+	budget := max(t.Budget.Min, p.Reasoning.Budget(t.MaxTokens))
+	if t.Budget.Max > 0 {
+		budget = min(budget, t.Budget.Max)
 	}
 	return &Thinking{Type: "enabled", BudgetTokens: budget}, nil
 }

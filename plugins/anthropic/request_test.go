@@ -17,21 +17,21 @@ import (
 // tokens and has no output format, 4.5 counts and has levels of effort, 5
 // decides by effort alone, and of 5.5 nothing is known.
 var (
-	claude37 = translate.Target{Model: "claude-3-7-sonnet-latest", Capabilities: &translate.Capabilities{
-		Input: []string{"text", "image"}, MaxOutput: 64000, Reasoning: true, MinBudget: 1024, ToolCall: true, Temperature: true,
+	claude37 = translate.Target{Model: "claude-3-7-sonnet-latest", Capabilities: &plugins.Capabilities{
+		Input: []string{"text", "image"}, MaxOutput: 64000, Reasoning: true, Budget: plugins.Budget{Min: 1024}, ToolCall: true, Temperature: true,
 	}}
-	claude45 = translate.Target{Model: "claude-opus-4-5", Capabilities: &translate.Capabilities{
+	claude45 = translate.Target{Model: "claude-opus-4-5", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image", "pdf"}, MaxOutput: 64000, Reasoning: true, Efforts: []string{"low", "medium", "high"},
-		MinBudget: 1024, ToolCall: true, Temperature: true,
+		Budget: plugins.Budget{Min: 1024}, ToolCall: true, Temperature: true,
 	}}
-	claude5 = translate.Target{Model: "claude-sonnet-5", Capabilities: &translate.Capabilities{
+	claude5 = translate.Target{Model: "claude-sonnet-5", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image", "pdf"}, MaxOutput: 128000, Reasoning: true,
 		Efforts: []string{"low", "medium", "high", "xhigh", "max"}, ToolCall: true,
 	}}
-	haiku3 = translate.Target{Model: "claude-3-haiku-20240307", Capabilities: &translate.Capabilities{
+	haiku3 = translate.Target{Model: "claude-3-haiku-20240307", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image"}, MaxOutput: 4096, ToolCall: true, Temperature: true,
 	}}
-	opus55   = translate.Target{Model: "claude-opus-5-5", Capabilities: new(translate.Capabilities)}
+	opus55   = translate.Target{Model: "claude-opus-5-5", Capabilities: new(plugins.Capabilities)}
 	sonnet55 = translate.Target{Model: "claude-sonnet-5-5"}
 )
 

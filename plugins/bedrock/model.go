@@ -3,13 +3,14 @@ package bedrock
 import (
 	"strings"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // model is what can be asked of a model.
 type model struct {
-	translate.Capabilities
+	plugins.Capabilities
 	anthropic.Quirk
 	maker maker
 }
@@ -29,18 +30,18 @@ const (
 // unless it is known to be old: new models refuse more than old ones.
 var families = []struct {
 	part         string
-	capabilities translate.Capabilities
+	capabilities plugins.Capabilities
 }{
-	{"claude-3-7", translate.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
-	{"claude-opus-4-2025", translate.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 32000, Temperature: true}},
-	{"claude-sonnet-4-2025", translate.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
-	{"claude-3", translate.Capabilities{Temperature: true}},
-	{"claude-v2", translate.Capabilities{Temperature: true}},
-	{"claude-instant", translate.Capabilities{Temperature: true}},
-	{"claude", translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:], StructuredOutput: true}},
-	{"nova-2", translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:5], Temperature: true}},
-	{"gpt-oss", translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:5], StructuredOutput: true, Temperature: true}},
-	{"", translate.Capabilities{StructuredOutput: true, Temperature: true}},
+	{"claude-3-7", plugins.Capabilities{Reasoning: true, Budget: plugins.Budget{Min: 1024}, MaxOutput: 64000, Temperature: true}},
+	{"claude-opus-4-2025", plugins.Capabilities{Reasoning: true, Budget: plugins.Budget{Min: 1024}, MaxOutput: 32000, Temperature: true}},
+	{"claude-sonnet-4-2025", plugins.Capabilities{Reasoning: true, Budget: plugins.Budget{Min: 1024}, MaxOutput: 64000, Temperature: true}},
+	{"claude-3", plugins.Capabilities{Temperature: true}},
+	{"claude-v2", plugins.Capabilities{Temperature: true}},
+	{"claude-instant", plugins.Capabilities{Temperature: true}},
+	{"claude", plugins.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:], StructuredOutput: true}},
+	{"nova-2", plugins.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:5], Temperature: true}},
+	{"gpt-oss", plugins.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:5], StructuredOutput: true, Temperature: true}},
+	{"", plugins.Capabilities{StructuredOutput: true, Temperature: true}},
 }
 
 func modelOf(t translate.Target) *model {

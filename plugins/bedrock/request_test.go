@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -15,28 +16,28 @@ import (
 // known; Nova 2 and gpt-oss have efforts of their own, DeepSeek has none, Llama
 // does not think.
 var (
-	claude45 = translate.Target{Model: "us.anthropic.claude-haiku-4-5-20251001-v1:0", Capabilities: &translate.Capabilities{
-		Input: []string{"text", "image", "pdf"}, MaxOutput: 64000, Reasoning: true, MinBudget: 1024, ToolCall: true,
+	claude45 = translate.Target{Model: "us.anthropic.claude-haiku-4-5-20251001-v1:0", Capabilities: &plugins.Capabilities{
+		Input: []string{"text", "image", "pdf"}, MaxOutput: 64000, Reasoning: true, Budget: plugins.Budget{Min: 1024}, ToolCall: true,
 		StructuredOutput: true, Temperature: true,
 	}}
-	claude48 = translate.Target{Model: "anthropic.claude-opus-4-8", Capabilities: &translate.Capabilities{
+	claude48 = translate.Target{Model: "anthropic.claude-opus-4-8", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image", "pdf"}, MaxOutput: 128000, Reasoning: true,
 		Efforts: []string{"low", "medium", "high", "xhigh", "max"}, ToolCall: true,
 	}}
-	opus55 = translate.Target{Model: "global.anthropic.claude-opus-5-5", Capabilities: new(translate.Capabilities)}
-	nova2  = translate.Target{Model: "us.amazon.nova-2-lite-v1:0", Capabilities: &translate.Capabilities{
+	opus55 = translate.Target{Model: "global.anthropic.claude-opus-5-5", Capabilities: new(plugins.Capabilities)}
+	nova2  = translate.Target{Model: "us.amazon.nova-2-lite-v1:0", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image", "video"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}, ToolCall: true, Temperature: true,
 	}}
-	gptOSS = translate.Target{Model: "openai.gpt-oss-120b-1:0", Capabilities: &translate.Capabilities{
+	gptOSS = translate.Target{Model: "openai.gpt-oss-120b-1:0", Capabilities: &plugins.Capabilities{
 		Input: []string{"text"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}, ToolCall: true, StructuredOutput: true, Temperature: true,
 	}}
-	deepseek = translate.Target{Model: "us.deepseek.r1-v1:0", Capabilities: &translate.Capabilities{
+	deepseek = translate.Target{Model: "us.deepseek.r1-v1:0", Capabilities: &plugins.Capabilities{
 		Input: []string{"text"}, Reasoning: true, Temperature: true,
 	}}
-	llama = translate.Target{Model: "meta.llama3-3-70b-instruct-v1:0", Capabilities: &translate.Capabilities{
+	llama = translate.Target{Model: "meta.llama3-3-70b-instruct-v1:0", Capabilities: &plugins.Capabilities{
 		Input: []string{"text"}, ToolCall: true, Temperature: true,
 	}}
-	gpt5 = translate.Target{Model: "openai.gpt-5.5", Capabilities: &translate.Capabilities{
+	gpt5 = translate.Target{Model: "openai.gpt-5.5", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image"}, Reasoning: true, Efforts: []string{"none", "low", "medium", "high"}, StructuredOutput: true, ToolCall: true,
 	}}
 	unknown = translate.Target{Model: "acme.new-v1:0"}

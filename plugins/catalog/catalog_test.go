@@ -132,7 +132,7 @@ func TestFacts(t *testing.T) {
 		!m.Reasoning || !m.ToolCall || !m.StructuredOutput || m.Temperature || !slices.Contains(m.Efforts, "minimal") {
 		t.Errorf("gpt-5 is %+v", m)
 	}
-	if m, _ := Default().Lookup("gemini", "gemini-2.5-pro"); m.Budget == nil || *m.Budget != (Budget{128, 32768}) {
+	if m, _ := Default().Lookup("gemini", "gemini-2.5-pro"); m.Budget != (plugins.Budget{Min: 128, Max: 32768}) {
 		t.Errorf("gemini-2.5-pro has budget %+v", m.Budget)
 	}
 	if m, _ := Default().Lookup("deepseek", "deepseek-v4-pro"); m.Interleaved != "reasoning_content" {
@@ -144,7 +144,7 @@ func TestFacts(t *testing.T) {
 	if m, _ := Default().Lookup("openai", "gpt-4o"); !m.Multimodal() {
 		t.Errorf("gpt-4o takes %v and is not multimodal", m.Input)
 	}
-	if m := (&Model{Input: []string{"text"}, Output: []string{"text", "image"}}); !m.Multimodal() {
+	if m := (&Model{Capabilities: plugins.Capabilities{Input: []string{"text"}, Output: []string{"text", "image"}}}); !m.Multimodal() {
 		t.Error("two kinds of output are not multimodal")
 	}
 }

@@ -63,7 +63,7 @@ func array(v gjson.Result, f func(gjson.Result) error) (err error) {
 type decoder struct {
 	lists   map[string][]string
 	strings map[string]string
-	fields  map[reflect.Type]map[string]int
+	fields  map[reflect.Type]map[string][]int
 	fresh   []*Model // those of the provider at hand
 }
 
@@ -151,7 +151,7 @@ func (d *decoder) value(v gjson.Result, to reflect.Value) error {
 		if !ok {
 			return errField
 		}
-		return d.value(v, to.Field(i))
+		return d.value(v, to.FieldByIndex(i))
 	})
 	if err == nil && to.Type() == reflect.TypeFor[Match]() && len(v.Map()) != 1 {
 		return errors.New("must have one rule; put several into \"or\" or \"and\"")
@@ -159,11 +159,11 @@ func (d *decoder) value(v gjson.Result, to reflect.Value) error {
 	return err
 }
 
-func fieldsOf(t reflect.Type) map[string]int {
-	fields := make(map[string]int)
-	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "-" {
-			fields[name] = i
+func fieldsOf(t reflect.Type) map[string][]int {
+	fields := make(map[string][]int)
+	for _, field := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && !field.Anonymous {
+			fields[name] = field.Index
 		}
 	}
 	return fields
@@ -174,7 +174,7 @@ func (c *Catalog) decode(src []byte) error {
 	if !gjson.ValidBytes(src) {
 		return errors.New("is not JSON; check its commas and quotes")
 	}
-	d := decoder{lists: make(map[string][]string), strings: make(map[string]string), fields: make(map[reflect.Type]map[string]int)}
+	d := decoder{lists: make(map[string][]string), strings: make(map[string]string), fields: make(map[reflect.Type]map[string][]int)}
 	err := object(gjson.ParseBytes(src), func(key string, v gjson.Result) error {
 		switch key {
 		case "version":

@@ -3,6 +3,8 @@ package catalog
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Model is what one provider says about one of its models. Zero values mean
@@ -21,48 +23,17 @@ type Model struct {
 	// Match is the rule for names that are neither ID nor alias.
 	Match *Match `json:"match,omitempty"`
 
-	// Input are the kinds of content the model takes: text, image, audio, video,
-	// pdf. Empty if unknown, as in entries that only price old names or whole
-	// groups of names.
-	Input []string `json:"input,omitempty"`
-	// Output are the kinds of content it gives. Embedding and transcription
-	// models say text like the others.
-	Output []string `json:"output,omitempty"`
+	plugins.Capabilities
 	// Context is the number of tokens that input and output may have together.
 	Context int64 `json:"context,omitempty"`
 	// MaxInput is the number of tokens the input may have.
 	MaxInput int64 `json:"max_input,omitempty"`
-	// MaxOutput is the number of tokens the output may have.
-	MaxOutput int64 `json:"max_output,omitempty"`
 	// Released is the day the model came out.
 	Released Date `json:"released,omitzero"`
-
-	// Reasoning models think before they answer.
-	Reasoning bool `json:"reasoning,omitempty"`
-	// Efforts are the levels of reasoning effort that can be asked for.
-	Efforts []string `json:"efforts,omitempty"`
-	// Budget bounds the reasoning tokens that can be asked for.
-	Budget *Budget `json:"budget,omitempty"`
-	// Interleaved is the field of a Chat Completions message that carries the
-	// reasoning of earlier turns back to the model, such as
-	// "reasoning_content".
-	Interleaved string `json:"interleaved,omitempty"`
-	// ToolCall models call functions.
-	ToolCall bool `json:"tool_call,omitempty"`
-	// StructuredOutput models answer by a JSON schema.
-	StructuredOutput bool `json:"structured_output,omitempty"`
-	// Temperature models take a sampling temperature.
-	Temperature bool `json:"temperature,omitempty"`
 
 	// Prices are what the model costs. Of those that hold for a call, the last
 	// one counts.
 	Prices []Price `json:"prices,omitempty"`
-}
-
-// Budget is a range of reasoning tokens; a zero bound is none.
-type Budget struct {
-	Min int64 `json:"min,omitempty"`
-	Max int64 `json:"max,omitempty"`
 }
 
 // Multimodal reports whether the model takes or gives more than one kind of

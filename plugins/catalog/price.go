@@ -77,7 +77,7 @@ func (p *Price) Rate(name string) *Rate {
 	if !ok {
 		return nil
 	}
-	r, _ := reflect.ValueOf(p).Elem().Field(i).Addr().Interface().(*Rate)
+	r, _ := reflect.ValueOf(p).Elem().FieldByIndex(i).Addr().Interface().(*Rate)
 	return r
 }
 

@@ -220,7 +220,7 @@ func TestVendors(t *testing.T) {
 // Mistral refuses what clients of Chat Completions commonly send. OpenAI's models do so too
 // if they reason.
 func TestAdapt(t *testing.T) {
-	reasons := translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true}}
+	reasons := translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true}}
 	for _, test := range []struct{ vendor, body, want, warned string }{
 		{"mistral", `{"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":5}`, `{"stream":true,"max_tokens":5}`, "max_completion_tokens stream_options"},
 		{"mistral", `{"max_tokens":5}`, `{"max_tokens":5}`, ""},

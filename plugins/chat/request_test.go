@@ -7,18 +7,19 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Targets as the catalogue describes models.
 var (
-	thinker3   = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text", "image"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}}}
-	hotThinker = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true}}
-	twoLevels  = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"high", "max"}}}
-	qwen       = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"none", "default"}}}
-	plain      = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Temperature: true, ToolCall: true}}
-	remembers  = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Interleaved: "reasoning_content"}}
+	thinker3   = translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text", "image"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}}}
+	hotThinker = translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true}}
+	twoLevels  = translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"high", "max"}}}
+	qwen       = translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"none", "default"}}}
+	plain      = translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Temperature: true, ToolCall: true}}
+	remembers  = translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Interleaved: "reasoning_content"}}
 )
 
 const (

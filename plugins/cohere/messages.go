@@ -47,7 +47,7 @@ type calledByName struct {
 	Arguments string `json:"arguments"`
 }
 
-func (r *request) setMessages(p *translate.Request, c *translate.Capabilities) error {
+func (r *request) setMessages(p *translate.Request, c *plugins.Capabilities) error {
 	if strings.TrimSpace(p.Instructions) != "" {
 		r.Messages = append(r.Messages, message{Role: "system", Content: []any{textContent{"text", p.Instructions}}})
 	}
@@ -73,7 +73,7 @@ func (r *request) setMessages(p *translate.Request, c *translate.Capabilities) e
 	return nil
 }
 
-func (r *request) addMessage(role string, c *translate.Capabilities, t translate.Turn) error {
+func (r *request) addMessage(role string, c *plugins.Capabilities, t translate.Turn) error {
 	m := message{Role: role}
 	for _, item := range t.Items {
 		for _, part := range item.(*translate.Message).Content {
@@ -94,7 +94,7 @@ func (r *request) addMessage(role string, c *translate.Capabilities, t translate
 	return nil
 }
 
-func newImage(c *translate.Capabilities, part translate.Part) (imageContent, error) {
+func newImage(c *plugins.Capabilities, part translate.Part) (imageContent, error) {
 	switch {
 	case part.FileID != "":
 		return imageContent{}, plugins.Unsupported(part.Param, "The provider takes images by URL or inline, not by file_id.")

@@ -19,7 +19,7 @@ type thinking struct {
 // defaultOutput is the output, in tokens, that reasoning gets a share of if the request has no limit.
 const defaultOutput = 32_000
 
-func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) error {
+func (r *request) setReasoning(p *translate.Request, c *plugins.Capabilities) error {
 	if err := p.CheckEffort(); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if p.MaxOutputTokens.Valid {
 		r.MaxTokens = &p.MaxOutputTokens.N
 	}
-	for _, set := range []func(*translate.Request, *translate.Capabilities) error{
+	for _, set := range []func(*translate.Request, *plugins.Capabilities) error{
 		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling,
 	} {
 		if err := set(p, t.Capabilities); err != nil {
@@ -58,7 +58,7 @@ type responseFormat struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-func (r *request) setFormat(p *translate.Request, _ *translate.Capabilities) error {
+func (r *request) setFormat(p *translate.Request, _ *plugins.Capabilities) error {
 	switch {
 	case p.Format.Type == "" || p.Format.Type == "text":
 		return nil
@@ -88,7 +88,7 @@ func (r *request) setAnswerTool(p *translate.Request) error {
 
 // setSampling keeps to the provider's limits
 // (https://docs.cohere.com/reference/chat), which are narrower than OpenAI's.
-func (r *request) setSampling(p *translate.Request, _ *translate.Capabilities) error {
+func (r *request) setSampling(p *translate.Request, _ *plugins.Capabilities) error {
 	for _, s := range []struct {
 		field       string
 		asked, sent **float64

@@ -7,15 +7,16 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Targets as the catalogue describes them.
 var (
-	command = translate.Target{Model: "command-a-03-2025", Capabilities: &translate.Capabilities{Input: []string{"text"}, MaxOutput: 8000, ToolCall: true}}
-	thinks  = translate.Target{Model: "command-a-reasoning-08-2025", Capabilities: &translate.Capabilities{Input: []string{"text"}, MaxOutput: 32000, Reasoning: true}}
-	vision  = translate.Target{Model: "command-a-vision-07-2025", Capabilities: &translate.Capabilities{Input: []string{"text", "image"}}}
+	command = translate.Target{Model: "command-a-03-2025", Capabilities: &plugins.Capabilities{Input: []string{"text"}, MaxOutput: 8000, ToolCall: true}}
+	thinks  = translate.Target{Model: "command-a-reasoning-08-2025", Capabilities: &plugins.Capabilities{Input: []string{"text"}, MaxOutput: 32000, Reasoning: true}}
+	vision  = translate.Target{Model: "command-a-vision-07-2025", Capabilities: &plugins.Capabilities{Input: []string{"text", "image"}}}
 	unknown = translate.Target{Model: "command-z"}
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -21,7 +22,7 @@ type function struct {
 
 // setTools translates the tools and the choice. Tools that the choice excludes are left out: Cohere cannot be
 // made to call a certain tool.
-func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) error {
+func (r *request) setTools(p *translate.Request, _ *plugins.Capabilities) error {
 	c := p.ToolChoice
 	strict := len(p.Tools) > 0
 	for i := range p.Tools {

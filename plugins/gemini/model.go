@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 type model struct {
-	translate.Capabilities
+	plugins.Capabilities
 	// thinksIfTold: the model thinks only on request, and thinking can be turned
 	// off whatever its smallest budget is. No catalogue has this.
 	thinksIfTold bool
@@ -25,9 +26,9 @@ func modelOf(t translate.Target) *model {
 	case t.Capabilities.Described():
 		m.Capabilities = *t.Capabilities
 	case slices.ContainsFunc(early, func(prefix string) bool { return strings.HasPrefix(t.Model, prefix) }):
-		m.Capabilities = translate.Capabilities{Temperature: true}
+		m.Capabilities = plugins.Capabilities{Temperature: true}
 	default:
-		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[1:5], Temperature: true}
+		m.Capabilities = plugins.Capabilities{Reasoning: true, Efforts: translate.Efforts[1:5], Temperature: true}
 	}
 	return m
 }

@@ -29,7 +29,7 @@ func (r *request) setReasoning() error {
 	switch {
 	case p.Reasoning.Effort == "" && p.Reasoning.Summary == "":
 		return nil
-	case !m.Reasoning || !m.hasLevels() && m.MaxBudget == 0:
+	case !m.Reasoning || !m.hasLevels() && m.Budget.Max == 0:
 		return p.DropReasoning("not supported by the model, left out")
 	}
 	c := &thinkingConfig{IncludeThoughts: p.Reasoning.Summary != ""}
@@ -48,7 +48,7 @@ func (r *request) setReasoning() error {
 // setBudget requests reasoning from models that count it in tokens.
 func (r *request) setBudget(c *thinkingConfig) error {
 	m := r.model
-	budget := min(max(budgets[r.request.Reasoning.Effort], m.MinBudget), m.MaxBudget)
+	budget := min(max(budgets[r.request.Reasoning.Effort], m.Budget.Min), m.Budget.Max)
 	if r.request.Reasoning.Effort == "none" {
 		switch {
 		case m.thinksIfTold:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -13,25 +14,25 @@ import (
 // Targets as the catalogue describes them: 2.0 does not think, 2.5 counts its
 // thoughts in tokens, 3 has levels, and of the last nothing is known.
 var (
-	flash2 = translate.Target{Model: "gemini-2.0-flash", Capabilities: &translate.Capabilities{
+	flash2 = translate.Target{Model: "gemini-2.0-flash", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image"}, ToolCall: true, Temperature: true,
 	}}
-	flash25 = translate.Target{Model: "gemini-2.5-flash", Capabilities: &translate.Capabilities{
-		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, MaxBudget: 24576, ToolCall: true, Temperature: true,
+	flash25 = translate.Target{Model: "gemini-2.5-flash", Capabilities: &plugins.Capabilities{
+		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, Budget: plugins.Budget{Max: 24576}, ToolCall: true, Temperature: true,
 	}}
-	lite25 = translate.Target{Model: "gemini-2.5-flash-lite", Capabilities: &translate.Capabilities{
-		Input: []string{"text"}, Reasoning: true, MinBudget: 512, MaxBudget: 24576, ToolCall: true, Temperature: true,
+	lite25 = translate.Target{Model: "gemini-2.5-flash-lite", Capabilities: &plugins.Capabilities{
+		Input: []string{"text"}, Reasoning: true, Budget: plugins.Budget{Min: 512, Max: 24576}, ToolCall: true, Temperature: true,
 	}}
-	pro25 = translate.Target{Model: "gemini-2.5-pro", Capabilities: &translate.Capabilities{
-		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, MinBudget: 128, MaxBudget: 32768, ToolCall: true, Temperature: true,
+	pro25 = translate.Target{Model: "gemini-2.5-pro", Capabilities: &plugins.Capabilities{
+		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, Budget: plugins.Budget{Min: 128, Max: 32768}, ToolCall: true, Temperature: true,
 	}}
-	pro3 = translate.Target{Model: "gemini-3-pro-preview", Capabilities: &translate.Capabilities{
+	pro3 = translate.Target{Model: "gemini-3-pro-preview", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, Efforts: []string{"low", "high"}, ToolCall: true, Temperature: true,
 	}}
-	image25 = translate.Target{Model: "gemini-2.5-flash-image", Capabilities: &translate.Capabilities{
+	image25 = translate.Target{Model: "gemini-2.5-flash-image", Capabilities: &plugins.Capabilities{
 		Input: []string{"text", "image"}, Reasoning: true,
 	}}
-	unknown = translate.Target{Model: "gemini-9", Capabilities: new(translate.Capabilities)}
+	unknown = translate.Target{Model: "gemini-9", Capabilities: new(plugins.Capabilities)}
 	gemma   = translate.Target{Model: "gemma-3-27b-it"}
 )
 

@@ -55,7 +55,7 @@ var translated = []kind{
 }
 
 // able is what there is to know of a model that can do all.
-var able = translate.Capabilities{
+var able = plugins.Capabilities{
 	Input: []string{"text", "image", "audio", "pdf"}, Output: []string{"text"}, MaxOutput: 8000, Reasoning: true,
 	Efforts: []string{"low", "medium", "high"}, ToolCall: true, StructuredOutput: true, Temperature: true,
 }

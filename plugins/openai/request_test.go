@@ -199,10 +199,10 @@ func TestDocumentedValues(t *testing.T) {
 // assistant said has the assistant's parts, and what the model refuses is left out or
 // replaced with a warning.
 func TestOtherAPIs(t *testing.T) {
-	thinker := translate.Target{Model: "gpt-5-mini", Capabilities: &translate.Capabilities{
+	thinker := translate.Target{Model: "gpt-5-mini", Capabilities: &plugins.Capabilities{
 		Input: []string{"text"}, Reasoning: true, Efforts: []string{"minimal", "low", "medium", "high"},
 	}}
-	plain := translate.Target{Model: "gpt-4o", Capabilities: &translate.Capabilities{Input: []string{"text"}, Temperature: true}}
+	plain := translate.Target{Model: "gpt-4o", Capabilities: &plugins.Capabilities{Input: []string{"text"}, Temperature: true}}
 	const turns = `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"?"}]`
 	for _, test := range []struct {
 		name           string
@@ -254,8 +254,8 @@ func TestOtherAPIs(t *testing.T) {
 // A model that reasons is told the limit of tokens by the name that it takes, and all other
 // bytes stay.
 func TestAdapt(t *testing.T) {
-	reasons := translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true}}
-	plain := translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}}}
+	reasons := translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true}}
+	plain := translate.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}}}
 	for _, test := range []struct {
 		dialect    plugins.Dialect
 		target     translate.Target

@@ -125,7 +125,7 @@ func (r *request) setFormat(p *translate.Request) {
 
 var efforts = translate.Efforts[1:]
 
-func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) error {
+func (r *request) setReasoning(p *translate.Request, c *plugins.Capabilities) error {
 	switch {
 	case p.Reasoning.Effort == "":
 		return nil

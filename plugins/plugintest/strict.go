@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -23,7 +24,7 @@ type Strict struct {
 	// Vendor is a kind of provider, such as "mistral".
 	Vendor string
 	// Model is what is known of the model, nil for nothing.
-	Model *translate.Capabilities
+	Model *plugins.Capabilities
 }
 
 // Handler answers 400 to the requests that the vendor refuses, and lets next answer the

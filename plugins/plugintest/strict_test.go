@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/plugins"
 )
 
 // A strict provider refuses what the vendor refuses, for the reason that the vendor gives,
 // and takes what differs in that alone.
 func TestStrict(t *testing.T) {
-	thinker := &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Efforts: []string{"low"}}
-	plain := &translate.Capabilities{Input: []string{"text"}, Temperature: true}
+	thinker := &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Efforts: []string{"low"}}
+	plain := &plugins.Capabilities{Input: []string{"text"}, Temperature: true}
 	const (
 		call     = `{"role":"assistant","tool_calls":[{"id":"aB3456789","type":"function","function":{"name":"f","arguments":"{}"}}]}`
 		output   = `{"role":"tool","tool_call_id":"aB3456789","content":"x"}`
@@ -23,7 +23,7 @@ func TestStrict(t *testing.T) {
 	)
 	for _, test := range []struct {
 		vendor, path   string
-		model          *translate.Capabilities
+		model          *plugins.Capabilities
 		taken, refused string
 		why            string
 	}{

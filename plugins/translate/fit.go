@@ -29,7 +29,7 @@ const modelRefuses = "not supported by the model, left out"
 // Fit replaces or leaves out the settings that a model refuses, each with a warning. There is
 // no warning about a setting that asks for the default. [Request.FitReasoning] does the same
 // for reasoning.
-func (p *Request) Fit(c *Capabilities, l Limits) error {
+func (p *Request) Fit(c *plugins.Capabilities, l Limits) error {
 	reasons := c != nil && c.Reasoning
 	untempered, unpenalized := reasons && !c.Temperature, reasons && l.Unpenalized
 	for _, s := range []struct {
@@ -70,7 +70,7 @@ func (p *Request) Fit(c *Capabilities, l Limits) error {
 // FitReasoning sets the effort to a level that the model has, and leaves the settings of
 // reasoning out for a model that does not reason. efforts are the levels of a model whose
 // own are not known.
-func (p *Request) FitReasoning(c *Capabilities, efforts []string) error {
+func (p *Request) FitReasoning(c *plugins.Capabilities, efforts []string) error {
 	switch {
 	case c.Described() && !c.Reasoning:
 		err := p.DropReasoning(modelRefuses)

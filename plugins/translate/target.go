@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"slices"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Target is where an attempt goes.
@@ -19,7 +21,7 @@ type Target struct {
 	// Key is the API key, "" for a provider that needs none.
 	Key string
 	// Capabilities are what is known of Model, or nil.
-	Capabilities *Capabilities
+	Capabilities *plugins.Capabilities
 }
 
 // Bearer is the header of keys that are bearer tokens (RFC 6750).
@@ -84,39 +86,4 @@ func Encode(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-// Capabilities are what is known of a model, as the catalogue has it.
-type Capabilities struct {
-	// Input and Output are kinds of content: text, image, audio, video, pdf; empty
-	// if unknown.
-	Input, Output []string
-	// MaxOutput is the number of tokens the output may have, 0 if unknown.
-	MaxOutput int64
-	// Reasoning models think before they answer.
-	Reasoning bool
-	// Efforts are the levels of reasoning effort that can be asked for.
-	Efforts []string
-	// MinBudget and MaxBudget bound the reasoning tokens that can be asked for,
-	// 0 for no bound.
-	MinBudget, MaxBudget int64
-	// Interleaved is the field of a Chat Completions message that carries the
-	// reasoning of earlier turns back to the model.
-	Interleaved string
-	// ToolCall models call functions.
-	ToolCall bool
-	// StructuredOutput models answer by a JSON schema.
-	StructuredOutput bool
-	// Temperature models take a sampling temperature.
-	Temperature bool
-}
-
-// Described reports whether the catalogue describes the model, and not only its
-// price. Nil describes nothing.
-func (c *Capabilities) Described() bool { return c != nil && len(c.Input) > 0 }
-
-// Takes reports whether the model takes a kind of content. A model that is not described
-// takes all.
-func (c *Capabilities) Takes(kind string) bool {
-	return !c.Described() || slices.Contains(c.Input, kind)
 }

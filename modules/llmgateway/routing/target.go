@@ -12,7 +12,6 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
-	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -29,20 +28,11 @@ type Target struct {
 func (t Target) Name() string { return t.Account.Label + "/" + t.Model }
 
 // Capabilities returns what the catalogue knows of the model, nil for nothing.
-func (t Target) Capabilities() *translate.Capabilities {
-	m := t.Listed
-	if m == nil {
+func (t Target) Capabilities() *plugins.Capabilities {
+	if t.Listed == nil {
 		return nil
 	}
-	c := &translate.Capabilities{
-		Input: m.Input, Output: m.Output, MaxOutput: m.MaxOutput,
-		Reasoning: m.Reasoning, Efforts: m.Efforts, Interleaved: m.Interleaved,
-		ToolCall: m.ToolCall, StructuredOutput: m.StructuredOutput, Temperature: m.Temperature,
-	}
-	if m.Budget != nil {
-		c.MinBudget, c.MaxBudget = m.Budget.Min, m.Budget.Max
-	}
-	return c
+	return &t.Listed.Capabilities
 }
 
 // price is the cost by which targets are compared: that of as many tokens in as

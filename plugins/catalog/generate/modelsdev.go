@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
@@ -109,11 +110,12 @@ func (d modelsDev) models(providers []string) (models []*modelsDevModel, err err
 // model is what models.dev says about a model, but for its prices.
 func (d *modelsDevModel) model() *catalog.Model {
 	m := &catalog.Model{
-		ID: d.ID, Name: d.Name,
-		Input: d.Modalities.Input, Output: d.Modalities.Output,
-		Context: d.Limit.Context, MaxInput: d.Limit.Input, MaxOutput: d.Limit.Output,
-		Reasoning: d.Reasoning, ToolCall: d.ToolCall,
-		StructuredOutput: d.StructuredOutput, Temperature: d.Temperature,
+		ID: d.ID, Name: d.Name, Context: d.Limit.Context, MaxInput: d.Limit.Input,
+		Capabilities: plugins.Capabilities{
+			Input: d.Modalities.Input, Output: d.Modalities.Output, MaxOutput: d.Limit.Output,
+			Reasoning: d.Reasoning, ToolCall: d.ToolCall,
+			StructuredOutput: d.StructuredOutput, Temperature: d.Temperature,
+		},
 	}
 	for _, o := range d.ReasoningOptions {
 		switch o.Type {
@@ -124,7 +126,7 @@ func (d *modelsDevModel) model() *catalog.Model {
 				}
 			}
 		case "budget_tokens":
-			m.Budget = &catalog.Budget{Min: max(o.Min, 0), Max: max(o.Max, 0)}
+			m.Budget = plugins.Budget{Min: max(o.Min, 0), Max: max(o.Max, 0)}
 		}
 	}
 	var interleaved struct {
