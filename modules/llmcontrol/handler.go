@@ -5,11 +5,9 @@ package llmcontrol
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -230,13 +228,8 @@ func (c *call) decode(v any) error {
 	if len(c.body) == 0 {
 		return nil
 	}
-	d := json.NewDecoder(strings.NewReader(string(c.body)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return bad("the body is not what is expected: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if d.More() {
-		return bad("the body has something behind its object")
+	if err := intake.Decode(c.body, v); err != nil {
+		return bad("the body is not what is expected: %v", err)
 	}
 	return nil
 }

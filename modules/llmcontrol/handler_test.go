@@ -294,6 +294,19 @@ func TestModelsOfAKey(t *testing.T) {
 			}
 		}
 	}
+	one := create(`"models":["echo-1"]`)
+	for more, refused := range map[string]int{
+		`"models":["echo-2"]`:    http.StatusBadRequest,
+		`"fallbacks":["echo-2"]`: http.StatusBadRequest,
+		`"mod\u0065ls":["e"]`:    http.StatusBadRequest,
+		`"tools":[{"type":"image_generation","model":"echo-2"}]`: http.StatusForbidden,
+		`"tools":[],"tools":[{"type":"x","model":"echo-2"}]`:     http.StatusBadRequest,
+		`"tools":[{"type":"image_generation","model":"echo-1"}]`: http.StatusOK,
+	} {
+		if status, answer := s.as(one, "POST", "/v1/responses", `{"model":"echo/echo-1","input":"hi",`+more+`}`); status != refused {
+			t.Errorf("%s: %d %s", more, status, answer.Raw)
+		}
+	}
 	proxied := func(key string) int {
 		status, _ := s.as(key, "POST", "/proxy/v1/chat/completions", `{"model":"echo-1","messages":[{"role":"user","content":"hi"}]}`)
 		return status
@@ -312,7 +325,14 @@ func TestMalformedCalls(t *testing.T) {
 		{"POST", "/v1/keys", `{"name":"x"}`, "scopes"},
 		{"POST", "/v1/keys", `{"name":"x","scopes":["root"]}`, "no scope root"},
 		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"scope":"admin"}`, `unknown field "scope"`},
-		{"POST", "/v1/keys", `{"name":"x","scopes":["query"]}{}`, "behind its object"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"]}{}`, "something follows the value"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"scopes":["admin"]}`, `duplicate key "scopes"`},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"Scopes":["admin"]}`, `unknown field "Scopes"`},
+		{"POST", "/v1/keys", "{\"name\":\"\xff\",\"scopes\":[\"query\"]}", "UTF-8"},
+		{"POST", "/v1/keys", `{"name":"x\u001b[2J","scopes":["query"]}`, "control character"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"properties":{"Team":"a\nb"}}`, "control character"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"properties":{"api_key":"sk-1"}}`, "named like a credential"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"properties":{"Service-Session-Id":"s"}}`, "for calls to say"},
 		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"id":"key_mine"}`, `unknown field "id"`},
 		{"POST", "/v1/keys", `{"name":"` + strings.Repeat("x", 257) + `","scopes":["query"]}`, "name"},
 		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"models":[""]}`, "empty"},

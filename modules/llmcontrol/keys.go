@@ -5,9 +5,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -47,16 +50,23 @@ func createKey(c *call) (any, error) {
 
 // settings reads the body over what a key has.
 func (c *call) settings(s *keys.Settings) error {
-	if gjson.GetBytes(c.body, "properties").Exists() {
-		s.Properties = nil // they are replaced as a whole
-	}
+	before := s.Properties
+	s.Properties = nil // they are replaced as a whole
 	if err := c.decode(s); err != nil {
 		return err
 	}
+	if !gjson.GetBytes(c.body, "properties").Exists() {
+		s.Properties = before
+	}
 	texts := append([]string{s.Owner, s.Project, s.User}, slices.Concat(s.Models, s.Providers)...)
 	for name, value := range s.Properties {
-		if name == "" {
+		switch {
+		case name == "":
 			return bad("properties: a name is empty")
+		case redact.Credential(name):
+			return bad("properties: %q is named like a credential, and would be in each record", name)
+		case control.SessionName(name) != "":
+			return bad("properties: %q is for calls to say", name)
 		}
 		texts = append(texts, name, value)
 	}
@@ -66,6 +76,8 @@ func (c *call) settings(s *keys.Settings) error {
 		return bad("name: a text of 1 to %d bytes is expected", maxText)
 	case slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText }):
 		return bad("a text has more than %d bytes", maxText)
+	case slices.ContainsFunc(append(texts, s.Name), func(text string) bool { return strings.ContainsFunc(text, unicode.IsControl) }):
+		return bad("a text has a control character, such as a line break")
 	case len(s.Models) > maxList || len(s.Providers) > maxList || len(s.Properties) > maxList:
 		return bad("models, providers and properties: at most %d each", maxList)
 	case slices.Contains(s.Models, "") || slices.Contains(s.Providers, ""):

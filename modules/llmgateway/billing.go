@@ -56,18 +56,20 @@ func (c *call) outputAsked() (int64, error) {
 	return 0, nil
 }
 
+// modelFields are fields that name further models.
+var modelFields = []string{"models", "fallbacks"}
+
 // unpaidFields are fields that make a provider charge for something that the model's
 // price does not tell: other models, and audio that it fetches.
-var unpaidFields = []string{"models", "fallbacks", "file_url", "file_id"}
+var unpaidFields = append([]string{"file_url", "file_id"}, modelFields...)
 
 // paysWithCredits reports whether credits pay for the attempt.
 func (a *attempt) paysWithCredits() bool {
 	return a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account)
 }
 
-// checkSpending refuses a request that does not tell what it may cost. Of a field that
-// stands twice, libraries differ in which they take.
-func (c *call) checkSpending() (err error) {
+// checkSpending refuses a request that does not tell what it may cost.
+func (c *call) checkSpending() error {
 	if _, err := c.outputAsked(); err != nil {
 		return err
 	}
@@ -76,11 +78,30 @@ func (c *call) checkSpending() (err error) {
 			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxChoices)
 		}
 	}
+	return c.checkFields(unpaidFields, "cannot be paid for with credits")
+}
+
+// checkModels refuses other models in the request than the key may call of a provider.
+func (c *call) checkModels(label string) error {
+	if c.key.MayCall(label, "") {
+		return nil
+	}
+	for _, tool := range c.field("tools").Array() {
+		if model := tool.Get("model"); model.Exists() && !c.key.MayCall(label, model.String()) {
+			return llmapp.NotAllowed(model.String())
+		}
+	}
+	return c.checkFields(modelFields, "names models that the API key may not call")
+}
+
+// checkFields refuses fields for a reason, and each field that stands twice: libraries
+// differ in which of the two they take.
+func (c *call) checkFields(refused []string, reason string) (err error) {
 	seen := make(map[string]bool)
 	c.fieldNames(func(name string) bool {
 		switch {
-		case slices.Contains(unpaidFields, name):
-			err = plugins.Unsupported(name, "Unsupported parameter: '%s' cannot be paid for with credits.", name)
+		case slices.Contains(refused, name):
+			err = plugins.Unsupported(name, "Unsupported parameter: '%s' %s.", name, reason)
 		case seen[name] && c.form == nil:
 			err = plugins.Invalid(name, "Duplicate parameter: '%.64s' stands twice.", name)
 		}

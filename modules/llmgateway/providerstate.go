@@ -173,10 +173,13 @@ func (c *call) shares(account *llmapp.Account) bool {
 	return c.h.site.App.Shares(c.exchange.Record.Org, account)
 }
 
-// allow refuses what an organisation must not ask of an account: where credits pay, a field
-// beside the documented schema and an answer that is not there to be charged; and where
-// others use the account, what it keeps for them.
+// allow refuses what an organisation must not ask of an account: models that the key may not
+// call; where credits pay, a field beside the documented schema and an answer that is not
+// there to be charged; and where others use the account, what it keeps for them.
 func (c *call) allow(t routing.Target) error {
+	if err := c.checkModels(t.Account.Label); err != nil {
+		return err
+	}
 	if c.h.site.App.PaysWithCredits(c.exchange.Record.Org, t.Account) {
 		if c.dialect.OfResponses() {
 			if err := translate.Validate(c.body); err != nil {

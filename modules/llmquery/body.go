@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -26,8 +27,8 @@ type body struct {
 }
 
 func parseBody(raw []byte) (*body, error) {
-	if err := checkJSON(raw); err != nil {
-		return nil, err
+	if err := intake.CheckJSON(raw); err != nil {
+		return nil, badRequest("%v", err)
 	}
 	object := gjson.ParseBytes(raw)
 	if !object.IsObject() {

@@ -5,9 +5,7 @@
 package intake
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -103,16 +101,14 @@ func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	return b, rd.broken(err)
 }
 
-// ReadJSON reads the body of a request into v, which has all of its fields.
+// ReadJSON reads the body of a request into v, by Decode.
 func (rd Reader) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	b, err := rd.Read(w, r)
 	defer b.Release()
 	if err != nil {
 		return err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(b.Bytes))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode(v)
+	return Decode(b.Bytes, v)
 }
 
 // ReadAhead reads the body of a request that is passed on, where it can be read again. It

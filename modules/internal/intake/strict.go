@@ -1,21 +1,46 @@
-package llmquery
+package intake
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 )
 
-// checkJSON refuses what is no JSON text in UTF-8, and what has a key twice in
-// one object: of two values, only one could be meant. It nests as deep as the
-// text does, without recursion.
-func checkJSON(raw []byte) error {
+// Decode reads JSON into v, which must have each field of the text, in the same letter case.
+func Decode(raw []byte, v any) error {
+	if err := CheckJSON(raw); err != nil {
+		return err
+	}
+	var err error
+	gjson.ParseBytes(raw).ForEach(func(name, _ gjson.Result) bool {
+		if strings.ToLower(name.Str) != name.Str { // encoding/json takes any case
+			err = fmt.Errorf("unknown field %q", name.Str)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// CheckJSON refuses what is no JSON text in UTF-8, and what has a key twice in one object:
+// of two values, only one could be meant. The text may be nested to any depth.
+func CheckJSON(raw []byte) error {
 	if !utf8.Valid(raw) {
-		return badRequest("the body is not valid UTF-8")
+		return errors.New("the body is not valid UTF-8")
 	}
 	type key struct {
 		object int
@@ -37,11 +62,11 @@ func checkJSON(raw []byte) error {
 		case errors.Is(err, io.EOF) && done:
 			return nil
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return badRequest("malformed JSON: unexpected end")
+			return errors.New("malformed JSON: unexpected end")
 		case err != nil:
-			return badRequest("malformed JSON: %v", err)
+			return fmt.Errorf("malformed JSON: %w", err)
 		case done:
-			return badRequest("malformed JSON: something follows the value")
+			return errors.New("malformed JSON: something follows the value")
 		}
 		switch inside := len(path) - 1; {
 		case t == json.Delim('{'):
@@ -56,7 +81,7 @@ func checkJSON(raw []byte) error {
 		case inside >= 0 && path[inside].object > 0 && !path[inside].hasKey:
 			c, name := &path[inside], t.(string)
 			if keys[key{c.object, name}] {
-				return badRequest("%sduplicate key %q", pathOf(path[:inside]), name)
+				return fmt.Errorf("%sduplicate key %q", pathOf(path[:inside]), name)
 			}
 			keys[key{c.object, name}] = true
 			c.key, c.hasKey = name, true
