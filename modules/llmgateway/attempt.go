@@ -40,6 +40,7 @@ type attempt struct {
 
 	toolRounds
 
+	answer      func(*http.Response) (routing.Outcome, *plugins.Error) // to the client, nil for calls of models
 	client      client
 	usage       *streamusage.Filter // takes out what the client did not ask for, nil unless the gateway asked
 	copy        capture.Copy        // of the response
@@ -89,10 +90,10 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 // speaks the client's dialect, else a translation.
 func (a *attempt) upstreamRequest() (*http.Request, error) {
 	c, account := a.call, a.target.Account
-	t := a.translateTarget()
 	if c.route.native {
-		return a.endpointRequest(t)
+		return a.endpointRequest()
 	}
+	t := a.translateTarget()
 	if native, ok := account.API.(translate.Native); ok && (!c.compacts || c.speaks(a.target, plugins.Compaction)) {
 		body, err := a.nativeBody()
 		if err != nil {
@@ -205,7 +206,10 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 		return a.refused(resp)
 	}
 	defer a.copy.Free()
-	if a.request != nil {
+	switch {
+	case a.answer != nil:
+		return a.answer(resp)
+	case a.request != nil:
 		return a.translate(resp)
 	}
 	return a.pass(resp)

@@ -13,17 +13,21 @@ import (
 // (https://platform.openai.com/docs/api-reference/moderations/create).
 const defaultModeration = "omni-moderation-latest"
 
+// endpoint returns the request to a path of a target, which may lack it.
+func (c *call) endpoint(t routing.Target, path string) (*http.Request, error) {
+	if has, ok := t.Account.API.(translate.Endpoints); ok {
+		req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, t.Account.Target(t.Model, t.Capabilities()))
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return req, err
+		}
+	}
+	return nil, c.noEndpoint(t)
+}
+
 // endpointRequest is the client's request at an endpoint that is not translated.
-func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
+func (a *attempt) endpointRequest() (*http.Request, error) {
 	c := a.call
-	has, ok := a.target.Account.API.(translate.Endpoints)
-	if !ok {
-		return nil, c.noEndpoint(a.target)
-	}
-	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, c.route.path, t)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, c.noEndpoint(a.target)
-	}
+	req, err := c.endpoint(a.target, c.route.path)
 	if err != nil {
 		return nil, err
 	}
@@ -34,11 +38,11 @@ func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
 	}
 	if c.form != nil {
 		req.Header.Set("Content-Type", c.r.Header.Get("Content-Type"))
-		translate.SetBody(req, c.form.withModel(t.Model)...)
+		translate.SetBody(req, c.form.withModel(a.target.Model)...)
 		return req, nil
 	}
 	req.Header.Set("Content-Type", jsonType)
-	translate.SetBody(req, plugins.WithModel(a.askForUsage(c.sent), t.Model))
+	translate.SetBody(req, plugins.WithModel(a.askForUsage(c.sent), a.target.Model))
 	return req, nil
 }
 
@@ -52,21 +56,26 @@ func (c *call) noEndpoint(t routing.Target) error {
 	return e
 }
 
-// passMedia answers bytes that are neither an object nor events, such as audio, as they
-// come. The last of them wait for the record.
+// passMedia answers bytes that are neither an object nor events, such as audio.
 func (a *attempt) passMedia(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if !a.x.Record.ResponseOmitted {
 		a.contentType = resp.Header.Get("Content-Type")
 		a.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
 	}
+	return a.passBytes(resp, a.copy.Write, func(bool) { a.keepCopy() })
+}
+
+// passBytes answers bytes as they come. take gets each piece, and ended is told whether they
+// came whole. The last of them wait for the record.
+func (a *attempt) passBytes(resp *http.Response, take func(p []byte), ended func(whole bool)) (routing.Outcome, *plugins.Error) {
 	last, whole := a.client.passMost(resp.Body, func(p []byte) {
-		a.copy.Write(p)
+		take(p)
 		a.x.Record.ResponseBytes += int64(len(p))
 	}, func(p []byte) { a.writeMedia(p, resp) })
-	if !a.client.begun && (!whole || len(last) == 0) {
+	if !a.client.begun && (!whole || len(last) == 0 && a.call.dialect == plugins.Speech) {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}
-	a.keepCopy()
+	ended(whole)
 	if whole {
 		a.commit(endStates[plugins.Ended])
 		a.writeMedia(last, resp)

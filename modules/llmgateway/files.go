@@ -3,12 +3,11 @@ package llmgateway
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -17,7 +16,6 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/capture"
-	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -26,113 +24,120 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// fileCall is a request for files and batches of a provider. Its bytes pass as they are, but
-// for the ids.
+// fileCall is a request for files and batches of a provider, and the one attempt at it. Its
+// bytes pass as they are, but for the ids.
 type fileCall struct {
-	*call
+	*attempt
 	file   fileID
 	upload capture.Body // which the transport may still read when the answer has come
-	x      *recording.Exchange
 }
 
 // serveFiles answers an endpoint of files and batches.
 func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &fileCall{call: &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: plugins.Batches}, route: at.served}}
+	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: plugins.Batches}, route: at.served}
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, c.dialect, e)
 	}
 	defer c.close()
-	c.x = &c.exchange
-	req, err := c.prepare(at.id)
-	if err != nil {
+	f := &fileCall{attempt: &attempt{call: c, x: &c.exchange, client: client{w: w}}}
+	f.answer = f.pass
+	if err := f.prepare(at.id); err != nil {
 		c.refuse(asError(err))
 		return nil
 	}
-	c.x.Record.Provider, c.x.Record.Path = c.file.account.Provider, req.URL.Path
-	c.x.Record.TargetURL = redact.URL(req.URL.String())
-	// Credits pay for no batch, and all else of files is free: allowFiles refuses what would
-	// have to be paid.
-	ticket, err := h.money.Admit(ctx, llmapp.Spending{
-		Org: c.x.Record.Org, Key: c.key, Account: c.file.account, AtMost: func() plugins.Cost { return plugins.Cost{} },
-	})
-	if err != nil {
-		c.refuse(asError(err))
-		return nil
+	outcome, _ := f.send(math.MaxInt64) // a file may be long
+	if f.endUpload(); outcome != routing.Answered {
+		f.answerFailure()
+		c.writeError(f.failure)
 	}
-	resp, err := ticket.Send(req)
-	c.upload.Look(func(_ *capture.Tap, received int64) { c.x.Record.RequestBytes += received })
-	c.upload.Detach()
-	if err != nil {
-		e, _ := c.unreached(c.file.account.Label, false, err)
-		c.x.Record.Status = plugins.Known(int64(e.Status))
-		c.fail(e)
-		return nil
-	}
-	defer resp.Body.Close()
-	c.receive(resp)
 	return nil
 }
 
-// prepare makes the request to the account that has the file.
-func (c *fileCall) prepare(id string) (*http.Request, error) {
-	org, query := c.x.Record.Org, c.r.URL.Query()
+// prepare makes the request to the account that has the file, and the ticket by which the
+// request is sent.
+func (f *fileCall) prepare(id string) (err error) {
+	if f.req, err = f.newRequest(id); err != nil {
+		return err
+	}
+	r := &f.x.Record
+	r.Provider, r.Path, r.TargetURL = f.file.account.Provider, f.req.URL.Path, redact.URL(f.req.URL.String())
+	f.target.Account = f.file.account
+	// Credits pay for no batch, and all else of files is free: allowFiles refuses what would
+	// have to be paid.
+	f.ticket, err = f.call.h.money.Admit(f.call.ctx, llmapp.Spending{
+		Org: r.Org, Key: f.call.key, Account: f.file.account, AtMost: func() plugins.Cost { return plugins.Cost{} },
+	})
+	return err
+}
+
+// endUpload counts what the provider has read of an upload.
+func (f *fileCall) endUpload() {
+	f.upload.Look(func(_ *capture.Tap, received int64) {
+		f.x.Record.RequestBytes = max(f.x.Record.RequestBytes, received)
+	})
+	f.upload.Detach()
+}
+
+// newRequest returns the request to the account that has the file.
+func (f *fileCall) newRequest(id string) (*http.Request, error) {
+	org, query := f.x.Record.Org, f.call.r.URL.Query()
 	var body io.ReadCloser
 	length := int64(0)
 	switch {
 	case id != "":
 		var ok bool
-		if c.file, ok = c.h.openID(org, id); !ok {
+		if f.file, ok = f.call.h.openID(org, id); !ok {
 			return nil, notFound(id)
 		}
-	case c.route.pattern == "POST /v1/batches":
-		if err := c.readBody(); err != nil {
+	case f.call.route.pattern == "POST /v1/batches":
+		if err := f.call.readBody(); err != nil {
 			return nil, err
 		}
-		if err := translate.CheckObject(c.body); err != nil {
+		if err := translate.CheckObject(f.call.body); err != nil {
 			return nil, err
 		}
-		input := strings.Clone(gjson.Get(text(c.body), "input_file_id").Str)
+		input := strings.Clone(gjson.Get(text(f.call.body), "input_file_id").Str)
 		var ok bool
-		if c.file, ok = c.h.openID(org, input); !ok {
+		if f.file, ok = f.call.h.openID(org, input); !ok {
 			return nil, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
 		}
-		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+input+`"`), []byte(`"`+c.file.id+`"`))
-		body, length = io.NopCloser(bytes.NewReader(c.sent)), int64(len(c.sent))
+		f.call.sent = bytes.ReplaceAll(f.call.sent, []byte(`"`+input+`"`), []byte(`"`+f.file.id+`"`))
+		body, length = io.NopCloser(bytes.NewReader(f.call.sent)), int64(len(f.call.sent))
 	default:
-		account, err := c.accountOfFiles(query.Get("provider"))
+		account, err := f.accountOfFiles(query.Get("provider"))
 		if err != nil {
 			return nil, err
 		}
-		c.file.account = account
+		f.file.account = account
 	}
-	account := c.file.account
-	if err := c.allowFiles(account); err != nil {
+	account := f.file.account
+	if err := f.allowFiles(account); err != nil {
 		return nil, err
 	}
-	switch uploads := c.route.pattern == "POST /v1/files"; {
-	case uploads && c.shares(account):
-		if err := c.readUpload(account); err != nil {
+	switch uploads := f.call.route.pattern == "POST /v1/files"; {
+	case uploads && f.call.shares(account):
+		if err := f.readUpload(account); err != nil {
 			return nil, err
 		}
-		body, length = io.NopCloser(bytes.NewReader(c.body)), int64(len(c.body))
+		body, length = io.NopCloser(bytes.NewReader(f.call.body)), int64(len(f.call.body))
 	case uploads:
-		c.upload.ReadCloser = c.r.Body //nolint:forbidigo // a file passes as it comes
-		body, length = &c.upload, c.r.ContentLength
+		f.upload.ReadCloser = f.call.r.Body //nolint:forbidigo // a file passes as it comes
+		body, length = &f.upload, f.call.r.ContentLength
 	}
-	path := c.route.path
+	path := f.call.route.path
 	if id != "" {
-		path = strings.Replace(path, "{id}", url.PathEscape(c.file.id), 1)
+		path = strings.Replace(path, "{id}", url.PathEscape(f.file.id), 1)
 	}
-	req, err := c.endpoint(account, path)
+	req, err := f.call.endpoint(routing.Target{Account: account}, path)
 	if err != nil {
 		return nil, err
 	}
-	c.passQuery(req, query)
-	c.passIdempotencyKey(req, account)
+	f.passQuery(req, query)
+	f.call.passIdempotencyKey(req, account)
 	for _, name := range []string{"Content-Type", "Content-Encoding", "Openai-Beta"} {
-		if values := c.r.Header[name]; values != nil && (name != "Content-Encoding" || c.body == nil) {
+		if values := f.call.r.Header[name]; values != nil && (name != "Content-Encoding" || f.call.body == nil) {
 			req.Header[name] = values
 		}
 	}
@@ -142,41 +147,41 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 
 // readUpload reads a file for an account that others use, and refuses the input of a batch
 // whose calls name what the account keeps for them.
-func (c *fileCall) readUpload(account *llmapp.Account) error {
-	if err := c.request.read(maxRequest); err != nil {
+func (f *fileCall) readUpload(account *llmapp.Account) error {
+	if err := f.call.request.read(maxRequest); err != nil {
 		return err
 	}
-	c.body, c.x.Record.RequestBytes = c.received.Bytes, c.received.Wire
-	f := parseForm(c.r.Header.Get("Content-Type"), c.body)
-	if f == nil {
+	f.call.body, f.x.Record.RequestBytes = f.call.received.Bytes, f.call.received.Wire
+	form := parseForm(f.call.r.Header.Get("Content-Type"), f.call.body)
+	if form == nil {
 		return plugins.Invalid("", "The body of the request is no multipart/form-data.")
 	}
-	isBatch := slices.ContainsFunc(f.fields, func(field formField) bool {
-		return field.name == "purpose" && string(f.body[field.start:field.end]) == "batch"
+	isBatch := slices.ContainsFunc(form.fields, func(field formField) bool {
+		return field.name == "purpose" && string(form.body[field.start:field.end]) == "batch"
 	})
 	number := 0
-	for line := range bytes.Lines(bytes.Join(f.files, []byte("\n"))) {
+	for line := range bytes.Lines(bytes.Join(form.files, []byte("\n"))) {
 		number++
 		call := gjson.ParseBytes(line)
 		switch valid := plugins.ValidJSON(line) && call.IsObject(); {
 		case valid:
-			c.addBatched(call)
+			f.addBatched(call)
 		case isBatch && len(bytes.TrimSpace(line)) > 0:
 			return plugins.Invalid("file", "Line %d of the file is no JSON object.", number)
 		}
 	}
-	return c.allowStored(account)
+	return f.call.allowStored(account)
 }
 
 // addBatched adds what a call in a batch refers to at the provider.
-func (c *fileCall) addBatched(call gjson.Result) {
+func (f *fileCall) addBatched(call gjson.Result) {
 	dialect := plugins.Responses // which refers to the most
 	if at := byPath[call.Get("url").Str]; at != nil && at.methods[http.MethodPost] != nil {
 		dialect = at.methods[http.MethodPost].dialect
 	}
 	call.ForEach(func(key, body gjson.Result) bool { // a field that stands twice may be read twice
 		if key.Str == "body" {
-			c.stored.ids = append(c.stored.ids, findStoredState(dialect, []byte(body.Raw)).ids...)
+			f.call.stored.ids = append(f.call.stored.ids, findStoredState(dialect, []byte(body.Raw)).ids...)
 		}
 		return true
 	})
@@ -186,27 +191,14 @@ func notFound(id string) *plugins.Error {
 	return rejected(http.StatusNotFound, "not_found", "No file or batch with the id '"+id[:min(len(id), 200)]+"' was made here.")
 }
 
-// endpoint is the request to a path of an account, which may lack it.
-func (c *fileCall) endpoint(account *llmapp.Account, path string) (*http.Request, error) {
-	has, ok := account.API.(translate.Endpoints)
-	if !ok {
-		return nil, c.noEndpoint(routing.Target{Account: account})
-	}
-	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, account.Target("", nil))
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = c.noEndpoint(routing.Target{Account: account})
-	}
-	return req, err
-}
-
 // accountOfFiles returns the account of that label, or the first that has the endpoint.
-func (c *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
+func (f *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 	var err error
-	for _, account := range c.h.site.App.Accounts(c.x.Record.Org) {
+	for _, account := range f.call.h.site.App.Accounts(f.x.Record.Org) {
 		if label != "" && account.Label != label {
 			continue
 		}
-		if _, err = c.endpoint(account, c.route.path); err == nil || label != "" {
+		if _, err = f.call.endpoint(routing.Target{Account: account}, f.call.route.path); err == nil || label != "" {
 			return account, err
 		}
 	}
@@ -217,15 +209,15 @@ func (c *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 }
 
 // allowFiles refuses what an organisation must not do at an account that others use.
-func (c *fileCall) allowFiles(account *llmapp.Account) error {
-	if c.h.site.App.PaysWithCredits(c.x.Record.Org, account) {
+func (f *fileCall) allowFiles(account *llmapp.Account) error {
+	if f.call.h.site.App.PaysWithCredits(f.x.Record.Org, account) {
 		e := plugins.Invalid("", "Files and batches are not paid with credits: the provider tells what a batch costs when its results are downloaded. "+
 			"Configure %s for the organization with a key of its own.", account.Label)
 		e.Code = unsupportedEndpoint
 		return e
 	}
-	lists := c.file.id == "" && c.r.Method == http.MethodGet
-	if lists && c.shares(account) {
+	lists := f.file.id == "" && f.call.r.Method == http.MethodGet
+	if lists && f.call.shares(account) {
 		e := plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+
 			"Configure it for the organization with a key of its own.", account.Label)
 		e.Code = unsupportedEndpoint
@@ -235,15 +227,15 @@ func (c *fileCall) allowFiles(account *llmapp.Account) error {
 }
 
 // passQuery gives the provider the client's query, with ids of its own.
-func (c *fileCall) passQuery(req *http.Request, query url.Values) {
+func (f *fileCall) passQuery(req *http.Request, query url.Values) {
 	passed := req.URL.Query() // of Azure's version
 	for name, values := range query {
 		if name == "provider" {
 			continue
 		}
 		for i, value := range values {
-			if f, ok := c.h.openID(c.x.Record.Org, value); ok {
-				values[i] = f.id
+			if named, ok := f.call.h.openID(f.x.Record.Org, value); ok {
+				values[i] = named.id
 			}
 		}
 		passed[name] = values
@@ -251,71 +243,41 @@ func (c *fileCall) passQuery(req *http.Request, query url.Values) {
 	req.URL.RawQuery = passed.Encode()
 }
 
-// fail ends a call that was sent, and has no answer but an error.
-func (c *fileCall) fail(e *plugins.Error) {
-	c.x.Record.ErrorType = e.Type
-	end := storage.Complete
-	if c.ctx.Err() != nil {
-		end = storage.ClientAborted
+// pass passes the answer on.
+func (f *fileCall) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	f.endUpload()
+	if f.call.route.path == "/v1/files/{id}/content" {
+		return f.passContent(resp)
 	}
-	c.x.End(end)
-	c.writeError(e)
-}
-
-// receive passes the answer on.
-func (c *fileCall) receive(resp *http.Response) {
-	c.x.Record.Status = plugins.Known(int64(resp.StatusCode))
-	for _, name := range []string{"Content-Type", "Content-Disposition", "X-Request-Id"} {
-		if values := resp.Header[name]; values != nil {
-			c.w.Header()[name] = values
-		}
-	}
-	switch {
-	case refuses(resp.StatusCode):
-		e, _ := c.refusal(c.file.account, c.file.account.Label, resp)
-		c.fail(e)
-	case c.route.path == "/v1/files/{id}/content":
-		c.passContent(resp)
-	default:
-		c.passObject(resp)
-	}
+	return f.passObject(resp)
 }
 
 // passObject answers an object, with ids of the gateway.
-func (c *fileCall) passObject(resp *http.Response) {
+func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
 	if err != nil || len(body) > maxResponse || !plugins.ValidJSON(body) {
-		c.fail(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
-		return
+		return f.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}
-	made := c.route.pattern == "POST /v1/batches"
-	if made { // the results belong to who made the batch
-		observer := observe.New(plugins.Batches, c.x.Record.Provider, resp.Header)
+	if f.call.route.pattern == "POST /v1/batches" { // the results belong to who made the batch
+		observer := observe.New(plugins.Batches, f.x.Record.Provider, resp.Header)
 		observer.Write(body)
 		observer.Close()
-		c.x.Answer = observer
+		f.x.Answer = observer
 	}
-	if body, err = c.sealIDs(body); err != nil {
-		c.fail(asError(err))
-		return
+	if body, err = f.sealIDs(body); err != nil {
+		return f.fail(storage.Failed, asError(err), routing.Abort)
 	}
-	c.x.Record.ResponseBytes = int64(len(body))
-	c.x.Kept.Response(&c.x.Record, storage.Body{Type: jsonType, Data: body}, int64(c.h.MaxBody), false)
-	c.x.Commit(storage.Complete)
-	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	end := storage.Complete
-	c.w.WriteHeader(http.StatusOK)
-	if _, err := c.w.Write(body); err != nil {
-		end = storage.ClientAborted
-	}
-	c.x.End(end)
+	f.x.Record.ResponseBytes = int64(len(body))
+	f.writeObject(body, jsonType, resp.Header)
+	f.finish(true)
+	return routing.Answered, nil
 }
 
 // sealIDs puts the gateway's ids in place of the provider's, of one object or of a list.
-func (c *fileCall) sealIDs(body []byte) ([]byte, error) {
-	m, err := c.h.memory()
+func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
+	m, err := f.call.h.memory()
 	if err != nil {
-		c.h.site.Logger.Error(unreadableSecret, zap.Error(err))
+		f.call.h.site.Logger.Error(unreadableSecret, zap.Error(err))
 		return nil, err
 	}
 	whole := text(body)
@@ -328,10 +290,10 @@ func (c *fileCall) sealIDs(body []byte) ([]byte, error) {
 			batch = object.Get("id").Str
 		}
 		object.ForEach(func(key, v gjson.Result) bool {
-			f := fileID{account: c.file.account, id: v.Str}
+			named := fileID{account: f.file.account, id: v.Str}
 			switch key.Str {
 			case "output_file_id", "error_file_id":
-				f.batch = batch
+				named.batch = batch
 			case "id", "input_file_id", "first_id", "last_id":
 			case "data":
 				v.ForEach(func(_, element gjson.Result) bool {
@@ -346,7 +308,7 @@ func (c *fileCall) sealIDs(body []byte) ([]byte, error) {
 				return true
 			}
 			out = append(out, whole[end:v.Index]...)
-			out = append(append(append(out, '"'), m.sealID(c.x.Record.Org, f)...), '"')
+			out = append(append(append(out, '"'), m.sealID(f.x.Record.Org, named)...), '"')
 			end = v.Index + len(v.Raw)
 			return true
 		})
@@ -357,30 +319,15 @@ func (c *fileCall) sealIDs(body []byte) ([]byte, error) {
 
 // passContent answers the bytes of a file as they come. If they are the results of a
 // batch, each call of it is recorded before the client has its result.
-func (c *fileCall) passContent(resp *http.Response) {
-	results := c.x.Results(observe.Results{File: c.file.id, Batch: c.file.batch}, int64(c.h.MaxBody))
-	c.x.Record.ResponseTruncated = !c.x.Record.ResponseOmitted // nothing of a file is kept
-	if length := resp.Header["Content-Length"]; length != nil && resp.ContentLength >= 0 {
-		c.w.Header()["Content-Length"] = length
+func (f *fileCall) passContent(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	results := f.x.Results(observe.Results{File: f.file.id, Batch: f.file.batch}, int64(f.call.h.MaxBody))
+	f.x.Record.ResponseTruncated = !f.x.Record.ResponseOmitted // nothing of a file is kept
+	if values := resp.Header["Content-Disposition"]; values != nil {
+		f.client.w.Header()["Content-Disposition"] = values
 	}
-	out := client{w: c.w}
-	c.w.WriteHeader(http.StatusOK)
-	last, whole := out.passMost(resp.Body, func(p []byte) {
-		results.Write(p)
-		c.x.Record.ResponseBytes += int64(len(p))
-	}, out.write)
-	if whole {
-		results.Close()
-		c.x.Commit(storage.Complete)
-		out.write(last)
-	}
-	switch {
-	case out.err != nil || c.r.Context().Err() != nil:
-		c.x.End(storage.ClientAborted)
-	case !whole:
-		c.x.End(storage.UpstreamAborted)
-		panic(http.ErrAbortHandler) // a client must not take what it has for all
-	default:
-		c.x.End(storage.Complete)
-	}
+	return f.passBytes(resp, func(p []byte) { results.Write(p) }, func(whole bool) {
+		if whole {
+			results.Close()
+		}
+	})
 }
