@@ -46,7 +46,7 @@ func TestSupervisorsWaitForTheGracePeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strconv.Itoa(int((grace + 15*time.Second).Seconds()))
-	for file, pattern := range map[string]string{"weir.service": `TimeoutStopSec=(\d+)`, "kubernetes/weir.yaml": `terminationGracePeriodSeconds: (\d+)`} {
+	for file, pattern := range map[string]string{"weir.service": `TimeoutStopSec=(\d+)`, "helm/values.yaml": `terminationGracePeriodSeconds: (\d+)`} {
 		if got := first(t, file, pattern); got != want {
 			t.Errorf("%s waits %s seconds, want %s", file, got, want)
 		}
