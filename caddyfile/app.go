@@ -49,6 +49,9 @@ import (
 //			<see parseProvider>
 //		}
 //		alias <name> <models...>
+//		budget <name> <dollars> [day|week|month|year|total] {
+//			<see parseBudget>
+//		}
 //		org <name> {
 //			store    <name>
 //			key      <secret> [<scopes...>]
@@ -59,6 +62,9 @@ import (
 //				...
 //			}
 //			credits <dollars>
+//			budget <name> <dollars> [<window>] {
+//				...
+//			}
 //		}
 //		request_memory <size>
 //		header_prefix  <prefixes...>
@@ -68,7 +74,7 @@ import (
 //		secret         <secret>
 //	}
 //
-// `key` and `identity` outside of an `org` belong to the organisation `default`.
+// `key`, `identity` and `budget` outside of an `org` belong to the organisation `default`.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // consume option name
 	if existing != nil {
@@ -83,6 +89,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"key":            parseKey(&app.Keys),
 		"identity":       parseIdentity(&app.Identities),
 		"provider":       parseProvider(&app.Providers, false),
+		"budget":         parseBudget(&app.Budgets),
 		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
 		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
 		"header_prefix":  directive.Texts(&app.HeaderPrefixes),
@@ -147,6 +154,7 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"key":      parseKey(&org.Keys),
 		"identity": parseIdentity(&org.Identities),
 		"provider": parseProvider(&org.Providers, true),
+		"budget":   parseBudget(&org.Budgets),
 		"credits":  parseCredits(&org.Credits),
 	}
 	if err := set.Parse(d, "org"); err != nil {

@@ -191,15 +191,15 @@ func (i Increment) Starts(w Window, z Zone) (starts []int64, ok bool) {
 			return nil, false
 		}
 		var start Timestamp
-		start, next = i.around(next, z)
+		start, next = i.Around(next, z)
 		starts = append(starts, int64(start))
 	}
 	return starts, true
 }
 
-// around is the bucket of t in the zone's calendar: from its start until before
+// Around is the bucket of t in the zone's calendar: from its start until before
 // the next.
-func (i Increment) around(t Timestamp, z Zone) (start, next Timestamp) {
+func (i Increment) Around(t Timestamp, z Zone) (start, next Timestamp) {
 	local := z.local(t)
 	if width, ok := i.width(); ok {
 		start = floor(local, width)

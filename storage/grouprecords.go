@@ -165,7 +165,7 @@ func (g *RecordGrouper) add(x *recordGroup, r *Record, row *Row, load func() *Co
 func (q *GroupQuery) cellOf(t Timestamp) (start Timestamp, ok bool) {
 	switch {
 	case q.Increment != "":
-		start, _ = q.Increment.around(t, q.Zone)
+		start, _ = q.Increment.Around(t, q.Zone)
 	case q.Buckets.Len > 0:
 		start, _ = q.Buckets.Bounds(q.Buckets.Index(t))
 	default:

@@ -357,7 +357,7 @@ func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error 
 	var start, next Timestamp
 	err := rows.Scan(q.Filter, q.Window, CountParts, func(r *Row) bool {
 		if r.CreatedAt < start || r.CreatedAt >= next {
-			start, next = q.Increment.around(r.CreatedAt, q.Zone)
+			start, next = q.Increment.Around(r.CreatedAt, q.Zone)
 		}
 		c := cell{r.Groups[0], start}
 		cells[c] = append(cells[c], r.Score)

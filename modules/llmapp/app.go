@@ -38,6 +38,9 @@ type App struct {
 	// Keys are the API keys of the organisation `default`.
 	Keys []*Key `json:"keys,omitempty"`
 
+	// Budgets bound what the calls of the organisation `default` may cost.
+	Budgets []*Budget `json:"budgets,omitempty"`
+
 	// Identities admit people and workloads by the tokens of an issuer, to the organisation
 	// `default` or to the one that a claim names.
 	Identities []*Identity `json:"identities,omitempty"`
@@ -90,8 +93,9 @@ type App struct {
 	keys       keyring
 	identities []*Identity // of all organisations
 	catalog    *catalog.Catalog
-	platform   []*Account // configured for all organisations, with a key
-	keyless    []*Account // likewise, without one
+	budgets    map[string][]*Budget // by organisation
+	platform   []*Account           // configured for all organisations, with a key
+	keyless    []*Account           // likewise, without one
 
 	// providerNames and modelNames are the names that metrics have of calls, beside the
 	// catalogue's ids of models.
@@ -156,6 +160,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 	}
 	if err := a.provisionProviders(ctx); err != nil {
+		return err
+	}
+	if err := a.provisionBudgets(); err != nil {
 		return err
 	}
 	a.provisionLabels()

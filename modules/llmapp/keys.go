@@ -55,6 +55,9 @@ type Organisation struct {
 	// Identities admit people and workloads to the organisation by the tokens of an issuer.
 	Identities []*Identity `json:"identities,omitempty"`
 
+	// Budgets bound what the calls of the organisation may cost.
+	Budgets []*Budget `json:"budgets,omitempty"`
+
 	// Credits are what the organisation may spend, in US dollars, on providers
 	// that platform credentials pay for; a plain decimal like `50.00`. It is granted
 	// when the organisation is first seen, `weir credits` grants more. Default:

@@ -32,7 +32,7 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, suppressedLines, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
+	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, suppressedLines, budgetRefusals, budgetSpent, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
 }
 
 // RegisterMetrics registers collectors, which may live as long as the process and be
@@ -92,6 +92,13 @@ func (a *App) provisionLabels() {
 	for _, account := range a.AllAccounts() {
 		a.providerNames.Add(account.Provider)
 		a.modelNames.Add(account.Models...)
+	}
+	budgetNames := make(metric.Set)
+	for _, budgets := range a.budgets {
+		for _, b := range budgets {
+			budgetNames.Add(b.Name)
+			b.label = budgetNames.Of(b.Name)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func TestSharedState(t *testing.T) {
 	if _, ok := memory.(*shared.LocalMemory); !ok || memory == shared.Memory(&oldStore.shared.memory) || breakers == shared.Breakers(&oldStore.shared.breakers) {
 		t.Error("the memory and the breakers are not those that are shared")
 	}
-	r := credits.Reservation{Org: "acme", Amount: 10}
+	r := credits.Reservation{Org: "acme", Amount: 10, Holds: []credits.Hold{{Account: credits.Account{Org: "acme"}}}}
 	if err := old.Reserve(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestSharedState(t *testing.T) {
 		t.Errorf("a call in flight: %v", err)
 	}
 	for l, spent := range map[credits.Ledger]int64{old: 7, ledger: 0} {
-		if b, err := l.Balance(t.Context(), "acme"); err != nil || int64(b.Spent) != spent || b.Granted != 50_000_000_000 {
+		if b, err := l.Balance(t.Context(), credits.Account{Org: "acme"}); err != nil || int64(b.Spent) != spent || b.Granted != 50_000_000_000 {
 			t.Errorf("%+v, %v; want %d spent", b, err, spent)
 		}
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -36,8 +38,8 @@ func (a *Account) Probe(ctx context.Context) (*http.Response, error) {
 }
 
 // Gate is where money is decided: it lets a call go to an account, and sets aside what the
-// call may cost. Every lane that calls a provider passes it, because a Ticket alone sends
-// requests. What else bounds spending, such as budgets, belongs into Admit.
+// call may cost, in the credits and in every budget that counts the call. Every lane that
+// calls a provider passes it, because a Ticket alone sends requests.
 type Gate struct {
 	App *App
 	// Credits opens the ledger of the store.
@@ -52,8 +54,10 @@ type Spending struct {
 	Account *Account
 	// Model is the name of the target at the account, "" for what is no call of a model.
 	Model string
+	// Record says whose call it is, and when the call began.
+	Record *storage.Record
 	// AtMost is what the call costs at most, unknown without a price. It is read only
-	// where credits pay.
+	// where something bounds the call.
 	AtMost func() plugins.Cost
 	// Fit makes the call cost at most left, by a lower limit of its output, and reports
 	// whether the call can be lowered so far. nil if the call cannot be changed.
@@ -64,8 +68,10 @@ type Spending struct {
 // Release.
 type Ticket struct {
 	account     *Account
-	ledger      credits.Ledger // nil unless credits pay
+	ledger      credits.Ledger // nil unless something bounds the call
 	reservation credits.Reservation
+	budgets     bounding
+	charged     plugins.Nanodollars
 	released    atomic.Bool
 }
 
@@ -100,33 +106,62 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	if model := strings.TrimPrefix(s.Model, s.Account.Label+"/"); !s.Key.MayCall(s.Account.Label, model) {
 		return nil, NotAllowed(cmp.Or(s.Model, s.Account.Label))
 	}
-	if !g.App.PaysWithCredits(s.Org, s.Account) {
+	paid, budgets := g.App.PaysWithCredits(s.Org, s.Account), g.App.bounding(&s)
+	if !paid && budgets == nil {
 		return t, nil
 	}
 	atMost := s.AtMost()
 	if !atMost.Valid {
-		e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be paid for with credits.", s.Model)
-		e.Code = "model_not_priced"
-		return nil, e
+		budgets = slices.DeleteFunc(budgets, func(b bound) bool { return b.Unpriced == passUnpriced })
+		if paid || len(budgets) > 0 {
+			return nil, notPriced(s.Model, budgets)
+		}
+		return t, nil
 	}
 	// The record's id may be the client's choice, and used elsewhere at the same time.
-	t.reservation = credits.Reservation{ID: uuid.New(), Org: s.Org, Amount: atMost.N}
+	t.reservation, t.budgets = credits.Reservation{ID: uuid.New(), Org: s.Org, Amount: atMost.N}, budgets
+	if paid {
+		t.reservation.Holds = append(t.reservation.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
+	}
+	for _, b := range budgets {
+		t.reservation.Holds = append(t.reservation.Holds, b.hold)
+	}
 	ledger, err := g.Credits()
 	if err == nil {
-		err = g.reserve(ctx, ledger, &t.reservation, s)
+		err = g.reserve(ctx, ledger, t, s)
 	}
 	if refusal, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, refusal
 	}
 	if err != nil {
-		g.Logger.Error("a call cannot be paid from credits", zap.String("org", s.Org), zap.Error(err))
+		g.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
 		return nil, &plugins.Error{
 			Status: http.StatusServiceUnavailable, Type: "server_error", Code: "budget_unavailable", RetryAfter: unavailableRetryAfter,
-			Message: "The gateway cannot read its credits, and makes no call that is paid from them.",
+			Message: "The gateway cannot read its credits and budgets, and makes no call that they bound.",
 		}
 	}
 	t.ledger = ledger
 	return t, nil
+}
+
+// Bounds reports whether credits or a budget bound what a call may cost.
+func (g Gate) Bounds(s Spending) bool {
+	return g.App.PaysWithCredits(s.Org, s.Account) || len(g.App.bounding(&s)) > 0
+}
+
+// notPriced is the error for a call that has no price, and would have to be counted.
+func notPriced(model string, budgets bounding) *plugins.Error {
+	counted := "paid for with credits"
+	if len(budgets) > 0 {
+		counted = "counted by the budget " + budgets[0].Name
+		budgetRefusals.With(budgets[0].label, codeNotPriced).Inc()
+	}
+	e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be %s.", model, counted)
+	if model == "" {
+		e = plugins.Invalid("", "What a batch costs is not known before its calls have ended, and cannot be %s.", counted)
+	}
+	e.Code = codeNotPriced.String()
+	return e
 }
 
 // NotAllowed is the error for a key that may not call a model or a provider.
@@ -137,52 +172,102 @@ func NotAllowed(name string) *plugins.Error {
 	}
 }
 
-// reserve sets a reservation aside. The organisation may have its first grant yet to get.
-// The call is fitted into what is left only if waiting for other calls would not help.
-func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, r *credits.Reservation, s Spending) error {
-	err := ledger.Reserve(ctx, *r)
-	if !errors.Is(err, credits.ErrInsufficient) {
-		return err
-	}
-	if err = g.App.SeedCredits(ctx, ledger, r.Org); err == nil {
-		err = ledger.Reserve(ctx, *r)
-	}
-	if !errors.Is(err, credits.ErrInsufficient) {
-		return err
-	}
-	b, err := ledger.Balance(ctx, r.Org)
-	if err != nil {
-		return err
-	}
-	asked, unspent := r.Amount, b.Granted-b.Spent
-	held := unspent >= asked
-	switch {
-	case held || s.Fit == nil:
-	case s.Fit(b.Available()):
-		r.Amount = s.AtMost().N
-		if err = ledger.Reserve(ctx, *r); !errors.Is(err, credits.ErrInsufficient) {
+// The codes of refusals.
+var (
+	codeHeld      = metric.Constant("budget_reserved")
+	codeSpent     = metric.Constant("insufficient_quota")
+	codeNotPriced = metric.Constant("model_not_priced")
+)
+
+// HeldInterval is how often a call that waits looks whether calls in flight have ended.
+const HeldInterval = 20 * time.Millisecond
+
+// reserve sets the reservation of a ticket aside. Where other calls hold what is missing, the
+// call waits as long as the budget says.
+func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s Spending) error {
+	began := time.Now()
+	for {
+		short, held, err := g.tryReserve(ctx, ledger, t, s)
+		if short == nil {
 			return err
 		}
-		held = true // by a call that came between
-	default:
-		held = s.Fit(unspent)
+		b := t.budgets.of(short.Account)
+		if b == nil || !held || time.Since(began) >= time.Duration(b.Wait) {
+			return refuse(t.reservation.Amount, short, b, held)
+		}
+		select {
+		case <-ctx.Done():
+			return refuse(t.reservation.Amount, short, b, held)
+		case <-time.After(HeldInterval):
+		}
 	}
-	return insufficient(asked, b, held)
 }
 
-// insufficient says why an amount cannot be set aside: other calls hold what is left until
-// they end, or too little is left.
-func insufficient(amount plugins.Nanodollars, b credits.Balance, held bool) *plugins.Error {
-	sums := fmt.Sprintf("It may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.", amount, b.Granted, b.Spent, b.Reserved)
+// tryReserve sets the reservation aside, or returns the account that is short, and whether
+// other calls hold what is missing. The call is fitted into what is left only if waiting for
+// other calls would not help.
+func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s Spending) (short *credits.InsufficientError, held bool, err error) {
+	r := &t.reservation
+	for range len(r.Holds) + 1 { // each account may be short once
+		err = ledger.Reserve(ctx, *r)
+		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
+			if err = g.App.SeedCredits(ctx, ledger, r.Org); err == nil {
+				err = ledger.Reserve(ctx, *r)
+			}
+		}
+		if !errors.As(err, &short) {
+			return nil, false, err
+		}
+		unspent := short.Granted - short.Spent
+		switch {
+		case unspent >= r.Amount:
+			return short, true, nil
+		case s.Fit == nil:
+			return short, false, nil
+		case !s.Fit(short.Available()):
+			return short, s.Fit(unspent), nil
+		}
+		r.Amount = s.AtMost().N
+	}
+	return short, true, nil // calls came between
+}
+
+// of returns the budget of an account, nil for the credits.
+func (all bounding) of(account credits.Account) *Budget {
+	for _, b := range all {
+		if b.hold.Account == account {
+			return b.Budget
+		}
+	}
+	return nil
+}
+
+// refuse says why an amount cannot be set aside: other calls hold what is left until they
+// end, or too little is left. b is nil for the credits.
+func refuse(amount plugins.Nanodollars, short *credits.InsufficientError, b *Budget, held bool) *plugins.Error {
+	of, more := "credits", "ask for more credits"
+	sums := fmt.Sprintf("The call may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.", amount, short.Granted, short.Spent, short.Reserved)
+	code := codeSpent
+	if held {
+		code = codeHeld
+	}
+	if b != nil {
+		of, more = "budget "+b.Name, "ask for a higher limit"
+		sums = fmt.Sprintf("The call may cost %s. Of the limit of %s for %s, %s is spent, and calls in flight hold %s.", amount, b.limit, b.Subject(short.Account), short.Spent, short.Reserved)
+		if short.Ends != 0 {
+			sums += fmt.Sprintf(" The limit is whole again at %s.", short.Ends)
+		}
+		budgetRefusals.With(b.label, code).Inc()
+	}
 	if held {
 		return &plugins.Error{
-			Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "budget_reserved", RetryAfter: reservedRetryAfter,
-			Message: "Calls in flight hold the credits that this call needs: try again when they have ended. " + sums,
+			Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: code.String(), RetryAfter: reservedRetryAfter,
+			Message: fmt.Sprintf("Calls in flight hold what this call needs of the %s: try again when they have ended. %s", of, sums),
 		}
 	}
 	return &plugins.Error{
-		Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: "insufficient_quota",
-		Message: "Insufficient credits for this call. " + sums + " Lower the limit of output tokens, or ask for more credits.",
+		Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: code.String(),
+		Message: fmt.Sprintf("Too little is left of the %s for this call. %s Lower the limit of output tokens, or %s.", of, sums, more),
 	}
 }
 
@@ -202,11 +287,11 @@ func (t *Ticket) Send(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Paid reports whether credits pay for the call.
-func (t *Ticket) Paid() bool { return t.ledger != nil }
+// Bounded reports whether credits or budgets bound the call.
+func (t *Ticket) Bounded() bool { return t.ledger != nil }
 
-// Open reports whether credits pay for the call and it can still be charged.
-func (t *Ticket) Open() bool { return t.Paid() && !t.released.Load() }
+// Open reports whether the call is bounded and can still be charged.
+func (t *Ticket) Open() bool { return t.Bounded() && !t.released.Load() }
 
 // Reserved is what was set aside.
 func (t *Ticket) Reserved() plugins.Nanodollars { return t.reservation.Amount }
@@ -217,13 +302,19 @@ func (t *Ticket) Charge(ctx context.Context, total plugins.Nanodollars) error {
 	if !t.Open() {
 		return nil
 	}
+	for _, b := range t.budgets {
+		if total > t.charged {
+			budgetSpent.With(b.label).Add(plugins.KnownCost(total - t.charged).Float())
+		}
+	}
+	t.charged = total
 	return t.ledger.Charge(context.WithoutCancel(ctx), t.reservation, total)
 }
 
 // Release ends the call: what was set aside and not charged is free again. A second Release
 // does nothing.
 func (t *Ticket) Release(ctx context.Context) error {
-	if t.released.Swap(true) || !t.Paid() {
+	if t.released.Swap(true) || !t.Bounded() {
 		return nil
 	}
 	return t.ledger.Release(context.WithoutCancel(ctx), t.reservation)

@@ -1,5 +1,6 @@
 // Package llmcontrol is the handler http.handlers.llm_control, by which administrators
-// create, change and end API keys while Weir runs, and read who changed what.
+// create, change and end API keys while Weir runs, and read who changed what and what budgets
+// count.
 package llmcontrol
 
 import (
@@ -38,6 +39,7 @@ func init() {
 //	DELETE /v1/keys/{id}         ends it for good
 //	POST   /v1/keys/{id}/rotate  gives it another secret, beside the old one for a while
 //	GET    /v1/audit             who changed what
+//	GET    /v1/budgets           what the budgets count
 //	GET    /v1/key               what the key of the caller may do
 //	GET    /v1/keys/openapi.json these endpoints, in OpenAPI 3.1
 //
@@ -144,6 +146,9 @@ var endpoints = []endpoint{
 	{http.MethodGet, "/v1/audit", llmapp.ScopeAdmin, listEvents, http.StatusOK, about{
 		"listEvents", "audit", "Who changed what, the newest first", []string{"Limit", "Key", "Before"}, "", "EventPage",
 	}},
+	{http.MethodGet, "/v1/budgets", llmapp.ScopeAdmin, listBudgets, http.StatusOK, about{
+		"listBudgets", "budgets", "What budgets count in the present windows, of the values that spent the most", []string{"Limit"}, "", "BudgetPage",
+	}},
 	{http.MethodGet, "/v1/key", "", ownKey, http.StatusOK, about{
 		"ownKey", "keys", "What the key or the token of the caller may do", nil, "", "Own",
 	}},
@@ -154,12 +159,13 @@ const maxBody = 256 << 10
 
 // call is one authorised call.
 type call struct {
-	ctx  context.Context
-	r    *http.Request
-	body []byte
-	key  *llmapp.Key // of the caller
-	log  *keys.Log
-	app  *llmapp.App
+	ctx   context.Context
+	r     *http.Request
+	body  []byte
+	key   *llmapp.Key // of the caller
+	log   *keys.Log
+	app   *llmapp.App
+	store *llmapp.Store
 }
 
 // by is who makes the change.
@@ -183,8 +189,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	case errors.Is(err, keys.ErrNoPlace):
 		refused = &plugins.Error{Status: http.StatusBadRequest, Message: err.Error()}
 	case errors.Is(err, credits.ErrUnavailable):
-		h.logger.Error("the credits cannot be read", zap.String("path", r.URL.Path), zap.Error(err))
-		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the credits cannot be read now"}
+		h.logger.Error("the credits and budgets cannot be read", zap.String("path", r.URL.Path), zap.Error(err))
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the credits and budgets cannot be read now"}
 	case r.Context().Err() != nil:
 		return // nobody is there to answer
 	default:
@@ -201,7 +207,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (da
 		refused.Message = refused.Code + ": " + refused.Message
 		return nil, refused
 	}
-	c := &call{ctx: r.Context(), r: r, key: key, app: h.app}
+	c := &call{ctx: r.Context(), r: r, key: key, app: h.app, store: h.store}
 	if r.Method == http.MethodPost || r.Method == http.MethodPatch {
 		received, err := intake.Reader{Memory: h.app.Memory(), Most: maxBody}.Read(w, r)
 		defer received.Release()

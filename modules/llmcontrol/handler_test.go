@@ -55,6 +55,12 @@ func newSite(t *testing.T) *site {
 			}
 			org globex {
 				credits 2.50
+				budget everybody 3.50 month {
+					timezone Europe/Berlin
+				}
+				budget one 2 total {
+					per key
+				}
 				key globex-admin admin
 				key globex-agent gateway
 			}
@@ -247,6 +253,7 @@ func TestWhoMayNot(t *testing.T) {
 		{"DELETE", "/v1/keys/" + id, ""},
 		{"POST", "/v1/keys/" + id + "/rotate", "{}"},
 		{"GET", "/v1/audit", ""},
+		{"GET", "/v1/budgets", ""},
 	} {
 		for key, want := range map[string]int{"": 401, "weir_unknown": 401, member: 403, "acme-all": 403} {
 			if status, answer := s.as(key, c.method, c.path, c.body); status != want {
@@ -427,7 +434,7 @@ func TestCreditsOfTheCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := ledgers.Reservation{ID: id, Org: "globex", Amount: 1_000_000_000}
+	call := ledgers.Reservation{ID: id, Org: "globex", Amount: 1_000_000_000, Holds: []ledgers.Hold{{Account: ledgers.Account{Org: "globex"}}}}
 	if err := errors.Join(ledger.Reserve(ctx, call), ledger.Charge(ctx, call, 250_000_001)); err != nil {
 		t.Fatal(err)
 	}
@@ -437,8 +444,56 @@ func TestCreditsOfTheCaller(t *testing.T) {
 	if err := ledger.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if status, answer := s.as("globex-agent", "GET", "/v1/key", ""); status != http.StatusServiceUnavailable || answer.Get("error").Str != "the credits cannot be read now" {
+	if status, answer := s.as("globex-agent", "GET", "/v1/key", ""); status != http.StatusServiceUnavailable || answer.Get("error").Str != "the credits and budgets cannot be read now" {
 		t.Errorf("without a ledger: %d %s", status, answer.Raw)
+	}
+}
+
+// An administrator sees what the budgets of the own organisation count, and any caller what
+// counts the own calls.
+func TestBudgets(t *testing.T) {
+	s := newSite(t)
+	if got := s.must("acme-admin", "GET", "/v1/budgets", "").Get("items").Raw; got != "[]" {
+		t.Errorf("an organisation without budgets has %s", got)
+	}
+	app, err := caddy.ActiveContext().App("llm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := app.(*llmapp.App).Store(llmapp.DefaultName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := store.Credits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := app.(*llmapp.App).Authenticate(t.Context(), "globex-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, accounts := app.(*llmapp.App).BudgetsOfKey(key)
+	r := ledgers.Reservation{ID: uuid.New(), Org: "globex", Amount: 1_000_000_000}
+	for _, of := range accounts {
+		r.Holds = append(r.Holds, ledgers.Hold{Account: of, Limit: 2_000_000_000})
+	}
+	if err := errors.Join(ledger.Reserve(t.Context(), r), ledger.Charge(t.Context(), r, 250_000_001)); err != nil || len(accounts) != 2 {
+		t.Fatal(len(accounts), err)
+	}
+	all := s.must("globex-admin", "GET", "/v1/budgets", "").Get("items")
+	month := all.Get(`#(name="everybody")`)
+	if got, want := month.Get("accounts").Raw, `[{"value":null,"spent":0.250000001,"reserved":0.749999999,"remaining":2.5}]`; got != want || month.Get("limit").Raw != "3.5" || month.Get("window").Str != "month" || !strings.HasSuffix(month.Get("ends_at").Str, "23:00:00.000Z") && !strings.HasSuffix(month.Get("ends_at").Str, "22:00:00.000Z") {
+		t.Errorf("the shared budget is %s", month.Raw)
+	}
+	if one := all.Get(`#(name="one")`); one.Get("accounts.0.value").Str != key.Hash() || one.Get("accounts.0.remaining").Raw != "1" || one.Get("ends_at").Raw != "null" {
+		t.Errorf("the budget of each key is %s", one.Raw)
+	}
+	own := s.must("globex-agent", "GET", "/v1/key", "").Get("budgets")
+	if own.Get("#").Int() != 2 || own.Get("1.accounts.0.spent").Raw != "0.250000001" {
+		t.Errorf("the caller's budgets are %s", own.Raw)
+	}
+	if other := s.must("globex-admin", "GET", "/v1/key", "").Get("budgets"); other.Get("1.accounts.0.spent").Raw != "0" || other.Get("0.accounts.0.spent").Raw != "0.250000001" {
+		t.Errorf("another caller's budgets are %s", other.Raw)
 	}
 }
 

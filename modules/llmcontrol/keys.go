@@ -204,6 +204,8 @@ type own struct {
 	ExpiresAt    *storage.Timestamp `json:"expires_at"`
 	// Credits are those of the organisation, null if it pays for no call with credits.
 	Credits *credits.Statement `json:"credits"`
+	// Budgets are those that count every call of the key.
+	Budgets []budget `json:"budgets"`
 }
 
 // ownKey takes GET /v1/key.
@@ -216,8 +218,9 @@ func ownKey(c *call) (any, error) {
 			o.Project = &k.Project
 		}
 	}
-	if !c.app.HasCredits(o.Organization) {
-		return o, nil
+	var err error
+	if o.Budgets, err = c.ownBudgets(); err != nil || !c.app.HasCredits(o.Organization) {
+		return o, err
 	}
 	balance, err := c.app.Balance(c.ctx, o.Organization)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -22,15 +23,14 @@ const bytesPerToken = 4
 // admit gets the ticket by which the attempt is sent, for a call that costs no more than
 // the whole request can make the provider read and write.
 func (a *attempt) admit() error {
-	a.x.Record.PassthroughBilling = a.paysWithCredits() && !a.call.dialect.CountsTokens()
-	ticket, err := a.call.h.money.Admit(a.call.ctx, llmapp.Spending{
-		Org: a.x.Record.Org, Key: a.call.key, Account: a.target.Account, Model: a.target.Name(),
-		AtMost: a.atMost, Fit: a.fit(),
-	})
+	a.x.Record.PassthroughBilling = a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account) && !a.call.dialect.CountsTokens()
+	s := a.call.spending(a.target)
+	s.AtMost, s.Fit = a.atMost, a.fit()
+	ticket, err := a.call.h.money.Admit(a.call.ctx, s)
 	if err != nil { // of the round before there may be one, which has ended
 		return err
 	}
-	if a.ticket = ticket; ticket.Paid() {
+	if a.ticket = ticket; ticket.Bounded() {
 		a.x.Pay = a.charge
 	}
 	return nil
@@ -63,10 +63,14 @@ var modelFields = []string{"models", "fallbacks"}
 // price does not tell: other models, and audio that it fetches.
 var unpaidFields = append([]string{"file_url", "file_id"}, modelFields...)
 
-// paysWithCredits reports whether credits pay for the attempt.
-func (a *attempt) paysWithCredits() bool {
-	return a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account)
+// spending is what decides what bounds the call at a target.
+func (c *call) spending(t routing.Target) llmapp.Spending {
+	r := &c.exchange.Record
+	return llmapp.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r}
 }
+
+// bounded reports whether credits or budgets bound what the call costs at a target.
+func (c *call) bounded(t routing.Target) bool { return c.h.money.Bounds(c.spending(t)) }
 
 // checkSpending refuses a request that does not tell what it may cost.
 func (c *call) checkSpending() error {
@@ -78,7 +82,7 @@ func (c *call) checkSpending() error {
 			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxChoices)
 		}
 	}
-	return c.checkFields(unpaidFields, "cannot be paid for with credits")
+	return c.checkFields(unpaidFields, "has a cost that neither credits nor a budget can bound")
 }
 
 // checkModels refuses other models in the request than the key may call of a provider.
@@ -206,7 +210,7 @@ func (a *attempt) inputTokens() int64 {
 // has a price, and the tier has none. The tier is left out of the request.
 func (a *attempt) unpricedTier() bool {
 	tier := a.call.tier()
-	return tier != "" && a.paysWithCredits() && !a.estimate(0, tier).Valid && a.estimate(0, "").Valid
+	return tier != "" && a.call.bounded(a.target) && !a.estimate(0, tier).Valid && a.estimate(0, "").Valid
 }
 
 // charge takes a cost from the credits. One that is lower than what was charged

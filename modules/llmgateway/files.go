@@ -64,12 +64,19 @@ func (f *fileCall) prepare(id string) (err error) {
 	r := &f.x.Record
 	r.Provider, r.Path, r.TargetURL = f.file.account.Provider, f.req.URL.Path, redact.URL(f.req.URL.String())
 	f.target.Account = f.file.account
-	// Credits pay for no batch, and all else of files is free: allowFiles refuses what would
-	// have to be paid.
-	f.ticket, err = f.call.h.money.Admit(f.call.ctx, llmapp.Spending{
-		Org: r.Org, Key: f.call.key, Account: f.file.account, AtMost: func() plugins.Cost { return plugins.Cost{} },
-	})
+	s := f.call.spending(f.target)
+	s.Model, s.AtMost = "", f.atMost
+	f.ticket, err = f.call.h.money.Admit(f.call.ctx, s)
 	return err
+}
+
+// atMost returns what a call about files costs: nothing, or unknown for a batch, which costs
+// what its calls do.
+func (f *fileCall) atMost() plugins.Cost {
+	if f.call.route.pattern == "POST /v1/batches" {
+		return plugins.Cost{}
+	}
+	return plugins.KnownCost(0)
 }
 
 // endUpload counts what the provider has read of an upload.

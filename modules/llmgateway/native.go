@@ -74,7 +74,7 @@ func (a *attempt) nativeBody() ([]byte, error) {
 		return body, nil
 	}
 	if a.call.controls.Strict {
-		return nil, plugins.Unsupported("service_tier", "Unsupported parameter: the 'service_tier' has no known price, and cannot be paid for with credits.")
+		return nil, plugins.Unsupported("service_tier", "Unsupported parameter: the 'service_tier' has no known price, and neither credits nor a budget can bound it.")
 	}
 	a.warnings = append(a.warnings, "service_tier: "+noPrice)
 	return sjson.DeleteBytes(body, "service_tier")
@@ -99,7 +99,7 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 // askForUsage asks a stream for its usage where credits pay: what the model thinks is paid,
 // and cannot be seen. A client that did not ask does not get the chunk with the usage.
 func (a *attempt) askForUsage(body []byte) []byte {
-	if !a.paysWithCredits() || !a.call.dialect.OfChat() {
+	if !a.call.bounded(a.target) || !a.call.dialect.OfChat() {
 		return body
 	}
 	asking, changed := streamusage.Ask(body, true)

@@ -180,7 +180,7 @@ func (c *call) allow(t routing.Target) error {
 	if err := c.checkModels(t.Account.Label); err != nil {
 		return err
 	}
-	if c.h.site.App.PaysWithCredits(c.exchange.Record.Org, t.Account) {
+	if c.bounded(t) {
 		if c.dialect.OfResponses() {
 			if err := translate.Validate(c.body); err != nil {
 				return err

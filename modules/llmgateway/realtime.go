@@ -198,8 +198,8 @@ func (s *realtime) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (p
 	for {
 		n, err := from.Read(buf)
 		d.Write(buf[:n])
-		if s.ticket.Paid() && d.Unreadable() {
-			s.stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, and calls in it not be paid for with credits."))
+		if s.ticket.Bounded() && d.Unreadable() {
+			s.stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, so that neither credits nor a budget can bound its calls."))
 			return passed, false
 		}
 		if d == &s.tunnel.Client && s.reason.Load() != nil {

@@ -402,7 +402,12 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	loaded, err := ctx.LoadModuleByID("llm", json.RawMessage(`{
 		"keys": [{"secret": "k"}, {"secret": "narrow", "scopes": ["query"]}],
 		"catalog": "`+prices+`",
-		"orgs": {"payer": {"keys": [{"secret": "payer"}], "credits": "1"}, "payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
+		"orgs": {"payer": {"keys": [{"secret": "payer"}], "credits": "1"}, "capped": {"keys": [{"secret": "capped"}, {"secret": "lax"}], "budgets": [
+				{"name": "all", "limit": "0.4", "window": "total", "filter": {"request_response_rmt": {"properties": {"Team": {"not-equals": "free"}}}}, "trust": true},
+				{"name": "each", "limit": "0.06", "per": "user", "trust": true},
+				{"name": "vouched", "limit": "0.2", "per": "user", "window": "day", "timezone": "Europe/Berlin"}]},
+			"patient": {"keys": [{"secret": "patient"}], "budgets": [{"name": "one", "limit": "0.06", "wait": 30000000000, "on_unpriced": "pass"}]},
+			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
 		"aliases": {"both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
 		"providers": [`+strings.Join(providers, ",")+`]}`))

@@ -73,7 +73,7 @@ func (l *live) call(t *testing.T, n int) *storage.Record {
 	}
 	l.Begin(r)
 	defer l.Abandon(r)
-	reserved := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10}
+	reserved := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10, Holds: []credits.Hold{{Account: credits.Account{Org: "acme"}}}}
 	err := errors.Join(l.ledger.Reserve(t.Context(), reserved), l.ledger.Charge(t.Context(), reserved, price), l.ledger.Release(t.Context(), reserved))
 	if err != nil {
 		t.Error(err)
@@ -206,7 +206,7 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 		if i.Unaccounted() != 0 || i.Recorded != int64(len(records)) || i.Lost() > writers || i.Lost() != checked.Journal.Integrity.InFlight {
 			t.Errorf("%d records, and the balance %+v", len(records), i)
 		}
-		balance, err := restored.ledger.Balance(t.Context(), "acme")
+		balance, err := restored.ledger.Balance(t.Context(), credits.Account{Org: "acme"})
 		if spent := int64(balance.Spent) / price; err != nil || spent < i.Recorded || spent > i.Recorded+writers {
 			t.Errorf("%d records are paid, and %d are there: %v", spent, i.Recorded, err)
 		}

@@ -1,31 +1,39 @@
-// Package credits is the contract of ledgers: what organisations were granted,
-// what their calls have reserved, and what those cost. Package embedded keeps a
+// Package credits is the contract of ledgers: what organisations were granted, what
+// budgets count, what calls have reserved, and what those cost. Package embedded keeps a
 // ledger for one process; package creditstest tests ledgers.
 package credits
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 )
 
 var (
-	// ErrInsufficient means that the balance does not cover the reservation.
+	// ErrInsufficient means that an account does not cover the reservation. The error is an
+	// *InsufficientError, which names the account.
 	ErrInsufficient = errors.New("insufficient credits")
 
 	// ErrUnavailable means that the ledger cannot be read or written now. Nothing
 	// can be spent until it can.
 	ErrUnavailable = errors.New("the credits are unavailable")
 
+	// ErrNoAccount means that a reservation names no account to take from.
+	ErrNoAccount = errors.New("the reservation names no account")
+
 	// ErrNoReservation means that there is nothing to charge: the reservation was
 	// never made, or was released.
 	ErrNoReservation = errors.New("no such reservation")
 )
 
-// Ledger keeps the credits of organisations. Several nodes may share one: each
+// Ledger keeps the credits of organisations and what budgets count. Several nodes may share one: each
 // method takes effect at once and as a whole, or fails and has no effect, where
 // its comment says nothing else. A ledger bounds how long it takes by itself, and
 // is safe for use by several goroutines.
@@ -39,15 +47,15 @@ type Ledger interface {
 	// nothing.
 	Seed(ctx context.Context, org string, amount plugins.Nanodollars) error
 
-	// Reserve sets r.Amount aside. The same reservation can be made again, which
-	// changes nothing. It lasts until Release, or until its node has died: a ledger
+	// Reserve sets r.Amount aside in all of r.Holds, or in no account. The same reservation
+	// can be made again, which changes nothing. It lasts until Release, or until its node has died: a ledger
 	// that nodes share finds that out by a lease that the node renews for all its
 	// reservations. Nothing stays set aside after an error: ErrInsufficient,
 	// ErrUnavailable, or that r.ID is in use for something else.
 	Reserve(ctx context.Context, r Reservation) error
 
-	// Charge makes total what the call has cost so far. It replaces the charge
-	// before, so that it can be repeated, and can be more than r.Amount: then the
+	// Charge makes total what the call has cost so far, in all accounts. It replaces the
+	// charge before, so that it can be repeated, and can be more than r.Amount: then the
 	// balance may become negative. What is charged is no longer reserved. The error
 	// is ErrNoReservation, or ErrUnavailable: then the ledger keeps the charge, lets
 	// nobody reserve, and writes it as soon as it can.
@@ -57,8 +65,11 @@ type Ledger interface {
 	// does nothing if that is done.
 	Release(ctx context.Context, r Reservation) error
 
-	// Balance returns the credits of one organisation, zero if it never had any.
-	Balance(ctx context.Context, org string) (Balance, error)
+	// Balance returns the state of one account, zero if there never was anything in it.
+	Balance(ctx context.Context, of Account) (Balance, error)
+
+	// Counted returns the accounts of a budget in the window of that beginning, by value.
+	Counted(ctx context.Context, org, budget string, begins storage.Timestamp) ([]Balance, error)
 
 	// Balances returns the credits of all organisations that ever had any, by name.
 	Balances(ctx context.Context) ([]Balance, error)
@@ -68,20 +79,64 @@ type Ledger interface {
 	Close(ctx context.Context) error
 }
 
+// Account is what calls are charged to: the credits of an organisation, or what a budget
+// counts of one value in one window. A window that is over is an account that no call takes
+// from any more, so that nothing needs a reset.
+type Account struct {
+	// Org is the organisation whose calls are charged.
+	Org string `json:"org"`
+	// Budget is the name of the budget, "" for the credits.
+	Budget string `json:"budget,omitempty"`
+	// Value is whose calls the budget counts, "" if it counts all together, and of calls
+	// without a value.
+	Value string `json:"value,omitempty"`
+	// Begins and Ends bound the window of the budget. Both are 0 for the credits and for a
+	// budget without an end. A ledger may forget the account a day after its window.
+	Begins storage.Timestamp `json:"begins,omitempty"`
+	Ends   storage.Timestamp `json:"ends,omitempty"`
+}
+
+// Hold is an account from which a reservation takes.
+type Hold struct {
+	Account
+	// Limit is what the calls of a budget's account may cost together. That of credits is
+	// what was granted.
+	Limit plugins.Nanodollars
+}
+
 // Reservation is what one call may spend.
 type Reservation struct {
-	// ID identifies it among the reservations of all nodes, and is used once.
+	// ID identifies the reservation among those of all nodes, and is used once.
 	ID uuid.UUID
 	// Org pays for the call.
 	Org string
 	// Amount is set aside, 0 or more.
 	Amount plugins.Nanodollars
+	// Holds are the accounts, of which there is at least one, and each once.
+	Holds []Hold
 }
 
-// Balance is the state of the credits of one organisation.
+// Equal reports whether two reservations are the same.
+func (r Reservation) Equal(other Reservation) bool {
+	return r.ID == other.ID && r.Org == other.Org && r.Amount == other.Amount && slices.Equal(r.Holds, other.Holds)
+}
+
+// InsufficientError says which account does not cover a reservation.
+type InsufficientError struct{ Balance }
+
+// Error implements error.
+func (e *InsufficientError) Error() string {
+	return fmt.Sprintf("%s of %s: %s is left", cmp.Or(e.Budget, "the credits"), e.Org, e.Available())
+}
+
+// Is reports that the error is an ErrInsufficient.
+func (*InsufficientError) Is(other error) bool { return other == ErrInsufficient }
+
+// Balance is the state of an account.
 type Balance struct {
-	Org string
-	// Granted is the sum of all grants, Spent that of all charges.
+	Account
+	// Granted is the sum of all grants, and the limit of a budget where a reservation names
+	// it. Spent is the sum of all charges.
 	Granted, Spent plugins.Nanodollars
 	// Reserved is what calls in flight may still spend.
 	Reserved plugins.Nanodollars

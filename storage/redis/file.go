@@ -25,6 +25,8 @@ type line struct {
 	ID    uuid.UUID           `json:"id"`
 	Org   string              `json:"org"`
 	Total plugins.Nanodollars `json:"total"`
+	// Accounts are those that are charged, the credits of Org unless there are some.
+	Accounts []credits.Account `json:"accounts,omitempty"`
 }
 
 // open returns the charges that an earlier process left. The last line may be cut
@@ -42,7 +44,13 @@ func (f *file) open() (waiting []*reservation, err error) {
 		}
 		r := by[l.ID]
 		if r == nil {
+			if l.Accounts == nil { // a line of an earlier version
+				l.Accounts = []credits.Account{{Org: l.Org}}
+			}
 			r = &reservation{Reservation: credits.Reservation{ID: l.ID, Org: l.Org}, unpaid: true, released: true}
+			for _, of := range l.Accounts {
+				r.Holds = append(r.Holds, credits.Hold{Account: of})
+			}
 			by[l.ID] = r
 			waiting = append(waiting, r)
 		}
@@ -52,8 +60,12 @@ func (f *file) open() (waiting []*reservation, err error) {
 	return waiting, err
 }
 
-func (f *file) add(id uuid.UUID, org string, total plugins.Nanodollars) error {
-	text, err := json.Marshal(line{id, org, total})
+func (f *file) add(r *reservation) error {
+	l := line{ID: r.ID, Org: r.Org, Total: r.charged}
+	for _, h := range r.Holds {
+		l.Accounts = append(l.Accounts, h.Account)
+	}
+	text, err := json.Marshal(l)
 	if err == nil {
 		_, err = f.Write(append(text, '\n'))
 	}

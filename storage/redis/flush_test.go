@@ -20,7 +20,7 @@ func TestWaitingChargesAreSentTogether(t *testing.T) {
 	do(t, l.Grant(t.Context(), "acme", 1_000_000))
 	made := make([]credits.Reservation, calls)
 	for i := range made {
-		made[i] = credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 1000}
+		made[i] = credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 1000, Holds: []credits.Hold{{Account: acme}}}
 		do(t, l.Reserve(t.Context(), made[i]))
 	}
 	server.kill()

@@ -46,7 +46,7 @@ func TestFlushedCreditsStaySpent(t *testing.T) {
 				t.Errorf("%s: %s = %v, want ErrUnavailable that tells how to accept the loss", name, method, err)
 			}
 		}
-		if _, err := l.Balance(t.Context(), "acme"); !errors.Is(err, credits.ErrUnavailable) {
+		if _, err := l.Balance(t.Context(), acme); !errors.Is(err, credits.ErrUnavailable) {
 			t.Errorf("%s: Balance = %v", name, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestFlushedCreditsStaySpent(t *testing.T) {
 	eventually(t, func() bool { return l.Seed(t.Context(), "acme", 100) == nil })
 	do(t, l.flush(t.Context()))
 	do(t, restarted.ledger.Seed(t.Context(), "acme", 100))
-	if b, want := balance(t, fresh), (credits.Balance{Org: "acme", Granted: 100, Spent: 70}); b != want {
+	if b, want := balance(t, fresh), (credits.Balance{Account: acme, Granted: 100, Spent: 70}); b != want {
 		t.Errorf("after the operator has accepted the loss: %+v, want %+v", b, want)
 	}
 }

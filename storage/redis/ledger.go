@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -108,13 +110,16 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	if r.Amount < 0 || r.Amount > maxAmount {
 		return fmt.Errorf("credits: cannot reserve %s: want 0 to %s", r.Amount, maxAmount)
 	}
+	if len(r.Holds) == 0 {
+		return credits.ErrNoAccount
+	}
 	l.mu.Lock()
 	closed, made, failing := l.closed, l.made[r.ID], len(l.waiting) > 0
 	l.mu.Unlock()
 	switch {
 	case closed:
 		return unavailable(os.ErrClosed)
-	case made != nil && made.Reservation != r:
+	case made != nil && !made.Equal(r):
 		return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, made.Amount, made.Org)
 	case made != nil:
 		return nil
@@ -129,12 +134,12 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.keys(made), r.Org, number(r.Amount), number(-r.Amount))
+		n, err = l.script(ctx, reserve, l.keys(made), made.args(r.Org, number(r.Amount), number(-r.Amount))...)
 		switch {
 		case err != nil:
 			made.unsure = !forgotten(err)
-		case n == 0:
-			return credits.ErrInsufficient
+		case n > 0:
+			return l.insufficient(ctx, r.Holds[n-1])
 		case n < 0:
 			return fmt.Errorf("credits: the reservation %s is in use for something else", r.ID)
 		}
@@ -154,6 +159,18 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	l.made[r.ID] = made
 	return nil
+}
+
+// insufficient is the error of a reservation that an account does not cover.
+func (l *Ledger) insufficient(ctx context.Context, h credits.Hold) error {
+	b, err := l.Balance(ctx, h.Account)
+	if err != nil {
+		return err
+	}
+	if h.Budget != "" {
+		b.Granted = h.Limit
+	}
+	return &credits.InsufficientError{Balance: b}
 }
 
 // Charge implements credits.Ledger.
@@ -195,8 +212,8 @@ func (l *Ledger) Release(ctx context.Context, r credits.Reservation) error {
 }
 
 // Balance implements credits.Ledger.
-func (l *Ledger) Balance(ctx context.Context, org string) (credits.Balance, error) {
-	b, err := l.balances(ctx, []string{org})
+func (l *Ledger) Balance(ctx context.Context, of credits.Account) (credits.Balance, error) {
+	b, err := l.balances(ctx, []credits.Account{of})
 	if err != nil {
 		return credits.Balance{}, err
 	}
@@ -214,21 +231,57 @@ func (l *Ledger) Balances(ctx context.Context) ([]credits.Balance, error) {
 		return nil, err
 	}
 	slices.Sort(orgs)
-	return l.balances(ctx, orgs)
+	accounts := make([]credits.Account, len(orgs))
+	for i, org := range orgs {
+		accounts[i].Org = org
+	}
+	return l.balances(ctx, accounts)
 }
 
-func (l *Ledger) balances(ctx context.Context, orgs []string) ([]credits.Balance, error) {
+// Counted implements credits.Ledger.
+func (l *Ledger) Counted(ctx context.Context, org, budget string, begins storage.Timestamp) ([]credits.Balance, error) {
+	if l.isClosed() {
+		return nil, unavailable(os.ErrClosed)
+	}
+	of := credits.Account{Org: org, Budget: budget, Begins: begins}
+	var fields map[string]string
+	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) (err error) {
+		fields, err = server.Do(ctx, server.B().Hgetall().Key(l.account(of)).Build()).AsStrMap()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := []credits.Balance{}
+	for field, text := range fields {
+		value, ok := strings.CutPrefix(field, "available:")
+		if !ok {
+			continue
+		}
+		of.Value = value
+		available, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		spent, _ := strconv.ParseInt(fields["spent:"+value], 10, 64) // nothing is 0
+		list = append(list, credits.Balance{Account: of, Spent: plugins.Nanodollars(spent), Reserved: plugins.Nanodollars(-spent - available)})
+	}
+	slices.SortFunc(list, func(a, b credits.Balance) int { return strings.Compare(a.Value, b.Value) })
+	return list, nil
+}
+
+func (l *Ledger) balances(ctx context.Context, accounts []credits.Account) ([]credits.Balance, error) {
 	if l.isClosed() {
 		return nil, unavailable(os.ErrClosed)
 	}
 	if _, err := l.meet(ctx); err != nil {
 		return nil, err
 	}
-	list := make([]credits.Balance, len(orgs))
+	list := make([]credits.Balance, len(accounts))
 	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
-		commands := make(rueidis.Commands, len(orgs))
-		for i, org := range orgs {
-			commands[i] = server.B().Hmget().Key(l.org(org)).Field("granted", "spent", "available").Build()
+		commands := make(rueidis.Commands, len(accounts))
+		for i, of := range accounts {
+			commands[i] = server.B().Hmget().Key(l.account(of)).Field("granted", "spent"+suffix(of), "available"+suffix(of)).Build()
 		}
 		for i, reply := range server.DoMulti(ctx, commands...) {
 			fields, err := reply.ToArray()
@@ -242,7 +295,7 @@ func (l *Ledger) balances(ctx context.Context, orgs []string) ([]credits.Balance
 				}
 			}
 			list[i] = credits.Balance{
-				Org: orgs[i], Granted: plugins.Nanodollars(sums[0]), Spent: plugins.Nanodollars(sums[1]),
+				Account: accounts[i], Granted: plugins.Nanodollars(sums[0]), Spent: plugins.Nanodollars(sums[1]),
 				Reserved: plugins.Nanodollars(sums[0] - sums[1] - sums[2]),
 			}
 		}
@@ -315,9 +368,9 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 		l.mu.Unlock()
 		var err error
 		if unpaid && !unsure {
-			_, err = l.script(ctx, charge, l.keys(r), r.Org, number(charged))
+			_, err = l.script(ctx, charge, l.keys(r), r.args(r.Org, number(charged))...)
 		} else {
-			_, err = l.script(ctx, release, l.keys(r))
+			_, err = l.script(ctx, release, l.keys(r), r.args()...)
 		}
 		l.mu.Lock()
 		switch {
@@ -326,7 +379,7 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 				l.waiting = append(l.waiting, r)
 			}
 			if unpaid {
-				err = errors.Join(err, l.file.add(r.ID, r.Org, r.charged))
+				err = errors.Join(err, l.file.add(r))
 			}
 		case unsure:
 			r.unsure = false
@@ -355,10 +408,48 @@ func (l *Ledger) sent(r *reservation) error {
 
 func (l *Ledger) org(name string) string { return l.client.key("org:" + name) }
 
+// account is the hash of an account. The values of a budget in one window share one.
+func (l *Ledger) account(of credits.Account) string {
+	if of.Budget == "" {
+		return l.org(of.Org)
+	}
+	return l.client.key(fmt.Sprintf("budget:%d:%s:%s", of.Begins, of.Budget, of.Org))
+}
+
+// suffix is that of the account's fields in its hash.
+func suffix(of credits.Account) string {
+	if of.Budget == "" {
+		return ""
+	}
+	return ":" + of.Value
+}
+
 func (l *Ledger) reservations(node string) string { return l.client.key("node:" + node) }
 
 func (l *Ledger) keys(r *reservation) []string {
-	return []string{l.org(r.Org), l.client.key("call:" + r.ID.String()), l.reservations(l.node)}
+	keys := []string{l.client.key("call:" + r.ID.String()), l.reservations(l.node)}
+	for _, h := range r.Holds {
+		keys = append(keys, l.account(h.Account))
+	}
+	return keys
+}
+
+// remembered is how long a window is kept after its end, for calls that began in it.
+const remembered = storage.Timestamp(24 * time.Hour / time.Millisecond)
+
+// args are the arguments of a script, and behind them those of the accounts.
+func (r *reservation) args(args ...string) []string {
+	for _, h := range r.Holds {
+		limit, ends := "", storage.Timestamp(0)
+		if h.Budget != "" {
+			limit = number(min(h.Limit, maxAmount))
+		}
+		if h.Ends != 0 {
+			ends = h.Ends + remembered
+		}
+		args = append(args, suffix(h.Account), limit, strconv.FormatInt(int64(ends), 10))
+	}
+	return args
 }
 
 // Interface guards

@@ -169,10 +169,13 @@ func loseLease(t testing.TB, l *Ledger) {
 	}))
 }
 
+// acme are the credits of an organisation.
+var acme = credits.Account{Org: "acme"}
+
 // balance is what a ledger says of acme.
 func balance(t testing.TB, l credits.Ledger) credits.Balance {
 	t.Helper()
-	b, err := l.Balance(t.Context(), "acme")
+	b, err := l.Balance(t.Context(), acme)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +183,7 @@ func balance(t testing.TB, l credits.Ledger) credits.Balance {
 }
 
 func of(amount plugins.Nanodollars) credits.Reservation {
-	return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount}
+	return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount, Holds: []credits.Hold{{Account: acme}}}
 }
 
 func do(t testing.TB, err error) {
@@ -279,7 +282,7 @@ func TestDeadServer(t *testing.T) {
 	s.run()
 	five := of(5)
 	eventually(t, func() bool { return l.Reserve(t.Context(), five) == nil }) // the charge before goes first
-	if b, want := balance(t, l), (credits.Balance{Org: "acme", Granted: 100, Spent: 30, Reserved: 15}); b != want {
+	if b, want := balance(t, l), (credits.Balance{Account: acme, Granted: 100, Spent: 30, Reserved: 15}); b != want {
 		t.Errorf("got %+v, want %+v", b, want)
 	}
 }
@@ -361,13 +364,13 @@ func TestAllowance(t *testing.T) {
 	if err := l.Reserve(t.Context(), of(1)); !errors.Is(err, credits.ErrUnavailable) {
 		t.Errorf("beyond the allowance: %v", err)
 	}
-	for r, cost := range map[credits.Reservation]plugins.Nanodollars{first: 12, second: 5} {
+	for cost, r := range map[plugins.Nanodollars]credits.Reservation{12: first, 5: second} {
 		_ = l.Charge(t.Context(), r, cost)
 		_ = l.Release(t.Context(), r)
 	}
 	s.run()
 	do(t, l.flush(t.Context()))
-	if b, want := balance(t, l), (credits.Balance{Org: "acme", Granted: 100, Spent: 17}); b != want || lent != 20 {
+	if b, want := balance(t, l), (credits.Balance{Account: acme, Granted: 100, Spent: 17}); b != want || lent != 20 {
 		t.Errorf("got %+v, want %+v; lent %s", b, want, lent)
 	}
 }
@@ -396,7 +399,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 	proxy.on.Store(false)
 	eventually(t, func() bool { return l.flush(t.Context()) == nil })
-	if b, want := balance(t, direct), (credits.Balance{Org: "acme", Granted: 100_000, Spent: spent}); b != want || spent == 0 || proxy.lost.Load() < 5 {
+	if b, want := balance(t, direct), (credits.Balance{Account: acme, Granted: 100_000, Spent: spent}); b != want || spent == 0 || proxy.lost.Load() < 5 {
 		t.Errorf("got %+v, want %+v; %d answers were lost", b, want, proxy.lost.Load())
 	}
 }

@@ -1,12 +1,18 @@
 package redis
 
-import "github.com/redis/rueidis"
+import (
+	"fmt"
 
-// The scripts of the ledger. KEYS[1] is the organisation's hash: granted, spent and
-// available, which is granted - spent - reserved. KEYS[2] is the reservation's hash:
-// org, amount, charged, and held, which is what is reserved and not charged. Numbers
-// are billionths of a dollar. Sums are made by HINCRBY in 64 bits; Lua's own numbers
-// are exact up to 2^53, which bounds the amounts of one call.
+	"github.com/redis/rueidis"
+)
+
+// The scripts of the ledger. An account is a hash and a suffix of its fields: granted, spent
+// and available, which is granted - spent - reserved. An organisation's credits are a hash
+// without a suffix. The values of a budget in one window are suffixes in one hash, to which
+// nothing is granted. A reservation is a hash too: org, amount, charged, held, which is what
+// is reserved and not charged, and accounts if credits are not the only one. Numbers are
+// billionths of a dollar. Sums are made by HINCRBY in 64 bits; Lua's own numbers are exact up
+// to 2^53, which bounds the amounts of one call and the limits of budgets.
 
 // grant adds ARGV[1] to what organisation ARGV[3] may spend; with ARGV[4] only where
 // nothing was granted before. ARGV[2] is -ARGV[1]: a sum that is out of range changes
@@ -27,46 +33,71 @@ end
 redis.call('SADD', KEYS[2], ARGV[3])
 return 1`)
 
-// reserve sets ARGV[2] of organisation ARGV[1] aside, for the node whose
-// reservations are KEYS[3]; ARGV[3] is -ARGV[2]. It returns 1, 0 for too little, or
-// -1 for an id in use.
-var reserve = rueidis.NewLuaScript(sameGeneration + `
-local made = redis.call('HMGET', KEYS[2], 'org', 'amount')
+// accounts begins the scripts of a reservation. KEYS[1] is its hash, KEYS[2] has the
+// reservations of the node, and behind them are the hashes of the accounts. The last three
+// arguments for each account are its suffix, its limit, "" for credits, and the millisecond
+// at which the hash may be forgotten, 0 for never. first is how many arguments come before.
+func accounts(first int) string {
+	return fmt.Sprintf(sameGeneration+`
+local accounts = {}
+for i = 3, #KEYS - 1 do
+	local at = %d + 3 * (i - 3)
+	accounts[i - 2] = {key = KEYS[i], suffix = ARGV[at + 1], limit = ARGV[at + 2], ends = ARGV[at + 3]}
+end
+local function add(a, field, n)
+	redis.call('HINCRBY', a.key, field .. a.suffix, n)
+	if a.ends ~= '0' then redis.call('PEXPIREAT', a.key, a.ends) end
+end
+local function kept()
+	if #accounts == 1 and accounts[1].limit == '' then return '' end
+	return cjson.encode(accounts)
+end
+`, first)
+}
+
+// reserve sets ARGV[2] aside in all accounts, for organisation ARGV[1]; ARGV[3] is -ARGV[2].
+// It returns 0, or the number of the first account that has too little, or -1 for an id in
+// use.
+var reserve = rueidis.NewLuaScript(accounts(3) + `
+local made = redis.call('HMGET', KEYS[1], 'org', 'amount', 'accounts')
 if made[1] then
-	if made[1] == ARGV[1] and made[2] == ARGV[2] then return 1 end
+	if made[1] == ARGV[1] and made[2] == ARGV[2] and (made[3] or '') == kept() then return 0 end
 	return -1
 end
-if redis.call('HEXISTS', KEYS[1], 'granted') == 0 then return 0 end
-if redis.call('HINCRBY', KEYS[1], 'available', ARGV[3]) < 0 then
-	redis.call('HINCRBY', KEYS[1], 'available', ARGV[2])
-	return 0
+for i, a in ipairs(accounts) do
+	local available = redis.call('HGET', a.key, 'available' .. a.suffix)
+	if a.limit == '' and not available then return i end
+	if tonumber(available or 0) + tonumber(a.limit ~= '' and a.limit or 0) < tonumber(ARGV[2]) then return i end
 end
-redis.call('HSET', KEYS[2], 'org', ARGV[1], 'amount', ARGV[2], 'charged', '0', 'held', ARGV[2])
-redis.call('SADD', KEYS[3], KEYS[2])
-return 1`)
+for _, a in ipairs(accounts) do add(a, 'available', ARGV[3]) end
+redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', ARGV[2], 'charged', '0', 'held', ARGV[2], 'accounts', kept())
+redis.call('SADD', KEYS[2], KEYS[1])
+return 0`)
 
 // charge makes ARGV[2] what the call of organisation ARGV[1] has cost. A reservation
 // that was made without Redis, or lost to another node, has nothing set aside.
-var charge = rueidis.NewLuaScript(sameGeneration + `
-local made = redis.call('HMGET', KEYS[2], 'amount', 'charged', 'held')
+var charge = rueidis.NewLuaScript(accounts(2) + `
+local made = redis.call('HMGET', KEYS[1], 'amount', 'charged', 'held')
 local amount, charged, held = tonumber(made[1] or 0), tonumber(made[2] or 0), tonumber(made[3] or 0)
 local total = tonumber(ARGV[2])
 local holds = math.max(amount - total, 0)
 local function text(n) return string.format('%.0f', n) end
-redis.call('HINCRBY', KEYS[1], 'spent', text(total - charged))
-redis.call('HINCRBY', KEYS[1], 'available', text(held - holds - (total - charged)))
-redis.call('HSET', KEYS[2], 'org', ARGV[1], 'amount', text(amount), 'charged', ARGV[2], 'held', text(holds))
-redis.call('SADD', KEYS[3], KEYS[2])
+for _, a in ipairs(accounts) do
+	add(a, 'spent', text(total - charged))
+	add(a, 'available', text(held - holds - (total - charged)))
+end
+redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', text(amount), 'charged', ARGV[2], 'held', text(holds), 'accounts', kept())
+redis.call('SADD', KEYS[2], KEYS[1])
 return 1`)
 
 // release ends a reservation.
-var release = rueidis.NewLuaScript(sameGeneration + `
-local held = redis.call('HGET', KEYS[2], 'held')
+var release = rueidis.NewLuaScript(accounts(0) + `
+local held = redis.call('HGET', KEYS[1], 'held')
 if held then
-	redis.call('HINCRBY', KEYS[1], 'available', held)
-	redis.call('DEL', KEYS[2])
+	for _, a in ipairs(accounts) do add(a, 'available', held) end
+	redis.call('DEL', KEYS[1])
 end
-redis.call('SREM', KEYS[3], KEYS[2])
+redis.call('SREM', KEYS[2], KEYS[1])
 return 1`)
 
 // expire frees what a node that died has reserved: KEYS[1] is its lease, KEYS[2] its
@@ -76,9 +107,13 @@ return 1`)
 var expire = rueidis.NewLuaScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 for _, key in ipairs(redis.call('SPOP', KEYS[2], 500)) do
-	local made = redis.call('HMGET', key, 'org', 'held')
+	local made = redis.call('HMGET', key, 'org', 'held', 'accounts')
 	if made[1] then
-		redis.call('HINCRBY', ARGV[2] .. made[1], 'available', made[2])
+		local accounts = {{key = ARGV[2] .. made[1], suffix = ''}}
+		if made[3] and made[3] ~= '' then accounts = cjson.decode(made[3]) end
+		for _, a in ipairs(accounts) do
+			if redis.call('EXISTS', a.key) == 1 then redis.call('HINCRBY', a.key, 'available' .. a.suffix, made[2]) end
+		end
 		redis.call('HSET', key, 'amount', '0', 'held', '0')
 		redis.call('EXPIRE', key, ARGV[3])
 	end

@@ -119,8 +119,8 @@ func (n *node) do(err error) {
 // want checks the credits of acme.
 func (n *node) want(granted, spent, reserved plugins.Nanodollars) {
 	n.t.Helper()
-	want := credits.Balance{Org: "acme", Granted: granted, Spent: spent, Reserved: reserved}
-	got, err := n.Balance(n.t.Context(), "acme")
+	want := credits.Balance{Account: acme, Granted: granted, Spent: spent, Reserved: reserved}
+	got, err := n.Balance(n.t.Context(), acme)
 	if err != nil || got != want {
 		n.t.Fatalf("the balance is %+v, %v; want %+v", got, err, want)
 	}
@@ -130,9 +130,12 @@ func (n *node) want(granted, spent, reserved plugins.Nanodollars) {
 	}
 }
 
+// acme are the credits of an organisation.
+var acme = credits.Account{Org: "acme"}
+
 // of is a reservation for acme.
 func of(amount plugins.Nanodollars) credits.Reservation {
-	return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount}
+	return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount, Holds: []credits.Hold{{Account: acme}}}
 }
 
 func testAccounting(t *testing.T, n *node) {
@@ -183,9 +186,10 @@ func testRefused(t *testing.T, n *node) {
 		insufficient bool
 	}{
 		"too much":            {of(41), true},
-		"no organisation":     {credits.Reservation{ID: uuid.New(), Org: "nobody"}, true},
+		"no organisation":     {credits.Reservation{ID: uuid.New(), Org: "nobody", Holds: []credits.Hold{{Account: credits.Account{Org: "nobody"}}}}, true},
 		"less than nothing":   {of(-1), false},
-		"an id that is taken": {credits.Reservation{ID: held.ID, Org: "acme", Amount: 1}, false},
+		"no account":          {credits.Reservation{ID: uuid.New(), Org: "acme"}, false},
+		"an id that is taken": {credits.Reservation{ID: held.ID, Org: "acme", Amount: 1, Holds: []credits.Hold{{Account: acme}}}, false},
 	} {
 		err := n.Reserve(ctx, c.reservation)
 		if err == nil || errors.Is(err, credits.ErrInsufficient) != c.insufficient {
@@ -254,7 +258,7 @@ func testRestart(t *testing.T, n *node) {
 		"death": func() { n.place.Kill(n.Ledger) },
 		"close": func() { n.do(n.Close(ctx)) },
 	} {
-		before, err := n.Balance(ctx, "acme")
+		before, err := n.Balance(ctx, acme)
 		n.do(err)
 		n.do(n.Grant(ctx, "acme", 100))
 		r := of(100 + before.Available())
@@ -287,7 +291,7 @@ func testConcurrent(t *testing.T, n *node) {
 				case err != nil:
 					t.Error(err)
 				}
-				if b, err := n.Balance(ctx, "acme"); err != nil || b.Available() < 0 {
+				if b, err := n.Balance(ctx, acme); err != nil || b.Available() < 0 {
 					t.Errorf("the balance is %+v, %v", b, err)
 				}
 				if err := n.Charge(ctx, r, 5); err != nil {
@@ -317,7 +321,7 @@ func testClosed(t *testing.T, n *node) {
 	n.do(n.Reserve(ctx, r))
 	n.do(n.Close(ctx))
 	n.do(n.Close(ctx))
-	_, balance := n.Balance(ctx, "acme")
+	_, balance := n.Balance(ctx, acme)
 	_, balances := n.Balances(ctx)
 	for name, err := range map[string]error{
 		"Grant": n.Grant(ctx, "acme", 1), "Seed": n.Seed(ctx, "other", 1), "Reserve": n.Reserve(ctx, of(1)),

@@ -3,12 +3,15 @@ package creditstest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -31,43 +34,67 @@ type Reserved struct {
 	Released bool
 }
 
-// Balances returns what the ledger must return.
+// Balances returns the credits that the ledger must return.
 func (m *Model) Balances() []credits.Balance {
 	list := []credits.Balance{}
 	for _, g := range m.Grants {
-		if !slices.ContainsFunc(list, func(b credits.Balance) bool { return b.Org == g.Org }) {
-			list = append(list, credits.Balance{Org: g.Org})
-		}
-	}
-	for i := range list {
-		b := &list[i]
-		for _, g := range m.Grants {
-			if g.Org == b.Org {
-				b.Granted += g.N
-			}
-		}
-		for _, r := range m.Reservations {
-			if r.Org != b.Org {
-				continue
-			}
-			b.Spent += r.Charged
-			if !r.Released {
-				b.Reserved += max(r.Amount-r.Charged, 0)
-			}
+		of := credits.Account{Org: g.Org}
+		if !slices.ContainsFunc(list, func(b credits.Balance) bool { return b.Account == of }) {
+			list = append(list, m.Balance(of))
 		}
 	}
 	slices.SortFunc(list, func(a, b credits.Balance) int { return cmp.Compare(a.Org, b.Org) })
 	return list
 }
 
-// Balance returns what the ledger must return.
-func (m *Model) Balance(org string) credits.Balance {
-	for _, b := range m.Balances() {
-		if b.Org == org {
-			return b
+// Counted returns the accounts of a budget that the ledger must return.
+func (m *Model) Counted(org, budget string, begins storage.Timestamp) []credits.Balance {
+	list := []credits.Balance{}
+	for _, r := range m.Reservations {
+		for _, h := range r.Holds {
+			known := slices.ContainsFunc(list, func(b credits.Balance) bool { return b.Value == h.Value })
+			if h.Org == org && h.Budget == budget && h.Begins == begins && !known {
+				list = append(list, m.Balance(h.Account))
+			}
 		}
 	}
-	return credits.Balance{Org: org}
+	slices.SortFunc(list, func(a, b credits.Balance) int { return cmp.Compare(a.Value, b.Value) })
+	return list
+}
+
+// Balance returns what the ledger must return.
+func (m *Model) Balance(of credits.Account) credits.Balance {
+	b := credits.Balance{Account: of}
+	for _, g := range m.Grants {
+		if of == (credits.Account{Org: g.Org}) {
+			b.Granted += g.N
+		}
+	}
+	for _, r := range m.Reservations {
+		if !slices.ContainsFunc(r.Holds, func(h credits.Hold) bool { return h.Account == of }) {
+			continue
+		}
+		b.Spent += r.Charged
+		if !r.Released {
+			b.Reserved += max(r.Amount-r.Charged, 0)
+		}
+	}
+	return b
+}
+
+// short returns the first account that does not cover a reservation, nil if all do.
+func (m *Model) short(r credits.Reservation) *credits.InsufficientError {
+	for _, h := range r.Holds {
+		b := m.Balance(h.Account)
+		known := h.Budget != "" || slices.ContainsFunc(m.Grants, func(g Amount) bool { return g.Org == h.Org })
+		if h.Budget != "" {
+			b.Granted = h.Limit
+		}
+		if !known || b.Available() < r.Amount {
+			return &credits.InsufficientError{Balance: b}
+		}
+	}
+	return nil
 }
 
 // Clone returns the model after the death of all nodes: charges stay, reservations
@@ -115,11 +142,14 @@ func (m *Machine) Step(t T) {
 			m.Model.Grants = append(m.Model.Grants, Amount{org, amount})
 		}
 	case "reserve":
-		r := credits.Reservation{ID: uuid.New(), Org: org, Amount: amount}
+		r := credits.Reservation{ID: uuid.New(), Org: org, Amount: amount, Holds: holds(t, org)}
 		err = m.Ledger.Reserve(ctx, r)
-		known := slices.ContainsFunc(m.Model.Grants, func(g Amount) bool { return g.Org == org })
-		if !known || m.Model.Balance(org).Available() < amount {
+		if short := m.Model.short(r); short != nil {
 			want = credits.ErrInsufficient
+			var told *credits.InsufficientError
+			if errors.As(err, &told) && *told != *short {
+				t.Fatalf("%+v is short, want %+v", told, short)
+			}
 		} else {
 			m.Model.Reservations = append(m.Model.Reservations, &Reserved{Reservation: r})
 		}
@@ -146,10 +176,49 @@ func (m *Machine) Step(t T) {
 	m.Check(t)
 }
 
+// ends is when the windows of the tests end: no test takes so long.
+var ends = storage.Millis(time.Now().Add(24 * time.Hour))
+
+// windows are the accounts of budgets, without their organisation.
+var windows = []credits.Account{
+	{Budget: "month", Begins: 1, Ends: ends}, {Budget: "month", Begins: 2, Ends: ends},
+	{Budget: "user", Value: "ada"}, {Budget: "user", Value: "b:o\n"}, {Budget: "user"},
+}
+
+// holds draws the accounts of a reservation.
+func holds(t T, org string) (list []credits.Hold) {
+	if t.Draw(2, "credits") == 0 {
+		list = append(list, credits.Hold{Account: credits.Account{Org: org}})
+	}
+	first := t.Draw(len(windows), "budgets")
+	for _, of := range windows[first : first+t.Draw(len(windows)-first+1, "of these")] {
+		of.Org = org
+		list = append(list, credits.Hold{Account: of, Limit: plugins.Nanodollars(100 + t.Draw(100, "limit"))})
+	}
+	if list == nil {
+		list = append(list, credits.Hold{Account: credits.Account{Org: org}})
+	}
+	return list
+}
+
 // Check compares the balances.
 func (m *Machine) Check(t T) {
+	for _, org := range orgs {
+		for _, of := range windows {
+			got, err := m.Ledger.Counted(context.Background(), org, of.Budget, of.Begins)
+			for i := range got { // a ledger may know an account of which nothing is spent or reserved
+				got[i].Ends = of.Ends
+			}
+			got = slices.DeleteFunc(got, empty)
+			if want := slices.DeleteFunc(m.Model.Counted(org, of.Budget, of.Begins), empty); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("the budget %s counts %+v, %v; want %+v", of.Budget, got, err, want)
+			}
+		}
+	}
 	got, err := m.Ledger.Balances(context.Background())
 	if want := m.Model.Balances(); err != nil || !slices.Equal(got, want) {
 		t.Fatalf("the balances are %s, %v; want %s", fmt.Sprint(got), err, fmt.Sprint(want))
 	}
 }
+
+func empty(b credits.Balance) bool { return b.Spent == 0 && b.Reserved == 0 }

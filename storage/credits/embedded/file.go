@@ -44,11 +44,13 @@ type state struct {
 	Size int64 `json:"size,omitempty"`
 }
 
-// entry is a line after the header. What it has is added to the account.
+// entry is a line after the header. What the entry has is added to each account.
 type entry struct {
 	Org    string              `json:"org"`
 	Grant  plugins.Nanodollars `json:"grant,omitempty"`
 	Charge plugins.Nanodollars `json:"charge,omitempty"`
+	// Accounts are those of the entry, the credits of Org unless there are some.
+	Accounts []credits.Account `json:"accounts,omitempty"`
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -193,7 +195,11 @@ func (f *file) replace(balances []credits.Balance) error {
 	next := state{Generation: f.state.Generation + 1}
 	text := appendLine(nil, next)
 	for _, b := range balances {
-		text = appendLine(text, entry{Org: b.Org, Grant: b.Granted, Charge: b.Spent})
+		e := entry{Org: b.Org, Grant: b.Granted, Charge: b.Spent}
+		if b.Budget != "" {
+			e.Accounts = []credits.Account{b.Account}
+		}
+		text = appendLine(text, e)
 	}
 	fresh, err := f.replaceAt(f.path, text)
 	if fresh == nil {

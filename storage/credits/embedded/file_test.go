@@ -158,7 +158,7 @@ func TestLostChargesAreNotForgiven(t *testing.T) {
 	spend := func(t *testing.T, dir string) {
 		t.Helper()
 		l := begin(t, dir, 400)
-		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 60}
+		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 60, Holds: []credits.Hold{{Account: acme}}}
 		must(t, l.Seed(ctx, "acme", 100), l.Reserve(ctx, r), l.Charge(ctx, r, 60), l.Release(ctx, r), l.Close(ctx))
 	}
 	for name, harm := range map[string]func(t *testing.T, path string, text []byte) error{
@@ -256,7 +256,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before, err := l.Balance(ctx, "acme")
+		before, err := l.Balance(ctx, acme)
 		must(t, err, l.Grant(ctx, "acme", 1), l.Close(ctx))
 		before.Granted++
 		wantBalance(t, begin(t, dir, 1<<20), before)

@@ -1,4 +1,4 @@
-// Package embedded keeps the credits of one process in a file. A charge is in the
+// Package embedded keeps the credits and the budgets of one process in a file. A charge is in the
 // file before Charge returns, so that a crash loses none;
 // reservations are in memory, and end with the process, which is their lease.
 //
@@ -11,16 +11,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -32,7 +35,7 @@ type Ledger struct {
 
 	// mu is never held while the disk is waited for.
 	mu           sync.Mutex
-	accounts     map[string]*credits.Balance
+	accounts     map[credits.Account]*credits.Balance
 	reservations map[uuid.UUID]*reservation
 	lines        []byte // charges that are not in the file yet
 	failing      bool   // the file did not take the charges that came before
@@ -42,6 +45,18 @@ type Ledger struct {
 type reservation struct {
 	credits.Reservation
 	charged plugins.Nanodollars
+}
+
+// entry is the line of a charge: one for all accounts, so that a crash leaves it in all of
+// them or in no account.
+func (r *reservation) entry(charge plugins.Nanodollars) entry {
+	e := entry{Org: r.Org, Charge: charge}
+	if len(r.Holds) > 1 || r.Holds[0].Budget != "" {
+		for _, h := range r.Holds {
+			e.Accounts = append(e.Accounts, h.Account)
+		}
+	}
+	return e
 }
 
 // held is what is reserved and not charged.
@@ -70,7 +85,7 @@ func Check(dir string) error {
 }
 
 func open(f *file) (*Ledger, error) {
-	l := &Ledger{file: f, accounts: make(map[string]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
+	l := &Ledger{file: f, accounts: make(map[credits.Account]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
 	if err := f.open(l.apply); err != nil {
 		return nil, unavailable(err)
 	}
@@ -80,13 +95,25 @@ func open(f *file) (*Ledger, error) {
 func unavailable(err error) error { return fmt.Errorf("%w: %w", credits.ErrUnavailable, err) }
 
 func (l *Ledger) apply(e entry) {
-	a := l.accounts[e.Org]
-	if a == nil {
-		a = &credits.Balance{Org: e.Org}
-		l.accounts[e.Org] = a
+	accounts := e.Accounts
+	if accounts == nil {
+		accounts = []credits.Account{{Org: e.Org}}
 	}
-	a.Granted += e.Grant
-	a.Spent += e.Charge
+	for _, of := range accounts {
+		a := l.account(of)
+		a.Granted += e.Grant
+		a.Spent += e.Charge
+	}
+}
+
+// account is the balance of an account, which begins with nothing.
+func (l *Ledger) account(of credits.Account) *credits.Balance {
+	a := l.accounts[of]
+	if a == nil {
+		a = &credits.Balance{Account: of}
+		l.accounts[of] = a
+	}
+	return a
 }
 
 // Grant implements credits.Ledger.
@@ -103,7 +130,7 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
-	a, closed := l.accounts[org], l.closed
+	a, closed := l.accounts[credits.Account{Org: org}], l.closed
 	l.mu.Unlock()
 	switch {
 	case closed:
@@ -129,6 +156,9 @@ func (l *Ledger) Reserve(_ context.Context, r credits.Reservation) error {
 	if r.Amount < 0 {
 		return fmt.Errorf("credits: cannot reserve %s: want 0 or more", r.Amount)
 	}
+	if len(r.Holds) == 0 {
+		return credits.ErrNoAccount
+	}
 	l.mu.Lock()
 	if l.failing {
 		l.mu.Unlock()
@@ -142,16 +172,27 @@ func (l *Ledger) Reserve(_ context.Context, r credits.Reservation) error {
 		return unavailable(os.ErrClosed)
 	}
 	if made := l.reservations[r.ID]; made != nil {
-		if made.Reservation != r {
+		if !made.Equal(r) {
 			return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, made.Amount, made.Org)
 		}
 		return nil
 	}
-	a := l.accounts[r.Org]
-	if a == nil || a.Available() < r.Amount {
-		return credits.ErrInsufficient
+	for _, h := range r.Holds {
+		b := credits.Balance{Account: h.Account}
+		a := l.accounts[h.Account]
+		if a != nil {
+			b = *a
+		}
+		if h.Budget != "" {
+			b.Granted = h.Limit
+		}
+		if a == nil && h.Budget == "" || b.Available() < r.Amount {
+			return &credits.InsufficientError{Balance: b}
+		}
 	}
-	a.Reserved += r.Amount
+	for _, h := range r.Holds {
+		l.account(h.Account).Reserved += r.Amount
+	}
 	l.reservations[r.ID] = &reservation{Reservation: r}
 	return nil
 }
@@ -174,16 +215,23 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 	if made == nil {
 		return fmt.Errorf("%w: %s", credits.ErrNoReservation, r.ID)
 	}
-	e := entry{Org: made.Org, Charge: total - made.charged}
+	e := made.entry(total - made.charged)
 	if e.Charge == 0 {
 		return nil
 	}
 	held := made.held()
 	made.charged = total
 	l.apply(e)
-	l.accounts[made.Org].Reserved += made.held() - held
+	l.hold(made, made.held()-held)
 	l.lines = appendLine(l.lines, e)
 	return nil
+}
+
+// hold adds to what is reserved in the accounts of a reservation.
+func (l *Ledger) hold(r *reservation, more plugins.Nanodollars) {
+	for _, h := range r.Holds {
+		l.account(h.Account).Reserved += more
+	}
 }
 
 // Release implements credits.Ledger.
@@ -194,43 +242,65 @@ func (l *Ledger) Release(_ context.Context, r credits.Reservation) error {
 		return unavailable(os.ErrClosed)
 	}
 	if made := l.reservations[r.ID]; made != nil {
-		l.accounts[made.Org].Reserved -= made.held()
+		l.hold(made, -made.held())
 		delete(l.reservations, r.ID)
 	}
 	return nil
 }
 
 // Balance implements credits.Ledger.
-func (l *Ledger) Balance(_ context.Context, org string) (credits.Balance, error) {
+func (l *Ledger) Balance(_ context.Context, of credits.Account) (credits.Balance, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return credits.Balance{}, unavailable(os.ErrClosed)
 	}
-	if a := l.accounts[org]; a != nil {
+	if a := l.accounts[of]; a != nil {
 		return *a, nil
 	}
-	return credits.Balance{Org: org}, nil
+	return credits.Balance{Account: of}, nil
 }
 
 // Balances implements credits.Ledger.
 func (l *Ledger) Balances(context.Context) ([]credits.Balance, error) {
+	return l.list(func(of credits.Account) bool { return of.Budget == "" })
+}
+
+// Counted implements credits.Ledger.
+func (l *Ledger) Counted(_ context.Context, org, budget string, begins storage.Timestamp) ([]credits.Balance, error) {
+	return l.list(func(of credits.Account) bool { return of.Org == org && of.Budget == budget && of.Begins == begins })
+}
+
+// list returns the accounts that are wanted.
+func (l *Ledger) list(wanted func(credits.Account) bool) ([]credits.Balance, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, unavailable(os.ErrClosed)
 	}
-	return l.balances(), nil
+	return l.balances(wanted), nil
 }
 
 // balances needs mu.
-func (l *Ledger) balances() []credits.Balance {
-	list := make([]credits.Balance, 0, len(l.accounts))
-	for _, a := range l.accounts {
-		list = append(list, *a)
+func (l *Ledger) balances(wanted func(credits.Account) bool) []credits.Balance {
+	list := []credits.Balance{}
+	for of, a := range l.accounts {
+		if wanted(of) {
+			list = append(list, *a)
+		}
 	}
-	slices.SortFunc(list, func(a, b credits.Balance) int { return cmp.Compare(a.Org, b.Org) })
+	slices.SortFunc(list, func(a, b credits.Balance) int {
+		return cmp.Or(cmp.Compare(a.Org, b.Org), cmp.Compare(a.Budget, b.Budget), cmp.Compare(a.Begins, b.Begins), cmp.Compare(a.Value, b.Value))
+	})
 	return list
+}
+
+// forget drops the accounts of windows that ended more than a day ago. It needs mu.
+func (l *Ledger) forget() {
+	ended := storage.Millis(time.Now().Add(-24 * time.Hour))
+	maps.DeleteFunc(l.accounts, func(of credits.Account, a *credits.Balance) bool {
+		return of.Ends != 0 && of.Ends < ended && a.Reserved == 0
+	})
 }
 
 // flush writes the charges that wait, those of other goroutines included.
@@ -260,7 +330,8 @@ func (l *Ledger) compact() {
 		return
 	}
 	l.mu.Lock()
-	balances, lines := l.balances(), l.lines
+	l.forget()
+	balances, lines := l.balances(func(credits.Account) bool { return true }), l.lines
 	l.lines = nil
 	l.mu.Unlock()
 	if err := l.file.replace(balances); err != nil {

@@ -52,6 +52,9 @@ func TestLedger(t *testing.T) {
 	})
 }
 
+// acme are the credits of an organisation.
+var acme = credits.Account{Org: "acme"}
+
 func begin(t *testing.T, dir string, limit int64) *Ledger {
 	t.Helper()
 	l, err := open(unsynced(dir, limit))
@@ -71,8 +74,8 @@ func must(t testing.TB, errs ...error) {
 
 func wantBalance(t *testing.T, l *Ledger, want credits.Balance) {
 	t.Helper()
-	want.Org = "acme"
-	if got, err := l.Balance(t.Context(), "acme"); err != nil || got != want {
+	want.Account = acme
+	if got, err := l.Balance(t.Context(), acme); err != nil || got != want {
 		t.Fatalf("the balance is %+v, %v; want %+v", got, err, want)
 	}
 }
@@ -83,14 +86,14 @@ func TestDiskRefusesWrites(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
 	l := begin(t, dir, 1<<20)
-	r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10}
+	r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10, Holds: []credits.Hold{{Account: acme}}}
 	must(t, l.Grant(ctx, "acme", 100), l.Reserve(ctx, r))
 	writable := l.file.f
 	refusing, err := os.Open(l.file.path)
 	must(t, err)
 	l.file.f = refusing
 
-	other := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10}
+	other := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10, Holds: []credits.Hold{{Account: acme}}}
 	for name, err := range map[string]error{
 		"Charge":  l.Charge(ctx, r, 5),
 		"Reserve": l.Reserve(ctx, other),
@@ -124,7 +127,7 @@ func TestFailedGrantLeavesNothing(t *testing.T) {
 		t.Errorf("the file has %d bytes, want %d: %v", info.Size(), l.file.size, err)
 	}
 	again, err := begin(t, dir, 1<<20).Balances(ctx)
-	if want := []credits.Balance{{Org: "acme", Granted: 1}}; err != nil || !slices.Equal(again, want) {
+	if want := []credits.Balance{{Account: acme, Granted: 1}}; err != nil || !slices.Equal(again, want) {
 		t.Errorf("the balances are %+v, %v; want %+v", again, err, want)
 	}
 }
@@ -137,7 +140,7 @@ func TestFileIsBounded(t *testing.T) {
 	l := begin(t, dir, limit)
 	must(t, l.Grant(ctx, "acme", 1_000_000))
 	for range charges {
-		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7}
+		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7, Holds: []credits.Hold{{Account: acme}}}
 		must(t, l.Reserve(ctx, r), l.Charge(ctx, r, 3), l.Release(ctx, r))
 		if info, err := os.Stat(l.file.path); err != nil || info.Size() > limit+line {
 			t.Fatalf("the file has %d bytes: %v", info.Size(), err)
@@ -170,7 +173,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7}
+			r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7, Holds: []credits.Hold{{Account: acme}}}
 			must(b, errors.Join(l.Reserve(ctx, r), l.Charge(ctx, r, plugins.Nanodollars(3)), l.Release(ctx, r)))
 		}
 	})

@@ -1,0 +1,97 @@
+package caddyfile
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+)
+
+// parseBudget parses a budget. Syntax:
+//
+//	budget <name> <dollars> [day|week|month|year|total] {
+//		timezone    <name>
+//		for         <attribute> <values...>
+//		per         <attribute>
+//		trust
+//		wait        <duration>
+//		on_unpriced refuse|pass
+//	}
+func parseBudget(to *[]*llmapp.Budget) directive.Option {
+	return func(d *caddyfile.Dispenser) error {
+		args := d.RemainingArgs()
+		if len(args) < 2 || len(args) > 3 {
+			return d.Err("budget takes a name, US dollars, and a window, as in `budget research 500 month`")
+		}
+		b := &llmapp.Budget{Name: args[0], Limit: args[1]}
+		if _, err := catalog.ParseRate(b.Limit); err != nil {
+			return d.Errf("budget %s takes US dollars as a plain decimal such as 500.00, not '%s'", b.Name, b.Limit)
+		}
+		if len(args) == 3 {
+			if b.Window = args[2]; !slices.Contains(llmapp.BudgetWindows, b.Window) {
+				return d.Errf("budget %s takes a window out of %s, not '%s'", b.Name, strings.Join(llmapp.BudgetWindows, ", "), b.Window)
+			}
+		}
+		var counted storage.Filter = storage.All{}
+		set := directive.Options{
+			"timezone":    directive.Text(&b.Timezone),
+			"for":         func(d *caddyfile.Dispenser) error { return parseFor(d, &counted) },
+			"per":         directive.Text(&b.Per),
+			"trust":       directive.Flag(&b.Trust),
+			"wait":        directive.Duration(&b.Wait),
+			"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
+		}
+		if err := set.Parse(d, "budget"); err != nil {
+			return err
+		}
+		if counted != (storage.All{}) {
+			b.Filter = json.RawMessage(storage.AppendJSON(nil, counted))
+		}
+		*to = append(*to, b)
+		return nil
+	}
+}
+
+// fieldsOf are the fields of the filter language by the attributes of budgets.
+var fieldsOf = map[string]string{
+	"user": "user_id", "session": "session_id", "project": "project", "key": "key_id", "provider": "provider", "model": "model",
+}
+
+// parseFor adds to a filter that an attribute has one of some values. A `*` at the end of a
+// value stands for all that begin so.
+func parseFor(d *caddyfile.Dispenser, to *storage.Filter) error {
+	args := d.RemainingArgs()
+	if len(args) < 2 {
+		return d.Err("for takes an attribute and its values, as in `for project research`")
+	}
+	property, ofProperty := strings.CutPrefix(args[0], "property.")
+	name := cmp.Or(fieldsOf[args[0]], "properties")
+	if fieldsOf[args[0]] == "" && (!ofProperty || property == "") {
+		return d.Errf("for takes user, session, project, key, provider, model or property.<name>, not '%s'", args[0])
+	}
+	var any storage.Filter
+	for _, value := range args[1:] {
+		leaf := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, name), Key: property, Text: value}
+		if begin, cut := strings.CutSuffix(value, "*"); cut {
+			leaf.Op, leaf.Text = storage.Like, strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(begin)+"%"
+		}
+		if any == nil {
+			any = leaf
+		} else {
+			any = &storage.Branch{Or: true, Left: any, Right: leaf}
+		}
+	}
+	if *to == (storage.All{}) {
+		*to = any
+	} else {
+		*to = &storage.Branch{Left: *to, Right: any}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package llmapp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/keys"
+)
+
+// A window begins at midnight of the time zone, also on the days on which clocks change, and
+// each window begins where the one before ends.
+func TestWindowsOfBudgets(t *testing.T) {
+	for _, c := range []struct{ window, zone, at, begins, ends string }{
+		{"day", "", "2026-03-29T12:00:00Z", "2026-03-29T00:00:00Z", "2026-03-30T00:00:00Z"},
+		{"day", "Europe/Berlin", "2026-03-29T00:30:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"}, // of 23 hours
+		{"day", "Europe/Berlin", "2026-10-25T22:59:59Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"}, // of 25 hours
+		{"day", "America/St_Johns", "2026-03-08T12:00:00Z", "2026-03-08T03:30:00Z", "2026-03-09T02:30:00Z"},
+		{"day", "America/St_Johns", "2026-11-01T12:00:00Z", "2026-11-01T02:30:00Z", "2026-11-02T03:30:00Z"},
+		{"week", "Europe/Berlin", "2026-11-24T12:00:00Z", "2026-11-22T23:00:00Z", "2026-11-29T23:00:00Z"},
+		{"month", "Europe/Berlin", "2026-10-31T23:30:00Z", "2026-10-31T23:00:00Z", "2026-11-30T23:00:00Z"},
+		{"month", "", "2028-02-29T23:59:59Z", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"},
+		{"year", "America/St_Johns", "2026-07-01T00:00:00Z", "2026-01-01T03:30:00Z", "2027-01-01T03:30:00Z"},
+	} {
+		b := &Budget{Name: "b", Limit: "1", Window: c.window, Timezone: c.zone}
+		if err := b.provision("acme"); err != nil {
+			t.Fatal(err)
+		}
+		begins, ends := b.Bounds(moment(t, c.at))
+		if begins != moment(t, c.begins) || ends != moment(t, c.ends) {
+			t.Errorf("%s in %s at %s: from %s to %s, want %s to %s", c.window, c.zone, c.at, begins, ends, c.begins, c.ends)
+		}
+	}
+	for _, window := range []string{"day", "week", "month", "year"} {
+		for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"} {
+			b := &Budget{Name: "b", Limit: "1", Window: window, Timezone: zone}
+			if err := b.provision("acme"); err != nil {
+				t.Fatal(err)
+			}
+			at := moment(t, "2026-01-01T00:00:00Z")
+			for range 800 {
+				begins, ends := b.Bounds(at)
+				first, firstEnds := b.Bounds(begins)
+				last, lastEnds := b.Bounds(ends - 1)
+				if begins > at || at >= ends || first != begins || last != begins || firstEnds != ends || lastEnds != ends {
+					t.Fatalf("%s in %s: %s is in %s to %s, whose first is in %s to %s and last in %s to %s", window, zone, at, begins, ends, first, firstEnds, last, lastEnds)
+				}
+				at = ends
+			}
+		}
+	}
+}
+
+func moment(t *testing.T, text string) storage.Timestamp {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storage.Millis(at)
+}
+
+// A budget that cannot be enforced as it is written is refused when the configuration loads.
+func TestMalformedBudgets(t *testing.T) {
+	for want, b := range map[string]*Budget{
+		"takes a name":                {Limit: "1"},
+		"limit":                       {Name: "b", Limit: "-1"},
+		"there is no window":          {Name: "b", Limit: "1", Window: "fortnight"},
+		"no time zone":                {Name: "b", Limit: "1", Timezone: "Berlin"},
+		"per takes":                   {Name: "b", Limit: "1", Per: "cost"},
+		"per takes key":               {Name: "b", Limit: "1", Per: "property."},
+		"say trust":                   {Name: "b", Limit: "1", Per: "session"},
+		"on_unpriced":                 {Name: "b", Limit: "1", Unpriced: "maybe"},
+		"cost is not known before":    {Name: "b", Limit: "1", Filter: []byte(`{"request_response_rmt":{"cost":{"gt":1}}}`)},
+		"status is not known before":  {Name: "b", Limit: "1", Filter: []byte(`{"response":{"status":{"equals":200}}}`)},
+		"filter":                      {Name: "b", Limit: "1", Filter: []byte(`{"nope":{}}`)},
+		"request_body is not known b": {Name: "b", Limit: "1", Filter: []byte(`{"request_response_rmt":{"request_body":{"contains":"x"}}}`)},
+	} {
+		if err := b.provision("acme"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+	twice := &App{Budgets: []*Budget{{Name: "b", Limit: "1"}, {Name: "b", Limit: "2"}}}
+	if err := twice.provisionBudgets(); err == nil || !strings.Contains(err.Error(), "given twice") {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+// What only the caller says counts where the budget trusts callers.
+func TestClaimsOfCallers(t *testing.T) {
+	plain := &Budget{Name: "plain", Limit: "1", Per: "user"}
+	trusting := &Budget{Name: "trusting", Limit: "1", Per: "property.team", Trust: true}
+	web := &Budget{Name: "web", Limit: "1", Filter: []byte(`{"properties":{"team":{"equals":"web"}}}`)}
+	a := &App{Budgets: []*Budget{plain, trusting, web}}
+	if err := a.provisionBudgets(); err != nil {
+		t.Fatal(err)
+	}
+	stamped := &Key{org: DefaultName, user: "bob", kept: &keys.Key{ID: "key_1", Settings: keys.Settings{Properties: map[string]string{"team": "web"}}}}
+	for name, c := range map[string]struct {
+		key  *Key
+		want string
+	}{
+		"no key":        {nil, "plain=;trusting=mobile;"},
+		"a plain key":   {&Key{org: DefaultName}, "plain=;trusting=mobile;"},
+		"a stamped key": {stamped, "plain=bob;trusting=web;web=;"},
+	} {
+		r := &storage.Record{Org: DefaultName, UserID: "ada", Properties: map[string]string{"team": "mobile"}}
+		if c.key != nil {
+			c.key.Stamp(r)
+		}
+		got := ""
+		for _, b := range a.bounding(&Spending{Org: DefaultName, Key: c.key, Account: new(Account), Record: r}) {
+			got += b.Name + "=" + b.hold.Value + ";"
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
