@@ -74,12 +74,15 @@ func only(method string, next caddy.AdminHandlerFunc) caddy.AdminHandler {
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 64 << 10
 
+// starting is the error while the first configuration starts.
+var starting = caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("no configuration with `llm` has started yet: try again in a moment")}
+
 // readJSON reads the body of a request into v, and returns the app of the running
 // configuration.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) (*llmapp.App, error) {
 	running, err := caddy.ActiveContext().AppIfConfigured("llm")
 	if err != nil {
-		return nil, caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+		return nil, starting
 	}
 	app := running.(*llmapp.App)
 	err = intake.Reader{Memory: app.Memory(), Most: maxBody}.ReadJSON(w, r, v)

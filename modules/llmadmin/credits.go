@@ -40,6 +40,9 @@ func serveCredits(w http.ResponseWriter, r *http.Request) error {
 func listCredits(w http.ResponseWriter, r *http.Request) error {
 	answer := []creditsStatus{}
 	for _, store := range llmapp.OpenStores() {
+		if !store.Serves() {
+			return starting
+		}
 		ledger, err := store.Credits()
 		var balances []credits.Balance
 		if err == nil {

@@ -206,7 +206,13 @@ func (a *App) Start() error {
 		}
 		config.store.started(config)
 	}
-	return a.grantCredits()
+	if err := a.grantCredits(); err != nil {
+		return err
+	}
+	for _, config := range a.Stores {
+		config.store.serves.Store(true)
+	}
+	return nil
 }
 
 // Stop does nothing: requests of this configuration may still be in flight, so

@@ -26,8 +26,8 @@ func CheckStores(ctx context.Context) []Health {
 	var all []Health
 	for _, store := range OpenStores() {
 		h := Health{Store: store.Name()}
-		if j := store.Opened(); j == nil {
-			h.Journal = errors.New("it is not open")
+		if j := store.Opened(); j == nil || !store.Serves() {
+			h.Journal = errors.New("it has not started")
 		} else {
 			h.Journal, h.Backend = j.Ready(), j.Connected(ctx)
 		}

@@ -192,6 +192,7 @@ type Store struct {
 	exchanges exchanges
 	calls     lineage.Index
 	exported  atomic.Pointer[exported] // nil where nobody asked for it
+	serves    atomic.Bool              // its journal is open, and its organisations have their first credits
 
 	mu sync.Mutex
 	// configs are the configurations that refer to the store, by age: the first is
@@ -331,6 +332,10 @@ func (s *Store) Calls() *lineage.Index { return &s.calls }
 
 // Dir is the directory of the journal.
 func (s *Store) Dir() string { return s.storage.Dir() }
+
+// Serves reports whether a configuration with the store has started. Caddy starts apps in
+// no particular order, so that calls may come before.
+func (s *Store) Serves() bool { return s.serves.Load() }
 
 // Name is the store's name in the configuration that first used it.
 func (s *Store) Name() string { return s.name }
