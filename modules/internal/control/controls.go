@@ -237,6 +237,10 @@ func (c *Controls) entry(m *map[string]string, key, name string, values []string
 		c.Warn(key, fmt.Sprintf("ignored, a name has 1 to %d bytes", MaxName))
 		return
 	}
+	if redact.Credential(name) {
+		c.Warn(key, "ignored, it is named like a credential")
+		return
+	}
 	v, ok := c.value(key, values, max)
 	if !ok {
 		return
@@ -254,10 +258,6 @@ func (c *Controls) entry(m *map[string]string, key, name string, values []string
 func (c *Controls) property(key, name string, values []string) {
 	if header := SessionName(name); header != "" {
 		c.Warn(key, "ignored, a session is named by the header "+header)
-		return
-	}
-	if redact.Credential(name) {
-		c.Warn(key, "ignored a property that is named like a credential")
 		return
 	}
 	c.entry(&c.record.Properties, key, name, values, MaxValue)

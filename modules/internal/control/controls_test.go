@@ -235,17 +235,21 @@ func FuzzControls(f *testing.F) {
 	})
 }
 
-// A property that is named like a credential is not kept, however it is sent.
-func TestCredentialsAreNoProperties(t *testing.T) {
+// A property or an input of a prompt that is named like a credential is not kept, however it
+// is sent.
+func TestCredentialsAreNotKept(t *testing.T) {
 	var r storage.Record
 	c := Read(http.Header{
 		"Service-Property-Token": {"canary"}, "Service-Property-Api-Key": {"canary"}, "Service-Property-Authorization": {"canary"},
-		"Service-Properties": {`{"apiKey":"canary","team":"a"}`},
+		"Service-Properties": {`{"apiKey":"canary","team":"a"}`}, "Service-Prompt-Input-Api-Key": {"canary"}, "Service-Prompt-Input-Topic": {"x"},
 	}, &llmapp.Headers{Prefixes: []string{"Service-"}}, &r)
 	if !maps.Equal(r.Properties, map[string]string{"team": "a"}) {
 		t.Errorf("kept %v", r.Properties)
 	}
-	if text := strings.Join(c.Warnings, "\n"); strings.Count(text, "named like a credential") != 4 || strings.Contains(text, "canary") {
+	if !maps.Equal(c.Inputs, map[string]string{"Topic": "x"}) {
+		t.Errorf("kept %v", c.Inputs)
+	}
+	if text := strings.Join(c.Warnings, "\n"); strings.Count(text, "named like a credential") != 5 || strings.Contains(text, "canary") {
 		t.Errorf("the warnings are %q", text)
 	}
 }
