@@ -126,7 +126,7 @@ func TestImport(t *testing.T) {
 		product: "tensorzero", file: "testdata/tensorzero.jsonl", fails: "1 of 9 rows could not be imported",
 		says: []string{
 			"1 not imported: feedback of episodes", "2 not imported: feedback; it is said", "1 not imported: inferences", "1 not imported: rows of other tables",
-			"1 refused: it does not say when it began",
+			"1 refused: it has no id",
 		},
 		records: []map[string]string{{
 			"request_created_at": `"2026-09-04T10:00:00.000Z"`, "delay_ms": "1200", "provider": `"openai"`, "model": `"gpt-4o-mini-2024-07-18"`, "cost": "0.000027",
