@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -41,11 +42,12 @@ import (
 var full = flag.Bool("full", false, "send each bomb from many clients at once")
 
 // mounts are where the site of the walker has the handlers that do not stand at its root.
-// lanes are those through which content comes, which a client may forbid to keep. Imports
-// come through llm_otlp, and copies of stores through storage.Kept.
+// silent are those through which no content comes that a client may forbid to keep. A
+// handler that is new is a lane of content, unless it is added here. Imports come through
+// llm_otlp, and copies of stores through storage.Kept.
 var (
 	mounts = map[string]string{"llm_echo": "/echo", "llm_log": "/logged", "llm_ui": "/ui"}
-	lanes  = []string{"llm_gateway", "llm_log", "llm_otlp"}
+	silent = []string{"llm_control", "llm_echo", "llm_health", "llm_query", "llm_ui"}
 )
 
 // walked is a route of the site, as its handler tells it.
@@ -59,12 +61,15 @@ func (r walked) String() string { return r.handler + ": " + r.Method + " " + r.P
 // dashboard is where the dashboard has the query API.
 const dashboard = "/ui/api"
 
+// isLane reports whether content comes through the route.
+func (r walked) isLane() bool { return r.takesBody() && !slices.Contains(silent, r.handler) }
+
 func (r walked) takesBody() bool {
 	return !r.Socket && r.Method != http.MethodGet && r.Method != http.MethodDelete
 }
 
-// routes returns the routes of all handlers that are linked. A handler that tells none
-// fails the test.
+// routes returns the routes of all handlers that are linked. A handler that tells none, or
+// that the site of the walker does not have, fails the test.
 func routes(t *testing.T) (all []walked) {
 	t.Helper()
 	for _, m := range caddy.GetModules("http.handlers") {
@@ -77,6 +82,9 @@ func routes(t *testing.T) (all []walked) {
 			t.Errorf("the handler %s has no table of routes: nobody can walk it", name)
 			continue
 		}
+		if !regexp.MustCompile(`(?m)^\s*` + name + `$`).MatchString(siteConfig) {
+			t.Errorf("the site of the walker has no %s: add it to siteConfig", name)
+		}
 		for _, route := range router.Routes() {
 			route.Path = mounts[name] + route.Path
 			all = append(all, walked{route, name})
@@ -87,6 +95,58 @@ func routes(t *testing.T) (all []walked) {
 	}
 	return all
 }
+
+// siteConfig is a site with every handler: its folder, its provider, and its port.
+const siteConfig = `{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output file %[1]s/log
+		format llm
+	}
+	llm {
+		store sqlite %[1]s/weir.db
+		request_memory 32MiB
+		key walker-root query write gateway log admin
+		provider echo
+		provider openai {
+			base_url %[2]s/v1
+			api_key walker-platform
+		}
+		provider cohere {
+			base_url %[2]s
+			api_key walker-platform
+		}
+		org other {
+			key walker-other
+		}
+		org poor {
+			key walker-poor
+			credits 0.000000001
+		}
+	}
+}
+http://127.0.0.1:%[3]s {
+	bind 127.0.0.1
+	metrics /metrics
+	handle_path /echo/* {
+		llm_echo
+	}
+	handle_path /logged/* {
+		llm_log
+		reverse_proxy %[2]s
+	}
+	handle_path /ui/* {
+		llm_ui
+	}
+	llm_control
+	llm_gateway
+	llm_otlp
+	llm_query
+	llm_health
+	llm_not_found
+}`
 
 // site is a Weir with every handler, in front of a provider that answers anything.
 type site struct {
@@ -120,56 +180,7 @@ func serve(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf(`{
-		admin off
-		persist_config off
-		auto_https off
-		log {
-			output file %[1]s/log
-			format llm
-		}
-		llm {
-			store sqlite %[1]s/weir.db
-			request_memory 32MiB
-			key walker-root query write gateway log admin
-			provider echo
-			provider openai {
-				base_url %[2]s/v1
-				api_key walker-platform
-			}
-			provider cohere {
-				base_url %[2]s
-				api_key walker-platform
-			}
-			org other {
-				key walker-other
-			}
-			org poor {
-				key walker-poor
-				credits 0.000000001
-			}
-		}
-	}
-	http://127.0.0.1:%[3]s {
-		bind 127.0.0.1
-		metrics /metrics
-		handle_path /echo/* {
-			llm_echo
-		}
-		handle_path /logged/* {
-			llm_log
-			reverse_proxy %[2]s
-		}
-		handle_path /ui/* {
-			llm_ui
-		}
-		llm_control
-		llm_gateway
-		llm_otlp
-		llm_query
-		llm_health
-		llm_not_found
-	}`, s.dir, provider.URL, port)
+	config := fmt.Sprintf(siteConfig, s.dir, provider.URL, port)
 	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +349,7 @@ func (s *site) files(text string) (found []string) {
 func TestOmittedContentIsOnNoDisk(t *testing.T) {
 	s := serve(t)
 	for i, r := range routes(t) {
-		if !slices.Contains(lanes, r.handler) || !r.takesBody() {
+		if !r.isLane() {
 			continue
 		}
 		takes := strings.HasSuffix(r.Path, "/cancel") // which asks for no body
@@ -488,7 +499,7 @@ func TestNothingIsFree(t *testing.T) {
 	for _, r := range routes(t) {
 		path := s.path(r)
 		free := strings.HasSuffix(path, "tokens") || strings.HasPrefix(path, "/v1/conversations")
-		if r.handler != "llm_gateway" || !r.takesBody() {
+		if !r.takesBody() || r.handler == "llm_log" { // which calls with the client's own key
 			continue
 		}
 		for name, body := range s.bodies("poor") {
@@ -497,7 +508,7 @@ func TestNothingIsFree(t *testing.T) {
 			if s.asked.Load() > asked && !strings.HasSuffix(path, "tokens") {
 				t.Errorf("%s asks a provider %s without a balance", r, name)
 			}
-			if a.status < 400 && !free {
+			if a.status < 400 && !free && r.handler == "llm_gateway" {
 				t.Errorf("%s answers %s without a balance: %d %s", r, name, a.status, a.body)
 			}
 		}
@@ -512,7 +523,7 @@ func TestNamesAreNoLabels(t *testing.T) {
 		return strings.Count(s.send("GET", "/metrics", "walker-root", jsonType, nil).body, "\n")
 	}
 	for _, r := range routes(t) {
-		if !slices.Contains(lanes, r.handler) || !r.takesBody() {
+		if !r.isLane() {
 			continue
 		}
 		call := func(n int) {
@@ -613,7 +624,7 @@ func TestBombsAreRefused(t *testing.T) {
 			if took > mostAllocated || a.status >= 500 && a.status != http.StatusServiceUnavailable {
 				t.Errorf("%s: %s takes %d MiB, %d %.200s", r, name, took>>20, a.status, a.body)
 			}
-			if slices.Contains(lanes, r.handler) && !passes && name == "gzip" && a.status != http.StatusRequestEntityTooLarge && !strings.HasSuffix(r.Path, "/cancel") {
+			if r.isLane() && !passes && name == "gzip" && a.status != http.StatusRequestEntityTooLarge && !strings.HasSuffix(r.Path, "/cancel") {
 				t.Errorf("%s: a body of a GiB is answered with %d %.200s", r, a.status, a.body)
 			}
 		}
