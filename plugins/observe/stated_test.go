@@ -95,15 +95,15 @@ func objects(contentType string, body []byte) (found []gjson.Result) {
 			found = append(found, gjson.ParseBytes(m.Payload))
 		}
 	}
-	read := streams.ReadNDJSON
+	pieces := func(yield func([]byte) bool) { yield(body) }
 	if strings.Contains(contentType, "event-stream") {
-		read = streams.ReadSSE
-	} else if !strings.Contains(contentType, "ndjson") {
-		return append(found, gjson.ParseBytes(body))
+		pieces = streams.SSEData(body)
+	} else if strings.Contains(contentType, "ndjson") {
+		pieces = bytes.Lines(body)
 	}
-	for e, err := range read(bytes.NewReader(body)) {
-		if err == nil && gjson.ValidBytes(e.Data) {
-			found = append(found, gjson.ParseBytes(e.Data))
+	for piece := range pieces {
+		if gjson.ValidBytes(piece) {
+			found = append(found, gjson.ParseBytes(piece))
 		}
 	}
 	return found
