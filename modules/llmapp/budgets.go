@@ -223,7 +223,10 @@ func (a *App) bounding(s *Spending) (all bounding) {
 		return nil
 	}
 	whole := *s.Record
-	whole.Model, whole.Provider = strings.TrimPrefix(s.Model, s.Account.Label+"/"), s.Account.Provider
+	whole.Provider, whole.Model = s.target()
+	if s.Account != nil {
+		whole.Provider = s.Account.Provider
+	}
 	vouched := whole
 	s.Key.vouch(&vouched)
 	for _, b := range budgets {

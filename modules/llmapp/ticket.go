@@ -49,9 +49,12 @@ type Gate struct {
 
 // Spending is what a call may spend at an account.
 type Spending struct {
-	Org     string
-	Key     *Key
-	Account *Account
+	Org string
+	Key *Key
+	// Account is where the call goes, nil for a call that passes through a proxy with the
+	// caller's own credentials. Then Provider names the provider.
+	Account  *Account
+	Provider string
 	// Model is the name of the target at the account, "" for what is no call of a model.
 	Model string
 	// Record says whose call it is, and when the call began.
@@ -78,7 +81,7 @@ type Ticket struct {
 // PaysWithCredits reports whether an organisation pays for calls of the account with
 // credits.
 func (a *App) PaysWithCredits(org string, account *Account) bool {
-	return account.Platform && a.HasCredits(org)
+	return account != nil && account.Platform && a.HasCredits(org)
 }
 
 // Shares reports whether an account of the platform also serves callers whom the
@@ -103,8 +106,8 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 			return nil, &plugins.Error{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "The API key has ended."}
 		}
 	}
-	if model := strings.TrimPrefix(s.Model, s.Account.Label+"/"); !s.Key.MayCall(s.Account.Label, model) {
-		return nil, NotAllowed(cmp.Or(s.Model, s.Account.Label))
+	if provider, model := s.target(); s.Account != nil && !s.Key.MayCall(provider, model) {
+		return nil, NotAllowed(cmp.Or(s.Model, provider))
 	}
 	paid, budgets := g.App.PaysWithCredits(s.Org, s.Account), g.App.bounding(&s)
 	if !paid && budgets == nil {
@@ -144,6 +147,14 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	return t, nil
 }
 
+// target returns the label or the name of the provider, and the model there.
+func (s *Spending) target() (provider, model string) {
+	if s.Account == nil {
+		return s.Provider, s.Model
+	}
+	return s.Account.Label, strings.TrimPrefix(s.Model, s.Account.Label+"/")
+}
+
 // Bounds reports whether credits or a budget bound what a call may cost.
 func (g Gate) Bounds(s Spending) bool {
 	return g.App.PaysWithCredits(s.Org, s.Account) || len(g.App.bounding(&s)) > 0
@@ -158,7 +169,7 @@ func notPriced(model string, budgets bounding) *plugins.Error {
 	}
 	e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be %s.", model, counted)
 	if model == "" {
-		e = plugins.Invalid("", "What a batch costs is not known before its calls have ended, and cannot be %s.", counted)
+		e = plugins.Invalid("", "What this call costs is not known before the call has ended, and cannot be %s.", counted)
 	}
 	e.Code = codeNotPriced.String()
 	return e

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -15,10 +16,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
-
-// bytesPerToken estimates the tokens of a text where an estimate that is too low harms
-// nobody.
-const bytesPerToken = 4
 
 // admit gets the ticket by which the attempt is sent, for a call that costs no more than
 // the whole request can make the provider read and write.
@@ -36,33 +33,6 @@ func (a *attempt) admit() error {
 	return nil
 }
 
-// maxChoices is how many answers one call can ask for, OpenAI's own limit.
-const maxChoices = 128
-
-// outputAsked returns the limit of output tokens that the request sets, 0 for none.
-func (c *call) outputAsked() (int64, error) {
-	for _, field := range observe.OutputLimits(c.dialect) {
-		asked := c.field(field)
-		if asked.Type != gjson.Number {
-			continue
-		}
-		if asked.Num < 0 {
-			e := plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, asked.Raw)
-			e.Code = "integer_below_min_value"
-			return 0, e
-		}
-		return max(asked.Int(), 1), nil
-	}
-	return 0, nil
-}
-
-// modelFields are fields that name further models.
-var modelFields = []string{"models", "fallbacks"}
-
-// unpaidFields are fields that make a provider charge for something that the model's
-// price does not tell: other models, and audio that it fetches.
-var unpaidFields = append([]string{"file_url", "file_id"}, modelFields...)
-
 // spending is what decides what bounds the call at a target.
 func (c *call) spending(t routing.Target) llmapp.Spending {
 	r := &c.exchange.Record
@@ -72,17 +42,9 @@ func (c *call) spending(t routing.Target) llmapp.Spending {
 // bounded reports whether credits or budgets bound what the call costs at a target.
 func (c *call) bounded(t routing.Target) bool { return c.h.money.Bounds(c.spending(t)) }
 
-// checkSpending refuses a request that does not tell what it may cost.
-func (c *call) checkSpending() error {
-	if _, err := c.outputAsked(); err != nil {
-		return err
-	}
-	for _, field := range []string{"n", "best_of"} {
-		if asked := c.field(field); asked.Type != gjson.Null && (asked.Int() < 1 || asked.Int() > maxChoices) {
-			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxChoices)
-		}
-	}
-	return c.checkFields(unpaidFields, "has a cost that neither credits nor a budget can bound")
+// demanded is what is read of the request to bound its cost.
+func (c *call) demanded() demand.Request {
+	return demand.Request{Dialect: c.dialect, Field: c.field, Names: c.fieldNames, Form: c.form != nil}
 }
 
 // checkModels refuses other models in the request than the key may call of a provider.
@@ -95,24 +57,7 @@ func (c *call) checkModels(label string) error {
 			return llmapp.NotAllowed(model.String())
 		}
 	}
-	return c.checkFields(modelFields, "names models that the API key may not call")
-}
-
-// checkFields refuses fields for a reason, and each field that stands twice: libraries
-// differ in which of the two they take.
-func (c *call) checkFields(refused []string, reason string) (err error) {
-	seen := make(map[string]bool)
-	c.fieldNames(func(name string) bool {
-		switch {
-		case slices.Contains(refused, name):
-			err = plugins.Unsupported(name, "Unsupported parameter: '%s' %s.", name, reason)
-		case seen[name] && c.form == nil:
-			err = plugins.Invalid(name, "Duplicate parameter: '%.64s' stands twice.", name)
-		}
-		seen[name] = true
-		return err == nil
-	})
-	return err
+	return c.demanded().Refuse(demand.ModelFields, "names models that the API key may not call")
 }
 
 // atMost returns the most that the attempt can cost, unknown without a price.
@@ -132,10 +77,10 @@ func (a *attempt) atMost() plugins.Cost {
 		usage.InputAudio, usage.InputImage = usage.Input, usage.Input
 		usage.Output.N = min(usage.Output.N, realtimeOutput)
 	case c.route.usage != nil:
-		usage = c.route.usage(c, most)
+		usage = c.route.usage(c, demand.Most)
 	default:
-		d := demandOf(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.allowsMCP(tool) })
-		usage = d.usage(m, max(a.req.ContentLength, int64(len(c.sent))), asked, c.answers())
+		d := demand.Of(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.allowsMCP(tool) })
+		usage = d.Usage(m, max(a.req.ContentLength, int64(len(c.sent))), asked, c.demanded().Answers())
 		painted = a.painted(&d)
 	}
 	if slices.Contains(m.Output, "audio") {
@@ -155,15 +100,15 @@ func (a *attempt) atMost() plugins.Cost {
 
 // painted is the most that pictures cost which a hosted tool makes, at the price of the
 // tool's own model.
-func (a *attempt) painted(d *demand) plugins.Cost {
-	if d.paints == "" {
+func (a *attempt) painted(d *demand.Demand) plugins.Cost {
+	if d.Paints == "" {
 		return plugins.KnownCost(0)
 	}
-	m, ok := a.call.h.site.App.Catalog().Lookup(a.target.Account.Provider, d.paints)
+	m, ok := a.call.h.site.App.Catalog().Lookup(a.target.Account.Provider, d.Paints)
 	if !ok {
 		return plugins.KnownCost(0)
 	}
-	n := d.mostCalls()
+	n := d.MostCalls()
 	tokens := plugins.Known(n * imageTokens)
 	return m.AtMost(plugins.Usage{
 		Input: tokens, InputImage: tokens, Output: tokens, OutputImage: tokens, Images: plugins.Known(n),
@@ -189,7 +134,7 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 		usage.Output = plugins.Known(max(output, stated.Output.N))
 	}
 	if used := a.call.route.usage; used != nil {
-		usage = used(a.call, likely)
+		usage = used(a.call, demand.Likely)
 	}
 	if a.call.dialect == plugins.Realtime { // all is audio, and the conversation is not known
 		input := plugins.Known(realtimeInput)
@@ -201,9 +146,9 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 // inputTokens estimates the tokens of what the provider is sent.
 func (a *attempt) inputTokens() int64 {
 	if a.round > 0 {
-		return likely.text(a.req.ContentLength)
+		return demand.Likely.Text(a.req.ContentLength)
 	}
-	return a.call.tokens(likely)
+	return a.call.tokens(demand.Likely)
 }
 
 // unpricedTier reports whether credits cannot pay for the tier that was asked for: the model
@@ -242,7 +187,7 @@ func (a *attempt) settle(end storage.EndState) {
 	}
 	output := a.x.Record.ResponseBytes / realtimeBytes
 	if a.call.dialect != plugins.Realtime {
-		output = a.length() / bytesPerToken
+		output = a.length() / demand.Likely.TextBytes
 	}
 	counted := a.estimate(output, cmp.Or(a.x.Record.ServiceTier, a.call.tier()))
 	if paid {
@@ -260,8 +205,8 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	d := demandOf(c.dialect, c.sent, func(gjson.Result) bool { return false })
-	return !d.searches && d.paints == "" && (a.stated().Input.Valid || !d.unbounded && d.pictures == 0 && d.audio == 0)
+	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	return !d.Searches && d.Paints == "" && (a.stated().Input.Valid || !d.Unbounded && d.Pictures == 0 && d.Audio == 0)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.

@@ -169,7 +169,7 @@ func TestBudgetsRefuseBatches(t *testing.T) {
 		input := gjson.Get(answer, "id").Str
 		return s.postTo("/v1/batches", strings.NewReader(fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions"}`, input)), "Authorization", "Bearer "+key)
 	}
-	if resp, body := create("capped"); resp.StatusCode != http.StatusBadRequest || gjson.Get(body, "error.code").Str != "model_not_priced" || !strings.Contains(body, "batch") {
+	if resp, body := create("capped"); resp.StatusCode != http.StatusBadRequest || gjson.Get(body, "error.code").Str != "model_not_priced" || !strings.Contains(body, "before the call has ended") {
 		t.Errorf("a batch: %d %s", resp.StatusCode, body)
 	}
 	if resp, body := create("patient"); resp.StatusCode != http.StatusOK {

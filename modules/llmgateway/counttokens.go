@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -22,13 +23,13 @@ const mediaTokens = 1600
 // answerEstimate answers how many tokens a request has, where its target counts none.
 func (c *call) answerEstimate(t routing.Target) {
 	text, media := measure(gjson.ParseBytes(c.sent))
-	tokens := (text+bytesPerToken-1)/bytesPerToken + media*mediaTokens
+	tokens := demand.Likely.Text(int64(text)) + int64(media)*mediaTokens
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
-		t.Account.Label, bytesPerToken, mediaTokens))
+		t.Account.Label, demand.Likely.TextBytes, mediaTokens))
 	x := &c.exchange
 	x.Record.Provider, x.TargetModel = t.Account.Provider, t.Model
 	x.Record.Status = plugins.Known(http.StatusOK)
-	body := c.counted(int64(tokens))
+	body := c.counted(tokens)
 	x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: body}, int64(c.h.MaxBody), false)
 	x.Record.ResponseBytes = int64(len(body))
 	x.End(storage.Complete)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -91,7 +92,7 @@ func newRandomCall(r *rand.Rand, m *catalog.Model) (c randomCall) {
 			plugins.Responses: `{"type":"input_image","image_url":%q}`, plugins.Chat: `{"type":"image_url","image_url":{"url":%q}}`,
 			plugins.Messages: `{"type":"image","source":{"type":"url","url":%q}}`,
 		}[c.dialect], picture))
-		n := r.Int64N(pictureTokens)
+		n := r.Int64N(demand.PictureTokens)
 		tokens, c.used.InputImage = tokens+n, plugins.Known(c.used.InputImage.N+n)
 	}
 	switch r.IntN(6) {
@@ -153,8 +154,8 @@ func TestNoCallCostsMoreThanIsSetAside(t *testing.T) {
 		c := newRandomCall(r, m)
 		at := time.Now().Add(time.Duration(r.IntN(1000)) * time.Minute)
 		asked := gjson.Get(c.body, observe.OutputLimits(c.dialect)[0]).Int()
-		d := demandOf(c.dialect, []byte(c.body), func(gjson.Result) bool { return false })
-		reserved := m.AtMost(d.usage(m, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
+		d := demand.Of(c.dialect, []byte(c.body), func(gjson.Result) bool { return false })
+		reserved := m.AtMost(d.Usage(m, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
 		served := []string{c.tier, ""}[r.IntN(2)]
 		charged := m.Cost(c.used, catalog.Conditions{At: at, Tier: served, Geography: []string{"", "us"}[r.IntN(2)]})
 		if !charged.Valid {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -118,37 +119,18 @@ const (
 	documents = 100
 )
 
-// scale is how tokens are counted in bytes.
-type scale struct {
-	textBytes                 int64 // of a token of text
-	speechBytes, speechTokens int64 // of a second of audio
-}
-
-var (
-	// likely counts as most calls do.
-	likely = scale{bytesPerToken, 4000, 20}
-	// most counts so that no call uses more. Code and Chinese have two bytes a token. The
-	// lowest rate of Opus is 6 kbit/s (https://www.rfc-editor.org/rfc/rfc6716#section-2.1.1).
-	// Gemini counts the most tokens of audio
-	// (https://ai.google.dev/gemini-api/docs/audio#technical-details).
-	most = scale{2, 750, 32}
-)
-
-// text returns the tokens of so many bytes of text.
-func (m scale) text(bytes int64) int64 { return (bytes + m.textBytes - 1) / m.textBytes }
-
 // textOnly is the usage of endpoints that write nothing. A request has several texts, so
 // that the model's limit does not bound it.
-func (c *call) textOnly(by scale) plugins.Usage {
+func (c *call) textOnly(by demand.Scale) plugins.Usage {
 	input := c.tokens(by)
 	if c.form == nil {
-		input += c.pictures() * pictureTokens
+		input += c.pictures() * demand.PictureTokens
 	}
 	return plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(0)}
 }
 
 // images is the usage of images, which are charged by the piece or in tokens.
-func (c *call) images(by scale) plugins.Usage {
+func (c *call) images(by demand.Scale) plugins.Usage {
 	n := max(c.field("n").Int(), 1)
 	sent := c.pictures() * imageTokens
 	return plugins.Usage{
@@ -158,22 +140,22 @@ func (c *call) images(by scale) plugins.Usage {
 }
 
 // audio is the usage of speech to text, which is charged by its length or in tokens.
-func (c *call) audio(by scale) plugins.Usage {
-	seconds := (int64(len(c.body)) + by.speechBytes - 1) / by.speechBytes
-	tokens := plugins.Known(seconds * by.speechTokens)
+func (c *call) audio(by demand.Scale) plugins.Usage {
+	seconds := (int64(len(c.body)) + by.SpeechBytes - 1) / by.SpeechBytes
+	tokens := plugins.Known(seconds * by.SpeechTokens)
 	return plugins.Usage{
 		Input: tokens, InputAudio: tokens, Output: tokens, AudioDuration: plugins.Duration{N: plugins.Milliseconds(seconds * 1000), Valid: true},
 	}
 }
 
 // speech is the usage of text to speech: a token of text is spoken in less than a second.
-func (c *call) speech(by scale) plugins.Usage {
+func (c *call) speech(by demand.Scale) plugins.Usage {
 	input := c.tokens(by)
-	tokens := plugins.Known(input * by.speechTokens)
+	tokens := plugins.Known(input * by.SpeechTokens)
 	return plugins.Usage{Input: plugins.Known(input), Output: tokens, OutputAudio: tokens}
 }
 
-func (c *call) rerank(by scale) plugins.Usage {
+func (c *call) rerank(by demand.Scale) plugins.Usage {
 	units := (c.field("documents.#").Int() + documents - 1) / documents
 	usage := c.textOnly(by)
 	usage.SearchUnits = plugins.Known(max(units, 1))

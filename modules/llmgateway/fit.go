@@ -56,7 +56,7 @@ func (a *attempt) outputLimit() int64 {
 	if a.fitted > 0 {
 		return a.fitted
 	}
-	asked, _ := a.call.outputAsked() // allow has refused what is no limit
+	asked, _ := a.call.demanded().OutputLimit() // allow has refused what is no limit
 	return asked
 }
 

@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -39,7 +40,7 @@ func (in *input) fieldNames(do func(name string) bool) {
 }
 
 // tokens estimates the tokens of the request's text.
-func (in *input) tokens(by scale) int64 {
+func (in *input) tokens(by demand.Scale) int64 {
 	n := int64(len(in.sent))
 	if in.form != nil {
 		n = 0
@@ -47,7 +48,7 @@ func (in *input) tokens(by scale) int64 {
 			n += int64(f.end - f.start)
 		}
 	}
-	return by.text(n)
+	return by.Text(n)
 }
 
 // tier is the service tier that was asked for.
@@ -58,14 +59,6 @@ func (c *call) pictures() int64 {
 	if c.form != nil {
 		return int64(len(c.form.files))
 	}
-	d := demandOf(c.dialect, c.sent, func(gjson.Result) bool { return false })
-	return d.pictures
-}
-
-// answers returns how many answers the request asks for.
-func (c *call) answers() int64 {
-	if !c.dialect.OfChat() {
-		return 1
-	}
-	return max(c.field("n").Int(), c.field("best_of").Int(), 1)
+	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	return d.Pictures
 }

@@ -186,7 +186,7 @@ func (c *call) allow(t routing.Target) error {
 				return err
 			}
 		}
-		if err := c.checkSpending(); err != nil {
+		if err := c.demanded().Check(); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/plugins"
 )
@@ -22,7 +23,7 @@ type route struct {
 	native  bool            // the bytes of both sides pass as they are, but for the name of the model
 	model   string          // the model of a request that names none, "" if it must name one
 	// usage returns what a call uses, on a scale. It is nil if calls are conversations.
-	usage  func(*call, scale) plugins.Usage
+	usage  func(*call, demand.Scale) plugins.Usage
 	answer func(*stateCall) (any, error) // answers with what is kept
 
 	id, summary string

@@ -30,8 +30,10 @@ func (x *exchange) end() {
 	}
 	x.Record.ResponseBytes = x.writer.Sent()
 	end := x.endState()
-	x.update()
+	x.commit(end)
+	x.settle(end)
 	x.End(end)
+	x.release()
 
 	x.body.Detach()
 	x.ahead.Release()

@@ -46,6 +46,8 @@ type exchange struct {
 		Close()
 	}
 
+	bounded *bounded // nil unless a budget counts the call
+
 	tunnel *tunnel.Tunnel // nil unless its events are read
 
 	upstream string // provider by the upstream's host
@@ -67,8 +69,8 @@ func begin(h *Handler, r *http.Request) *exchange {
 }
 
 // admit reads and removes what the caller says of the call, and decides whose
-// it is.
-func (x *exchange) admit() *plugins.Error {
+// it is, and by which key.
+func (x *exchange) admit() (*llmapp.Key, *plugins.Error) {
 	r := &x.Record
 	c := control.Read(x.r.Header, x.h.site.App.Headers(), r)
 	control.RemoveTrailers(x.r, x.h.site.App.Headers())
@@ -76,7 +78,7 @@ func (x *exchange) admit() *plugins.Error {
 	r.Org = x.h.Org
 	key, err := x.authenticate(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if key != nil {
 		r.Org = key.Org()
@@ -90,7 +92,7 @@ func (x *exchange) admit() *plugins.Error {
 	if r.Org == "" {
 		r.Org = llmapp.DefaultName
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
-		return gate.WrongRegion("organization")
+		return nil, gate.WrongRegion("organization")
 	}
 	control.SessionProperties(r)
 	r.Subscription = control.IsSubscription(x.r.Header)
@@ -102,7 +104,7 @@ func (x *exchange) admit() *plugins.Error {
 	}
 	x.Begin(x.ctx, x.h.site, c, x.cancel)
 	x.warnings = c.Warnings
-	return nil
+	return key, nil
 }
 
 // authenticate returns the key of the call, nil if there is none.
@@ -211,7 +213,11 @@ func (x *exchange) Chunk(p []byte, last bool) {
 		x.MarkFirstToken()
 	}
 	switch now := x.phase(); {
-	case last || now > before && now == plugins.Ended:
+	case last:
+		x.commit(storage.Complete)
+		x.settle(storage.Complete)
+		x.release() // what the client's next call needs
+	case now > before && now == plugins.Ended:
 		x.commit(storage.Complete)
 	case now > before:
 		x.commit(storage.Interrupted)

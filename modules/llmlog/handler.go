@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 func init() {
@@ -108,6 +109,7 @@ type Handler struct {
 	CountryHeader string `json:"country_header,omitempty"`
 
 	site                      *recording.Site
+	credits                   func() (credits.Ledger, error)
 	gate                      gate.Gate
 	omitRequest, omitResponse bool
 	unstripped                sync.Once // warns of a prefix
@@ -125,10 +127,11 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	var err error
-	if h.site, _, err = recording.NewSite(ctx, h.Store); err != nil {
+	site, store, err := recording.NewSite(ctx, h.Store)
+	if err != nil {
 		return err
 	}
+	h.site, h.credits = site, store.Credits
 	app, name := h.site.App, h.site.Store
 	h.gate = gate.Gate{App: app, Store: name}
 	app.NameProvider(h.Provider)
@@ -195,12 +198,17 @@ func (h *Handler) warnOfPrefix(path string) {
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := begin(h, r)
-	if err := x.admit(); err != nil {
+	key, err := x.admit()
+	if err != nil {
 		x.cancel()
 		return apierror.Write(w, x.Record.Dialect, err)
 	}
 	defer x.end()
 	x.watch(w)
+	if err := x.reserve(key); err != nil {
+		x.returned = true
+		return apierror.Write(&x.writer, x.Record.Dialect, err)
+	}
 	x.err = next.ServeHTTP(&x.writer, x.r)
 	x.returned = true
 	if x.err == nil && x.writer.Status() == 0 && !x.writer.Tunnel() {

@@ -493,24 +493,40 @@ func TestAdminTellsNoSecrets(t *testing.T) {
 	}
 }
 
-// A call that cannot be paid reaches no provider.
+// A call that cannot be paid, or that no budget covers, reaches no provider.
 func TestNothingIsFree(t *testing.T) {
 	s := serve(t)
+	refused := make(map[string]int) // by lane and key
 	for _, r := range routes(t) {
 		path := s.path(r)
-		free := strings.HasSuffix(path, "tokens") || strings.HasPrefix(path, "/v1/conversations")
-		if !r.takesBody() || r.handler == "llm_log" { // which calls with the client's own key
+		counts, keeps := strings.HasSuffix(path, "tokens"), strings.HasPrefix(path, "/v1/conversations")
+		proxied := r.handler == "llm_log"
+		if !r.takesBody() {
 			continue
 		}
-		for name, body := range s.bodies("poor") {
-			asked := s.asked.Load()
-			a := s.send(r.Method, path, "walker-poor", typeOf(body), body)
-			if s.asked.Load() > asked && !strings.HasSuffix(path, "tokens") {
-				t.Errorf("%s asks a provider %s without a balance", r, name)
+		for _, key := range []string{"walker-poor", "walker-capped"} {
+			// Credits pay for no proxied call. A budget takes files, which cost nothing.
+			if key == "walker-poor" && proxied || key == "walker-capped" && strings.HasPrefix(path, "/v1/files") {
+				continue
 			}
-			if a.status < 400 && !free && r.handler == "llm_gateway" {
-				t.Errorf("%s answers %s without a balance: %d %s", r, name, a.status, a.body)
+			for name, body := range s.bodies("poor") {
+				asked := s.asked.Load()
+				a := s.send(r.Method, path, key, typeOf(body), body, "Service-Auth", "Bearer "+key)
+				if s.asked.Load() > asked && !counts {
+					t.Errorf("%s asks a provider %s of %s", r, name, key)
+				}
+				if a.status < 400 && !counts && !keeps && (proxied || r.handler == "llm_gateway") {
+					t.Errorf("%s answers %s of %s: %d %s", r, name, key, a.status, a.body)
+				}
+				if a.status == http.StatusPaymentRequired || strings.Contains(a.body, "model_not_priced") {
+					refused[r.handler+" "+key]++
+				}
 			}
+		}
+	}
+	for _, lane := range []string{"llm_gateway walker-poor", "llm_gateway walker-capped", "llm_log walker-capped"} {
+		if refused[lane] < 10 {
+			t.Errorf("%s: %d refusals for money prove nothing", lane, refused[lane])
 		}
 	}
 }

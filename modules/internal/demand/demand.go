@@ -1,4 +1,6 @@
-package llmgateway
+// Package demand reads what a request can make a provider read and write: the most that the
+// call can cost, whichever lane the call takes.
+package demand
 
 import (
 	"math"
@@ -15,28 +17,33 @@ const (
 	// toolTokens are what a host of Claude writes around the tools of a request
 	// (https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing).
 	toolTokens = 1024
-	// pictureTokens are those of the largest picture that a model reads, and
+	// PictureTokens are those of the largest picture that a model reads, and
 	// pictureTokens4oMini those of the one model that counts them higher
 	// (https://platform.openai.com/docs/guides/images-vision#calculating-costs).
-	pictureTokens       = 12_000
+	PictureTokens       = 12_000
 	pictureTokens4oMini = 48_200
 	// hostedCalls is how often a provider calls a tool that it hosts, if the request does
 	// not say (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons#pause-turn).
 	hostedCalls = 10
+	// maxCalls bounds the calls of hosted tools, if the request allows more.
+	maxCalls = 128
 )
 
-// demand is what a request can make a provider read and make.
-type demand struct {
-	inline   int64 // bytes of pictures and audio within the request
-	pictures int64 // that the model reads
-	audio    int64 // tokens of audio that the model reads
-	tools    bool
-	// unbounded: the provider reads what the request only names. The model's limit alone
+// Demand is what a request can make a provider read and make.
+type Demand struct {
+	// Pictures is how many the model reads, Audio the tokens of audio.
+	Pictures, Audio int64
+	// Unbounded: the provider reads what the request only names. The model's limit alone
 	// bounds the input.
-	unbounded bool
-	searches  bool
-	paints    string // the model of the hosted tool that makes pictures, "" if there is none
-	calls     int64  // of hosted tools, 0 if the request does not bound them
+	Unbounded bool
+	// Searches: the provider may search.
+	Searches bool
+	// Paints is the model of the hosted tool that makes pictures, "" if there is none.
+	Paints string
+
+	inline int64 // bytes of pictures and audio within the request
+	tools  bool
+	calls  int64 // of hosted tools, 0 if the request does not bound them
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
@@ -50,10 +57,10 @@ var plainFields = []string{
 	"reasoning", "response_format", "stop", "stop_sequences", "stream_options", "text", "thinking", "tool_choice",
 }
 
-// demandOf reads a request. What it does not know, the provider may look up: the input is
+// Of reads a request. What it does not know, the provider may look up: the input is
 // then unbounded. gatewayCalls reports of a tool that the gateway calls it.
-func demandOf(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found demand) {
-	gjson.Parse(text(body)).ForEach(func(key, v gjson.Result) bool {
+func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
+	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		switch name := key.Str; name {
 		case "input", "messages", "system", "images", "mask", "documents":
 			found.readContent(v, 0)
@@ -69,12 +76,12 @@ func demandOf(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Resul
 		case "prediction":
 			found.predicted = int64(len(v.Raw))
 		case "previous_response_id", "conversation":
-			found.unbounded = found.unbounded || v.Type != gjson.Null
+			found.Unbounded = found.Unbounded || v.Type != gjson.Null
 		case "web_search_options", "search_parameters", "plugins":
-			found.unbounded, found.searches = true, true
+			found.Unbounded, found.Searches = true, true
 		default:
 			known := slices.Contains(plainFields, name) || name == "prompt" && !d.OfResponses()
-			found.unbounded = found.unbounded || !known && (v.IsObject() || v.IsArray() && v.Raw != "[]")
+			found.Unbounded = found.Unbounded || !known && (v.IsObject() || v.IsArray() && v.Raw != "[]")
 		}
 		return true
 	})
@@ -94,9 +101,9 @@ const maxContentDepth = 32
 
 // readContent reads a part of the conversation, at any depth. All of a field that stands
 // twice are read: libraries differ in which they take.
-func (d *demand) readContent(v gjson.Result, depth int) {
+func (d *Demand) readContent(v gjson.Result, depth int) {
 	if depth > maxContentDepth {
-		d.unbounded = true
+		d.Unbounded = true
 		return
 	}
 	if v.IsObject() && d.readPart(v) || v.IsArray() {
@@ -109,7 +116,7 @@ func (d *demand) readContent(v gjson.Result, depth int) {
 
 // readPart reads the fields of an object in a conversation, and reports whether the parts
 // within it are content too.
-func (d *demand) readPart(v gjson.Result) bool {
+func (d *Demand) readPart(v gjson.Result) bool {
 	picture, audio, fetched, called, sealed, named := false, false, false, false, false, false
 	v.ForEach(func(key, field gjson.Result) bool {
 		switch key.Str {
@@ -137,18 +144,18 @@ func (d *demand) readPart(v gjson.Result) bool {
 	source := v.Get("source.type").Str
 	switch {
 	case fetched && source != "text" && source != "content", named && !sealed && v.Get("id").Exists():
-		d.unbounded = true
+		d.Unbounded = true
 	case picture:
-		d.pictures++
+		d.Pictures++
 		d.inline += int64(len(v.Raw))
 	case audio:
-		d.audio += (int64(len(v.Raw))*3/4/most.speechBytes + 1) * most.speechTokens
+		d.Audio += (int64(len(v.Raw))*3/4/Most.SpeechBytes + 1) * Most.SpeechTokens
 		d.inline += int64(len(v.Raw))
 	}
 	return !picture && !called // arguments of a call are the client's own text
 }
 
-func (d *demand) readCacheControl(v gjson.Result) {
+func (d *Demand) readCacheControl(v gjson.Result) {
 	if v.IsObject() {
 		d.writesCache = true
 		d.writesCache1h = d.writesCache1h || v.Get("ttl").Exists() && v.Get("ttl").Str != "5m"
@@ -159,7 +166,7 @@ func (d *demand) readCacheControl(v gjson.Result) {
 // nothing but the request.
 var clientTools = []string{"apply_patch", "bash", "computer", "custom", "function", "local_shell", "memory", "namespace", "shell", "text_editor", "tool_search"}
 
-func (d *demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) bool) {
+func (d *Demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) bool) {
 	tools.ForEach(func(_, tool gjson.Result) bool {
 		d.tools = true
 		tool.ForEach(func(key, v gjson.Result) bool {
@@ -170,14 +177,14 @@ func (d *demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) b
 				d.calls = max(d.calls, v.Int(), 1)
 			case key.Str != "type" || gatewayCalls(tool):
 			case v.Str == "image_generation":
-				d.paints = imageModel
+				d.Paints = imageModel
 				if model := tool.Get("model").Str; model != "" {
-					d.paints = model
+					d.Paints = model
 				}
-				d.unbounded = true
+				d.Unbounded = true
 			case !slices.ContainsFunc(clientTools, func(known string) bool { return strings.HasPrefix(v.Str, known) }):
-				d.unbounded = true
-				d.searches = d.searches || strings.Contains(v.Str, "search")
+				d.Unbounded = true
+				d.Searches = d.Searches || strings.Contains(v.Str, "search")
 			}
 			return true
 		})
@@ -192,25 +199,25 @@ const imageModel = "gpt-image-1"
 // others, such as OpenAI, each request may write it.
 var hostsOfClaude = []string{"anthropic", "bedrock", "vertex"}
 
-// usage returns the most that a call uses whose request has so many bytes, sent as it is or
+// Usage returns the most that a call uses whose request has so many bytes, sent as it is or
 // as a translation, and asks for so many answers of at most asked tokens each; 0 is no limit.
-func (d *demand) usage(m *catalog.Model, bytes, asked, answers int64) plugins.Usage {
+func (d *Demand) Usage(m *catalog.Model, bytes, asked, answers int64) plugins.Usage {
 	limit := m.InputLimit()
-	perPicture := int64(pictureTokens)
+	perPicture := int64(PictureTokens)
 	if strings.Contains(m.ID, "gpt-4o-mini") {
 		perPicture = pictureTokens4oMini
 	}
-	pictures := d.pictures * perPicture
-	tokens := most.text(max(bytes-d.inline, 0)) + pictures + d.audio
+	pictures := d.Pictures * perPicture
+	tokens := Most.Text(max(bytes-d.inline, 0)) + pictures + d.Audio
 	ofClaude := slices.Contains(hostsOfClaude, m.Provider)
 	if d.tools && ofClaude {
 		tokens += toolTokens
 	}
-	if tokens = min(tokens, limit); d.unbounded {
+	if tokens = min(tokens, limit); d.Unbounded {
 		tokens = limit
 	}
-	u := plugins.Usage{Input: plugins.Known(tokens), InputAudio: plugins.Known(d.audio), InputImage: plugins.Known(pictures)}
-	if d.unbounded { // what is fetched may be anything
+	u := plugins.Usage{Input: plugins.Known(tokens), InputAudio: plugins.Known(d.Audio), InputImage: plugins.Known(pictures)}
+	if d.Unbounded { // what is fetched may be anything
 		u.InputAudio, u.InputImage = u.Input, u.Input
 	}
 	if d.writesCache || !ofClaude {
@@ -223,17 +230,17 @@ func (d *demand) usage(m *catalog.Model, bytes, asked, answers int64) plugins.Us
 	if asked > 0 {
 		output = min(output, asked)
 	}
-	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + most.text(d.predicted))
-	if d.searches {
-		u.WebSearches = plugins.Known(d.mostCalls())
+	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + Most.Text(d.predicted))
+	if d.Searches {
+		u.WebSearches = plugins.Known(d.MostCalls())
 	}
 	return u
 }
 
-// mostCalls is how often the provider may call tools that it hosts.
-func (d *demand) mostCalls() int64 {
+// MostCalls is how often the provider may call tools that it hosts.
+func (d *Demand) MostCalls() int64 {
 	if d.calls > 0 {
-		return min(d.calls, maxMCPCalls)
+		return min(d.calls, maxCalls)
 	}
 	return hostedCalls
 }

@@ -1,0 +1,98 @@
+package demand
+
+import (
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+)
+
+// Request is what is read of a request to bound its cost.
+type Request struct {
+	Dialect plugins.Dialect
+	// Field returns a field of the request.
+	Field func(name string) gjson.Result
+	// Names calls do with the name of each field, until do returns false.
+	Names func(do func(name string) bool)
+	// Form says that fields may stand several times.
+	Form bool
+}
+
+// JSON is the Request of a body that is valid JSON.
+func JSON(d plugins.Dialect, body []byte) Request {
+	return Request{
+		Dialect: d,
+		Field:   func(name string) gjson.Result { return gjson.Get(plugins.View(body), name) },
+		Names: func(do func(string) bool) {
+			gjson.Parse(plugins.View(body)).ForEach(func(key, _ gjson.Result) bool { return do(key.Str) })
+		},
+	}
+}
+
+// OutputLimit returns the limit of output tokens that the request sets, 0 for none. Vendors
+// differ in which of several fields they obey: the highest counts.
+func (r Request) OutputLimit() (limit int64, err error) {
+	for _, field := range observe.OutputLimits(r.Dialect) {
+		asked := r.Field(field)
+		if asked.Type != gjson.Number {
+			continue
+		}
+		if asked.Num < 0 {
+			e := plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, asked.Raw)
+			e.Code = "integer_below_min_value"
+			return 0, e
+		}
+		limit = max(limit, asked.Int(), 1)
+	}
+	return limit, nil
+}
+
+// maxAnswers is how many answers one call can ask for, OpenAI's own limit.
+const maxAnswers = 128
+
+// Answers returns how many answers the request asks for.
+func (r Request) Answers() int64 {
+	if !r.Dialect.OfChat() {
+		return 1
+	}
+	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1)
+}
+
+// ModelFields are fields that name further models.
+var ModelFields = []string{"models", "fallbacks"}
+
+// unboundFields are fields that make a provider charge for something that the model's price
+// does not tell: other models, and audio that the provider fetches.
+var unboundFields = append([]string{"file_url", "file_id"}, ModelFields...)
+
+// Check refuses a request that does not tell what it may cost.
+func (r Request) Check() error {
+	if _, err := r.OutputLimit(); err != nil {
+		return err
+	}
+	for _, field := range []string{"n", "best_of"} {
+		if asked := r.Field(field); asked.Type != gjson.Null && (asked.Int() < 1 || asked.Int() > maxAnswers) {
+			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxAnswers)
+		}
+	}
+	return r.Refuse(unboundFields, "has a cost that neither credits nor a budget can bound")
+}
+
+// Refuse refuses fields for a reason, and each field that stands twice: libraries differ in
+// which of the two they take.
+func (r Request) Refuse(refused []string, reason string) (err error) {
+	seen := make(map[string]bool)
+	r.Names(func(name string) bool {
+		switch {
+		case slices.Contains(refused, name):
+			err = plugins.Unsupported(name, "Unsupported parameter: '%s' %s.", name, reason)
+		case seen[name] && !r.Form:
+			err = plugins.Invalid(name, "Duplicate parameter: '%.64s' stands twice.", name)
+		}
+		seen[name] = true
+		return err == nil
+	})
+	return err
+}

@@ -1,0 +1,20 @@
+package demand
+
+// Scale is how tokens are counted in bytes.
+type Scale struct {
+	TextBytes                 int64 // of a token of text
+	SpeechBytes, SpeechTokens int64 // of a second of audio
+}
+
+var (
+	// Likely counts as most calls do, for estimates that harm nobody where they are too low.
+	Likely = Scale{4, 4000, 20}
+	// Most counts so that no call uses more. Code and Chinese have two bytes a token. The
+	// lowest rate of Opus is 6 kbit/s (https://www.rfc-editor.org/rfc/rfc6716#section-2.1.1).
+	// Gemini counts the most tokens of audio
+	// (https://ai.google.dev/gemini-api/docs/audio#technical-details).
+	Most = Scale{2, 750, 32}
+)
+
+// Text returns the tokens of so many bytes of text.
+func (s Scale) Text(bytes int64) int64 { return (bytes + s.TextBytes - 1) / s.TextBytes }

@@ -1,0 +1,160 @@
+package llmlog
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage"
+)
+
+// bounded is a call that a budget counts.
+type bounded struct {
+	*llmapp.Ticket
+	model      *catalog.Model // nil without a price
+	usage      plugins.Usage  // at most
+	conditions catalog.Conditions
+}
+
+// reserve sets aside what the call may cost, if a budget counts the call. The bytes of the
+// call stay as they are. A budget counts what a provider is asked to make: not what is read
+// or deleted, what counts tokens, and what the client's subscription pays.
+func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
+	r := &x.Record
+	app := x.h.site.App
+	if len(app.BudgetsOf(r.Org)) == 0 || r.Subscription || r.Dialect.CountsTokens() || !x.makes() {
+		return nil
+	}
+	sent, refused := x.readAhead()
+	if refused != nil {
+		return refused
+	}
+	s := llmapp.Spending{Org: r.Org, Key: key, Provider: cmp.Or(x.h.Provider, llmapp.NoProvider), Record: r}
+	request := demand.JSON(r.Dialect, sent)
+	if plugins.ValidJSON(sent) {
+		s.Model = cmp.Or(request.Field("model").Str, observe.PathModel(r.Dialect, r.Path))
+	}
+	b := &bounded{conditions: catalog.Conditions{At: r.CreatedAt.Time()}}
+	s.AtMost = func() plugins.Cost { return b.atMost(app.Catalog(), &s, request, sent) }
+	gate := llmapp.Gate{App: app, Credits: x.h.credits, Logger: x.h.site.Logger}
+	if gate.Bounds(s) && s.Model != "" {
+		if err := request.Check(); err != nil {
+			return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Check returns no other
+		}
+	}
+	ticket, err := gate.Admit(x.ctx, s)
+	if err != nil {
+		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
+	}
+	if ticket.Bounded() {
+		b.Ticket = ticket
+		x.bounded, x.Pay = b, x.charge
+	}
+	return nil
+}
+
+// makes reports whether the request makes the provider do something, or opens a connection on
+// which it may.
+func (x *exchange) makes() bool {
+	switch x.r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
+		return strings.EqualFold(x.r.Header.Get("Upgrade"), "websocket")
+	}
+	return true
+}
+
+// readAhead reads the body before it passes.
+func (x *exchange) readAhead() ([]byte, *plugins.Error) {
+	if x.r.Body == nil || x.r.Body == http.NoBody || x.r.Method == http.MethodConnect { //nolint:forbidigo // nothing is read
+		return nil, nil
+	}
+	if contentEncoding(x.r.Header) != "" {
+		e := plugins.Invalid("", "A budget counts this call, and cannot read its body: send the body without Content-Encoding.")
+		e.Status = http.StatusUnsupportedMediaType
+		return nil, e
+	}
+	x.ahead.Release() // if the body was read to ask for usage, it is read again
+	sent, refused, err := intake.Reader{Memory: x.h.site.App.Memory(), Most: int64(x.h.MaxBody)}.ReadAhead(x.r)
+	x.ahead = sent
+	if err != nil {
+		return nil, plugins.Invalid("", "The body of the request broke off.")
+	}
+	return sent.Bytes, refused
+}
+
+// atMost is the most that the call can cost, unknown if that is not known.
+func (b *bounded) atMost(prices *catalog.Catalog, s *llmapp.Spending, request demand.Request, body []byte) plugins.Cost {
+	var ok bool
+	if b.model, ok = prices.Lookup(s.Provider, s.Model); !ok || s.Model == "" {
+		b.model = nil
+		return plugins.Cost{}
+	}
+	found := demand.Of(request.Dialect, body, func(gjson.Result) bool { return false })
+	switch asked, err := request.OutputLimit(); {
+	case err != nil || found.Paints != "":
+		return plugins.Cost{}
+	case request.Dialect == plugins.Embeddings:
+		b.usage = found.Usage(b.model, int64(len(body)), 0, 1)
+		b.usage.Output = plugins.Known(0)
+	case len(observe.OutputLimits(request.Dialect)) > 0, request.Dialect == plugins.GenerateContent:
+		b.usage = found.Usage(b.model, int64(len(body)), asked, request.Answers())
+	default:
+		return plugins.Cost{}
+	}
+	b.conditions.Tier = cmp.Or(request.Field("speed").Str, request.Field("service_tier").Str)
+	b.conditions.Geography = request.Field("inference_geo").Str
+	return b.model.AtMost(b.usage, b.conditions)
+}
+
+// charge counts a cost in the budgets.
+func (x *exchange) charge(cost plugins.Cost) {
+	if !cost.Valid {
+		return
+	}
+	if err := x.bounded.Charge(x.ctx, cost.N); err != nil {
+		x.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
+	}
+}
+
+// settle counts an answer that a budget counts and whose cost the provider has not stated: by
+// its length if the answer was broken off, else as the most that the call can have cost.
+func (x *exchange) settle(end storage.EndState) {
+	status := x.Record.Status
+	if x.bounded == nil || !x.bounded.Open() || status.N < 200 || status.N >= 300 {
+		return
+	}
+	cost := x.Record.Cost
+	broken := end == storage.ClientAborted || end == storage.UpstreamAborted
+	if cost.Valid && !broken {
+		return
+	}
+	counted := x.bounded.Reserved()
+	if broken && x.bounded.model != nil {
+		usage := x.bounded.usage
+		usage.Output = plugins.Known(min(usage.Output.N, demand.Likely.Text(x.Record.ResponseBytes)))
+		if most := x.bounded.model.AtMost(usage, x.bounded.conditions); most.Valid {
+			counted = min(counted, most.N)
+		}
+	}
+	x.Counted = max(counted, cost.N)
+	x.Commit(end)
+}
+
+// release frees what is set aside and was not charged.
+func (x *exchange) release() {
+	if x.bounded == nil {
+		return
+	}
+	if err := x.bounded.Release(x.ctx); err != nil {
+		x.h.site.Logger.Error("a reservation is not released", zap.Stringer("id", x.Record.ID), zap.Error(err))
+	}
+}

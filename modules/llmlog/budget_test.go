@@ -1,0 +1,244 @@
+package llmlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// priced answers calls of the model m, which costs a thousandth of a dollar for a token in and
+// two for one out: 3 tokens and 5 cost 13. It counts its calls, and keeps the last body.
+type priced struct {
+	*httptest.Server
+	calls atomic.Int64
+	body  atomic.Value
+}
+
+func newPriced(t *testing.T) *priced {
+	p := new(priced)
+	const usage = `"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}`
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		p.calls.Add(1)
+		p.body.Store(string(body))
+		switch gjson.GetBytes(body, "user").Str {
+		case "failing":
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, `{"error":{"message":"no","type":"server_error"}}`)
+			return
+		case "silent":
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+			return
+		case "endless":
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\n")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],`+usage+`}`)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// budgeted is a proxy to p whose calls a budget counts, in US dollars.
+func budgeted(t *testing.T, p *priced, budget object) *site {
+	t.Helper()
+	prices := filepath.Join(t.TempDir(), "prices.json")
+	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [{"id": "m", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
+		"prices": [{"input": "1000", "output": "2000"}]}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	budget["name"] = "all"
+	return serve(t, options{
+		upstream: strings.TrimPrefix(p.URL, "http://"), config: object{"provider": "one"}, flush: true,
+		app: object{"catalog": prices, "budgets": []object{budget}},
+	})
+}
+
+// counted is what the budget counts, in thousandths of a dollar.
+func counted(t *testing.T) (spent, reserved int64) {
+	t.Helper()
+	app, err := caddy.ActiveContext().App("llm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := app.(*llmapp.App).Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := store.Credits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ledger.Balance(t.Context(), credits.Account{Org: "default", Budget: "all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(b.Spent / 1e6), int64(b.Reserved / 1e6)
+}
+
+// within is a call that takes 37 bytes and at most 10 tokens of output, or the fields of more.
+func within(more string) string {
+	return `{"model":"m","max_tokens":10,"messages":[]` + more + `}`
+}
+
+// A proxied call is made only if the budget covers the most that the call can cost. Its bytes
+// pass as they are.
+func TestBudgetsBoundProxies(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "0.1", "window": "total"})
+	ask := func(body string, header ...string) (int, gjson.Result) {
+		resp, answer := s.do("POST", "/v1/chat/completions", body, append(header, "Content-Type", "application/json")...)
+		return resp.StatusCode, gjson.Parse(answer)
+	}
+	body := " " + within("") + "\n"
+	for i := range 5 {
+		if status, answer := ask(body); status != http.StatusOK || p.body.Load() != body {
+			t.Fatalf("call %d: %d %s; the provider got %q", i, status, answer.Raw, p.body.Load())
+		}
+		if spent, reserved := counted(t); spent != int64(13*(i+1)) || reserved != 0 {
+			t.Errorf("call %d: spent %d, reserved %d", i, spent, reserved)
+		}
+	}
+	status, answer := ask(body) // 65 are spent, and the call may cost 43
+	if status != http.StatusPaymentRequired || answer.Get("error.code").Str != "insufficient_quota" || !strings.Contains(answer.Get("error.message").Str, "budget all") || p.calls.Load() != 5 {
+		t.Errorf("beyond the limit: %d %s, and the provider got %d calls", status, answer.Raw, p.calls.Load())
+	}
+	eventually(t, s.kept.ended)
+	if r := s.kept.entries[len(s.kept.entries)-1]; r.Status.N != http.StatusPaymentRequired || r.Cost.N != 0 {
+		t.Errorf("the record of the refusal is %+v", r)
+	}
+	for name, c := range map[string]struct {
+		body   string
+		header []string
+		status int
+		code   string
+	}{
+		"a model without a price":   {`{"model":"n","messages":[]}`, nil, 400, "model_not_priced"},
+		"no model":                  {`{"messages":[]}`, nil, 400, "model_not_priced"},
+		"no JSON":                   {`{"model":"m"`, nil, 400, "model_not_priced"},
+		"a limit that stands twice": {`{"model":"m","max_tokens":1,"max_tokens":1000,"messages":[]}`, nil, 400, ""},
+		"the higher of two limits":  {`{"model":"m","max_completion_tokens":1,"max_tokens":1000,"messages":[]}`, nil, 402, "insufficient_quota"},
+		"other models":              {within(`,"models":["dear"]`), nil, 400, "unsupported_parameter"},
+		"a coded body":              {within(""), []string{"Content-Encoding", "gzip"}, 415, ""},
+		"a tier without a price":    {within(`,"service_tier":"warp"`), nil, 402, ""},
+	} {
+		if status, answer := ask(c.body, c.header...); status != c.status || c.code != "" && answer.Get("error.code").Str != c.code || p.calls.Load() != 5 {
+			t.Errorf("%s: %d %s", name, status, answer.Raw)
+		}
+	}
+	if resp, answer := s.do("GET", "/v1/models", ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("a list of models: %d %s", resp.StatusCode, answer)
+	}
+	if resp, answer := s.do("GET", "/v1/responses", "", "Upgrade", "websocket", "Connection", "Upgrade"); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a WebSocket: %d %s", resp.StatusCode, answer)
+	}
+	if spent, reserved := counted(t); spent != 65 || reserved != 0 {
+		t.Errorf("what was refused has spent: %d, reserved %d", spent, reserved)
+	}
+}
+
+// Many calls at once never cost more than the limit.
+func TestBudgetsHoldInProxies(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "0.2", "window": "total"})
+	var calls sync.WaitGroup
+	for range 64 {
+		calls.Go(func() {
+			resp, answer := s.do("POST", "/v1/chat/completions", within(""))
+			if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusPaymentRequired && resp.StatusCode != http.StatusTooManyRequests {
+				t.Errorf("%d %s", resp.StatusCode, answer)
+			}
+		})
+	}
+	calls.Wait()
+	eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
+	if spent, _ := counted(t); spent != 13*p.calls.Load() || spent > 200 || spent == 0 {
+		t.Errorf("%d calls, spent %d", p.calls.Load(), spent)
+	}
+}
+
+// eventually waits for what comes after an answer.
+func eventually(t *testing.T, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it has not come about within 10 seconds")
+		}
+	}
+}
+
+// A failure costs nothing. A stream that does not state its usage counts as the most that it
+// can have cost, and one that its client leaves by its length; their records say the same.
+func TestWhatIsNotStatedCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		user        string
+		least, most int64
+	}{
+		"a failure":                     {"failing", 0, 0},
+		"a stream without usage":        {"silent", 50, 70},
+		"a stream that its client left": {"endless", 30, 69},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPriced(t)
+			s := budgeted(t, p, object{"limit": "1", "window": "total"})
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			r, err := http.NewRequestWithContext(ctx, "POST", s.url("/v1/chat/completions"), strings.NewReader(within(fmt.Sprintf(`,"stream":true,"user":%q`, c.user))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := s.client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.user == "endless" {
+				if _, err := resp.Body.Read(make([]byte, 8)); err != nil {
+					t.Fatal(err)
+				}
+				leave()
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
+			spent, _ := counted(t)
+			record := s.record()
+			if spent < c.least || spent > c.most || int64(record.Cost.N/1e6) != spent || record.CostCounted != (spent > 0) {
+				t.Errorf("spent %d, want %d to %d; the record's cost is %v", spent, c.least, c.most, record.Cost)
+			}
+		})
+	}
+}
+
+// A budget that lets calls without a price pass lets pass what has none.
+func TestUnpricedProxiedCallsPass(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "1", "window": "total", "on_unpriced": "pass"})
+	for _, body := range []string{`{"model":"n","messages":[]}`, `no JSON`} {
+		if resp, answer := s.do("POST", "/v1/chat/completions", body); resp.StatusCode != http.StatusOK || p.body.Load() != body {
+			t.Errorf("%s: %d %s", body, resp.StatusCode, answer)
+		}
+	}
+}
