@@ -125,6 +125,10 @@ const siteConfig = `{
 			key walker-poor
 			credits 0.000000001
 		}
+		org capped {
+			key walker-capped
+			budget nothing 0.000000001 total
+		}
 	}
 }
 http://127.0.0.1:%[3]s {
