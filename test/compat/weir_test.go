@@ -32,6 +32,13 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
+	if os.Getenv(beMCPClient) != "" {
+		if err := callMCPTools(os.Args[len(os.Args)-1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,61 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/modules/llmgateway/mcpclient"
+)
+
+// beMCPClient makes the test binary a client of the MCP server that its last argument names.
+const beMCPClient = "COMPAT_BE_MCP_CLIENT"
+
+// callMCPTools calls each tool of a server once.
+func callMCPTools(url string) error {
+	session := mcpclient.Open(mcpclient.Server{URL: url, Timeout: patience})
+	tools, err := session.Tools(context.Background(), 100)
+	for _, tool := range tools {
+		_, failed := session.Call(context.Background(), tool.Name, json.RawMessage(`{"a": 1, "b": 2}`))
+		if err == nil && failed != nil {
+			err = fmt.Errorf("%s: %w", tool.Name, failed)
+		}
+	}
+	return err
+}
+
+// The gateway's client of MCP servers passes the conformance tests of the protocol's authors
+// (https://github.com/modelcontextprotocol/conformance) for what it does. It has nobody to ask
+// what a server wants to know, and gets its tokens from the caller: docs/judges.md.
+func TestMCPConformance(t *testing.T) {
+	if !*withClients {
+		t.Skip("the conformance tests need Node.js: see README.md, then go test ./test/compat -compat")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := filepath.Abs("node/node_modules/@modelcontextprotocol/conformance/dist/index.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scenario := range []string{"initialize", "tools_call", "sse-retry"} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			command := exec.CommandContext(ctx, "node", judge, "client", "--command", self, "--scenario", scenario)
+			command.Env, command.Dir = append(os.Environ(), beMCPClient+"=1"), t.TempDir()
+			out, err := command.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "0 failed, 0 warnings") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
