@@ -95,15 +95,15 @@ func objects(contentType string, body []byte) (found []gjson.Result) {
 			found = append(found, gjson.ParseBytes(m.Payload))
 		}
 	}
-	pieces := func(yield func([]byte) bool) { yield(body) }
+	read := streams.ReadNDJSON
 	if strings.Contains(contentType, "event-stream") {
-		pieces = streams.SSEData(body)
-	} else if strings.Contains(contentType, "ndjson") {
-		pieces = bytes.Lines(body)
+		read = streams.ReadSSE
+	} else if !strings.Contains(contentType, "ndjson") {
+		return append(found, gjson.ParseBytes(body))
 	}
-	for piece := range pieces {
-		if gjson.ValidBytes(piece) {
-			found = append(found, gjson.ParseBytes(piece))
+	for e, err := range read(bytes.NewReader(body)) {
+		if err == nil && gjson.ValidBytes(e.Data) {
+			found = append(found, gjson.ParseBytes(e.Data))
 		}
 	}
 	return found

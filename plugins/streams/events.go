@@ -12,7 +12,7 @@ import (
 
 // Event is one event of a stream. Its bytes hold until the next one.
 type Event struct {
-	// Name is empty if the event has none.
+	// Name is empty where the framing or the event has none.
 	Name []byte
 	// Data is without the newline at its end.
 	Data []byte
@@ -23,15 +23,25 @@ const maxEvent = 64 << 20
 
 var errEventTooLong = errors.New("an event of the stream is over 64 MiB long")
 
-// ByteOrderMark may stand before a stream.
-const ByteOrderMark = "\xEF\xBB\xBF"
-
 // ReadSSE returns the events of a stream of Server-Sent Events that have data. An
 // error is one of reading and comes last.
 func ReadSSE(r io.Reader) iter.Seq2[Event, error] {
+	return eventsOf(r, func(to Sink) Framing { return &SSE{To: to} })
+}
+
+// ReadNDJSON returns the lines of newline-delimited JSON that are not empty, as
+// events without a name. An error is one of reading and comes last.
+func ReadNDJSON(r io.Reader) iter.Seq2[Event, error] {
+	return eventsOf(r, func(to Sink) Framing { return &NDJSON{To: to} })
+}
+
+// ByteOrderMark may stand before a stream.
+const ByteOrderMark = "\xEF\xBB\xBF"
+
+func eventsOf(r io.Reader, newFraming func(to Sink) Framing) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		y := &yielder{yield: yield}
-		f := SSE{To: y}
+		f := newFraming(y)
 		begun := false
 		err := read(r, func(p []byte) error {
 			for !begun && len(p) > 0 {

@@ -26,22 +26,24 @@ func TestEvents(t *testing.T) {
 	tests := []struct {
 		name   string
 		stream string
+		read   func(io.Reader) iter.Seq2[Event, error]
 		want   []string
 	}{
-		{"named", "event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", []string{"a|1", "b|2"}},
-		{"line endings", "data: 1\r\n\r\ndata: 2\r\rdata: 3\n\n", []string{"|1", "|2", "|3"}},
-		{"comments", ": PROCESSING\n\n: x\ndata: 1\n: y\n\n", []string{"|1"}},
-		{"byte order mark", "\xef\xbb\xbfdata: 1\n\n", []string{"|1"}},
-		{"several lines", "data: 1\ndata: 2\n\n", []string{"|1\n2"}},
-		{"no blank line at the end", "data: 1\n\ndata: 2", []string{"|1", "|2"}},
-		{"long line", "data: " + strings.Repeat("x", 100_000) + "\n\n", []string{"|" + strings.Repeat("x", 100_000)}},
-		{"error line", "error: {}\n\n", []string{"error|{}"}},
-		{"nothing", "", nil},
+		{"named", "event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", ReadSSE, []string{"a|1", "b|2"}},
+		{"line endings", "data: 1\r\n\r\ndata: 2\r\rdata: 3\n\n", ReadSSE, []string{"|1", "|2", "|3"}},
+		{"comments", ": PROCESSING\n\n: x\ndata: 1\n: y\n\n", ReadSSE, []string{"|1"}},
+		{"byte order mark", "\xef\xbb\xbfdata: 1\n\n", ReadSSE, []string{"|1"}},
+		{"several lines", "data: 1\ndata: 2\n\n", ReadSSE, []string{"|1\n2"}},
+		{"no blank line at the end", "data: 1\n\ndata: 2", ReadSSE, []string{"|1", "|2"}},
+		{"long line", "data: " + strings.Repeat("x", 100_000) + "\n\n", ReadSSE, []string{"|" + strings.Repeat("x", 100_000)}},
+		{"lines", "1\r\n\n2\n3", ReadNDJSON, []string{"|1", "|2", "|3"}},
+		{"error line", "error: {}\n\n", ReadSSE, []string{"error|{}"}},
+		{"nothing", "", ReadSSE, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(test.stream), iotest.OneByteReader(strings.NewReader(test.stream))} {
-				if got := collect(t, ReadSSE(r)); !slices.Equal(got, test.want) {
+				if got := collect(t, test.read(r)); !slices.Equal(got, test.want) {
 					t.Errorf("got %.200q, want %.200q", got, test.want)
 				}
 			}
