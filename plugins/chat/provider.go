@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -63,6 +64,17 @@ func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []
 		return nil, errors.ErrUnsupported
 	}
 	return t.Post(ctx, chatPath, translate.Bearer, plugins.WithModel(body, t.Model))
+}
+
+// PrepareEndpoint implements translate.Endpoints.
+func (p *Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	if some := p.vendor.endpoints; some != nil && !slices.ContainsFunc(some, func(name string) bool {
+		below, ok := strings.CutPrefix(path, "/v1/"+name)
+		return ok && (below == "" || below[0] == '/')
+	}) {
+		return nil, errors.ErrUnsupported
+	}
+	return openai.Provider{}.PrepareEndpoint(ctx, method, path, t)
 }
 
 // Adapt implements translate.Adapter.

@@ -11,21 +11,13 @@ type vendor struct {
 
 	// policy says what the vendor has equivalents for, beyond common.
 	policy translate.Policy
+	// endpoints are what the vendor has beside Chat Completions of OpenAI's endpoints, and
+	// of Cohere's rerank, by its own documentation. Nil is all: a server that runs any
+	// models may have them.
+	endpoints []string
 
-	// developer: messages of the system have the role of a developer with reasoning models.
-	developer bool
-	// alternate: after one system message, user and assistant take turns, as many chat
-	// templates demand.
-	alternate bool
-	// answers: an assistant's message stands between outputs and the user, and the last
-	// message is of the user or a tool (https://docs.mistral.ai/api/endpoint/chat).
-	answers bool
-	// file is the form of input_file.
-	file fileForm
-	// inlineImages: images have no URLs, for the vendor fetches none.
-	inlineImages bool
-	// bareAudio: audio is base64 alone, without its format.
-	bareAudio bool
+	messageRules
+	toolRules
 
 	// completionTokens: the limit is "max_completion_tokens", not "max_tokens".
 	completionTokens bool
@@ -46,7 +38,28 @@ type vendor struct {
 	// can have no format.
 	format        formatSupport
 	formatOrTools bool
+}
 
+// messageRules are how a vendor takes messages.
+type messageRules struct {
+	// developer: messages of the system have the role of a developer with reasoning models.
+	developer bool
+	// alternate: after one system message, user and assistant take turns, as many chat
+	// templates demand.
+	alternate bool
+	// answers: an assistant's message stands between outputs and the user, and the last
+	// message is of the user or a tool (https://docs.mistral.ai/api/endpoint/chat).
+	answers bool
+	// file is the form of input_file.
+	file fileForm
+	// inlineImages: images have no URLs, for the vendor fetches none.
+	inlineImages bool
+	// bareAudio: audio is base64 alone, without its format.
+	bareAudio bool
+}
+
+// toolRules are how a vendor takes tools and their calls.
+type toolRules struct {
 	// tools is what the vendor has of tools.
 	tools toolSupport
 	// anyTool is the value of a choice that requires a call.
@@ -146,16 +159,22 @@ var chatLimits = translate.Limits{User: openai.Limits.User}
 // vendors are the kinds of providers, by their own documentation.
 var vendors = []vendor{
 	{
-		name:   "openai",
-		policy: openAI.With(translate.WebSearch), developer: true, file: openAIFile, completionTokens: true,
-		efforts: allLevels, customTools: true,
-		limits: chatLimits, idLimit: 40, search: searchOptions,
+		name:             "openai",
+		policy:           openAI.With(translate.WebSearch),
+		messageRules:     messageRules{developer: true, file: openAIFile},
+		toolRules:        toolRules{customTools: true, idLimit: 40, search: searchOptions},
+		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{
 		name:   "azure",
-		policy: openAI, developer: true, file: openAIFile, completionTokens: true,
-		efforts: allLevels,
-		limits:  chatLimits, idLimit: 40,
+		policy: openAI,
+		endpoints: []string{
+			"embeddings", "completions", "images/generations", "images/edits",
+			"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches", "realtime",
+		},
+		messageRules:     messageRules{developer: true, file: openAIFile},
+		toolRules:        toolRules{idLimit: 40},
+		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{
 		name: "mistral",
@@ -163,32 +182,41 @@ var vendors = []vendor{
 			"prompt_cache_key", "service_tier",
 			"input.input_audio", "input.input_file",
 		),
-		answers: true, file: documentURL, bareAudio: true, limits: translate.Limits{Temperature: 1.5}, closed: true,
-		anyTool:  "any",
-		idLength: 9,
+		endpoints:    []string{"embeddings", "audio/transcriptions", "audio/speech", "moderations", "files"},
+		messageRules: messageRules{answers: true, file: documentURL, bareAudio: true},
+		toolRules:    toolRules{anyTool: "any", idLength: 9},
+		limits:       translate.Limits{Temperature: 1.5}, closed: true,
 	},
 	{
 		name:             "groq",
 		policy:           withoutPenalties,
+		endpoints:        []string{"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches"},
 		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true,
 	},
 	{
-		name:   "deepseek",
-		policy: logprobs, effort: thinkingSwitch, format: objectOnly,
+		name:      "deepseek",
+		policy:    logprobs,
+		endpoints: []string{},
+		effort:    thinkingSwitch, format: objectOnly,
 	},
 	{
 		name:             "xai",
 		policy:           parallel.With(logprobs).Translating("user"),
-		completionTokens: true, limits: translate.Limits{Unpenalized: true}, hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"},
+		endpoints:        []string{"images/generations", "images/edits", "files"},
+		toolRules:        toolRules{hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"}},
+		completionTokens: true, limits: translate.Limits{Unpenalized: true},
 	},
 	{
-		name:   "together",
-		policy: ranked, efforts: threeLevels,
+		name:      "together",
+		policy:    ranked,
+		endpoints: []string{"embeddings", "completions", "images/generations", "audio/transcriptions", "audio/translations", "audio/speech", "rerank"},
+		efforts:   threeLevels,
 	},
 	{
-		name:    "fireworks",
-		policy:  logprobs.With(ranked).Translating("user"),
-		efforts: fourLevels,
+		name:      "fireworks",
+		policy:    logprobs.With(ranked).Translating("user"),
+		endpoints: []string{"embeddings", "completions", "rerank"},
+		efforts:   fourLevels,
 	},
 	{
 		name: "openrouter",
@@ -196,7 +224,10 @@ var vendors = []vendor{
 			"text.verbosity", "user",
 			"input.input_audio", "input.input_file",
 		),
-		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
+		endpoints:    []string{"embeddings", "completions", "images/generations", "audio/transcriptions", "audio/speech", "rerank"},
+		messageRules: messageRules{file: inlineFile},
+		toolRules:    toolRules{search: searchPlugin},
+		effort:       reasoningObject, efforts: allLevels, replays: true,
 	},
 	{
 		name:    "vercel",
@@ -206,26 +237,36 @@ var vendors = []vendor{
 	{
 		name:             "cerebras",
 		policy:           withoutPenalties.With(logprobs),
+		endpoints:        []string{"completions"},
 		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true,
 	},
 	{
-		name:    "ollama",
-		efforts: fourLevels, replays: true, tools: freeChoice, inlineImages: true,
+		name:         "ollama",
+		endpoints:    []string{"embeddings", "completions"},
+		messageRules: messageRules{inlineImages: true},
+		toolRules:    toolRules{tools: freeChoice},
+		efforts:      fourLevels, replays: true,
 	},
 	{
-		name:      "vllm",
-		policy:    parallel.With(logprobs).With(ranked).Translating("input.input_audio"),
-		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
+		name:         "vllm",
+		policy:       parallel.With(logprobs).With(ranked).Translating("input.input_audio"),
+		endpoints:    []string{"embeddings", "completions", "audio/transcriptions", "audio/translations", "rerank"},
+		messageRules: messageRules{alternate: true},
+		effort:       templateThinking, efforts: fourLevels, replays: true,
 	},
 	{
-		name:      "lmstudio",
-		policy:    ranked,
-		alternate: true, efforts: threeLevels, format: schemaOnly, tools: wordChoice,
+		name:         "lmstudio",
+		policy:       ranked,
+		endpoints:    []string{"embeddings", "completions"},
+		messageRules: messageRules{alternate: true},
+		toolRules:    toolRules{tools: wordChoice},
+		efforts:      threeLevels, format: schemaOnly,
 	},
 	{
-		name:    "compatible",
-		policy:  parallel.With(logprobs).Translating("user", "input.input_audio"),
-		efforts: allLevels, alternate: true,
+		name:         "compatible",
+		policy:       parallel.With(logprobs).Translating("user", "input.input_audio"),
+		messageRules: messageRules{alternate: true},
+		efforts:      allLevels,
 	},
 }
 
