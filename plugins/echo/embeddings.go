@@ -35,7 +35,7 @@ func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *plugi
 		dimensions = int(d.Num)
 	}
 
-	data := make(list, len(inputs))
+	data := make([][]byte, len(inputs))
 	var promptTokens int64
 	for i, input := range inputs {
 		v := vector(input.Raw, dimensions)
@@ -46,8 +46,8 @@ func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *plugi
 		data[i] = render(`{"object":"embedding","index":%d,"embedding":%s}`, i, embedding)
 		promptTokens += embeddingTokens(input)
 	}
-	writeJSON(w, http.StatusOK, render(`{"object":"list","data":%s,"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d}}`,
-		data, newRequest(x.body).Model, promptTokens, promptTokens))
+	writeJSON(w, http.StatusOK, render(`{"object":"list","data":[%s],"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d}}`,
+		bytes.Join(data, []byte(",")), newRequest(x.body).Model, promptTokens, promptTokens))
 	return nil
 }
 

@@ -148,7 +148,7 @@ func writeJSON(w http.ResponseWriter, status int, body json.RawMessage) {
 }
 
 // render fills the verbs of a format that is JSON: strings are quoted, and a
-// json.RawMessage or a list is inserted as it is.
+// json.RawMessage is inserted as it is.
 func render(format string, values ...any) json.RawMessage {
 	for i, v := range values {
 		if s, ok := v.(string); ok {
@@ -156,20 +156,4 @@ func render(format string, values ...any) json.RawMessage {
 		}
 	}
 	return fmt.Appendf(nil, format, values...)
-}
-
-// list is a JSON array.
-type list []json.RawMessage
-
-func (l list) String() string {
-	var b strings.Builder
-	b.WriteByte('[')
-	for i, v := range l {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(v)
-	}
-	b.WriteByte(']')
-	return b.String()
 }

@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"cmp"
 	"encoding/json"
 	"iter"
 	"math"
@@ -100,7 +101,7 @@ func (r *Request) offer(v gjson.Result, schema string) {
 func (r *Request) hold(format gjson.Result, schema string) {
 	switch format.Get("type").String() {
 	case "json_schema":
-		r.Schema = raw(format, schema, "{}")
+		r.Schema = json.RawMessage(cmp.Or(format.Get(schema).Raw, "{}"))
 	case "json_object":
 		r.Schema = json.RawMessage("{}")
 	}
@@ -146,13 +147,4 @@ func objects(array gjson.Result) iter.Seq[gjson.Result] {
 		}
 		array.ForEach(func(_, v gjson.Result) bool { return !v.IsObject() || yield(v) })
 	}
-}
-
-// raw is the named field of v as it was sent, or the fallback when it is
-// absent or null.
-func raw(v gjson.Result, path, fallback string) json.RawMessage {
-	if f := v.Get(path); f.Type != gjson.Null {
-		return json.RawMessage(f.Raw)
-	}
-	return json.RawMessage(fallback)
 }

@@ -45,19 +45,10 @@ func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugin
 // repeated reads the fields that the response repeats. It reads no input: the items that
 // parseResponses takes need less than those that the gateway takes.
 func repeated(body gjson.Result, model string) (*translate.Request, *plugins.Error) {
-	raw, err := sjson.Set(body.Raw, "input", "")
-	if err == nil {
-		raw, err = sjson.Set(raw, "model", model)
-	}
-	if err != nil {
-		return nil, plugins.Invalid("", "the request body must be a JSON object: %v", err)
-	}
+	raw, _ := sjson.Set(body.Raw, "input", "") // of an object, like the next
+	raw, _ = sjson.Set(raw, "model", model)
 	p, err := translate.ParseRequest([]byte(raw))
-	if err != nil {
-		f, ok := errors.AsType[*plugins.Error](err)
-		if !ok {
-			f = plugins.Invalid("", "%v", err)
-		}
+	if f, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, f
 	}
 	return p, nil

@@ -57,18 +57,18 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request, d plugins.Dial
 func (said Answer) tell(a *translate.Assembler, sealed bool) {
 	const reasoning, text, firstCall = 0, 1, 2 // the items' keys
 	a.Usage(plugins.Usage{Input: said.Usage.Input, CacheRead: said.Usage.CacheRead, CacheWrite: said.Usage.CacheWrite})
-	for word := range words(said.Reasoning) {
+	for word := range pieces(said.Reasoning, " ") {
 		a.Summary(reasoning, 0, word)
 	}
 	if sealed {
 		a.Seal(reasoning, seal(said.Reasoning))
 	}
-	for word := range words(said.Text) {
+	for word := range pieces(said.Text, " ") {
 		a.Text(text, word)
 	}
 	for i, c := range said.Calls {
 		a.Call(firstCall+i, "", c.Name)
-		for piece := range members(c.Arguments) {
+		for piece := range pieces(c.Arguments, ":") {
 			a.Args(firstCall+i, piece)
 		}
 		a.Close(firstCall + i)
@@ -98,12 +98,6 @@ func (e *eventWriter) Write(events []byte) (int, error) {
 	_ = http.NewResponseController(e.w).Flush()
 	return n, cmp.Or(err, e.r.Context().Err())
 }
-
-// words are the pieces that a text is streamed in.
-func words(text string) iter.Seq[string] { return pieces(text, " ") }
-
-// members are the pieces that a call's arguments are streamed in.
-func members(arguments string) iter.Seq[string] { return pieces(arguments, ":") }
 
 // pieces splits s after each separator, with nothing lost and no empty piece.
 func pieces(s, separator string) iter.Seq[string] {
