@@ -50,7 +50,7 @@ func (s *Socket) Next(ctx context.Context) (Body, error) {
 			return Body{}, closing(err)
 		case header.OpCode.IsControl():
 			if err := s.frames.OnIntermediate(header, &s.frames); err != nil {
-				return Body{}, closing(err)
+				return Body{}, err // a malformed close has its answer
 			}
 			continue
 		case header.OpCode != ws.OpText:
