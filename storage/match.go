@@ -3,8 +3,8 @@ package storage
 import (
 	"math/rand/v2"
 	"slices"
-	"unsafe"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
@@ -80,7 +80,7 @@ func (m *Matcher) anyHolds(l *Leaf) bool {
 		// The text shares the memory of the body, which nothing writes to until
 		// the next record.
 		s := m.decoded.SearchText(l.Field.body(m.content).Data)
-		return l.Op.holds(unsafe.String(unsafe.SliceData(s), len(s)), l.Text, m.cancel)
+		return l.Op.holds(plugins.View(s), l.Text, m.cancel)
 	}
 	for s := range l.Field.Texts(m.record, m.content, l.Key) {
 		if l.Op.holds(s, l.Text, m.cancel) {

@@ -26,7 +26,7 @@ var backgroundRuns background.Runs
 // readBackground takes `background` out of the request: no provider is asked for it.
 // The gateway reads a stream, as long as it takes.
 func (c *call) readBackground() error {
-	if c.dialect != plugins.Responses || gjson.Get(text(c.body), "background").Type != gjson.True {
+	if c.dialect != plugins.Responses || gjson.Get(plugins.View(c.body), "background").Type != gjson.True {
 		return nil
 	}
 	if !c.keeps() {

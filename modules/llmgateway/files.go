@@ -105,7 +105,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 		if err := translate.CheckObject(f.call.body); err != nil {
 			return nil, err
 		}
-		input := strings.Clone(gjson.Get(text(f.call.body), "input_file_id").Str)
+		input := strings.Clone(gjson.Get(plugins.View(f.call.body), "input_file_id").Str)
 		var ok bool
 		if f.file, ok = f.call.h.openID(org, input); !ok {
 			return nil, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
@@ -287,7 +287,7 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 		f.call.h.site.Logger.Error(unreadableSecret, zap.Error(err))
 		return nil, err
 	}
-	whole := text(body)
+	whole := plugins.View(body)
 	var out []byte
 	end := 0
 	var seal func(object gjson.Result)

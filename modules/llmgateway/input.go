@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -23,13 +24,13 @@ func (in *input) field(name string) gjson.Result {
 	if in.form != nil {
 		return in.form.field(name)
 	}
-	return gjson.Get(text(in.body), name)
+	return gjson.Get(plugins.View(in.body), name)
 }
 
 // fieldNames calls do with the name of each field, until do returns false.
 func (in *input) fieldNames(do func(name string) bool) {
 	if in.form == nil {
-		gjson.Parse(text(in.sent)).ForEach(func(key, _ gjson.Result) bool { return do(key.Str) })
+		gjson.Parse(plugins.View(in.sent)).ForEach(func(key, _ gjson.Result) bool { return do(key.Str) })
 		return
 	}
 	for _, f := range in.form.fields {

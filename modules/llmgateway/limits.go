@@ -3,12 +3,12 @@ package llmgateway
 import (
 	"context"
 	"fmt"
-	"unsafe"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/plugins"
 )
 
 // maxRequest bounds the body of a request, in bytes.
@@ -34,12 +34,9 @@ func (h *Handler) checkSize(ctx context.Context, received *intake.Body, document
 	return nil
 }
 
-// text is a view of a body that nobody changes, which may be too large to copy.
-func text(body []byte) string { return unsafe.String(unsafe.SliceData(body), len(body)) }
-
 // elements counts those of an array of the body, up to one more than most.
 func elements(body []byte, field string, most int) (n int) {
-	array := gjson.Get(text(body), field)
+	array := gjson.Get(plugins.View(body), field)
 	if !array.IsArray() {
 		return 0
 	}

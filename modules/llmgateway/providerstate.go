@@ -34,7 +34,7 @@ type storedID struct {
 // findStoredState looks through a request. Of a field that stands twice it reads both:
 // libraries differ in which they take.
 func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
-	gjson.Parse(text(body)).ForEach(func(key, v gjson.Result) bool {
+	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		switch name := key.Str; {
 		case d.OfResponses() && name == "input":
 			found.addItems(v)

@@ -112,8 +112,8 @@ const (
 	theGateway
 )
 
-// goodbyeTime bounds the wait for a client that takes no bytes.
-const goodbyeTime = 5 * time.Second
+// closeWriteTimeout bounds the wait for a client that takes no bytes.
+const closeWriteTimeout = 5 * time.Second
 
 // Why the gateway closes a WebSocket without an error of the client or the provider.
 var (
@@ -167,19 +167,19 @@ func (s *realtime) pass(fromClient io.Reader) {
 	others.Go(func() {
 		var refused bool
 		if received, refused = s.forward(s.upstream, fromClient, &s.tunnel.Client); refused {
-			s.hangUp(theProvider)
+			s.close(theProvider)
 		}
-		s.hangUp(theClient)
+		s.close(theClient)
 	})
 	sent, refused := s.forward(s.conn, s.upstream, &s.tunnel.Server)
 	if refused {
-		s.hangUp(theClient)
+		s.close(theClient)
 	}
-	s.hangUp(theProvider)
+	s.close(theProvider)
 	close(done)
 	reason := s.reason.Load()
 	if between := s.tunnel.Server.Stop(); reason != nil && between {
-		_, _ = s.conn.Write(goodbye(reason))
+		_, _ = s.conn.Write(closeFrames(reason))
 	}
 	s.conn.Close()
 	others.Wait()
@@ -213,17 +213,17 @@ func (s *realtime) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (p
 	}
 }
 
-// hangUp ends both directions.
-func (s *realtime) hangUp(by int32) {
+// close ends both directions.
+func (s *realtime) close(by int32) {
 	s.ended.CompareAndSwap(0, by)
-	_ = s.conn.SetWriteDeadline(time.Now().Add(goodbyeTime)) // one that fails is closed
+	_ = s.conn.SetWriteDeadline(time.Now().Add(closeWriteTimeout)) // one that fails is closed
 	s.upstream.Close()
 }
 
 // stop lets the gateway end the WebSocket.
 func (s *realtime) stop(e *plugins.Error) {
 	s.reason.CompareAndSwap(nil, e)
-	s.hangUp(theGateway)
+	s.close(theGateway)
 }
 
 // watch ends the WebSocket with the process, and between two responses with the
@@ -246,8 +246,8 @@ func (s *realtime) watch(done <-chan struct{}) {
 	}
 }
 
-// goodbye returns the last frames for a client: the error, and why the WebSocket is closed.
-func goodbye(e *plugins.Error) (frames []byte) {
+// closeFrames returns the last frames for a client: the error, and why the WebSocket is closed.
+func closeFrames(e *plugins.Error) (frames []byte) {
 	code := ws.StatusGoingAway
 	if e.Status != http.StatusServiceUnavailable {
 		code = ws.StatusPolicyViolation

@@ -63,7 +63,7 @@ func (a *attempt) readableMessages(body []byte) []byte {
 // editArray replaces the elements of an array of the body. "" leaves one out. Where
 // there are none to replace, the body is the same byte for byte.
 func editArray(body []byte, field string, edit func(i int, item gjson.Result) string) []byte {
-	array := gjson.Get(text(body), field)
+	array := gjson.Get(plugins.View(body), field)
 	if !array.IsArray() {
 		return body
 	}

@@ -82,7 +82,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 // and the id in it. field is "" if there is none.
 func (c *call) earlier() (field, id string) {
 	if bytes.Contains(c.body, []byte(`"previous_response_id"`)) {
-		if id = gjson.Get(text(c.body), "previous_response_id").Str; id != "" {
+		if id = gjson.Get(plugins.View(c.body), "previous_response_id").Str; id != "" {
 			return "previous_response_id", strings.Clone(id)
 		}
 	}
@@ -96,7 +96,7 @@ func (c *call) earlier() (field, id string) {
 
 // conversationID is that of the conversation which a request names.
 func conversationID(body []byte) string {
-	v := gjson.Get(text(body), "conversation")
+	v := gjson.Get(plugins.View(body), "conversation")
 	if v.IsObject() {
 		v = v.Get("id")
 	}
@@ -198,7 +198,7 @@ func namesBehind(field string, earlier, own int) *translate.Names {
 func (c *call) keeps() bool {
 	r := &c.exchange.Record
 	return c.dialect == plugins.Responses && !r.RequestOmitted && !r.ResponseOmitted && !r.RequestTruncated &&
-		gjson.Get(text(c.body), "store").Type != gjson.False
+		gjson.Get(plugins.View(c.body), "store").Type != gjson.False
 }
 
 // stateNotFound returns the error for a request that names what neither the gateway nor the
@@ -206,7 +206,7 @@ func (c *call) keeps() bool {
 func (c *call) stateNotFound(label string) error {
 	field := c.stored.field
 	if field == "previous_response_id" {
-		e := plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(text(c.body), field).Str)
+		e := plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(plugins.View(c.body), field).Str)
 		e.Code = "previous_response_not_found"
 		return e
 	}

@@ -138,7 +138,7 @@ func (s *socket) call(received intake.Body) error {
 	if err := received.CheckJSON(s.ctx, message); err != nil {
 		return err
 	}
-	event := gjson.Parse(text(message))
+	event := gjson.Parse(plugins.View(message))
 	switch {
 	case !plugins.ValidJSON(message) || !event.IsObject():
 		return plugins.Invalid("", "The message is not valid JSON: an object is expected.")

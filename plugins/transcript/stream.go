@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"iter"
 	"strings"
-	"unsafe"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/streams"
 )
 
@@ -40,13 +40,10 @@ func (t *template) objects(stream iter.Seq[[]byte]) iter.Seq[event] {
 	}
 }
 
-// view returns b as a string without a copy: nobody writes to what is stored.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
 // array reads the elements of one JSON array, which may lack its end.
 func array(raw []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		gjson.Parse(view(raw)).ForEach(func(_, element gjson.Result) bool {
+		gjson.Parse(plugins.View(raw)).ForEach(func(_, element gjson.Result) bool {
 			return yield(raw[element.Index : element.Index+len(element.Raw)])
 		})
 	}
@@ -79,10 +76,10 @@ func frames(raw []byte) iter.Seq[event] {
 // while the event is used.
 func eventOf(name string, data []byte) (event, bool) {
 	data = bytes.TrimSpace(data)
-	if !bytes.HasPrefix(data, []byte("{")) || !sound(view(data)) {
+	if !bytes.HasPrefix(data, []byte("{")) || !sound(plugins.View(data)) {
 		return event{}, false
 	}
-	return event{name: name, data: data, Result: gjson.Parse(view(data))}, true
+	return event{name: name, data: data, Result: gjson.Parse(plugins.View(data))}, true
 }
 
 // deepest is how far the values of a stream may be nested. gjson's validation

@@ -3,6 +3,7 @@ package transcript
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/streams"
 )
 
@@ -21,9 +22,9 @@ func (t *template) take(event []byte) bool {
 		switch n, piece := gaps[i].Meaning, gaps[i].Quoted(event); {
 		case n == nil:
 		case n.kind == text:
-			n.join(view(piece))
+			n.join(plugins.View(piece))
 		default:
-			n.set(view(piece))
+			n.set(plugins.View(piece))
 		}
 	}
 	return true
