@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var shots = flag.String("shots", "", "the folder for pictures of all screens, and that of the README")
+var shots = flag.String("shots", "", "the folder for pictures of all screens; the README's is written, too")
 
 // TestPictures judges nothing: the pictures are for eyes.
 func TestPictures(t *testing.T) {
@@ -75,8 +75,4 @@ func TestPictures(t *testing.T) {
 			shoot(name("views"))
 		}
 	}
-	js[bool](p, `(localStorage.removeItem("theme"), true)`)
-	p.do(chromedp.EmulateViewport(1280, 860))
-	p.open("")
-	shoot("../../docs/dashboard.png")
 }
