@@ -73,6 +73,14 @@ Shows each change of an API key, the newest first: when, by which key and from w
 address, and with --format json what the key was before and after.` + connection,
 		CobraFunc: auditCommand,
 	}, {
+		Name:  "budget",
+		Usage: "[--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows what budgets count",
+		Long: `
+Shows what the budgets of an organisation count in their present windows, each with
+the 200 values that spent the most. The API key needs the scope admin.` + connection,
+		CobraFunc: budgetCommand,
+	}, {
 		Name:  "tail",
 		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",
 		Short: "Shows requests as they end",

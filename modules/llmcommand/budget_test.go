@@ -1,0 +1,39 @@
+package llmcommand
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// Each account of a budget is a row, and so is a budget that counts nothing yet.
+func TestBudget(t *testing.T) {
+	t.Setenv(keyEnv, "secret")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/budgets" || r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("%s %v", r.URL, r.Header)
+		}
+		_, _ = io.WriteString(w, `{"data":{"items":[
+			{"name":"all","limit":500,"window":"month","timezone":"UTC","per":null,"begins_at":"2026-11-01T00:00:00.000Z","ends_at":"2026-12-01T00:00:00.000Z","values":1,
+				"accounts":[{"value":null,"spent":1.5,"reserved":0.25,"remaining":498.25}]},
+			{"name":"each","limit":20,"window":"total","timezone":"UTC","per":"user","begins_at":null,"ends_at":null,"values":2,
+				"accounts":[{"value":"ada","spent":2,"reserved":0,"remaining":18},{"value":"","spent":1,"reserved":0,"remaining":19}]},
+			{"name":"idle","limit":1,"window":"day","timezone":"UTC","per":null,"begins_at":null,"ends_at":null,"values":0,"accounts":[]}],"next":null},"error":null}`)
+	}))
+	t.Cleanup(server.Close)
+	var out bytes.Buffer
+	if _, err := run(t.Context(), budgetCommand, &out, "--address", server.URL, "--format", "csv", "--utc"); err != nil {
+		t.Fatal(err)
+	}
+	want := `budget,window,per,value,limit,spent,reserved,remaining,ends
+all,month,,,500,1.5,0.25,498.25,2026-12-01T00:00:00.000Z
+each,total,user,ada,20,2,0,18,
+each,total,user,,20,1,0,19,
+idle,day,,,1,,,,
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", &out, want)
+	}
+}
