@@ -210,6 +210,23 @@ func TestImportRefusals(t *testing.T) {
 	}
 }
 
+// A duration that no call has is unknown, and makes no time before all records.
+func TestImportKnowsNoEndlessCall(t *testing.T) {
+	importSite(t)
+	file := filepath.Join(t.TempDir(), "export")
+	text := `{"request_id":"a","request_created_at":"2026-09-01T10:00:00Z","response_status":200,"delay_ms":9e15}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if _, err := run(t.Context(), importCommand, &out, "helicone", file); err != nil || !strings.Contains(out.String(), "another type: delay_ms of 1 calls") {
+		t.Errorf("%v, and the import says\n%s", err, &out)
+	}
+	if records := storedRecords(t); len(records) != 1 || records[0].Get("delay_ms").Raw != "null" {
+		t.Error(records)
+	}
+}
+
 func TestPropertiesNamedLikeCredentialsAreNotImported(t *testing.T) {
 	s := new(span)
 	s.properties(map[string]string{"api_key": "canary", "Authorization": "canary", "team": "acme"})

@@ -36,6 +36,9 @@ func writeCaddyfile(cmd *cobra.Command, args []string) error {
 		name = args[0]
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists and stays as it is: name another file behind init, or remove %[1]s", name)
+	}
 	if err != nil {
 		return err
 	}
