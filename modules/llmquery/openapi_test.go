@@ -3,10 +3,12 @@ package llmquery_test
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/modules/llmquery"
+	"github.com/weirhq/weir/storage"
 )
 
 // describe fetches the description.
@@ -82,6 +84,24 @@ func TestDescribesRoutes(t *testing.T) {
 	}
 	if want := llmquery.Scopes(); !maps.Equal(described, want) {
 		t.Errorf("described\n%v\nserved\n%v", described, want)
+	}
+}
+
+// An operator that a kind of fields takes is described, and no other.
+func TestDescribesOperators(t *testing.T) {
+	_, described := newSite(t).do("GET", "/openapi.json", "", "")
+	for kind, schema := range map[storage.Kind]string{
+		storage.Text: "TextOperators", storage.Number: "NumberOperators", storage.Time: "TimestampOperators",
+		storage.Boolean: "BooleanOperators", storage.ContainsText: "ContentOperators", storage.PropertyKey: "PropertyKeyOperators",
+	} {
+		properties := described.Get("components.schemas." + schema + ".properties").Map()
+		var taken []string
+		for _, operator := range kind.Operators() {
+			taken = append(taken, operator.String())
+		}
+		if names := slices.Sorted(maps.Keys(properties)); !slices.Equal(names, slices.Sorted(slices.Values(taken))) {
+			t.Errorf("%s describes %q, %s fields take %q", schema, names, kind, taken)
+		}
 	}
 }
 
