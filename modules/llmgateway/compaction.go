@@ -142,11 +142,6 @@ func summary(response []byte) string {
 // compactionOf is what a compaction is sealed for: any provider, but one organisation.
 func compactionOf(org string) string { return "compaction of " + org }
 
-// isCompaction reports whether an item is a compaction that was sealed here.
-func isCompaction(item gjson.Result) bool {
-	return item.Get("type").Str == "compaction" && strings.HasPrefix(item.Get("encrypted_content").Str, sealed)
-}
-
 // openCompactions puts messages in the place of the compactions in the input that were
 // sealed for the organisation. Those of a provider stay.
 func (h *Handler) openCompactions(org string, body []byte) ([]byte, error) {
@@ -158,10 +153,11 @@ func (h *Handler) openCompactions(org string, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	opened := editArray(body, "input", func(i int, item gjson.Result) string {
-		if !isCompaction(item) {
+		content := item.Get("encrypted_content").Str
+		if item.Get("type").Str != "compaction" || !strings.HasPrefix(content, sealed) {
 			return item.Raw
 		}
-		text, ok := sealer.open(compactionOf(org), item.Get("encrypted_content").Str)
+		text, ok := sealer.open(compactionOf(org), content)
 		if !ok && err == nil {
 			param := "input[" + strconv.Itoa(i) + "].encrypted_content"
 			err = plugins.Invalid(param, "The compaction cannot be opened: it was made for another organisation, or by a gateway with another secret.")
