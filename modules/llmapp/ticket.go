@@ -194,21 +194,23 @@ var (
 const HeldInterval = 20 * time.Millisecond
 
 // reserve sets the reservation of a ticket aside. Where other calls hold what is missing, the
-// call waits as long as the budget says.
+// call waits as long as the budget says, and is then fitted into what they leave.
 func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s Spending) error {
-	began := time.Now()
+	began, waited := time.Now(), false
 	for {
-		short, held, err := g.tryReserve(ctx, ledger, t, s)
+		short, held, err := g.tryReserve(ctx, ledger, t, s, waited)
 		if short == nil {
 			return err
 		}
 		b := t.budgets.of(short.Account)
-		if b == nil || !held || time.Since(began) >= time.Duration(b.Wait) {
+		if b == nil || !held || waited || ctx.Err() != nil {
 			return refuse(t.reservation.Amount, short, b, held)
+		}
+		if waited = time.Since(began) >= time.Duration(b.Wait); waited {
+			continue
 		}
 		select {
 		case <-ctx.Done():
-			return refuse(t.reservation.Amount, short, b, held)
 		case <-time.After(HeldInterval):
 		}
 	}
@@ -216,8 +218,8 @@ func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s S
 
 // tryReserve sets the reservation aside, or returns the account that is short, and whether
 // other calls hold what is missing. The call is fitted into what is left only if waiting for
-// other calls would not help.
-func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s Spending) (short *credits.InsufficientError, held bool, err error) {
+// other calls would not help, or if the call has waited.
+func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
 	r := &t.reservation
 	for range len(r.Holds) + 1 { // each account may be short once
 		err = ledger.Reserve(ctx, *r)
@@ -231,12 +233,12 @@ func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, t *Ticket, 
 		}
 		unspent := short.Granted - short.Spent
 		switch {
-		case unspent >= r.Amount:
+		case unspent >= r.Amount && (!waited || s.Fit == nil):
 			return short, true, nil
 		case s.Fit == nil:
 			return short, false, nil
 		case !s.Fit(short.Available()):
-			return short, s.Fit(unspent), nil
+			return short, unspent >= r.Amount || s.Fit(unspent), nil
 		}
 		r.Amount = s.AtMost().N
 	}

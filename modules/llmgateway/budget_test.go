@@ -156,6 +156,66 @@ func TestWaitForABudget(t *testing.T) {
 	}
 }
 
+// Agents that ask for far more output than they get spend a budget nearly whole: a call
+// reserves two dollars, and costs 13 thousandths.
+func TestBudgetsDoNotStarve(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	var agents sync.WaitGroup
+	var made, refused atomic.Int64
+	const enough = 47_500 // of 50,000
+	for range 20 {
+		agents.Go(func() {
+			for made.Load()*13 < enough {
+				resp, body := s.post(`{"model":"one/m","input":"hi","max_output_tokens":64000}`, "Authorization", "Bearer agents")
+				switch resp.StatusCode {
+				case http.StatusOK:
+					made.Add(1)
+				case http.StatusPaymentRequired, http.StatusTooManyRequests:
+					refused.Add(1)
+				default:
+					t.Errorf("%d %s", resp.StatusCode, body)
+				}
+			}
+		})
+	}
+	agents.Wait()
+	if refused.Load()*100 > made.Load() {
+		t.Errorf("%d calls were made, and %d refused before 95 %% was spent", made.Load(), refused.Load())
+	}
+	if spent, reserved := s.counted("agents", "agents", ""); spent != 13*made.Load() || reserved != 0 || spent > 50_000 {
+		t.Errorf("spent %d, reserved %d", spent, reserved)
+	}
+}
+
+// A call that shall not wait gets what the calls in flight leave.
+func TestACallFitsBesideOthers(t *testing.T) {
+	inside, proceed := make(chan bool, 3), make(chan bool)
+	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
+		inside <- true
+		<-proceed
+		hello(w, r)
+	}}})
+	const asks = `{"model":"one/m","input":"hi","max_output_tokens":1000}` // two dollars
+	var calls sync.WaitGroup
+	for _, lowered := range []bool{false, true} {
+		calls.Go(func() {
+			resp, body := s.post(asks, "Authorization", "Bearer brisk")
+			if warned := strings.Contains(resp.Header.Get("Service-Warnings"), "lowered"); resp.StatusCode != http.StatusOK || warned != lowered {
+				t.Errorf("%d %s, lowered: %t, want %t", resp.StatusCode, body, warned, lowered)
+			}
+		})
+		<-inside
+	}
+	if resp, body := s.post(asks, "Authorization", "Bearer brisk"); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the third call: %d %s", resp.StatusCode, body)
+	}
+	close(proceed)
+	calls.Wait()
+	if spent, reserved := s.counted("brisk", "brisk", ""); spent != 26 || reserved != 0 {
+		t.Errorf("spent %d, reserved %d", spent, reserved)
+	}
+}
+
 // Batches cost what their calls do, which nobody knows before: a budget refuses them.
 func TestBudgetsRefuseBatches(t *testing.T) {
 	var asked []string

@@ -406,6 +406,8 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 				{"name": "all", "limit": "0.4", "window": "total", "filter": {"request_response_rmt": {"properties": {"Team": {"not-equals": "free"}}}}, "trust": true},
 				{"name": "each", "limit": "0.06", "per": "user", "trust": true},
 				{"name": "vouched", "limit": "0.2", "per": "user", "window": "day", "timezone": "Europe/Berlin"}]},
+			"agents": {"keys": [{"secret": "agents"}], "budgets": [{"name": "agents", "limit": "50", "window": "total", "wait": 30000000000}]},
+			"brisk": {"keys": [{"secret": "brisk"}], "budgets": [{"name": "brisk", "limit": "3", "window": "total"}]},
 			"patient": {"keys": [{"secret": "patient"}], "budgets": [{"name": "one", "limit": "0.06", "wait": 30000000000, "on_unpriced": "pass"}]},
 			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},

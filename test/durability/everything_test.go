@@ -46,7 +46,7 @@ func TestKillOfEverything(t *testing.T) {
 	w := newWeir(t, p)
 	upstream := httptest.NewServer(http.HandlerFunc(p.answerPrompt))
 	t.Cleanup(upstream.Close)
-	c := config{site: "llm_gateway\nllm_otlp", llm: fmt.Sprintf(`
+	c := config{site: "llm_gateway\nllm_otlp\nllm_control", llm: fmt.Sprintf(`
 		provider echo
 		provider anthropic {
 			base_url %s
@@ -55,6 +55,7 @@ func TestKillOfEverything(t *testing.T) {
 		org payer {
 			key payer-key
 			credits 100000
+			budget all 100000 total
 		}`, upstream.URL)}
 	began := time.Now()
 	seen := ledger{turns: map[string][]string{}, items: map[string][]string{}, responses: map[string]bool{}}
@@ -116,6 +117,14 @@ func TestKillOfEverything(t *testing.T) {
 		if records[user] == nil {
 			t.Errorf("the record of %s is lost", user)
 		}
+	}
+	answer, _, err := w.pays(t.Context(), "GET", "/v1/key", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := gjson.Get(answer, "data.budgets.0.accounts.0")
+	if counted.Get("spent").Num != w.spent("payer") || counted.Get("reserved").Num != 0 || counted.Get("spent").Num == 0 {
+		t.Errorf("the budget counts %s, and the credits have spent $%.9f", counted.Raw, w.spent("payer"))
 	}
 	const inFlight = 12 // clients that spend
 	if between := w.spent("payer") - cost; between < -1e-9 || between > most*float64(inFlight*kills) {
