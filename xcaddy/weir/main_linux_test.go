@@ -134,7 +134,7 @@ func TestRunQuickstart(t *testing.T) {
 func TestRunFile(t *testing.T) {
 	m := newMachine(t)
 	m.has(m.says("init", "my.conf"), "wrote my.conf: `weir run my.conf` serves it\n")
-	m.has(m.says("init", "my.conf"), "Error: open my.conf: file exists")
+	m.has(m.says("init", "my.conf"), "Error: my.conf exists and stays as it is")
 	m.has(m.says("validate", "my.conf"), "Valid configuration")
 	command := m.command("run", "my.conf")
 	var log bytes.Buffer
