@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
@@ -43,8 +44,9 @@ type Budget struct {
 	Filter json.RawMessage `json:"filter,omitempty"`
 
 	// Per gives each value of an attribute the limit for itself: `user`, `session`,
-	// `project`, `key`, `provider`, `model` or `property.<name>`. Calls without a value
-	// share one. Default: all calls share the limit.
+	// `project`, `key`, `provider`, `model`, `property.<name>`, or `tree`, which is the run
+	// of an agent with its sub-agents, as lineage finds it. Calls without a value share one.
+	// Default: all calls share the limit.
 	Per string `json:"per,omitempty"`
 
 	// Trust counts users, sessions and properties that only the caller names. Otherwise
@@ -89,7 +91,20 @@ var attributes = map[string]func(*storage.Record) string{
 	"key":      func(r *storage.Record) string { return cmp.Or(r.KeyID, r.AuthHash) },
 	"provider": func(r *storage.Record) string { return r.Provider },
 	"model":    func(r *storage.Record) string { return r.Model },
+	"tree":     func(r *storage.Record) string { return treeOf(r).String() },
 }
+
+// treeOf is the first call of the conversation, or of the one whose sub-agent it belongs to,
+// as far as the calls before tell.
+func treeOf(r *storage.Record) uuid.UUID {
+	if r.RootID == uuid.Nil {
+		return r.ID
+	}
+	return r.RootID
+}
+
+// ofCall are the values of Budget.Per that a key alone does not tell.
+var ofCall = []string{"model", "provider", "session", "tree"}
 
 // knownBefore are the fields that a filter of a budget may name.
 var knownBefore = []string{"user_id", "session_id", "project", "key_id", "provider", "model", "request_model", "properties", "property_key"}
@@ -252,7 +267,7 @@ func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, accounts []credits.Accoun
 	k.vouch(r)
 	now := storage.Millis(time.Now())
 	for _, b := range a.budgets[k.Org()] {
-		if b.counts(r, r) != nil && b.Per != "model" && b.Per != "provider" && b.Per != "session" {
+		if b.counts(r, r) != nil && !slices.Contains(ofCall, b.Per) {
 			budgets, accounts = append(budgets, b), append(accounts, b.account(r, now))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -60,6 +61,9 @@ func newSite(t *testing.T) *site {
 				}
 				budget one 2 total {
 					per key
+				}
+				budget run 1 total {
+					per tree
 				}
 				key globex-admin admin
 				key globex-agent gateway
@@ -494,6 +498,35 @@ func TestBudgets(t *testing.T) {
 	}
 	if other := s.must("globex-admin", "GET", "/v1/key", "").Get("budgets"); other.Get("1.accounts.0.spent").Raw != "0" || other.Get("0.accounts.0.spent").Raw != "0.250000001" {
 		t.Errorf("another caller's budgets are %s", other.Raw)
+	}
+}
+
+// The turns of a conversation are one run, and another conversation is another.
+func TestBudgetsOfRuns(t *testing.T) {
+	s := newSite(t)
+	ask := func(messages string) string {
+		status, answer := s.as("globex-agent", "POST", "/v1/chat/completions", `{"model":"echo/echo-1","max_tokens":50,"messages":[`+messages+`]}`)
+		if status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer.Raw)
+		}
+		return answer.Get("choices.0.message").Raw
+	}
+	runs := func() gjson.Result {
+		return s.must("globex-admin", "GET", "/v1/budgets", "").Get(`items.#(name="run")`)
+	}
+	first := `{"role":"user","content":"find the bug in the parser"}`
+	said := ask(first)
+	ask(first + "," + said + `,{"role":"user","content":"and mend the bug"}`)
+	if got := runs(); got.Get("values").Int() != 1 || got.Get("accounts.0.spent").Num == 0 {
+		t.Errorf("one conversation: %s", got.Raw)
+	}
+	ask(`{"role":"user","content":"write a poem about weirs"}`)
+	got := runs()
+	if got.Get("values").Int() != 2 {
+		t.Errorf("two conversations: %s", got.Raw)
+	}
+	if sum, credits := got.Get("accounts.0.spent").Num+got.Get("accounts.1.spent").Num, s.must("globex-agent", "GET", "/v1/key", "").Get("credits.spent").Num; math.Abs(sum-credits) > 1e-12 {
+		t.Errorf("the runs have spent %g, and the credits %g", sum, credits)
 	}
 }
 

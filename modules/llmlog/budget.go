@@ -38,6 +38,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	if refused != nil {
 		return refused
 	}
+	x.update() // the body tells the model, the user and what the call continues
 	s := llmapp.Spending{Org: r.Org, Key: key, Provider: cmp.Or(x.h.Provider, llmapp.NoProvider), Record: r}
 	request := demand.JSON(r.Dialect, sent)
 	if plugins.ValidJSON(sent) {

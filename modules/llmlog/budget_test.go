@@ -75,22 +75,28 @@ func budgeted(t *testing.T, p *priced, budget object) *site {
 	})
 }
 
-// counted is what the budget counts, in thousandths of a dollar.
-func counted(t *testing.T) (spent, reserved int64) {
+// store is the ledger of the site.
+func store(t *testing.T) credits.Ledger {
 	t.Helper()
 	app, err := caddy.ActiveContext().App("llm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := app.(*llmapp.App).Store("")
+	kept, err := app.(*llmapp.App).Store("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := store.Credits()
+	ledger, err := kept.Credits()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := ledger.Balance(t.Context(), credits.Account{Org: "default", Budget: "all"})
+	return ledger
+}
+
+// counted is what the budget counts, in thousandths of a dollar.
+func counted(t *testing.T) (spent, reserved int64) {
+	t.Helper()
+	b, err := store(t).Balance(t.Context(), credits.Account{Org: "default", Budget: "all"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +161,31 @@ func TestBudgetsBoundProxies(t *testing.T) {
 	}
 	if spent, reserved := counted(t); spent != 65 || reserved != 0 {
 		t.Errorf("what was refused has spent: %d, reserved %d", spent, reserved)
+	}
+}
+
+// Each run of an agent has the limit: the turns of a conversation are counted together, and
+// another conversation begins anew.
+func TestBudgetsOfRuns(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "0.2", "window": "total", "per": "tree"})
+	first := `{"role":"user","content":"find the bug in the parser of the configuration"}`
+	turns := []string{first, first + `,{"role":"assistant","content":"hi"},{"role":"user","content":"and mend the bug"}`, `{"role":"user","content":"write a poem about weirs in spring"}`}
+	for _, messages := range turns {
+		if resp, answer := s.do("POST", "/v1/chat/completions", `{"model":"m","max_tokens":10,"messages":[`+messages+`]}`); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s", resp.StatusCode, answer)
+		}
+	}
+	eventually(t, s.kept.ended)
+	accounts, err := store(t).Counted(t.Context(), "default", "all", 0)
+	if err != nil || len(accounts) != 2 {
+		t.Fatalf("%+v, %v", accounts, err)
+	}
+	want := map[string]int64{s.kept.entries[0].ID.String(): 26, s.kept.entries[len(s.kept.entries)-1].ID.String(): 13}
+	for _, a := range accounts {
+		if spent := int64(a.Spent / 1e6); spent != want[a.Value] {
+			t.Errorf("the run that began with %s has spent %d, want %d", a.Value, spent, want[a.Value])
+		}
 	}
 }
 
