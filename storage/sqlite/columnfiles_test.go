@@ -269,7 +269,7 @@ func TestColumnFilesSettle(t *testing.T) {
 	records, files := stored(t, b, 200)
 	records[0].UserID = "another"
 	write(t, b, &storage.Batch{Records: records[:1]})
-	for deadline := time.Now().Add(10 * time.Second); slices.Equal(files, columnFilesOf(t, b.columns.Dir)); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); slices.Equal(files, columnFilesOf(t, b.columns.Dir)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the files are still %v", files)
 		}
