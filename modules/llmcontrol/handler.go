@@ -41,6 +41,10 @@ func init() {
 //	GET    /v1/audit             who changed what
 //	GET    /v1/budgets           what the budgets count
 //	GET    /v1/key               what the key of the caller may do
+//	POST   /v1/organization/admin_api_keys       creates a key that administers
+//	GET    /v1/organization/admin_api_keys       lists the keys that administer
+//	GET    /v1/organization/admin_api_keys/{id}  one of these keys
+//	DELETE /v1/organization/admin_api_keys/{id}  ends the key for good
 //	GET    /v1/keys/openapi.json these endpoints, in OpenAPI 3.1
 //
 // All but the last two need a key of the scope `admin`, and are about the organisation of that
@@ -149,6 +153,18 @@ var endpoints = []endpoint{
 	{http.MethodGet, "/v1/budgets", llmapp.ScopeAdmin, listBudgets, http.StatusOK, about{
 		"listBudgets", "budgets", "What budgets count in the present windows, of the values that spent the most", []string{"Limit"}, "", "BudgetPage",
 	}},
+	{http.MethodPost, organizationPath + "admin_api_keys", llmapp.ScopeAdmin, createAdminKey, http.StatusOK, about{
+		"createAdminKey", "organization", "Creates a key that administers, and answers its value, once", nil, "AdminKeySettings", "AdminKey",
+	}},
+	{http.MethodGet, organizationPath + "admin_api_keys", llmapp.ScopeAdmin, listAdminKeys, http.StatusOK, about{
+		"listAdminKeys", "organization", "Lists the keys that administer", []string{"Limit", "AfterID", "Order"}, "", "AdminKeyPage",
+	}},
+	{http.MethodGet, organizationPath + "admin_api_keys/{id}", llmapp.ScopeAdmin, getAdminKey, http.StatusOK, about{
+		"getAdminKey", "organization", "One key that administers", nil, "", "AdminKey",
+	}},
+	{http.MethodDelete, organizationPath + "admin_api_keys/{id}", llmapp.ScopeAdmin, deleteAdminKey, http.StatusOK, about{
+		"deleteAdminKey", "organization", "Ends a key that administers, for good", nil, "", "AdminKeyDeleted",
+	}},
 	{http.MethodGet, "/v1/key", "", ownKey, http.StatusOK, about{
 		"ownKey", "keys", "What the key or the token of the caller may do", nil, "", "Own",
 	}},
@@ -177,7 +193,12 @@ func (c *call) by() keys.Actor {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	data, err := h.answer(w, r, e)
 	w.Header().Set("Cache-Control", "no-store")
-	if err == nil {
+	switch {
+	case err != nil:
+	case e.openAI():
+		_ = apierror.WriteJSON(w, e.status, data) // the client may be gone
+		return
+	default:
 		_ = apierror.Envelope{Data: data}.Write(w, e.status) // the client may be gone
 		return
 	}
@@ -197,6 +218,16 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		h.logger.Error("a call of an administrator failed", zap.String("path", r.URL.Path), zap.Error(err))
 		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the keys cannot be read or written now"}
 	}
+	if e.openAI() {
+		if refused.Type == "" {
+			refused.Type = "invalid_request_error"
+			if refused.Status >= http.StatusInternalServerError {
+				refused.Type = "server_error"
+			}
+		}
+		_ = apierror.Write(w, plugins.Chat, refused)
+		return
+	}
 	apierror.SetHeader(w.Header(), refused)
 	_ = apierror.Envelope{Error: &refused.Message}.Write(w, refused.Status)
 }
@@ -204,7 +235,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (data any, err error) {
 	key, refused := h.gate.Admit(r, e.scope, "Authorization", "X-Api-Key", "Api-Key")
 	if refused != nil {
-		refused.Message = refused.Code + ": " + refused.Message
+		if !e.openAI() {
+			refused.Message = refused.Code + ": " + refused.Message
+		}
 		return nil, refused
 	}
 	c := &call{ctx: r.Context(), r: r, key: key, app: h.app, store: h.store}

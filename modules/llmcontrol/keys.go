@@ -58,6 +58,11 @@ func (c *call) settings(s *keys.Settings) error {
 	if !gjson.GetBytes(c.body, "properties").Exists() {
 		s.Properties = before
 	}
+	return checkSettings(s)
+}
+
+// checkSettings refuses settings that a key cannot have.
+func checkSettings(s *keys.Settings) error {
 	texts := append([]string{s.Owner, s.Project, s.User}, slices.Concat(s.Models, s.Providers)...)
 	for name, value := range s.Properties {
 		switch {

@@ -38,10 +38,10 @@ func (e endpoint) operation() *openapi.Operation {
 	if e.answer != "" {
 		answer = openapi.Ref("schemas", e.answer)
 	}
-	o.Responses[strconv.Itoa(e.status)] = openapi.Object{
-		"description": "Done.",
-		"content":     openapi.Content("application/json", openapi.Object{"type": "object", "properties": openapi.Object{"data": answer, "error": openapi.Object{"type": "null"}}}),
+	if !e.openAI() {
+		answer = openapi.Object{"type": "object", "properties": openapi.Object{"data": answer, "error": openapi.Object{"type": "null"}}}
 	}
+	o.Responses[strconv.Itoa(e.status)] = openapi.Object{"description": "Done.", "content": openapi.Content("application/json", answer)}
 	fails := []string{"401", "503"}
 	if e.scope == "" {
 		o.Security = []openapi.Object{{"key": []string{}}}
@@ -60,6 +60,9 @@ func (e endpoint) operation() *openapi.Operation {
 	}
 	for _, status := range fails {
 		o.Responses[status] = openapi.Ref("responses", failures[status])
+		if e.openAI() {
+			o.Responses[status] = openapi.Ref("responses", "OpenAIFailure")
+		}
 	}
 	return o
 }

@@ -67,7 +67,7 @@ type Listed struct {
 
 // Key returns a key of an organisation.
 func (l *Log) Key(ctx context.Context, org, id string) (Listed, error) {
-	page, err := l.list(ctx, "org = ? AND id = ?", 1, org, id)
+	page, err := l.list(ctx, "org = ? AND id = ? ORDER BY n", 1, org, id)
 	if err == nil && len(page) == 0 {
 		err = ErrNotFound
 	}
@@ -87,7 +87,24 @@ func (l *Log) Keys(ctx context.Context, org, project, after string, limit int) (
 			return nil, err
 		}
 	}
-	return l.list(ctx, "org = ? AND (? = '' OR project = ?) AND n > ?", limit, org, project, project, place)
+	return l.list(ctx, "org = ? AND (? = '' OR project = ?) AND n > ? ORDER BY n", limit, org, project, project, place)
+}
+
+// KeysOfScope returns up to limit keys of an organisation that have a scope, after the key of
+// an id, "" for the first. They are the oldest first, or the newest first. The error may be
+// ErrNoPlace.
+func (l *Log) KeysOfScope(ctx context.Context, org, scope, after string, newestFirst bool, limit int) ([]Listed, error) {
+	where, place := "n > ? ORDER BY n", int64(0)
+	if newestFirst {
+		where, place = "n < ? ORDER BY n DESC", math.MaxInt64
+	}
+	if after != "" {
+		var err error
+		if place, err = l.place(ctx, "SELECT n FROM keys WHERE org = ? AND id = ?", org, after); err != nil {
+			return nil, err
+		}
+	}
+	return l.list(ctx, "org = ? AND EXISTS (SELECT 1 FROM json_each(CAST(keys.key AS TEXT), '$.scopes') WHERE value = ?) AND "+where, limit, org, scope, place)
 }
 
 // place is where a page begins.
@@ -100,7 +117,7 @@ func (l *Log) place(ctx context.Context, query, org, id string) (n int64, err er
 }
 
 func (l *Log) list(ctx context.Context, where string, limit int, args ...any) (page []Listed, err error) {
-	rows, err := l.db.QueryContext(ctx, "SELECT key, used_at FROM keys WHERE "+where+" ORDER BY n LIMIT ?", append(args, limit)...)
+	rows, err := l.db.QueryContext(ctx, "SELECT key, used_at FROM keys WHERE "+where+" LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, err
 	}

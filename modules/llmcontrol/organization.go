@@ -1,0 +1,158 @@
+package llmcontrol
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/keys"
+)
+
+// organizationPath begins the paths of OpenAI's administration API, whose answers and errors
+// have OpenAI's shapes
+// (https://platform.openai.com/docs/api-reference/administration).
+const organizationPath = "/v1/organization/"
+
+// openAI reports whether the endpoint answers in OpenAI's shapes.
+func (e endpoint) openAI() bool { return strings.HasPrefix(e.path, organizationPath) }
+
+// maxExpiry is the longest life that a caller may give a key: 100 years.
+const maxExpiry = 100 * 365 * 24 * time.Hour
+
+// openAIPage is a page of OpenAI's lists.
+type openAIPage struct {
+	Object string `json:"object"`
+	Data   any    `json:"data"`
+	// FirstID and LastID are null if the page is empty.
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+	HasMore bool    `json:"has_more"`
+}
+
+// adminKey is how OpenAI writes a key that administers. Times are Unix seconds.
+type adminKey struct {
+	Object        string     `json:"object"`
+	ID            string     `json:"id"`
+	Name          string     `json:"name"`
+	RedactedValue string     `json:"redacted_value"`
+	CreatedAt     int64      `json:"created_at"`
+	ExpiresAt     *int64     `json:"expires_at"`   // null for never
+	LastUsedAt    *int64     `json:"last_used_at"` // null for never
+	Owner         adminOwner `json:"owner"`
+	// Value is the secret, which only the answer that creates the key has.
+	Value string `json:"value,omitempty"`
+}
+
+// adminOwner answers for a key.
+type adminOwner struct {
+	Object string `json:"object"`
+	Type   string `json:"type"`
+	Role   string `json:"role"`
+	Name   string `json:"name,omitempty"`
+}
+
+// seconds is a time in Unix seconds, nil for nil.
+func seconds(at *storage.Timestamp) *int64 {
+	if at == nil {
+		return nil
+	}
+	s := int64(*at) / 1000
+	return &s
+}
+
+func describeAdminKey(k keys.Listed) adminKey {
+	return adminKey{
+		Object: "organization.admin_api_key", ID: k.ID, Name: k.Name,
+		RedactedValue: "weir_****" + k.Secrets[len(k.Secrets)-1].Last4,
+		CreatedAt:     *seconds(&k.CreatedAt), ExpiresAt: seconds(k.ExpiresAt), LastUsedAt: seconds(k.LastUsedAt),
+		Owner: adminOwner{Object: "organization.user", Type: "user", Role: "owner", Name: k.Owner},
+	}
+}
+
+// createAdminKey takes POST /v1/organization/admin_api_keys.
+func createAdminKey(c *call) (any, error) {
+	body := struct {
+		Name             string `json:"name"`
+		ExpiresInSeconds *int64 `json:"expires_in_seconds"`
+	}{}
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	s := keys.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}}
+	if n := body.ExpiresInSeconds; n != nil {
+		if *n < 1 || *n > int64(maxExpiry/time.Second) {
+			return nil, bad("expires_in_seconds: a number from 1 to %d is expected", int64(maxExpiry/time.Second))
+		}
+		ends := storage.Millis(time.Now()) + storage.Timestamp(*n*1000)
+		s.ExpiresAt = &ends
+	}
+	if err := checkSettings(&s); err != nil {
+		return nil, err
+	}
+	k, secret, err := c.log.Create(c.ctx, c.by(), c.key.Org(), s)
+	if err != nil {
+		return nil, err
+	}
+	described := describeAdminKey(keys.Listed{Key: k})
+	described.Value = secret
+	return described, nil
+}
+
+// listAdminKeys takes GET /v1/organization/admin_api_keys.
+func listAdminKeys(c *call) (any, error) {
+	limit, values, err := c.query("after", "order")
+	if err != nil {
+		return nil, err
+	}
+	after, order := values[0], values[1]
+	if order != "" && order != "asc" && order != "desc" {
+		return nil, bad("order: asc or desc is expected")
+	}
+	list, err := c.log.KeysOfScope(c.ctx, c.key.Org(), llmapp.ScopeAdmin, after, order == "desc", limit+1)
+	if err != nil {
+		return nil, err
+	}
+	p := openAIPage{Object: "list", HasMore: len(list) > limit}
+	data := []adminKey{} // [] for none
+	for _, k := range list[:min(len(list), limit)] {
+		data = append(data, describeAdminKey(k))
+	}
+	if len(data) > 0 {
+		p.FirstID, p.LastID = &data[0].ID, &data[len(data)-1].ID
+	}
+	p.Data = data
+	return p, nil
+}
+
+// adminKey returns the key that the path names, if it administers.
+func (c *call) adminKey() (keys.Listed, error) {
+	k, err := c.log.Key(c.ctx, c.key.Org(), c.r.PathValue("id"))
+	if err == nil && !slices.Contains(k.Scopes, llmapp.ScopeAdmin) {
+		err = keys.ErrNotFound
+	}
+	return k, err
+}
+
+// getAdminKey takes GET /v1/organization/admin_api_keys/{id}.
+func getAdminKey(c *call) (any, error) {
+	k, err := c.adminKey()
+	if err != nil {
+		return nil, err
+	}
+	return describeAdminKey(k), nil
+}
+
+// deleteAdminKey takes DELETE /v1/organization/admin_api_keys/{id}.
+func deleteAdminKey(c *call) (any, error) {
+	k, err := c.adminKey()
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Object  string `json:"object"`
+		ID      string `json:"id"`
+		Deleted bool   `json:"deleted"`
+	}{"organization.admin_api_key.deleted", k.ID, true}, c.log.Delete(c.ctx, c.by(), c.key.Org(), k.ID)
+}
