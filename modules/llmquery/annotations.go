@@ -2,8 +2,10 @@ package llmquery
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,6 +74,7 @@ func setProperty(c *call) error {
 	}
 	name, _ := b.text("key")
 	value, given := b.text("value")
+	expected, conditional := b.text("expected")
 	switch {
 	case name == "" || len(name) > control.MaxName:
 		b.fail("key", "the name of a property is expected, of 1 to %d bytes", control.MaxName)
@@ -85,7 +88,40 @@ func setProperty(c *call) error {
 	if err := b.finish(); err != nil {
 		return err
 	}
+	if conditional {
+		held := propertyLock(c.r.PathValue("id"))
+		held.Lock()
+		defer held.Unlock()
+		if err := c.expectProperty(name, expected); err != nil {
+			return err
+		}
+	}
 	return c.annotateRequest(http.StatusOK, &storage.Annotation{Property: &storage.Property{Name: name, Value: value}})
+}
+
+// propertyLocks let one conditional change of a request's properties follow the other, at
+// all handlers of the process.
+var propertyLocks [64]sync.Mutex
+
+func propertyLock(id string) *sync.Mutex {
+	parsed, _ := uuid.Parse(id) // a request without a valid id is not found
+	return &propertyLocks[parsed[len(parsed)-1]%64]
+}
+
+// expectProperty refuses a change of a property that has another value than expected; "" is
+// expected of a property that the request does not have.
+func (c *call) expectProperty(name, expected string) error {
+	if err := c.journal.Flush(c.ctx); err != nil {
+		return err
+	}
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	if now := r.Properties[name]; now != expected {
+		return &problem{status: http.StatusConflict, message: fmt.Sprintf("expected: the property %s is now %q; read the request again", name, now)}
+	}
+	return nil
 }
 
 // sessionFeedback is the property that stands for the verdict on a session, which

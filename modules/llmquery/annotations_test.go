@@ -186,6 +186,34 @@ func TestAnnotationsAreBounded(t *testing.T) {
 	}
 }
 
+// TestExpectedProperty holds that of many who change what they have read, one does, and the
+// others are told of it.
+func TestExpectedProperty(t *testing.T) {
+	s := newSite(t)
+	id := s.record("default", &storage.Record{Org: "default"}, nil).String()
+	set := func(value, expected string) int {
+		response, _ := s.do("PUT", "/v1/request/"+id+"/property", "root", encode(map[string]any{"key": "Comment", "value": value, "expected": expected}))
+		return response.StatusCode
+	}
+	if status := set("mine", "theirs"); status != http.StatusConflict {
+		t.Errorf("a value that the property does not have: %d", status)
+	}
+	statuses := make(chan int)
+	for i := range 8 {
+		go func() { statuses <- set(fmt.Sprint("value ", i), "") }()
+	}
+	count := make(map[int]int)
+	for range 8 {
+		count[<-statuses]++
+	}
+	if count[http.StatusOK] != 1 || count[http.StatusConflict] != 7 {
+		t.Errorf("of 8 who expect no value: %v", count)
+	}
+	if response, answer := s.do("PUT", "/v1/request/"+id+"/property", "root", `{"key":"Comment","value":"v","expected":7}`); response.StatusCode != http.StatusBadRequest {
+		t.Errorf("a number: %d %s", response.StatusCode, answer.Raw)
+	}
+}
+
 func TestAnalytics(t *testing.T) {
 	s := newSite(t)
 	const midnight = 1_790_035_200_000 // 2026-09-22

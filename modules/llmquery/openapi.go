@@ -55,7 +55,7 @@ func describe() *openapi.Document {
 
 // failures are the components of responses, by their status.
 var failures = map[string]string{
-	"304": "NotModified", "400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "413": "TooLarge",
+	"304": "NotModified", "400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "409": "Changed", "413": "TooLarge",
 	"429": "TooMany", "500": "Failed", "503": "Busy", "504": "Timeout",
 }
 

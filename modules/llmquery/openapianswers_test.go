@@ -112,6 +112,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		ask(pointer, "", "root", known, `{"sessionId":"`+unknown+`"}`)
 		ask(pointer, "", "root", known, `{"filter":"all","includeInputs":true,"includePreview":true,"limit":1000}`)
 		ask(pointer, "", "root", known, `{"filter":7,"userFilter":7,"rating":7,"scores":7,"key":7,"tag":7}`)
+		ask(pointer, "", "root", known, `{"key":"Reviewer","value":"ada","expected":"somebody else"}`)
 		ask(pointer, "", "root", unknown, exampleOf(d, pointer))
 		ask(pointer, "", "", known, exampleOf(d, pointer))
 		ask(pointer, "", map[string]string{"query": "writer", "write": "reader"}[scopes[operation]], known, exampleOf(d, pointer))

@@ -70,7 +70,7 @@ var endpoints = map[string]map[string]endpoint{
 		http.MethodPut: {llmapp.ScopeWrite, setProperty, oneRecord, about{
 			id: "setProperty", tag: "requests", summary: "Sets a property of a request",
 			body: "Property", example: `{"key": "Reviewer", "value": "bo"}`,
-			fails: []string{"404", "500", "503"},
+			fails: []string{"404", "409", "500", "503"},
 		}},
 	},
 	"/v1/user/metrics/query": {

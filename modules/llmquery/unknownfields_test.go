@@ -36,7 +36,7 @@ func TestUnknownFields(t *testing.T) {
 			continue
 		}
 		method, path, _ := strings.Cut(operation, " ")
-		id := s.record("default", &storage.Record{Org: "default", SessionID: "s1", Properties: map[string]string{"Service-Session-Id": "s1"}}, nil).String()
+		id := s.record("default", &storage.Record{Org: "default", SessionID: "s1", Properties: map[string]string{"Service-Session-Id": "s1", "text": "text"}}, nil).String() // as bodies expect it
 		if strings.Contains(path, "/session/") {
 			id = "s1"
 		}

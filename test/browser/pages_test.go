@@ -149,6 +149,57 @@ func TestScoresAreTakenBack(t *testing.T) {
 	kept("taken back", func(r record) bool { return len(r.Scores) == 1 && r.Scores["accuracy"] == 0.5 && r.Rating == nil })
 }
 
+// A comment of somebody else is not replaced by who has not seen it.
+func TestACommentOfSomebodyElseStays(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	w.chat("echo-1", "hello")
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=requests")
+	p.press("j")
+	p.until(`document.querySelector(".remark input")`)
+	comment := func(text string) {
+		js[bool](p, `fetch("api/v1/request/"+new URLSearchParams(location.search).get("id")+"/property", {method: "PUT", headers: {"Content-Type": "application/json"}, body: JSON.stringify({key: "Comment", value: `+quote(text)+`})}).then((r) => r.ok)`)
+	}
+	comment("theirs")
+	p.do(chromedp.SendKeys(chromedp.CSS(".remark input"), "mine\r"))
+	p.until(`document.querySelector(".rating [role=alert]")?.innerText.includes('"theirs"')`)
+	var found []struct{ Properties map[string]string }
+	w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all"}, &found)
+	if found[0].Properties["Comment"] != "theirs" {
+		t.Errorf("the comment is %q", found[0].Properties["Comment"])
+	}
+}
+
+// All users are reached, page after page.
+func TestAllUsersAreReached(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	const users = 250
+	for i := range users {
+		w.chat("echo-1", "hello", fmt.Sprintf("Service-User-Id: user-%04d", i), fmt.Sprintf("Service-Session-Id: session-%04d", i))
+	}
+	w.until(users)
+	p := newTab(w)
+	p.login(w.key)
+	for _, screen := range []string{"users", "sessions"} {
+		p.show("?v=" + screen)
+		seen := map[string]bool{}
+		for range 3 {
+			for _, name := range js[[]string](p, `[...document.querySelectorAll("main tbody tr td:first-child a")].map((a) => a.innerText)`) {
+				seen[name] = true
+			}
+			js[bool](p, `(document.querySelector(".pager button:last-child").click(), true)`)
+			p.settled()
+		}
+		if len(seen) != users {
+			t.Errorf("%s shows %d of %d", screen, len(seen), users)
+		}
+	}
+}
+
 // Names of any length leave room for what stands beside them.
 func TestLongNamesLeaveRoom(t *testing.T) {
 	t.Parallel()

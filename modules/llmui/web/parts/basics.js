@@ -1,6 +1,6 @@
 // Small components that several screens use.
 import { html, useEffect, useRef, useState } from "../html.js";
-import { operators, kindOf } from "../filter.js";
+import { filter, operators, kindOf } from "../filter.js";
 import { elsewhere, go, view, link } from "../state.js";
 import { Offline, beat } from "../api.js";
 import { change, percent } from "../format.js";
@@ -173,8 +173,18 @@ export function Headings({ columns, sort = "" }) {
     c.key ? html`<button onClick=${() => go({ sort: c.key === key && descending ? c.key : "-" + c.key })}>${c.title}${c.key === key ? (descending ? " ↓" : " ↑") : ""}</button>` : c.title}</th>`)}</tr></thead>`;
 }
 
-// More asks for a longer list, up to what one answer holds.
-export const More = ({ n, limit, setLimit }) => n >= limit && (limit < 1000 ? html`<button class="more" onClick=${() => setLimit(1000)}>Show more</button>` : html`<p class="notice">Only the first ${limit} are shown.</p>`);
+const pageSize = 100;
+
+// useCursor is the place of the page of a list that is shown, with what turns pages. Another
+// question of the view begins with the first page.
+export function useCursor(v, ...rest) {
+  const question = JSON.stringify([filter(v), v.from, v.to, rest]);
+  const [at, set] = useState({});
+  const cursors = at.question === question ? at.cursors : [undefined];
+  const turn = (cursors) => set({ question, cursors });
+  const pager = (next) => (cursors.length > 1 || next) && html`<p class="pager"><button disabled=${cursors.length === 1} onClick=${() => turn(cursors.slice(0, -1))}>Previous ${pageSize}</button> <button disabled=${!next} onClick=${() => turn([...cursors, next])}>Next ${pageSize}</button></p>`;
+  return [{ limit: pageSize, after: cursors.at(-1) }, pager];
+}
 
 // classOf are the classes of a column: the least room that it is shown in is wide, semi
 // or mid.

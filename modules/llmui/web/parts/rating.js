@@ -11,6 +11,7 @@ export function Rating({ r }) {
   const [rating, setRating] = useState(r.feedback_rating);
   const [scores, setScores] = useState(r.scores || {});
   const [comment, setComment] = useState(r.properties.Comment || "");
+  const known = useRef(comment); // what the API has: a comment of somebody else is not replaced unseen
   const [said, setSaid] = useState(null); // what waits: {text, undo}
   const [error, setError] = useState("");
   const waiting = useRef(null);
@@ -61,7 +62,7 @@ export function Rating({ r }) {
     e.preventDefault();
     const text = e.target.elements.comment.value.trim(), before = comment;
     setComment(text);
-    hold("Commented", () => put(at + "/property", { key: "Comment", value: text }), () => setComment(before));
+    hold("Commented", () => put(at + "/property", { key: "Comment", value: text, expected: known.current }).then(() => (known.current = text)), () => setComment(before));
   };
   return html`<div class="rating"><span class="feedback" role="group" aria-label="Feedback"><button class="quiet" aria-pressed=${rating === true} aria-label="+1, a good answer" onClick=${() => rate(true)}>+1</button><button class="quiet" aria-pressed=${rating === false} aria-label="−1, a bad answer" onClick=${() => rate(false)}>−1</button></span>
     <form class="remark" onSubmit=${remark}><input name="comment" aria-label="Comment" placeholder="comment, then Enter" maxlength="4000" dir="auto" value=${comment} /></form>

@@ -1,9 +1,9 @@
 // What does each model, or value of a property, cost? What does the cache save?
-import { html, useEffect, useState } from "../html.js";
+import { html } from "../html.js";
 import { filter } from "../filter.js";
 import { during, elsewhere, go, timeFilter, useView } from "../state.js";
 import { cached, useAnswer, useMetrics } from "../api.js";
-import { Answer, Bar, List, Mark, Spark, To, Unseen, sorting } from "../parts/basics.js";
+import { Answer, Bar, List, Mark, Spark, To, Unseen, sorting, useCursor } from "../parts/basics.js";
 import { properties } from "../parts/filters.js";
 import { compact, count, dollars, duration, moment, percent } from "../format.js";
 import { ByGroup, Cost, Name } from "./overview.js";
@@ -68,22 +68,20 @@ export function sortOf(text) {
 }
 
 const totals = /^-?(cost|requests|errors|requests_without_cost|latency\.p\d\d|time_to_first_token\.p\d\d|\w+_tokens|cache_savings|cache_loss)$/;
-const pageSize = 100;
 
 // Breakdown is of all requests, or of those of which the cache missed. The API chooses the
 // groups of a page by what they are sorted by.
 function Breakdown({ by, title, missed }) {
   const v = useView();
   const sort = totals.test(v.sort) ? v.sort : missed ? "-cache_loss" : "-cost";
-  const [pages, setPages] = useState([undefined]); // the cursors of the pages up to the one shown
+  const [page, pager] = useCursor(v, by, sort);
   const question = { groupBy: by, sort: sortOf(sort), ...(missed && { filter: filter(v, { cache_miss_reason: { "not-equals": "" } }) }) };
-  useEffect(() => setPages([undefined]), [by, sort, v.from, v.to, v.json, JSON.stringify(v.f)]);
   const few = useMetrics(v, { ...question, limit: 5 });
-  const state = useMetrics(v, { ...question, limit: pageSize, after: pages.at(-1) });
+  const state = useMetrics(v, { ...question, ...page });
   return html`<${Answer} state=${few} empty=${(d) => d.groups.length === 0} none="">${(d) => html`<div class="charts">
       <${ByGroup} d=${d} by=${by} title=${`${missed ? "Lost" : "Cost"} by ${title.toLowerCase()}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
       <${ByGroup} d=${d} by=${by} title=${by === "model" ? "Input tokens from the cache" : `Requests by ${title.toLowerCase()}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
     <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none=${`No ${missed ? "miss" : "requests"} in this time.`}>${(d) => html`
       <${List} label=${title} columns=${columns(title, by, d)} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />
-      ${(pages.length > 1 || state.next) && html`<p class="pager"><button disabled=${pages.length === 1} onClick=${() => setPages(pages.slice(0, -1))}>Previous ${pageSize}</button> <button disabled=${!state.next} onClick=${() => setPages([...pages, state.next])}>Next ${pageSize}</button></p>`}`}<//>`;
+      ${pager(state.next)}`}<//>`;
 }

@@ -1,9 +1,9 @@
 // What did a task cost? Sessions, and one of them as a trace.
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { filter } from "../filter.js";
 import { go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, Later, List, More, To, sorting } from "../parts/basics.js";
+import { Answer, Later, List, To, sorting, useCursor } from "../parts/basics.js";
 import { compact, count, dollars, duration, moment, offset } from "../format.js";
 
 export function Sessions() {
@@ -23,14 +23,14 @@ const columns = [
 ];
 
 function All({ v }) {
-  const [limit, setLimit] = useState(200);
   const derived = Boolean(v.derived);
   const sort = v.sort || "-latest_request_created_at";
   const { key, descending } = sorting(sort);
+  const [page, pager] = useCursor(v, sort, derived);
   const state = useAnswer("/v1/session/query", {
-    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit, derived,
+    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, ...page, derived,
   });
   return html`<label class="choose"><input type="checkbox" checked=${derived} onChange=${() => go({ derived: derived ? "" : "1" })} /> Also those without an id</label>
     <${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
-    html`<${List} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} /><${More} n=${sessions.length} limit=${limit} setLimit=${setLimit} />`}<//>`;
+    html`<${List} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} />${pager(state.next)}`}<//>`;
 }

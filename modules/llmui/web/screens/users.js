@@ -1,9 +1,9 @@
 // Who costs most, who is new, who has errors?
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { filter } from "../filter.js";
 import { having, pageOf, timeFilter, useView } from "../state.js";
 import { useAnswer, useMetrics } from "../api.js";
-import { Answer, List, Mark, More, Spark, To, Unseen, sorting } from "../parts/basics.js";
+import { Answer, List, Mark, Spark, To, Unseen, sorting, useCursor } from "../parts/basics.js";
 import { compact, count, dollars, moment, offset, plural } from "../format.js";
 
 const columns = (groups) => [
@@ -23,16 +23,16 @@ const columns = (groups) => [
 
 export function Users() {
   const v = useView();
-  const [limit, setLimit] = useState(200);
   const sort = v.sort || "-cost";
   const { key, descending } = sorting(sort);
+  const [page, pager] = useCursor(v, sort);
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v) || {};
   const state = useAnswer("/v1/user/metrics/query", {
     filter: filter(v), timeFilter: from === undefined ? undefined : { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
-    timeZoneDifferenceMinutes: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit,
+    timeZoneDifferenceMinutes: offset(), sort: { [key]: descending ? "desc" : "asc" }, ...page,
   });
   const series = useMetrics(v, { groupBy: "user_id", limit: 100, sort: { cost: "desc" } });
   const groups = new Map(series.data?.groups.map((g) => [g.key, g]));
   return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}</p>
-    <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${List} label="Users" columns=${columns(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} /><${More} n=${d.users.length} limit=${limit} setLimit=${setLimit} /></div>`}<//>`;
+    <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${List} label="Users" columns=${columns(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} />${pager(state.next)}</div>`}<//>`;
 }
