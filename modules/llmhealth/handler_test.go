@@ -89,9 +89,7 @@ func TestReadiness(t *testing.T) {
 				// A file in its place keeps the journal from making the directory anew, as it
 				// may have done before the file was there.
 				for err := os.ErrExist; err != nil; err = os.WriteFile(segments, nil, 0o600) {
-					if err := os.RemoveAll(segments); err != nil {
-						t.Fatal(err)
-					}
+					_ = os.RemoveAll(segments) // fails if the journal writes a file meanwhile
 				}
 			}
 			status, body := probe(t, h, http.MethodGet, "/health/ready")
