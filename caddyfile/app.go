@@ -52,6 +52,9 @@ import (
 //		budget <name> <dollars> [day|week|month|year|total] {
 //			<see parseBudget>
 //		}
+//		limit <name> <number> <quantity> [<window>] {
+//			<see parseLimit>
+//		}
 //		org <name> {
 //			store    <name>
 //			key      <secret> [<scopes...>]
@@ -65,6 +68,9 @@ import (
 //			budget <name> <dollars> [<window>] {
 //				...
 //			}
+//			limit <name> <number> <quantity> [<window>] {
+//				...
+//			}
 //		}
 //		request_memory <size>
 //		header_prefix  <prefixes...>
@@ -74,7 +80,7 @@ import (
 //		secret         <secret>
 //	}
 //
-// `key`, `identity` and `budget` outside of an `org` belong to the organisation `default`.
+// `key`, `identity`, `budget` and `limit` outside of an `org` belong to the organisation `default`.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // consume option name
 	if existing != nil {
@@ -90,6 +96,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"identity":       parseIdentity(&app.Identities),
 		"provider":       parseProvider(&app.Providers, false),
 		"budget":         parseBudget(&app.Budgets),
+		"limit":          parseLimit(&app.Budgets),
 		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
 		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
 		"header_prefix":  directive.Texts(&app.HeaderPrefixes),
@@ -155,6 +162,7 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"identity": parseIdentity(&org.Identities),
 		"provider": parseProvider(&org.Providers, true),
 		"budget":   parseBudget(&org.Budgets),
+		"limit":    parseLimit(&org.Budgets),
 		"credits":  parseCredits(&org.Credits),
 	}
 	if err := set.Parse(d, "org"); err != nil {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/weirhq/weir/internal/directive"
@@ -16,7 +18,7 @@ import (
 
 // parseBudget parses a budget. Syntax:
 //
-//	budget <name> <dollars> [day|week|month|year|total] {
+//	budget <name> <dollars> [day|week|month|year|total|<duration>] {
 //		timezone    <name>
 //		for         <attribute> <values...>
 //		per         <attribute>
@@ -34,29 +36,57 @@ func parseBudget(to *[]*llmapp.Budget) directive.Option {
 		if _, err := catalog.ParseRate(b.Limit); err != nil {
 			return d.Errf("budget %s takes US dollars as a plain decimal such as 500.00, not '%s'", b.Name, b.Limit)
 		}
-		if len(args) == 3 {
-			if b.Window = args[2]; !slices.Contains(llmapp.BudgetWindows, b.Window) {
-				return d.Errf("budget %s takes a window out of %s, not '%s'", b.Name, strings.Join(llmapp.BudgetWindows, ", "), b.Window)
-			}
-		}
-		var counted storage.Filter = storage.All{}
-		set := directive.Options{
-			"timezone":    directive.Text(&b.Timezone),
-			"for":         func(d *caddyfile.Dispenser) error { return parseFor(d, &counted) },
-			"per":         directive.Text(&b.Per),
-			"trust":       directive.Flag(&b.Trust),
-			"wait":        directive.Duration(&b.Wait),
-			"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
-		}
-		if err := set.Parse(d, "budget"); err != nil {
-			return err
-		}
-		if counted != (storage.All{}) {
-			b.Filter = json.RawMessage(storage.AppendJSON(nil, counted))
-		}
-		*to = append(*to, b)
-		return nil
+		return parseRule(d, "budget", b, args[2:], to)
 	}
+}
+
+// parseLimit parses a limit of something else than money. Syntax:
+//
+//	limit <name> <number> requests|tokens|input_tokens|output_tokens|uncached_tokens|concurrent [<window>] {
+//		(as of budget)
+//	}
+func parseLimit(to *[]*llmapp.Budget) directive.Option {
+	return func(d *caddyfile.Dispenser) error {
+		args := d.RemainingArgs()
+		if len(args) < 3 || len(args) > 4 {
+			return d.Err("limit takes a name, a number, what it counts, and a window, as in `limit chat 100 requests 1m`")
+		}
+		b := &llmapp.Budget{Name: args[0], Limit: args[1], Quantity: args[2]}
+		if n, err := strconv.ParseInt(b.Limit, 10, 64); err != nil || n < 1 {
+			return d.Errf("limit %s takes a whole number from 1, not '%s'", b.Name, b.Limit)
+		}
+		if !slices.Contains(llmapp.LimitQuantities, b.Quantity) {
+			return d.Errf("limit %s counts %s, not '%s'", b.Name, strings.Join(llmapp.LimitQuantities, ", "), b.Quantity)
+		}
+		return parseRule(d, "limit", b, args[3:], to)
+	}
+}
+
+// parseRule parses the window and the block of a budget or a limit.
+func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []string, to *[]*llmapp.Budget) error {
+	if len(window) > 0 {
+		b.Window = window[0]
+		if _, err := caddy.ParseDuration(b.Window); err != nil && !slices.Contains(llmapp.BudgetWindows, b.Window) {
+			return d.Errf("%s %s takes a window out of %s, or a duration such as 24h, not '%s'", name, b.Name, strings.Join(llmapp.BudgetWindows, ", "), b.Window)
+		}
+	}
+	var counted storage.Filter = storage.All{}
+	set := directive.Options{
+		"timezone":    directive.Text(&b.Timezone),
+		"for":         func(d *caddyfile.Dispenser) error { return parseFor(d, &counted) },
+		"per":         directive.Text(&b.Per),
+		"trust":       directive.Flag(&b.Trust),
+		"wait":        directive.Duration(&b.Wait),
+		"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
+	}
+	if err := set.Parse(d, name); err != nil {
+		return err
+	}
+	if counted != (storage.All{}) {
+		b.Filter = json.RawMessage(storage.AppendJSON(nil, counted))
+	}
+	*to = append(*to, b)
+	return nil
 }
 
 // fieldsOf are the fields of the filter language by the attributes of budgets.

@@ -22,6 +22,9 @@ type Error struct {
 	Message string
 	// RetryAfter is how long the provider asks to wait, 0 if it does not say.
 	RetryAfter time.Duration
+	// Final says that the same request would be refused again for longer than clients
+	// wait.
+	Final bool
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -2,7 +2,9 @@ package llmapp
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,24 +16,31 @@ import (
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// Budget bounds what calls through the gateway may cost. A call is made only if the most that
-// the call can cost fits into every budget that counts the call.
+// Budget bounds what calls may cost, or how many tokens they use, how many there are, or how
+// many run at once. A call is made only if the most that the call can use fits into every
+// budget that counts the call.
 type Budget struct {
 	// Name names the budget in refusals, in metrics and in /v1/budgets. It is unique in
 	// its organisation. A budget with another name begins at 0.
 	Name string `json:"name"`
 
-	// Limit is what the calls may cost together in one window, in US dollars: a plain
-	// decimal like `500.00`.
+	// Limit is what the calls may use together in one window: US dollars as a plain
+	// decimal like `500.00`, or a whole number of another quantity.
 	Limit string `json:"limit"`
 
-	// Window is `day`, `week`, `month`, `year`, or `total` for no end. A call belongs to
-	// the window in which it began. Default: `month`.
+	// Quantity is what the budget counts: `usd`, `tokens`, `input_tokens`,
+	// `output_tokens`, `uncached_tokens` (all but those read from a provider's cache),
+	// `requests`, or `concurrent`, which are calls that run. Default: `usd`.
+	Quantity string `json:"quantity,omitempty"`
+
+	// Window is `day`, `week`, `month`, `year`, `total` for no end, or a duration like
+	// `1m` or `24h` for a window that ends now and moves with the time. A call belongs to
+	// the window in which it began. `concurrent` has none. Default: `month` for `usd`,
+	// else `1m`.
 	Window string `json:"window,omitempty"`
 
 	// Timezone is the IANA name of the time zone whose midnight begins a window. Default:
@@ -65,19 +74,24 @@ type Budget struct {
 	org       string
 	limit     plugins.Nanodollars
 	zone      storage.Zone
-	increment storage.Increment // "" for a window without an end
+	quantity  *quantity
+	increment storage.Increment // "" for a rolling window, and for one without an end
+	rolling   credits.Rolling   // 0 unless the window moves
 	filter    storage.Filter
 	per       func(*storage.Record) string // nil if all calls share the limit
 	label     metric.Label
 }
 
-// DefaultWindow is that of a budget that names none, windowTotal the one without an end.
+// windowTotal is the window without an end.
+const windowTotal = "total"
+
+// minRolling and maxRolling bound windows that move.
 const (
-	DefaultWindow = "month"
-	windowTotal   = "total"
+	minRolling = time.Second
+	maxRolling = 366 * 24 * time.Hour
 )
 
-// BudgetWindows are what Budget.Window may be.
+// BudgetWindows are what Budget.Window may be, beside durations.
 var BudgetWindows = []string{"day", "week", "month", "year", windowTotal}
 
 // passUnpriced is the value of Budget.Unpriced that lets a call pass.
@@ -115,17 +129,14 @@ func (b *Budget) provision(org string) (err error) {
 	if b.Name == "" || len(b.Name) > maxBudgetName || strings.ContainsFunc(b.Name, func(r rune) bool { return r < ' ' }) {
 		return fmt.Errorf("a budget takes a name of 1 to %d bytes, not %q", maxBudgetName, b.Name)
 	}
-	rate, err := catalog.ParseRate(b.Limit)
-	if err != nil {
+	if b.quantity = findQuantity(cmp.Or(b.Quantity, dollars.name)); b.quantity == nil {
+		return fmt.Errorf("budget %s: quantity is usd, %s, not %s", b.Name, strings.Join(LimitQuantities, ", "), b.Quantity)
+	}
+	if b.limit, err = b.quantity.parse(b.Limit); err != nil {
 		return fmt.Errorf("budget %s: limit: %w", b.Name, err)
 	}
-	b.limit = rate.Nano()
-	window := cmp.Or(b.Window, DefaultWindow)
-	if !slices.Contains(BudgetWindows, window) {
-		return fmt.Errorf("budget %s: there is no window %s, only %s", b.Name, window, strings.Join(BudgetWindows, ", "))
-	}
-	if window != windowTotal {
-		b.increment = storage.Increment(window)
+	if err := b.provisionWindow(); err != nil {
+		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
 	if b.Timezone != "" {
 		if b.zone, err = storage.ParseTimezone(b.Timezone); err != nil {
@@ -160,6 +171,36 @@ func (b *Budget) provision(org string) (err error) {
 	return nil
 }
 
+// provisionWindow reads the window.
+func (b *Budget) provisionWindow() error {
+	switch {
+	case b.quantity == concurrent && b.Window != "":
+		return errors.New("concurrent counts the calls that run now, and takes no window")
+	case b.quantity == concurrent:
+		b.Window = windowTotal
+	case b.Window == "" && b.quantity == dollars:
+		b.Window = "month"
+	case b.Window == "":
+		b.Window = "1m"
+	}
+	if b.Window == windowTotal {
+		return nil
+	}
+	if slices.Contains(BudgetWindows, b.Window) {
+		b.increment = storage.Increment(b.Window)
+		return nil
+	}
+	length, err := caddy.ParseDuration(b.Window)
+	if err != nil || length < minRolling || length > maxRolling {
+		return fmt.Errorf("there is no window %s, only %s, and durations of %s to 366d", b.Window, strings.Join(BudgetWindows, ", "), minRolling)
+	}
+	if b.Timezone != "" {
+		return fmt.Errorf("a window of %s moves with the time, and has no time zone", b.Window)
+	}
+	b.rolling = credits.Rolling(length.Milliseconds())
+	return nil
+}
+
 // maxBudgetName bounds names, in bytes.
 const maxBudgetName = 100
 
@@ -189,26 +230,65 @@ func (a *App) provisionBudgets() error {
 // BudgetsOf returns the budgets of an organisation.
 func (a *App) BudgetsOf(org string) []*Budget { return a.budgets[org] }
 
-// account is the one of a budget that counts a call, in the window of a time.
-func (b *Budget) account(r *storage.Record, at storage.Timestamp) credits.Account {
-	begins, ends := b.Bounds(at)
-	account := credits.Account{Org: b.org, Budget: b.Name, Begins: begins, Ends: ends}
+// ReadBodies reports whether a budget of an organisation counts by what only the body of a
+// call tells.
+func (a *App) ReadBodies(org string) bool {
+	return slices.ContainsFunc(a.budgets[org], func(b *Budget) bool {
+		return b.quantity.metered() || len(b.Filter) > 0 || !slices.Contains([]string{"", "project", "key", "provider"}, b.Per)
+	})
+}
+
+// hold is the account of a budget that counts a call, in the window of a time.
+func (b *Budget) hold(r *storage.Record, at storage.Timestamp) credits.Hold {
+	h := credits.Hold{Account: credits.Account{Org: b.org, Budget: b.Name}, Limit: b.limit, Rolling: b.rolling}
+	h.Begins, h.Ends = b.Bounds(at)
 	if b.per != nil {
-		account.Value = b.per(r)
+		h.Value = b.per(r)
 	}
-	return account
+	return h
 }
 
 // Bounds returns when the window of a time begins and ends, 0 and 0 for one without an end.
+// For a rolling window, they are those of its newest step.
 func (b *Budget) Bounds(at storage.Timestamp) (begins, ends storage.Timestamp) {
-	if b.increment == "" {
+	switch {
+	case b.rolling > 0:
+		return b.rolling.Around(at)
+	case b.increment == "":
 		return 0, 0
 	}
 	return b.increment.Around(at, b.zone)
 }
 
-// Cap is Limit in billionths of a US dollar.
+// Rolls reports whether the window moves with the time.
+func (b *Budget) Rolls() bool { return b.rolling > 0 }
+
+// Counts is the name of the quantity that the budget counts.
+func (b *Budget) Counts() string { return b.quantity.name }
+
+// Cap is Limit as the ledger counts.
 func (b *Budget) Cap() plugins.Nanodollars { return b.limit }
+
+// Counted returns what the budget counts now, by value.
+func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) (list []credits.Balance, err error) {
+	newest := b.hold(new(storage.Record), storage.Millis(time.Now()))
+	for of := range newest.Steps {
+		counted, err := ledger.Counted(ctx, b.org, b.Name, of.Begins)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range counted {
+			i := slices.IndexFunc(list, func(b credits.Balance) bool { return b.Value == c.Value })
+			if i < 0 {
+				list = append(list, c)
+				continue
+			}
+			list[i].Spent += c.Spent
+			list[i].Reserved += c.Reserved
+		}
+	}
+	return list, nil
+}
 
 // counts returns the record by which a budget judges a call, nil if the budget does not
 // count the call.
@@ -245,8 +325,11 @@ func (a *App) bounding(s *Spending) (all bounding) {
 	vouched := whole
 	s.Key.vouch(&vouched)
 	for _, b := range budgets {
+		if b.quantity == concurrent && s.Within {
+			continue
+		}
 		if r := b.counts(&whole, &vouched); r != nil {
-			all = append(all, bound{b, credits.Hold{Account: b.account(r, whole.CreatedAt), Limit: b.limit}})
+			all = append(all, bound{b, b.hold(r, whole.CreatedAt)})
 		}
 	}
 	return all
@@ -260,18 +343,18 @@ func (k *Key) vouch(r *storage.Record) {
 	}
 }
 
-// BudgetsOfKey returns the accounts that count the calls of a key, whatever they say and
-// whichever model they call, with their budgets.
-func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, accounts []credits.Account) {
+// BudgetsOfKey returns what counts the calls of a key, whatever they say and whichever model
+// they call, with its budgets.
+func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, holds []credits.Hold) {
 	r := new(storage.Record)
 	k.vouch(r)
 	now := storage.Millis(time.Now())
 	for _, b := range a.budgets[k.Org()] {
 		if b.counts(r, r) != nil && !slices.Contains(ofCall, b.Per) {
-			budgets, accounts = append(budgets, b), append(accounts, b.account(r, now))
+			budgets, holds = append(budgets, b), append(holds, b.hold(r, now))
 		}
 	}
-	return budgets, accounts
+	return budgets, holds
 }
 
 // Subject names whose calls an account of the budget counts, as in `user "ada"`.

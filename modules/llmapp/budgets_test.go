@@ -1,11 +1,19 @@
 package llmapp
 
 import (
+	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/keys"
 )
 
@@ -115,6 +123,88 @@ func TestClaimsOfCallers(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A rolling window never holds more than its limit, refuses only what would be too much within
+// the window and one step, and says when a call passes.
+func TestRollingWindows(t *testing.T) {
+	numbers := rand.New(rand.NewPCG(1, 2))
+	for _, quantity := range []string{"requests", "tokens"} {
+		for _, window := range []string{"1s", "1m", "7m", "1h"} {
+			b := &Budget{Name: "b", Limit: map[string]string{"requests": "40", "tokens": "400"}[quantity], Quantity: quantity, Window: window}
+			if err := b.provision("acme"); err != nil {
+				t.Fatal(err)
+			}
+			ledger, err := embedded.Open(t.TempDir(), zap.NewNop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			length := storage.Timestamp(b.rolling)
+			step := (length + 59) / 60
+			type use struct {
+				at storage.Timestamp
+				n  plugins.Nanodollars
+			}
+			var made []use
+			within := func(from, to storage.Timestamp) (sum plugins.Nanodollars) { // from is not within
+				for _, u := range made {
+					if u.at > from && u.at <= to {
+						sum += u.n
+					}
+				}
+				return sum
+			}
+			try := func(at storage.Timestamp, n plugins.Nanodollars) *credits.InsufficientError {
+				r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: n, Holds: []credits.Hold{b.hold(new(storage.Record), at)}}
+				err := ledger.Reserve(t.Context(), r)
+				if short, ok := errors.AsType[*credits.InsufficientError](err); ok {
+					return short
+				}
+				if err == nil {
+					err = errors.Join(ledger.Charge(t.Context(), r, n), ledger.Release(t.Context(), r))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				made = append(made, use{at, n})
+				return nil
+			}
+			at, refused := moment(t, "2026-03-28T23:59:58Z"), 0
+			for range 2000 {
+				at += storage.Timestamp(numbers.Int64N(int64(length) / 30))
+				n := plugins.Nanodollars(1)
+				if quantity == "tokens" {
+					n += plugins.Nanodollars(numbers.IntN(20))
+				}
+				short := try(at, n)
+				if sum := within(at-length, at); sum > b.limit {
+					t.Fatalf("%s: %d in the window that ends at %s", window, sum, at)
+				}
+				if short == nil {
+					continue
+				}
+				refused++
+				if sum := within(at-61*step, at); sum+n <= b.limit {
+					t.Fatalf("%s: %d and %d were refused at %s", window, sum, n, at)
+				}
+				if short.FreeAt <= at || short.FreeAt > at+61*step {
+					t.Fatalf("%s: free at %s, after a refusal at %s", window, short.FreeAt, at)
+				}
+				if numbers.IntN(4) == 0 {
+					at = short.FreeAt
+					if again := try(at, n); again != nil {
+						t.Fatalf("%s: refused again at %s", window, at)
+					}
+				}
+			}
+			if refused == 0 {
+				t.Errorf("%s: nothing was refused", window)
+			}
+			if err := ledger.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

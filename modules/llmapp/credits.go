@@ -80,7 +80,7 @@ func (a *App) Balance(ctx context.Context, org string) (credits.Balance, error) 
 	if err != nil {
 		return credits.Balance{}, err
 	}
-	return ledger.Balance(ctx, credits.Account{Org: org})
+	return ledger.Balance(ctx, credits.Hold{Account: credits.Account{Org: org}})
 }
 
 // HasCredits tells whether an organisation pays for calls with platform credentials.

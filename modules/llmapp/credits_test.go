@@ -81,7 +81,7 @@ func TestDeletedCreditsAreNotGrantedAgain(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		default:
-			if b, err := ledger.Balance(t.Context(), credits.Account{Org: "acme"}); err != nil || b.Granted != 50e9 {
+			if b, err := ledger.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "acme"}}); err != nil || b.Granted != 50e9 {
 				t.Errorf("the balance is %+v, %v", b, err)
 			}
 		}

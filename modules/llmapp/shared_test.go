@@ -100,7 +100,7 @@ func TestSharedState(t *testing.T) {
 		t.Errorf("a call in flight: %v", err)
 	}
 	for l, spent := range map[credits.Ledger]int64{old: 7, ledger: 0} {
-		if b, err := l.Balance(t.Context(), credits.Account{Org: "acme"}); err != nil || int64(b.Spent) != spent || b.Granted != 50_000_000_000 {
+		if b, err := l.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "acme"}}); err != nil || int64(b.Spent) != spent || b.Granted != 50_000_000_000 {
 			t.Errorf("%+v, %v; want %d spent", b, err, spent)
 		}
 	}

@@ -38,7 +38,7 @@ func (a *Account) Probe(ctx context.Context) (*http.Response, error) {
 }
 
 // Gate is where money is decided: it lets a call go to an account, and sets aside what the
-// call may cost, in the credits and in every budget that counts the call. Every lane that
+// call may use, in the credits and in every budget that counts the call. Every lane that
 // calls a provider passes it, because a Ticket alone sends requests.
 type Gate struct {
 	App *App
@@ -59,23 +59,33 @@ type Spending struct {
 	Model string
 	// Record says whose call it is, and when the call began.
 	Record *storage.Record
-	// AtMost is what the call costs at most, unknown without a price. It is read only
-	// where something bounds the call.
-	AtMost func() plugins.Cost
-	// Fit makes the call cost at most left, by a lower limit of its output, and reports
-	// whether the call can be lowered so far. nil if the call cannot be changed.
-	Fit func(left plugins.Nanodollars) bool
+	// Within says that the call is a part of one that has a ticket, such as a response in
+	// a WebSocket.
+	Within bool
+	// AtMost is what the call uses at most, with an unknown cost if there is no price. It
+	// is read only where something bounds what the call uses.
+	AtMost func() Used
+	// Fit lowers the limit of the call's output until fits says so of what the call uses
+	// at most, and reports whether the call can be lowered so far. nil if the call cannot be
+	// changed.
+	Fit func(fits func(Used) bool) bool
 }
 
 // Ticket lets one call, and each repetition of it, be sent to an account. It ends with
 // Release.
 type Ticket struct {
-	account     *Account
-	ledger      credits.Ledger // nil unless something bounds the call
-	reservation credits.Reservation
-	budgets     bounding
-	charged     plugins.Nanodollars
-	released    atomic.Bool
+	account  *Account
+	ledger   credits.Ledger // nil unless something bounds the call
+	shares   []*share
+	budgets  bounding
+	released atomic.Bool
+}
+
+// share is what is set aside of one quantity.
+type share struct {
+	*quantity
+	credits.Reservation
+	charged plugins.Nanodollars
 }
 
 // PaysWithCredits reports whether an organisation pays for calls of the account with
@@ -113,38 +123,64 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	if !paid && budgets == nil {
 		return t, nil
 	}
-	atMost := s.AtMost()
-	if !atMost.Valid {
-		budgets = slices.DeleteFunc(budgets, func(b bound) bool { return b.Unpriced == passUnpriced })
-		if paid || len(budgets) > 0 {
-			return nil, notPriced(s.Model, budgets)
-		}
-		return t, nil
-	}
-	// The record's id may be the client's choice, and used elsewhere at the same time.
-	t.reservation, t.budgets = credits.Reservation{ID: uuid.New(), Org: s.Org, Amount: atMost.N}, budgets
-	if paid {
-		t.reservation.Holds = append(t.reservation.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
-	}
-	for _, b := range budgets {
-		t.reservation.Holds = append(t.reservation.Holds, b.hold)
-	}
+	t.budgets = budgets
 	ledger, err := g.Credits()
 	if err == nil {
-		err = g.reserve(ctx, ledger, t, s)
+		t.ledger = ledger
+		err = g.setAside(ctx, t, s, paid)
+	}
+	if err == nil {
+		return t, nil
+	}
+	if t.ledger != nil {
+		err = errors.Join(err, t.Release(ctx))
 	}
 	if refusal, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, refusal
 	}
-	if err != nil {
-		g.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
-		return nil, &plugins.Error{
-			Status: http.StatusServiceUnavailable, Type: "server_error", Code: "budget_unavailable", RetryAfter: unavailableRetryAfter,
-			Message: "The gateway cannot read its credits and budgets, and makes no call that they bound.",
+	g.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
+	return nil, &plugins.Error{
+		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "budget_unavailable", RetryAfter: unavailableRetryAfter,
+		Message: "The gateway cannot read its credits and budgets, and makes no call that they bound.",
+	}
+}
+
+// setAside reserves what a call may use, of each quantity that something bounds. After an
+// error, the ticket has what was reserved before.
+func (g Gate) setAside(ctx context.Context, t *Ticket, s Spending, paid bool) error {
+	for _, q := range quantities {
+		// The record's id may be the client's choice, and used elsewhere at the same time.
+		part := &share{quantity: q, Reservation: credits.Reservation{ID: uuid.New(), Org: s.Org}}
+		if q == dollars && paid {
+			part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
+		}
+		bounding := t.budgets.of(q)
+		for _, b := range bounding {
+			part.Holds = append(part.Holds, b.hold)
+		}
+		if part.Holds == nil {
+			continue
+		}
+		most := q.most(s.AtMost)
+		if !most.Valid {
+			bounding = slices.DeleteFunc(bounding, func(b bound) bool { return b.Unpriced == passUnpriced })
+			if q == dollars && paid || len(bounding) > 0 {
+				return notPriced(s.Model, bounding)
+			}
+			continue
+		}
+		part.Amount = plugins.Nanodollars(most.N)
+		if err := g.reserve(ctx, t, part, s); err != nil {
+			return err
+		}
+		t.shares = append(t.shares, part)
+		if q == requestCount {
+			if err := t.charge(ctx, part, 1); err != nil {
+				return err
+			}
 		}
 	}
-	t.ledger = ledger
-	return t, nil
+	return nil
 }
 
 // target returns the label or the name of the provider, and the model there.
@@ -155,21 +191,24 @@ func (s *Spending) target() (provider, model string) {
 	return s.Account.Label, strings.TrimPrefix(s.Model, s.Account.Label+"/")
 }
 
-// Bounds reports whether credits or a budget bound what a call may cost.
+// Bounds reports whether credits or a budget bound what a call may use.
 func (g Gate) Bounds(s Spending) bool {
-	return g.App.PaysWithCredits(s.Org, s.Account) || len(g.App.bounding(&s)) > 0
+	return g.App.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(g.App.bounding(&s), func(b bound) bool { return b.quantity.metered() })
 }
 
-// notPriced is the error for a call that has no price, and would have to be counted.
+// notPriced is the error for a call whose use is not known and would have to be counted.
 func notPriced(model string, budgets bounding) *plugins.Error {
-	counted := "paid for with credits"
+	counted, missing := "paid for with credits", "price"
 	if len(budgets) > 0 {
 		counted = "counted by the budget " + budgets[0].Name
+		if budgets[0].quantity != dollars {
+			missing = "limit of tokens"
+		}
 		budgetRefusals.With(budgets[0].label, codeNotPriced).Inc()
 	}
-	e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be %s.", model, counted)
+	e := plugins.Invalid("model", "The model '%s' has no known %s, and cannot be %s.", model, missing, counted)
 	if model == "" {
-		e = plugins.Invalid("", "What this call costs is not known before the call has ended, and cannot be %s.", counted)
+		e = plugins.Invalid("", "What this call uses is not known before the call has ended, and cannot be %s.", counted)
 	}
 	e.Code = codeNotPriced.String()
 	return e
@@ -187,40 +226,69 @@ func NotAllowed(name string) *plugins.Error {
 var (
 	codeHeld      = metric.Constant("budget_reserved")
 	codeSpent     = metric.Constant("insufficient_quota")
+	codeRate      = metric.Constant("rate_limit_exceeded")
 	codeNotPriced = metric.Constant("model_not_priced")
 )
 
 // HeldInterval is how often a call that waits looks whether calls in flight have ended.
 const HeldInterval = 20 * time.Millisecond
 
-// reserve sets the reservation of a ticket aside. Where other calls hold what is missing, the
-// call waits as long as the budget says, and is then fitted into what they leave.
-func (g Gate) reserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s Spending) error {
+// reserve sets a share of a ticket aside. If other calls hold what is missing, or if it leaves
+// a rolling window soon enough, the call waits as long as the budget says. A call for which
+// others hold too much is then fitted into what they leave.
+func (g Gate) reserve(ctx context.Context, t *Ticket, part *share, s Spending) error {
 	began, waited := time.Now(), false
 	for {
-		short, held, err := g.tryReserve(ctx, ledger, t, s, waited)
+		short, held, err := g.tryReserve(ctx, t.ledger, part, s, waited)
 		if short == nil {
 			return err
 		}
-		b := t.budgets.of(short.Account)
-		if b == nil || !held || waited || ctx.Err() != nil {
-			return refuse(t.reservation.Amount, short, b, held)
+		b := t.budgets.find(short.Account)
+		if b == nil || waited || ctx.Err() != nil || !held && short.FreeAt == 0 {
+			return refuse(part, short, b, held)
 		}
-		if waited = time.Since(began) >= time.Duration(b.Wait); waited {
+		pause, left := HeldInterval, time.Duration(b.Wait)-time.Since(began)
+		if !held {
+			if pause = time.Until(short.FreeAt.Time()); pause > left {
+				return refuse(part, short, b, held)
+			}
+		} else if waited = left <= 0; waited {
 			continue
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(HeldInterval):
+		case <-time.After(pause):
+		}
+		t.move(part, storage.Millis(time.Now()))
+	}
+}
+
+// move counts a call that has waited in the newest step of rolling windows.
+func (t *Ticket) move(part *share, now storage.Timestamp) {
+	for i := range part.Holds {
+		h := &part.Holds[i]
+		b := slices.IndexFunc(t.budgets, func(b bound) bool { return b.hold.Account == h.Account })
+		if h.Rolling > 0 {
+			h.Begins, h.Ends = h.Rolling.Around(now)
+			t.budgets[b].hold = *h
 		}
 	}
 }
 
-// tryReserve sets the reservation aside, or returns the account that is short, and whether
-// other calls hold what is missing. The call is fitted into what is left only if waiting for
-// other calls would not help, or if the call has waited.
-func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, t *Ticket, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
-	r := &t.reservation
+// tryReserve sets a share aside, or returns the account that is short, and whether other
+// calls hold what is missing. The call is fitted into what is left only if waiting for other
+// calls would not help, or if the call has waited.
+func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
+	r, fit := &part.Reservation, func(plugins.Nanodollars) bool { return false }
+	fitted := part.metered() && s.Fit != nil
+	if fitted {
+		fit = func(left plugins.Nanodollars) bool {
+			return s.Fit(func(u Used) bool {
+				n := part.of(u)
+				return n.Valid && plugins.Nanodollars(n.N) <= left
+			})
+		}
+	}
 	for range len(r.Holds) + 1 { // each account may be short once
 		err = ledger.Reserve(ctx, *r)
 		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
@@ -233,20 +301,30 @@ func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, t *Ticket, 
 		}
 		unspent := short.Granted - short.Spent
 		switch {
-		case unspent >= r.Amount && (!waited || s.Fit == nil):
+		case unspent >= r.Amount && (!waited || !fitted):
 			return short, true, nil
-		case s.Fit == nil:
+		case !fitted:
 			return short, false, nil
-		case !s.Fit(short.Available()):
-			return short, unspent >= r.Amount || s.Fit(unspent), nil
+		case !fit(short.Available()):
+			return short, unspent >= r.Amount || fit(unspent), nil
 		}
-		r.Amount = s.AtMost().N
+		r.Amount = plugins.Nanodollars(part.most(s.AtMost).N)
 	}
 	return short, true, nil // calls came between
 }
 
-// of returns the budget of an account, nil for the credits.
-func (all bounding) of(account credits.Account) *Budget {
+// of returns the budgets of a quantity.
+func (all bounding) of(q *quantity) (list bounding) {
+	for _, b := range all {
+		if b.quantity == q {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// find returns the budget of an account, nil for the credits.
+func (all bounding) find(account credits.Account) *Budget {
 	for _, b := range all {
 		if b.hold.Account == account {
 			return b.Budget
@@ -255,19 +333,25 @@ func (all bounding) of(account credits.Account) *Budget {
 	return nil
 }
 
-// refuse says why an amount cannot be set aside: other calls hold what is left until they
-// end, or too little is left. b is nil for the credits.
-func refuse(amount plugins.Nanodollars, short *credits.InsufficientError, b *Budget, held bool) *plugins.Error {
+// refuse says why a share cannot be set aside: other calls hold what is left until they end,
+// or too little is left. b is nil for the credits.
+func refuse(part *share, short *credits.InsufficientError, b *Budget, held bool) *plugins.Error {
+	if b != nil && b.quantity != dollars {
+		return refuseRate(part, short, b)
+	}
 	of, more := "credits", "ask for more credits"
-	sums := fmt.Sprintf("The call may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.", amount, short.Granted, short.Spent, short.Reserved)
+	sums := fmt.Sprintf("The call may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.", part.Amount, short.Granted, short.Spent, short.Reserved)
 	code := codeSpent
 	if held {
 		code = codeHeld
 	}
 	if b != nil {
 		of, more = "budget "+b.Name, "ask for a higher limit"
-		sums = fmt.Sprintf("The call may cost %s. Of the limit of %s for %s, %s is spent, and calls in flight hold %s.", amount, b.limit, b.Subject(short.Account), short.Spent, short.Reserved)
-		if short.Ends != 0 {
+		sums = fmt.Sprintf("The call may cost %s. Of the limit of %s for %s, %s is spent, and calls in flight hold %s.", part.Amount, b.limit, b.Subject(short.Account), short.Spent, short.Reserved)
+		switch {
+		case short.FreeAt != 0:
+			sums += fmt.Sprintf(" Enough is free at %s.", short.FreeAt)
+		case short.Ends != 0 && b.rolling == 0:
 			sums += fmt.Sprintf(" The limit is whole again at %s.", short.Ends)
 		}
 		budgetRefusals.With(b.label, code).Inc()
@@ -282,6 +366,46 @@ func refuse(amount plugins.Nanodollars, short *credits.InsufficientError, b *Bud
 		Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: code.String(),
 		Message: fmt.Sprintf("Too little is left of the %s for this call. %s Lower the limit of output tokens, or %s.", of, sums, more),
 	}
+}
+
+// maxRetryAfter is how long clients wait for another try. They try at once what should wait
+// longer (https://github.com/openai/openai-python/blob/main/src/openai/_base_client.py).
+const maxRetryAfter = time.Minute
+
+// refuseRate says why a limit of tokens, requests or calls at once refuses a call, and when
+// the call would pass.
+func refuseRate(part *share, short *credits.InsufficientError, b *Budget) *plugins.Error {
+	budgetRefusals.With(b.label, codeRate).Inc()
+	e := &plugins.Error{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: codeRate.String()}
+	text := b.quantity.text
+	e.Message = fmt.Sprintf("The limit %s allows %s for %s", b.Name, text(b.limit), b.Subject(short.Account))
+	if b.Window != windowTotal {
+		e.Message += " in a window of " + b.Window
+	}
+	switch {
+	case part.Amount > b.limit:
+		e.Final = true
+		e.Message += fmt.Sprintf(", and this call may use %s: lower its limit of output tokens.", text(part.Amount))
+		return e
+	case b.quantity == concurrent:
+		e.RetryAfter = time.Second
+		e.Message += fmt.Sprintf(", and %d run. Try again when one has ended.", short.Reserved)
+		return e
+	}
+	e.Message += fmt.Sprintf(": %s are used, and calls in flight hold %s. This call may use %s.", text(short.Spent), text(short.Reserved), text(part.Amount))
+	free := short.FreeAt
+	if b.rolling == 0 {
+		free = short.Ends
+	}
+	switch {
+	case free != 0:
+		e.RetryAfter = max(time.Until(free.Time()), time.Second)
+		e.Message += fmt.Sprintf(" Enough is free at %s.", free)
+	case short.Granted-short.Spent >= part.Amount:
+		e.RetryAfter = reservedRetryAfter
+	}
+	e.Final = e.RetryAfter == 0 || e.RetryAfter > maxRetryAfter
+	return e
 }
 
 // errReleased is a request with the ticket of a call that is over.
@@ -300,35 +424,63 @@ func (t *Ticket) Send(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Bounded reports whether credits or budgets bound the call.
-func (t *Ticket) Bounded() bool { return t.ledger != nil }
+// Bounded reports whether credits or budgets bound what the call uses.
+func (t *Ticket) Bounded() bool {
+	return slices.ContainsFunc(t.shares, func(part *share) bool { return part.metered() })
+}
 
 // Open reports whether the call is bounded and can still be charged.
 func (t *Ticket) Open() bool { return t.Bounded() && !t.released.Load() }
 
-// Reserved is what was set aside.
-func (t *Ticket) Reserved() plugins.Nanodollars { return t.reservation.Amount }
-
-// Charge makes total what the call has cost so far, if the ticket is open. A client that
-// has left is charged too.
-func (t *Ticket) Charge(ctx context.Context, total plugins.Nanodollars) error {
-	if !t.Open() {
-		return nil
-	}
-	for _, b := range t.budgets {
-		if total > t.charged {
-			budgetSpent.With(b.label).Add(plugins.KnownCost(total - t.charged).Float())
+// Reserved is the cost that was set aside, and whether any was.
+func (t *Ticket) Reserved() plugins.Cost {
+	for _, part := range t.shares {
+		if part.quantity == dollars {
+			return plugins.KnownCost(part.Amount)
 		}
 	}
-	t.charged = total
-	return t.ledger.Charge(context.WithoutCancel(ctx), t.reservation, total)
+	return plugins.Cost{}
+}
+
+// Charge makes total, without what earlier tickets of the call were charged, what the call
+// has used so far, if the ticket is open. What total does not tell stays as it was. A client
+// that has left is charged too.
+func (t *Ticket) Charge(ctx context.Context, total, earlier Used) error {
+	if t.released.Load() {
+		return nil
+	}
+	var failed error
+	for _, part := range t.shares {
+		if !part.metered() {
+			continue
+		}
+		if n := part.of(total); n.Valid {
+			failed = errors.Join(failed, t.charge(ctx, part, plugins.Nanodollars(n.N-part.of(earlier).N)))
+		}
+	}
+	return failed
+}
+
+// charge makes total what the call has used of a share.
+func (t *Ticket) charge(ctx context.Context, part *share, total plugins.Nanodollars) error {
+	if part.quantity == dollars && total > part.charged {
+		for _, b := range t.budgets.of(dollars) {
+			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())
+		}
+	}
+	part.charged = total
+	return t.ledger.Charge(context.WithoutCancel(ctx), part.Reservation, total)
 }
 
 // Release ends the call: what was set aside and not charged is free again. A second Release
 // does nothing.
 func (t *Ticket) Release(ctx context.Context) error {
-	if t.released.Swap(true) || !t.Bounded() {
+	if t.released.Swap(true) {
 		return nil
 	}
-	return t.ledger.Release(context.WithoutCancel(ctx), t.reservation)
+	var failed error
+	for _, part := range t.shares {
+		failed = errors.Join(failed, t.ledger.Release(context.WithoutCancel(ctx), part.Reservation))
+	}
+	return failed
 }

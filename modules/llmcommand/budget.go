@@ -9,8 +9,8 @@ import (
 )
 
 var budgetColumns = []column{
-	{"budget", "name", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "value", plain}, {"limit", "limit", dollars},
-	{"spent", "spent", dollars}, {"reserved", "reserved", dollars}, {"remaining", "remaining", dollars}, {"ends", "ends_at", moment},
+	{"budget", "name", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "value", plain}, {"counts", "quantity", plain}, {"limit", "limit", plain},
+	{"spent", "spent", plain}, {"reserved", "reserved", plain}, {"remaining", "remaining", plain}, {"ends", "ends_at", moment},
 }
 
 func budgetCommand(cmd *cobra.Command) {

@@ -476,13 +476,14 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, accounts := app.(*llmapp.App).BudgetsOfKey(key)
+	_, holds := app.(*llmapp.App).BudgetsOfKey(key)
 	r := ledgers.Reservation{ID: uuid.New(), Org: "globex", Amount: 1_000_000_000}
-	for _, of := range accounts {
-		r.Holds = append(r.Holds, ledgers.Hold{Account: of, Limit: 2_000_000_000})
+	for _, h := range holds {
+		h.Limit = 2_000_000_000
+		r.Holds = append(r.Holds, h)
 	}
-	if err := errors.Join(ledger.Reserve(t.Context(), r), ledger.Charge(t.Context(), r, 250_000_001)); err != nil || len(accounts) != 2 {
-		t.Fatal(len(accounts), err)
+	if err := errors.Join(ledger.Reserve(t.Context(), r), ledger.Charge(t.Context(), r, 250_000_001)); err != nil || len(holds) != 2 {
+		t.Fatal(len(holds), err)
 	}
 	all := s.must("globex-admin", "GET", "/v1/budgets", "").Get("items")
 	month := all.Get(`#(name="everybody")`)

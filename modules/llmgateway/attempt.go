@@ -36,6 +36,7 @@ type attempt struct {
 	sealer   *sealer            // of reasoning; nil if nothing is translated
 	warnings []string           // about what is sent, if nothing is translated
 	ticket   *llmapp.Ticket     // by which it is sent
+	within   bool               // a part of a call that has a ticket of its own
 	fitted   int64              // the limit of output tokens that the credits cover; 0: as asked
 
 	toolRounds

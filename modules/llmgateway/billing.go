@@ -22,13 +22,16 @@ import (
 func (a *attempt) admit() error {
 	a.x.Record.PassthroughBilling = a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account) && !a.call.dialect.CountsTokens()
 	s := a.call.spending(a.target)
-	s.AtMost, s.Fit = a.atMost, a.fit()
+	s.AtMost, s.Fit, s.Within = a.atMost, a.fit(), a.within
 	ticket, err := a.call.h.money.Admit(a.call.ctx, s)
 	if err != nil { // of the round before there may be one, which has ended
 		return err
 	}
 	if a.ticket = ticket; ticket.Bounded() {
 		a.x.Pay = a.charge
+	}
+	if a.round == 0 {
+		ticket.SetRateLimits(a.call.ctx, a.call.w.Header())
 	}
 	return nil
 }
@@ -60,14 +63,19 @@ func (c *call) checkModels(label string) error {
 	return c.demanded().Refuse(demand.ModelFields, "names models that the API key may not call")
 }
 
-// atMost returns the most that the attempt can cost, unknown without a price.
-func (a *attempt) atMost() plugins.Cost {
+// free is what a call uses that costs nothing.
+func free() llmapp.Used {
+	return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
+}
+
+// atMost returns the most that the attempt can use, unknown without a price.
+func (a *attempt) atMost() llmapp.Used {
 	c, m := a.call, a.target.Listed
 	switch {
 	case c.dialect.CountsTokens():
-		return plugins.KnownCost(0)
+		return free()
 	case m == nil:
-		return plugins.Cost{}
+		return llmapp.Used{}
 	}
 	asked := a.outputLimit()
 	usage := plugins.Usage{Input: plugins.Known(m.InputLimit()), Output: plugins.Known(m.OutputLimit())}
@@ -92,10 +100,10 @@ func (a *attempt) atMost() plugins.Cost {
 	// Anthropic's fast mode is priced as a tier
 	// (https://platform.claude.com/docs/en/build-with-claude/fast-mode).
 	cost := m.AtMost(usage, a.conditions(cmp.Or(c.field("speed").Str, c.tier())))
-	if !cost.Valid {
-		return cost
+	if cost.Valid {
+		cost = cost.Plus(painted)
 	}
-	return cost.Plus(painted)
+	return llmapp.Used{Cost: cost, Usage: usage}
 }
 
 // painted is the most that pictures cost which a hosted tool makes, at the price of the
@@ -128,6 +136,12 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 	if a.target.Listed == nil {
 		return plugins.Cost{}
 	}
+	return a.target.Listed.Cost(a.likely(output), a.conditions(tier))
+}
+
+// likely returns what the call uses with so many tokens of output and what is known of the
+// input.
+func (a *attempt) likely(output int64) plugins.Usage {
 	usage := plugins.Usage{Input: plugins.Known(a.inputTokens()), Output: plugins.Known(output)}
 	if stated := a.stated(); stated.Input.Valid {
 		usage = stated
@@ -140,7 +154,7 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 		input := plugins.Known(realtimeInput)
 		usage = plugins.Usage{Input: input, InputAudio: input, Output: usage.Output, OutputAudio: usage.Output}
 	}
-	return a.target.Listed.Cost(usage, a.conditions(tier))
+	return usage
 }
 
 // inputTokens estimates the tokens of what the provider is sent.
@@ -158,14 +172,17 @@ func (a *attempt) unpricedTier() bool {
 	return tier != "" && a.call.bounded(a.target) && !a.estimate(0, tier).Valid && a.estimate(0, "").Valid
 }
 
-// charge takes a cost from the credits. One that is lower than what was charged
-// before changes nothing.
+// charge counts what the call has cost and used in the credits and the budgets.
 func (a *attempt) charge(cost plugins.Cost) {
-	if a.ticket == nil || !cost.Valid {
+	a.meter(llmapp.Used{Cost: cost, Usage: a.x.Record.Usage})
+}
+
+func (a *attempt) meter(used llmapp.Used) {
+	if a.ticket == nil {
 		return
 	}
-	if err := a.ticket.Charge(a.call.ctx, cost.N-a.paid); err != nil {
-		a.call.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", a.x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
+	if err := a.ticket.Charge(a.call.ctx, used, a.paid); err != nil {
+		a.call.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", a.x.Record.ID), zap.Stringer("cost", used.Cost.N), zap.Error(err))
 	}
 }
 
@@ -181,21 +198,35 @@ func (a *attempt) stated() plugins.Usage {
 // provider had stated its usage: until the end, some providers state only what they began
 // with. Credits pay so, too, for an answer by a tier without a price.
 func (a *attempt) settle(end storage.EndState) {
-	cost, paid := a.x.Record.Cost, a.ticket.Open()
+	cost, paid := a.x.Record.Cost, a.ticket.Open() && a.ticket.Reserved().Valid
+	defer a.settleTokens(end) // after what the provider has stated of them
 	if cost.Valid && end != storage.ClientAborted || !paid && !a.countable(end) {
 		return
 	}
-	output := a.x.Record.ResponseBytes / realtimeBytes
-	if a.call.dialect != plugins.Realtime {
-		output = a.length() / demand.Likely.TextBytes
-	}
+	output := a.output()
 	counted := a.estimate(output, cmp.Or(a.x.Record.ServiceTier, a.call.tier()))
 	if paid {
 		counted = a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
-		counted.N = min(counted.N, a.ticket.Reserved())
+		counted.N = min(counted.N, a.ticket.Reserved().N)
 	}
-	a.x.Counted = max(a.paid+counted.N, cost.N)
+	a.x.Counted = max(a.paid.Cost.N+counted.N, cost.N)
 	a.x.Commit(end)
+}
+
+// settleTokens counts the tokens of an answer by its length, if the provider has not stated
+// them.
+func (a *attempt) settleTokens(end storage.EndState) {
+	if stated := a.x.Record.Usage; a.ticket.Open() && (!stated.Input.Valid || !stated.Output.Valid && a.call.route.usage == nil || end == storage.ClientAborted) {
+		a.meter(llmapp.Used{Usage: a.likely(a.output())})
+	}
+}
+
+// output estimates the tokens of the answer by its length.
+func (a *attempt) output() int64 {
+	if a.call.dialect == plugins.Realtime {
+		return a.x.Record.ResponseBytes / realtimeBytes
+	}
+	return a.length() / demand.Likely.TextBytes
 }
 
 // countable reports whether the length of an answer tells its cost: it was broken off, and

@@ -31,7 +31,7 @@ func (s *site) balance() (spent, reserved int64) {
 }
 
 func (s *site) account() credits.Balance {
-	b, err := s.credits.Balance(context.Background(), credits.Account{Org: "payer"})
+	b, err := s.credits.Balance(context.Background(), credits.Hold{Account: credits.Account{Org: "payer"}})
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -284,7 +284,7 @@ func TestChargeBeforeEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close(t.Context())
-	if b, err := again.Balance(t.Context(), credits.Account{Org: "payer"}); err != nil || b.Spent != 13e6 {
+	if b, err := again.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "payer"}}); err != nil || b.Spent != 13e6 {
 		t.Errorf("on disk there is %+v, %v", b, err)
 	}
 }

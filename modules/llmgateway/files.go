@@ -72,11 +72,11 @@ func (f *fileCall) prepare(id string) (err error) {
 
 // atMost returns what a call about files costs: nothing, or unknown for a batch, which costs
 // what its calls do.
-func (f *fileCall) atMost() plugins.Cost {
+func (f *fileCall) atMost() llmapp.Used {
 	if f.call.route.pattern == "POST /v1/batches" {
-		return plugins.Cost{}
+		return llmapp.Used{}
 	}
-	return plugins.KnownCost(0)
+	return free()
 }
 
 // endUpload counts what the provider has read of an upload.

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
@@ -17,12 +17,12 @@ const leastFitted = 256
 
 // fit returns how the output of the attempt is lowered to what credits cover, nil if the
 // request has no limit of its output, or must be sent as it is.
-func (a *attempt) fit() func(left plugins.Nanodollars) bool {
+func (a *attempt) fit() func(fits func(llmapp.Used) bool) bool {
 	c := a.call
 	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.compacts || c.route.native || a.round > 0 {
 		return nil
 	}
-	return func(left plugins.Nanodollars) bool {
+	return func(fits func(llmapp.Used) bool) bool {
 		// Messages refuses a limit that leaves no room beside what the model may think.
 		least := int(leastFitted + c.field("thinking").Get("budget_tokens").Int())
 		asked := int(a.outputLimit())
@@ -31,8 +31,7 @@ func (a *attempt) fit() func(left plugins.Nanodollars) bool {
 		}
 		covered := func(limit int) bool {
 			a.fitted = int64(limit)
-			cost := a.atMost()
-			return cost.Valid && cost.N <= left
+			return fits(a.atMost())
 		}
 		if asked <= least || !covered(least) { // the search reads the request for each limit
 			a.fitted = 0

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -13,10 +14,10 @@ import (
 
 // toolRounds is how often a model was asked to go on, with the results of MCP tools.
 type toolRounds struct {
-	mcp    *mcpTools           // that the gateway calls, nil if it calls none
-	rounds translate.Request   // what the model is asked next, with all that was said
-	round  int                 // how often it went on, 0 in the first request
-	paid   plugins.Nanodollars // the cost of the rounds before
+	mcp    *mcpTools         // that the gateway calls, nil if it calls none
+	rounds translate.Request // what the model is asked next, with all that was said
+	round  int               // how often it went on, 0 in the first request
+	paid   llmapp.Used       // what the rounds before have used
 }
 
 // useTools calls the MCP tools that the model has asked for, and lets it go on with their
@@ -31,7 +32,7 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		}
 		a.commit(storage.Interrupted) // what a crash leaves is paid
 		a.settle(storage.Interrupted)
-		a.paid = a.x.Record.Cost.N
+		a.paid = llmapp.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
 		a.release()
 		a.round++
 		if a.round > maxRounds { // it was to call none

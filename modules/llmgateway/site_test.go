@@ -409,6 +409,10 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			"agents": {"keys": [{"secret": "agents"}], "budgets": [{"name": "agents", "limit": "50", "window": "total", "wait": 30000000000}]},
 			"brisk": {"keys": [{"secret": "brisk"}], "budgets": [{"name": "brisk", "limit": "3", "window": "total"}]},
 			"patient": {"keys": [{"secret": "patient"}], "budgets": [{"name": "one", "limit": "0.06", "wait": 30000000000, "on_unpriced": "pass"}]},
+			"limited": {"keys": [{"secret": "limited"}], "budgets": [
+				{"name": "calls", "limit": "3", "quantity": "requests", "window": "1h", "per": "user", "trust": true, "filter": {"request_response_rmt": {"user_id": {"not-equals": "talker"}}}},
+				{"name": "words", "limit": "320", "quantity": "tokens", "window": "1h", "filter": {"request_response_rmt": {"user_id": {"equals": "talker"}}}, "trust": true}]},
+			"slow": {"keys": [{"secret": "slow"}], "budgets": [{"name": "two \"at\" once", "limit": "2", "quantity": "concurrent"}, {"name": "second", "limit": "1", "quantity": "requests", "window": "1s", "wait": 30000000000, "filter": {"request_response_rmt": {"user_id": {"equals": "patient"}}}, "trust": true}]},
 			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
 		"aliases": {"both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},

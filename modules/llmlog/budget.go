@@ -34,9 +34,12 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	if len(app.BudgetsOf(r.Org)) == 0 || r.Subscription || r.Dialect.CountsTokens() || !x.makes() {
 		return nil
 	}
-	sent, refused := x.readAhead()
-	if refused != nil {
-		return refused
+	var sent []byte
+	if app.ReadBodies(r.Org) {
+		var refused *plugins.Error
+		if sent, refused = x.readAhead(); refused != nil {
+			return refused
+		}
 	}
 	x.update() // the body tells the model, the user and what the call continues
 	s := llmapp.Spending{Org: r.Org, Key: key, Provider: cmp.Or(x.h.Provider, llmapp.NoProvider), Record: r}
@@ -45,7 +48,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		s.Model = cmp.Or(request.Field("model").Str, observe.PathModel(r.Dialect, r.Path))
 	}
 	b := &bounded{conditions: catalog.Conditions{At: r.CreatedAt.Time()}}
-	s.AtMost = func() plugins.Cost { return b.atMost(app.Catalog(), &s, request, sent) }
+	s.AtMost = func() llmapp.Used { return b.atMost(app.Catalog(), &s, request, sent) }
 	gate := llmapp.Gate{App: app, Credits: x.h.credits, Logger: x.h.site.Logger}
 	if gate.Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
@@ -56,9 +59,9 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	if err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
 	}
-	if ticket.Bounded() {
-		b.Ticket = ticket
-		x.bounded, x.Pay = b, x.charge
+	b.Ticket = ticket
+	if x.bounded = b; ticket.Bounded() {
+		x.Pay = x.charge
 	}
 	return nil
 }
@@ -92,62 +95,68 @@ func (x *exchange) readAhead() ([]byte, *plugins.Error) {
 	return sent.Bytes, refused
 }
 
-// atMost is the most that the call can cost, unknown if that is not known.
-func (b *bounded) atMost(prices *catalog.Catalog, s *llmapp.Spending, request demand.Request, body []byte) plugins.Cost {
+// atMost is the most that the call can use, unknown if that is not known.
+func (b *bounded) atMost(prices *catalog.Catalog, s *llmapp.Spending, request demand.Request, body []byte) llmapp.Used {
 	var ok bool
 	if b.model, ok = prices.Lookup(s.Provider, s.Model); !ok || s.Model == "" {
 		b.model = nil
-		return plugins.Cost{}
+		return llmapp.Used{}
 	}
 	found := demand.Of(request.Dialect, body, func(gjson.Result) bool { return false })
 	switch asked, err := request.OutputLimit(); {
 	case err != nil || found.Paints != "":
-		return plugins.Cost{}
+		return llmapp.Used{}
 	case request.Dialect == plugins.Embeddings:
 		b.usage = found.Usage(b.model, int64(len(body)), 0, 1)
 		b.usage.Output = plugins.Known(0)
 	case len(observe.OutputLimits(request.Dialect)) > 0, request.Dialect == plugins.GenerateContent:
 		b.usage = found.Usage(b.model, int64(len(body)), asked, request.Answers())
 	default:
-		return plugins.Cost{}
+		return llmapp.Used{}
 	}
 	b.conditions.Tier = cmp.Or(request.Field("speed").Str, request.Field("service_tier").Str)
 	b.conditions.Geography = request.Field("inference_geo").Str
-	return b.model.AtMost(b.usage, b.conditions)
+	return llmapp.Used{Cost: b.model.AtMost(b.usage, b.conditions), Usage: b.usage}
 }
 
 // charge counts a cost in the budgets.
 func (x *exchange) charge(cost plugins.Cost) {
-	if !cost.Valid {
-		return
-	}
-	if err := x.bounded.Charge(x.ctx, cost.N); err != nil {
-		x.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
+	x.meter(llmapp.Used{Cost: cost, Usage: x.Record.Usage})
+}
+
+func (x *exchange) meter(used llmapp.Used) {
+	if err := x.bounded.Charge(x.ctx, used, llmapp.Used{}); err != nil {
+		x.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", used.Cost.N), zap.Error(err))
 	}
 }
 
-// settle counts an answer that a budget counts and whose cost the provider has not stated: by
-// its length if the answer was broken off, else as the most that the call can have cost.
+// settle counts an answer that a budget counts and whose cost or usage the provider has not
+// stated: by its length if the answer was broken off, else as the most that the call can have
+// used.
 func (x *exchange) settle(end storage.EndState) {
 	status := x.Record.Status
 	if x.bounded == nil || !x.bounded.Open() || status.N < 200 || status.N >= 300 {
 		return
 	}
-	cost := x.Record.Cost
+	usage, stated, cost := x.bounded.usage, x.Record.Usage, x.Record.Cost
 	broken := end == storage.ClientAborted || end == storage.UpstreamAborted
-	if cost.Valid && !broken {
+	if cost.Valid && stated.Input.Valid && !broken {
 		return
 	}
-	counted := x.bounded.Reserved()
-	if broken && x.bounded.model != nil {
-		usage := x.bounded.usage
+	if broken {
 		usage.Output = plugins.Known(min(usage.Output.N, demand.Likely.Text(x.Record.ResponseBytes)))
-		if most := x.bounded.model.AtMost(usage, x.bounded.conditions); most.Valid {
-			counted = min(counted, most.N)
-		}
 	}
-	x.Counted = max(counted, cost.N)
-	x.Commit(end)
+	if counted := x.bounded.Reserved(); counted.Valid && (broken || !cost.Valid) {
+		if broken && x.bounded.model != nil {
+			if most := x.bounded.model.AtMost(usage, x.bounded.conditions); most.Valid {
+				counted.N = min(counted.N, most.N)
+			}
+		}
+		x.Counted = max(counted.N, cost.N)
+		x.Commit(end)
+	}
+	usage.Input, usage.Output.N = stated.Input.Or(usage.Input), max(usage.Output.N, stated.Output.N)
+	x.meter(llmapp.Used{Usage: usage})
 }
 
 // release frees what is set aside and was not charged.

@@ -96,7 +96,7 @@ func store(t *testing.T) credits.Ledger {
 // counted is what the budget counts, in thousandths of a dollar.
 func counted(t *testing.T) (spent, reserved int64) {
 	t.Helper()
-	b, err := store(t).Balance(t.Context(), credits.Account{Org: "default", Budget: "all"})
+	b, err := store(t).Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "default", Budget: "all"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,6 +270,46 @@ func TestUnpricedProxiedCallsPass(t *testing.T) {
 	for _, body := range []string{`{"model":"n","messages":[]}`, `no JSON`} {
 		if resp, answer := s.do("POST", "/v1/chat/completions", body); resp.StatusCode != http.StatusOK || p.body.Load() != body {
 			t.Errorf("%s: %d %s", body, resp.StatusCode, answer)
+		}
+	}
+}
+
+// A limit of requests or of calls at once needs nothing of the body, and a proxy leaves the
+// provider's own fields about its limits as they are.
+func TestLimitsBoundProxies(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "2", "quantity": "requests", "window": "1h"})
+	for i := range 3 {
+		resp, answer := s.do("POST", "/v1/anything", "\x1f\x8b", "Content-Encoding", "gzip")
+		if i < 2 && (resp.StatusCode != http.StatusOK || p.body.Load() != "\x1f\x8b" || resp.Header.Get("Ratelimit") != "") {
+			t.Errorf("call %d: %d %s %v", i, resp.StatusCode, answer, resp.Header)
+		}
+		if i == 2 && (resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" || p.calls.Load() != 2) {
+			t.Errorf("beyond the limit: %d %s", resp.StatusCode, answer)
+		}
+	}
+	if resp, _ := s.do("GET", "/v1/models", ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("what only reads: %d", resp.StatusCode)
+	}
+}
+
+// A proxied call counts the tokens that the provider states, or else the most that it can have
+// used.
+func TestLimitsCountProxiedTokens(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "70", "quantity": "tokens", "window": "total"})
+	for i, c := range []struct {
+		body   string
+		status int
+		spent  int64
+	}{{within(""), 200, 8}, {within(`,"user":"failing"`), 500, 8}, {within(`,"user":"silent","stream":true`), 200, 55}, {within(""), 429, 55}} {
+		resp, answer := s.do("POST", "/v1/chat/completions", c.body, "Content-Type", "application/json")
+		if resp.StatusCode != c.status {
+			t.Errorf("call %d: %d %s", i, resp.StatusCode, answer)
+		}
+		b, err := store(t).Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "default", Budget: "all"}})
+		if err != nil || int64(b.Spent) != c.spent || b.Reserved != 0 {
+			t.Errorf("call %d: %d tokens are counted, %d held, %v; want %d", i, b.Spent, b.Reserved, err, c.spent)
 		}
 	}
 }

@@ -206,7 +206,7 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 		if i.Unaccounted() != 0 || i.Recorded != int64(len(records)) || i.Lost() > writers || i.Lost() != checked.Journal.Integrity.InFlight {
 			t.Errorf("%d records, and the balance %+v", len(records), i)
 		}
-		balance, err := restored.ledger.Balance(t.Context(), credits.Account{Org: "acme"})
+		balance, err := restored.ledger.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "acme"}})
 		if spent := int64(balance.Spent) / price; err != nil || spent < i.Recorded || spent > i.Recorded+writers {
 			t.Errorf("%d records are paid, and %d are there: %v", spent, i.Recorded, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -65,8 +66,9 @@ type Ledger interface {
 	// does nothing if that is done.
 	Release(ctx context.Context, r Reservation) error
 
-	// Balance returns the state of one account, zero if there never was anything in it.
-	Balance(ctx context.Context, of Account) (Balance, error)
+	// Balance returns the state of what a hold counts, zero if there never was anything in
+	// the account.
+	Balance(ctx context.Context, of Hold) (Balance, error)
 
 	// Counted returns the accounts of a budget in the window of that beginning, by value.
 	Counted(ctx context.Context, org, budget string, begins storage.Timestamp) ([]Balance, error)
@@ -91,17 +93,70 @@ type Account struct {
 	// without a value.
 	Value string `json:"value,omitempty"`
 	// Begins and Ends bound the window of the budget. Both are 0 for the credits and for a
-	// budget without an end. A ledger may forget the account a day after its window.
+	// budget without an end. A ledger may forget the account a day after its window, or the
+	// length of the window after it, if that is less.
 	Begins storage.Timestamp `json:"begins,omitempty"`
 	Ends   storage.Timestamp `json:"ends,omitempty"`
 }
 
-// Hold is an account from which a reservation takes.
+// Forgotten returns when a ledger may forget the account.
+func (a Account) Forgotten() storage.Timestamp { return a.Ends + min(day, a.Ends-a.Begins) }
+
+const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
+
+// Hold is an account from which a reservation takes. All amounts of a budget that counts
+// tokens or calls are their number.
 type Hold struct {
 	Account
 	// Limit is what the calls of a budget's account may cost together. That of credits is
 	// what was granted.
 	Limit plugins.Nanodollars
+	// Rolling is the length of a rolling window, 0 for any other. Then the account is one
+	// step of the window, and the steps before count too.
+	Rolling Rolling
+}
+
+// Rolling is the length of a rolling window in milliseconds. The window moves in 60 steps of
+// whole milliseconds, and holds one step more, so that no time of its length counts more than
+// the limit.
+type Rolling storage.Timestamp
+
+const steps = 60
+
+func (r Rolling) step() storage.Timestamp { return (storage.Timestamp(r) + steps - 1) / steps }
+
+// Around returns when the step of a time begins, and when the last call of the step has left
+// the window.
+func (r Rolling) Around(at storage.Timestamp) (begins, ends storage.Timestamp) {
+	begins = at - at%r.step()
+	return begins, begins + (steps+1)*r.step()
+}
+
+// Steps yields the accounts that a hold counts, the newest first.
+func (h Hold) Steps(yield func(Account) bool) {
+	of, step := h.Account, h.Rolling.step()
+	for i := 0; yield(of) && h.Rolling > 0 && i < steps; i++ {
+		of.Begins -= step
+		of.Ends -= step
+	}
+}
+
+// Standing returns the state of what a hold counts, with its limit. If an amount does not
+// fit, freeAt is when enough has left a rolling window, 0 for any other window. each returns
+// the state of an account, and is called in the order of Steps.
+func (h Hold) Standing(amount plugins.Nanodollars, each func(Account) Balance) (sum Balance, freeAt storage.Timestamp) {
+	sum.Account = h.Account
+	for of := range h.Steps {
+		b := each(of)
+		sum.Granted, sum.Spent, sum.Reserved = sum.Granted+b.Granted, sum.Spent+b.Spent, sum.Reserved+b.Reserved
+		if h.Budget != "" {
+			sum.Granted = h.Limit
+		}
+		if freeAt == 0 && h.Rolling > 0 && sum.Available() < amount {
+			freeAt = of.Ends
+		}
+	}
+	return sum, freeAt
 }
 
 // Reservation is what one call may spend.
@@ -122,7 +177,11 @@ func (r Reservation) Equal(other Reservation) bool {
 }
 
 // InsufficientError says which account does not cover a reservation.
-type InsufficientError struct{ Balance }
+type InsufficientError struct {
+	Balance
+	// FreeAt is when enough has left a rolling window, 0 for any other window.
+	FreeAt storage.Timestamp
+}
 
 // Error implements error.
 func (e *InsufficientError) Error() string {

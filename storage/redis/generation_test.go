@@ -46,7 +46,7 @@ func TestFlushedCreditsStaySpent(t *testing.T) {
 				t.Errorf("%s: %s = %v, want ErrUnavailable that tells how to accept the loss", name, method, err)
 			}
 		}
-		if _, err := l.Balance(t.Context(), acme); !errors.Is(err, credits.ErrUnavailable) {
+		if _, err := l.Balance(t.Context(), credits.Hold{Account: acme}); !errors.Is(err, credits.ErrUnavailable) {
 			t.Errorf("%s: Balance = %v", name, err)
 		}
 	}

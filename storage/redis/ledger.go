@@ -134,12 +134,12 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.keys(made), made.args(r.Org, number(r.Amount), number(-r.Amount))...)
+		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount))...)
 		switch {
 		case err != nil:
 			made.unsure = !forgotten(err)
 		case n > 0:
-			return l.insufficient(ctx, r.Holds[n-1])
+			return l.insufficient(ctx, r.Holds[n-1], r.Amount)
 		case n < 0:
 			return fmt.Errorf("credits: the reservation %s is in use for something else", r.ID)
 		}
@@ -162,15 +162,25 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 }
 
 // insufficient is the error of a reservation that an account does not cover.
-func (l *Ledger) insufficient(ctx context.Context, h credits.Hold) error {
-	b, err := l.Balance(ctx, h.Account)
+func (l *Ledger) insufficient(ctx context.Context, h credits.Hold, amount plugins.Nanodollars) error {
+	b, freeAt, err := l.standing(ctx, h, amount)
 	if err != nil {
 		return err
 	}
-	if h.Budget != "" {
-		b.Granted = h.Limit
+	return &credits.InsufficientError{Balance: b, FreeAt: freeAt}
+}
+
+// standing is Hold.Standing.
+func (l *Ledger) standing(ctx context.Context, h credits.Hold, amount plugins.Nanodollars) (credits.Balance, storage.Timestamp, error) {
+	list, err := l.balances(ctx, slices.Collect(h.Steps))
+	if err != nil {
+		return credits.Balance{}, 0, err
 	}
-	return &credits.InsufficientError{Balance: b}
+	b, freeAt := h.Standing(amount, func(credits.Account) (b credits.Balance) {
+		b, list = list[0], list[1:]
+		return b
+	})
+	return b, freeAt, nil
 }
 
 // Charge implements credits.Ledger.
@@ -212,12 +222,9 @@ func (l *Ledger) Release(ctx context.Context, r credits.Reservation) error {
 }
 
 // Balance implements credits.Ledger.
-func (l *Ledger) Balance(ctx context.Context, of credits.Account) (credits.Balance, error) {
-	b, err := l.balances(ctx, []credits.Account{of})
-	if err != nil {
-		return credits.Balance{}, err
-	}
-	return b[0], nil
+func (l *Ledger) Balance(ctx context.Context, of credits.Hold) (credits.Balance, error) {
+	b, _, err := l.standing(ctx, of, 0)
+	return b, err
 }
 
 // Balances implements credits.Ledger.
@@ -434,20 +441,30 @@ func (l *Ledger) keys(r *reservation) []string {
 	return keys
 }
 
-// remembered is how long a window is kept after its end, for calls that began in it.
-const remembered = storage.Timestamp(24 * time.Hour / time.Millisecond)
+// stepKeys are those of a reservation, and behind them the earlier steps of rolling windows.
+func (l *Ledger) stepKeys(r *reservation) []string {
+	keys := l.keys(r)
+	for _, h := range r.Holds {
+		for of := range h.Steps {
+			if of != h.Account {
+				keys = append(keys, l.account(of))
+			}
+		}
+	}
+	return keys
+}
 
 // args are the arguments of a script, and behind them those of the accounts.
 func (r *reservation) args(args ...string) []string {
 	for _, h := range r.Holds {
-		limit, ends := "", storage.Timestamp(0)
+		limit, earlier := "", -1
 		if h.Budget != "" {
 			limit = number(min(h.Limit, maxAmount))
 		}
-		if h.Ends != 0 {
-			ends = h.Ends + remembered
+		for range h.Steps {
+			earlier++
 		}
-		args = append(args, suffix(h.Account), limit, strconv.FormatInt(int64(ends), 10))
+		args = append(args, suffix(h.Account), limit, strconv.FormatInt(int64(h.Forgotten()), 10), strconv.Itoa(earlier))
 	}
 	return args
 }

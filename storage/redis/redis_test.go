@@ -175,7 +175,7 @@ var acme = credits.Account{Org: "acme"}
 // balance is what a ledger says of acme.
 func balance(t testing.TB, l credits.Ledger) credits.Balance {
 	t.Helper()
-	b, err := l.Balance(t.Context(), acme)
+	b, err := l.Balance(t.Context(), credits.Hold{Account: acme})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,15 +34,24 @@ redis.call('SADD', KEYS[2], ARGV[3])
 return 1`)
 
 // accounts begins the scripts of a reservation. KEYS[1] is its hash, KEYS[2] has the
-// reservations of the node, and behind them are the hashes of the accounts. The last three
-// arguments for each account are its suffix, its limit, "" for credits, and the millisecond
-// at which the hash may be forgotten, 0 for never. first is how many arguments come before.
+// reservations of the node, and behind them are the hashes of the accounts, and then the
+// hashes of the earlier steps of their rolling windows. The last four arguments for each
+// account are its suffix, its limit, "" for credits, the millisecond at which the hash may be
+// forgotten, 0 for never, and how many earlier steps there are. first is how many arguments
+// come before.
 func accounts(first int) string {
 	return fmt.Sprintf(sameGeneration+`
-local accounts = {}
-for i = 3, #KEYS - 1 do
-	local at = %d + 3 * (i - 3)
-	accounts[i - 2] = {key = KEYS[i], suffix = ARGV[at + 1], limit = ARGV[at + 2], ends = ARGV[at + 3]}
+local accounts, earlier, at = {}, {}, %d
+local n = (#ARGV - 1 - at) / 4
+local step = 2 + n
+for i = 1, n do
+	accounts[i] = {key = KEYS[2 + i], suffix = ARGV[at + 1], limit = ARGV[at + 2], ends = ARGV[at + 3]}
+	earlier[i] = {}
+	for j = 1, tonumber(ARGV[at + 4]) do
+		step = step + 1
+		earlier[i][j] = KEYS[step]
+	end
+	at = at + 4
 end
 local function add(a, field, n)
 	redis.call('HINCRBY', a.key, field .. a.suffix, n)
@@ -67,7 +76,11 @@ end
 for i, a in ipairs(accounts) do
 	local available = redis.call('HGET', a.key, 'available' .. a.suffix)
 	if a.limit == '' and not available then return i end
-	if tonumber(available or 0) + tonumber(a.limit ~= '' and a.limit or 0) < tonumber(ARGV[2]) then return i end
+	local left = tonumber(available or 0) + tonumber(a.limit ~= '' and a.limit or 0)
+	for _, key in ipairs(earlier[i]) do
+		left = left + tonumber(redis.call('HGET', key, 'available' .. a.suffix) or 0)
+	end
+	if left < tonumber(ARGV[2]) then return i end
 end
 for _, a in ipairs(accounts) do add(a, 'available', ARGV[3]) end
 redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', ARGV[2], 'charged', '0', 'held', ARGV[2], 'accounts', kept())

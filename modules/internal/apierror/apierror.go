@@ -41,7 +41,7 @@ func SetHeader(header http.Header, e *plugins.Error) {
 	if e.Status == http.StatusUnauthorized { // https://www.rfc-editor.org/rfc/rfc9110#section-15.5.2
 		header.Set("Www-Authenticate", `Bearer realm="weir"`)
 	}
-	if e.Status == http.StatusPaymentRequired { // the SDKs of OpenAI and Anthropic obey it
+	if e.Status == http.StatusPaymentRequired || e.Final { // the SDKs of OpenAI and Anthropic obey it
 		header.Set("X-Should-Retry", "false")
 	}
 	if e.RetryAfter > 0 {

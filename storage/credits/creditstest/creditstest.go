@@ -120,7 +120,7 @@ func (n *node) do(err error) {
 func (n *node) want(granted, spent, reserved plugins.Nanodollars) {
 	n.t.Helper()
 	want := credits.Balance{Account: acme, Granted: granted, Spent: spent, Reserved: reserved}
-	got, err := n.Balance(n.t.Context(), acme)
+	got, err := n.Balance(n.t.Context(), credits.Hold{Account: acme})
 	if err != nil || got != want {
 		n.t.Fatalf("the balance is %+v, %v; want %+v", got, err, want)
 	}
@@ -258,7 +258,7 @@ func testRestart(t *testing.T, n *node) {
 		"death": func() { n.place.Kill(n.Ledger) },
 		"close": func() { n.do(n.Close(ctx)) },
 	} {
-		before, err := n.Balance(ctx, acme)
+		before, err := n.Balance(ctx, credits.Hold{Account: acme})
 		n.do(err)
 		n.do(n.Grant(ctx, "acme", 100))
 		r := of(100 + before.Available())
@@ -291,7 +291,7 @@ func testConcurrent(t *testing.T, n *node) {
 				case err != nil:
 					t.Error(err)
 				}
-				if b, err := n.Balance(ctx, acme); err != nil || b.Available() < 0 {
+				if b, err := n.Balance(ctx, credits.Hold{Account: acme}); err != nil || b.Available() < 0 {
 					t.Errorf("the balance is %+v, %v", b, err)
 				}
 				if err := n.Charge(ctx, r, 5); err != nil {
@@ -321,7 +321,7 @@ func testClosed(t *testing.T, n *node) {
 	n.do(n.Reserve(ctx, r))
 	n.do(n.Close(ctx))
 	n.do(n.Close(ctx))
-	_, balance := n.Balance(ctx, acme)
+	_, balance := n.Balance(ctx, credits.Hold{Account: acme})
 	_, balances := n.Balances(ctx)
 	for name, err := range map[string]error{
 		"Grant": n.Grant(ctx, "acme", 1), "Seed": n.Seed(ctx, "other", 1), "Reserve": n.Reserve(ctx, of(1)),

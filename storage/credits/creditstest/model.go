@@ -62,7 +62,7 @@ func (m *Model) Counted(org, budget string, begins storage.Timestamp) []credits.
 	return list
 }
 
-// Balance returns what the ledger must return.
+// Balance returns what the ledger must count in one account.
 func (m *Model) Balance(of credits.Account) credits.Balance {
 	b := credits.Balance{Account: of}
 	for _, g := range m.Grants {
@@ -90,11 +90,60 @@ func (m *Model) short(r credits.Reservation) *credits.InsufficientError {
 		if h.Budget != "" {
 			b.Granted = h.Limit
 		}
-		if !known || b.Available() < r.Amount {
-			return &credits.InsufficientError{Balance: b}
+		leaving := []storage.Timestamp{h.Ends}
+		for _, of := range m.earlier(h) {
+			step := m.Balance(of)
+			b.Spent, b.Reserved, leaving = b.Spent+step.Spent, b.Reserved+step.Reserved, append(leaving, of.Ends)
 		}
+		if known && b.Available() >= r.Amount {
+			continue
+		}
+		short := &credits.InsufficientError{Balance: b}
+		if h.Rolling > 0 {
+			short.FreeAt = slices.MinFunc(leaving, func(a, b storage.Timestamp) int {
+				return cmp.Or(-compareBool(m.fits(h, r.Amount, a), m.fits(h, r.Amount, b)), cmp.Compare(a, b))
+			})
+		}
+		return short
 	}
 	return nil
+}
+
+// earlier returns the steps before a hold's that its window counts, each once.
+func (m *Model) earlier(h credits.Hold) (list []credits.Account) {
+	for _, r := range m.Reservations {
+		for _, other := range r.Holds {
+			of := h.Account
+			of.Begins, of.Ends = other.Begins, other.Ends
+			if of == other.Account && of.Begins < h.Begins && of.Ends > h.Begins && h.Rolling > 0 && !slices.Contains(list, of) {
+				list = append(list, of)
+			}
+		}
+	}
+	return list
+}
+
+// fits reports whether an amount fits when all steps have left that end by a time.
+func (m *Model) fits(h credits.Hold, amount plugins.Nanodollars, at storage.Timestamp) bool {
+	left := h.Limit
+	for _, of := range append(m.earlier(h), h.Account) {
+		if of.Ends > at {
+			b := m.Balance(of)
+			left -= b.Spent + b.Reserved
+		}
+	}
+	return left >= amount
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // Clone returns the model after the death of all nodes: charges stay, reservations
@@ -179,10 +228,22 @@ func (m *Machine) Step(t T) {
 // ends is when the windows of the tests end: no test takes so long.
 var ends = storage.Millis(time.Now().Add(24 * time.Hour))
 
-// windows are the accounts of budgets, without their organisation.
-var windows = []credits.Account{
-	{Budget: "month", Begins: 1, Ends: ends}, {Budget: "month", Begins: 2, Ends: ends},
-	{Budget: "user", Value: "ada"}, {Budget: "user", Value: "b:o\n"}, {Budget: "user"},
+// windows are what budgets count, without their organisation.
+var windows = []credits.Hold{
+	{Account: credits.Account{Budget: "month", Begins: 1, Ends: ends}},
+	{Account: credits.Account{Budget: "month", Begins: 2, Ends: ends}},
+	{Account: credits.Account{Budget: "user", Value: "ada"}},
+	{Account: credits.Account{Budget: "user", Value: "b:o\n"}},
+	{Account: credits.Account{Budget: "user"}},
+	rolling(0), rolling(time.Hour), rolling(25 * time.Hour),
+}
+
+// rolling is a hold in a window of a day, so long after the test began.
+func rolling(after time.Duration) credits.Hold {
+	h := credits.Hold{Rolling: credits.Rolling((24 * time.Hour).Milliseconds())}
+	h.Budget = "rate"
+	h.Begins, h.Ends = h.Rolling.Around(storage.Millis(time.Now().Add(after)))
+	return h
 }
 
 // holds draws the accounts of a reservation.
@@ -191,9 +252,9 @@ func holds(t T, org string) (list []credits.Hold) {
 		list = append(list, credits.Hold{Account: credits.Account{Org: org}})
 	}
 	first := t.Draw(len(windows), "budgets")
-	for _, of := range windows[first : first+t.Draw(len(windows)-first+1, "of these")] {
-		of.Org = org
-		list = append(list, credits.Hold{Account: of, Limit: plugins.Nanodollars(100 + t.Draw(100, "limit"))})
+	for _, h := range windows[first : first+t.Draw(len(windows)-first+1, "of these")] {
+		h.Org, h.Limit = org, plugins.Nanodollars(100+t.Draw(100, "limit"))
+		list = append(list, h)
 	}
 	if list == nil {
 		list = append(list, credits.Hold{Account: credits.Account{Org: org}})

@@ -256,7 +256,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before, err := l.Balance(ctx, acme)
+		before, err := l.Balance(ctx, credits.Hold{Account: acme})
 		must(t, err, l.Grant(ctx, "acme", 1), l.Close(ctx))
 		before.Granted++
 		wantBalance(t, begin(t, dir, 1<<20), before)

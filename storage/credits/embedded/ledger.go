@@ -178,16 +178,9 @@ func (l *Ledger) Reserve(_ context.Context, r credits.Reservation) error {
 		return nil
 	}
 	for _, h := range r.Holds {
-		b := credits.Balance{Account: h.Account}
-		a := l.accounts[h.Account]
-		if a != nil {
-			b = *a
-		}
-		if h.Budget != "" {
-			b.Granted = h.Limit
-		}
-		if a == nil && h.Budget == "" || b.Available() < r.Amount {
-			return &credits.InsufficientError{Balance: b}
+		b, freeAt := h.Standing(r.Amount, l.balance)
+		if h.Budget == "" && l.accounts[h.Account] == nil || b.Available() < r.Amount {
+			return &credits.InsufficientError{Balance: b, FreeAt: freeAt}
 		}
 	}
 	for _, h := range r.Holds {
@@ -227,11 +220,24 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 	return nil
 }
 
-// hold adds to what is reserved in the accounts of a reservation.
+// hold adds to what is reserved in the accounts of a reservation. A budget that counts
+// nothing of a value forgets the value.
 func (l *Ledger) hold(r *reservation, more plugins.Nanodollars) {
 	for _, h := range r.Holds {
-		l.account(h.Account).Reserved += more
+		a := l.account(h.Account)
+		a.Reserved += more
+		if h.Budget != "" && *a == (credits.Balance{Account: h.Account}) {
+			delete(l.accounts, h.Account)
+		}
 	}
+}
+
+// balance is the state of an account. It needs mu.
+func (l *Ledger) balance(of credits.Account) credits.Balance {
+	if a := l.accounts[of]; a != nil {
+		return *a
+	}
+	return credits.Balance{Account: of}
 }
 
 // Release implements credits.Ledger.
@@ -249,16 +255,14 @@ func (l *Ledger) Release(_ context.Context, r credits.Reservation) error {
 }
 
 // Balance implements credits.Ledger.
-func (l *Ledger) Balance(_ context.Context, of credits.Account) (credits.Balance, error) {
+func (l *Ledger) Balance(_ context.Context, of credits.Hold) (credits.Balance, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return credits.Balance{}, unavailable(os.ErrClosed)
 	}
-	if a := l.accounts[of]; a != nil {
-		return *a, nil
-	}
-	return credits.Balance{Account: of}, nil
+	b, _ := of.Standing(0, l.balance)
+	return b, nil
 }
 
 // Balances implements credits.Ledger.
@@ -295,11 +299,11 @@ func (l *Ledger) balances(wanted func(credits.Account) bool) []credits.Balance {
 	return list
 }
 
-// forget drops the accounts of windows that ended more than a day ago. It needs mu.
+// forget drops the accounts of windows that are over. It needs mu.
 func (l *Ledger) forget() {
-	ended := storage.Millis(time.Now().Add(-24 * time.Hour))
+	now := storage.Millis(time.Now())
 	maps.DeleteFunc(l.accounts, func(of credits.Account, a *credits.Balance) bool {
-		return of.Ends != 0 && of.Ends < ended && a.Reserved == 0
+		return of.Ends != 0 && of.Forgotten() < now && a.Reserved == 0
 	})
 }
 

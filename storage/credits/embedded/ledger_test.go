@@ -75,7 +75,7 @@ func must(t testing.TB, errs ...error) {
 func wantBalance(t *testing.T, l *Ledger, want credits.Balance) {
 	t.Helper()
 	want.Account = acme
-	if got, err := l.Balance(t.Context(), acme); err != nil || got != want {
+	if got, err := l.Balance(t.Context(), credits.Hold{Account: acme}); err != nil || got != want {
 		t.Fatalf("the balance is %+v, %v; want %+v", got, err, want)
 	}
 }

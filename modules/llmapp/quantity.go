@@ -1,0 +1,109 @@
+package llmapp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// Used is what a call uses: so far, or at most.
+type Used struct {
+	Cost  plugins.Cost
+	Usage plugins.Usage
+}
+
+// quantity is what a budget counts.
+type quantity struct {
+	name string
+	// unit follows an amount in messages.
+	unit string
+	// of is how much of the quantity a call uses, unknown if Used does not tell. nil for a
+	// quantity of which each call is 1.
+	of func(Used) plugins.Count
+}
+
+// quantities are what Budget.Quantity may name, in the order in which they are set aside.
+var quantities = []*quantity{
+	dollars,
+	{"tokens", " tokens", func(u Used) plugins.Count { return u.Usage.Input.Plus(u.Usage.Output) }},
+	{"input_tokens", " input tokens", func(u Used) plugins.Count { return u.Usage.Input }},
+	{"output_tokens", " output tokens", func(u Used) plugins.Count { return u.Usage.Output }},
+	{"uncached_tokens", " uncached tokens", func(u Used) plugins.Count {
+		n := u.Usage.Input.Plus(u.Usage.Output)
+		n.N -= u.Usage.CacheRead.N
+		return n
+	}},
+	requestCount,
+	concurrent,
+}
+
+var (
+	dollars = &quantity{"usd", "", func(u Used) plugins.Count {
+		return plugins.Count{N: int64(u.Cost.N), Valid: u.Cost.Valid}
+	}}
+	// requestCount counts calls of providers: an attempt at another target is another call.
+	requestCount = &quantity{name: "requests", unit: " requests"}
+	// concurrent are calls that run. Nothing is spent of them.
+	concurrent = &quantity{name: "concurrent", unit: " calls at once"}
+)
+
+// LimitQuantities are the quantities that are not money.
+var LimitQuantities = func() (names []string) {
+	for _, q := range quantities[1:] {
+		names = append(names, q.name)
+	}
+	return names
+}()
+
+// findQuantity returns the quantity of a name, nil if there is none.
+func findQuantity(name string) *quantity {
+	for _, q := range quantities {
+		if q.name == name {
+			return q
+		}
+	}
+	return nil
+}
+
+// metered reports whether a call uses what the provider states.
+func (q *quantity) metered() bool { return q.of != nil }
+
+// most is how much of the quantity a call uses at most.
+func (q *quantity) most(atMost func() Used) plugins.Count {
+	if !q.metered() {
+		return plugins.Known(1)
+	}
+	return q.of(atMost())
+}
+
+// parse reads a limit: US dollars as a plain decimal, or a number of something else.
+func (q *quantity) parse(limit string) (plugins.Nanodollars, error) {
+	if q == dollars {
+		rate, err := catalog.ParseRate(limit)
+		return rate.Nano(), err
+	}
+	n, err := strconv.ParseInt(limit, 10, 64)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("want a whole number from 1, not %q", limit)
+	}
+	return plugins.Nanodollars(n), nil
+}
+
+// text writes an amount for people.
+func (q *quantity) text(n plugins.Nanodollars) string {
+	if q == dollars {
+		return n.String()
+	}
+	return strconv.FormatInt(int64(n), 10) + q.unit
+}
+
+// Amount is an amount of what the budget counts as APIs write it: US dollars, or a number.
+func (b *Budget) Amount(n plugins.Nanodollars) json.RawMessage {
+	if b.quantity == dollars {
+		return plugins.KnownCost(n).AppendJSON(nil)
+	}
+	return plugins.Known(int64(n)).AppendJSON(nil)
+}

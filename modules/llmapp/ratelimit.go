@@ -1,0 +1,81 @@
+package llmapp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// SetRateLimits tells a client which limits of requests and tokens count the call, and what is
+// left of them: in `RateLimit` and `RateLimit-Policy`
+// (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/), and the tightest
+// of each in OpenAI's `x-ratelimit-…`
+// (https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers).
+func (t *Ticket) SetRateLimits(ctx context.Context, header http.Header) {
+	var policies, states []string
+	tightest := make(map[string]plugins.Nanodollars)
+	now := time.Now()
+	for _, b := range t.budgets {
+		if b.quantity == dollars || b.quantity == concurrent {
+			continue
+		}
+		balance, err := t.ledger.Balance(ctx, b.hold)
+		if err != nil { // the call goes on, and its client is told nothing
+			return
+		}
+		left := max(balance.Available(), 0)
+		name, unit := structuredString(b.Name), structuredString(b.quantity.name)
+		policy := fmt.Sprintf("%s;q=%d;qu=%s", name, b.limit, unit)
+		state := fmt.Sprintf("%s;r=%d", name, left)
+		reset := b.hold.Ends
+		if b.rolling > 0 { // at the latest
+			reset = storage.Millis(now) + storage.Timestamp(b.rolling)
+		}
+		if reset > 0 {
+			policy += ";w=" + seconds(time.Duration(b.hold.Ends-b.hold.Begins)*time.Millisecond)
+			state += ";t=" + seconds(reset.Time().Sub(now))
+		}
+		policies, states = append(policies, policy), append(states, state)
+		kind := "Tokens"
+		if b.quantity == requestCount {
+			kind = "Requests"
+		}
+		if least, ok := tightest[kind]; ok && least <= left {
+			continue
+		}
+		tightest[kind] = left
+		header.Set("X-Ratelimit-Limit-"+kind, strconv.FormatInt(int64(b.limit), 10))
+		header.Set("X-Ratelimit-Remaining-"+kind, strconv.FormatInt(int64(left), 10))
+		header.Del("X-Ratelimit-Reset-" + kind)
+		if reset > 0 {
+			header.Set("X-Ratelimit-Reset-"+kind, reset.Time().Sub(now).Round(time.Millisecond).String())
+		}
+	}
+	if policies != nil {
+		header.Set("Ratelimit-Policy", strings.Join(policies, ", "))
+		header.Set("Ratelimit", strings.Join(states, ", "))
+	}
+}
+
+// seconds writes whole seconds, at least 1.
+func seconds(d time.Duration) string {
+	return strconv.Itoa(max(int(d.Round(time.Second)/time.Second), 1))
+}
+
+// structuredString writes a string of a structured field, which is ASCII
+// (https://www.rfc-editor.org/rfc/rfc9651#section-3.3.3).
+func structuredString(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}

@@ -1,0 +1,147 @@
+package llmgateway
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// counts is what a limit counts of a value now.
+func (s *site) counts(org, limit, value string) (spent, reserved plugins.Nanodollars) {
+	s.t.Helper()
+	for _, b := range s.handler.money.App.BudgetsOf(org) {
+		if b.Name != limit {
+			continue
+		}
+		list, err := b.Counted(s.t.Context(), s.credits)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, a := range list {
+			if a.Value == value {
+				return a.Spent, a.Reserved
+			}
+		}
+	}
+	return 0, 0
+}
+
+// Each user may make three calls in an hour. A client is told what is left, and how long it
+// has to wait: longer than clients wait by themselves.
+func TestLimitOfRequests(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	ask := func(user string) (*http.Response, string) {
+		return s.post(bounded, "Authorization", "Bearer limited", "Service-User-Id", user)
+	}
+	for left := 2; left >= 0; left-- {
+		resp, body := ask("ada")
+		h := resp.Header
+		if resp.StatusCode != http.StatusOK || h.Get("X-Ratelimit-Limit-Requests") != "3" || h.Get("X-Ratelimit-Remaining-Requests") != strconv.Itoa(left) ||
+			h.Get("Ratelimit-Policy") != `"calls";q=3;qu="requests";w=3660` || h.Get("Ratelimit") != `"calls";r=`+strconv.Itoa(left)+`;t=3600` {
+			t.Fatalf("%d %s %v", resp.StatusCode, body, h)
+		}
+	}
+	resp, body := ask("ada")
+	after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	message := gjson.Get(body, "error.message").Str
+	if resp.StatusCode != http.StatusTooManyRequests || gjson.Get(body, "error.code").Str != "rate_limit_exceeded" || after < 3500 || after > 3660 ||
+		resp.Header.Get("X-Should-Retry") != "false" || !strings.Contains(message, "The limit calls allows 3 requests for user \"ada\" in a window of 1h: 3 requests are used") {
+		t.Errorf("beyond the limit: %d %s %v", resp.StatusCode, body, resp.Header)
+	}
+	if resp, body := ask("bob"); resp.StatusCode != http.StatusOK {
+		t.Errorf("bob, who has a limit for himself: %d %s", resp.StatusCode, body)
+	}
+	if spent, reserved := s.counts("limited", "calls", "ada"); spent != 3 || reserved != 0 {
+		t.Errorf("%d are counted, %d held", spent, reserved)
+	}
+}
+
+// A call counts the tokens that the provider has stated. A call that asks for more than is
+// left asks for less output, and is refused if too little is left for any.
+func TestLimitOfTokens(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	ask := func(most string) (*http.Response, string) {
+		return s.post(`{"model":"one/m","input":"hi","max_output_tokens":`+most+`}`, "Authorization", "Bearer limited", "Service-User-Id", "talker")
+	}
+	var tokens plugins.Nanodollars
+	for range 3 {
+		resp, body := ask("1000")
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+		if !strings.Contains(resp.Header.Get("Service-Warnings"), "max_output_tokens") {
+			t.Errorf("the call was not lowered: %v", resp.Header)
+		}
+		tokens += plugins.Nanodollars(gjson.Get(body, "usage.total_tokens").Int())
+	}
+	if spent, reserved := s.counts("limited", "words", ""); spent != tokens || reserved != 0 || tokens == 0 {
+		t.Errorf("%d are counted, %d held, want %d", spent, reserved, tokens)
+	}
+	resp, body := ask("1000")
+	for range 20 {
+		if resp.StatusCode != http.StatusOK {
+			break
+		}
+		resp, body = ask("1000")
+	}
+	if resp.StatusCode != http.StatusTooManyRequests || gjson.Get(body, "error.code").Str != "rate_limit_exceeded" || !strings.Contains(body, "320 tokens") {
+		t.Errorf("beyond the limit: %d %s", resp.StatusCode, body)
+	}
+	if spent, reserved := s.counts("limited", "words", ""); spent > 320 || reserved != 0 {
+		t.Errorf("%d of 320 are counted, %d held", spent, reserved)
+	}
+}
+
+// Two calls run at once, and the third passes when one has ended.
+func TestLimitOfConcurrentCalls(t *testing.T) {
+	inside, proceed := make(chan bool, 2), make(chan bool)
+	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
+		inside <- true
+		<-proceed
+		hello(w, r)
+	}}})
+	ask := func() (*http.Response, string) { return s.post(bounded, "Authorization", "Bearer slow") }
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			if resp, body := ask(); resp.StatusCode != http.StatusOK {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+		})
+		<-inside
+	}
+	resp, body := ask()
+	if resp.StatusCode != http.StatusTooManyRequests || gjson.Get(body, "error.code").Str != "rate_limit_exceeded" || resp.Header.Get("Retry-After") != "1" || !strings.Contains(body, "2 run") {
+		t.Errorf("a third call: %d %s %v", resp.StatusCode, body, resp.Header)
+	}
+	close(proceed)
+	calls.Wait()
+	s.settled()
+	if resp, body := ask(); resp.StatusCode != http.StatusOK {
+		t.Errorf("after two have ended: %d %s", resp.StatusCode, body)
+	}
+	if spent, reserved := s.counts("slow", `two "at" once`, ""); spent != 0 || reserved != 0 {
+		t.Errorf("%d are counted, %d held", spent, reserved)
+	}
+}
+
+// A call waits until enough has left a rolling window.
+func TestWaitForARate(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	began := time.Now()
+	for range 2 {
+		if resp, body := s.post(bounded, "Authorization", "Bearer slow", "Service-User-Id", "patient"); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("two calls took %s, and only one may be made in a second", took)
+	}
+}
