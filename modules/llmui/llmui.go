@@ -4,8 +4,10 @@ package llmui
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmcontrol"
 	"github.com/weirhq/weir/modules/llmquery"
 )
 
@@ -38,7 +41,7 @@ func init() {
 //	GET    /api/login    sends the browser to the issuer of Login, which sends it back to
 //	GET    /api/login/callback
 //	GET    /api/system   the state of the store, for the organisation `default`
-//	       /api/v1/...   the query API, with the rights of the session's key
+//	       /api/v1/...   the query API and that of keys, with the rights of the session's key
 //
 // A session begins with an API key of the scope `query`, or at an issuer. The browser does
 // not keep the key: it gets a cookie that scripts cannot read and other sites cannot send.
@@ -63,6 +66,7 @@ type Handler struct {
 	store  *llmapp.Store
 	gate   gate.Gate
 	query  llmquery.Handler
+	keys   llmcontrol.Handler
 	origin *http.CrossOriginProtection
 	login  *identity.Login // nil without Login
 	logger *zap.Logger
@@ -77,8 +81,8 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
 	h.Org = cmp.Or(h.Org, llmapp.DefaultName)
-	h.query.Store = h.Store
-	if err := h.query.Provision(ctx); err != nil {
+	h.query.Store, h.keys.Store = h.Store, h.Store
+	if err := errors.Join(h.query.Provision(ctx), h.keys.Provision(ctx)); err != nil {
 		return err
 	}
 	h.gate, h.store = h.query.Opened()
@@ -118,7 +122,7 @@ func (h *Handler) Routes() []paths.Route {
 	if h.login != nil {
 		all = append(all, paths.Route{Method: http.MethodGet, Path: loginPath}, paths.Route{Method: http.MethodGet, Path: callbackPath})
 	}
-	for _, r := range h.query.Routes() {
+	for _, r := range slices.Concat(h.query.Routes(), h.keys.Routes()) {
 		r.Path = "/api" + r.Path
 		all = append(all, r)
 	}
@@ -154,7 +158,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	r = gate.WithKey(r, key)
 	r.URL.Path, r.URL.RawPath = "/"+path, strings.TrimPrefix(r.URL.RawPath, "/api")
 	return h.query.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		return fail(w, http.StatusNotFound, "there is no "+r.URL.Path)
+		return h.keys.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+			return fail(w, http.StatusNotFound, "there is no "+r.URL.Path)
+		}))
 	}))
 }
 
@@ -186,6 +192,7 @@ func (h *Handler) trusted(r *http.Request) bool {
 type who struct {
 	Organization string `json:"organization"`
 	Login        bool   `json:"login"` // it can log out
+	Admin        bool   `json:"admin"` // it can administer keys
 }
 
 // way is how a browser without a session gets one, beside an API key.
@@ -204,7 +211,7 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) error {
 			}
 			return answer(w, http.StatusUnauthorized, ways, &problem)
 		}
-		return answer(w, http.StatusOK, who{key.Org(), !h.trusted(r)}, nil)
+		return answer(w, http.StatusOK, who{key.Org(), !h.trusted(r), key.Allows(llmapp.ScopeAdmin)}, nil)
 	case http.MethodPost:
 		return h.logIn(w, r)
 	case http.MethodDelete:
@@ -240,7 +247,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		return fail(w, refused.Status, refused.Message)
 	}
 	http.SetCookie(w, cookie(r, begin(session{key: key.Hash()}, now), ageLimit))
-	return answer(w, http.StatusOK, who{key.Org(), true}, nil)
+	return answer(w, http.StatusOK, who{key.Org(), true, key.Allows(llmapp.ScopeAdmin)}, nil)
 }
 
 // answer writes the envelope of the query API.

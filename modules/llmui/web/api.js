@@ -65,10 +65,11 @@ async function request(path, options) {
   }
 }
 
-// post asks an endpoint, get reads one. put and remove change what it keeps.
+// post asks an endpoint, get reads one. put, patch and remove change what it keeps.
 const send = (path, body, signal, method = "POST", headers = {}) => request(path, { method, signal, headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
 export const post = async (path, body, signal) => answer(await send(path, body, signal));
 export const put = async (path, body) => answer(await send(path, body, undefined, "PUT"));
+export const patch = async (path, body) => answer(await send(path, body, undefined, "PATCH"));
 export const remove = async (path) => answer(await request(path, { method: "DELETE" }));
 export const get = async (path, signal, whole) => answer(await request(path, { signal }), whole);
 
@@ -160,7 +161,7 @@ export function useAnswer(path, body) {
   return state;
 }
 
-const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard)\b.*)$/;
+const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys|budgets|audit)\b.*)$/;
 
 // useMetrics asks for totals and series of the view.
 export const useMetrics = (v, question) =>

@@ -15,6 +15,9 @@ const screens = {
   properties: ["Properties", "p", "breakdown", "Properties"],
   scores: ["Scores", "c", "scores", "Scores"],
   system: ["System", "y", "system", "System"],
+  budgets: ["Budgets", "b", "control", "Budgets"],
+  keys: ["API keys", "i", "control", "Keys"],
+  audit: ["Audit", "a", "control", "Audit"],
 };
 // compare is a screen that others lead to.
 const compare = ["Compare", "", "compare", "Compare"];
@@ -133,7 +136,7 @@ function Frame({ who, onLogout }) {
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [title]);
   return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
-      ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      ${Object.entries(screens).map(([key, [title, , file]]) => (who.admin || file !== "control") && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
       <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} />

@@ -7,8 +7,7 @@ import { answered, asked, settings } from "../conversation.js";
 import { Answer, List, Outcome, To, Unseen, failed } from "../parts/basics.js";
 import { titles } from "../parts/filters.js";
 import { Chart } from "../parts/chart.js";
-import { Lists, text } from "../parts/difference.js";
-import { absent } from "../parts/turn.js";
+import { Lists, absent, text } from "../parts/difference.js";
 import { change, compact, count, dollars, duration, fullMoment, moment, offset, percent } from "../format.js";
 
 export function Compare() {

@@ -10,7 +10,7 @@ import { Json } from "../parts/json.js";
 import { Cost, Labels, Timing } from "../parts/details.js";
 import { Messages, Settings } from "../parts/messages.js";
 import { Rating } from "../parts/rating.js";
-import { Turn, absent } from "../parts/turn.js";
+import { Turn, absent } from "../parts/difference.js";
 import { count, dollars, duration, fullMoment } from "../format.js";
 
 const tabs = [["conversation", "Conversation"], ["turn", "New in this turn"], ["cost", "Cost"], ["timing", "Timing"], ["labels", "Labels"], ["raw", "Raw"]];

@@ -1,0 +1,85 @@
+// Who may call, what may it cost, and who changed that? For keys of the scope admin.
+import { html, useState } from "../html.js";
+import { go, having, useView } from "../state.js";
+import { beat, patch, post, remove, useAnswer, useMetrics } from "../api.js";
+import { Answer, Bar, Copy, List, To, useCursor } from "../parts/basics.js";
+import { dollars, moment, percent, plural } from "../format.js";
+
+const scopes = ["gateway", "log", "query", "write", "admin"];
+const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
+
+// Keys are created, changed and ended here. A secret is shown once.
+export function Keys() {
+  const v = useView();
+  const [{ limit, after = "" }, pager] = useCursor(v);
+  const state = useAnswer(`/v1/keys?limit=${limit}&after=${after}`);
+  const costs = useMetrics(v, { groupBy: "key_id", bucket: "none", limit: 1000 });
+  const [shown, show] = useState(); // the key that has got a secret
+  const [error, setError] = useState("");
+  const [sure, setSure] = useState(""); // the id of the key that is about to be deleted
+  const [overlap, setOverlap] = useState(86400);
+  const change = (done) => done.then((key) => (key?.secret && show(key), setError(""), setSure(""), beat()), (failure) => setError(failure.message));
+  const create = (e) => {
+    e.preventDefault();
+    const form = new FormData(e.target);
+    change(post("/v1/keys", { name: form.get("name").trim(), owner: form.get("owner").trim(), project: form.get("project").trim(), scopes: form.getAll("scope") }).then((key) => (e.target.reset(), key)));
+  };
+  const columns = [
+    { title: "Key", cell: (k) => html`<${To} change=${{ v: "audit", find: k.id }} dir="auto" title=${k.id}>${k.name}<//>` },
+    { title: "Owner", semi: true, cell: (k) => k.owner || "—" }, { title: "Project", semi: true, cell: (k) => k.project || "—" },
+    { title: "Cost", number: true, cell: (k) => html`<${To} change=${having("key_id", k.id)}>${dollars(costs.data && (costs.data.groups.find((g) => g.key === k.id)?.totals.cost ?? 0))}<//>` },
+    { title: "Last used", number: true, mid: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never") },
+    { title: "State", mid: true, cell: (k) => (k.disabled ? html`<span class="bad">disabled</span>` : k.expires_at ? `ends ${moment(k.expires_at)}` : "open") },
+    { title: "Change", cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button>${
+      sure === k.id ? html`<button class="bad" onClick=${() => change(remove("/v1/keys/" + k.id))}>Delete for good</button>` : html`<button class="quiet" onClick=${() => setSure(k.id)}>Delete</button>`}` },
+  ];
+  return html`<form class="bar-row" onSubmit=${create}><input name="name" aria-label="Name" placeholder="name" required /><input name="owner" aria-label="Owner" placeholder="owner" /><input name="project" aria-label="Project" placeholder="project" />
+      ${scopes.map((s) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${s === "gateway"} /> ${s}</label>`)}<button class="primary">Create</button>
+      <label>Rotated secrets end <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label></form>
+    ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, which is not shown again: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
+    ${error && html`<p class="notice bad" role="alert">${error}</p>`}
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key was created here.">${(d) => html`<${List} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
+}
+
+// near is the share of a limit from which on a value stands out.
+const near = 0.8;
+
+// Budgets shows what budgets count, and where that leads.
+export function Budgets() {
+  const state = useAnswer("/v1/budgets?limit=200");
+  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="No budget is configured.">${(d) => d.items.map((b) => html`<${Budget} key=${b.name} b=${b} />`)}<//>`;
+}
+
+function Budget({ b }) {
+  const begins = Date.parse(b.begins_at), ends = Date.parse(b.ends_at), passed = (Date.now() - begins) / (ends - begins); // NaN without a window
+  const taken = (a) => (a.spent + a.reserved) / b.limit;
+  const columns = [
+    { title: b.per || "Whose", cell: (a) => html`<span dir="auto" title=${a.value}>${a.value ?? "all calls"}</span>` },
+    { title: "Of the limit", cell: (a) => html`<${Bar} share=${taken(a)} /> <span class=${taken(a) >= near ? "bad" : ""}>${taken(a) >= near && "▲ "}${percent(taken(a))}</span>` },
+    ...["spent", "reserved", "remaining"].map((name) => ({ title: name === "reserved" ? "Held" : name[0].toUpperCase() + name.slice(1), number: true, mid: name === "reserved", cell: (a) => dollars(a[name]) })),
+    { title: "A day", number: true, semi: true, cell: (a) => dollars((a.spent / (Date.now() - begins)) * 86400e3) },
+    { title: "By its end", number: true, semi: true, cell: (a) => html`<span class=${a.spent / passed > b.limit ? "bad" : ""}>${dollars(a.spent / passed)}</span>` },
+  ];
+  const close = b.accounts.filter((a) => taken(a) >= near).length;
+  return html`<section class="score"><h2>${b.name}</h2><p>${dollars(b.limit)} ${b.per ? `for each ${b.per}` : "for all calls"}, ${b.window}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")} spent, ${close} near the limit.</p>
+    <${List} label=${b.name} columns=${columns} rows=${b.accounts} keyOf=${(a) => a.value ?? ""} /></section>`;
+}
+
+// Audit lists the changes of all keys, or of one.
+export function Audit() {
+  const v = useView();
+  const [{ limit, after = "" }, pager] = useCursor(v, v.find);
+  const state = useAnswer(`/v1/audit?limit=${limit}&key=${encodeURIComponent(v.find)}&before=${after}`);
+  return html`<label class="choose">Key <input value=${v.find} placeholder="key_…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label>
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing was changed.">${(d) => html`<${List} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
+}
+
+const events = [
+  { title: "Time", cell: (e) => moment(e.at) }, { title: "What", cell: (e) => e.action },
+  { title: "Key", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(e.after || e.before).name}<//>` },
+  { title: "By", mid: true, cell: (e) => html`<code title=${e.actor.key}>${e.actor.key}</code>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
+  { title: "Before and after", mid: true, cell: ({ before, after }) => {
+    const changed = Object.keys({ ...before, ...after }).filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
+    return html`<details><summary>${changed.join(", ")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;
+  } },
+];

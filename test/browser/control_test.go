@@ -1,0 +1,155 @@
+package browser
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// administered is a site with an administrator, and a budget.
+const administered = `{
+	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
+	persist_config off
+	llm {
+		store sqlite {$WEIR_DATA}/weir.db
+		provider echo
+		key the-administrator-0123456789 admin query
+		key the-reader-0123456789 query
+		budget team 25 month {
+			per user
+		}
+	}
+}
+
+http://127.0.0.1:{$WEIR_PORT} {
+	llm_query
+	llm_ui
+}
+`
+
+func newAdministered(t *testing.T) *weir {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(administered), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWeir(t, config)
+	w.key = "the-administrator-0123456789"
+	return w
+}
+
+// An administrator creates a key, whose secret is shown once, rotates, disables and deletes
+// the key, and finds each of these changes in the audit.
+func TestKeysAreAdministered(t *testing.T) {
+	t.Parallel()
+	p := newTab(newAdministered(t))
+	p.login("the-administrator-0123456789")
+	press := func(name string) {
+		t.Helper()
+		p.until(`[...document.querySelectorAll("[aria-label='API keys'] td button")].some((b) => b.innerText === %s)`, quote(name))
+		js[bool](p, `([...document.querySelectorAll("[aria-label='API keys'] td button")].find((b) => b.innerText === `+quote(name)+`).click(), true)`)
+		p.settled()
+	}
+	const secret = `document.querySelector("[role=status] code")?.innerText`
+	p.show("?v=keys")
+	p.do(chromedp.SendKeys(chromedp.CSS("input[name=name]"), "build robot\r"))
+	p.until(secret + `?.startsWith("weir_")`)
+	first := js[string](p, secret)
+	p.until(`document.querySelector("[aria-label='API keys'] tbody")?.innerText.includes("build robot")`)
+	press("Rotate")
+	p.until(secret+` && `+secret+` !== %s`, quote(first))
+	second := js[string](p, secret)
+	p.show("?v=overview")
+	p.show("?v=keys")
+	if text := p.text(); strings.Contains(text, first) || strings.Contains(text, second) {
+		t.Error("a secret is shown again")
+	}
+	press("Disable")
+	p.until(`document.querySelector("[aria-label='API keys'] tbody").innerText.includes("disabled")`)
+	press("Delete")
+	press("Delete for good")
+	p.until(`!document.querySelector("[aria-label='API keys']")`)
+	p.show("?v=audit")
+	p.until(`document.querySelectorAll("[aria-label=Audit] tbody tr").length === 4`)
+	js[bool](p, `(document.querySelectorAll("[aria-label=Audit] summary")[1].click(), true)`)
+	p.until(`document.querySelector("[aria-label=Audit] details[open] ins")?.innerText === "true"`)
+	p.do(chromedp.Click(chromedp.CSS("[aria-label=Audit] tbody a")))
+	p.until(`location.search.includes("find=key_") && document.querySelectorAll("[aria-label=Audit] tbody tr").length === 4`)
+	if text := p.text(); strings.Contains(text, first) || strings.Contains(text, second) {
+		t.Error("the audit shows a secret")
+	}
+	p.show("?v=budgets")
+	p.until(`document.querySelector("h2")?.innerText === "team" && document.querySelector("main").innerText.includes("$25.00 for each user, month")`)
+}
+
+// Who may not administer is not led to it, and no other site changes a key in the name of
+// who may.
+func TestWhoMayNotAdminister(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t)
+	p := newTab(w)
+	p.login("the-reader-0123456789")
+	if text := js[string](p, `document.querySelector("nav").innerText`); strings.Contains(text, "Audit") || strings.Contains(text, "keys") {
+		t.Errorf("a reader is led to %s", text)
+	}
+	p.show("?v=keys")
+	p.until(`document.querySelector("[role=alert]")?.innerText.includes("admin")`)
+	p.do(chromedp.SendKeys(chromedp.CSS("input[name=name]"), "mine\r"))
+	p.until(`document.querySelectorAll("[role=alert]").length > 1 && !document.querySelector("[role=status] code")`)
+
+	admin := newTab(w)
+	admin.login(w.key)
+	cookies, err := chromedp.Call(admin.ctx, network.GetCookies, network.GetCookiesParams{})
+	if err != nil || len(cookies.Cookies) != 1 || cookies.Cookies[0].SameSite != "Strict" {
+		t.Fatalf("the cookies are %+v: %v", cookies, err)
+	}
+	send := func(method, path, body string, header http.Header) (status int, id string) {
+		t.Helper()
+		request, _ := http.NewRequest(method, w.url+"/api"+path, strings.NewReader(body))
+		request.Header = header.Clone()
+		request.Header.Set("Content-Type", "application/json")
+		request.AddCookie(&http.Cookie{Name: cookies.Cookies[0].Name, Value: cookies.Cookies[0].Value})
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		var answer struct {
+			Data struct {
+				ID string `json:"id"`
+			} `json:"data"`
+		}
+		_ = json.NewDecoder(response.Body).Decode(&answer) // an error of a proxy is no JSON
+		return response.StatusCode, answer.Data.ID
+	}
+	const settings = `{"name":"k","scopes":["gateway"]}`
+	status, id := send(http.MethodPost, "/v1/keys", settings, http.Header{"Sec-Fetch-Site": {"same-origin"}})
+	if status != http.StatusCreated {
+		t.Fatalf("the page itself: %d", status)
+	}
+	for name, header := range map[string]http.Header{
+		"another site": {"Sec-Fetch-Site": {"cross-site"}}, "a sibling": {"Sec-Fetch-Site": {"same-site"}},
+		"another origin": {"Origin": {"https://evil.example"}}, "no origin": {"Origin": {"null"}},
+	} {
+		for _, change := range [][3]string{
+			{http.MethodPost, "/v1/keys", settings}, {http.MethodPatch, "/v1/keys/" + id, `{"disabled":true}`},
+			{http.MethodPost, "/v1/keys/" + id + "/rotate", `{}`}, {http.MethodDelete, "/v1/keys/" + id, ""},
+			{http.MethodPost, "/v1/organization/admin_api_keys", `{"name":"k"}`},
+		} {
+			if status, _ := send(change[0], change[1], change[2], header); status != http.StatusForbidden {
+				t.Errorf("%s %s from %s: %d", change[0], change[1], name, status)
+			}
+		}
+	}
+	var events struct{ Items []struct{ Action string } }
+	js[bool](admin, `fetch("api/v1/audit").then((r) => r.json()).then((a) => (window.audit = JSON.stringify(a.data), true))`)
+	if err := json.Unmarshal([]byte(js[string](admin, `window.audit`)), &events); err != nil || len(events.Items) != 1 {
+		t.Errorf("the audit has %+v: %v", events, err)
+	}
+}
