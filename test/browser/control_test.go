@@ -62,6 +62,7 @@ func TestKeysAreAdministered(t *testing.T) {
 	p.until(secret + `?.startsWith("weir_")`)
 	first := js[string](p, secret)
 	p.until(`document.querySelector("[aria-label='API keys'] tbody")?.innerText.includes("build robot")`)
+	p.until(`document.querySelector("[aria-label='API keys'] tbody td.number").innerText === "$0"`)
 	press("Rotate")
 	p.until(secret+` && `+secret+` !== %s`, quote(first))
 	second := js[string](p, secret)

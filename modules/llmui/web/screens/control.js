@@ -1,5 +1,6 @@
 // Who may call, what may it cost, and who changed that? For keys of the scope admin.
 import { html, useState } from "../html.js";
+import { either } from "../filter.js";
 import { go, having, useView } from "../state.js";
 import { beat, patch, post, remove, useAnswer, useMetrics } from "../api.js";
 import { Answer, Bar, Copy, List, To, useCursor } from "../parts/basics.js";
@@ -13,7 +14,8 @@ export function Keys() {
   const v = useView();
   const [{ limit, after = "" }, pager] = useCursor(v);
   const state = useAnswer(`/v1/keys?limit=${limit}&after=${after}`);
-  const costs = useMetrics(v, { groupBy: "key_id", bucket: "none", limit: 1000 });
+  const ids = state.data?.items.map((k) => ({ key_id: { equals: k.id } }));
+  const costs = useMetrics(v, { filter: ids?.length ? either(...ids) : "all", groupBy: "key_id", bucket: "none", limit });
   const [shown, show] = useState(); // the key that has got a secret
   const [error, setError] = useState("");
   const [sure, setSure] = useState(""); // the id of the key that is about to be deleted
@@ -22,21 +24,21 @@ export function Keys() {
   const create = (e) => {
     e.preventDefault();
     const form = new FormData(e.target);
-    change(post("/v1/keys", { name: form.get("name").trim(), owner: form.get("owner").trim(), project: form.get("project").trim(), scopes: form.getAll("scope") }).then((key) => (e.target.reset(), key)));
+    change(post("/v1/keys", { name: form.get("name").trim(), owner: form.get("owner").trim(), scopes: form.getAll("scope") }).then((key) => (e.target.reset(), key)));
   };
   const columns = [
     { title: "Key", cell: (k) => html`<${To} change=${{ v: "audit", find: k.id }} dir="auto" title=${k.id}>${k.name}<//>` },
-    { title: "Owner", semi: true, cell: (k) => k.owner || "—" }, { title: "Project", semi: true, cell: (k) => k.project || "—" },
+    { title: "Owner", semi: true, cell: (k) => k.owner || "—" },
     { title: "Cost", number: true, cell: (k) => html`<${To} change=${having("key_id", k.id)}>${dollars(costs.data && (costs.data.groups.find((g) => g.key === k.id)?.totals.cost ?? 0))}<//>` },
     { title: "Last used", number: true, mid: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never") },
     { title: "State", mid: true, cell: (k) => (k.disabled ? html`<span class="bad">disabled</span>` : k.expires_at ? `ends ${moment(k.expires_at)}` : "open") },
     { title: "Change", cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button>${
       sure === k.id ? html`<button class="bad" onClick=${() => change(remove("/v1/keys/" + k.id))}>Delete for good</button>` : html`<button class="quiet" onClick=${() => setSure(k.id)}>Delete</button>`}` },
   ];
-  return html`<form class="bar-row" onSubmit=${create}><input name="name" aria-label="Name" placeholder="name" required /><input name="owner" aria-label="Owner" placeholder="owner" /><input name="project" aria-label="Project" placeholder="project" />
+  return html`<form class="bar-row" onSubmit=${create}><input name="name" aria-label="Name" placeholder="name" required /><input name="owner" aria-label="Owner" placeholder="owner" />
       ${scopes.map((s) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${s === "gateway"} /> ${s}</label>`)}<button class="primary">Create</button>
       <label>Rotated secrets end <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label></form>
-    ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, which is not shown again: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
+    ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, shown once: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key was created here.">${(d) => html`<${List} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
 }
@@ -47,7 +49,7 @@ const near = 0.8;
 // Budgets shows what budgets count, and where that leads.
 export function Budgets() {
   const state = useAnswer("/v1/budgets?limit=200");
-  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="No budget is configured.">${(d) => d.items.map((b) => html`<${Budget} key=${b.name} b=${b} />`)}<//>`;
+  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="No budget.">${(d) => d.items.map((b) => html`<${Budget} key=${b.name} b=${b} />`)}<//>`;
 }
 
 function Budget({ b }) {
@@ -71,7 +73,7 @@ export function Audit() {
   const [{ limit, after = "" }, pager] = useCursor(v, v.find);
   const state = useAnswer(`/v1/audit?limit=${limit}&key=${encodeURIComponent(v.find)}&before=${after}`);
   return html`<label class="choose">Key <input value=${v.find} placeholder="key_…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label>
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing was changed.">${(d) => html`<${List} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No change.">${(d) => html`<${List} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }
 
 const events = [
