@@ -24,6 +24,7 @@ import (
 //		per         <attribute>
 //		trust
 //		wait        <duration>
+//		alert       <percents...>
 //		on_unpriced refuse|pass
 //	}
 func parseBudget(to *[]*llmapp.Budget) directive.Option {
@@ -77,6 +78,7 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 		"per":         directive.Text(&b.Per),
 		"trust":       directive.Flag(&b.Trust),
 		"wait":        directive.Duration(&b.Wait),
+		"alert":       func(d *caddyfile.Dispenser) error { return parsePercents(d, &b.AlertAt) },
 		"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
 	}
 	if err := set.Parse(d, name); err != nil {
@@ -86,6 +88,23 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 		b.Filter = json.RawMessage(storage.AppendJSON(nil, counted))
 	}
 	*to = append(*to, b)
+	return nil
+}
+
+// parsePercents parses percents such as `80%`.
+func parsePercents(d *caddyfile.Dispenser, to *[]int) error {
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return d.Err("alert takes parts of the limit, as in `alert 80% 100%`")
+	}
+	for _, arg := range args {
+		number, whole := strings.CutSuffix(arg, "%")
+		percent, err := strconv.Atoi(number)
+		if err != nil || !whole || percent < 1 || percent > 100 {
+			return d.Errf("alert takes parts of the limit from 1%% to 100%%, not '%s'", arg)
+		}
+		*to = append(*to, percent)
+	}
 	return nil
 }
 

@@ -67,6 +67,10 @@ type Budget struct {
 	// needs. Default: 0, which refuses the call at once.
 	Wait caddy.Duration `json:"wait,omitempty"`
 
+	// AlertAt are percents of Limit, 1 to 100. When so much is spent in a window, a line of
+	// the log and a metric tell, once for each value and window. Default: none.
+	AlertAt []int `json:"alert_at,omitempty"`
+
 	// Unpriced is what becomes of a call whose price is unknown: `refuse`, or `pass`, which
 	// counts the call as 0. Default: `refuse`.
 	Unpriced string `json:"on_unpriced,omitempty"`
@@ -80,6 +84,7 @@ type Budget struct {
 	filter    storage.Filter
 	per       func(*storage.Record) string // nil if all calls share the limit
 	label     metric.Label
+	alerts    []*alert
 }
 
 // windowTotal is the window without an end.
@@ -136,6 +141,9 @@ func (b *Budget) provision(org string) (err error) {
 		return fmt.Errorf("budget %s: limit: %w", b.Name, err)
 	}
 	if err := b.provisionWindow(); err != nil {
+		return fmt.Errorf("budget %s: %w", b.Name, err)
+	}
+	if err := b.provisionAlerts(); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
 	if b.Timezone != "" {

@@ -36,8 +36,8 @@ var quantities = []*quantity{
 		n.N -= u.Usage.CacheRead.N
 		return n
 	}},
-	requestCount,
 	concurrent,
+	requestCount, // the last, because a call that something else refuses is no request
 }
 
 var (

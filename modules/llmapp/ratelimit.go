@@ -18,6 +18,9 @@ import (
 // of each in OpenAI's `x-ratelimit-…`
 // (https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers).
 func (t *Ticket) SetRateLimits(ctx context.Context, header http.Header) {
+	if len(t.budgets) == 0 {
+		return
+	}
 	var policies, states []string
 	tightest := make(map[string]plugins.Nanodollars)
 	now := time.Now()

@@ -75,6 +75,7 @@ type Spending struct {
 // Release.
 type Ticket struct {
 	account  *Account
+	logger   *zap.Logger
 	ledger   credits.Ledger // nil unless something bounds the call
 	shares   []*share
 	budgets  bounding
@@ -110,7 +111,7 @@ const unavailableRetryAfter = 10 * time.Second
 
 // Admit returns the ticket of a call, or a *plugins.Error that says why it has none.
 func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
-	t := &Ticket{account: s.Account}
+	t := &Ticket{account: s.Account, logger: g.Logger}
 	if s.Key != nil && s.Key.kept != nil { // which may have ended since the call began
 		if _, err := g.App.keptKey(ctx, s.Key.hash); err != nil {
 			return nil, &plugins.Error{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "The API key has ended."}
@@ -468,8 +469,14 @@ func (t *Ticket) charge(ctx context.Context, part *share, total plugins.Nanodoll
 			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())
 		}
 	}
+	more := total > part.charged
 	part.charged = total
-	return t.ledger.Charge(context.WithoutCancel(ctx), part.Reservation, total)
+	ctx = context.WithoutCancel(ctx)
+	err := t.ledger.Charge(ctx, part.Reservation, total)
+	if err == nil && more {
+		t.alert(ctx, part.quantity)
+	}
+	return err
 }
 
 // Release ends the call: what was set aside and not charged is free again. A second Release

@@ -121,6 +121,9 @@ func TestLimitOfConcurrentCalls(t *testing.T) {
 	if resp.StatusCode != http.StatusTooManyRequests || gjson.Get(body, "error.code").Str != "rate_limit_exceeded" || resp.Header.Get("Retry-After") != "1" || !strings.Contains(body, "2 run") {
 		t.Errorf("a third call: %d %s %v", resp.StatusCode, body, resp.Header)
 	}
+	if spent, _ := s.counts("slow", "all", ""); spent != 2 {
+		t.Errorf("%d requests are counted, and one of three was refused", spent)
+	}
 	close(proceed)
 	calls.Wait()
 	s.settled()
@@ -143,5 +146,38 @@ func TestWaitForARate(t *testing.T) {
 	}
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("two calls took %s, and only one may be made in a second", took)
+	}
+}
+
+// A budget tells once that a part of its limit is spent, whoever runs beside.
+func TestAlerts(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	var calls sync.WaitGroup
+	for i := range 20 {
+		calls.Go(func() {
+			if resp, body := s.post(bounded, "Authorization", "Bearer warned", "Service-User-Id", []string{"ada", "bob"}[i%2]); resp.StatusCode != http.StatusOK {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+		})
+	}
+	calls.Wait()
+	s.settled()
+	for _, c := range []struct {
+		value, budget string
+		told          plugins.Nanodollars
+	}{{"ada", "each at 10%", 1}, {"bob", "each at 10%", 1}, {"ada", "each at 50%", 0}, {"", "pace at 100%", 1}} {
+		list, err := s.credits.Counted(t.Context(), "warned", c.budget, 0)
+		var told plugins.Nanodollars
+		for _, a := range list {
+			if a.Value == c.value {
+				told = a.Spent
+			}
+		}
+		if err != nil || told != c.told {
+			t.Errorf("%s of %q was told %d times, %v; want %d", c.budget, c.value, told, err, c.told)
+		}
+	}
+	if lines := s.logs.FilterMessage("a budget is spent to a part of its limit").Len(); lines != 3 {
+		t.Errorf("%d lines tell of it, want 3", lines)
 	}
 }

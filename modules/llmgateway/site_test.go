@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -344,6 +345,7 @@ func (l *ledger) all() []entry {
 
 // site is a gateway in front of upstreams that tests script.
 type site struct {
+	logs *observer.ObservedLogs // of the gate
 	*httptest.Server
 	t       *testing.T
 	handler *Handler
@@ -412,7 +414,10 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			"limited": {"keys": [{"secret": "limited"}], "budgets": [
 				{"name": "calls", "limit": "3", "quantity": "requests", "window": "1h", "per": "user", "trust": true, "filter": {"request_response_rmt": {"user_id": {"not-equals": "talker"}}}},
 				{"name": "words", "limit": "320", "quantity": "tokens", "window": "1h", "filter": {"request_response_rmt": {"user_id": {"equals": "talker"}}}, "trust": true}]},
-			"slow": {"keys": [{"secret": "slow"}], "budgets": [{"name": "two \"at\" once", "limit": "2", "quantity": "concurrent"}, {"name": "second", "limit": "1", "quantity": "requests", "window": "1s", "wait": 30000000000, "filter": {"request_response_rmt": {"user_id": {"equals": "patient"}}}, "trust": true}]},
+			"warned": {"keys": [{"secret": "warned"}], "budgets": [
+				{"name": "each", "limit": "1", "window": "total", "per": "user", "trust": true, "alert_at": [10, 50]},
+				{"name": "pace", "limit": "20", "quantity": "requests", "window": "total", "alert_at": [100]}]},
+			"slow": {"keys": [{"secret": "slow"}], "budgets": [{"name": "two \"at\" once", "limit": "2", "quantity": "concurrent"}, {"name": "all", "limit": "100", "quantity": "requests", "window": "1h"}, {"name": "second", "limit": "1", "quantity": "requests", "window": "1s", "wait": 30000000000, "filter": {"request_response_rmt": {"user_id": {"equals": "patient"}}}, "trust": true}]},
 			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
 		"aliases": {"both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
@@ -420,7 +425,8 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, kept: &ledger{records: make(map[storage.RecordKey]entry), used: make(map[storage.RecordKey]bool)}}
+	logs, lines := observer.New(zap.WarnLevel)
+	s := &site{t: t, logs: lines, kept: &ledger{records: make(map[storage.RecordKey]entry), used: make(map[storage.RecordKey]bool)}}
 	s.memory, s.breakers = new(shared.LocalMemory), new(shared.LocalBreakers)
 	s.creditsDir = t.TempDir()
 	if s.credits, err = embedded.Open(s.creditsDir, zap.NewNop()); err != nil {
@@ -431,7 +437,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		journal: func() (stored.Journal, error) { return s.kept, nil },
 		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
 		money: llmapp.Gate{
-			App: loaded.(*llmapp.App), Logger: zap.NewNop(), Credits: func() (credits.Ledger, error) { return s.credits, nil },
+			App: loaded.(*llmapp.App), Logger: zap.New(logs), Credits: func() (credits.Ledger, error) { return s.credits, nil },
 		},
 		memory: func() (*memory, error) {
 			return newMemory([]byte("secret"), func() shared.Memory { return s.memory })
