@@ -86,7 +86,7 @@ func TestKeysAreAdministered(t *testing.T) {
 		t.Error("the audit shows a secret")
 	}
 	p.show("?v=budgets")
-	p.until(`document.querySelector("h2")?.innerText === "team" && document.querySelector("main").innerText.includes("$25.00 for each user, month")`)
+	p.until(`document.querySelector("h2")?.innerText === "team" && document.querySelector("main").innerText.includes("$25.00 usd for each user, month")`)
 }
 
 // Who may not administer is not led to it, and no other site changes a key in the name of

@@ -4,7 +4,7 @@ import { either } from "../filter.js";
 import { go, having, useView } from "../state.js";
 import { beat, patch, post, remove, useAnswer, useMetrics } from "../api.js";
 import { Answer, Bar, Copy, List, To, useCursor } from "../parts/basics.js";
-import { dollars, moment, percent, plural } from "../format.js";
+import { compact, dollars, moment, percent, plural } from "../format.js";
 
 const scopes = ["gateway", "log", "query", "write", "admin"];
 const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
@@ -53,17 +53,18 @@ export function Budgets() {
 }
 
 function Budget({ b }) {
+  const amount = b.quantity === "usd" ? dollars : compact;
   const begins = Date.parse(b.begins_at), ends = Date.parse(b.ends_at), passed = (Date.now() - begins) / (ends - begins); // NaN without a window
   const taken = (a) => (a.spent + a.reserved) / b.limit;
   const columns = [
-    { title: b.per || "Whose", cell: (a) => html`<span dir="auto" title=${a.value}>${a.value ?? "all calls"}</span>` },
-    { title: "Of the limit", cell: (a) => html`<${Bar} share=${taken(a)} /> <span class=${taken(a) >= near ? "bad" : ""}>${taken(a) >= near && "▲ "}${percent(taken(a))}</span>` },
-    ...["spent", "reserved", "remaining"].map((name) => ({ title: name === "reserved" ? "Held" : name[0].toUpperCase() + name.slice(1), number: true, mid: name === "reserved", cell: (a) => dollars(a[name]) })),
-    { title: "A day", number: true, semi: true, cell: (a) => dollars((a.spent / (Date.now() - begins)) * 86400e3) },
-    { title: "By its end", number: true, semi: true, cell: (a) => html`<span class=${a.spent / passed > b.limit ? "bad" : ""}>${dollars(a.spent / passed)}</span>` },
+    { title: b.per || "Whose", cell: (a) => html`<span dir="auto">${a.value ?? "all calls"}</span>` },
+    { title: "Used", cell: (a) => html`<${Bar} share=${taken(a)} /> <span class=${taken(a) >= near ? "bad" : ""}>${taken(a) >= near && "▲ "}${percent(taken(a))}</span>` },
+    ...["spent", "reserved", "remaining"].map((name) => ({ title: name === "reserved" ? "Held" : name[0].toUpperCase() + name.slice(1), number: true, mid: name === "reserved", cell: (a) => amount(a[name]) })),
+    { title: "A day", number: true, semi: true, cell: (a) => amount((a.spent / (Date.now() - begins)) * 86400e3) },
+    { title: "By its end", number: true, semi: true, cell: (a) => html`<span class=${a.spent / passed > b.limit ? "bad" : ""}>${amount(a.spent / passed)}</span>` },
   ];
   const close = b.accounts.filter((a) => taken(a) >= near).length;
-  return html`<section class="score"><h2>${b.name}</h2><p>${dollars(b.limit)} ${b.per ? `for each ${b.per}` : "for all calls"}, ${b.window}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")} spent, ${close} near the limit.</p>
+  return html`<section class="score"><h2>${b.name}</h2><p>${amount(b.limit)} ${b.quantity} ${b.per ? `for each ${b.per}` : "for all calls"}, ${b.window}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")} spent, ${close} near the limit.</p>
     <${List} label=${b.name} columns=${columns} rows=${b.accounts} keyOf=${(a) => a.value ?? ""} /></section>`;
 }
 
