@@ -40,7 +40,7 @@ export function Keys() {
       <label>Rotated secrets end <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label></form>
     ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, shown once: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key was created here.">${(d) => html`<${List} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key.">${(d) => html`<${List} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
 }
 
 // near is the share of a limit from which on a value stands out.
@@ -64,7 +64,7 @@ function Budget({ b }) {
     { title: "By its end", number: true, semi: true, cell: (a) => html`<span class=${a.spent / passed > b.limit ? "bad" : ""}>${amount(a.spent / passed)}</span>` },
   ];
   const close = b.accounts.filter((a) => taken(a) >= near).length;
-  return html`<section class="score"><h2>${b.name}</h2><p>${amount(b.limit)} ${b.quantity} ${b.per ? `for each ${b.per}` : "for all calls"}, ${b.window}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")} spent, ${close} near the limit.</p>
+  return html`<section class="score"><h2>${b.name}</h2><p>${amount(b.limit)} ${b.quantity} ${b.per ? `for each ${b.per}` : "for all calls"}, ${b.window}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")}, ${close} near it.</p>
     <${List} label=${b.name} columns=${columns} rows=${b.accounts} keyOf=${(a) => a.value ?? ""} /></section>`;
 }
 
@@ -73,7 +73,7 @@ export function Audit() {
   const v = useView();
   const [{ limit, after = "" }, pager] = useCursor(v, v.find);
   const state = useAnswer(`/v1/audit?limit=${limit}&key=${encodeURIComponent(v.find)}&before=${after}`);
-  return html`<label class="choose">Key <input value=${v.find} placeholder="key_…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label>
+  return html`<label class="choose">Key <input value=${v.find} onChange=${(e) => go({ find: e.target.value.trim() })} /></label>
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="No change.">${(d) => html`<${List} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }
 
