@@ -36,12 +36,12 @@ func (t *Ticket) SetRateLimits(ctx context.Context, header http.Header) {
 		name, unit := structuredString(b.Name), structuredString(b.quantity.name)
 		policy := fmt.Sprintf("%s;q=%d;qu=%s", name, b.limit, unit)
 		state := fmt.Sprintf("%s;r=%d", name, left)
-		reset := b.hold.Ends
+		window, reset := b.hold.Ends-b.hold.Begins, b.hold.Ends
 		if b.rolling > 0 { // at the latest
-			reset = storage.Millis(now) + storage.Timestamp(b.rolling)
+			window, reset = storage.Timestamp(b.rolling), storage.Millis(now)+storage.Timestamp(b.rolling)
 		}
 		if reset > 0 {
-			policy += ";w=" + seconds(time.Duration(b.hold.Ends-b.hold.Begins)*time.Millisecond)
+			policy += ";w=" + seconds(time.Duration(window)*time.Millisecond)
 			state += ";t=" + seconds(reset.Time().Sub(now))
 		}
 		policies, states = append(policies, policy), append(states, state)

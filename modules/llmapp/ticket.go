@@ -393,7 +393,9 @@ func refuseRate(part *share, short *credits.InsufficientError, b *Budget) *plugi
 		e.Message += fmt.Sprintf(", and %d run. Try again when one has ended.", short.Reserved)
 		return e
 	}
-	e.Message += fmt.Sprintf(": %s are used, and calls in flight hold %s. This call may use %s.", text(short.Spent), text(short.Reserved), text(part.Amount))
+	if e.Message += fmt.Sprintf(": %s are used.", text(short.Spent)); b.quantity.metered() {
+		e.Message += fmt.Sprintf(" Calls in flight hold %s, and this call may use %s.", text(short.Reserved), text(part.Amount))
+	}
 	free := short.FreeAt
 	if b.rolling == 0 {
 		free = short.Ends

@@ -44,7 +44,7 @@ func TestLimitOfRequests(t *testing.T) {
 		resp, body := ask("ada")
 		h := resp.Header
 		if resp.StatusCode != http.StatusOK || h.Get("X-Ratelimit-Limit-Requests") != "3" || h.Get("X-Ratelimit-Remaining-Requests") != strconv.Itoa(left) ||
-			h.Get("Ratelimit-Policy") != `"calls";q=3;qu="requests";w=3660` || h.Get("Ratelimit") != `"calls";r=`+strconv.Itoa(left)+`;t=3600` {
+			h.Get("Ratelimit-Policy") != `"calls";q=3;qu="requests";w=3600` || h.Get("Ratelimit") != `"calls";r=`+strconv.Itoa(left)+`;t=3600` {
 			t.Fatalf("%d %s %v", resp.StatusCode, body, h)
 		}
 	}
