@@ -56,6 +56,7 @@ func TestKillOfEverything(t *testing.T) {
 			key payer-key
 			credits 100000
 			budget all 100000 total
+			limit words 1000000000 tokens total
 		}`, upstream.URL)}
 	began := time.Now()
 	seen := ledger{turns: map[string][]string{}, items: map[string][]string{}, responses: map[string]bool{}}
@@ -107,10 +108,14 @@ func TestKillOfEverything(t *testing.T) {
 	}
 	w.flush()
 	records := w.query("", payer, began.Add(-time.Hour))
-	var cost, most float64
+	var cost, most, tokens, mostTokens float64
 	for _, r := range records {
 		if r.Cost != nil && !strings.HasPrefix(r.User, "row-") { // imported calls were paid elsewhere
 			cost, most = cost+*r.Cost, max(most, *r.Cost)
+			if r.PromptTokens != nil && r.CompletionTokens != nil {
+				n := float64(*r.PromptTokens + *r.CompletionTokens)
+				tokens, mostTokens = tokens+n, max(mostTokens, n)
+			}
 		}
 	}
 	for _, user := range seen.calls {
@@ -129,6 +134,9 @@ func TestKillOfEverything(t *testing.T) {
 	const inFlight = 12 // clients that spend
 	if between := w.spent("payer") - cost; between < -1e-9 || between > most*float64(inFlight*kills) {
 		t.Errorf("the records cost $%.9f, and $%.9f more are spent", cost, between)
+	}
+	if words := gjson.Get(answer, "data.budgets.1.accounts.0.spent").Num; words < tokens || words > tokens+mostTokens*float64(inFlight*kills) {
+		t.Errorf("the limit counts %.0f tokens, and the records have %.0f", words, tokens)
 	}
 	if granted := w.grantedTo("payer") - 100000; granted < float64(seen.granted) || granted > float64(seen.granted+seen.asked) {
 		t.Errorf("$%g are granted, of which $%d were acknowledged and $%d had no answer", granted, seen.granted, seen.asked)
