@@ -1,6 +1,7 @@
 // Package echo is a mock provider of models, without a network: it answers a request
-// by repeating its last user message, in the wire formats of OpenAI's Chat Completions
-// and Responses and of Anthropic's Messages, by the writers that the gateway has. Quickstarts, examples and tests use it.
+// by repeating its last user message. It reads Responses. The gateway's readers and writers
+// add OpenAI's Chat Completions and Anthropic's Messages. Quickstarts, examples and tests
+// use it.
 package echo
 
 import (

@@ -47,7 +47,7 @@ func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *plugi
 		promptTokens += embeddingTokens(input)
 	}
 	writeJSON(w, http.StatusOK, render(`{"object":"list","data":[%s],"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d}}`,
-		bytes.Join(data, []byte(",")), newRequest(x.body).Model, promptTokens, promptTokens))
+		bytes.Join(data, []byte(",")), modelOf(x.body), promptTokens, promptTokens))
 	return nil
 }
 

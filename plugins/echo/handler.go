@@ -53,9 +53,9 @@ type endpoint struct {
 }
 
 var endpoints = []endpoint{
-	{"/chat/completions", http.MethodPost, serve(plugins.Chat, parseChat)},
+	{"/chat/completions", http.MethodPost, serveAs(plugins.Chat)},
 	{"/responses", http.MethodPost, serveResponses},
-	{"/messages", http.MethodPost, serve(plugins.Messages, parseMessages)},
+	{"/messages", http.MethodPost, serveAs(plugins.Messages)},
 	{"/embeddings", http.MethodPost, serveEmbeddings},
 	{"/models", http.MethodGet, serveModels},
 }

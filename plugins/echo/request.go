@@ -13,13 +13,69 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// newRequest reads what every dialect calls the same.
-func newRequest(body gjson.Result) Request {
-	model := body.Get("model").String()
-	if model == "" {
-		model = DefaultModel
+// modelOf returns the model that a request names, or the default.
+func modelOf(body gjson.Result) string { return cmp.Or(body.Get("model").String(), DefaultModel) }
+
+// read reads a request of Responses. It demands nothing of an item that the answer does not
+// depend on: clients send whatever OpenAI takes.
+func read(body gjson.Result) (Request, *plugins.Error) {
+	r := Request{Model: modelOf(body)}
+	r.count(body.Get("instructions"))
+	input := body.Get("input")
+	switch {
+	case input.Type == gjson.String:
+		r.user(input.Str, 0)
+	case input.IsArray():
+		called := map[string]bool{}
+		for item := range objects(input) {
+			id := item.Get("call_id").String()
+			switch item.Get("type").String() {
+			case "function_call":
+				called[id] = true
+			case "function_call_output":
+				if !called[id] && !body.Get("previous_response_id").Exists() {
+					return r, plugins.Invalid("input", "No tool call found for function call output with call_id %s.", id)
+				}
+			}
+			r.item(item)
+		}
+	default:
+		return r, plugins.Invalid("input", "input must be a string or an array of items")
 	}
-	return Request{Model: model}
+
+	for t := range objects(body.Get("tools")) {
+		if name := t.Get("name").String(); t.Get("type").String() == "function" && name != "" {
+			r.Tools = append(r.Tools, Tool{Name: name, Parameters: json.RawMessage(t.Get("parameters").Raw)})
+		}
+	}
+	r.SingleCall = body.Get("parallel_tool_calls").Type == gjson.False
+	r.hold(body.Get("text.format"))
+	r.Reasoning = asksForReasoning(body, "reasoning")
+	if f := r.choose(body.Get("tool_choice")); f != nil {
+		return r, f
+	}
+	return r, r.limit(body.Get("max_output_tokens"))
+}
+
+func (r *Request) item(item gjson.Result) {
+	content := item.Get("content")
+	switch item.Get("type").String() {
+	case "message", "": // the type of a message may be left out
+		switch item.Get("role").String() {
+		case "user":
+			r.user(contentOf(content))
+		case "assistant":
+			r.assistant(content)
+		default:
+			r.count(content)
+		}
+	case "function_call":
+		r.assistant(item.Get("arguments"))
+	case "function_call_output":
+		text, _ := contentOf(item.Get("output"))
+		r.ToolResults = append(r.ToolResults, text)
+		r.InputBytes += len(text)
+	}
 }
 
 // count takes text that is read but not repeated.
@@ -41,67 +97,54 @@ func (r *Request) assistant(content gjson.Result) {
 	r.ToolResults = nil
 }
 
-func (r *Request) toolResult(content gjson.Result) {
-	text, _ := contentOf(content)
-	r.ToolResults = append(r.ToolResults, text)
-	r.InputBytes += len(text)
-}
-
-// choice is a dialect's tool_choice: the mode "none", "auto" or "required",
-// and the tools that it narrows the request's to, if any.
-type choice struct {
-	mode  string
-	names []string
-}
-
-func (r *Request) choose(c choice) *plugins.Error {
-	if c.mode == "none" {
+// choose takes the choice of tools: a mode, or an object that narrows the tools. Hosted tools,
+// which an object may name too, do not exist here.
+func (r *Request) choose(v gjson.Result) *plugins.Error {
+	mode, names := v.String(), []string(nil)
+	switch v.Get("type").String() {
+	case "function":
+		mode, names = "required", []string{v.Get("name").String()}
+	case "allowed_tools":
+		mode = v.Get("mode").String()
+		for t := range objects(v.Get("tools")) {
+			names = append(names, t.Get("name").String())
+		}
+	}
+	if mode == "none" {
 		r.Tools = nil
 		return nil
 	}
-	for _, name := range c.names {
+	for _, name := range names {
 		if !slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == name }) {
 			return plugins.Invalid("tool_choice", "tool_choice names the function %q, which tools does not offer", name)
 		}
 	}
-	r.ToolRequired = c.mode == "required"
+	r.ToolRequired = mode == "required"
 	if r.ToolRequired && len(r.Tools) == 0 {
 		return plugins.Invalid("tool_choice", "tool_choice requires a function, but tools offers no function")
 	}
-	if c.names != nil {
-		r.Tools = slices.DeleteFunc(r.Tools, func(t Tool) bool { return !slices.Contains(c.names, t.Name) })
+	if names != nil {
+		r.Tools = slices.DeleteFunc(r.Tools, func(t Tool) bool { return !slices.Contains(names, t.Name) })
 	}
 	return nil
 }
 
-// limit reads the first of the named fields that is set into MaxTokens.
-func (r *Request) limit(body gjson.Result, names ...string) *plugins.Error {
-	for _, name := range names {
-		n := body.Get(name)
-		if n.Type == gjson.Null {
-			continue
-		}
-		if n.Type != gjson.Number || n.Num < 1 {
-			return plugins.Invalid(name, "%s must be a number of tokens, at least 1", name)
-		}
-		r.MaxTokens = int(min(n.Num, math.MaxInt32))
+func (r *Request) limit(v gjson.Result) *plugins.Error {
+	switch {
+	case v.Type == gjson.Null:
 		return nil
+	case v.Type != gjson.Number || v.Num < 1:
+		return plugins.Invalid("max_output_tokens", "'max_output_tokens' must be a number of tokens, at least 1")
 	}
+	r.MaxTokens = int(min(v.Num, math.MaxInt32))
 	return nil
 }
 
-// offer takes a function whose schema is in the named field.
-func (r *Request) offer(v gjson.Result, schema string) {
-	if name := v.Get("name").String(); name != "" {
-		r.Tools = append(r.Tools, Tool{Name: name, Parameters: json.RawMessage(v.Get(schema).Raw)})
-	}
-}
-
-// hold takes the schema of the text, which is in the named field of the format.
-func (r *Request) hold(format gjson.Result, schema string) {
+// hold takes the schema that the text must match.
+func (r *Request) hold(format gjson.Result) {
 	switch format.Get("type").String() {
 	case "json_schema":
-		r.Schema = json.RawMessage(cmp.Or(format.Get(schema).Raw, "{}"))
+		r.Schema = json.RawMessage(cmp.Or(format.Get("schema").Raw, "{}"))
 	case "json_object":
 		r.Schema = json.RawMessage("{}")
 	}
@@ -129,12 +172,10 @@ func contentOf(content gjson.Result) (text string, images int) {
 	}
 	var b strings.Builder
 	for part := range objects(content) {
-		switch part.Get("type").String() {
-		case "image", "image_url", "input_image":
+		if part.Get("type").String() == "input_image" {
 			images++
-		default:
-			b.WriteString(part.Get("text").String())
 		}
+		b.WriteString(part.Get("text").String())
 	}
 	return b.String(), images
 }

@@ -3,29 +3,52 @@ package echo
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"iter"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// serve answers at the endpoint of a dialect whose answers repeat nothing of the request.
-func serve(d plugins.Dialect, parse func(gjson.Result) (Request, *plugins.Error)) func(http.ResponseWriter, *http.Request, *exchange) *plugins.Error {
+// defaults are the fields that the gateway demands of requests, and this provider does not.
+var defaults = map[string]any{"model": DefaultModel, "max_tokens": math.MaxInt32}
+
+// serveAs answers at the endpoint of an API beside Responses. The gateway's reader makes a
+// request of Responses of each, and names the client's fields in errors.
+func serveAs(d plugins.Dialect) func(http.ResponseWriter, *http.Request, *exchange) *plugins.Error {
+	api, _ := inbound.Of(d)
 	return func(w http.ResponseWriter, r *http.Request, x *exchange) *plugins.Error {
-		asked, f := parse(x.body)
-		if f != nil {
-			return f
+		body := []byte(x.body.Raw)
+		for field, value := range defaults {
+			if x.body.Get(field).String() == "" {
+				body, _ = sjson.SetBytes(body, field, value) // of an object, and a plain path
+			}
 		}
-		p := &translate.Request{Raw: []byte(x.body.Raw), Model: asked.Model, Stream: x.body.Get("stream").Bool()}
-		x.answer(w, r, d, p, asked.Answer())
-		return nil
+		p, err := api.Parse(body)
+		if err == nil {
+			err = x.serve(w, r, d, p)
+		}
+		f, _ := errors.AsType[*plugins.Error](err)
+		return f
 	}
+}
+
+func (x *exchange) serve(w http.ResponseWriter, r *http.Request, d plugins.Dialect, p *translate.Request) error {
+	asked, f := read(gjson.ParseBytes(p.Raw))
+	if f != nil {
+		return p.Names.Error(f)
+	}
+	asked.Reasoning = asksForReasoning(x.body, "reasoning_effort", "reasoning", "thinking")
+	x.answer(w, r, d, &translate.Request{Raw: p.Raw, Model: asked.Model, Stream: p.Stream}, asked.Answer())
+	return nil
 }
 
 // answer writes an answer in a dialect, as the gateway writes those of other providers.
