@@ -34,20 +34,26 @@ const maxDepth = 10_000
 
 // Body returns a body with null in place of the credentials of the MCP servers that it
 // names, in the formats of all vendors: a tool of the type mcp has authorization and
-// headers, and a member of Anthropic's mcp_servers has authorization_token. An address with
-// a user or a query counts as a credential. The body may
-// be cut, and may be a sequence of JSON texts, such as events. A body that is nested too
-// deeply to be read is left out, as nil.
+// headers, and a member of Anthropic's mcp_servers has authorization_token. Objects of the
+// other types that begin with mcp, such as mcp_call, have none of these; what is in their
+// members is content. An address with a user or a query counts as a credential. The body may
+// be cut, and may be a sequence of JSON texts, such as events. A body in UTF-16 or UTF-32
+// with credentials becomes one in UTF-8. A body that is nested too deeply to be read is left
+// out, as nil.
 //
 // https://platform.openai.com/docs/guides/tools-connectors-mcp
 // https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
 func Body(body []byte) []byte {
-	if !mentions(body) {
+	text := asUTF8(body)
+	if !mentions(text) {
 		return body
 	}
-	s := bodyScanner{body: body, names: make(map[string]memberName)}
+	s := bodyScanner{body: text, names: make(map[string]memberName)}
 	if !s.scan() {
 		return nil
+	}
+	if len(s.secrets) == 0 {
+		return body
 	}
 	return s.clean()
 }
@@ -62,12 +68,13 @@ type bodyScanner struct {
 	names            map[string]memberName // as they are written: bodies repeat them
 }
 
-// span is a part of a body.
-type span struct{ from, to int }
+// span is a part of a body. depth is the number of objects and arrays around it.
+type span struct{ from, to, depth int }
 
 // scope is an object or an array that is open.
 type scope struct {
 	object, server bool // server: it is a member of mcp_servers, or of the type mcp
+	uses           bool // it is of another type that begins with mcp: its own members have no credentials
 	typed          bool // its type was read
 	servers        bool // an array that mcp_servers is the name of
 	wantsName      bool // the next text is the name of a member
@@ -140,8 +147,10 @@ func (s *bodyScanner) end(at int) {
 	if top == nil {
 		return
 	}
-	if top.server {
-		s.secrets = append(s.secrets, s.pending[top.first:]...)
+	for _, secret := range s.pending[top.first:] {
+		if top.server || top.uses && secret.depth == len(s.open) {
+			s.secrets = append(s.secrets, secret)
+		}
 	}
 	s.pending = s.pending[:top.first]
 	s.open = s.open[:len(s.open)-1]
@@ -157,7 +166,7 @@ func (s *bodyScanner) endMember(at int) {
 		value := bytes.TrimRight(s.body[top.value:at], " \t\r\n")
 		indent := len(value) - len(bytes.TrimLeft(value, " \t\r\n"))
 		if top.name == secretName || bytes.ContainsAny(value, "?@") || bytes.Contains(value, []byte(`\u`)) {
-			s.pending = append(s.pending, span{top.value + indent, top.value + len(value)})
+			s.pending = append(s.pending, span{top.value + indent, top.value + len(value), len(s.open)})
 		}
 	}
 	top.wantsName, top.name = true, otherName
@@ -177,7 +186,12 @@ func (s *bodyScanner) text(raw []byte) {
 		top.name = s.meaning(raw)
 	} else if kind, ok := unescaped(raw); ok {
 		top.typed = true
-		top.server = top.server || bytes.EqualFold(kind, []byte("mcp")) || bytes.EqualFold(kind, []byte("mcp_server"))
+		switch kind := strings.ToLower(string(kind)); {
+		case kind == "mcp", kind == "mcp_server":
+			top.server = true
+		case strings.HasPrefix(kind, "mcp"):
+			top.uses = true
+		}
 	}
 }
 
@@ -217,9 +231,6 @@ func unescaped(raw []byte) ([]byte, bool) {
 
 // clean returns the body with null in place of the secrets.
 func (s *bodyScanner) clean() []byte {
-	if len(s.secrets) == 0 {
-		return s.body
-	}
 	slices.SortFunc(s.secrets, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	b := make([]byte, 0, len(s.body))
 	done := 0

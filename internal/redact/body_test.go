@@ -2,9 +2,12 @@ package redact
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 const canary = "canary-secret"
@@ -32,11 +35,17 @@ func TestBodyRemovesTheCredentialsOfMCPServers(t *testing.T) {
 		"cut before the type": `{"stop":"\u0063","tools":[{"authorization":"canary-secret","server`,
 		"lines":               "{\"type\":\"session.update\"}\n{\"tools\":[{\"type\":\"mcp\",\"authorization\":\"canary-secret\"}]}\n",
 		"events":              "event: a\ndata: {\"tools\":[{\"type\":\"mcp\",\"authorization\":\"canary-secret\"}]}\n\n",
+		"a call of a tool":    `{"input":[{"type":"mcp_call","authorization":"canary-secret"},{"headers":{"a":"canary-secret"},"type":"mcp_list_tools"}]}`,
+		"UTF-16":              encoded(`{"tools":[{"type":"mcp","authorization":"canary-secret"}],"a":"🔑"}`, binary.BigEndian, 2, ""),
+		"UTF-16, other order": encoded(`{"mcp_servers":[{"authorization_token":"canary-secret"}]}`, binary.LittleEndian, 2, ""),
+		"UTF-16 with a mark":  encoded(`{"tools":[{"type":"mcp","authorization":"canary-secret`, binary.LittleEndian, 2, "\ufeff"),
+		"UTF-32":              encoded(`[{"type":"mcp","authorization":"canary-secret"}]`, binary.BigEndian, 4, ""),
+		"UTF-32, other order": encoded(`[{"type":"mcp","authorization":"canary-secret"}]`, binary.LittleEndian, 4, "\ufeff"),
 		"an escaped quote":    `{"a":"\"}],\\","tools":[{"type":"mcp","authorization":"\\\"canary-secret"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := string(Body([]byte(body)))
-			if strings.Contains(got, canary) {
+			if strings.Contains(strings.ReplaceAll(got, "\x00", ""), canary) {
 				t.Errorf("kept: %s", got)
 			}
 			if json.Valid([]byte(body)) && !json.Valid([]byte(got)) {
@@ -46,12 +55,38 @@ func TestBodyRemovesTheCredentialsOfMCPServers(t *testing.T) {
 	}
 }
 
+// encoded is a text in UTF-16 or UTF-32, behind a byte order mark if there is one.
+func encoded(text string, order binary.AppendByteOrder, width int, mark string) string {
+	var b []byte
+	for _, r := range mark + text {
+		if width == 4 {
+			b = order.AppendUint32(b, uint32(r))
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			b = order.AppendUint16(b, unit)
+		}
+	}
+	return string(b)
+}
+
+// A body in UTF-16 stays readable, without its credentials.
+func TestBodyInUTF16(t *testing.T) {
+	const text = `{"tools":[{"type":"mcp","authorization":%s}],"a":"\u00e9 é 🔑"}`
+	got := string(Body([]byte(encoded(fmt.Sprintf(text, `"canary"`), binary.LittleEndian, 2, ""))))
+	if want := fmt.Sprintf(text, "null"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestBodyLeavesTheRest(t *testing.T) {
 	for _, body := range []string{
 		`{"messages":[{"role":"user","content":"the \"mcp\" server, authorization"}],"headers":{"a":1}}`,
 		`{"tools":[{"type":"function","parameters":{"properties":{"authorization":{"type":"string"},"headers":{}}}},{"type":"mcp","server_label":"a"}]}`,
 		`{"output":[{"type":"mcp_call","arguments":"{\"authorization\":\"a\"}"}],"caf\u0065":1}`,
 		`{"tools":[{"type":"mcp","server_url":"https:\/\/a.b/mcp"},{"type":"image","url":"https://a.b?c=d"}]}`,
+		`{"content":[{"type":"mcp_tool_use","input":{"authorization":"a","api_key":"b"}},{"type":"mcp_list_tools","tools":[{"input_schema":{"properties":{"token":{}}}}]}]}`,
+		encoded(`{"tools":[{"type":"mcp","server_label":"a"}]}`, binary.LittleEndian, 2, ""), "\x00\x00\x00", "\xff\xfe", "{\x00",
 		"", "{", `"mcp"`, `}]"mcp"`, "\x00\"mcp\"\xff",
 	} {
 		if got := Body([]byte(body)); string(got) != body {
