@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,14 +14,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// generation tells a Redis that has lost the credits from one that never had any. Redis
-// has an id, and a node keeps in a file which id it knows. Nothing is granted, reserved or
-// charged under another id before an operator has accepted the loss of the known one.
+// generation tells a Redis that has lost credits from one that never had any. Redis has an
+// id, and the time at which a node has last met it. A node keeps in a file which id and time
+// it knows. Nothing is granted, reserved or charged under another id, or by a copy of Redis's
+// data that is older, before an operator has accepted the loss.
 type generation struct {
 	path string
 
 	mu    sync.Mutex
-	known string // "" until Redis has told an id for the first time
+	known string // the id, "" until Redis has told one for the first time
+	seen  int64  // the time, in seconds of Redis's clock
 }
 
 func openGeneration(path string) (*generation, error) {
@@ -28,84 +31,104 @@ func openGeneration(path string) (*generation, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &generation{path: path}, nil
 	}
+	g := generation{path: path}
 	if err == nil {
-		_, err = uuid.ParseBytes(text)
+		_, err = fmt.Sscan(string(text), &g.known, &g.seen)
+	}
+	if err == nil {
+		err = uuid.Validate(g.known)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read, so that a Redis that has lost the credits would not be noticed; delete it if Redis has them: %w", path, err)
+		return nil, fmt.Errorf("%s cannot be read, so that a Redis that has lost credits would not be noticed; delete it if Redis has them: %w", path, err)
 	}
-	return &generation{path: path, known: string(text)}, nil
+	return &g, nil
 }
 
-// learn keeps an id in the file before anything is spent under it. It needs the mutex.
-func (g *generation) learn(id string) error {
-	if id == g.known {
+// learn keeps an id and a time in the file before anything is spent under them. It needs the
+// mutex.
+func (g *generation) learn(id string, seen int64) error {
+	if id == g.known && seen == g.seen {
 		return nil
 	}
 	fresh := g.path + ".new"
-	err := os.WriteFile(fresh, []byte(id), 0o600)
+	err := os.WriteFile(fresh, fmt.Appendln(nil, id, seen), 0o600)
 	if err == nil {
 		err = os.Rename(fresh, g.path)
 	}
 	if err != nil {
 		return unavailable(err)
 	}
-	g.known = id
+	g.known, g.seen = id, seen
 	return nil
 }
 
-// meet returns the id of Redis, unless Redis has lost what this node knows.
-func (l *Ledger) meet(ctx context.Context) (id string, err error) {
+// meet asks Redis for its id and its time, and fails if Redis has lost what this node knows.
+func (l *Ledger) meet(ctx context.Context) error {
 	g := l.generation
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err = l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
-		id, err = meet.Exec(ctx, server, []string{l.client.key("generation")}, []string{uuid.NewString(), g.known}).ToString()
+	var told []string
+	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) (err error) {
+		told, err = meet.Exec(ctx, server, []string{l.client.key("generation")}, []string{uuid.NewString(), strconv.FormatInt(g.seen, 10), g.known}).AsStrSlice()
 		return err
 	})
-	if err == nil {
-		err = g.learn(id)
+	if err != nil {
+		return err
 	}
-	return id, err
+	seen, err := strconv.ParseInt(told[1], 10, 64)
+	if err != nil {
+		return unavailable(err)
+	}
+	return g.learn(told[0], seen)
 }
 
-// script runs a script of the ledger under the known id.
+// script runs a script of the ledger under what this node knows of Redis.
 func (l *Ledger) script(ctx context.Context, s *rueidis.Lua, keys []string, args ...string) (int64, error) {
-	l.generation.mu.Lock()
-	known := l.generation.known
-	l.generation.mu.Unlock()
+	know := func() (string, int64) {
+		l.generation.mu.Lock()
+		defer l.generation.mu.Unlock()
+		return l.generation.known, l.generation.seen
+	}
+	known, seen := know()
 	if known == "" {
-		var err error
-		if known, err = l.meet(ctx); err != nil {
+		if err := l.meet(ctx); err != nil {
 			return 0, err
 		}
+		known, seen = know()
 	}
-	return l.client.run(ctx, s, append(keys, l.client.key("generation")), append(args, known)...)
+	return l.client.run(ctx, s, append(keys, l.client.key("generation")), append(args, strconv.FormatInt(seen, 10), known)...)
 }
 
 // forgotten reports whether Redis has refused a script because it has lost credits.
 func forgotten(err error) bool { return err != nil && strings.Contains(err.Error(), "FORGOTTEN") }
 
-// underGeneration begins a script. The last key is the hash that has the id, and a field
-// for each earlier id whose loss was accepted; the last argument is the id that the node
-// knows.
+// underGeneration begins a script. The last key is the hash that has the id, the time, and a
+// field for each earlier id whose loss was accepted; the last arguments are the time and the
+// id that the node knows. A crash of Redis may lose the last seconds, and a replica be as
+// late: a copy is older if it misses a minute.
 const underGeneration = `
 local function lost()
-	return redis.error_reply('FORGOTTEN Redis has lost the credits of ' .. KEYS[#KEYS] .. ': restore its data, or let all accounts begin again with the configured grants by: redis-cli HSET ' .. KEYS[#KEYS] .. ' ' .. ARGV[#ARGV] .. ' accepted')
+	return redis.error_reply('FORGOTTEN Redis has lost credits of ' .. KEYS[#KEYS] .. ': restore its latest data, or let all accounts continue with what it has by: redis-cli HSET ' .. KEYS[#KEYS] .. ' ' .. ARGV[#ARGV] .. ' accepted')
 end
+local id = redis.call('HGET', KEYS[#KEYS], 'id')
+local seen = tonumber(redis.call('HGET', KEYS[#KEYS], 'seen') or 0)
+local older = seen < tonumber(ARGV[#ARGV - 1]) - 60
 `
 
 // sameGeneration begins the scripts that spend.
 const sameGeneration = underGeneration + `
-if redis.call('HGET', KEYS[#KEYS], 'id') ~= ARGV[#ARGV] then return lost() end
+if id ~= ARGV[#ARGV] or older then return lost() end
 `
 
-// meet returns the id, which is ARGV[1] if Redis has none yet.
+// meet returns the id, which is ARGV[1] if Redis has none yet, or if a loss of credits under
+// the id was accepted, and the time.
 var meet = rueidis.NewLuaScript(underGeneration + `
-local id = redis.call('HGET', KEYS[1], 'id')
-if ARGV[2] ~= '' and id ~= ARGV[2] and redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then return lost() end
-if not id then
+local changed = id ~= ARGV[#ARGV] or older
+if changed and ARGV[#ARGV] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[#ARGV]) == 0 then return lost() end
+if not id or older and id == ARGV[#ARGV] then
 	id = ARGV[1]
 	redis.call('HSET', KEYS[1], 'id', id)
 end
-return id`)
+seen = math.max(seen, tonumber(redis.call('TIME')[1]))
+redis.call('HSET', KEYS[1], 'seen', string.format('%.0f', seen))
+return {id, string.format('%.0f', seen)}`)

@@ -43,7 +43,7 @@ func (l *Ledger) renew(ctx context.Context) error {
 		l.couldNotRenew()
 		return unavailable(err)
 	}
-	if _, err := l.meet(ctx); err != nil {
+	if err := l.meet(ctx); err != nil {
 		l.couldNotRenew()
 		return err
 	}

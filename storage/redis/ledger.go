@@ -281,7 +281,7 @@ func (l *Ledger) balances(ctx context.Context, accounts []credits.Account) ([]cr
 	if l.isClosed() {
 		return nil, unavailable(os.ErrClosed)
 	}
-	if _, err := l.meet(ctx); err != nil {
+	if err := l.meet(ctx); err != nil {
 		return nil, err
 	}
 	list := make([]credits.Balance, len(accounts))

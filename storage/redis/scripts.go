@@ -42,7 +42,7 @@ return 1`)
 func accounts(first int) string {
 	return fmt.Sprintf(sameGeneration+`
 local accounts, earlier, at = {}, {}, %d
-local n = (#ARGV - 1 - at) / 4
+local n = (#ARGV - 2 - at) / 4
 local step = 2 + n
 for i = 1, n do
 	accounts[i] = {key = KEYS[2 + i], suffix = ARGV[at + 1], limit = ARGV[at + 2], ends = ARGV[at + 3]}
