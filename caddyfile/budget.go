@@ -24,7 +24,7 @@ import (
 //		per         <attribute>
 //		trust
 //		wait        <duration>
-//		alert       <percents...>
+//		at          <percent> alert | use <alias> | refuse
 //		on_unpriced refuse|pass
 //	}
 func parseBudget(to *[]*llmapp.Budget) directive.Option {
@@ -78,7 +78,7 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 		"per":         directive.Text(&b.Per),
 		"trust":       directive.Flag(&b.Trust),
 		"wait":        directive.Duration(&b.Wait),
-		"alert":       func(d *caddyfile.Dispenser) error { return parsePercents(d, &b.AlertAt) },
+		"at":          func(d *caddyfile.Dispenser) error { return parseStage(d, &b.Stages) },
 		"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
 	}
 	if err := set.Parse(d, name); err != nil {
@@ -91,20 +91,29 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 	return nil
 }
 
-// parsePercents parses percents such as `80%`.
-func parsePercents(d *caddyfile.Dispenser, to *[]int) error {
+// parseStage parses what happens at a part of the limit, as in `80% alert`. At the whole limit,
+// calls are refused also if no stage says so.
+func parseStage(d *caddyfile.Dispenser, to *[]*llmapp.Stage) error {
 	args := d.RemainingArgs()
-	if len(args) == 0 {
-		return d.Err("alert takes parts of the limit, as in `alert 80% 100%`")
+	if len(args) < 2 {
+		return d.Err("at takes a part of the limit and what happens then, as in `at 80% alert`")
 	}
-	for _, arg := range args {
-		number, whole := strings.CutSuffix(arg, "%")
-		percent, err := strconv.Atoi(number)
-		if err != nil || !whole || percent < 1 || percent > 100 {
-			return d.Errf("alert takes parts of the limit from 1%% to 100%%, not '%s'", arg)
-		}
-		*to = append(*to, percent)
+	number, whole := strings.CutSuffix(args[0], "%")
+	percent, err := strconv.Atoi(number)
+	if err != nil || !whole || percent < 1 || percent > 100 {
+		return d.Errf("at takes a part of the limit from 1%% to 100%%, not '%s'", args[0])
 	}
+	stage := &llmapp.Stage{At: percent}
+	switch then := strings.Join(args[1:], " "); {
+	case then == "refuse" && percent == 100:
+		return nil
+	case then == "alert":
+	case args[1] == "use" && len(args) == 3:
+		stage.Use = args[2]
+	default:
+		return d.Errf("at %s takes alert, or use and an alias, and at 100%% also refuse, not '%s'", args[0], then)
+	}
+	*to = append(*to, stage)
 	return nil
 }
 

@@ -67,9 +67,9 @@ type Budget struct {
 	// needs. Default: 0, which refuses the call at once.
 	Wait caddy.Duration `json:"wait,omitempty"`
 
-	// AlertAt are percents of Limit, 1 to 100. When so much is spent in a window, a line of
-	// the log and a metric tell, once for each value and window. Default: none.
-	AlertAt []int `json:"alert_at,omitempty"`
+	// Stages are what happens when parts of Limit are spent in a window. Whatever they say,
+	// calls are refused that do not fit into what is left. Default: none.
+	Stages []*Stage `json:"stages,omitempty"`
 
 	// Unpriced is what becomes of a call whose price is unknown: `refuse`, or `pass`, which
 	// counts the call as 0. Default: `refuse`.
@@ -84,7 +84,6 @@ type Budget struct {
 	filter    storage.Filter
 	per       func(*storage.Record) string // nil if all calls share the limit
 	label     metric.Label
-	alerts    []*alert
 }
 
 // windowTotal is the window without an end.
@@ -128,8 +127,8 @@ var ofCall = []string{"model", "provider", "session", "tree"}
 // knownBefore are the fields that a filter of a budget may name.
 var knownBefore = []string{"user_id", "session_id", "project", "key_id", "provider", "model", "request_model", "properties", "property_key"}
 
-// provision checks the budget.
-func (b *Budget) provision(org string) (err error) {
+// provision checks the budget, whose stages may use the aliases.
+func (b *Budget) provision(org string, aliases map[string][]string) (err error) {
 	b.org = org
 	if b.Name == "" || len(b.Name) > maxBudgetName || strings.ContainsFunc(b.Name, func(r rune) bool { return r < ' ' }) {
 		return fmt.Errorf("a budget takes a name of 1 to %d bytes, not %q", maxBudgetName, b.Name)
@@ -143,7 +142,7 @@ func (b *Budget) provision(org string) (err error) {
 	if err := b.provisionWindow(); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
-	if err := b.provisionAlerts(); err != nil {
+	if err := b.provisionStages(aliases); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
 	if b.Timezone != "" {
@@ -222,7 +221,7 @@ func (a *App) provisionBudgets() error {
 	for org, budgets := range a.budgets {
 		seen := make(map[string]bool)
 		for _, b := range budgets {
-			err := b.provision(org)
+			err := b.provision(org, a.Aliases)
 			if err == nil && seen[b.Name] {
 				err = fmt.Errorf("budget %s is given twice", b.Name)
 			}

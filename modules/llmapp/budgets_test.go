@@ -32,7 +32,7 @@ func TestWindowsOfBudgets(t *testing.T) {
 		{"year", "America/St_Johns", "2026-07-01T00:00:00Z", "2026-01-01T03:30:00Z", "2027-01-01T03:30:00Z"},
 	} {
 		b := &Budget{Name: "b", Limit: "1", Window: c.window, Timezone: c.zone}
-		if err := b.provision("acme"); err != nil {
+		if err := b.provision("acme", nil); err != nil {
 			t.Fatal(err)
 		}
 		begins, ends := b.Bounds(moment(t, c.at))
@@ -43,7 +43,7 @@ func TestWindowsOfBudgets(t *testing.T) {
 	for _, window := range []string{"day", "week", "month", "year"} {
 		for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"} {
 			b := &Budget{Name: "b", Limit: "1", Window: window, Timezone: zone}
-			if err := b.provision("acme"); err != nil {
+			if err := b.provision("acme", nil); err != nil {
 				t.Fatal(err)
 			}
 			at := moment(t, "2026-01-01T00:00:00Z")
@@ -79,19 +79,33 @@ func TestMalformedBudgets(t *testing.T) {
 		"per takes":                   {Name: "b", Limit: "1", Per: "cost"},
 		"per takes key":               {Name: "b", Limit: "1", Per: "property."},
 		"say trust":                   {Name: "b", Limit: "1", Per: "session"},
+		"at 1 to 100 percent":         {Name: "b", Limit: "1", Stages: []*Stage{{At: 101}}},
+		"two stages are at 80%":       {Name: "b", Limit: "1", Stages: []*Stage{{At: 80}, {At: 80}}},
+		"there is no alias cheap":     {Name: "b", Limit: "1", Stages: []*Stage{{At: 80, Use: "cheap"}}},
+		"has no stages":               {Name: "b", Limit: "1", Quantity: "concurrent", Stages: []*Stage{{At: 80}}},
 		"on_unpriced":                 {Name: "b", Limit: "1", Unpriced: "maybe"},
 		"cost is not known before":    {Name: "b", Limit: "1", Filter: []byte(`{"request_response_rmt":{"cost":{"gt":1}}}`)},
 		"status is not known before":  {Name: "b", Limit: "1", Filter: []byte(`{"response":{"status":{"equals":200}}}`)},
 		"filter":                      {Name: "b", Limit: "1", Filter: []byte(`{"nope":{}}`)},
 		"request_body is not known b": {Name: "b", Limit: "1", Filter: []byte(`{"request_response_rmt":{"request_body":{"contains":"x"}}}`)},
 	} {
-		if err := b.provision("acme"); err == nil || !strings.Contains(err.Error(), want) {
+		if err := b.provision("acme", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %q", err, want)
 		}
 	}
 	twice := &App{Budgets: []*Budget{{Name: "b", Limit: "1"}, {Name: "b", Limit: "2"}}}
 	if err := twice.provisionBudgets(); err == nil || !strings.Contains(err.Error(), "given twice") {
 		t.Errorf("twice: %v", err)
+	}
+	diverting := &App{Aliases: map[string][]string{"cheap": {"one/m"}}, Budgets: []*Budget{{Name: "b", Limit: "1", Stages: []*Stage{{At: 95, Use: "cheap"}}}}}
+	if err := diverting.provisionBudgets(); err != nil {
+		t.Fatal(err)
+	}
+	if err := diverting.CheckProxy(DefaultName); err == nil || !strings.Contains(err.Error(), "budget b of org default") {
+		t.Errorf("a proxy that would have to call another model: %v", err)
+	}
+	if err := diverting.CheckProxy("eu"); err != nil {
+		t.Errorf("a proxy of another store: %v", err)
 	}
 }
 
@@ -134,7 +148,7 @@ func TestRollingWindows(t *testing.T) {
 	for _, quantity := range []string{"requests", "tokens"} {
 		for _, window := range []string{"1s", "1m", "7m", "1h"} {
 			b := &Budget{Name: "b", Limit: map[string]string{"requests": "40", "tokens": "400"}[quantity], Quantity: quantity, Window: window}
-			if err := b.provision("acme"); err != nil {
+			if err := b.provision("acme", nil); err != nil {
 				t.Fatal(err)
 			}
 			ledger, err := embedded.Open(t.TempDir(), zap.NewNop())

@@ -119,11 +119,10 @@ func (c *call) readRequest() ([]routing.Target, error) {
 	r := &c.exchange.Record
 	r.RequestModel = strings.ToValidUTF8(model[:min(len(model), routing.MaxModel)], "")
 
-	targets, warnings, err := c.h.resolver(r.Org).Resolve(model)
+	targets, err := c.resolve(model)
 	if err != nil {
 		return nil, err
 	}
-	c.controls.Warnings = append(c.controls.Warnings, warnings...)
 	if c.dialect.OfResponses() {
 		if err := c.restoreState(targets); err != nil {
 			return nil, err
@@ -144,6 +143,9 @@ func (c *call) readRequest() ([]routing.Target, error) {
 	c.join()
 	if c.form == nil {
 		c.stored = findStoredState(c.dialect, c.sent)
+		if targets, err = c.divert(targets); err != nil {
+			return nil, err
+		}
 		if targets, err = c.openFiles(targets); err != nil {
 			return nil, err
 		}
@@ -181,6 +183,28 @@ func (c *call) join() {
 		}
 	}
 	c.exchange.Join(c.outline, previous)
+}
+
+// resolve returns the targets of a model.
+func (c *call) resolve(model string) ([]routing.Target, error) {
+	targets, warnings, err := c.h.resolver(c.exchange.Record.Org).Resolve(model)
+	c.controls.Warnings = append(c.controls.Warnings, warnings...)
+	return targets, err
+}
+
+// divert returns the targets of the alias that a budget puts in place of the model. A call
+// keeps its targets if it refers to what its provider keeps, and if the call is no
+// conversation.
+func (c *call) divert(targets []routing.Target) ([]routing.Target, error) {
+	if c.stored.field != "" || len(observe.OutputLimits(c.dialect)) == 0 {
+		return targets, nil
+	}
+	alias, budget := c.h.money.Instead(c.ctx, c.spending(targets[0]))
+	if alias == "" {
+		return targets, nil
+	}
+	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("model: %s is called, because much of the budget %s is spent", alias, budget.Name))
+	return c.resolve(alias)
 }
 
 // resolver returns the targets that names of models stand for, to an organisation.

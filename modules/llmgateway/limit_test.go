@@ -181,3 +181,25 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("%d lines tell of it, want 3", lines)
 	}
 }
+
+// When much of a budget is spent, calls go to the models of an alias, and the budget is spent
+// on. Others keep their model.
+func TestBudgetsUseOtherModels(t *testing.T) {
+	var called string
+	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
+		called, _, _ = strings.Cut(readAndRestore(r), " ")
+		hello(w, r)
+	}}})
+	for i, want := range []string{"m", "brief", "brief", "cheap", "cheap"} { // each of the first three costs 13 of 100
+		resp, body := s.post(bounded, "Authorization", "Bearer thrifty", "Service-User-Id", "ada")
+		if resp.StatusCode != http.StatusOK || called != want {
+			t.Errorf("call %d of ada is one of %s, want %s: %d %s", i, called, want, resp.StatusCode, body)
+		}
+		if warned := strings.Contains(resp.Header.Get("Service-Warnings"), "budget thrift is spent"); warned != (want != "m") {
+			t.Errorf("call %d of ada warns %q", i, resp.Header.Get("Service-Warnings"))
+		}
+	}
+	if _, _ = s.post(bounded, "Authorization", "Bearer thrifty", "Service-User-Id", "bob"); called != "m" {
+		t.Errorf("bob, who has spent nothing, calls %s", called)
+	}
+}

@@ -415,12 +415,14 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 				{"name": "calls", "limit": "3", "quantity": "requests", "window": "1h", "per": "user", "trust": true, "filter": {"request_response_rmt": {"user_id": {"not-equals": "talker"}}}},
 				{"name": "words", "limit": "320", "quantity": "tokens", "window": "1h", "filter": {"request_response_rmt": {"user_id": {"equals": "talker"}}}, "trust": true}]},
 			"warned": {"keys": [{"secret": "warned"}], "budgets": [
-				{"name": "each", "limit": "1", "window": "total", "per": "user", "trust": true, "alert_at": [10, 50]},
-				{"name": "pace", "limit": "20", "quantity": "requests", "window": "total", "alert_at": [100]}]},
+				{"name": "each", "limit": "1", "window": "total", "per": "user", "trust": true, "stages": [{"at": 10}, {"at": 50}]},
+				{"name": "pace", "limit": "20", "quantity": "requests", "window": "total", "stages": [{"at": 100}]}]},
+			"thrifty": {"keys": [{"secret": "thrifty"}], "budgets": [{"name": "thrift", "limit": "0.1", "window": "total", "per": "user", "trust": true,
+				"stages": [{"at": 10, "use": "cheaper"}, {"at": 30, "use": "cheapest"}]}]},
 			"slow": {"keys": [{"secret": "slow"}], "budgets": [{"name": "two \"at\" once", "limit": "2", "quantity": "concurrent"}, {"name": "all", "limit": "100", "quantity": "requests", "window": "1h"}, {"name": "second", "limit": "1", "quantity": "requests", "window": "1s", "wait": 30000000000, "filter": {"request_response_rmt": {"user_id": {"equals": "patient"}}}, "trust": true}]},
 			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
-		"aliases": {"both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
+		"aliases": {"cheaper": ["one/brief"], "cheapest": ["one/cheap"], "both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
 		"providers": [`+strings.Join(providers, ",")+`]}`))
 	if err != nil {
 		t.Fatal(err)

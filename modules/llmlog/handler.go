@@ -134,6 +134,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.site, h.credits = site, store.Credits
 	app, name := h.site.App, h.site.Store
 	h.gate = gate.Gate{App: app, Store: name}
+	if err := app.CheckProxy(name); err != nil {
+		return err
+	}
 	app.NameProvider(h.Provider)
 	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",

@@ -1,0 +1,180 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/internal/metric"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// Stage is what happens when a part of a budget's limit is spent: a line of the log and a
+// metric tell, once for each value and window, and calls may go to other models.
+type Stage struct {
+	// At is the part of the limit in percent, 1 to 100.
+	At int `json:"at"`
+
+	// Use is an alias. From then on, the gateway calls the models of the alias in place of the
+	// model that a call asks for. Embeddings, pictures, audio and Realtime keep their models. Default: none.
+	Use string `json:"use,omitempty"`
+
+	label metric.Label
+	// told has the accounts that were told of. Each is a mark in the ledger, so that of
+	// several nodes one tells, and a restart does not tell again.
+	told sync.Map
+}
+
+// mark is the account that stands for a stage of what a hold counts: 1 may be spent. A
+// window that moves is marked once in its length.
+func (g *Stage) mark(h credits.Hold) credits.Hold {
+	mark := credits.Hold{Account: h.Account, Limit: 1}
+	mark.Budget += " at " + strconv.Itoa(g.At) + "%"
+	if h.Rolling > 0 {
+		length := storage.Timestamp(h.Rolling)
+		mark.Begins -= mark.Begins % length
+		mark.Ends = mark.Begins + length
+	}
+	return mark
+}
+
+// reached reports whether the part of a limit is spent.
+func (g *Stage) reached(spent, limit plugins.Nanodollars) bool {
+	return float64(spent)*100 >= float64(limit)*float64(g.At)
+}
+
+// alert tells of the budgets of a share of whose limits enough is spent.
+func (t *Ticket) alert(ctx context.Context, q *quantity) {
+	for _, b := range t.budgets.of(q) {
+		if len(b.Stages) == 0 {
+			continue
+		}
+		balance, err := t.ledger.Balance(ctx, b.hold)
+		if err != nil { // the next charge tells
+			return
+		}
+		for _, stage := range b.Stages {
+			mark := stage.mark(b.hold)
+			if _, told := stage.told.Load(mark.Account); told || !stage.reached(balance.Spent, b.limit) {
+				continue
+			}
+			first, err := t.spend(ctx, mark)
+			if err != nil {
+				return
+			}
+			stage.remember(mark.Account)
+			if first {
+				budgetAlerts.With(b.label, stage.label).Inc()
+				t.logger.Warn("a budget is spent to a part of its limit",
+					zap.String("org", b.org), zap.String("budget", b.Name), zap.Int("percent", stage.At), zap.String("of", b.Subject(b.hold.Account)),
+					zap.String("spent", b.quantity.text(balance.Spent)), zap.String("limit", b.quantity.text(b.limit)), zap.String("window", b.Window))
+			}
+		}
+	}
+}
+
+// spend spends the one of a mark, and reports false if it is spent.
+func (t *Ticket) spend(ctx context.Context, mark credits.Hold) (first bool, err error) {
+	r := credits.Reservation{ID: uuid.New(), Org: mark.Org, Amount: 1, Holds: []credits.Hold{mark}}
+	if err = t.ledger.Reserve(ctx, r); errors.Is(err, credits.ErrInsufficient) {
+		return false, nil
+	}
+	if err == nil {
+		err = errors.Join(t.ledger.Charge(ctx, r, 1), t.ledger.Release(ctx, r))
+	}
+	return true, err
+}
+
+// remember keeps an account that was told of, and forgets those of windows that are over.
+func (g *Stage) remember(mark credits.Account) {
+	now := storage.Millis(time.Now())
+	g.told.Range(func(of, _ any) bool {
+		if ends := of.(credits.Account).Ends; ends != 0 && ends < now { //nolint:forcetypeassert // told has nothing else
+			g.told.Delete(of)
+		}
+		return true
+	})
+	g.told.Store(mark, true)
+}
+
+// provisionStages checks the stages.
+func (b *Budget) provisionStages(aliases map[string][]string) error {
+	for i, stage := range b.Stages {
+		switch {
+		case stage.At < 1 || stage.At > 100:
+			return fmt.Errorf("a stage is at 1 to 100 percent of the limit, not at %d", stage.At)
+		case b.quantity == concurrent:
+			return errors.New("nothing is spent of calls that run, so that a limit of them has no stages")
+		case slices.ContainsFunc(b.Stages[:i], func(earlier *Stage) bool { return earlier.At == stage.At }):
+			return fmt.Errorf("two stages are at %d%%: `use` tells too, and an alert beside is not needed", stage.At)
+		case stage.Use != "" && aliases[stage.Use] == nil:
+			return fmt.Errorf("at %d%%: there is no alias %s", stage.At, stage.Use)
+		}
+		stage.label = percents.Of(strconv.Itoa(stage.At))
+	}
+	return nil
+}
+
+// diverts reports whether a stage of the budget sends calls to other models.
+func (b *Budget) diverts() bool {
+	return slices.ContainsFunc(b.Stages, func(stage *Stage) bool { return stage.Use != "" })
+}
+
+// Instead returns the alias that a call uses in place of its target, because so much of a
+// budget is spent that counts the call. It returns "" if the call keeps its target.
+func (g Gate) Instead(ctx context.Context, s Spending) (alias string, of *Budget) {
+	if !slices.ContainsFunc(g.App.budgets[s.Org], (*Budget).diverts) {
+		return "", nil
+	}
+	ledger, err := g.Credits()
+	if err != nil { // Admit refuses the call
+		return "", nil
+	}
+	for _, b := range g.App.bounding(&s) {
+		if !b.diverts() {
+			continue
+		}
+		balance, err := ledger.Balance(ctx, b.hold)
+		if err != nil {
+			return "", nil
+		}
+		highest := 0
+		for _, stage := range b.Stages {
+			if stage.Use != "" && stage.At > highest && stage.reached(balance.Spent, b.limit) {
+				highest, alias, of = stage.At, stage.Use, b.Budget
+			}
+		}
+		if of != nil {
+			return alias, of
+		}
+	}
+	return "", nil
+}
+
+// CheckProxy returns why calls of a store cannot pass through a proxy: a budget would
+// send them to another model.
+func (a *App) CheckProxy(store string) error {
+	for _, org := range slices.Sorted(maps.Keys(a.budgets)) {
+		for _, b := range a.budgets[org] {
+			if b.diverts() && a.StoreOf(org) == store {
+				return a.At(fmt.Errorf("budget %s of org %s uses another model at a part of its limit, and a proxy sends calls as they are: give the proxy another store, or the budget alerts alone", b.Name, org), "org "+org, "budget "+b.Name)
+			}
+		}
+	}
+	return nil
+}
+
+var budgetAlerts = metric.NewCounters("weir_budget_alerts_total", "How often a part of a budget's limit was reached, in percent.", "budget", "percent")
+
+// percents are the labels of parts of a limit.
+var percents = metric.Bounded{Most: 100}
