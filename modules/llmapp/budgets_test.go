@@ -12,9 +12,9 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
-	"github.com/weirhq/weir/storage/keys"
 )
 
 // A window begins at midnight of the time zone, also on the days on which clocks change, and
@@ -118,7 +118,7 @@ func TestClaimsOfCallers(t *testing.T) {
 	if err := a.provisionBudgets(); err != nil {
 		t.Fatal(err)
 	}
-	stamped := &Key{org: DefaultName, user: "bob", kept: &keys.Key{ID: "key_1", Settings: keys.Settings{Properties: map[string]string{"team": "web"}}}}
+	stamped := &Key{org: DefaultName, user: "bob", kept: &control.Key{ID: "key_1", Settings: control.Settings{Properties: map[string]string{"team": "web"}}}}
 	for name, c := range map[string]struct {
 		key  *Key
 		want string

@@ -10,7 +10,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/keys"
+	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/control/embedded"
 )
 
 // ErrKeysUnavailable means that the keys that were created while Weir runs cannot be read.
@@ -25,14 +26,14 @@ const usedInterval = time.Minute
 // keptKeys are the keys of a store that were created while Weir runs.
 type keptKeys struct {
 	mu      sync.RWMutex
-	log     *keys.Log // nil when closed
-	version uint64    // of the log, of which the keys are known
-	known   map[keys.Hash]*Key
+	log     *embedded.Log // nil when closed
+	version uint64        // of the log, of which the keys are known
+	known   map[control.Hash]*Key
 }
 
-// Control returns the keys of the organisations that live in the store, and makes their file
-// if there is none.
-func (s *Store) Control() (*keys.Log, error) {
+// Control returns the control objects of the organisations that live in the store, and makes
+// their file if there is none.
+func (s *Store) Control() (*embedded.Log, error) {
 	if _, err := s.Journal(); err != nil { // which owns the directory
 		return nil, err
 	}
@@ -42,16 +43,16 @@ func (s *Store) Control() (*keys.Log, error) {
 	if k.log != nil {
 		return k.log, nil
 	}
-	log, err := keys.Open(s.Dir(), s.options.Logger)
+	log, err := embedded.Open(s.Dir(), s.options.Logger)
 	if err == nil {
-		k.log, k.known, k.version = log, make(map[keys.Hash]*Key), log.Version()
+		k.log, k.known, k.version = log, make(map[control.Hash]*Key), log.Version()
 	}
 	return log, err
 }
 
 // findKey returns the key that has a secret of this hash, whether it opens anything or
 // not. The configuration has the store under a name.
-func (s *Store) findKey(ctx context.Context, name string, hash keys.Hash) (*Key, error) {
+func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*Key, error) {
 	k := &s.kept
 	k.mu.RLock()
 	key := k.known[hash]
@@ -60,19 +61,19 @@ func (s *Store) findKey(ctx context.Context, name string, hash keys.Hash) (*Key,
 	if known {
 		return key, nil
 	}
-	if !keys.Exists(s.Dir()) {
-		return nil, keys.ErrNotFound
+	if !embedded.Exists(s.Dir()) {
+		return nil, control.ErrNotFound
 	}
 	log, err := s.Control()
 	if err != nil {
 		return nil, err
 	}
 	version := log.Version()
-	kept, err := log.Find(ctx, hash)
+	kept, project, err := control.FindKey(ctx, log, hash)
 	if err != nil {
 		return nil, err
 	}
-	key = &Key{Scopes: kept.Scopes, org: kept.Org, store: name, hash: hash, user: kept.User, project: kept.Project, kept: kept}
+	key = &Key{Scopes: kept.Scopes, org: kept.Org, store: name, hash: hash, user: kept.User, project: kept.Project, kept: kept, within: project}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.version != version || len(k.known) >= maxKnown {
@@ -101,7 +102,7 @@ func (k *keptKeys) close(ctx context.Context) error {
 // organisation.
 func (a *App) keepsKeys() bool {
 	for _, config := range a.Stores {
-		if keys.Exists(config.store.Dir()) {
+		if embedded.Exists(config.store.Dir()) {
 			return true
 		}
 	}
@@ -109,17 +110,17 @@ func (a *App) keepsKeys() bool {
 }
 
 // keptKey returns the key that was created while Weir runs, and has a secret of this hash.
-func (a *App) keptKey(ctx context.Context, hash keys.Hash) (*Key, error) {
+func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
 	for name, config := range a.Stores {
 		key, err := config.store.findKey(ctx, name, hash)
 		now := storage.Millis(time.Now())
 		switch {
-		case errors.Is(err, keys.ErrNotFound):
+		case errors.Is(err, control.ErrNotFound):
 			continue
 		case err != nil:
 			a.bounded.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-		case !key.kept.Opens(hash, now), a.StoreOf(key.org) != name, a.Organisations[key.org] == nil && key.org != DefaultName:
+		case !key.kept.Opens(hash, now), key.within != nil && key.within.ArchivedAt != nil, a.StoreOf(key.org) != name, a.Organisations[key.org] == nil && key.org != DefaultName:
 			return nil, ErrUnknownKey
 		}
 		if last := key.used.Load(); int64(now)-last > usedInterval.Milliseconds() && key.used.CompareAndSwap(last, int64(now)) {

@@ -10,7 +10,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/storage/keys"
+	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/control/embedded"
 
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
@@ -45,14 +46,15 @@ func TestKeptKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Authenticate(t.Context(), "weir_unknown"); err == nil || keys.Exists(store.Dir()) {
+	if _, err := app.Authenticate(t.Context(), "weir_unknown"); err == nil || embedded.Exists(store.Dir()) {
 		t.Error("an unknown key made a file")
 	}
 	log, err := store.Control()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, secret, err := log.Create(t.Context(), keys.Actor{}, DefaultName, keys.Settings{Name: "x", Scopes: []string{ScopeQuery}})
+	org := &control.Organisation{Log: log, Name: DefaultName}
+	kept, secret, err := org.CreateKey(t.Context(), control.Settings{Name: "x", Scopes: []string{ScopeQuery}, Project: "search"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,46 @@ func TestKeptKeys(t *testing.T) {
 	if n, want := allocations(secret), allocations(longKey); n > want {
 		t.Errorf("a key that is known costs %v allocations, one of the configuration %v", n, want)
 	}
-	if err := log.Delete(t.Context(), keys.Actor{}, DefaultName, kept.ID); err != nil {
+	project, err := control.Named[control.Project](t.Context(), org, "search")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		models *control.ModelPermissions
+		model  string
+		want   bool
+	}{
+		{nil, "gpt-5", true},
+		{&control.ModelPermissions{Mode: control.AllowList, IDs: []string{"gpt-*"}}, "gpt-5", true},
+		{&control.ModelPermissions{Mode: control.AllowList, IDs: []string{"gpt-*"}}, "claude", false},
+		{&control.ModelPermissions{Mode: control.DenyList, IDs: []string{"openai/gpt-*"}}, "gpt-5", false},
+		{&control.ModelPermissions{Mode: control.DenyList, IDs: []string{"openai/gpt-*"}}, "claude", true},
+		{&control.ModelPermissions{Mode: control.DenyList, IDs: []string{"openai/gpt-*"}}, "", false}, // a proxy passes all models
+	} {
+		if _, err := org.UpdateProject(t.Context(), project.ID, func(p *control.Project) error {
+			p.Models = c.models
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if key, err := app.Authenticate(t.Context(), secret); err != nil || key.MayCall("openai", c.model) != c.want {
+			t.Errorf("with %+v the model %q: not %v, %v", c.models, c.model, c.want, err)
+		}
+	}
+	if _, err := org.ArchiveProject(t.Context(), project.ID); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := app.Authenticate(t.Context(), secret); err == nil {
+		t.Errorf("a key of an archived project opens %+v", key)
+	}
+	kept, secret, err = org.CreateKey(t.Context(), control.Settings{Name: "x", Scopes: []string{ScopeQuery}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.Authenticate(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := control.Delete[control.Key](t.Context(), org, kept.ID); err != nil {
 		t.Fatal(err)
 	}
 	if key, err := app.Authenticate(t.Context(), secret); err == nil {
@@ -90,13 +131,14 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	const many = 500_000
 	secrets := make([]string, 0, many)
-	log, err := keys.Open(dir+"/weir.db.segments", zap.NewNop())
+	log, err := embedded.Open(dir+"/weir.db.segments", zap.NewNop())
 	if err != nil {
 		b.Fatal(err)
 	}
+	org := &control.Organisation{Log: log, Name: DefaultName}
 	began := time.Now()
 	for n := range many {
-		_, secret, err := log.Create(b.Context(), keys.Actor{}, DefaultName, keys.Settings{Name: fmt.Sprint("key ", n), Scopes: []string{ScopeGateway}})
+		_, secret, err := org.CreateKey(b.Context(), control.Settings{Name: fmt.Sprint("key ", n), Scopes: []string{ScopeGateway}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -113,7 +155,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if log, err = store.Control(); err != nil {
+	if org.Log, err = store.Control(); err != nil {
 		b.Fatal(err)
 	}
 	check := func(secret func(n int) string) func(*testing.B) {
@@ -130,12 +172,12 @@ func BenchmarkAuthenticate(b *testing.B) {
 	b.Run("known", check(func(n int) string { return secrets[n%1000] }))
 	b.Run("read", check(func(n int) string { return secrets[n*7919%many] }))
 	b.Run("page", func(b *testing.B) {
-		middle, err := log.Find(b.Context(), sha256.Sum256([]byte(secrets[many/2])))
+		middle, err := org.Log.Find(b.Context(), sha256.Sum256([]byte(secrets[many/2])))
 		if err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if page, err := log.Keys(b.Context(), DefaultName, "", middle.ID, 200); err != nil || len(page) != 200 {
+			if page, err := control.All[control.Key](b.Context(), org, control.Page{After: middle.ID, Limit: 200}); err != nil || len(page) != 200 {
 				b.Fatal(len(page), err)
 			}
 		}

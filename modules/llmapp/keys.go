@@ -14,7 +14,8 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/keys"
+	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/control/embedded"
 )
 
 // The scopes of a key: what it allows.
@@ -83,8 +84,9 @@ type Key struct {
 	hash       [sha256.Size]byte
 	user       string // "" if calls name their user by themselves
 	project    string
-	kept       *keys.Key    // nil for keys of the configuration, and for tokens
-	used       atomic.Int64 // when it was last noted that a kept key is used, in milliseconds
+	kept       *control.Key     // nil for keys of the configuration, and for tokens
+	within     *control.Project // the project of a kept key; nil for none
+	used       atomic.Int64     // when it was last noted that a kept key is used, in milliseconds
 }
 
 // Org is the organisation that the key belongs to.
@@ -114,7 +116,7 @@ func (k *Key) Stamp(r *storage.Record) {
 
 // Kept is what was said of the key while Weir ran, nil for a key of the configuration and for
 // a token.
-func (k *Key) Kept() *keys.Key { return k.kept }
+func (k *Key) Kept() *control.Key { return k.kept }
 
 // Name names the key in the audit log: by its id, or by the beginning of its hash.
 func (k *Key) Name() string {
@@ -134,8 +136,10 @@ func (k *Key) MayCall(provider, model string) bool {
 	if k == nil || k.kept == nil {
 		return true
 	}
+	named := func(list []string) bool { return accepts(list, model) || accepts(list, provider+"/"+model) }
 	return (len(k.kept.Providers) == 0 || slices.Contains(k.kept.Providers, provider)) &&
-		(len(k.kept.Models) == 0 || accepts(k.kept.Models, model) || accepts(k.kept.Models, provider+"/"+model))
+		(len(k.kept.Models) == 0 || named(k.kept.Models)) &&
+		(k.within == nil || k.within.Models == nil || model != "" && k.within.Allow(named))
 }
 
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.
@@ -270,7 +274,7 @@ func (a *App) HasKeys(store string) bool {
 	}
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||
 		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store }) ||
-		keys.Exists(a.Stores[store].store.Dir())
+		embedded.Exists(a.Stores[store].store.Dir())
 }
 
 // StoreOf returns the name of an organisation's store. Records may be kept for

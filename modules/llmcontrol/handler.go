@@ -22,8 +22,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
-	"github.com/weirhq/weir/storage/keys"
 )
 
 func init() {
@@ -178,16 +178,10 @@ type call struct {
 	ctx   context.Context
 	r     *http.Request
 	body  []byte
-	key   *llmapp.Key // of the caller
-	log   *keys.Log
+	key   *llmapp.Key           // of the caller
+	org   *control.Organisation // of the key
 	app   *llmapp.App
 	store *llmapp.Store
-}
-
-// by is who makes the change.
-func (c *call) by() keys.Actor {
-	address, _ := caddyhttp.GetVar(c.ctx, caddyhttp.ClientIPVarKey).(string)
-	return keys.Actor{Key: c.key.Name(), Address: address}
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
@@ -205,9 +199,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	refused, ok := errors.AsType[*plugins.Error](err)
 	switch {
 	case ok:
-	case errors.Is(err, keys.ErrNotFound):
+	case errors.Is(err, control.ErrNotFound):
 		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
-	case errors.Is(err, keys.ErrNoPlace):
+	case errors.Is(err, control.ErrTaken), errors.Is(err, control.ErrArchived):
+		refused = &plugins.Error{Status: http.StatusConflict, Message: err.Error()}
+	case errors.Is(err, control.ErrNoPlace):
 		refused = &plugins.Error{Status: http.StatusBadRequest, Message: err.Error()}
 	case errors.Is(err, credits.ErrUnavailable):
 		h.logger.Error("the credits and budgets cannot be read", zap.String("path", r.URL.Path), zap.Error(err))
@@ -251,9 +247,12 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (da
 	}
 	release := h.store.Hold()
 	defer release()
-	if c.log, err = h.store.Control(); err != nil {
+	log, err := h.store.Control()
+	if err != nil {
 		return nil, err
 	}
+	address, _ := caddyhttp.GetVar(c.ctx, caddyhttp.ClientIPVarKey).(string)
+	c.org = &control.Organisation{Log: log, Name: key.Org(), By: control.Actor{Key: key.Name(), Address: address}}
 	return e.serve(c)
 }
 

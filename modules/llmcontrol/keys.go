@@ -10,11 +10,11 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/redact"
-	"github.com/weirhq/weir/modules/internal/control"
+	headers "github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
-	"github.com/weirhq/weir/storage/keys"
 )
 
 const (
@@ -33,23 +33,23 @@ const (
 
 // withSecret is a key with the secret that it has just got.
 type withSecret struct {
-	*keys.Key
+	*control.Key
 	// Secret is answered once, and kept nowhere.
 	Secret string `json:"secret"`
 }
 
 // createKey takes POST /v1/keys.
 func createKey(c *call) (any, error) {
-	var s keys.Settings
+	var s control.Settings
 	if err := c.settings(&s); err != nil {
 		return nil, err
 	}
-	k, secret, err := c.log.Create(c.ctx, c.by(), c.key.Org(), s)
+	k, secret, err := c.org.CreateKey(c.ctx, s)
 	return withSecret{k, secret}, err
 }
 
 // settings reads the body over what a key has.
-func (c *call) settings(s *keys.Settings) error {
+func (c *call) settings(s *control.Settings) error {
 	before := s.Properties
 	s.Properties = nil // they are replaced as a whole
 	if err := c.decode(s); err != nil {
@@ -62,7 +62,7 @@ func (c *call) settings(s *keys.Settings) error {
 }
 
 // checkSettings refuses settings that a key cannot have.
-func checkSettings(s *keys.Settings) error {
+func checkSettings(s *control.Settings) error {
 	texts := append([]string{s.Owner, s.Project, s.User}, slices.Concat(s.Models, s.Providers)...)
 	for name, value := range s.Properties {
 		switch {
@@ -70,7 +70,7 @@ func checkSettings(s *keys.Settings) error {
 			return bad("properties: a name is empty")
 		case redact.Credential(name):
 			return bad("properties: %q is named like a credential, and would be in each record", name)
-		case control.SessionName(name) != "":
+		case headers.SessionName(name) != "":
 			return bad("properties: %q is for calls to say", name)
 		}
 		texts = append(texts, name, value)
@@ -122,40 +122,55 @@ func (c *call) query(names ...string) (limit int, values []string, err error) {
 	return limit, values, nil
 }
 
+// listedKey is a key of a list.
+type listedKey struct {
+	*control.Key
+	// LastUsedAt is when a call last had the key, to the minute; nil for never.
+	LastUsedAt *storage.Timestamp `json:"last_used_at"`
+}
+
 // listKeys takes GET /v1/keys.
 func listKeys(c *call) (any, error) {
 	limit, values, err := c.query("project", "after")
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.log.Keys(c.ctx, c.key.Org(), values[0], values[1], limit+1)
+	in := control.Page{After: values[1], Limit: limit + 1}
+	if values[0] != "" {
+		in.List = control.InProject(values[0])
+	}
+	list, err := control.All[control.Key](c.ctx, c.org, in)
 	if err != nil {
 		return nil, err
 	}
 	p := page{}
 	if len(list) > limit {
 		list = list[:limit]
-		p.Next = &list[limit-1].ID
+		p.Next = &list[limit-1].Object.ID
 	}
-	p.Items = append([]keys.Listed{}, list...) // [] for none
+	items := []listedKey{} // [] for none
+	for _, k := range list {
+		items = append(items, listedKey{k.Object, k.UsedAt})
+	}
+	p.Items = items
 	return p, nil
 }
 
 // getKey takes GET /v1/keys/{id}.
 func getKey(c *call) (any, error) {
-	k, err := c.log.Key(c.ctx, c.key.Org(), c.r.PathValue("id"))
-	return k, err
+	k, err := control.Get[control.Key](c.ctx, c.org, c.r.PathValue("id"))
+	return listedKey{k.Object, k.UsedAt}, err
 }
 
 // updateKey takes PATCH /v1/keys/{id}. Fields that the body does not have stay.
 func updateKey(c *call) (any, error) {
-	k, err := c.log.Update(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"), c.settings)
+	k, err := c.org.UpdateKey(c.ctx, c.r.PathValue("id"), c.settings)
 	return k, err
 }
 
 // deleteKey takes DELETE /v1/keys/{id}.
 func deleteKey(c *call) (any, error) {
-	return nil, c.log.Delete(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"))
+	return nil, control.Delete[control.Key](c.ctx, c.org, c.r.PathValue("id"))
 }
 
 // rotateKey takes POST /v1/keys/{id}/rotate.
@@ -174,7 +189,7 @@ func rotateKey(c *call) (any, error) {
 		}
 		overlap = time.Duration(*n) * time.Second
 	}
-	k, secret, err := c.log.Rotate(c.ctx, c.by(), c.key.Org(), c.r.PathValue("id"), overlap)
+	k, secret, err := c.org.RotateKey(c.ctx, c.r.PathValue("id"), overlap)
 	return withSecret{k, secret}, err
 }
 
@@ -184,7 +199,7 @@ func listEvents(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.log.Events(c.ctx, c.key.Org(), values[0], values[1], limit+1)
+	list, err := c.org.Log.Events(c.ctx, c.org.Name, values[0], values[1], limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +208,7 @@ func listEvents(c *call) (any, error) {
 		list = list[:limit]
 		p.Next = &list[limit-1].ID
 	}
-	p.Items = append([]keys.Event{}, list...) // [] for none
+	p.Items = append([]control.Event{}, list...) // [] for none
 	return p, nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/keys"
+	"github.com/weirhq/weir/storage/control"
 )
 
 // organizationPath begins the paths of OpenAI's administration API, whose answers and errors
@@ -62,11 +62,11 @@ func seconds(at *storage.Timestamp) *int64 {
 	return &s
 }
 
-func describeAdminKey(k keys.Listed) adminKey {
+func describeAdminKey(k *control.Key, usedAt *storage.Timestamp) adminKey {
 	return adminKey{
 		Object: "organization.admin_api_key", ID: k.ID, Name: k.Name,
 		RedactedValue: "weir_****" + k.Secrets[len(k.Secrets)-1].Last4,
-		CreatedAt:     *seconds(&k.CreatedAt), ExpiresAt: seconds(k.ExpiresAt), LastUsedAt: seconds(k.LastUsedAt),
+		CreatedAt:     *seconds(&k.CreatedAt), ExpiresAt: seconds(k.ExpiresAt), LastUsedAt: seconds(usedAt),
 		Owner: adminOwner{Object: "organization.user", Type: "user", Role: "owner", Name: k.Owner},
 	}
 }
@@ -80,7 +80,7 @@ func createAdminKey(c *call) (any, error) {
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	s := keys.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}}
+	s := control.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}}
 	if n := body.ExpiresInSeconds; n != nil {
 		if *n < 1 || *n > int64(maxExpiry/time.Second) {
 			return nil, bad("expires_in_seconds: a number from 1 to %d is expected", int64(maxExpiry/time.Second))
@@ -91,11 +91,11 @@ func createAdminKey(c *call) (any, error) {
 	if err := checkSettings(&s); err != nil {
 		return nil, err
 	}
-	k, secret, err := c.log.Create(c.ctx, c.by(), c.key.Org(), s)
+	k, secret, err := c.org.CreateKey(c.ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	described := describeAdminKey(keys.Listed{Key: k})
+	described := describeAdminKey(k, nil)
 	described.Value = secret
 	return described, nil
 }
@@ -110,14 +110,14 @@ func listAdminKeys(c *call) (any, error) {
 	if order != "" && order != "asc" && order != "desc" {
 		return nil, bad("order: asc or desc is expected")
 	}
-	list, err := c.log.KeysOfScope(c.ctx, c.key.Org(), llmapp.ScopeAdmin, after, order == "desc", limit+1)
+	list, err := control.All[control.Key](c.ctx, c.org, control.Page{List: control.OfScope(llmapp.ScopeAdmin), After: after, NewestFirst: order == "desc", Limit: limit + 1})
 	if err != nil {
 		return nil, err
 	}
 	p := openAIPage{Object: "list", HasMore: len(list) > limit}
 	data := []adminKey{} // [] for none
 	for _, k := range list[:min(len(list), limit)] {
-		data = append(data, describeAdminKey(k))
+		data = append(data, describeAdminKey(k.Object, k.UsedAt))
 	}
 	if len(data) > 0 {
 		p.FirstID, p.LastID = &data[0].ID, &data[len(data)-1].ID
@@ -127,10 +127,10 @@ func listAdminKeys(c *call) (any, error) {
 }
 
 // adminKey returns the key that the path names, if it administers.
-func (c *call) adminKey() (keys.Listed, error) {
-	k, err := c.log.Key(c.ctx, c.key.Org(), c.r.PathValue("id"))
-	if err == nil && !slices.Contains(k.Scopes, llmapp.ScopeAdmin) {
-		err = keys.ErrNotFound
+func (c *call) adminKey() (control.Listed[control.Key], error) {
+	k, err := control.Get[control.Key](c.ctx, c.org, c.r.PathValue("id"))
+	if err == nil && !slices.Contains(k.Object.Scopes, llmapp.ScopeAdmin) {
+		err = control.NotFoundError(control.KindKey)
 	}
 	return k, err
 }
@@ -141,7 +141,7 @@ func getAdminKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return describeAdminKey(k), nil
+	return describeAdminKey(k.Object, k.UsedAt), nil
 }
 
 // deleteAdminKey takes DELETE /v1/organization/admin_api_keys/{id}.
@@ -154,5 +154,5 @@ func deleteAdminKey(c *call) (any, error) {
 		Object  string `json:"object"`
 		ID      string `json:"id"`
 		Deleted bool   `json:"deleted"`
-	}{"organization.admin_api_key.deleted", k.ID, true}, c.log.Delete(c.ctx, c.by(), c.key.Org(), k.ID)
+	}{"organization.admin_api_key.deleted", k.Object.ID, true}, control.Delete[control.Key](c.ctx, c.org, k.Object.ID)
 }

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control/embedded"
 	"github.com/weirhq/weir/storage/journal"
-	"github.com/weirhq/weir/storage/keys"
 )
 
 // Store is an open store.
@@ -30,7 +30,7 @@ type Store struct {
 	Name    string
 	Dir     string // of its journal
 	Journal *journal.Journal
-	Keys    *keys.Log // nil if it has none
+	Control *embedded.Log // nil if it has no control objects
 }
 
 // Summary is what Write has done.
@@ -165,8 +165,8 @@ func (w *writer) store(ctx context.Context, s Store, summary *StoreSummary) erro
 			return err
 		}
 	}
-	if s.Keys != nil {
-		if err := s.Keys.CopyTo(ctx, filepath.Join(w.root, segments)); err != nil {
+	if s.Control != nil {
+		if err := s.Control.CopyTo(ctx, filepath.Join(w.root, segments)); err != nil {
 			return err
 		}
 	}

@@ -20,10 +20,11 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+	objects "github.com/weirhq/weir/storage/control/embedded"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
-	"github.com/weirhq/weir/storage/keys"
 	"github.com/weirhq/weir/storage/sqlite"
 	"github.com/weirhq/weir/storage/storagetest"
 )
@@ -33,7 +34,7 @@ type live struct {
 	*journal.Journal
 	path   string
 	ledger credits.Ledger
-	keys   *keys.Log // nil until a test needs some
+	keys   *objects.Log // nil until a test needs some
 }
 
 const price = 3 // nanodollars a record
@@ -62,7 +63,7 @@ func (l *live) end() {
 }
 
 func (l *live) stores() []Store {
-	return []Store{{Name: "default", Dir: l.path + journalSuffix, Journal: l.Journal, Keys: l.keys}}
+	return []Store{{Name: "default", Dir: l.path + journalSuffix, Journal: l.Journal, Control: l.keys}}
 }
 
 // call records an exchange that costs something.
@@ -442,11 +443,11 @@ func TestRestoreOverwritesNothing(t *testing.T) {
 func TestKeysAreInABackup(t *testing.T) {
 	l := begin(t, t.TempDir())
 	var err error
-	if l.keys, err = keys.Open(l.path+journalSuffix, zap.NewNop()); err != nil {
+	if l.keys, err = objects.Open(l.path+journalSuffix, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.keys.Close(context.Background()) })
-	made, secret, err := l.keys.Create(t.Context(), keys.Actor{}, "acme", keys.Settings{Name: "agents"})
+	made, secret, err := (&control.Organisation{Log: l.keys, Name: "acme"}).CreateKey(t.Context(), control.Settings{Name: "agents"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,12 +459,12 @@ func TestKeysAreInABackup(t *testing.T) {
 	if _, _, err := Restore(t.Context(), path, to, ""); err != nil {
 		t.Fatal(err)
 	}
-	restored, err := keys.Open(filepath.Join(to, "weir.db"+journalSuffix), zap.NewNop())
+	restored, err := objects.Open(filepath.Join(to, "weir.db"+journalSuffix), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = restored.Close(context.Background()) })
-	if k, err := restored.Find(t.Context(), sha256.Sum256([]byte(secret))); err != nil || k.ID != made.ID {
+	if k, _, err := control.FindKey(t.Context(), restored, sha256.Sum256([]byte(secret))); err != nil || k.ID != made.ID {
 		t.Error(k, err)
 	}
 }

@@ -1,4 +1,4 @@
-package keys
+package embedded
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// useInterval is how often it is written when keys were used.
+// useInterval is how often it is written when objects were used.
 const useInterval = time.Minute
 
-// uses are when keys were last used, by id, until it is written.
+// uses are when objects were last used, by id, until it is written.
 type uses struct {
 	log  *Log
 	mu   sync.Mutex
@@ -22,7 +22,7 @@ type uses struct {
 	done chan struct{}
 }
 
-// Used notes that a call has a key.
+// Used implements control.Log.
 func (l *Log) Used(id string, at storage.Timestamp) {
 	l.used.mu.Lock()
 	defer l.used.mu.Unlock()
@@ -71,7 +71,7 @@ func (u *uses) write() {
 		}
 		defer func() { _ = tx.Rollback() }() // does nothing after Commit
 		for id, at := range last {
-			if _, err := tx.Exec("UPDATE keys SET used_at = ? WHERE id = ?", int64(at), id); err != nil {
+			if _, err := tx.Exec("UPDATE objects SET used_at = ? WHERE id = ?", int64(at), id); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,197 @@
+// Package embedded keeps the control objects of one process in an SQLite file. A change is on
+// the disk when it returns, whole or not at all.
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mattn/go-sqlite3" // the database
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage/control"
+)
+
+// fileName is the name of the file in the journal's directory.
+const fileName = "control.db"
+
+// schema is of version 2.
+const schema = `
+CREATE TABLE IF NOT EXISTS objects (
+	n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, org TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, used_at INTEGER
+);
+CREATE INDEX IF NOT EXISTS objects_of ON objects (org, kind, n);
+CREATE UNIQUE INDEX IF NOT EXISTS objects_named ON objects (org, kind, name) WHERE name <> '';
+CREATE TABLE IF NOT EXISTS lists (
+	n INTEGER NOT NULL, list TEXT NOT NULL, org TEXT NOT NULL, kind TEXT NOT NULL, PRIMARY KEY (org, kind, list, n)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS lists_of ON lists (n);
+CREATE TABLE IF NOT EXISTS secrets (
+	hash BLOB PRIMARY KEY, id TEXT NOT NULL, place INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS secrets_of ON secrets (id);
+CREATE TABLE IF NOT EXISTS events (
+	n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, org TEXT NOT NULL, object TEXT NOT NULL, event TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_of ON events (org, n);
+CREATE INDEX IF NOT EXISTS events_about ON events (org, object, n);
+PRAGMA user_version = 2;`
+
+// Log is the open file of a store.
+type Log struct {
+	db      *sql.DB
+	logger  *zap.Logger
+	version atomic.Uint64
+
+	mu   sync.Mutex // of whoever changes something
+	used uses
+}
+
+// Exists reports whether a directory has control objects.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, fileName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Open opens the file of a directory, or makes it. Whoever owns the directory keeps other
+// processes out.
+func Open(dir string, logger *zap.Logger) (*Log, error) {
+	path := filepath.Join(dir, fileName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_journal_mode=WAL&_synchronous=FULL&_busy_timeout=5000&_txlock=immediate"}
+	db, err := sql.Open("sqlite3", name.String())
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{db: db, logger: logger}
+	if err := l.migrate(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+	}
+	l.used.begin(l)
+	return l, nil
+}
+
+// Close writes when objects were last used, and closes the file.
+func (l *Log) Close(context.Context) error {
+	l.used.end()
+	return l.db.Close()
+}
+
+// CopyTo writes what is kept to the same file of another directory, as it is at one moment.
+func (l *Log) CopyTo(ctx context.Context, dir string) error {
+	to := filepath.Join(dir, fileName)
+	if _, err := l.db.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
+		return err
+	}
+	return os.Chmod(to, 0o600)
+}
+
+// Version implements control.Log.
+func (l *Log) Version() uint64 { return l.version.Load() }
+
+// Commit implements control.Log.
+func (l *Log) Commit(ctx context.Context, org string, events []control.Event, unchanged ...control.Object) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tx, err := l.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	for _, o := range unchanged {
+		if err := stands(ctx, tx, org, &o); err != nil {
+			return err
+		}
+	}
+	for i := range events {
+		if err := apply(ctx, tx, org, &events[i]); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	l.version.Add(1)
+	return nil
+}
+
+// stands checks that an object is as the caller knows it.
+func stands(ctx context.Context, tx *sql.Tx, org string, o *control.Object) error {
+	var value []byte
+	err := tx.QueryRowContext(ctx, "SELECT value FROM objects WHERE id = ? AND org = ? AND kind = ?", o.ID, org, o.Kind).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && string(value) != string(o.Value) {
+		return control.ErrChanged
+	}
+	return err
+}
+
+// apply writes the object of an event, and the event.
+func apply(ctx context.Context, tx *sql.Tx, org string, e *control.Event) error {
+	if e.Before != nil {
+		if err := stands(ctx, tx, org, e.Before); err != nil {
+			return err
+		}
+		for _, statement := range []string{
+			"DELETE FROM secrets WHERE id = ?",
+			"DELETE FROM lists WHERE n = (SELECT n FROM objects WHERE id = ?)",
+		} {
+			if _, err := tx.ExecContext(ctx, statement, e.Object); err != nil {
+				return err
+			}
+		}
+	}
+	if e.After == nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM objects WHERE id = ?", e.Object); err != nil {
+			return err
+		}
+	} else if err := put(ctx, tx, org, e.After, e.Before == nil); err != nil {
+		return err
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO events (id, org, object, event) VALUES (?, ?, ?, ?)", e.ID, org, e.Object, text)
+	return err
+}
+
+// put writes an object, whose lists and secrets are gone.
+func put(ctx context.Context, tx *sql.Tx, org string, o *control.Object, isNew bool) error {
+	statement := "UPDATE objects SET name = ?, value = ? WHERE id = ? AND org = ? AND kind = ?"
+	if isNew {
+		statement = "INSERT INTO objects (name, value, id, org, kind) VALUES (?, ?, ?, ?, ?)"
+	}
+	_, err := tx.ExecContext(ctx, statement, o.Name, []byte(o.Value), o.ID, org, o.Kind)
+	if refused, ok := errors.AsType[sqlite3.Error](err); ok && refused.ExtendedCode == sqlite3.ErrConstraintUnique {
+		return control.ErrTaken
+	}
+	if err != nil {
+		return err
+	}
+	for _, list := range o.Lists {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO lists (n, list, org, kind) SELECT n, ?, org, kind FROM objects WHERE id = ?", list, o.ID); err != nil {
+			return err
+		}
+	}
+	for place, hash := range o.Hashes {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO secrets (hash, id, place) VALUES (?, ?, ?)", hash[:], o.ID, place); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Key is an API key that was created while Weir runs. Its id stays when its secret changes.
+type Key struct {
+	// ID begins with `key_`, and is used once.
+	ID string `json:"id"`
+	// Org is the organisation that the key opens.
+	Org string `json:"organization"`
+	Settings
+	// CreatedAt is when the key was created.
+	CreatedAt storage.Timestamp `json:"created_at"`
+	// Secrets are those that the key has, and those that ended since the last one was made,
+	// the newest last.
+	Secrets []Secret `json:"secrets"`
+}
+
+// Settings are what an administrator says of a key.
+type Settings struct {
+	// Name tells people which key it is.
+	Name string `json:"name"`
+	// Owner is who answers for the key, such as a team or a service; "" for nobody.
+	Owner string `json:"owner,omitempty"`
+	// OwnerID is the service account or the member whose key it is, "" for nobody's. The key
+	// ends with its owner.
+	OwnerID string `json:"owner_id,omitempty"`
+	// Project is the label of the key's project, which is in the records of the key's calls;
+	// "" for none. A project of that label is made if there is none.
+	Project string `json:"project,omitempty"`
+	// User is the user of the key's calls, in place of the one that a call names; "" if
+	// calls name their user by themselves.
+	User string `json:"user,omitempty"`
+	// Scopes are what the key allows.
+	Scopes []string `json:"scopes"`
+	// Models and Providers are those that the key may call; all if there are none. A model
+	// that ends in `*` stands for all that begin like it.
+	Models    []string `json:"models,omitempty"`
+	Providers []string `json:"providers,omitempty"`
+	// Properties are in the records of the key's calls, in place of those that a call sets.
+	Properties map[string]string `json:"properties,omitempty"`
+	// ExpiresAt is when the key ends, nil for never.
+	ExpiresAt *storage.Timestamp `json:"expires_at"`
+	// Disabled keys open nothing until they are enabled again.
+	Disabled bool `json:"disabled"`
+}
+
+// Secret is one secret of a key, of which only the end and the hash are kept.
+type Secret struct {
+	// Last4 are the last four characters, by which people know it.
+	Last4 string `json:"last4"`
+	// CreatedAt is when it was created.
+	CreatedAt storage.Timestamp `json:"created_at"`
+	// EndsAt is when it ends because another one took its place, nil for never.
+	EndsAt *storage.Timestamp `json:"ends_at"`
+
+	hash Hash
+}
+
+func (k *Key) object() Object {
+	o := Object{ID: k.ID, Kind: KindKey}
+	if k.Project != "" {
+		o.Lists = append(o.Lists, InProject(k.Project))
+	}
+	if k.OwnerID != "" {
+		o.Lists = append(o.Lists, OwnedBy(k.OwnerID))
+	}
+	for _, scope := range k.Scopes {
+		if list := OfScope(scope); !slices.Contains(o.Lists, list) {
+			o.Lists = append(o.Lists, list)
+		}
+	}
+	for _, s := range k.Secrets {
+		o.Hashes = append(o.Hashes, s.hash)
+	}
+	return o
+}
+
+// newSecret returns a random secret, which nobody can read from what is kept.
+func newSecret() (text string, s Secret) {
+	text = "weir_" + rand.Text() + rand.Text() // 260 bits
+	return text, Secret{Last4: text[len(text)-4:], CreatedAt: now(), hash: sha256.Sum256([]byte(text))}
+}
+
+// newKey returns a key with its first secret.
+func (o *Organisation) newKey(settings Settings) (k *Key, secret string) {
+	secret, first := newSecret()
+	return &Key{ID: newID("key_"), Org: o.Name, Settings: settings, CreatedAt: now(), Secrets: []Secret{first}}, secret
+}
+
+// CreateKey keeps a new key with a secret of its own, which nobody can read again. The error
+// may be ErrArchived, or ErrNotFound if the owner is unknown.
+func (o *Organisation) CreateKey(ctx context.Context, settings Settings) (k *Key, secret string, err error) {
+	k, secret = o.newKey(settings)
+	err = o.retry(ctx, func() error {
+		b, err := o.bonds(ctx, &k.Settings)
+		if err != nil {
+			return err
+		}
+		e, err := created(o, k)
+		if err != nil {
+			return err
+		}
+		return b.commit(ctx, o, e)
+	})
+	return k, secret, err
+}
+
+// UpdateKey changes the settings of a key. set may be called again, with what the settings
+// are then.
+func (o *Organisation) UpdateKey(ctx context.Context, id string, set func(*Settings) error) (k *Key, err error) {
+	err = o.retry(ctx, func() error {
+		kept, err := o.get(ctx, KindKey, id)
+		if k, err = read[Key](kept, err); err != nil {
+			return err
+		}
+		project, owner := k.Project, k.OwnerID
+		if err := set(&k.Settings); err != nil {
+			return err
+		}
+		var b bonds
+		if k.Project != project || k.OwnerID != owner {
+			if b, err = o.bonds(ctx, &k.Settings); err != nil {
+				return err
+			}
+		}
+		after, err := write(k)
+		if err != nil {
+			return err
+		}
+		return b.commit(ctx, o, o.event(Updated, &kept, &after))
+	})
+	return k, err
+}
+
+// RotateKey gives a key another secret. Those that it has end after a while.
+func (o *Organisation) RotateKey(ctx context.Context, id string, overlap time.Duration) (k *Key, secret string, err error) {
+	secret, next := newSecret()
+	ends := next.CreatedAt + storage.Timestamp(overlap.Milliseconds())
+	k, err = update(ctx, o, id, Rotated, func(k *Key) error {
+		k.Secrets = slices.DeleteFunc(k.Secrets, func(s Secret) bool { return s.EndsAt != nil && *s.EndsAt <= next.CreatedAt })
+		for i := range k.Secrets {
+			if s := &k.Secrets[i]; s.EndsAt == nil || *s.EndsAt > ends {
+				s.EndsAt = &ends
+			}
+		}
+		k.Secrets = append(k.Secrets, next)
+		return nil
+	})
+	return k, secret, err
+}
+
+// FindKey returns the key that has a secret of this hash, whether it opens anything or not,
+// and its project, nil for none.
+func FindKey(ctx context.Context, log Log, hash Hash) (k *Key, of *Project, err error) {
+	if k, err = read[Key](log.Find(ctx, hash)); err != nil || k.Project == "" {
+		return k, nil, err
+	}
+	of, err = read[Project](log.Named(ctx, k.Org, KindProject, k.Project))
+	return k, of, err
+}
+
+// Opens reports whether the secret of this hash opens anything at a time.
+func (k *Key) Opens(hash Hash, now storage.Timestamp) bool { return now < k.ends(hash) }
+
+// ends is when the secret of this hash stops to open anything, 0 if it does not open now.
+func (k *Key) ends(hash Hash) storage.Timestamp {
+	if k.Disabled {
+		return 0
+	}
+	ends := storage.Timestamp(0)
+	for i := range k.Secrets {
+		if s := &k.Secrets[i]; s.hash == hash {
+			ends = storage.Always.To
+			if s.EndsAt != nil {
+				ends = *s.EndsAt
+			}
+		}
+	}
+	if k.ExpiresAt != nil {
+		ends = min(ends, *k.ExpiresAt)
+	}
+	return ends
+}
+
+// bonds are what a key depends on: its project and its owner.
+type bonds struct {
+	made      []Event // of a project that the key is the first of
+	unchanged []Object
+}
+
+// bonds finds the project and the owner of a key. A key of a service account is in the
+// account's project.
+func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err error) {
+	if s.OwnerID != "" {
+		if err := b.own(ctx, o, s); err != nil {
+			return b, err
+		}
+	}
+	if s.Project == "" {
+		return b, nil
+	}
+	kept, err := o.Log.Named(ctx, o.Name, KindProject, s.Project)
+	p, err := read[Project](kept, err)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		e, err := o.ProjectCreated(s.Project)
+		b.made = append(b.made, e)
+		return b, err
+	case err != nil:
+		return b, err
+	case p.ArchivedAt != nil:
+		return b, ErrArchived
+	}
+	b.unchanged = append(b.unchanged, kept)
+	return b, nil
+}
+
+// own finds the owner.
+func (b *bonds) own(ctx context.Context, o *Organisation, s *Settings) error {
+	kind := KindMember
+	if strings.HasPrefix(s.OwnerID, accountPrefix) {
+		kind = KindServiceAccount
+	}
+	kept, err := o.get(ctx, kind, s.OwnerID)
+	if err != nil {
+		return err
+	}
+	if kind == KindServiceAccount {
+		a, err := read[ServiceAccount](kept, nil)
+		if err != nil {
+			return err
+		}
+		s.Project = a.Project
+	}
+	b.unchanged = append(b.unchanged, kept)
+	return nil
+}
+
+// commit makes the event happen if what the key depends on stands.
+func (b bonds) commit(ctx context.Context, o *Organisation, e Event) error {
+	err := o.Log.Commit(ctx, o.Name, append(b.made, e), b.unchanged...)
+	if errors.Is(err, ErrTaken) { // by a project that somebody else made meanwhile
+		err = ErrChanged
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Organisation is one organisation in the hands of somebody who may change its objects, and
+// no other's.
+type Organisation struct {
+	Log Log
+	// Name is that of the organisation.
+	Name string
+	// By is who makes the changes.
+	By Actor
+}
+
+// The verbs of actions: what was done with an object.
+const (
+	Created  = "created"
+	Updated  = "updated"
+	Rotated  = "rotated"
+	Archived = "archived"
+	Deleted  = "deleted"
+)
+
+// value is a pointer to the type of a kind of objects.
+type value[T any] interface {
+	*T
+	// object returns the object, whose Value is not written yet.
+	object() Object
+}
+
+// newID returns an id with a prefix.
+func newID(prefix string) string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// write returns the object that a log keeps of v.
+func write[T any, V value[T]](v V) (Object, error) {
+	o := v.object()
+	var err error
+	o.Value, err = json.Marshal(v)
+	return o, err
+}
+
+// read returns what an object is.
+func read[T any, V value[T]](o Object, err error) (V, error) {
+	if err != nil {
+		return nil, err
+	}
+	v := V(new(T))
+	if err := json.Unmarshal(o.Value, v); err != nil {
+		return nil, err
+	}
+	if k, ok := any(v).(*Key); ok {
+		for i, hash := range o.Hashes {
+			k.Secrets[i].hash = hash
+		}
+	}
+	return v, nil
+}
+
+// kindOf is the kind of T.
+func kindOf[T any, V value[T]]() Kind { return V(new(T)).object().Kind }
+
+// Listed is an object of a list.
+type Listed[T any] struct {
+	Object *T
+	// UsedAt is when the object was last used, to the minute; nil for never.
+	UsedAt *storage.Timestamp
+}
+
+// get returns an object. The error may be ErrNotFound, which then names the kind.
+func (o *Organisation) get(ctx context.Context, kind Kind, id string) (Object, error) {
+	kept, err := o.Log.Get(ctx, o.Name, kind, id)
+	if errors.Is(err, ErrNotFound) {
+		err = NotFoundError(kind)
+	}
+	return kept, err
+}
+
+// NotFoundError is an ErrNotFound that names what is not there.
+type NotFoundError Kind
+
+// Error implements error.
+func (e NotFoundError) Error() string {
+	return "there is no such " + strings.ReplaceAll(string(e), "_", " ")
+}
+
+// Is reports that the error is an ErrNotFound.
+func (NotFoundError) Is(other error) bool { return other == ErrNotFound }
+
+// Get returns an object of a kind. The error may be ErrNotFound.
+func Get[T any, V value[T]](ctx context.Context, o *Organisation, id string) (Listed[T], error) {
+	kept, err := o.get(ctx, kindOf[T, V](), id)
+	v, err := read[T, V](kept, err)
+	return Listed[T]{v, kept.UsedAt}, err
+}
+
+// Named returns the object of a kind that has a name. The error may be ErrNotFound.
+func Named[T any, V value[T]](ctx context.Context, o *Organisation, name string) (*T, error) {
+	return read[T, V](o.Log.Named(ctx, o.Name, kindOf[T, V](), name))
+}
+
+// All returns a page of objects. The error may be ErrNoPlace.
+func All[T any, V value[T]](ctx context.Context, o *Organisation, p Page) ([]Listed[T], error) {
+	kept, err := o.Log.List(ctx, o.Name, kindOf[T, V](), p)
+	list := make([]Listed[T], len(kept))
+	for i := 0; i < len(kept) && err == nil; i++ {
+		list[i].UsedAt = kept[i].UsedAt
+		list[i].Object, err = read[T, V](kept[i], nil)
+	}
+	return list, err
+}
+
+// Update makes an object what set makes of it. set may be called again, with what the object
+// is then.
+func Update[T any, V value[T]](ctx context.Context, o *Organisation, id string, set func(*T) error) (*T, error) {
+	return update[T, V](ctx, o, id, Updated, set)
+}
+
+func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb string, set func(*T) error) (v V, err error) {
+	err = o.retry(ctx, func() error {
+		kept, err := o.get(ctx, kindOf[T, V](), id)
+		if v, err = read[T, V](kept, err); err != nil {
+			return err
+		}
+		if err := set(v); err != nil {
+			return err
+		}
+		after, err := write[T, V](v)
+		if err != nil {
+			return err
+		}
+		return o.Log.Commit(ctx, o.Name, []Event{o.event(verb, &kept, &after)})
+	})
+	return v, err
+}
+
+// Delete ends an object for good. Its events stay.
+func Delete[T any, V value[T]](ctx context.Context, o *Organisation, id string) error {
+	return o.retry(ctx, func() error {
+		kept, err := o.get(ctx, kindOf[T, V](), id)
+		if err != nil {
+			return err
+		}
+		return o.Log.Commit(ctx, o.Name, []Event{o.event(Deleted, &kept, nil)})
+	})
+}
+
+// created is the event that makes v.
+func created[T any, V value[T]](o *Organisation, v V) (Event, error) {
+	after, err := write[T, V](v)
+	return o.event(Created, nil, &after), err
+}
+
+// event makes an event.
+func (o *Organisation) event(verb string, before, after *Object) Event {
+	e := Event{ID: newID("evt_"), At: now(), Actor: o.By, Before: before, After: after}
+	e.Object, e.Action = e.Subject().ID, string(e.Subject().Kind)+"."+verb
+	return e
+}
+
+// retry repeats a change until nobody else changes the same objects meanwhile.
+func (o *Organisation) retry(ctx context.Context, change func() error) error {
+	for {
+		if err := change(); !errors.Is(err, ErrChanged) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func now() storage.Timestamp { return storage.Millis(time.Now()) }

@@ -1,0 +1,207 @@
+package control_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+	. "github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/control/embedded"
+)
+
+func acme(t *testing.T) *Organisation {
+	t.Helper()
+	log, err := embedded.Open(t.TempDir(), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close(context.Background()) })
+	return &Organisation{Log: log, Name: "acme", By: Actor{Key: "key_admin", Address: "192.0.2.1"}}
+}
+
+func hashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
+
+func TestOpens(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	now := storage.Millis(time.Now())
+	k, first, err := o.CreateKey(ctx, Settings{})
+	if err != nil || !k.Opens(hashOf(first), now) || k.Opens(hashOf("other"), now) {
+		t.Fatal(k, err)
+	}
+	k, second, err := o.RotateKey(ctx, k.ID, time.Hour)
+	if err != nil || !k.Opens(hashOf(first), now) || !k.Opens(hashOf(second), now) || k.Opens(hashOf(first), now+3700_000) || !k.Opens(hashOf(second), now+3700_000) {
+		t.Fatal(k, err)
+	}
+	ends := now + 1000
+	k, err = o.UpdateKey(ctx, k.ID, func(s *Settings) error {
+		s.ExpiresAt = &ends
+		return nil
+	})
+	if err != nil || !k.Opens(hashOf(second), now) || k.Opens(hashOf(second), ends) {
+		t.Fatal(k, err)
+	}
+	k, err = o.UpdateKey(ctx, k.ID, func(s *Settings) error {
+		s.Disabled = true
+		return nil
+	})
+	if err != nil || k.Opens(hashOf(second), now) {
+		t.Fatal(k, err)
+	}
+}
+
+// A key has the project that it names, which is made or found, and which ends it.
+func TestProjectOfAKey(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	k, secret, err := o.CreateKey(ctx, Settings{Project: "search"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Named[Project](ctx, o, "search")
+	if err != nil || p.Name != "search" || p.ArchivedAt != nil {
+		t.Fatal(p, err)
+	}
+	if _, err := o.CreateProject(ctx, "search"); !errors.Is(err, ErrTaken) {
+		t.Error("there are two projects of one name:", err)
+	}
+	if _, _, err := o.CreateKey(ctx, Settings{Project: "search"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.UpdateProject(ctx, p.ID, func(p *Project) error {
+		p.Name = "find"
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found, of, err := FindKey(ctx, o.Log, hashOf(secret)); err != nil || found.ID != k.ID || of.ID != p.ID || of.Name != "find" || of.Label != "search" {
+		t.Fatal(found, of, err)
+	}
+	if _, err := o.ArchiveProject(ctx, p.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := o.CreateKey(ctx, Settings{Project: "search"}); !errors.Is(err, ErrArchived) {
+		t.Error("an archived project has a new key:", err)
+	}
+	other, _, err := o.CreateKey(ctx, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.UpdateKey(ctx, other.ID, func(s *Settings) error {
+		s.Project = "search"
+		return nil
+	}); !errors.Is(err, ErrArchived) {
+		t.Error("a key has moved into an archived project:", err)
+	}
+	if _, of, err := FindKey(ctx, o.Log, hashOf(secret)); err != nil || of.ArchivedAt == nil {
+		t.Error(of, err)
+	}
+	events, err := o.Log.Events(ctx, "acme", p.ID, "", 10)
+	if err != nil || len(events) != 3 || events[2].Action != "project.created" || events[1].Action != "project.updated" || events[0].Action != "project.archived" {
+		t.Error(events, err)
+	}
+}
+
+// An owner takes its keys with it, and no other's.
+func TestOwners(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	a, first, secret, err := o.CreateServiceAccount(ctx, "search", "crawler", &Settings{Name: "first"})
+	if err != nil || first.OwnerID != a.ID || first.Project != "search" {
+		t.Fatal(a, first, err)
+	}
+	second, _, err := o.CreateKey(ctx, Settings{Name: "second", OwnerID: a.ID, Project: "elsewhere"})
+	if err != nil || second.Project != "search" {
+		t.Fatal("the key of a service account is not in its project:", second, err)
+	}
+	m, err := o.AddMember(ctx, "Ada@Example.com", "Ada", "admin")
+	if err != nil || m.Email != "ada@example.com" {
+		t.Fatal(m, err)
+	}
+	if _, err := o.AddMember(ctx, "ada@example.com", "", "admin"); !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+	adas, _, err := o.CreateKey(ctx, Settings{OwnerID: m.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &Organisation{Log: o.Log, Name: "globex"}
+	if err := DeleteOwner[ServiceAccount](ctx, other, a.ID); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, _, err := other.CreateKey(ctx, Settings{OwnerID: a.ID}); !errors.Is(err, ErrNotFound) {
+		t.Error("a key has an owner of another organisation:", err)
+	}
+	if err := DeleteOwner[ServiceAccount](ctx, o, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{first.ID, second.ID} {
+		if _, err := Get[Key](ctx, o, id); !errors.Is(err, ErrNotFound) {
+			t.Error(id, err)
+		}
+	}
+	if _, _, err := FindKey(ctx, o.Log, hashOf(secret)); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := Get[Key](ctx, o, adas.ID); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := o.CreateKey(ctx, Settings{OwnerID: a.ID}); !errors.Is(err, ErrNotFound) {
+		t.Error("an owner that is gone has a new key:", err)
+	}
+	if err := DeleteOwner[Member](ctx, o, m.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Get[Key](ctx, o, adas.ID); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestRules(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	first, err := o.SetRule(ctx, "month", "", json.RawMessage(`{"name":"month","limit":"5"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := o.SetRule(ctx, "month", "", json.RawMessage(`{"name":"month","limit":"6"}`))
+	if err != nil || second.ID != first.ID {
+		t.Fatal(second, err)
+	}
+	all, err := Rules(ctx, o.Log, "acme")
+	if err != nil || len(all) != 1 || !strings.Contains(string(all[0].Budget), `"6"`) {
+		t.Fatal(all, err)
+	}
+	events, err := o.Log.Events(ctx, "acme", first.ID, "", 10)
+	if err != nil || len(events) != 2 || events[0].Action != "rule.updated" || !strings.Contains(string(events[0].Before.Value), `"5"`) {
+		t.Fatal(events, err)
+	}
+	if err := Delete[Rule](ctx, o, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := Rules(ctx, o.Log, "acme"); err != nil || len(all) != 0 {
+		t.Fatal(all, err)
+	}
+}
+
+func TestAllow(t *testing.T) {
+	accepts := func(yes bool) func([]string) bool { return func([]string) bool { return yes } }
+	for _, c := range []struct {
+		project *Project
+		listed  bool
+		want    bool
+	}{
+		{&Project{}, false, true},
+		{&Project{Models: &ModelPermissions{Mode: AllowList}}, true, true},
+		{&Project{Models: &ModelPermissions{Mode: AllowList}}, false, false},
+		{&Project{Models: &ModelPermissions{Mode: DenyList}}, true, false},
+		{&Project{Models: &ModelPermissions{Mode: DenyList}}, false, true},
+	} {
+		if got := c.project.Allow(accepts(c.listed)); got != c.want {
+			t.Errorf("%+v, listed %v: %v", c.project, c.listed, got)
+		}
+	}
+}

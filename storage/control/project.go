@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// accountPrefix begins the ids of service accounts.
+const accountPrefix = "svc_"
+
+// Project groups keys. Its models and its limits are those of all of them.
+type Project struct {
+	// ID begins with `proj_`.
+	ID string `json:"id"`
+	// Org is the organisation that has the project.
+	Org string `json:"organization"`
+	// Label is the project's first name. It is in keys and in the records of calls, and
+	// stays when the name changes, so that the records of a project stay together.
+	Label string `json:"label"`
+	// Name tells people which project it is.
+	Name string `json:"name"`
+	// CreatedAt is when the project was created.
+	CreatedAt storage.Timestamp `json:"created_at"`
+	// ArchivedAt is when the project ended, nil while it is in use. Keys of an archived
+	// project open nothing.
+	ArchivedAt *storage.Timestamp `json:"archived_at"`
+	// Models are those that the keys of the project may call, nil for all.
+	Models *ModelPermissions `json:"models"`
+}
+
+// ModelPermissions allow some models, or refuse some.
+type ModelPermissions struct {
+	// Mode is AllowList or DenyList.
+	Mode string `json:"mode"`
+	// IDs are the models, as Settings.Models has them.
+	IDs []string `json:"model_ids"`
+}
+
+// The modes of model permissions.
+const (
+	AllowList = "allow_list"
+	DenyList  = "deny_list"
+)
+
+func (p *Project) object() Object { return Object{ID: p.ID, Kind: KindProject, Name: p.Label} }
+
+// ServiceAccount owns keys that no person owns.
+type ServiceAccount struct {
+	// ID begins with `svc_`.
+	ID string `json:"id"`
+	// Org is the organisation that has the account.
+	Org string `json:"organization"`
+	// Project is the label of the account's project.
+	Project string `json:"project"`
+	// Name tells people which account it is.
+	Name string `json:"name"`
+	// CreatedAt is when the account was created.
+	CreatedAt storage.Timestamp `json:"created_at"`
+}
+
+func (a *ServiceAccount) object() Object {
+	return Object{ID: a.ID, Kind: KindServiceAccount, Lists: []List{InProject(a.Project)}}
+}
+
+func (o *Organisation) newProject(name string) *Project {
+	return &Project{ID: newID("proj_"), Org: o.Name, Label: name, Name: name, CreatedAt: now()}
+}
+
+// ProjectCreated is the event that makes a project of a name.
+func (o *Organisation) ProjectCreated(name string) (Event, error) {
+	return created(o, o.newProject(name))
+}
+
+// CreateProject makes a project. The error may be ErrTaken: a project has, or began with, the
+// name.
+func (o *Organisation) CreateProject(ctx context.Context, name string) (*Project, error) {
+	p := o.newProject(name)
+	e, err := created(o, p)
+	if err != nil {
+		return nil, err
+	}
+	return p, o.Log.Commit(ctx, o.Name, []Event{e})
+}
+
+// UpdateProject changes a project that is not archived.
+func (o *Organisation) UpdateProject(ctx context.Context, id string, set func(*Project) error) (*Project, error) {
+	return update(ctx, o, id, Updated, func(p *Project) error {
+		if p.ArchivedAt != nil {
+			return ErrArchived
+		}
+		return set(p)
+	})
+}
+
+// ArchiveProject ends a project: its keys open nothing any more.
+func (o *Organisation) ArchiveProject(ctx context.Context, id string) (*Project, error) {
+	return update(ctx, o, id, Archived, func(p *Project) error {
+		if p.ArchivedAt != nil {
+			return ErrArchived
+		}
+		at := now()
+		p.ArchivedAt = &at
+		return nil
+	})
+}
+
+// CreateServiceAccount makes a service account in a project, and its first key if key is not
+// nil. The error may be ErrArchived.
+func (o *Organisation) CreateServiceAccount(ctx context.Context, project, name string, key *Settings) (a *ServiceAccount, k *Key, secret string, err error) {
+	a = &ServiceAccount{ID: newID(accountPrefix), Org: o.Name, Project: project, Name: name, CreatedAt: now()}
+	err = o.retry(ctx, func() error {
+		b, err := o.bonds(ctx, &Settings{Project: project})
+		if err != nil {
+			return err
+		}
+		e, err := created(o, a)
+		if err != nil {
+			return err
+		}
+		if key == nil {
+			return b.commit(ctx, o, e)
+		}
+		b.made = append(b.made, e)
+		settings := *key
+		settings.OwnerID, settings.Project = a.ID, project
+		k, secret = o.newKey(settings)
+		if e, err = created(o, k); err != nil {
+			return err
+		}
+		return b.commit(ctx, o, e)
+	})
+	return a, k, secret, err
+}
+
+// DeleteOwner ends a service account or a member, with all keys that it owns.
+func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id string) error {
+	return o.retry(ctx, func() error {
+		kept, err := o.get(ctx, kindOf[T, V](), id)
+		if err != nil {
+			return err
+		}
+		ended, err := o.ended(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := o.Log.Commit(ctx, o.Name, append(ended, o.event(Deleted, &kept, nil))); err != nil {
+			return err
+		}
+		// A key that was made meanwhile. No other follows: an owner that is gone owns nothing new.
+		if ended, err = o.ended(ctx, id); err != nil || len(ended) == 0 {
+			return err
+		}
+		return o.Log.Commit(ctx, o.Name, ended)
+	})
+}
+
+// ended are the events that end all keys of an owner.
+func (o *Organisation) ended(ctx context.Context, owner string) (events []Event, err error) {
+	list, err := o.Log.List(ctx, o.Name, KindKey, Page{List: OwnedBy(owner)})
+	for i := range list {
+		events = append(events, o.event(Deleted, &list[i], nil))
+	}
+	return events, err
+}
+
+// Allow reports whether the keys of the project may call a model, by whichever of its names.
+// accepts says whether a list has a name.
+func (p *Project) Allow(accepts func(list []string) bool) bool {
+	return p.Models == nil || accepts(p.Models.IDs) == (p.Models.Mode == AllowList)
+}
