@@ -45,7 +45,7 @@ func demo(cmd *cobra.Command, _ []string) error {
 	traffic := newDemoTraffic(seed)
 	now := time.Now()
 	turns := traffic.history(now.AddDate(0, 0, -days), now)
-	if err := c.report(ctx, turns); err != nil {
+	if err := c.recall(ctx, turns); err != nil {
 		return err
 	}
 	if err := c.scoreAnswers(ctx, traffic); err != nil {
@@ -73,12 +73,12 @@ func demo(cmd *cobra.Command, _ []string) error {
 	}
 }
 
-// report records calls of the past, which only OpenTelemetry can tell of.
-func (c *client) report(ctx context.Context, turns []demoTurn) error {
-	spans := &spanSender{client: c}
-	var err error
+// recall records calls of the past, which only OpenTelemetry can tell of.
+func (c *client) recall(ctx context.Context, turns []demoTurn) error {
+	refused, err := newRefusals(c.stderr, "")
+	spans := &spanSender{client: c, refused: refused}
 	for i := 0; i < len(turns) && err == nil; i++ {
-		err = spans.add(ctx, turns[i].span())
+		err = spans.add(ctx, turns[i].span(), origin{File: "demo", Row: int64(i)})
 	}
 	if err == nil {
 		err = spans.flush(ctx)

@@ -41,6 +41,9 @@ var sources = map[string]func() *source{
 func importCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	cmd.Flags().Bool("keep-old", false, "Import calls that are older than the store's retention, too: it deletes them at its next maintenance")
+	cmd.Flags().Bool("replace", false, "Import calls that are already there once more, in place of their records")
+	cmd.Flags().Bool("dry-run", false, "Say what would become of each row, and import nothing")
+	cmd.Flags().String("refused", "", "A new file for the rows that are refused, an object a line, each with its reason")
 	cmd.Args = cobra.MinimumNArgs(2)
 	cmd.RunE = runImport
 }
@@ -49,14 +52,14 @@ func importCommand(cmd *cobra.Command) {
 // sender's, or in what the sender has not sent.
 type imported struct {
 	sender  *spanSender
+	refused *refusals
 	rows    int64
 	skipped map[string]int64 // rows that are no calls, by what they are
-	refused map[string]int64 // rows that cannot be imported, by why
 	left    map[string]int64 // rows with a field that has no place, by the field
 	wrong   map[string]int64 // rows with a value of another type than the field's, by the path
 }
 
-func runImport(cmd *cobra.Command, args []string) error {
+func runImport(cmd *cobra.Command, args []string) (err error) {
 	makeSource, ok := sources[args[0]]
 	if !ok {
 		return fmt.Errorf("%q: expected one of %s", args[0], strings.Join(slices.Sorted(maps.Keys(sources)), ", "))
@@ -65,18 +68,27 @@ func runImport(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if keepOld, _ := cmd.Flags().GetBool("keep-old"); keepOld {
-		c.header = http.Header{"Service-Keep-Old": {"true"}}
+	c.header = make(http.Header)
+	for name, field := range map[string]string{"keep-old": "Service-Keep-Old", "replace": "Service-Replace", "dry-run": dryRun} {
+		if on, _ := cmd.Flags().GetBool(name); on {
+			c.header.Set(field, "true")
+		}
 	}
+	file, _ := cmd.Flags().GetString("refused")
+	refused, err := newRefusals(cmd.ErrOrStderr(), file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, refused.close()) }()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
 	i := &imported{
-		sender:  &spanSender{client: c},
-		skipped: make(map[string]int64), refused: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64),
+		sender: &spanSender{client: c, refused: refused}, refused: refused,
+		skipped: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64),
 	}
 	from := makeSource()
 	for _, name := range args[1:] {
-		if err = i.file(ctx, from, name, cmd.ErrOrStderr()); err != nil {
+		if err = i.file(ctx, from, name); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 			break
 		}
@@ -84,48 +96,36 @@ func runImport(cmd *cobra.Command, args []string) error {
 	if sent := i.sender.flush(ctx); err == nil {
 		err = sent
 	}
-	i.report(cmd.OutOrStdout(), c.address)
+	i.report(cmd.OutOrStdout(), c)
 	if err != nil {
 		return fmt.Errorf("%w; import the same files again to go on: what is there already is not doubled", err)
 	}
-	if refused := total(i.refused) + total(i.sender.refused); refused > 0 {
-		return fmt.Errorf("%s of %s rows could not be imported", formatCount(refused), formatCount(i.rows))
+	if n := refused.total(); n > 0 {
+		return fmt.Errorf("%s of %s rows could not be imported", formatCount(n), formatCount(i.rows))
 	}
 	return nil
 }
 
-func total(counts map[string]int64) (sum int64) {
-	for _, n := range counts {
-		sum += n
-	}
-	return sum
-}
-
-// maxComplaints bounds the refused rows that stderr names.
-const maxComplaints = 20
-
-func (i *imported) file(ctx context.Context, from *source, name string, stderr io.Writer) error {
+func (i *imported) file(ctx context.Context, from *source, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	n := 0
+	row := origin{File: name}
 	for object, err := range rows(file) {
 		refused, isRefusal := errors.AsType[*refusal](err)
 		if err != nil && !isRefusal {
 			return err
 		}
-		n++
 		i.rows++
+		row.Row++
+		row.Text = object.Raw
 		if err == nil {
-			refused, err = i.row(ctx, from, object)
+			refused, err = i.row(ctx, from, object, row)
 		}
 		if refused != nil {
-			if i.refused[refused.reason]++; total(i.refused) <= maxComplaints {
-				fmt.Fprintf(stderr, "%s: row %d: %v\n", name, n, refused)
-			}
-			continue
+			err = i.refused.add(row, refused)
 		}
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func (i *imported) file(ctx context.Context, from *source, name string, stderr i
 }
 
 // row sends a row. A refusal is of this row alone.
-func (i *imported) row(ctx context.Context, from *source, object gjson.Result) (*refusal, error) {
+func (i *imported) row(ctx context.Context, from *source, object gjson.Result, at origin) (*refusal, error) {
 	r := newRow(object, from.name)
 	s, skipped, err := from.call(r)
 	refused, isRefusal := errors.AsType[*refusal](err)
@@ -156,16 +156,20 @@ func (i *imported) row(ctx context.Context, from *source, object gjson.Result) (
 	for path := range r.wrong {
 		i.wrong[path]++
 	}
-	return nil, i.sender.add(ctx, s)
+	return nil, i.sender.add(ctx, s, at)
 }
 
-func (i *imported) report(w io.Writer, address string) {
+func (i *imported) report(w io.Writer, c *client) {
 	s := i.sender
-	fmt.Fprintf(w, "%s rows: %s new calls at %s\n", formatCount(i.rows), formatCount(s.recorded), address)
+	if c.dry() {
+		fmt.Fprintln(w, "Nothing was imported. Without --dry-run:")
+	}
+	fmt.Fprintf(w, "%s rows: %s new calls at %s\n", formatCount(i.rows), formatCount(s.recorded), c.address)
 	for _, c := range []struct {
 		count int64
 		what  string
 	}{
+		{s.replaced, "replaced"},
 		{s.known, "already there"},
 		{s.expired, "not imported: older than the store's retention; --keep-old imports them"},
 		{int64(len(s.batch)), "not sent"},
@@ -179,8 +183,7 @@ func (i *imported) report(w io.Writer, address string) {
 		counts map[string]int64
 	}{
 		{"%[2]s not imported: %[1]s\n", i.skipped},
-		{"%[2]s refused: %[1]s\n", i.refused},
-		{"%[2]s refused by the store: %[1]s\n", s.refused},
+		{"%[2]s refused: %[1]s\n", i.refused.reasons},
 		{"not kept: %s of %s calls\n", i.left},
 		{"unknown, because the value has another type: %s of %s calls\n", i.wrong},
 	} {

@@ -14,19 +14,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// refusal says why a row is not imported. The rows behind it are read.
-type refusal struct {
-	reason string // the same for all rows that have the fault, so that they can be counted
-	detail string // what is wrong with this row
-}
-
-func (r *refusal) Error() string {
-	if r.detail == "" {
-		return r.reason
-	}
-	return r.reason + ": " + r.detail
-}
-
 // maxRow bounds a row in bytes, so that a file without line ends does not fill the memory.
 const maxRow = 256 << 20
 
@@ -34,7 +21,8 @@ var errRowSize = &refusal{reason: fmt.Sprintf("it has more than %s", formatBytes
 
 // rows reads an export, one row after the other: an array, an object a line, an answer
 // whose rows are in "data", a trace and its "observations", or CSV whose first line
-// names the fields. A refusal stands for one row; any other error is the last.
+// names the fields. A refusal stands for one row, whose text, if it can be told, is the
+// value; any other error is the last.
 func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
 	return func(yield func(gjson.Result, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
@@ -109,7 +97,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// jsonRows yields the rows of the texts that next returns, until its error is no refusal.
+// jsonRows yields the rows of the texts that next returns, also with a refusal, until its
+// error is another.
 func jsonRows(next func() ([]byte, error), yield func(gjson.Result, error) bool) {
 	for {
 		text, err := next()
@@ -124,7 +113,7 @@ func jsonRows(next func() ([]byte, error), yield func(gjson.Result, error) bool)
 			refused = checkObject(text)
 		}
 		if refused != nil {
-			if !yield(gjson.Result{}, refused) {
+			if !yield(gjson.Result{Raw: string(text)}, refused) {
 				return
 			}
 			continue
@@ -190,7 +179,7 @@ func (v *valueReader) next() ([]byte, error) {
 		case b == '{' && len(nest) > 0 && (broken || last != ':' && last != '[' && (last != ',' || nest[len(nest)-1] == '{')):
 			broken = true
 			if begins {
-				return nil, errors.Join(errBrokenRow, v.in.UnreadByte())
+				return text[:len(text)-1], errors.Join(errBrokenRow, v.in.UnreadByte())
 			}
 			nest = append(nest, b)
 		case b == '{' || b == '[':
@@ -208,12 +197,12 @@ func (v *valueReader) next() ([]byte, error) {
 		case ends && tooLarge:
 			return nil, errRowSize
 		case ends && broken:
-			return nil, errBrokenRow
+			return text, errBrokenRow
 		case ends:
 			return text, nil
 		}
 		if b, err = v.in.ReadByte(); errors.Is(err, io.EOF) {
-			return nil, errBrokenRow
+			return text, errBrokenRow
 		} else if err != nil {
 			return nil, err
 		}
@@ -259,7 +248,7 @@ func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 			return
 		}
 		if _, ok := errors.AsType[*csv.ParseError](err); ok {
-			if !yield(gjson.Result{}, &refusal{"it is no line of CSV with the fields of the first line", err.Error()}) {
+			if !yield(gjson.Result{Raw: csvLine(line)}, &refusal{"it is no line of CSV with the fields of the first line", err.Error()}) {
 				return
 			}
 			continue
@@ -286,4 +275,13 @@ func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 			return
 		}
 	}
+}
+
+// csvLine is a line of CSV without its end.
+func csvLine(fields []string) string {
+	var line strings.Builder
+	w := csv.NewWriter(&line)
+	_ = w.Write(fields) // into a text, which takes all
+	w.Flush()
+	return strings.TrimSuffix(line.String(), "\n")
 }

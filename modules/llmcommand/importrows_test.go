@@ -122,12 +122,18 @@ func TestImportAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.Remove(file)
-		if got := importAccount(t.Context(), t, x.product, file); got != want {
-			t.Fatalf("%s as %s: the import says %+v, want %+v", x.product, form, got, want)
+		for _, flag := range []string{"--dry-run", "--dry-run=false"} {
+			if got := importAccount(t.Context(), t, flag, x.product, file); got != want {
+				t.Fatalf("%s as %s with %s: the import says %+v, want %+v", x.product, form, flag, got, want)
+			}
 		}
 		want.known, want.recorded = want.known+want.recorded, 0
 		if got := importAccount(t.Context(), t, x.product, file); got != want {
 			t.Fatalf("%s as %s again: the import says %+v, want %+v", x.product, form, got, want)
+		}
+		want.replaced, want.known = int64(len(completion)), 0
+		if got := importAccount(t.Context(), t, "--replace", x.product, file); got.replaced < want.replaced || got.recorded+got.known > 0 {
+			t.Fatalf("%s as %s with --replace: the import says %+v, want at least %+v", x.product, form, got, want)
 		}
 		for id, tokens := range completion {
 			trace := id
@@ -176,26 +182,63 @@ func TestImportAccountsForManyRows(t *testing.T) {
 			if err := os.WriteFile(file, exportText(x, form, rows), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: 10_000, recorded: 9_000, refused: 1_000}); got != want {
+			want := account{rows: 10_000, recorded: 9_000, refused: 1_000}
+			if got := importAccount(t.Context(), t, "--dry-run", x.product, file); got != want {
+				t.Fatalf("the dry run says %+v, want %+v", got, want)
+			}
+			if records := storedRecords(t); len(records) > 0 {
+				t.Fatalf("the dry run makes %d records", len(records))
+			}
+			refused := file + ".refused"
+			if got := importAccount(t.Context(), t, "--refused="+refused, x.product, file); got != want {
 				t.Fatalf("the import says %+v, want %+v", got, want)
 			}
+			checkRefused(t, refused, rows)
 			records := storedRecords(t)
+			if len(records) != 9_000 {
+				t.Errorf("%d records", len(records))
+			}
 			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: 10_000, known: 9_000, refused: 1_000}); got != want {
 				t.Fatalf("importing again says %+v, want %+v", got, want)
 			}
-			if len(records) != 9_000 || !slices.EqualFunc(records, storedRecords(t), func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
-				t.Errorf("%d records, and other records after the second import", len(records))
+			if !slices.EqualFunc(records, storedRecords(t), func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
+				t.Error("there are other records after the second import")
 			}
 		})
 	}
 }
 
-// account is what the report of an import says.
-type account struct{ rows, recorded, known, expired, refused int64 }
+// checkRefused checks that a file names each row that is broken, with its reason, and no other.
+func checkRefused(t *testing.T, file string, rows []map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[int64]string{9: "it is no ", 19: "it has no id", 29: "it does not say when it began", 39: "the site says: start_time_unix_nano: "}
+	named := make(map[int64]bool)
+	for line := range strings.Lines(string(text)) {
+		row := gjson.Parse(line)
+		n := row.Get("row").Int() - 1
+		if want := reasons[n%40]; want == "" || named[n] || !strings.HasPrefix(row.Get("reason").Str, want) || row.Get("text").Str == "" {
+			t.Fatalf("among the refused is %s", line)
+		}
+		named[n] = true
+		if id := rows[n]["id"]; id != nil && !strings.Contains(row.Get("text").Str, id.(string)) {
+			t.Fatalf("it is the text of another row than %v: %s", id, line)
+		}
+	}
+	if len(named) != 1_000 {
+		t.Errorf("%d rows are among the refused", len(named))
+	}
+}
 
-func importAccount(ctx context.Context, t rapid.TB, product, file string) (a account) {
+// account is what the report of an import says.
+type account struct{ rows, recorded, replaced, known, expired, refused int64 }
+
+func importAccount(ctx context.Context, t rapid.TB, args ...string) (a account) {
 	var out bytes.Buffer
-	_, err := run(ctx, importCommand, &out, product, file)
+	_, err := run(ctx, importCommand, &out, args...)
 	for line := range strings.Lines(strings.ReplaceAll(out.String(), ",", "")) {
 		var n, recorded int64
 		if _, err := fmt.Sscanf(line, "%d rows: %d new calls", &n, &recorded); err == nil {
@@ -206,6 +249,8 @@ func importAccount(ctx context.Context, t rapid.TB, product, file string) (a acc
 			continue
 		}
 		switch {
+		case strings.Contains(line, "replaced"):
+			a.replaced += n
 		case strings.Contains(line, "already there"):
 			a.known += n
 		case strings.Contains(line, "older than"):
@@ -216,7 +261,7 @@ func importAccount(ctx context.Context, t rapid.TB, product, file string) (a acc
 			t.Fatalf("the import says %q", line)
 		}
 	}
-	if (err != nil) != (a.refused > 0) || a.recorded+a.known+a.expired+a.refused != a.rows {
+	if (err != nil) != (a.refused > 0) || a.recorded+a.replaced+a.known+a.expired+a.refused != a.rows {
 		t.Fatalf("%v, and the import says\n%s", err, &out)
 	}
 	return a

@@ -88,18 +88,44 @@ const (
 	maxSpansBytes = 4 << 20
 )
 
-// spanSender sends spans in batches, and counts what became of each.
-type spanSender struct {
-	client   *client
-	batch    [][]byte
-	bytes    int
-	recorded int64            // spans that are new
-	known    int64            // spans that were sent before, of which no second record is made
-	expired  int64            // spans that are older than the store's retention
-	refused  map[string]int64 // spans that were refused, by why
+// sentSpan is a span in JSON, and where it comes from.
+type sentSpan struct {
+	text []byte
+	from origin
 }
 
-func (s *spanSender) add(ctx context.Context, one *span) error {
+// spanSender sends spans in batches, and counts what became of each.
+type spanSender struct {
+	client  *client
+	refused *refusals
+	batch   []sentSpan
+	bytes   int
+	seen    map[string]bool // ids of the spans of a dry run
+	outcome
+}
+
+// outcome counts what becomes of spans.
+type outcome struct {
+	recorded int64 // new
+	replaced int64 // sent before, and recorded anew
+	known    int64 // sent before, of which no second record is made
+	expired  int64 // older than the store's retention
+	rejected int64 // with ids or times that cannot be
+	ignored  int64 // no calls of a model
+}
+
+func (s *spanSender) add(ctx context.Context, one *span, from origin) error {
+	if s.client.dry() { // or a second row of a call would be new, too
+		id := one.TraceID + one.SpanID
+		if s.seen[id] {
+			s.known++
+			return nil
+		}
+		if s.seen == nil {
+			s.seen = make(map[string]bool)
+		}
+		s.seen[id] = true
+	}
 	text, err := json.Marshal(one)
 	if err != nil {
 		return err
@@ -109,7 +135,7 @@ func (s *spanSender) add(ctx context.Context, one *span) error {
 			return err
 		}
 	}
-	s.batch, s.bytes = append(s.batch, text), s.bytes+len(text)
+	s.batch, s.bytes = append(s.batch, sentSpan{text, from}), s.bytes+len(text)
 	return nil
 }
 
@@ -127,31 +153,27 @@ func (s *spanSender) flush(ctx context.Context) error {
 		return nil
 	}
 	err := s.send(ctx, s.batch)
-	if refused, ok := refusedContent(err); ok && len(s.batch) > 1 {
-		for len(s.batch) > 0 { // one of them is to blame
-			one := s.batch[:1]
-			err := s.send(ctx, one)
-			if refused, ok := refusedContent(err); ok {
-				s.refuse(refused, 1)
-			} else if err != nil {
-				return err
+	if _, ok := refusedContent(err); ok {
+		for err = nil; len(s.batch) > 0 && err == nil; { // one of them is to blame
+			if err = s.sendOne(ctx, s.batch[0]); err == nil {
+				s.batch = s.batch[1:]
 			}
-			s.batch = s.batch[1:]
 		}
-	} else if ok {
-		s.refuse(refused, 1)
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	s.batch, s.bytes = nil, 0
 	return nil
 }
 
-func (s *spanSender) refuse(reason string, n int64) {
-	if s.refused == nil {
-		s.refused = make(map[string]int64)
+// sendOne sends a span that the site may refuse.
+func (s *spanSender) sendOne(ctx context.Context, one sentSpan) error {
+	err := s.send(ctx, []sentSpan{one})
+	if reason, ok := refusedContent(err); ok {
+		return s.refused.add(one.from, &refusal{reason: "the site says: " + reason})
 	}
-	s.refused[reason] += n
+	return err
 }
 
 // refusedContent returns why what was sent can never be taken.
@@ -163,20 +185,63 @@ func refusedContent(err error) (reason string, ok bool) {
 	return e.message, true
 }
 
-// send sends spans, and waits for a store that cannot keep up.
-func (s *spanSender) send(ctx context.Context, spans [][]byte) error {
-	var body json.RawMessage = fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}`, bytes.Join(spans, []byte(",")))
-	answer, err := s.client.post(ctx, "/v1/traces", body)
+// send sends spans, and counts what became of them.
+func (s *spanSender) send(ctx context.Context, spans []sentSpan) error {
+	o, _, err := s.client.report(ctx, spans)
+	if err != nil {
+		return err
+	}
+	s.recorded, s.replaced, s.known, s.expired = s.recorded+o.recorded, s.replaced+o.replaced, s.known+o.known, s.expired+o.expired
+	if o.rejected+o.ignored == 0 {
+		return nil
+	}
+	asking := *s.client
+	asking.header = asking.header.Clone()
+	asking.header.Set(dryRun, "true")
+	return s.blame(ctx, &asking, spans)
+}
+
+// blame finds the spans that a site does not take, by asking it of ever fewer.
+func (s *spanSender) blame(ctx context.Context, asking *client, spans []sentSpan) error {
+	o, reason, err := asking.report(ctx, spans)
+	switch {
+	case err != nil || o.rejected+o.ignored == 0:
+		return err
+	case len(spans) == 1 && o.ignored > 0:
+		return s.refused.add(spans[0].from, &refusal{reason: "the site says: it is no call of a model"})
+	case len(spans) == 1:
+		return s.refused.add(spans[0].from, &refusal{reason: "the site says: " + reason})
+	}
+	if err := s.blame(ctx, asking, spans[:len(spans)/2]); err != nil {
+		return err
+	}
+	return s.blame(ctx, asking, spans[len(spans)/2:])
+}
+
+// dryRun is the header of spans of which no record shall be made.
+const dryRun = "Service-Dry-Run"
+
+func (c *client) dry() bool { return c.header.Get(dryRun) != "" }
+
+// report sends spans, and waits for a store that cannot keep up. The reason is why the first
+// of them was rejected.
+func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reason string, err error) {
+	texts := make([][]byte, len(spans))
+	for i, one := range spans {
+		texts[i] = one.text
+	}
+	var body json.RawMessage = fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}`, bytes.Join(texts, []byte(",")))
+	answer, err := c.post(ctx, "/v1/traces", body)
 	for waited := time.Duration(0); isBusy(err) && waited < busy; waited += time.Second {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return o, "", ctx.Err()
 		case <-time.After(time.Second):
 		}
-		answer, err = s.client.post(ctx, "/v1/traces", body)
+		answer, err = c.post(ctx, "/v1/traces", body)
 	}
 	if err != nil {
-		return err
+		return o, "", err
 	}
 	defer answer.Body.Close()
 	var taken struct {
@@ -185,20 +250,12 @@ func (s *spanSender) send(ctx context.Context, spans [][]byte) error {
 		} `json:"partialSuccess"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&taken); err != nil {
-		return fmt.Errorf("the answer of %s/v1/traces: %w", s.client.address, err)
+		return o, "", fmt.Errorf("the answer of %s/v1/traces: %w", c.address, err)
 	}
-	var recorded, known, expired, rejected, ignored int64
-	_, err = fmt.Sscanf(answer.Header.Get("Service-Spans"), "recorded=%d, duplicate=%d, expired=%d, rejected=%d, ignored=%d",
-		&recorded, &known, &expired, &rejected, &ignored)
-	if err != nil || recorded+known+expired+rejected+ignored != int64(len(spans)) {
-		return fmt.Errorf("%s does not say what became of %d calls: it must be of the same version as this command", s.client.address, len(spans))
+	_, err = fmt.Sscanf(answer.Header.Get("Service-Spans"), "recorded=%d, replaced=%d, duplicate=%d, expired=%d, rejected=%d, ignored=%d",
+		&o.recorded, &o.replaced, &o.known, &o.expired, &o.rejected, &o.ignored)
+	if sum := o.recorded + o.replaced + o.known + o.expired + o.rejected + o.ignored; err != nil || sum != int64(len(spans)) {
+		return o, "", fmt.Errorf("%s does not say what became of %d calls: it must be of the same version as this command", c.address, len(spans))
 	}
-	s.recorded, s.known, s.expired = s.recorded+recorded, s.known+known, s.expired+expired
-	if rejected > 0 {
-		s.refuse(taken.PartialSuccess.ErrorMessage, rejected)
-	}
-	if ignored > 0 {
-		s.refuse("it is no call of a model", ignored)
-	}
-	return nil
+	return o, taken.PartialSuccess.ErrorMessage, nil
 }

@@ -35,6 +35,8 @@ type batch struct {
 
 	omitted  control.Controls // what the header of the batch omits of all its spans
 	keepOld  bool             // records that retention deletes soon are made, too
+	replace  bool             // records are made again of spans that came before
+	dryRun   bool             // no record is made, and nothing is counted but for the answer
 	results  map[metric.Label]int64
 	reason   string   // why the first was rejected
 	warnings []string // each once
@@ -45,13 +47,14 @@ type batch struct {
 func (b *batch) readHeader(header http.Header) {
 	headers := b.site.App.Headers()
 	omissions := make(http.Header)
+	switches := map[string]*bool{"Keep-Old": &b.keepOld, "Replace": &b.replace, "Dry-Run": &b.dryRun}
 	for name, values := range header {
 		switch control, ok := headers.Cut(name); {
 		case !ok:
 		case strings.HasPrefix(control, "Omit"):
 			omissions[name] = values
-		case control == keepOld:
-			b.keepOld = slices.Equal(values, []string{"true"})
+		case switches[control] != nil:
+			*switches[control] = slices.Equal(values, []string{"true"})
 		default:
 			b.warn([]string{name + ": ignored, send it as the span attribute " + association + name})
 		}
@@ -60,17 +63,15 @@ func (b *batch) readHeader(header http.Header) {
 	b.warn(b.omitted.Warnings)
 }
 
-// keepOld is the control header of a batch whose spans may be older than the store's
-// retention.
-const keepOld = "Keep-Old"
-
 // spansHeader is the header of an answer that says what became of each span, so that the
 // sender can account for all of them.
 const spansHeader = "Service-Spans"
 
 // count counts a span by what became of it.
 func (b *batch) count(result metric.Label) {
-	spans.With(result).Inc()
+	if !b.dryRun {
+		spans.With(result).Inc()
+	}
 	b.results[result]++
 }
 
@@ -115,13 +116,21 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		ID: recordID(b.key.Org(), span), Org: b.key.Org(),
 		TraceID: hex.EncodeToString(span.TraceId), SpanID: hex.EncodeToString(span.SpanId),
 	}
+	result := recorded
 	if b.known(r) {
-		b.count(duplicate)
-		return nil
+		if !b.replace {
+			b.count(duplicate)
+			return nil
+		}
+		result = replaced
 	}
 	begun := time.Unix(0, int64(span.StartTimeUnixNano))
 	if retention := b.journal.Retention(); retention > 0 && now.Sub(begun) > retention && !b.keepOld {
 		b.reject(expired, fmt.Sprintf("start_time_unix_nano: older than the %v for which the store keeps records", retention))
+		return nil
+	}
+	if b.dryRun {
+		b.count(result)
 		return nil
 	}
 	b.warn(c.caller(b.site.App.Headers(), &b.omitted, r))
@@ -137,7 +146,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
 		return unavailable("the journal takes nothing now")
 	}
-	b.count(recorded)
+	b.count(result)
 	return nil
 }
 
@@ -243,8 +252,9 @@ var (
 	recorded  = metric.Constant("recorded")
 	ignored   = metric.Constant("ignored")   // is no call of a model
 	duplicate = metric.Constant("duplicate") // came before
+	replaced  = metric.Constant("replaced")  // came before; the record is this span's now
 	expired   = metric.Constant("expired")   // is older than the store's retention
 	rejected  = metric.Constant("rejected")
 
-	results = []metric.Label{recorded, duplicate, expired, rejected, ignored}
+	results = []metric.Label{recorded, replaced, duplicate, expired, rejected, ignored}
 )
