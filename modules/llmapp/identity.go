@@ -36,8 +36,8 @@ type Identity struct {
 	OrgClaim string `json:"org_claim,omitempty"`
 
 	// UserClaim is the claim that names the user of the bearer's calls, such as `email` or
-	// `sub`. An email that the issuer has not verified is refused. Default: none, and calls
-	// name their user by themselves.
+	// `sub`. An `email` that the issuer has not verified counts as missing, here as in all
+	// other options. Default: none, and calls name their user by themselves.
 	UserClaim string `json:"user_claim,omitempty"`
 
 	// ProjectClaim is the claim that names the project of the bearer's calls. Default: none.
@@ -160,7 +160,7 @@ func (i *Identity) key(a *App, c identity.Claims) (*Key, error) {
 	key.store = a.StoreOf(key.org)
 	if i.UserClaim != "" {
 		named := c.Values(i.UserClaim)
-		if len(named) != 1 || i.UserClaim == "email" && slices.Contains(c.Values("email_verified"), "false") {
+		if len(named) != 1 {
 			return nil, fmt.Errorf("its claim %s names no user", i.UserClaim)
 		}
 		key.user = named[0]

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +18,13 @@ type Claims struct {
 	all string // JSON
 }
 
-// Values returns the texts of a claim: all of a list, none where the claim is missing. The
-// name is that of the claim, such as `https://acme.com/team`, or else the path to a claim
+// Values returns the texts of a claim: all of a list, none where the claim is missing, and
+// none of an email that the issuer has not verified, which anybody may have named. The name is that of the claim, such as `https://acme.com/team`, or else the path to a claim
 // within others, such as `realm_access.roles`.
 func (c Claims) Values(name string) (texts []string) {
+	if name == "email" && slices.ContainsFunc(c.Values("email_verified"), func(v string) bool { return v != "true" }) {
+		return nil
+	}
 	claim := gjson.Get(c.all, gjson.Escape(name))
 	if !claim.Exists() {
 		parts := strings.Split(name, ".")

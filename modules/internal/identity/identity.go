@@ -17,6 +17,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/intake"
 )
 
 const (
@@ -109,17 +111,25 @@ func (i *Issuer) verify(ctx context.Context, token string) (Claims, error) {
 		}
 		return Claims{}, err
 	}
-	if !slices.ContainsFunc(verified.Audience, func(a string) bool { return slices.Contains(i.audiences, a) }) {
-		return Claims{}, fmt.Errorf("the token is for %q, not for %s", verified.Audience, strings.Join(i.audiences, " or "))
-	}
-	if verified.Subject == "" {
-		return Claims{}, errors.New("the token names no subject")
-	}
 	var all json.RawMessage
 	if err := verified.Claims(&all); err != nil {
 		return Claims{}, err
 	}
-	return Claims{Issuer: i.url, Subject: verified.Subject, Expiry: verified.Expiry, all: string(all)}, nil
+	// Of a claim that stands twice, the verifier and Values may read different ones, and the
+	// verifier takes a name in any letter case.
+	if err := intake.CheckJSON(all); err != nil {
+		return Claims{}, fmt.Errorf("the claims of the token: %w", err)
+	}
+	claims := Claims{Issuer: i.url, Expiry: verified.Expiry, all: string(all)}
+	audiences, subjects := claims.Values("aud"), claims.Values("sub")
+	if !slices.ContainsFunc(audiences, func(a string) bool { return slices.Contains(i.audiences, a) }) {
+		return Claims{}, fmt.Errorf("the token is for %q, not for %s", audiences, strings.Join(i.audiences, " or "))
+	}
+	if len(subjects) != 1 {
+		return Claims{}, errors.New("the token names no subject")
+	}
+	claims.Subject = subjects[0]
+	return claims, nil
 }
 
 // discover asks the issuer where its keys are, until it has answered once.

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,26 @@ func (s *server) token(claims map[string]any) string {
 	maps.Copy(all, claims)
 	maps.DeleteFunc(all, func(_ string, value any) bool { return value == nil })
 	text, _ := json.Marshal(all) // of texts and numbers
-	return oidctest.SignIDToken(s.key, s.PublicKeys[0].KeyID, oidc.ES256, string(text))
+	return s.signed(string(text))
+}
+
+func (s *server) signed(claims string) string {
+	return oidctest.SignIDToken(s.key, s.PublicKeys[0].KeyID, oidc.ES256, claims)
+}
+
+// within is a token of s that says it is of another issuer, and has the key of s in its
+// header.
+func (s *server) within(of *server) string {
+	point, _ := s.key.PublicKey.Bytes() // of a curve that is known
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(`{"alg":"ES256","jwk":{"kty":"EC","crv":"P-256","x":"`+encode(point[1:33])+`","y":"`+encode(point[33:])+`"}}`)) +
+		"." + encode([]byte(`{"iss":"`+of.url+`","sub":"ada","aud":"weir","exp":9999999999}`))
+	sum := sha256.Sum256([]byte(text))
+	x, y, _ := ecdsa.Sign(rand.Reader, s.key, sum[:])
+	signature := make([]byte, 64)
+	x.FillBytes(signature[:32])
+	y.FillBytes(signature[32:])
+	return text + "." + encode(signature)
 }
 
 func TestVerify(t *testing.T) {
@@ -106,6 +126,12 @@ func TestVerify(t *testing.T) {
 			"with other algorithm":  {encode([]byte(`{"alg":"ES384","kid":"one"}`)) + "." + parts[1] + "." + parts[2], "verify signature"},
 			"with a key of its own": {encode([]byte(`{"alg":"ES256","kid":"one","jku":"https://evil.example.com/keys"}`)) + "." + parts[1] + "." + parts[2], "verify signature"},
 			"cut":                   {good[:len(good)-9], "malformed"},
+			"for two, one unseen":   {s.signed(`{"iss":"` + s.url + `","sub":"ada","aud":"other","AUD":"weir","exp":9999999999}`), "not for weir"},
+			"a claim twice":         {s.signed(`{"iss":"` + s.url + `","sub":"ada","aud":"weir","groups":["admin"],"groups":[],"exp":9999999999}`), "duplicate key"},
+			"a slash at the end":    {s.token(map[string]any{"iss": s.url + "/"}), "different provider"},
+			"unknown key":           {encode([]byte(`{"alg":"ES256","kid":"../../one"}`)) + "." + parts[1] + "." + parts[2], "verify signature"},
+			"a key within":          {other.within(s), "verify signature"},
+			"what is critical":      {encode([]byte(`{"alg":"ES256","kid":"one","crit":["exp"],"exp":1}`)) + "." + parts[1] + "." + parts[2], "verify"},
 		} {
 			claims, err := s.issuer("weir", "weir-dashboard").Verify(t.Context(), c.token)
 			if c.problem == "" {
@@ -207,9 +233,12 @@ func TestIssued(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	c := Claims{all: `{"a":"x","list":["x",1,null,{"b":1},["y"],true,""],"https://acme.com/team":"blue","realm_access":{"roles":["admin","user"]},"a.b":"exact","a*":"star","null":null}`}
+	if got := (Claims{all: `{"email":"ada@acme.com","email_verified":"false"}`}).Values("email"); got != nil {
+		t.Errorf("an email that is not verified is %q", got)
+	}
+	c := Claims{all: `{"email":"ada@acme.com","a":"x","list":["x",1,null,{"b":1},["y"],true,""],"https://acme.com/team":"blue","realm_access":{"roles":["admin","user"]},"a.b":"exact","a*":"star","null":null}`}
 	for name, want := range map[string][]string{
-		"a": {"x"}, "list": {"x", "1", "true"}, "https://acme.com/team": {"blue"}, "realm_access.roles": {"admin", "user"},
+		"email": {"ada@acme.com"}, "a": {"x"}, "list": {"x", "1", "true"}, "https://acme.com/team": {"blue"}, "realm_access.roles": {"admin", "user"},
 		"realm_access": nil, "a.b": {"exact"}, "none": nil, "null": nil, "*": nil, "#": nil, "realm_access.roles.#": nil, "a*": {"star"}, "": nil, "@this": nil, "realm*.roles": nil,
 	} {
 		if got := c.Values(name); !slices.Equal(got, want) {
