@@ -65,7 +65,8 @@ func budgeted(t *testing.T, p *priced, budget object) *site {
 	t.Helper()
 	prices := filepath.Join(t.TempDir(), "prices.json")
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [{"id": "m", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
-		"prices": [{"input": "1000", "output": "2000"}]}]}]}`), 0o600); err != nil {
+		"prices": [{"input": "1000", "output": "2000"}]}, {"id": "cheap", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
+		"prices": [{"input": "1", "output": "2"}]}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	budget["name"] = "all"
@@ -161,6 +162,18 @@ func TestBudgetsBoundProxies(t *testing.T) {
 	}
 	if spent, reserved := counted(t); spent != 65 || reserved != 0 {
 		t.Errorf("what was refused has spent: %d, reserved %d", spent, reserved)
+	}
+}
+
+// The model that a caller says it was does not choose what a budget counts.
+func TestOverridesChangeNoCharge(t *testing.T) {
+	s := budgeted(t, newPriced(t), object{"limit": "1", "window": "total"})
+	if resp, answer := s.do("POST", "/v1/chat/completions", within(""), "Service-Model-Override", "cheap"); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, answer)
+	}
+	eventually(t, s.kept.ended)
+	if spent, _ := counted(t); spent != 13 {
+		t.Errorf("%d thousandths of a dollar are spent, not 13", spent)
 	}
 }
 

@@ -213,9 +213,12 @@ func (x *Exchange) measure() {
 	if x.link != nil && x.spent == nil { // what the provider's cache missed is that of the first round
 		x.link.Miss(r, x.Account)
 	}
-	if r.PassthroughBilling { // what a caller says does not choose what is paid
+	switch { // what a caller says does not choose what is paid
+	case r.PassthroughBilling:
 		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
-	} else {
+	case x.Pay != nil:
+		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel, r.RequestModel)
+	default:
 		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
 	}
 	x.addRounds()
