@@ -111,7 +111,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	if c.api.Parse == nil {
 		return nil, c.noEndpoint(a.target)
 	}
-	if c.stored.field != "" {
+	if c.stored.Field != "" {
 		return nil, c.stateNotFound(account.Label)
 	}
 	parsed, err := c.parsed()

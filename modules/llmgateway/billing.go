@@ -50,19 +50,6 @@ func (c *call) demanded() demand.Request {
 	return demand.Request{Dialect: c.dialect, Field: c.field, Names: c.fieldNames, Form: c.form != nil}
 }
 
-// checkModels refuses other models in the request than the key may call of a provider.
-func (c *call) checkModels(label string) error {
-	if c.key.MayCall(label, "") {
-		return nil
-	}
-	for _, tool := range c.field("tools").Array() {
-		if model := tool.Get("model"); model.Exists() && !c.key.MayCall(label, model.String()) {
-			return llmapp.NotAllowed(model.String())
-		}
-	}
-	return c.demanded().Refuse(demand.ModelFields, "names models that the API key may not call")
-}
-
 // free is what a call uses that costs nothing.
 func free() llmapp.Used {
 	return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}

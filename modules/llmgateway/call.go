@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -36,9 +37,9 @@ type call struct {
 	route *served // the endpoint
 
 	exchange recording.Exchange
-	api      inbound.API // of the client's dialect, zero if nothing is translated
-	stored   storedState // what the request refers to at a provider
-	mcp      *mcpTools   // that the gateway calls, nil until an attempt at a target without MCP makes them
+	api      inbound.API  // of the client's dialect, zero if nothing is translated
+	stored   demand.State // what the request refers to at a provider
+	mcp      *mcpTools    // that the gateway calls, nil until an attempt at a target without MCP makes them
 
 	streamsBackground bool // a call in the background was asked for a stream
 }
@@ -142,7 +143,7 @@ func (c *call) readRequest() ([]routing.Target, error) {
 	}
 	c.join()
 	if c.form == nil {
-		c.stored = findStoredState(c.dialect, c.sent)
+		c.stored = demand.StateOf(c.dialect, c.sent)
 		if targets, err = c.divert(targets); err != nil {
 			return nil, err
 		}
@@ -196,7 +197,7 @@ func (c *call) resolve(model string) ([]routing.Target, error) {
 // keeps its targets if it refers to what its provider keeps, and if the call is no
 // conversation.
 func (c *call) divert(targets []routing.Target) ([]routing.Target, error) {
-	if c.stored.field != "" || len(observe.OutputLimits(c.dialect)) == 0 {
+	if c.stored.Field != "" || len(observe.OutputLimits(c.dialect)) == 0 {
 		return targets, nil
 	}
 	alias, budget := c.h.money.Instead(c.ctx, c.spending(targets[0]))

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -58,12 +59,12 @@ func (h *Handler) openID(org, sealed string) (fileID, bool) {
 }
 
 // openFiles puts the provider's ids into a call that names files which were uploaded
-// here, and returns the targets at the account that has them. What is left in c.stored.ids
+// here, and returns the targets at the account that has them. What is left in c.stored.IDs
 // has not been opened.
 func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
-	var unknown []storedID
-	for _, named := range c.stored.ids {
-		f, ok := c.h.openID(c.exchange.Record.Org, named.id)
+	var unknown []demand.StateID
+	for _, named := range c.stored.IDs {
+		f, ok := c.h.openID(c.exchange.Record.Org, named.ID)
 		if !ok {
 			unknown = append(unknown, named)
 			continue
@@ -75,10 +76,10 @@ func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
 			}
 		}
 		if targets = at; targets == nil {
-			return nil, plugins.Invalid(named.param, "'%s' names a file that %s has: name a model of that provider.", named.param, f.account.Label)
+			return nil, plugins.Invalid(named.Param, "'%s' names a file that %s has: name a model of that provider.", named.Param, f.account.Label)
 		}
-		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+named.id+`"`), []byte(`"`+f.id+`"`))
+		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+named.ID+`"`), []byte(`"`+f.id+`"`))
 	}
-	c.stored.ids = unknown
+	c.stored.IDs = unknown
 	return targets, nil
 }

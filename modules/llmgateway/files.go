@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -188,7 +189,7 @@ func (f *fileCall) addBatched(call gjson.Result) {
 	}
 	call.ForEach(func(key, body gjson.Result) bool { // a field that stands twice may be read twice
 		if key.Str == "body" {
-			f.call.stored.ids = append(f.call.stored.ids, findStoredState(dialect, []byte(body.Raw)).ids...)
+			f.call.stored.IDs = append(f.call.stored.IDs, demand.StateOf(dialect, []byte(body.Raw)).IDs...)
 		}
 		return true
 	})

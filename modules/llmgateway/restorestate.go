@@ -204,7 +204,7 @@ func (c *call) keeps() bool {
 // stateNotFound returns the error for a request that names what neither the gateway nor the
 // provider keeps.
 func (c *call) stateNotFound(label string) error {
-	field := c.stored.field
+	field := c.stored.Field
 	if field == "previous_response_id" {
 		e := plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(plugins.View(c.body), field).Str)
 		e.Code = "previous_response_not_found"
@@ -213,7 +213,7 @@ func (c *call) stateNotFound(label string) error {
 	if field == "conversation" {
 		return stored.Error(stored.ErrNotFound, "Conversation", conversationID(c.body))
 	}
-	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.hint)
+	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.Hint)
 }
 
 // dropReasoning leaves out the reasoning of earlier responses that a provider which

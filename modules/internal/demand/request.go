@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 )
@@ -60,12 +61,12 @@ func (r Request) Answers() int64 {
 	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1)
 }
 
-// ModelFields are fields that name further models.
-var ModelFields = []string{"models", "fallbacks"}
+// modelFields are fields that name further models.
+var modelFields = []string{"models", "fallbacks"}
 
 // unboundFields are fields that make a provider charge for something that the model's price
 // does not tell: other models, and audio that the provider fetches.
-var unboundFields = append([]string{"file_url", "file_id"}, ModelFields...)
+var unboundFields = append([]string{"file_url", "file_id"}, modelFields...)
 
 // Check refuses a request that does not tell what it may cost.
 func (r Request) Check() error {
@@ -78,6 +79,20 @@ func (r Request) Check() error {
 		}
 	}
 	return r.Refuse(unboundFields, "has a cost that neither credits nor a budget can bound")
+}
+
+// CheckModels refuses models beside that of the request which the key may not call of a
+// provider, by its label.
+func (r Request) CheckModels(key *llmapp.Key, label string) error {
+	if key.MayCall(label, "") {
+		return nil
+	}
+	for _, tool := range r.Field("tools").Array() {
+		if model := tool.Get("model"); model.Exists() && !key.MayCall(label, model.String()) {
+			return llmapp.NotAllowed(model.String())
+		}
+	}
+	return r.Refuse(modelFields, "names models that the API key may not call")
 }
 
 // Refuse refuses fields for a reason, and each field that stands twice: libraries differ in

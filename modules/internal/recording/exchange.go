@@ -7,7 +7,9 @@ package recording
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -285,6 +287,17 @@ func (x *Exchange) Supersede(end storage.EndState) {
 func (x *Exchange) report() {
 	x.site.App.Observe(&x.Record)
 	x.site.App.Export(&x.Record, x.Kept.Content(&x.Record))
+}
+
+// Answered reports whether a record proves that a provider at an address has given the
+// caller's organisation a response of that id. A record that was reported or imported proves
+// nothing, because its id is the caller's word.
+func (x *Exchange) Answered(id, baseURL string) bool {
+	r, err := x.recorder.Response(x.ctx, x.Record.Org, id)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		x.site.Logger.Error("a response cannot be looked up, and is refused", zap.String("response", id), zap.Error(err))
+	}
+	return err == nil && id != "" && r.GatewayNode != "" && strings.HasPrefix(r.TargetURL, baseURL)
 }
 
 // Close releases the store after the last End. An exchange that was never
