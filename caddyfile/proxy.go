@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmlog"
 	"github.com/weirhq/weir/plugins"
 )
@@ -27,7 +28,8 @@ import (
 //
 // It forwards to the provider's public address, or to the URL. The provider
 // gets no X-Forwarded-* headers and no Via, no encoding is asked for that the
-// client did not ask for, and everything is flushed as it comes.
+// client did not ask for, and everything is flushed as it comes. With `credentials
+// platform`, it forwards to the provider of that label in the app llm.
 func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	matchers, err := h.ExtractMatcherSet()
@@ -40,13 +42,6 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	args := h.RemainingArgs()
 	if len(args) == 0 || len(args) > 2 || len(args) == 2 && isURL(args[0]) {
 		return nil, h.Err("llm_proxy takes a provider, an URL, or both, as in `llm_proxy azure https://lab.openai.azure.com`")
-	}
-	upstream := args[len(args)-1]
-	if !isURL(upstream) {
-		provider := upstream
-		if upstream = upstreamOf(provider); upstream == "" {
-			return nil, h.Errf("provider '%s' has no default upstream: give its URL as a second argument", provider)
-		}
 	}
 	log := new(llmlog.Handler)
 	if !isURL(args[0]) {
@@ -64,6 +59,17 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	if err := checkSite(h, directive, log); err != nil {
 		return nil, err
 	}
+	upstream := args[len(args)-1]
+	switch {
+	case log.Credentials != "" && (len(args) > 1 || isURL(upstream)):
+		return nil, h.Err("`credentials platform` goes to the address of a provider in the global option llm: name the provider alone, as in `llm_proxy openai`")
+	case log.Credentials != "":
+		upstream = "{http.llm.upstream}"
+	case !isURL(upstream):
+		if upstream = upstreamOf(args[0]); upstream == "" {
+			return nil, h.Errf("provider '%s' has no default upstream: give its URL as a second argument", args[0])
+		}
+	}
 
 	proxy := new(reverseproxy.Handler)
 	proxyHelper := h.WithDispenser(segment(directive, []string{"reverse_proxy", upstream}, proxyBlock))
@@ -72,6 +78,12 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	}
 	if err := proxy.FinalizeUnmarshalCaddyfile(proxyHelper); err != nil {
 		return nil, err
+	}
+	if log.Credentials != "" {
+		if proxy.TransportRaw != nil || len(proxy.Upstreams) != 1 || proxy.DynamicUpstreamsRaw != nil {
+			return nil, h.Err("`credentials platform` takes the address and the transport of the provider in the global option llm: leave out `to`, `dynamic` and `transport`")
+		}
+		proxy.TransportRaw = caddyconfig.JSONModuleObject(new(llmapp.AccountTransport), "protocol", "llm_account", nil)
 	}
 	if err := makeTransparent(proxy); err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 		return nil, err
 	}
 	f.passQuery(req, query)
-	f.call.passIdempotencyKey(req, account)
+	f.call.controls.Warnings = append(f.call.controls.Warnings, f.call.passHeaders(req, account)...)
 	for _, name := range []string{"Content-Type", "Content-Encoding", "Openai-Beta"} {
 		if values := f.call.r.Header[name]; values != nil && (name != "Content-Encoding" || f.call.body == nil) {
 			req.Header[name] = values

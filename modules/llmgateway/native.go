@@ -2,8 +2,6 @@ package llmgateway
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"strings"
 
@@ -18,38 +16,17 @@ import (
 // passRequestHeaders gives the provider what the client's headers say of the body.
 func (a *attempt) passRequestHeaders(req *http.Request) {
 	c := a.call
-	names := []string{"Anthropic-Version", "Anthropic-Beta"}
-	if !isAnthropic(c.dialect) {
-		names = []string{"Openai-Beta"}
-		choosing := []string{"Openai-Organization", "Openai-Project"} // whose budget is spent
-		if !c.shares(a.target.Account) {
-			names = append(names, choosing...)
-			choosing = nil
-		}
-		for _, name := range choosing {
-			if c.r.Header[name] != nil {
-				a.warnings = append(a.warnings, name+": left out, the provider's account is shared with other organizations")
-			}
-		}
-	}
-	for _, name := range names {
+	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Beta"} {
 		if values := c.r.Header[name]; values != nil {
 			req.Header[name] = values
 		}
 	}
-	c.passIdempotencyKey(req, a.target.Account)
+	a.warnings = append(a.warnings, c.passHeaders(req, a.target.Account)...)
 }
 
-// passIdempotencyKey gives the provider the client's key. At an account that organisations
-// share, the key is hashed with the organisation, which must not get the answer of another.
-func (c *call) passIdempotencyKey(req *http.Request, account *llmapp.Account) {
-	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
-		if c.shares(account) {
-			sum := sha256.Sum256([]byte(c.exchange.Record.Org + "\x00" + key))
-			key = hex.EncodeToString(sum[:])
-		}
-		req.Header.Set("Idempotency-Key", key)
-	}
+// passHeaders gives the provider what the client's headers say of the account.
+func (c *call) passHeaders(req *http.Request, account *llmapp.Account) (warnings []string) {
+	return c.h.site.App.PassHeaders(c.exchange.Record.Org, account, c.r.Header, req.Header)
 }
 
 // noPrice is why a service tier is left out of a request.

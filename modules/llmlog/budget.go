@@ -31,24 +31,36 @@ type bounded struct {
 func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	r := &x.Record
 	app := x.h.site.App
-	if len(app.BudgetsOf(r.Org)) == 0 || r.Subscription || r.Dialect.CountsTokens() || !x.makes() {
+	pays := x.account != nil
+	if !pays && (len(app.BudgetsOf(r.Org)) == 0 || r.Subscription || x.isFree()) {
 		return nil
 	}
 	var sent []byte
-	if app.ReadBodies(r.Org) {
+	if pays || app.ReadBodies(r.Org) {
 		var refused *plugins.Error
 		if sent, refused = x.readAhead(); refused != nil {
 			return refused
 		}
 	}
 	x.update() // the body tells the model, the user and what the call continues
-	s := llmapp.Spending{Org: r.Org, Key: key, Provider: cmp.Or(x.h.Provider, llmapp.NoProvider), Record: r}
+	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r}
 	request := demand.JSON(r.Dialect, sent)
 	if plugins.ValidJSON(sent) {
-		s.Model = cmp.Or(request.Field("model").Str, observe.PathModel(r.Dialect, r.Path))
+		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
+	}
+	if pays {
+		x.TargetModel = s.Model
+		if err := x.checkCall(key, request, sent); err != nil {
+			return err
+		}
 	}
 	b := &bounded{conditions: catalog.Conditions{At: r.CreatedAt.Time()}}
-	s.AtMost = func() llmapp.Used { return b.atMost(app.Catalog(), &s, request, sent) }
+	s.AtMost = func() llmapp.Used {
+		if x.isFree() {
+			return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
+		}
+		return b.atMost(app.Catalog(), &s, request, sent)
+	}
 	gate := llmapp.Gate{App: app, Credits: x.h.credits, Logger: x.h.site.Logger}
 	if gate.Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
@@ -63,8 +75,14 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	if x.bounded = b; ticket.Bounded() {
 		x.Pay = x.charge
 	}
+	if pays {
+		x.r = llmapp.WithTicket(x.r, ticket)
+	}
 	return nil
 }
+
+// isFree reports whether the call costs nothing.
+func (x *exchange) isFree() bool { return x.Record.Dialect.CountsTokens() || !x.makes() }
 
 // makes reports whether the request makes the provider do something, or opens a connection on
 // which it may.
@@ -82,7 +100,7 @@ func (x *exchange) readAhead() ([]byte, *plugins.Error) {
 		return nil, nil
 	}
 	if contentEncoding(x.r.Header) != "" {
-		e := plugins.Invalid("", "A budget counts this call, and cannot read its body: send the body without Content-Encoding.")
+		e := plugins.Invalid("", "The gateway has to read this call before it passes: send the body without Content-Encoding.")
 		e.Status = http.StatusUnsupportedMediaType
 		return nil, e
 	}

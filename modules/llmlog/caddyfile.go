@@ -11,6 +11,7 @@ import (
 //		store <name>
 //		org <name>
 //		require_key
+//		credentials platform
 //		max_body <size>
 //		omit request|response...
 //		stream_usage on|off
@@ -34,6 +35,7 @@ func (h *Handler) Options() directive.Options {
 		"store":          directive.Text(&h.Store),
 		"org":            directive.Text(&h.Org),
 		"require_key":    directive.Flag(&h.RequireKey),
+		"credentials":    directive.Choice(&h.Credentials, credentialsPlatform),
 		"max_body":       directive.Bytes(&h.MaxBody),
 		"omit":           directive.Choices(&h.Omit, "request", "response"),
 		"stream_usage":   directive.Switch(&h.StreamUsage),

@@ -65,5 +65,8 @@ func (x *exchange) updateTunnel() {
 // provider is who answers: as configured, else by the host of the upstream. An
 // unknown host is not the vendor whose dialect it speaks, and has other prices.
 func (x *exchange) provider() string {
+	if x.account != nil {
+		return x.account.Provider
+	}
 	return cmp.Or(x.h.Provider, x.upstream, llmapp.NoProvider)
 }

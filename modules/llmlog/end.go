@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -100,7 +101,11 @@ func (x *exchange) answerError() error {
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
 		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.Error(redact.Upstream(x.err)))
-	_ = apierror.Write(&x.writer, x.Record.Dialect, upstreamError(status)) // the client is gone
+	e := upstreamError(status)
+	if errors.Is(x.err, llmapp.ErrCredentials) {
+		e.Code, e.Message = "upstream_auth", "The provider does not accept the gateway's credentials."
+	}
+	_ = apierror.Write(&x.writer, x.Record.Dialect, e) // the client is gone
 	return nil
 }
 

@@ -46,7 +46,8 @@ type exchange struct {
 		Close()
 	}
 
-	bounded *bounded // nil unless a budget counts the call
+	account *llmapp.Account // that pays, nil if the caller's own credentials pass
+	bounded *bounded        // nil unless a budget counts the call
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
 
@@ -95,7 +96,11 @@ func (x *exchange) admit() (*llmapp.Key, *plugins.Error) {
 		return nil, gate.WrongRegion("organization")
 	}
 	control.SessionProperties(r)
-	r.Subscription = control.IsSubscription(x.r.Header)
+	if x.h.Credentials == "" {
+		r.Subscription = control.IsSubscription(x.r.Header)
+	} else if err := x.takeAccount(); err != nil {
+		return nil, err
+	}
 
 	c.OmitRequest = c.OmitRequest || x.h.omitRequest
 	c.OmitResponse = c.OmitResponse || x.h.omitResponse
@@ -103,13 +108,16 @@ func (x *exchange) admit() (*llmapp.Key, *plugins.Error) {
 		c.Warn("Service-Cost", "only the gateway tells it")
 	}
 	x.Begin(x.ctx, x.h.site, c, x.cancel)
-	x.warnings = c.Warnings
+	x.warnings = append(x.warnings, c.Warnings...)
 	return key, nil
 }
 
 // authenticate returns the key of the call, nil if there is none.
 func (x *exchange) authenticate(c *control.Controls) (*llmapp.Key, *plugins.Error) {
-	if !c.Keyed {
+	switch {
+	case x.h.Credentials != "":
+		return x.keyOfCaller(c)
+	case !c.Keyed:
 		if x.h.RequireKey {
 			return nil, gate.Missing("Service-Auth")
 		}
@@ -126,6 +134,9 @@ func (x *exchange) authenticate(c *control.Controls) (*llmapp.Key, *plugins.Erro
 func (x *exchange) watch(w http.ResponseWriter) {
 	x.reader = observe.NewRequestReader(x.Record.Dialect)
 	x.Account = lineage.Hash(x.r.Header.Get("Authorization"), x.r.Header.Get("X-Api-Key"), x.r.Header.Get("Api-Key"), x.r.Header.Get("X-Goog-Api-Key"))
+	if x.account != nil {
+		x.Account = lineage.Hash(string(x.account.ID[:]))
+	}
 	if body := x.r.Body; body != nil && body != http.NoBody { //nolint:forbidigo // the body passes as it comes
 		x.body.ReadCloser = body
 		x.body.Look(x.openRequest)
@@ -154,6 +165,11 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 // Header implements capture.Observer.
 func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.ahead.Release() // it was sent
+	if x.account != nil {
+		for _, name := range hidden {
+			header.Del(name)
+		}
+	}
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // keeps net/http from guessing one

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -53,6 +54,7 @@ func init() {
 // ------------|-------------
 // `{http.llm.id}` | The record's id
 // `{http.llm.org}` | The organisation that the record belongs to
+// `{http.llm.upstream}` | The host and port of the provider, with `credentials platform`
 // `{http.llm.provider}` | The provider's name
 // `{http.llm.model}` | The model that the call counts for
 // `{http.llm.request_model}` | The model that was asked for
@@ -68,7 +70,7 @@ func init() {
 // `{http.llm.time_to_first_token}` | Milliseconds to the first content of a stream
 // `{http.llm.end_state}` | `complete`, `client_aborted`, `upstream_aborted` or `failed`; `interrupted` before the end
 //
-// All but the first two and those from control headers are set when the answer
+// All but the first three and those from control headers are set when the answer
 // has ended, in time for `log_append`. The access log gets them as the object
 // `llm`.
 type Handler struct {
@@ -85,6 +87,14 @@ type Handler struct {
 
 	// RequireKey refuses calls without a `Service-Auth: Bearer <key>`.
 	RequireKey bool `json:"require_key,omitempty"`
+
+	// Credentials is `platform` to call the provider with the credentials of the organisation
+	// that the key of the call belongs to, or of the platform, in place of the caller's. Then
+	// Provider is the label of a provider of the app `llm`, calls need a key of the scope
+	// `gateway`, sent as that of the vendor, and `reverse_proxy` goes to
+	// `{http.llm.upstream}` with the transport `llm_account`. Default: the caller's own
+	// credentials pass.
+	Credentials string `json:"credentials,omitempty"`
 
 	// MaxBody is how many bytes of each body are kept at most, without their
 	// Content-Encoding, 1 or more. Metrics do not depend on it. Default: 8 MiB.
@@ -138,7 +148,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	app.NameProvider(h.Provider)
-	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey {
+	if err := h.provisionCredentials(); err != nil {
+		return err
+	}
+	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey && h.Credentials == "" {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
 			cmp.Or(h.Org, llmapp.DefaultName), home, name)
 	}
@@ -178,10 +191,12 @@ func (h *Handler) Validate() error {
 var errNothing = caddyhttp.Error(http.StatusBadGateway, errors.New("nothing was answered"))
 
 // Routes implements paths.Router: whatever the handler behind it answers passes. These are
-// a call in each dialect that a client may speak.
-func (*Handler) Routes() (all []paths.Route) {
+// a call in each dialect that a client may speak, or that Weir pays for.
+func (h *Handler) Routes() (all []paths.Route) {
 	for _, ending := range observe.Endings() {
-		all = append(all, paths.Route{Method: http.MethodPost, Path: "/" + strings.TrimPrefix(ending, "/")})
+		if path := "/" + strings.TrimPrefix(ending, "/"); h.Credentials == "" || slices.Contains(payable, observe.Detect("", path)) {
+			all = append(all, paths.Route{Method: http.MethodPost, Path: path})
+		}
 	}
 	return all
 }

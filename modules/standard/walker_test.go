@@ -34,6 +34,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmadmin"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmlog"
 )
 
 // full sends each bomb from many clients at once, to every route. It takes minutes:
@@ -46,9 +47,12 @@ var full = flag.Bool("full", false, "send each bomb from many clients at once")
 // handler that is new is a lane of content, unless it is added here. Imports come through
 // llm_otlp, and copies of stores through storage.Kept.
 var (
-	mounts = map[string]string{"llm_echo": "/echo", "llm_log": "/logged", "llm_ui": "/ui"}
+	mounts = map[string]string{"llm_echo": "/echo", "llm_log": "/logged", "llm_ui": "/ui", paid: "/paid"}
 	silent = []string{"llm_control", "llm_echo", "llm_health", "llm_query", "llm_ui"}
 )
+
+// paid is llm_log with the platform's credentials.
+const paid = "llm_log, paid"
 
 // walked is a route of the site, as its handler tells it.
 type walked struct {
@@ -89,6 +93,10 @@ func routes(t *testing.T) (all []walked) {
 			route.Path = mounts[name] + route.Path
 			all = append(all, walked{route, name})
 		}
+	}
+	for _, route := range (&llmlog.Handler{Credentials: "platform"}).Routes() {
+		route.Path = mounts[paid] + route.Path
+		all = append(all, walked{route, paid})
 	}
 	if len(all) < 60 {
 		t.Errorf("only %d routes", len(all))
@@ -141,6 +149,11 @@ http://127.0.0.1:%[3]s {
 		llm_log
 		reverse_proxy %[2]s
 	}
+	handle_path /paid/* {
+		llm_proxy openai {
+			credentials platform
+		}
+	}
 	handle_path /ui/* {
 		llm_ui
 	}
@@ -184,7 +197,14 @@ func serve(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf(siteConfig, s.dir, provider.URL, port)
+	load(t, fmt.Sprintf(siteConfig, s.dir, provider.URL, port))
+	s.keep()
+	return s
+}
+
+// load runs a Caddyfile until the end of the test.
+func load(t *testing.T, config string) {
+	t.Helper()
 	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -197,8 +217,6 @@ func serve(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	s.keep()
-	return s
 }
 
 // keep makes what the ids in paths name, all of the first organisation.
@@ -403,7 +421,7 @@ func TestIDsOfOthersAreNotFound(t *testing.T) {
 	own := 0
 	mine, theirs := s.logIn("walker-root"), s.logIn("walker-other")
 	for _, r := range routes(t) {
-		shared := strings.Contains(r.Path, "/models/") || r.handler == "llm_log" // models are everybody's
+		shared := strings.Contains(r.Path, "/models/") || r.handler == "llm_log" || r.handler == paid // models are everybody's
 		if !strings.Contains(r.Path, "{") || r.Socket || shared {
 			continue
 		}
@@ -509,7 +527,7 @@ func TestNothingIsFree(t *testing.T) {
 			continue
 		}
 		for _, key := range []string{"walker-poor", "walker-capped"} {
-			// Credits pay for no proxied call. A budget takes files, which cost nothing.
+			// Credits pay for no call with the caller's own credentials. A budget takes files, which cost nothing.
 			if key == "walker-poor" && proxied || key == "walker-capped" && strings.HasPrefix(path, "/v1/files") {
 				continue
 			}
@@ -519,7 +537,7 @@ func TestNothingIsFree(t *testing.T) {
 				if s.asked.Load() > asked && !counts {
 					t.Errorf("%s asks a provider %s of %s", r, name, key)
 				}
-				if a.status < 400 && !counts && !keeps && (proxied || r.handler == "llm_gateway") {
+				if a.status < 400 && !counts && !keeps && (proxied || r.handler == paid || r.handler == "llm_gateway") {
 					t.Errorf("%s answers %s of %s: %d %s", r, name, key, a.status, a.body)
 				}
 				if a.status == http.StatusPaymentRequired || strings.Contains(a.body, "model_not_priced") {
@@ -528,7 +546,7 @@ func TestNothingIsFree(t *testing.T) {
 			}
 		}
 	}
-	for _, lane := range []string{"llm_gateway walker-poor", "llm_gateway walker-capped", "llm_log walker-capped"} {
+	for _, lane := range []string{"llm_gateway walker-poor", "llm_gateway walker-capped", "llm_log walker-capped", paid + " walker-poor", paid + " walker-capped"} {
 		if refused[lane] < 10 {
 			t.Errorf("%s: %d refusals for money prove nothing", lane, refused[lane])
 		}
@@ -644,7 +662,8 @@ func TestBombsAreRefused(t *testing.T) {
 			if took > mostAllocated || a.status >= 500 && a.status != http.StatusServiceUnavailable {
 				t.Errorf("%s: %s takes %d MiB, %d %.200s", r, name, took>>20, a.status, a.body)
 			}
-			if r.isLane() && !passes && name == "gzip" && a.status != http.StatusRequestEntityTooLarge && !strings.HasSuffix(r.Path, "/cancel") {
+			refused := a.status == http.StatusRequestEntityTooLarge || r.handler == paid && a.status == http.StatusUnsupportedMediaType
+			if r.isLane() && !passes && name == "gzip" && !refused && !strings.HasSuffix(r.Path, "/cancel") {
 				t.Errorf("%s: a body of a GiB is answered with %d %.200s", r, a.status, a.body)
 			}
 		}

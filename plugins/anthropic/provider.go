@@ -60,8 +60,11 @@ var paths = map[plugins.Dialect]string{
 	plugins.CountTokens: "/v1/messages/count_tokens",
 }
 
+// KeyHeader implements translate.KeyHeader.
+func (Provider) KeyHeader() string { return "X-Api-Key" }
+
 func post(ctx context.Context, t translate.Target, path string, body any) (*http.Request, error) {
-	req, err := t.Post(ctx, path, "X-Api-Key", body)
+	req, err := t.Post(ctx, path, Provider{}.KeyHeader(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +73,7 @@ func post(ctx context.Context, t translate.Target, path string, body any) (*http
 }
 
 var (
-	_ translate.Provider = (*Provider)(nil)
-	_ translate.Native   = (*Provider)(nil)
+	_ translate.Provider  = (*Provider)(nil)
+	_ translate.Native    = (*Provider)(nil)
+	_ translate.KeyHeader = (*Provider)(nil)
 )

@@ -66,6 +66,9 @@ func (*Provider) KeyOptional() bool { return true }
 // with what AWS's default chain finds on the machine.
 func (b *Provider) HasCredentials() bool { return b.AccessKeyID != "" }
 
+// KeyHeader implements translate.KeyHeader: requests may be signed.
+func (*Provider) KeyHeader() string { return "" }
+
 // Prepare implements translate.Provider.
 func (b *Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)

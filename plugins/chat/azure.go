@@ -108,14 +108,18 @@ func (z *Azure) authorize(req *http.Request, t translate.Target) *http.Request {
 	}
 	req.Header.Del("Authorization")
 	if t.Key != "" {
-		req.Header.Set("Api-Key", t.Key)
+		req.Header.Set(z.KeyHeader(), t.Key)
 	}
 	return req
 }
+
+// KeyHeader implements translate.KeyHeader.
+func (*Azure) KeyHeader() string { return "Api-Key" }
 
 var (
 	_ translate.Provider  = (*Azure)(nil)
 	_ translate.Native    = (*Azure)(nil)
 	_ translate.Adapter   = (*Azure)(nil)
 	_ translate.Endpoints = (*Azure)(nil)
+	_ translate.KeyHeader = (*Azure)(nil)
 )

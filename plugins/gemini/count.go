@@ -29,7 +29,7 @@ func (Provider) PrepareCount(ctx context.Context, p *translate.Request, t transl
 	name := strings.TrimPrefix(t.Model, "models/")
 	var count countRequest
 	count.Request.Model, count.Request.request = "models/"+name, r
-	return t.Post(ctx, apiVersion+"models/"+url.PathEscape(name)+":countTokens", "X-Goog-Api-Key", count)
+	return t.Post(ctx, apiVersion+"models/"+url.PathEscape(name)+":countTokens", Provider{}.KeyHeader(), count)
 }
 
 // Tokens implements translate.Counter.

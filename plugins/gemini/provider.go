@@ -35,8 +35,11 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	if err != nil {
 		return nil, err
 	}
-	return r.post(ctx, t, apiVersion+"models/", "X-Goog-Api-Key")
+	return r.post(ctx, t, apiVersion+"models/", Provider{}.KeyHeader())
 }
+
+// KeyHeader implements translate.KeyHeader.
+func (Provider) KeyHeader() string { return "X-Goog-Api-Key" }
 
 const apiVersion = "/v1beta/"
 
@@ -49,4 +52,7 @@ func (r *request) post(ctx context.Context, t translate.Target, path, keyHeader 
 	return t.Post(ctx, path+url.PathEscape(strings.TrimPrefix(t.Model, "models/"))+method, keyHeader, r)
 }
 
-var _ translate.Provider = (*Provider)(nil)
+var (
+	_ translate.Provider  = (*Provider)(nil)
+	_ translate.KeyHeader = (*Provider)(nil)
+)

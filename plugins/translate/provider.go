@@ -27,6 +27,13 @@ type Provider interface {
 	Error(resp *http.Response) *plugins.Error
 }
 
+// KeyHeader is a Provider that takes its key in another way than as a bearer token.
+type KeyHeader interface {
+	// KeyHeader returns the header field that has the key and nothing else, "" if the key
+	// alone does not decide who pays.
+	KeyHeader() string
+}
+
 // Native is a Provider whose targets may speak a dialect themselves, so that
 // bodies pass as they are.
 type Native interface {

@@ -43,6 +43,9 @@ func (v Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://" + v.Location + "-aiplatform.googleapis.com", keyVariable
 }
 
+// KeyHeader implements translate.KeyHeader: the path names the project that pays.
+func (Provider) KeyHeader() string { return "" }
+
 // Prepare implements translate.Provider.
 func (v Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	api, t := v.route(t)

@@ -1,0 +1,162 @@
+package llmlog
+
+import (
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+)
+
+// credentialsPlatform is the value of Credentials by which Weir pays providers.
+const credentialsPlatform = "platform"
+
+// keyFields are the header fields in which the libraries of vendors send a key.
+var keyFields = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
+
+// provisionCredentials finds an account that calls can be made with.
+func (h *Handler) provisionCredentials() error {
+	switch h.Credentials {
+	case "":
+		return nil
+	case credentialsPlatform:
+	default:
+		return fmt.Errorf("credentials %q: want %s, or nothing", h.Credentials, credentialsPlatform)
+	}
+	found := false
+	for _, a := range h.site.App.AllAccounts() {
+		if a.Label != h.Provider {
+			continue
+		}
+		if found = true; !a.CanForward() {
+			return fmt.Errorf("credentials platform: a key alone does not pay for calls of the provider %s: let llm_gateway call it", h.Provider)
+		}
+	}
+	if !found {
+		return fmt.Errorf("credentials platform: the global option llm has no provider %q: add `provider %[1]s` there", h.Provider)
+	}
+	return nil
+}
+
+// keyOfCaller returns the key of a call that Weir pays for. The libraries of vendors send
+// the key of Weir where they send that of the vendor.
+func (x *exchange) keyOfCaller(c *control.Controls) (*llmapp.Key, *plugins.Error) {
+	if c.Keyed {
+		return x.h.gate.Check(x.r.Context(), c.Secret, llmapp.ScopeGateway)
+	}
+	if key := x.r.URL.Query().Get("key"); key != "" && x.r.Header.Get("X-Goog-Api-Key") == "" {
+		x.r.Header.Set("X-Goog-Api-Key", key)
+	}
+	return x.h.gate.Admit(x.r, llmapp.ScopeGateway, keyFields...)
+}
+
+// payable are the dialects of calls that Weir pays for: whatever else a request refers to at
+// the provider is known.
+var payable = []plugins.Dialect{
+	plugins.Chat, plugins.Completions, plugins.Responses, plugins.Compaction, plugins.InputTokens, plugins.Messages, plugins.CountTokens,
+	plugins.GenerateContent, plugins.EmbedContent, plugins.Embeddings, plugins.Moderations, plugins.Images, plugins.Speech, plugins.Rerank,
+}
+
+// takeAccount puts the account that pays in the place of the caller's key. Other requests
+// than calls, and lists of models, are refused: they would reach what the account keeps.
+func (x *exchange) takeAccount() *plugins.Error {
+	accounts := x.h.site.App.Accounts(x.Record.Org)
+	i := slices.IndexFunc(accounts, func(a *llmapp.Account) bool { return a.Label == x.h.Provider })
+	if i < 0 {
+		return notPaid("The organization has no credentials for the provider " + x.h.Provider + ".")
+	}
+	x.account = accounts[i]
+	x.Record.Provider, x.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.Record.Path)
+	if !x.isCall() {
+		return notPaid("Only calls of models and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches and WebSockets.")
+	}
+	x.Record.PassthroughBilling = x.h.site.App.PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
+
+	header := make(http.Header)
+	for _, name := range passed {
+		if values, ok := x.r.Header[name]; ok {
+			header[name] = values
+		}
+	}
+	x.warnings = x.h.site.App.PassHeaders(x.Record.Org, x.account, x.r.Header, header)
+	x.account.Authorize(header)
+	to := *x.r.URL
+	query := to.Query()
+	for name := range query {
+		if redact.Credential(name) {
+			query.Del(name)
+		}
+	}
+	to.RawQuery = query.Encode()
+	x.r.Header, x.r.URL = header, &to
+	if repl, ok := x.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		repl.Set("http.llm.upstream", x.account.HostPort())
+	}
+	return nil
+}
+
+// passed are the header fields that a provider gets of a call that Weir pays for. Others may
+// say who pays, or name what the account keeps.
+var passed = []string{
+	"Accept", "Accept-Encoding", "Accept-Language", "Anthropic-Beta", "Anthropic-Version", "Content-Encoding", "Content-Length", "Content-Type",
+	"Openai-Beta", "User-Agent",
+}
+
+// hidden are the header fields of answers that tell whose account it is.
+var hidden = []string{"Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie"}
+
+// isCall reports whether the request is a call of a model, or asks which models there are. A
+// path is taken as it is written alone, which no server reads in two ways.
+func (x *exchange) isCall() bool {
+	p := x.r.URL.Path
+	if p != path.Clean(p) || strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:@-") != "" || x.r.URL.RawPath != "" {
+		return false
+	}
+	switch x.r.Method {
+	case http.MethodPost:
+		return slices.Contains(payable, x.Record.Dialect)
+	case http.MethodGet:
+		return strings.HasSuffix(p, "/models") && x.r.Header.Get("Upgrade") == ""
+	}
+	return false
+}
+
+// checkCall refuses what a call may not ask of the account that pays for it.
+func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, sent []byte) *plugins.Error {
+	if x.r.Method == http.MethodGet {
+		return nil
+	}
+	if !plugins.ValidJSON(sent) || !gjson.Parse(plugins.View(sent)).IsObject() {
+		return plugins.Invalid("", "The body is not valid JSON: an object is expected.")
+	}
+	if err := request.CheckModels(key, x.account.Label); err != nil {
+		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // CheckModels returns no other
+	}
+	if !x.h.site.App.Shares(x.Record.Org, x.account) {
+		return nil
+	}
+	for _, named := range demand.StateOf(request.Dialect, sent).IDs {
+		if named.Param != "previous_response_id" || !x.Answered(named.ID, x.account.BaseURL) {
+			e := plugins.Unsupported(named.Param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.", named.Param, x.account.Label)
+			if named.Param == "previous_response_id" { // clients send the whole conversation then
+				e.Code = "previous_response_not_found"
+			}
+			return e
+		}
+	}
+	return nil
+}
+
+func notPaid(message string) *plugins.Error {
+	return &plugins.Error{Status: http.StatusForbidden, Type: "invalid_request_error", Code: "not_payable", Message: message}
+}
