@@ -17,6 +17,9 @@ import (
 // backend. It answers queries with storage.Evaluate. The zero Memory is empty;
 // what was written outlives Close.
 type Memory struct {
+	// Refresh, if not nil, brings the memory up to date before each query.
+	Refresh func(context.Context) error
+
 	mu        sync.RWMutex
 	contents  storage.Contents
 	positions map[uuid.UUID]storage.Position // by journal
@@ -147,53 +150,63 @@ func clone(r *storage.Record) *storage.Record {
 	return &c
 }
 
-// Requests evaluates the query.
-func (m *Memory) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
+// asked answers a query.
+func asked[T any](ctx context.Context, m *Memory, answer func() (T, error)) (none T, err error) {
+	if m.Refresh != nil {
+		if err := m.Refresh(ctx); err != nil {
+			return none, err
+		}
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if err := m.usable(ctx); err != nil {
-		return nil, err
+		return none, err
 	}
-	var failed error
-	load := func(r *storage.Record) *storage.Content {
+	return answer()
+}
+
+// Requests evaluates the query.
+func (m *Memory) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
+	return asked(ctx, m, func() ([]*storage.Record, error) {
+		var failed error
+		page := storage.Evaluate(q, m.all(), m.load(ctx, &failed))
+		if err := errors.Join(failed, ctx.Err()); err != nil {
+			return nil, err
+		}
+		return page, nil
+	})
+}
+
+// load reads the content of records, and keeps the errors.
+func (m *Memory) load(ctx context.Context, failed *error) func(*storage.Record) *storage.Content {
+	return func(r *storage.Record) *storage.Content {
 		c, err := m.contents.Content(ctx, r)
-		failed = errors.Join(failed, err)
+		*failed = errors.Join(*failed, err)
 		return c
 	}
-	page := storage.Evaluate(q, m.all(), load)
-	if err := errors.Join(failed, ctx.Err()); err != nil {
-		return nil, err
-	}
-	return page, nil
 }
 
 // Groups evaluates the query.
 func (m *Memory) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if err := m.usable(ctx); err != nil {
-		return err
-	}
-	tags := make(map[string]map[string]string)
-	for s, tag := range m.tags {
-		if tags[s.org] == nil {
-			tags[s.org] = make(map[string]string)
+	_, err := asked(ctx, m, func() (none struct{}, err error) {
+		tags := make(map[string]map[string]string)
+		for s, tag := range m.tags {
+			if tags[s.org] == nil {
+				tags[s.org] = make(map[string]string)
+			}
+			tags[s.org][s.id] = tag.text
 		}
-		tags[s.org][s.id] = tag.text
-	}
-	var failed error
-	records := storage.Records{All: m.all(), Tags: tags, Content: func(r *storage.Record) *storage.Content {
-		c, err := m.contents.Content(ctx, r)
-		failed = errors.Join(failed, err)
-		return c
-	}}
-	err := records.Groups(ctx, q, func(g *storage.GroupTotals) error {
-		if failed != nil {
-			return failed
-		}
-		return each(g)
+		var failed error
+		records := storage.Records{All: m.all(), Tags: tags, Content: m.load(ctx, &failed)}
+		err = records.Groups(ctx, q, func(g *storage.GroupTotals) error {
+			if failed != nil {
+				return failed
+			}
+			return each(g)
+		})
+		return none, errors.Join(err, failed, ctx.Err())
 	})
-	return errors.Join(err, failed, ctx.Err())
+	return err
 }
 
 func (m *Memory) all() []*storage.Record {
@@ -206,16 +219,12 @@ func (m *Memory) all() []*storage.Record {
 
 // Request looks one record up.
 func (m *Memory) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if err := m.usable(ctx); err != nil {
-		return nil, err
-	}
-	e := m.records[key]
-	if e == nil {
+	return asked(ctx, m, func() (*storage.Record, error) {
+		if e := m.records[key]; e != nil {
+			return e.record, nil
+		}
 		return nil, storage.ErrNotFound
-	}
-	return e.record, nil
+	})
 }
 
 // Prune deletes at most a hundred records at a time.
@@ -236,49 +245,47 @@ func (m *Memory) Prune(ctx context.Context, before storage.Timestamp) (more bool
 
 // SessionTag looks a tag up.
 func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.tags[session{org, sessionID}].text, m.usable(ctx)
+	return asked(ctx, m, func() (string, error) { return m.tags[session{org, sessionID}].text, nil })
 }
 
 // Views answers the views of an organisation.
 func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	views := slices.SortedFunc(maps.Values(m.views[org]), func(a, b storage.View) int { return strings.Compare(a.Name, b.Name) })
-	return views, m.usable(ctx)
+	return asked(ctx, m, func() ([]storage.View, error) {
+		byName := func(a, b storage.View) int { return strings.Compare(a.Name, b.Name) }
+		return slices.SortedFunc(maps.Values(m.views[org]), byName), nil
+	})
 }
 
 // Organisations answers those of records, tags, views and conversations.
 func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	orgs := make(map[string]bool)
-	for k := range m.records {
-		orgs[k.Org] = true
-	}
-	for s := range m.tags {
-		orgs[s.org] = true
-	}
-	for org := range m.views {
-		orgs[org] = true
-	}
-	for org := range m.changes {
-		orgs[org] = true
-	}
-	return slices.Sorted(maps.Keys(orgs)), m.usable(ctx)
+	return asked(ctx, m, func() ([]string, error) {
+		orgs := make(map[string]bool)
+		for k := range m.records {
+			orgs[k.Org] = true
+		}
+		for s := range m.tags {
+			orgs[s.org] = true
+		}
+		for org := range m.views {
+			orgs[org] = true
+		}
+		for org := range m.changes {
+			orgs[org] = true
+		}
+		return slices.Sorted(maps.Keys(orgs)), nil
+	})
 }
 
 // SessionTags answers the tags of an organisation's sessions.
-func (m *Memory) SessionTags(ctx context.Context, org string) (tags []*storage.Annotation, err error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for s, t := range m.tags {
-		if s.org == org {
-			tags = append(tags, &storage.Annotation{Org: org, SessionID: s.id, Tag: &t.text, At: t.at})
+func (m *Memory) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
+	return asked(ctx, m, func() (tags []*storage.Annotation, err error) {
+		for s, t := range m.tags {
+			if s.org == org {
+				tags = append(tags, &storage.Annotation{Org: org, SessionID: s.id, Tag: &t.text, At: t.at})
+			}
 		}
-	}
-	return tags, m.usable(ctx)
+		return tags, nil
+	})
 }
 
 // Forget loses all, as a store does that is restored from an empty backup.

@@ -11,16 +11,13 @@ import (
 
 // Conversation makes a conversation of its changes.
 func (m *Memory) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if err := m.usable(ctx); err != nil {
-		return nil, err
-	}
-	c := storage.ConversationOf(m.changesOf(org, id))
-	if c == nil {
-		return nil, storage.ErrNotFound
-	}
-	return c, c.Choose(page, func(item *storage.ConversationItem) int64 { return int64(len(item.JSON)) })
+	return asked(ctx, m, func() (*storage.Conversation, error) {
+		c := storage.ConversationOf(m.changesOf(org, id))
+		if c == nil {
+			return nil, storage.ErrNotFound
+		}
+		return c, c.Choose(page, func(item *storage.ConversationItem) int64 { return int64(len(item.JSON)) })
+	})
 }
 
 func (m *Memory) changesOf(org, id string) (changes []*storage.Annotation) {
@@ -34,20 +31,20 @@ func (m *Memory) changesOf(org, id string) (changes []*storage.Annotation) {
 
 // Conversations answers an organisation's conversations.
 func (m *Memory) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	found := make(map[string]*storage.Conversation)
-	for _, a := range m.changes[org] {
-		id := a.Conversation.ID
-		if _, again := found[id]; again || id <= after {
-			continue
+	return asked(ctx, m, func() ([]*storage.Conversation, error) {
+		found := make(map[string]*storage.Conversation)
+		for _, a := range m.changes[org] {
+			id := a.Conversation.ID
+			if _, again := found[id]; again || id <= after {
+				continue
+			}
+			if c := storage.ConversationOf(m.changesOf(org, id)); c != nil {
+				found[id] = c
+			}
 		}
-		if c := storage.ConversationOf(m.changesOf(org, id)); c != nil {
-			found[id] = c
-		}
-	}
-	all := slices.SortedFunc(maps.Values(found), func(a, b *storage.Conversation) int { return cmp.Compare(a.ID, b.ID) })
-	return all[:min(limit, len(all))], m.usable(ctx)
+		all := slices.SortedFunc(maps.Values(found), func(a, b *storage.Conversation) int { return cmp.Compare(a.ID, b.ID) })
+		return all[:min(limit, len(all))], nil
+	})
 }
 
 // PruneConversations implements storage.Conversations.

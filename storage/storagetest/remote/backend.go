@@ -30,15 +30,15 @@ var (
 
 // Backend is a process's connection to a Server.
 type Backend struct {
+	// Memory has what the entries of done add up to.
+	storagetest.Memory
 	dir    dir
 	faults Faults
 
 	mu       sync.Mutex
 	contents storage.Contents // of the host, nil when closed
-	// memory has what the entries of done add up to.
-	memory *storagetest.Memory
-	done   map[string]bool
-	kept   sync.Map // keptContent by storage.RecordKey
+	done     map[string]bool
+	kept     sync.Map // keptContent by storage.RecordKey
 	// notes are the annotations of records, which may come before their records.
 	notes []*storage.Annotation
 }
@@ -49,7 +49,11 @@ type keptContent struct {
 }
 
 // New makes a backend of the server in a directory, without calling Open.
-func New(path string) *Backend { return &Backend{dir: dir(path)} }
+func New(path string) *Backend {
+	b := &Backend{dir: dir(path)}
+	b.Refresh = b.read
+	return b
+}
 
 // Open connects. The server keeps no positions.
 func (b *Backend) Open(ctx context.Context, h *storage.Host) (p storage.Position, err error) {
@@ -67,10 +71,10 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (p storage.Position
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.contents, b.memory = h.Contents, new(storagetest.Memory)
-	b.done, b.notes = make(map[string]bool), nil
+	b.contents, b.done, b.notes = h.Contents, make(map[string]bool), nil
 	b.kept.Clear()
-	_, err = b.memory.Open(ctx, &storage.Host{Contents: visibleContents{b}})
+	b.Forget()
+	_, err = b.Memory.Open(ctx, &storage.Host{Contents: visibleContents{b}})
 	return h.Position, err
 }
 
@@ -157,17 +161,17 @@ func (b *Backend) entry(ctx context.Context, batch *storage.Batch) (*entry, erro
 	return e, err
 }
 
-// view answers with what is visible.
-func (b *Backend) view(ctx context.Context) (*storagetest.Memory, error) {
+// read applies the entries that have become visible.
+func (b *Backend) read(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.contents == nil {
-		return nil, storage.ErrUnavailable
+		return storage.ErrUnavailable
 	}
 	if _, err := b.dir.up(); err != nil {
-		return nil, err
+		return err
 	}
-	return b.memory, b.dir.entries(b.faults.Visible, func(name string, read func() (*entry, error)) error {
+	return b.dir.entries(b.faults.Visible, func(name string, read func() (*entry, error)) error {
 		if b.done[name] {
 			return ctx.Err()
 		}
@@ -212,74 +216,14 @@ func (b *Backend) apply(e *entry) error {
 		}
 		return true
 	})
-	err := b.memory.Write(ctx, batch)
+	err := b.Memory.Write(ctx, batch)
 	for more := e.Prune != 0; more && err == nil; {
-		more, err = b.memory.Prune(ctx, e.Prune)
+		more, err = b.Memory.Prune(ctx, e.Prune)
 	}
 	if err == nil && e.PruneConversations != 0 {
-		_, err = b.memory.PruneConversations(ctx, e.PruneConversations)
+		_, err = b.Memory.PruneConversations(ctx, e.PruneConversations)
 	}
 	return err
-}
-
-// visible asks what is visible.
-func visible[T any](ctx context.Context, b *Backend, ask func(*storagetest.Memory) (T, error)) (answer T, err error) {
-	m, err := b.view(ctx)
-	if err != nil {
-		return answer, err
-	}
-	return ask(m)
-}
-
-// Requests implements storage.Backend.
-func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) ([]*storage.Record, error) { return m.Requests(ctx, q) })
-}
-
-// Groups implements storage.Backend.
-func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	m, err := b.view(ctx)
-	if err != nil {
-		return err
-	}
-	return m.Groups(ctx, q, each)
-}
-
-// Request implements storage.Backend.
-func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) (*storage.Record, error) { return m.Request(ctx, key) })
-}
-
-// SessionTag implements storage.Backend.
-func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) (string, error) { return m.SessionTag(ctx, org, sessionID) })
-}
-
-// SessionTags implements storage.Backend.
-func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) ([]*storage.Annotation, error) { return m.SessionTags(ctx, org) })
-}
-
-// Views implements storage.Backend.
-func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) ([]storage.View, error) { return m.Views(ctx, org) })
-}
-
-// Conversation implements storage.Backend.
-func (b *Backend) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) (*storage.Conversation, error) { return m.Conversation(ctx, org, id, page) })
-}
-
-// Conversations implements storage.Backend.
-func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) ([]*storage.Conversation, error) {
-		return m.Conversations(ctx, org, after, limit)
-	})
-}
-
-// Organisations implements storage.Backend.
-func (b *Backend) Organisations(ctx context.Context) ([]string, error) {
-	return visible(ctx, b, func(m *storagetest.Memory) ([]string, error) { return m.Organisations(ctx) })
 }
 
 // Prune deletes whole partitions.
@@ -298,7 +242,7 @@ func (b *Backend) PruneConversations(ctx context.Context, before storage.Timesta
 }
 
 func (b *Backend) prune(ctx context.Context, e *entry) (bool, error) {
-	if _, err := b.view(ctx); err != nil {
+	if err := b.read(ctx); err != nil {
 		return false, err
 	}
 	start, err := b.dir.up()
@@ -321,7 +265,7 @@ func (b *Backend) partition(at storage.Timestamp) storage.Timestamp {
 
 // Content implements storage.ContentKeeper.
 func (b *Backend) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
-	if _, err := b.view(ctx); err != nil {
+	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
 	return visibleContents{b}.Content(ctx, r)
