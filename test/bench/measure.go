@@ -91,7 +91,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		return nil, err
 	}
 	cold := time.Since(began)
-	idle := s.memory("VmRSS") - s.memory("RssFile")
+	idle := s.memory(resident)
 	c.warm(ctx, calls)
 	if err := s.quiet(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 	result.Server = &server{
 		CPU:       float64((s.processor() - before).Microseconds()) / float64(result.Calls),
 		IdleMB:    idle,
-		PeakMB:    s.memory("VmHWM") - s.memory("RssFile"),
+		PeakMB:    s.memory(highest),
 		ColdStart: cold.Seconds(),
 		Written:   float64(s.written()-written) / float64(sent),
 		Kept:      float64(sizeOf(p["DIR"])-kept) / float64(sent),

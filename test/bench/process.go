@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -12,10 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -96,46 +95,25 @@ func (s *process) lastOutput() string {
 	return "it said: " + string(log[max(0, len(log)-1000):])
 }
 
-// stat has the fields of /proc/PID/stat behind the name of the program, which
-// may hold blanks: the first is field 3 of proc_pid_stat(5).
-func stat(pid int) []string {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil // it has ended
-	}
-	return strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-}
-
 // tick is the unit of the processor time in /proc: USER_HZ, which is 100 a
 // second on every architecture of Linux.
 const tick = 10 * time.Millisecond
 
-func ticks(fields ...string) (sum time.Duration) {
-	for _, field := range fields {
-		n, _ := strconv.Atoi(field) // the kernel writes numbers
-		sum += time.Duration(n) * tick
-	}
-	return sum
-}
-
-// members are the ids of the processes of the group.
-func (s *process) members() (pids []int) {
-	const pgrp = 2
-	leader := strconv.Itoa(s.command.Process.Pid)
-	directories, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range directories {
-		pid, _ := strconv.Atoi(filepath.Base(dir))
-		if fields := stat(pid); fields != nil && fields[pgrp] == leader {
-			pids = append(pids, pid)
+// members are the processes of the group.
+func (s *process) members() (group []procfs.Proc) {
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil && stat.PGRP == s.command.Process.Pid { // else it has ended
+			group = append(group, p)
 		}
 	}
-	return pids
+	return group
 }
 
 // processor is the user and system time that the group has used.
 func (s *process) processor() (sum time.Duration) {
-	for _, pid := range s.members() {
-		sum += processorTime(pid)
+	for _, p := range s.members() {
+		sum += processorTime(p.PID)
 	}
 	return sum
 }
@@ -146,37 +124,34 @@ func (s *process) processor() (sum time.Duration) {
 func processorTime(pid int) time.Duration {
 	const scheduler = 2 // CPUCLOCK_SCHED
 	var own unix.Timespec
-	fields := stat(pid)
-	if err := unix.ClockGettime(int32(^pid<<3|scheduler), &own); err != nil || fields == nil {
+	err := unix.ClockGettime(int32(^pid<<3|scheduler), &own)
+	p, failed := procfs.NewProc(pid)
+	if err != nil || failed != nil {
 		return 0 // it has ended
 	}
-	return time.Duration(own.Nano()) + ticks(fields[13:15]...)
+	stat, _ := p.Stat()
+	return time.Duration(own.Nano()) + time.Duration(stat.CUTime+stat.CSTime)*tick
 }
 
-// memory sums a field of the group's /proc/PID/status, in MB: VmRSS is what is
-// resident, RssFile what of that are pages of files, VmHWM the most that was ever resident.
-func (s *process) memory(field string) float64 {
-	var kB int
-	for _, pid := range s.members() {
-		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		_, rest, _ := strings.Cut(string(raw), "\n"+field+":")
-		if fields := strings.Fields(rest); len(fields) > 0 {
-			n, _ := strconv.Atoi(fields[0])
-			kB += n
-		}
+// memory sums a figure of the group in MB.
+func (s *process) memory(of func(procfs.ProcStatus) uint64) (sum float64) {
+	for _, p := range s.members() {
+		status, _ := p.NewStatus()
+		sum += float64(of(status)) / 1e6
 	}
-	return float64(kB) * 1024 / 1e6
+	return sum
 }
+
+// Pages of files are left out: see server.
+func resident(s procfs.ProcStatus) uint64 { return s.VmRSS - s.RssFile }
+func highest(s procfs.ProcStatus) uint64  { return s.VmHWM - s.RssFile }
 
 // written is how many bytes the group has written to disks. A file system in memory has
 // none.
 func (s *process) written() (sum int64) {
-	for _, pid := range s.members() {
-		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
-		_, rest, _ := strings.Cut(string(raw), "\nwrite_bytes: ")
-		digits, _, _ := strings.Cut(rest, "\n")
-		n, _ := strconv.ParseInt(digits, 10, 64)
-		sum += n
+	for _, p := range s.members() {
+		io, _ := p.IO()
+		sum += int64(io.WriteBytes)
 	}
 	return sum
 }
@@ -216,13 +191,13 @@ func (s *process) quiet() error {
 
 // machineTime is the processor time that all processes have used.
 func machineTime() time.Duration {
-	raw, _ := os.ReadFile("/proc/stat")
-	line, _, _ := strings.Cut(string(raw), "\n")
-	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq
-	if len(f) < 8 {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
 		return 0
 	}
-	return ticks(f[1], f[2], f[3], f[6], f[7])
+	stat, _ := fs.Stat()
+	used := stat.CPUTotal
+	return time.Duration((used.User + used.Nice + used.System + used.IRQ + used.SoftIRQ) * float64(time.Second))
 }
 
 func freePorts() (one, other string, err error) {
