@@ -6,24 +6,11 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// responseFormat is the form that the text of the answer must have.
-type responseFormat struct {
-	Type       string      `json:"type"`
-	JSONSchema *jsonSchema `json:"json_schema,omitempty"`
-}
-
-type jsonSchema struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema"`
-	Strict      *bool           `json:"strict,omitempty"`
-}
-
 func (r *request) setFormat(a attempt) error {
 	f := a.Format
 	switch {
 	case f.Type == "json_schema" && a.format == objectOnly:
-		r.ResponseFormat = &responseFormat{Type: "json_object"}
+		r.ResponseFormat = &ResponseFormat{Type: "json_object"}
 		r.addSystem(a, translate.RoleSystem, "Answer with one JSON object that matches this JSON schema:\n"+string(f.Schema))
 		return a.DropWithWarning("text.format", "not enforced by the provider, a JSON object and an instruction in its place")
 	case f.Type == "json_schema" && a.formatOrTools && len(r.Tools) > 0:
@@ -33,11 +20,11 @@ func (r *request) setFormat(a attempt) error {
 		if name == "" {
 			name = "answer"
 		}
-		r.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{name, f.Description, f.Schema, f.Strict}}
+		r.ResponseFormat = &ResponseFormat{"json_schema", &JSONSchema{name, f.Description, f.Schema, f.Strict}}
 	case f.Type == "json_object" && a.format == schemaOnly:
-		r.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`)}}
+		r.ResponseFormat = &ResponseFormat{"json_schema", &JSONSchema{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`)}}
 	case f.Type == "json_object":
-		r.ResponseFormat = &responseFormat{Type: "json_object"}
+		r.ResponseFormat = &ResponseFormat{Type: "json_object"}
 	}
 	return nil
 }

@@ -7,34 +7,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// part is a part of a message's content.
-type part struct {
-	Type        string    `json:"type"`
-	Text        string    `json:"text,omitempty"`
-	ImageURL    *imageURL `json:"image_url,omitempty"`
-	InputAudio  any       `json:"input_audio,omitempty"`  // an audio, or base64
-	File        *file     `json:"file,omitempty"`         // OpenAI's
-	DocumentURL string    `json:"document_url,omitempty"` // Mistral's
-}
-
-type imageURL struct {
-	URL    string `json:"url"`
-	Detail string `json:"detail,omitempty"`
-}
-
-type audio struct {
-	Data   string `json:"data"`
-	Format string `json:"format"`
-}
-
-type file struct {
-	FileID   string `json:"file_id,omitempty"`
-	Filename string `json:"filename,omitempty"`
-	FileData string `json:"file_data,omitempty"`
-}
-
 // content returns a string for a single text: every server accepts a string.
-func content(parts []part) any {
+func content(parts []Part) any {
 	switch {
 	case len(parts) == 0:
 		return ""
@@ -44,11 +18,11 @@ func content(parts []part) any {
 	return parts
 }
 
-func (a attempt) parts(content []translate.Part) ([]part, error) {
-	var parts []part
+func (a attempt) parts(content []translate.Part) ([]Part, error) {
+	var parts []Part
 	for i := range content {
 		c := &content[i]
-		p := part{Type: "text", Text: c.Text}
+		p := Part{Type: "text", Text: c.Text}
 		var err error
 		switch {
 		case c.IsText():
@@ -72,47 +46,47 @@ func (a attempt) parts(content []translate.Part) ([]part, error) {
 	return parts, nil
 }
 
-func (a attempt) image(c *translate.Part) (part, error) {
+func (a attempt) image(c *translate.Part) (Part, error) {
 	if !a.Capabilities.Takes("image") {
-		return part{}, plugins.Unsupported(c.Param, "The model does not take images.")
+		return Part{}, plugins.Unsupported(c.Param, "The model does not take images.")
 	}
 	if a.inlineImages && c.Data == "" {
-		return part{}, plugins.Unsupported(c.Param, "The provider fetches no images: send the data of the image in place of a URL.")
+		return Part{}, plugins.Unsupported(c.Param, "The provider fetches no images: send the data of the image in place of a URL.")
 	}
-	image := &imageURL{URL: c.DataURL(), Detail: c.Detail}
+	image := &ImageURL{URL: c.DataURL(), Detail: c.Detail}
 	if c.Detail == "original" {
 		image.Detail = "high"
 		if err := a.DropWithWarning(c.Param+".detail", "not supported by the provider, 'high' in place of 'original'"); err != nil {
-			return part{}, err
+			return Part{}, err
 		}
 	}
-	return part{Type: "image_url", ImageURL: image}, nil
+	return Part{Type: "image_url", ImageURL: image}, nil
 }
 
-func (a attempt) audio(c *translate.Part) (part, error) {
+func (a attempt) audio(c *translate.Part) (Part, error) {
 	if !a.Capabilities.Takes("audio") {
-		return part{}, plugins.Unsupported(c.Param, "The model does not take audio.")
+		return Part{}, plugins.Unsupported(c.Param, "The model does not take audio.")
 	}
-	p := part{Type: "input_audio", InputAudio: audio{c.Data, strings.TrimPrefix(c.MediaType, "audio/")}}
+	p := Part{Type: "input_audio", InputAudio: Audio{c.Data, strings.TrimPrefix(c.MediaType, "audio/")}}
 	if a.bareAudio {
 		p.InputAudio = c.Data
 	}
 	return p, nil
 }
 
-func (a attempt) document(c *translate.Part) (part, error) {
+func (a attempt) document(c *translate.Part) (Part, error) {
 	if a.file == documentURL {
-		return part{Type: "document_url", DocumentURL: c.DataURL()}, nil
+		return Part{Type: "document_url", DocumentURL: c.DataURL()}, nil
 	}
 	if c.FileID != "" {
-		return part{Type: "file", File: &file{FileID: c.FileID}}, nil
+		return Part{Type: "file", File: &File{FileID: c.FileID}}, nil
 	}
 	if c.URL != "" && a.file != inlineFile {
-		return part{}, plugins.Unsupported(c.Param, "The provider fetches no files: send file_data in place of file_url.")
+		return Part{}, plugins.Unsupported(c.Param, "The provider fetches no files: send file_data in place of file_url.")
 	}
 	name := c.Filename
 	if name == "" {
 		name = "file"
 	}
-	return part{Type: "file", File: &file{Filename: name, FileData: c.DataURL()}}, nil
+	return Part{Type: "file", File: &File{Filename: name, FileData: c.DataURL()}}, nil
 }

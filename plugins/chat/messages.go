@@ -12,7 +12,7 @@ type message struct {
 	Role    translate.Role `json:"role"`
 	Content any            `json:"content"` // a string, parts, or nil beside calls
 	thoughts
-	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	case n == 1 && r.Messages[0].Role == translate.RoleSystem:
 		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text
 	default:
-		r.addUserParts(a, []part{{Type: "text", Text: "<system>\n" + text + "\n</system>"}})
+		r.addUserParts(a, []Part{{Type: "text", Text: "<system>\n" + text + "\n</system>"}})
 	}
 }
 
@@ -109,16 +109,16 @@ func (r *request) addUser(a attempt, t translate.Turn) error {
 
 // addUserParts adds a message of the user. If user and assistant must take turns, and the
 // last message is the user's, that message gets the parts.
-func (r *request) addUserParts(a attempt, parts []part) {
+func (r *request) addUserParts(a attempt, parts []Part) {
 	n := len(r.Messages)
 	if !a.alternate || n == 0 || r.Messages[n-1].Role != translate.RoleUser {
 		r.Messages = append(r.Messages, message{Role: translate.RoleUser, Content: content(parts)})
 		return
 	}
 	last := &r.Messages[n-1]
-	said, _ := last.Content.([]part)
+	said, _ := last.Content.([]Part)
 	if text, _ := last.Content.(string); text != "" {
-		said = []part{{Type: "text", Text: text}}
+		said = []Part{{Type: "text", Text: text}}
 	}
 	last.Content = content(append(said, parts...))
 }
@@ -161,7 +161,7 @@ func (r *request) addAssistant(a attempt, t translate.Turn) error {
 // addOutputs adds the outputs of tools. Outputs are text: media follow as a message of the
 // user.
 func (r *request) addOutputs(a attempt, t translate.Turn) error {
-	var media []part
+	var media []Part
 	for _, item := range t.Items {
 		o := item.(*translate.ToolOutput)
 		r.Messages = append(r.Messages, message{
@@ -177,7 +177,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 				continue
 			}
 			if !labelled {
-				media = append(media, part{Type: "text", Text: "From the output of " + o.Name + " (" + a.id(o.CallID) + "):"})
+				media = append(media, Part{Type: "text", Text: "From the output of " + o.Name + " (" + a.id(o.CallID) + "):"})
 				labelled = true
 			}
 			media = append(media, p)

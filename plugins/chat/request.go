@@ -11,11 +11,11 @@ type request struct {
 	Model    string    `json:"model"`
 	Messages []message `json:"messages"`
 
-	Tools             []tool `json:"tools,omitempty"`
+	Tools             []Tool `json:"tools,omitempty"`
 	ToolChoice        any    `json:"tool_choice,omitempty"` // a word or a toolChoice
 	ParallelToolCalls *bool  `json:"parallel_tool_calls,omitempty"`
 
-	ResponseFormat *responseFormat `json:"response_format,omitempty"`
+	ResponseFormat *ResponseFormat `json:"response_format,omitempty"`
 	Verbosity      string          `json:"verbosity,omitempty"`
 
 	ReasoningEffort    string                 `json:"reasoning_effort,omitempty"`

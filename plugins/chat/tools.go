@@ -1,42 +1,10 @@
 package chat
 
 import (
-	"encoding/json"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/translate"
 )
-
-// tool is a function, or a custom tool, whose input is free-form.
-type tool struct {
-	Type     string      `json:"type"`
-	Function *function   `json:"function,omitempty"`
-	Custom   *customTool `json:"custom,omitempty"`
-}
-
-type function struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict,omitempty"`
-}
-
-type customTool struct {
-	Name        string       `json:"name"`
-	Description string       `json:"description,omitempty"`
-	Format      *inputFormat `json:"format,omitempty"`
-}
-
-type inputFormat struct {
-	Type    string   `json:"type"`
-	Grammar *grammar `json:"grammar,omitempty"`
-}
-
-type grammar struct {
-	Definition string `json:"definition"`
-	Syntax     string `json:"syntax"`
-}
 
 type toolChoice struct {
 	Type     string `json:"type"`
@@ -46,23 +14,6 @@ type toolChoice struct {
 
 type named struct {
 	Name string `json:"name"`
-}
-
-type toolCall struct {
-	ID       string        `json:"id"`
-	Type     string        `json:"type"`
-	Function *functionCall `json:"function,omitempty"`
-	Custom   *customCall   `json:"custom,omitempty"`
-}
-
-type functionCall struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type customCall struct {
-	Name  string `json:"name"`
-	Input string `json:"input"`
 }
 
 // setTools translates the tools that the model may use, and the choice between
@@ -113,26 +64,26 @@ func (r *request) setToolChoice(a attempt) error {
 	return nil
 }
 
-func newTool(a attempt, t *translate.Tool) tool {
+func newTool(a attempt, t *translate.Tool) Tool {
 	if t.Type == "custom" && a.customTools {
-		custom := &customTool{Name: t.Name, Description: t.Description}
+		custom := &CustomTool{Name: t.Name, Description: t.Description}
 		if definition := gjson.GetBytes(t.Format, "definition").Str; definition != "" {
-			custom.Format = &inputFormat{"grammar", &grammar{definition, gjson.GetBytes(t.Format, "syntax").Str}}
+			custom.Format = &InputFormat{"grammar", &Grammar{definition, gjson.GetBytes(t.Format, "syntax").Str}}
 		}
-		return tool{Type: "custom", Custom: custom}
+		return Tool{Type: "custom", Custom: custom}
 	}
-	f := &function{Name: t.Name, Strict: t.Strict}
+	f := &Function{Name: t.Name, Strict: t.Strict}
 	f.Description, f.Parameters = t.AsFunction()
-	return tool{Type: "function", Function: f}
+	return Tool{Type: "function", Function: f}
 }
 
-func newToolCall(a attempt, c *translate.ToolCall) (toolCall, error) {
+func newToolCall(a attempt, c *translate.ToolCall) (ToolCall, error) {
 	if c.Custom && a.customTools {
-		return toolCall{ID: a.id(c.CallID), Type: "custom", Custom: &customCall{c.Name, c.Arguments}}, nil
+		return ToolCall{ID: a.id(c.CallID), Type: "custom", Custom: &CustomCall{c.Name, c.Arguments}}, nil
 	}
 	arguments, err := c.Object()
 	if err != nil {
-		return toolCall{}, err
+		return ToolCall{}, err
 	}
-	return toolCall{ID: a.id(c.CallID), Type: "function", Function: &functionCall{c.Name, string(arguments)}}, nil
+	return ToolCall{ID: a.id(c.CallID), Type: "function", Function: &FunctionCall{c.Name, string(arguments)}}, nil
 }

@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 type message struct {
-	Role       string     `json:"role"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
-	Content    []any      `json:"content,omitempty"`
-	ToolPlan   string     `json:"tool_plan,omitempty"`
-	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	Role       string          `json:"role"`
+	ToolCallID string          `json:"tool_call_id,omitempty"`
+	Content    []any           `json:"content,omitempty"`
+	ToolPlan   string          `json:"tool_plan,omitempty"`
+	ToolCalls  []chat.ToolCall `json:"tool_calls,omitempty"`
 }
 
 type textContent struct {
@@ -24,27 +25,6 @@ type textContent struct {
 type thinkingContent struct {
 	Type     string `json:"type"`
 	Thinking string `json:"thinking"`
-}
-
-type imageContent struct {
-	Type     string   `json:"type"`
-	ImageURL imageURL `json:"image_url"`
-}
-
-type imageURL struct {
-	URL    string `json:"url"`
-	Detail string `json:"detail,omitempty"`
-}
-
-type toolCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function calledByName `json:"function"`
-}
-
-type calledByName struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
 }
 
 func (r *request) setMessages(p *translate.Request, c *plugins.Capabilities) error {
@@ -94,14 +74,14 @@ func (r *request) addMessage(role string, c *plugins.Capabilities, t translate.T
 	return nil
 }
 
-func newImage(c *plugins.Capabilities, part translate.Part) (imageContent, error) {
+func newImage(c *plugins.Capabilities, part translate.Part) (chat.Part, error) {
 	switch {
 	case part.FileID != "":
-		return imageContent{}, plugins.Unsupported(part.Param, "The provider takes images by URL or inline, not by file_id.")
+		return chat.Part{}, plugins.Unsupported(part.Param, "The provider takes images by URL or inline, not by file_id.")
 	case !c.Takes("image"):
-		return imageContent{}, plugins.Unsupported(part.Param, "The model does not take images.")
+		return chat.Part{}, plugins.Unsupported(part.Param, "The model does not take images.")
 	}
-	image := imageContent{"image_url", imageURL{URL: part.DataURL(), Detail: part.Detail}}
+	image := chat.Part{Type: "image_url", ImageURL: &chat.ImageURL{URL: part.DataURL(), Detail: part.Detail}}
 	if part.Detail == "original" { // the most there is
 		image.ImageURL.Detail = "high"
 	}
@@ -132,7 +112,8 @@ func (r *request) addAssistant(p *translate.Request, t translate.Turn) error {
 			return nil
 		},
 		Call: func(call *translate.ToolCall, arguments json.RawMessage) error {
-			m.ToolCalls = append(m.ToolCalls, toolCall{call.CallID, "function", calledByName{call.Name, string(arguments)}})
+			called := &chat.FunctionCall{Name: call.Name, Arguments: string(arguments)}
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: call.CallID, Type: "function", Function: called})
 			return nil
 		},
 	})

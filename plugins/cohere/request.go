@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -18,7 +19,7 @@ var policy = translate.DefaultPolicy.Translating(
 type request struct {
 	Model            string          `json:"model"`
 	Messages         []message       `json:"messages"`
-	Tools            []tool          `json:"tools,omitempty"`
+	Tools            []chat.Tool     `json:"tools,omitempty"`
 	StrictTools      bool            `json:"strict_tools,omitempty"`
 	ToolChoice       string          `json:"tool_choice,omitempty"`
 	ResponseFormat   *responseFormat `json:"response_format,omitempty"`
@@ -80,8 +81,7 @@ func (r *request) setAnswerTool(p *translate.Request) error {
 	if p.ToolChoice.Mode == "none" {
 		r.Tools = nil
 	}
-	description, parameters := t.AsFunction()
-	r.Tools = append(r.Tools, tool{"function", function{t.Name, description, parameters}})
+	r.Tools = append(r.Tools, newTool(t))
 	r.ToolChoice, r.StrictTools = "REQUIRED", false
 	return nil
 }

@@ -1,24 +1,12 @@
 package cohere
 
 import (
-	"encoding/json"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/plugins/translate"
 )
-
-type tool struct {
-	Type     string   `json:"type"`
-	Function function `json:"function"`
-}
-
-type function struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters"`
-}
 
 // setTools translates the tools and the choice. Tools that the choice excludes are left out: Cohere cannot be
 // made to call a certain tool.
@@ -30,10 +18,9 @@ func (r *request) setTools(p *translate.Request, _ *plugins.Capabilities) error 
 		if !c.Allows(t) || c.Name != "" && c.Name != t.Name {
 			continue
 		}
-		f := function{Name: t.Name}
-		f.Description, f.Parameters = t.AsFunction()
-		strict = strict && t.IsStrict() && len(gjson.GetBytes(f.Parameters, "required").Array()) > 0
-		r.Tools = append(r.Tools, tool{"function", f})
+		offered := newTool(t)
+		strict = strict && t.IsStrict() && len(gjson.GetBytes(offered.Function.Parameters, "required").Array()) > 0
+		r.Tools = append(r.Tools, offered)
 	}
 	r.StrictTools = strict && len(r.Tools) > 0
 	for i := range p.Tools {
@@ -52,4 +39,10 @@ func (r *request) setTools(p *translate.Request, _ *plugins.Capabilities) error 
 		r.ToolChoice = "NONE"
 	}
 	return nil
+}
+
+func newTool(t *translate.Tool) chat.Tool {
+	f := &chat.Function{Name: t.Name}
+	f.Description, f.Parameters = t.AsFunction()
+	return chat.Tool{Type: "function", Function: f}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -19,37 +20,25 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).Translating(
 
 // request is the body of POST /v1/responses.
 type request struct {
-	Model             string          `json:"model,omitempty"`
-	Preset            string          `json:"preset,omitempty"`
-	Instructions      string          `json:"instructions,omitempty"`
-	Input             []any           `json:"input"`
-	Tools             []any           `json:"tools,omitempty"`
-	ToolChoice        any             `json:"tool_choice,omitempty"` // a word, or a choice
-	ParallelToolCalls *bool           `json:"parallel_tool_calls,omitempty"`
-	ResponseFormat    *responseFormat `json:"response_format,omitempty"`
-	Reasoning         *reasoning      `json:"reasoning,omitempty"`
-	MaxOutputTokens   int64           `json:"max_output_tokens,omitempty"`
-	Temperature       *float64        `json:"temperature,omitempty"`
-	TopP              *float64        `json:"top_p,omitempty"`
-	Metadata          json.RawMessage `json:"metadata,omitempty"`
-	Stream            bool            `json:"stream,omitempty"`
+	Model             string `json:"model,omitempty"`
+	Preset            string `json:"preset,omitempty"`
+	Instructions      string `json:"instructions,omitempty"`
+	Input             []any  `json:"input"`
+	Tools             []any  `json:"tools,omitempty"`
+	ToolChoice        any    `json:"tool_choice,omitempty"` // a word, or a choice
+	ParallelToolCalls *bool  `json:"parallel_tool_calls,omitempty"`
+	// ResponseFormat is that of Chat Completions: the API refuses that of Responses.
+	ResponseFormat  *chat.ResponseFormat `json:"response_format,omitempty"`
+	Reasoning       *reasoning           `json:"reasoning,omitempty"`
+	MaxOutputTokens int64                `json:"max_output_tokens,omitempty"`
+	Temperature     *float64             `json:"temperature,omitempty"`
+	TopP            *float64             `json:"top_p,omitempty"`
+	Metadata        json.RawMessage      `json:"metadata,omitempty"`
+	Stream          bool                 `json:"stream,omitempty"`
 }
 
 type reasoning struct {
 	Effort string `json:"effort"`
-}
-
-// responseFormat is the format of Chat Completions. The API refuses that of Responses.
-type responseFormat struct {
-	Type       string     `json:"type"`
-	JSONSchema jsonSchema `json:"json_schema"`
-}
-
-type jsonSchema struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema"`
-	Strict      *bool           `json:"strict,omitempty"`
 }
 
 // presets are the names of configurations that stand for a model.
@@ -118,8 +107,8 @@ func (r *request) setFormat(p *translate.Request) {
 	default:
 		return
 	}
-	r.ResponseFormat = &responseFormat{"json_schema", jsonSchema{
-		cmp.Or(p.Format.Name, "answer"), p.Format.Description, schema, p.Format.Strict,
+	r.ResponseFormat = &chat.ResponseFormat{Type: "json_schema", JSONSchema: &chat.JSONSchema{
+		Name: cmp.Or(p.Format.Name, "answer"), Description: p.Format.Description, Schema: schema, Strict: p.Format.Strict,
 	}}
 }
 
