@@ -229,7 +229,7 @@ func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err err
 // own finds the owner.
 func (b *bonds) own(ctx context.Context, o *Organisation, s *Settings) error {
 	kind := KindMember
-	if strings.HasPrefix(s.OwnerID, accountPrefix) {
+	if strings.HasPrefix(s.OwnerID, AccountPrefix) {
 		kind = KindServiceAccount
 	}
 	kept, err := o.get(ctx, kind, s.OwnerID)

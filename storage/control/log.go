@@ -123,6 +123,9 @@ type Hash [sha256.Size]byte
 // List names a list of objects of one kind.
 type List string
 
+// InUse is the list of projects that are not archived.
+const InUse List = "in use"
+
 // InProject is the list of what belongs to a project.
 func InProject(label string) List { return List("project/" + label) }
 

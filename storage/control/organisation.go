@@ -31,11 +31,16 @@ const (
 	Deleted  = "deleted"
 )
 
+// Value is what an object is: *Project, *ServiceAccount, *Key, *Member or *Rule.
+type Value interface {
+	// object returns the object, whose Value is not written yet.
+	object() Object
+}
+
 // value is a pointer to the type of a kind of objects.
 type value[T any] interface {
 	*T
-	// object returns the object, whose Value is not written yet.
-	object() Object
+	Value
 }
 
 // newID returns an id with a prefix.

@@ -163,13 +163,21 @@ func TestOwners(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	ctx, o := t.Context(), acme(t)
-	first, err := o.SetRule(ctx, "month", "", json.RawMessage(`{"name":"month","limit":"5"}`))
-	if err != nil {
-		t.Fatal(err)
+	set := func(limit string, others ...RuleSettings) *Rule {
+		t.Helper()
+		rule := RuleSettings{Name: "month", Budget: json.RawMessage(`{"name":"month","limit":"` + limit + `"}`)}
+		if err := o.SetRules(ctx, append(others, rule)...); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Named[Rule](ctx, o, "month")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
 	}
-	second, err := o.SetRule(ctx, "month", "", json.RawMessage(`{"name":"month","limit":"6"}`))
-	if err != nil || second.ID != first.ID {
-		t.Fatal(second, err)
+	first := set("5", RuleSettings{Name: "none"}, RuleSettings{Name: "other", Budget: json.RawMessage(`{}`)})
+	if second := set("6", RuleSettings{Name: "other"}); second.ID != first.ID {
+		t.Fatal(second)
 	}
 	all, err := Rules(ctx, o.Log, "acme")
 	if err != nil || len(all) != 1 || !strings.Contains(string(all[0].Budget), `"6"`) {

@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// accountPrefix begins the ids of service accounts.
-const accountPrefix = "svc_"
+// AccountPrefix begins the ids of service accounts, and of no other object.
+const AccountPrefix = "svc_"
 
 // Project groups keys. Its models and its limits are those of all of them.
 type Project struct {
@@ -43,7 +43,13 @@ const (
 	DenyList  = "deny_list"
 )
 
-func (p *Project) object() Object { return Object{ID: p.ID, Kind: KindProject, Name: p.Label} }
+func (p *Project) object() Object {
+	o := Object{ID: p.ID, Kind: KindProject, Name: p.Label}
+	if p.ArchivedAt == nil {
+		o.Lists = []List{InUse}
+	}
+	return o
+}
 
 // ServiceAccount owns keys that no person owns.
 type ServiceAccount struct {
@@ -108,7 +114,7 @@ func (o *Organisation) ArchiveProject(ctx context.Context, id string) (*Project,
 // CreateServiceAccount makes a service account in a project, and its first key if key is not
 // nil. The error may be ErrArchived.
 func (o *Organisation) CreateServiceAccount(ctx context.Context, project, name string, key *Settings) (a *ServiceAccount, k *Key, secret string, err error) {
-	a = &ServiceAccount{ID: newID(accountPrefix), Org: o.Name, Project: project, Name: name, CreatedAt: now()}
+	a = &ServiceAccount{ID: newID(AccountPrefix), Org: o.Name, Project: project, Name: name, CreatedAt: now()}
 	err = o.retry(ctx, func() error {
 		b, err := o.bonds(ctx, &Settings{Project: project})
 		if err != nil {

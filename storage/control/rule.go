@@ -32,30 +32,51 @@ func (r *Rule) object() Object {
 	return o
 }
 
-// SetRule makes the rule of a name, or changes it.
-func (o *Organisation) SetRule(ctx context.Context, name, project string, budget json.RawMessage) (r *Rule, err error) {
-	err = o.retry(ctx, func() error {
-		verb := Updated
-		kept, err := o.Log.Named(ctx, o.Name, KindRule, name)
-		before := &kept
-		if r, err = read[Rule](kept, err); errors.Is(err, ErrNotFound) {
-			r, err, before, verb = &Rule{ID: newID("rule_"), Org: o.Name, Name: name, CreatedAt: now()}, nil, nil, Created
+// RuleSettings are what a rule shall be.
+type RuleSettings struct {
+	// Name is that of the rule, which is made if there is none.
+	Name string
+	// Project and Budget are those of Rule. Without a budget, the rule ends.
+	Project string
+	Budget  json.RawMessage
+}
+
+// SetRules makes, changes and ends rules, all together.
+func (o *Organisation) SetRules(ctx context.Context, all ...RuleSettings) error {
+	return o.retry(ctx, func() error {
+		var events []Event
+		for _, s := range all {
+			kept, err := o.Log.Named(ctx, o.Name, KindRule, s.Name)
+			r, err := read[Rule](kept, err)
+			switch {
+			case errors.Is(err, ErrNotFound) && s.Budget == nil:
+				continue
+			case errors.Is(err, ErrNotFound):
+				e, err := created(o, &Rule{ID: newID("rule_"), Org: o.Name, Name: s.Name, Project: s.Project, Budget: s.Budget, CreatedAt: now()})
+				if err != nil {
+					return err
+				}
+				events = append(events, e)
+				continue
+			case err != nil:
+				return err
+			case s.Budget == nil:
+				events = append(events, o.event(Deleted, &kept, nil))
+				continue
+			}
+			r.Project, r.Budget = s.Project, s.Budget
+			after, err := write(r)
+			if err != nil {
+				return err
+			}
+			events = append(events, o.event(Updated, &kept, &after))
 		}
-		if err != nil {
-			return err
-		}
-		r.Project, r.Budget = project, budget
-		after, err := write(r)
-		if err != nil {
-			return err
-		}
-		err = o.Log.Commit(ctx, o.Name, []Event{o.event(verb, before, &after)})
+		err := o.Log.Commit(ctx, o.Name, events)
 		if errors.Is(err, ErrTaken) { // by a rule that was made meanwhile
 			err = ErrChanged
 		}
 		return err
 	})
-	return r, err
 }
 
 // Rules returns all rules of an organisation.

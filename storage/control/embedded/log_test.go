@@ -183,6 +183,9 @@ func TestVersionOne(t *testing.T) {
 				t.Fatal(list, keys, err)
 			}
 		}
+		if projects, err := control.All[control.Project](ctx, o, control.Page{List: control.InUse}); err != nil || len(projects) != 2 {
+			t.Fatal(projects, err)
+		}
 		if projects, err := control.All[control.Project](ctx, o, control.Page{}); err != nil || len(projects) != 2 {
 			t.Fatal(projects, err)
 		}
@@ -216,7 +219,10 @@ func changeForEver(dir string) {
 			fmt.Println(m.ID)
 		}
 		if err == nil {
-			r, err = o.SetRule(ctx, name, "", json.RawMessage(`{}`))
+			err = o.SetRules(ctx, control.RuleSettings{Name: name, Budget: json.RawMessage(`{}`)})
+		}
+		if err == nil {
+			r, err = control.Named[control.Rule](ctx, o, name)
 			fmt.Println(r.ID)
 		}
 		if err == nil && n%3 == 0 {
