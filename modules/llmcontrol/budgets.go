@@ -3,17 +3,23 @@ package llmcontrol
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
 // budget is how the API writes a budget. Amounts are US dollars, or numbers of another
 // quantity.
 type budget struct {
+	// ID is that of the rule, null for a budget of the configuration, which alone changes it.
+	ID       *string         `json:"id"`
 	Name     string          `json:"name"`
 	Quantity string          `json:"quantity"`
 	Limit    json.RawMessage `json:"limit"`
@@ -21,6 +27,13 @@ type budget struct {
 	Timezone string          `json:"timezone"`
 	// Per is the attribute each value of which has the limit, null if all calls share it.
 	Per *string `json:"per"`
+	// Filter says which calls the budget counts, null for all.
+	Filter json.RawMessage `json:"filter"`
+	// Trust, Wait, Stages and Unpriced are those of the configuration of budgets.
+	Trust    bool            `json:"trust"`
+	Wait     string          `json:"wait"`
+	Stages   []*llmapp.Stage `json:"stages"`
+	Unpriced string          `json:"on_unpriced"`
 	// BeginsAt and EndsAt are the window, null for one that moves or has no end.
 	BeginsAt *storage.Timestamp `json:"begins_at"`
 	EndsAt   *storage.Timestamp `json:"ends_at"`
@@ -38,11 +51,17 @@ type counted struct {
 	Remaining json.RawMessage `json:"remaining"`
 }
 
-// describeBudget writes a budget with some of its accounts.
-func describeBudget(b *llmapp.Budget, accounts []credits.Balance, limit int) budget {
+// describeBudget writes a budget with some of its accounts. r is nil for one of the
+// configuration.
+func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balance, limit int) budget {
 	d := budget{
 		Name: b.Name, Quantity: b.Counts(), Limit: b.Amount(b.Cap()), Window: b.Window,
 		Timezone: cmp.Or(b.Timezone, "UTC"), Values: len(accounts), Accounts: []counted{},
+		Filter: b.Filter, Trust: b.Trust, Wait: time.Duration(b.Wait).String(),
+		Stages: append([]*llmapp.Stage{}, b.Stages...), Unpriced: cmp.Or(b.Unpriced, "refuse"),
+	}
+	if r != nil {
+		d.ID = &r.ID
 	}
 	if b.Per != "" {
 		d.Per = &b.Per
@@ -69,19 +88,173 @@ func listBudgets(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := c.store.Credits()
-	if err != nil {
-		return nil, err
-	}
 	list := []budget{}
-	for _, b := range c.app.BudgetsOf(c.key.Org()) {
-		accounts, err := b.Counted(c.ctx, ledger)
+	for _, b := range c.app.ConfiguredBudgets(c.org.Name) {
+		d, err := c.describe(b, nil, limit)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, describeBudget(b, accounts, limit))
+		list = append(list, d)
+	}
+	rules, err := control.Rules(c.ctx, c.org.Log, c.org.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rules {
+		b, err := c.app.ReadBudget(c.org.Name, r.Budget)
+		if err != nil {
+			return nil, unreadable(r, err)
+		}
+		if c.configured(r.Name) != nil {
+			continue
+		}
+		d, err := c.describe(b, r, limit)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
 	}
 	return page{Items: list}, nil
+}
+
+// unreadable is the error for a rule that the configuration no longer allows, such as one
+// that uses an alias that is gone.
+func unreadable(r *control.Rule, err error) error {
+	return conflict("the budget " + r.Name + " cannot be read: " + err.Error() + "; change or delete it")
+}
+
+// describe writes a budget with what it counts now.
+func (c *call) describe(b *llmapp.Budget, r *control.Rule, limit int) (budget, error) {
+	ledger, err := c.store.Credits()
+	if err != nil {
+		return budget{}, err
+	}
+	accounts, err := b.Counted(c.ctx, ledger)
+	return describeBudget(b, r, accounts, limit), err
+}
+
+// errConfigured is the error for changing a budget of the configuration.
+func errConfigured(name string) error {
+	return conflict("the budget " + name + " is in the configuration, which alone changes it")
+}
+
+// ruleNamed is the rule that keeps a budget that was made while Weir runs.
+func (c *call) ruleNamed(name string) (*control.Rule, error) {
+	r, err := control.Named[control.Rule](c.ctx, c.org, name)
+	if errors.Is(err, control.ErrNotFound) {
+		err = control.NotFoundError("budget")
+	}
+	return r, err
+}
+
+// configured returns the budget that the configuration has under a name, nil for none.
+func (c *call) configured(name string) *llmapp.Budget {
+	for _, b := range c.app.ConfiguredBudgets(c.org.Name) {
+		if b.Name == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// answerBudget describes a budget that was made while Weir runs.
+func (c *call) answerBudget(name string) (any, error) {
+	r, err := c.ruleNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.app.ReadBudget(c.org.Name, r.Budget)
+	if err != nil {
+		return nil, unreadable(r, err)
+	}
+	return c.describe(b, r, standardPage)
+}
+
+// setBudget takes POST /v1/budgets.
+func setBudget(c *call) (any, error) {
+	b, err := c.app.ReadBudget(c.org.Name, c.body)
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	if c.configured(b.Name) != nil {
+		return nil, errConfigured(b.Name)
+	}
+	s := control.RuleSettings{Name: b.Name, Budget: c.body}
+	r, err := c.ruleNamed(b.Name)
+	if err == nil {
+		s.Project = r.Project
+	} else if !errors.Is(err, control.ErrNotFound) {
+		return nil, err
+	}
+	if err := c.org.SetRules(c.ctx, s); err != nil {
+		return nil, err
+	}
+	return c.answerBudget(b.Name)
+}
+
+// getBudget takes GET /v1/budgets/{name}.
+func getBudget(c *call) (any, error) {
+	name := c.r.PathValue("name")
+	if b := c.configured(name); b != nil {
+		return c.describe(b, nil, standardPage)
+	}
+	return c.answerBudget(name)
+}
+
+// updateBudget takes PATCH /v1/budgets/{name}. Fields that the body does not have stay, those
+// that are null become what they are unless somebody says.
+func updateBudget(c *call) (any, error) {
+	name := c.r.PathValue("name")
+	if c.configured(name) != nil {
+		return nil, errConfigured(name)
+	}
+	if err := intake.CheckJSON(c.body); err != nil {
+		return nil, bad("%v", err)
+	}
+	var changes map[string]json.RawMessage
+	if err := json.Unmarshal(c.body, &changes); err != nil {
+		return nil, bad("the body is no object")
+	}
+	r, err := c.ruleNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = control.Update(c.ctx, c.org, r.ID, func(r *control.Rule) error {
+		fields := make(map[string]json.RawMessage)
+		if err := json.Unmarshal(r.Budget, &fields); err != nil {
+			return err
+		}
+		maps.Copy(fields, changes)
+		maps.DeleteFunc(fields, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+		if r.Budget, err = json.Marshal(fields); err != nil {
+			return err
+		}
+		b, err := c.app.ReadBudget(c.org.Name, r.Budget)
+		switch {
+		case err != nil:
+			return bad("%v", err)
+		case b.Name != name:
+			return bad("name: a budget keeps its name, by which calls are counted; make another one")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.answerBudget(name)
+}
+
+// deleteBudget takes DELETE /v1/budgets/{name}.
+func deleteBudget(c *call) (any, error) {
+	name := c.r.PathValue("name")
+	if c.configured(name) != nil {
+		return nil, errConfigured(name)
+	}
+	r, err := c.ruleNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	return nil, control.Delete[control.Rule](c.ctx, c.org, r.ID)
 }
 
 // ownBudgets are those that count every call of the caller.
@@ -100,7 +273,7 @@ func (c *call) ownBudgets() ([]budget, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, describeBudget(b, []credits.Balance{balance}, 1))
+		list = append(list, describeBudget(b, nil, []credits.Balance{balance}, 1))
 	}
 	return list, nil
 }

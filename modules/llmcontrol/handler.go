@@ -1,6 +1,6 @@
 // Package llmcontrol is the handler http.handlers.llm_control, by which administrators
-// create, change and end API keys while Weir runs, and read who changed what and what budgets
-// count.
+// change projects, API keys and budgets while Weir runs, and read who changed what, what was
+// used, and what budgets count.
 package llmcontrol
 
 import (
@@ -30,25 +30,14 @@ func init() {
 	caddy.RegisterModule(new(Handler))
 }
 
-// Handler administers the keys of the organisations that live in one store:
+// Handler administers the organisations that live in one store: their projects, service
+// accounts, API keys, budgets and limits. Keys and budgets have routes of their own (/v1/keys,
+// /v1/budgets, /v1/audit, and /v1/key, which tells any caller what its key may do);
+// /v1/organization/ is that of OpenAI's administration. GET /v1/keys/openapi.json describes
+// all routes.
 //
-//	POST   /v1/keys              creates a key, and answers its secret, once
-//	GET    /v1/keys              lists keys
-//	GET    /v1/keys/{id}         one key
-//	PATCH  /v1/keys/{id}         changes its settings
-//	DELETE /v1/keys/{id}         ends it for good
-//	POST   /v1/keys/{id}/rotate  gives it another secret, beside the old one for a while
-//	GET    /v1/audit             who changed what
-//	GET    /v1/budgets           what the budgets count
-//	GET    /v1/key               what the key of the caller may do
-//	POST   /v1/organization/admin_api_keys       creates a key that administers
-//	GET    /v1/organization/admin_api_keys       lists the keys that administer
-//	GET    /v1/organization/admin_api_keys/{id}  one of these keys
-//	DELETE /v1/organization/admin_api_keys/{id}  ends the key for good
-//	GET    /v1/keys/openapi.json these endpoints, in OpenAPI 3.1
-//
-// All but the last two need a key of the scope `admin`, and are about the organisation of that
-// key alone. Requests for other paths go to the next handler.
+// All but the last two of these need a key of the scope `admin`, and are about the
+// organisation of that key alone. Requests for other paths go to the next handler.
 type Handler struct {
 	// Store names the store. Default: the store `default`.
 	Store string `json:"store,omitempty"`
@@ -108,66 +97,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	paths.Offer(r.Context(), served)
 	return next.ServeHTTP(w, r)
-}
-
-// endpoint is what one method on one path does.
-type endpoint struct {
-	method, path string
-	// scope is what the key needs, "" for any key.
-	scope string
-	serve func(*call) (data any, err error)
-	// status is that of success.
-	status int
-	about
-}
-
-// about is what the description says of an endpoint. Parameters and schemas are named.
-type about struct {
-	id, tag, summary string
-	query            []string
-	body, answer     string // "" for none
-}
-
-var endpoints = []endpoint{
-	{http.MethodPost, "/v1/keys", llmapp.ScopeAdmin, createKey, http.StatusCreated, about{
-		"createKey", "keys", "Creates a key, and answers its secret, once", nil, "Settings", "Key",
-	}},
-	{http.MethodGet, "/v1/keys", llmapp.ScopeAdmin, listKeys, http.StatusOK, about{
-		"listKeys", "keys", "Lists keys, the oldest first", []string{"Limit", "Project", "After"}, "", "KeyPage",
-	}},
-	{http.MethodGet, "/v1/keys/{id}", llmapp.ScopeAdmin, getKey, http.StatusOK, about{
-		"getKey", "keys", "One key", nil, "", "Key",
-	}},
-	{http.MethodPatch, "/v1/keys/{id}", llmapp.ScopeAdmin, updateKey, http.StatusOK, about{
-		"updateKey", "keys", "Changes the settings that the body names", nil, "Settings", "Key",
-	}},
-	{http.MethodDelete, "/v1/keys/{id}", llmapp.ScopeAdmin, deleteKey, http.StatusOK, about{
-		"deleteKey", "keys", "Ends a key for good", nil, "", "",
-	}},
-	{http.MethodPost, "/v1/keys/{id}/rotate", llmapp.ScopeAdmin, rotateKey, http.StatusOK, about{
-		"rotateKey", "keys", "Gives a key another secret, beside those that it has for a while", nil, "Rotation", "Key",
-	}},
-	{http.MethodGet, "/v1/audit", llmapp.ScopeAdmin, listEvents, http.StatusOK, about{
-		"listEvents", "audit", "Who changed what, the newest first", []string{"Limit", "Key", "Before"}, "", "EventPage",
-	}},
-	{http.MethodGet, "/v1/budgets", llmapp.ScopeAdmin, listBudgets, http.StatusOK, about{
-		"listBudgets", "budgets", "What budgets count in the present windows, of the values that spent the most", []string{"Limit"}, "", "BudgetPage",
-	}},
-	{http.MethodPost, organizationPath + "admin_api_keys", llmapp.ScopeAdmin, createAdminKey, http.StatusOK, about{
-		"createAdminKey", "organization", "Creates a key that administers, and answers its value, once", nil, "AdminKeySettings", "AdminKey",
-	}},
-	{http.MethodGet, organizationPath + "admin_api_keys", llmapp.ScopeAdmin, listAdminKeys, http.StatusOK, about{
-		"listAdminKeys", "organization", "Lists the keys that administer", []string{"Limit", "AfterID", "Order"}, "", "AdminKeyPage",
-	}},
-	{http.MethodGet, organizationPath + "admin_api_keys/{id}", llmapp.ScopeAdmin, getAdminKey, http.StatusOK, about{
-		"getAdminKey", "organization", "One key that administers", nil, "", "AdminKey",
-	}},
-	{http.MethodDelete, organizationPath + "admin_api_keys/{id}", llmapp.ScopeAdmin, deleteAdminKey, http.StatusOK, about{
-		"deleteAdminKey", "organization", "Ends a key that administers, for good", nil, "", "AdminKeyDeleted",
-	}},
-	{http.MethodGet, "/v1/key", "", ownKey, http.StatusOK, about{
-		"ownKey", "keys", "What the key or the token of the caller may do", nil, "", "Own",
-	}},
 }
 
 // maxBody is the longest body, in bytes.

@@ -1,6 +1,7 @@
 package llmcontrol
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +105,10 @@ type page struct {
 
 // query reads the query of the URL, which has no other names.
 func (c *call) query(names ...string) (limit int, values []string, err error) {
-	given := c.r.URL.Query()
+	return queryOf(c.r.URL.Query(), names...)
+}
+
+func queryOf(given url.Values, names ...string) (limit int, values []string, err error) {
 	for name := range given {
 		if name != "limit" && !slices.Contains(names, name) {
 			return 0, nil, bad("%s: there is no such option, only %s", name, strings.Join(append(names, "limit"), ", "))

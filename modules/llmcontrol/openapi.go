@@ -2,6 +2,7 @@ package llmcontrol
 
 import (
 	_ "embed"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,10 @@ func describe() *openapi.Document {
 }
 
 // failures are the components of responses, by their status.
-var failures = map[string]string{"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "503": "Unavailable"}
+var failures = map[string]string{"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "409": "Conflict", "503": "Unavailable"}
+
+// pathParameters are what stands in paths, each with its component.
+var pathParameters = [][2]string{{"{project}", "ProjectID"}, {"{id}", "ID"}, {"{name}", "BudgetName"}}
 
 func (e endpoint) operation() *openapi.Operation {
 	o := &openapi.Operation{ID: e.id, Tags: []string{e.tag}, Summary: e.summary, Responses: make(map[string]openapi.Object)}
@@ -51,9 +55,14 @@ func (e endpoint) operation() *openapi.Operation {
 	for _, name := range e.query {
 		o.Parameters = append(o.Parameters, openapi.Ref("parameters", name))
 	}
-	if strings.Contains(e.path, "{id}") {
-		o.Parameters = append(o.Parameters, openapi.Ref("parameters", "ID"))
-		fails = append(fails, "404")
+	if e.method != http.MethodGet {
+		fails = append(fails, "409")
+	}
+	for _, p := range pathParameters {
+		if strings.Contains(e.path, p[0]) {
+			o.Parameters = append(o.Parameters, openapi.Ref("parameters", p[1]))
+			fails = append(fails, "404")
+		}
 	}
 	if e.body != "" {
 		o.Body = openapi.Object{"content": openapi.Content("application/json", openapi.Ref("schemas", e.body))}

@@ -24,7 +24,7 @@ const maxExpiry = 100 * 365 * 24 * time.Hour
 // openAIPage is a page of OpenAI's lists.
 type openAIPage struct {
 	Object string `json:"object"`
-	Data   any    `json:"data"`
+	Data   []any  `json:"data"`
 	// FirstID and LastID are null if the page is empty.
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
@@ -65,7 +65,7 @@ func seconds(at *storage.Timestamp) *int64 {
 func describeAdminKey(k *control.Key, usedAt *storage.Timestamp) adminKey {
 	return adminKey{
 		Object: "organization.admin_api_key", ID: k.ID, Name: k.Name,
-		RedactedValue: "weir_****" + k.Secrets[len(k.Secrets)-1].Last4,
+		RedactedValue: redacted(k),
 		CreatedAt:     *seconds(&k.CreatedAt), ExpiresAt: seconds(k.ExpiresAt), LastUsedAt: seconds(usedAt),
 		Owner: adminOwner{Object: "organization.user", Type: "user", Role: "owner", Name: k.Owner},
 	}
@@ -80,14 +80,11 @@ func createAdminKey(c *call) (any, error) {
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	s := control.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}}
-	if n := body.ExpiresInSeconds; n != nil {
-		if *n < 1 || *n > int64(maxExpiry/time.Second) {
-			return nil, bad("expires_in_seconds: a number from 1 to %d is expected", int64(maxExpiry/time.Second))
-		}
-		ends := storage.Millis(time.Now()) + storage.Timestamp(*n*1000)
-		s.ExpiresAt = &ends
+	ends, err := expiry(body.ExpiresInSeconds)
+	if err != nil {
+		return nil, err
 	}
+	s := control.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}, ExpiresAt: ends}
 	if err := checkSettings(&s); err != nil {
 		return nil, err
 	}
@@ -110,20 +107,10 @@ func listAdminKeys(c *call) (any, error) {
 	if order != "" && order != "asc" && order != "desc" {
 		return nil, bad("order: asc or desc is expected")
 	}
-	list, err := control.All[control.Key](c.ctx, c.org, control.Page{List: control.OfScope(llmapp.ScopeAdmin), After: after, NewestFirst: order == "desc", Limit: limit + 1})
-	if err != nil {
-		return nil, err
-	}
-	p := openAIPage{Object: "list", HasMore: len(list) > limit}
-	data := []adminKey{} // [] for none
-	for _, k := range list[:min(len(list), limit)] {
-		data = append(data, describeAdminKey(k.Object, k.UsedAt))
-	}
-	if len(data) > 0 {
-		p.FirstID, p.LastID = &data[0].ID, &data[len(data)-1].ID
-	}
-	p.Data = data
-	return p, nil
+	in := control.Page{List: control.OfScope(llmapp.ScopeAdmin), After: after, NewestFirst: order == "desc"}
+	return listOf(c, in, limit, func(k control.Listed[control.Key]) (string, any, error) {
+		return k.Object.ID, describeAdminKey(k.Object, k.UsedAt), nil
+	})
 }
 
 // adminKey returns the key that the path names, if it administers.
@@ -150,9 +137,5 @@ func deleteAdminKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Object  string `json:"object"`
-		ID      string `json:"id"`
-		Deleted bool   `json:"deleted"`
-	}{"organization.admin_api_key.deleted", k.Object.ID, true}, control.Delete[control.Key](c.ctx, c.org, k.Object.ID)
+	return deleted{"organization.admin_api_key.deleted", k.Object.ID, true}, control.Delete[control.Key](c.ctx, c.org, k.Object.ID)
 }

@@ -1,0 +1,170 @@
+package llmcontrol
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage/control"
+)
+
+// auditTypes are what OpenAI calls actions. Others keep their name.
+var auditTypes = map[string]string{
+	"key.created": "api_key.created", "key.updated": "api_key.updated", "key.rotated": "api_key.updated", "key.deleted": "api_key.deleted",
+	"member.created": "user.added", "member.updated": "user.updated", "member.deleted": "user.deleted",
+	"rule.created": "rate_limit.updated", "rule.updated": "rate_limit.updated", "rule.deleted": "rate_limit.deleted",
+}
+
+// auditType is what OpenAI calls an action.
+func auditType(action string) string {
+	if name, ok := auditTypes[action]; ok {
+		return name
+	}
+	return action
+}
+
+// auditFilter chooses events.
+type auditFilter struct {
+	types, actors, objects, projects []string // all if there are none; projects by their labels
+	from, to                         int64    // seconds
+}
+
+// take reads a list, or a bound of the time. It reports whether there is such an option.
+func (f *auditFilter) take(c *call, name string, values []string) (known bool, err error) {
+	bound := func(add int64) (int64, error) {
+		n, err := strconv.ParseInt(values[0], 10, 64)
+		if err != nil {
+			return 0, bad("%s: a number of seconds is expected", name)
+		}
+		return n + add, nil
+	}
+	switch strings.TrimSuffix(name, "[]") {
+	case "event_types":
+		f.types = values
+	case "actor_ids":
+		f.actors = values
+	case "resource_ids":
+		f.objects = values
+	case "project_ids":
+		f.projects, err = c.labels(values)
+	case "effective_at[gt]":
+		f.from, err = bound(1)
+	case "effective_at[gte]":
+		f.from, err = bound(0)
+	case "effective_at[lt]":
+		f.to, err = bound(-1)
+	case "effective_at[lte]":
+		f.to, err = bound(0)
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// projectOf is the label of the project that an event is about, "" for none.
+func projectOf(e *control.Event) string {
+	value := e.Subject().Value
+	if strings.HasPrefix(e.Action, string(control.KindProject)+".") {
+		return gjson.GetBytes(value, "label").Str
+	}
+	return gjson.GetBytes(value, "project").Str
+}
+
+// matches reports whether an event is chosen.
+func (f *auditFilter) matches(e *control.Event) bool {
+	in := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+	at := int64(e.At) / 1000
+	return in(f.types, auditType(e.Action)) && in(f.actors, e.Actor.Key) && in(f.objects, e.Object) && in(f.projects, projectOf(e)) &&
+		at >= f.from && (f.to == 0 || at <= f.to)
+}
+
+// listAuditLogs takes GET /v1/organization/audit_logs.
+func listAuditLogs(c *call) (any, error) {
+	var f auditFilter
+	rest := url.Values{}
+	for name, values := range c.r.URL.Query() {
+		known, err := f.take(c, name, values)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			rest[name] = values
+		}
+	}
+	limit, values, err := queryOf(rest, "after")
+	if err != nil {
+		return nil, err
+	}
+	object := ""
+	if len(f.objects) == 1 {
+		object = f.objects[0]
+	}
+	page, projects := openAIPage{Object: "list", Data: []any{}}, projectNames{ctx: c.ctx, org: c.org}
+	for before := values[0]; ; {
+		events, err := c.org.Log.Events(c.ctx, c.org.Name, object, before, maxPage)
+		if err != nil {
+			return nil, err
+		}
+		for i := range events {
+			e := &events[i]
+			before = e.ID
+			if int64(e.At)/1000 < f.from { // so are all that follow
+				return page, nil
+			}
+			if !f.matches(e) {
+				continue
+			}
+			if len(page.Data) == limit {
+				page.HasMore = true
+				return page, nil
+			}
+			described, err := describeEvent(e, &projects)
+			if err != nil {
+				return nil, err
+			}
+			page.add(e.ID, described)
+		}
+		if len(events) < maxPage {
+			return page, nil
+		}
+	}
+}
+
+// describeEvent writes an event as OpenAI does: what is said of the object stands under the
+// type of the event.
+func describeEvent(e *control.Event, projects *projectNames) (map[string]any, error) {
+	value := gjson.ParseBytes(e.Subject().Value)
+	name, data := auditType(e.Action), map[string]any{}
+	said := map[string]any{"id": e.Object}
+	switch name {
+	case "project.created":
+		data["name"], data["title"] = value.Get("label").Str, value.Get("name").Str
+	case "project.updated":
+		data["title"] = value.Get("name").Str
+	case "service_account.created", "service_account.updated":
+		data["role"] = "member"
+	case "user.added", "user.updated":
+		data["role"] = value.Get("role").Str
+	case "api_key.created", "api_key.updated":
+		data["scopes"] = value.Get("scopes").Value()
+	}
+	if len(data) > 0 {
+		field := "data"
+		if strings.HasSuffix(name, ".updated") {
+			field = "changes_requested"
+		}
+		said[field] = data
+	}
+	described := map[string]any{
+		"id": e.ID, "type": name, "effective_at": int64(e.At) / 1000, name: said,
+		"actor": map[string]any{"type": "api_key", "api_key": map[string]any{"id": e.Actor.Key}},
+	}
+	p, err := projects.of(projectOf(e))
+	if p != nil {
+		described["project"] = map[string]any{"id": p.ID, "name": p.Name}
+	}
+	return described, err
+}

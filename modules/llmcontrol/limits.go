@@ -1,0 +1,326 @@
+package llmcontrol
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+)
+
+// What OpenAI calls rate limits and spend limits are rules: budgets of a project, or of all
+// calls, with names by which they are found again.
+
+// unlimited is how a rate limit is written that there is not: the largest whole number that
+// every client reads.
+const unlimited = 1<<53 - 1
+
+// rateKind is a number of OpenAI's rate limits that a budget can be.
+type rateKind struct {
+	quantity, window string
+	// words stand in the name of the rule.
+	words string
+}
+
+var rateKinds = []rateKind{
+	{"requests", "1m", "requests a minute"},
+	{"tokens", "1m", "tokens a minute"},
+	{"requests", "24h", "requests a day"},
+}
+
+// name is that of the rule.
+func (k rateKind) name(label, model string) string {
+	return label + ": " + k.words + " of " + model
+}
+
+// rateLimit is how OpenAI writes the limits of a model in a project.
+type rateLimit struct {
+	Object            string `json:"object"`
+	ID                string `json:"id"`
+	Model             string `json:"model"`
+	RequestsPerMinute int64  `json:"max_requests_per_1_minute"`
+	TokensPerMinute   int64  `json:"max_tokens_per_1_minute"`
+	RequestsPerDay    *int64 `json:"max_requests_per_1_day,omitempty"`
+}
+
+// ratePrefix begins the ids of rate limits; the model follows.
+const ratePrefix = "rl-"
+
+func newRateLimit(model string) *rateLimit {
+	return &rateLimit{Object: "project.rate_limit", ID: ratePrefix + model, Model: model, RequestsPerMinute: unlimited, TokensPerMinute: unlimited}
+}
+
+// set writes the number of a kind.
+func (l *rateLimit) set(kind int, n int64) {
+	switch kind {
+	case 0:
+		l.RequestsPerMinute = n
+	case 1:
+		l.TokensPerMinute = n
+	default:
+		l.RequestsPerDay = &n
+	}
+}
+
+// rule makes the budget of a name. The filter may be nil.
+func (c *call) rule(b llmapp.Budget, p *control.Project, filter storage.Filter) (control.RuleSettings, error) {
+	s := control.RuleSettings{Name: b.Name}
+	if p != nil {
+		s.Project = p.Label
+		filter = storage.And(equals("project", p.Label), filter)
+	}
+	if filter != (storage.All{}) {
+		b.Filter = storage.AppendJSON(nil, filter)
+	}
+	var err error
+	if s.Budget, err = json.Marshal(b); err != nil {
+		return s, err
+	}
+	if _, err := c.app.ReadBudget(c.org.Name, s.Budget); err != nil {
+		return s, bad("%v", err)
+	}
+	return s, nil
+}
+
+// equals compares a field of requests.
+func equals(field, text string) storage.Filter {
+	return &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, field), Op: storage.Equals, Text: text}
+}
+
+// rateLimits are those of a project, by model.
+func (c *call) rateLimits(p *control.Project) (map[string]*rateLimit, error) {
+	rules, err := control.All[control.Rule](c.ctx, c.org, control.Page{List: control.InProject(p.Label)})
+	if err != nil {
+		return nil, err
+	}
+	limits := make(map[string]*rateLimit)
+	for _, r := range rules {
+		for i, kind := range rateKinds {
+			model, ok := strings.CutPrefix(r.Object.Name, kind.name(p.Label, ""))
+			b, err := c.app.ReadBudget(c.org.Name, r.Object.Budget)
+			if !ok || err != nil || b.Quantity != kind.quantity || b.Window != kind.window {
+				continue
+			}
+			if limits[model] == nil {
+				limits[model] = newRateLimit(model)
+			}
+			n, err := strconv.ParseInt(b.Limit, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			limits[model].set(i, n)
+		}
+	}
+	return limits, nil
+}
+
+// listRateLimits takes GET /v1/organization/projects/{project}/rate_limits.
+func listRateLimits(c *call) (any, error) {
+	limit, values, err := c.query("after", "before")
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	limits, err := c.rateLimits(p)
+	if err != nil {
+		return nil, err
+	}
+	page := openAIPage{Object: "list", Data: []any{}}
+	for _, model := range slices.Sorted(maps.Keys(limits)) {
+		id := limits[model].ID
+		if id <= values[0] || values[1] != "" && id >= values[1] {
+			continue
+		}
+		if len(page.Data) == limit {
+			page.HasMore = true
+			break
+		}
+		page.add(id, limits[model])
+	}
+	return page, nil
+}
+
+// setRateLimit takes POST /v1/organization/projects/{project}/rate_limits/{id}.
+func setRateLimit(c *call) (any, error) {
+	body := struct {
+		RequestsPerMinute *int64 `json:"max_requests_per_1_minute"`
+		TokensPerMinute   *int64 `json:"max_tokens_per_1_minute"`
+		RequestsPerDay    *int64 `json:"max_requests_per_1_day"`
+	}{}
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	model, ok := strings.CutPrefix(c.r.PathValue("id"), ratePrefix)
+	if err := checkName(model); !ok || err != nil {
+		return nil, bad("the id of a rate limit is %s<model>", ratePrefix)
+	}
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	if p.ArchivedAt != nil {
+		return nil, control.ErrArchived
+	}
+	var rules []control.RuleSettings
+	for i, n := range []*int64{body.RequestsPerMinute, body.TokensPerMinute, body.RequestsPerDay} {
+		if n == nil {
+			continue
+		}
+		if *n < 1 || *n > unlimited {
+			return nil, bad("a limit is a number from 1 to %d, which is no limit; the model permissions of the project refuse a model", unlimited)
+		}
+		kind := rateKinds[i]
+		if *n == unlimited {
+			rules = append(rules, control.RuleSettings{Name: kind.name(p.Label, model)})
+			continue
+		}
+		budget := llmapp.Budget{Name: kind.name(p.Label, model), Limit: strconv.FormatInt(*n, 10), Quantity: kind.quantity, Window: kind.window}
+		rule, err := c.rule(budget, p, equals("model", model))
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	if len(rules) == 0 {
+		return nil, bad("max_requests_per_1_minute, max_tokens_per_1_minute or max_requests_per_1_day is expected")
+	}
+	if err := c.org.SetRules(c.ctx, rules...); err != nil {
+		return nil, err
+	}
+	limits, err := c.rateLimits(p)
+	if err != nil {
+		return nil, err
+	}
+	return cmp.Or(limits[model], newRateLimit(model)), nil
+}
+
+// spendLimit is how OpenAI writes what may be spent in a month.
+type spendLimit struct {
+	Object string `json:"object"`
+	// Amount is in cents.
+	Amount      int64  `json:"threshold_amount"`
+	Currency    string `json:"currency"`
+	Interval    string `json:"interval"`
+	Enforcement struct {
+		Status string `json:"status"`
+	} `json:"enforcement"`
+}
+
+// cent is the hundredth part of a dollar.
+const cent = plugins.Nanodollars(10_000_000)
+
+// spendScope is whose spend limit it is: a project's, or that of all calls.
+type spendScope struct {
+	object, rule string
+	project      *control.Project // nil for all calls
+}
+
+// spendScope reads whose spend limit the path names.
+func (c *call) spendScope() (spendScope, error) {
+	if c.r.PathValue("project") == "" {
+		return spendScope{"organization.spend_limit", "spend limit", nil}, nil
+	}
+	p, err := c.project()
+	if err != nil {
+		return spendScope{}, err
+	}
+	return spendScope{"project.spend_limit", p.Label + ": spend limit", p}, nil
+}
+
+// describe writes the rule that is the spend limit.
+func (s spendScope) describe(c *call) (any, error) {
+	missing := control.NotFoundError("spend_limit")
+	r, err := control.Named[control.Rule](c.ctx, c.org, s.rule)
+	if errors.Is(err, control.ErrNotFound) {
+		err = missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.app.ReadBudget(c.org.Name, r.Budget)
+	if err != nil || b.Counts() != "usd" || b.Window != "month" {
+		return nil, missing // the rule was made something else by its name
+	}
+	ledger, err := c.store.Credits()
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := b.Counted(c.ctx, ledger)
+	if err != nil {
+		return nil, err
+	}
+	d := spendLimit{Object: s.object, Amount: int64(b.Cap() / cent), Currency: "USD", Interval: "month"}
+	d.Enforcement.Status = "inactive"
+	if len(accounts) > 0 && accounts[0].Spent >= b.Cap() {
+		d.Enforcement.Status = "enforcing"
+	}
+	return d, nil
+}
+
+// getSpendLimit takes GET /v1/organization/spend_limit, and the same of a project.
+func getSpendLimit(c *call) (any, error) {
+	s, err := c.spendScope()
+	if err != nil {
+		return nil, err
+	}
+	return s.describe(c)
+}
+
+// setSpendLimit takes POST /v1/organization/spend_limit, and the same of a project.
+func setSpendLimit(c *call) (any, error) {
+	body := struct {
+		Amount   int64  `json:"threshold_amount"`
+		Currency string `json:"currency"`
+		Interval string `json:"interval"`
+	}{}
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	switch {
+	case body.Currency != "USD":
+		return nil, bad("currency: USD is expected")
+	case body.Interval != "month":
+		return nil, bad("interval: month is expected; /v1/budgets takes others")
+	case body.Amount < 1 || body.Amount > unlimited/100:
+		return nil, bad("threshold_amount: a number of cents is expected, 1 or more")
+	}
+	s, err := c.spendScope()
+	if err != nil {
+		return nil, err
+	}
+	if s.project != nil && s.project.ArchivedAt != nil {
+		return nil, control.ErrArchived
+	}
+	dollars := fmt.Sprintf("%d.%02d", body.Amount/100, body.Amount%100)
+	rule, err := c.rule(llmapp.Budget{Name: s.rule, Limit: dollars, Window: "month"}, s.project, storage.All{})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.org.SetRules(c.ctx, rule); err != nil {
+		return nil, err
+	}
+	return s.describe(c)
+}
+
+// deleteSpendLimit takes DELETE /v1/organization/spend_limit, and the same of a project.
+func deleteSpendLimit(c *call) (any, error) {
+	s, err := c.spendScope()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.describe(c); err != nil {
+		return nil, err
+	}
+	return deleted{Object: s.object + ".deleted", Deleted: true}, c.org.SetRules(c.ctx, control.RuleSettings{Name: s.rule})
+}
