@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/lineage"
@@ -18,6 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -33,7 +32,7 @@ type attempt struct {
 	req    *http.Request
 
 	request  *translate.Request // what is sent; nil if the provider speaks the client's dialect
-	sealer   *sealer            // of reasoning; nil if nothing is translated
+	secrets  *secret.Secrets    // seal reasoning; nil if nothing is translated
 	warnings []string           // about what is sent, if nothing is translated
 	ticket   *llmapp.Ticket     // by which it is sent
 	within   bool               // a part of a call that has a ticket of its own
@@ -152,8 +151,7 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target, prep
 	request.State = c.state
 	request.State.Stored = c.keeps()
 	a.request = &request
-	if a.sealer, err = c.h.sealer(); err != nil {
-		c.h.site.Logger.Error(unreadableSecret, zap.Error(err))
+	if a.secrets, err = c.h.secrets(); err != nil {
 		return nil, err
 	}
 	if err := request.Unseal(a.unseal); err != nil {

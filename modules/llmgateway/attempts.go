@@ -25,7 +25,7 @@ func (c *call) tryTargets(targets []routing.Target) {
 		target, final := targets[i], i == len(targets)-1
 		a, err := c.prepare(target, len(failures)+1)
 		if err != nil { // nothing was sent: another target may take what this one does not
-			outcome, failure = routing.Failover, asError(err)
+			outcome, failure = routing.Failover, apierror.Of(err)
 		} else {
 			if last != nil {
 				last.x.Supersede(last.end)

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -47,7 +48,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	client, w, r := c.r, c.w, &c.exchange.Record
 	queued := c.unbegun("queued", nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
-	run := c.h.runs.Begin(stored.ResponseID(r.ID), r.Org, r.UserID, queued, cancel)
+	run := c.h.kept.Runs.Begin(stored.ResponseID(r.ID), r.Org, r.UserID, queued, cancel)
 	if run == nil {
 		cancel()
 		c.refuse(&plugins.Error{
@@ -62,12 +63,12 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	c.exchange.Detach(cancel)
 	streams := c.streamsBackground
 	events := &backgroundEvents{call: c, run: run}
-	c.ctx, c.r, c.w = ctx, client.WithContext(ctx), &eventWriter{header: make(http.Header), event: events.add, refuse: events.refuse}
+	c.ctx, c.r, c.w = ctx, client.WithContext(ctx), &socket.Events{Event: events.add, Refuse: events.refuse}
 	release := c.publish(run)
 	go func() {
 		defer release()
 		defer cancel()
-		defer c.end(run)
+		defer c.h.kept.End(run)
 		defer events.end()
 		defer c.close()
 		defer func() {
@@ -78,7 +79,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 		c.tryTargets(targets)
 	}()
 	if streams {
-		streamRun(w, client, run, -1)
+		kept.Stream(w, client, run, -1)
 		return true
 	}
 	w.Header().Set("Content-Type", jsonType)
@@ -86,18 +87,21 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	return true
 }
 
-// end ends a response whose record was committed.
-func (c *call) end(run *background.Run) {
-	defer c.h.runs.End(run)
-	if !run.Cancelled() {
-		return
+// publish shares a response in the background with other nodes. It holds the store until
+// release is called, and until the nodes know how the response ended.
+func (c *call) publish(run *background.Run) (release func()) {
+	stop, cancel := context.WithCancel(context.Background())
+	_, closeStore, err := c.h.site.Open(cancel)
+	if err != nil { // then there is no record either
+		closeStore = func() {}
 	}
-	store, err := c.h.stored(run.Org, run.User)
-	if err == nil {
-		err = store.Cancel(context.Background(), run.ID)
-	}
-	if err != nil {
-		c.h.site.Logger.Error("a response in the background was cancelled, and its record does not say so", zap.String("id", run.ID), zap.Error(err))
+	done := c.h.kept.Publish(stop, run)
+	return func() {
+		if done != nil {
+			<-done
+		}
+		cancel()
+		closeStore()
 	}
 }
 
@@ -107,37 +111,6 @@ func (c *call) unbegun(status string, e *plugins.Error) []byte {
 	request := &translate.Request{Raw: c.body, Model: c.exchange.Record.RequestModel, State: c.state}
 	request.State.Stored = true
 	return stored.Unbegun(request, c.exchange.Record.ID, status, e)
-}
-
-// streamRun streams the events of a response that come after a number.
-func streamRun(w http.ResponseWriter, r *http.Request, run background.Response, after int64) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
-	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush()       // a writer that cannot still has a client
-	_ = run.Stream(r.Context(), flushing{w}, after) // the client is gone
-}
-
-// flushing flushes what is written.
-type flushing struct{ http.ResponseWriter }
-
-func (w flushing) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot still has a client
-	return n, err
-}
-
-// startingAfter returns the number of the event after which the stream begins, -1 for all.
-func startingAfter(c *stateCall) (int64, error) {
-	text := c.r.URL.Query().Get("starting_after")
-	if text == "" {
-		return -1, nil
-	}
-	after, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || after < 0 {
-		return 0, plugins.Invalid("starting_after", "Invalid 'starting_after': the sequence number of an event is expected.")
-	}
-	return after, nil
 }
 
 // backgroundEvents takes the events of a call in the background.

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/plugins/gemini"
 	_ "github.com/weirhq/weir/plugins/openai"
@@ -83,18 +84,18 @@ func BenchmarkStream(b *testing.B) {
 	}
 	breakers := new(shared.LocalBreakers)
 	app := loaded.(*llmapp.App)
-	h := &Handler{
+	h := &Handler{MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools}
+	h.gateway = gateway{
 		breakers: func() shared.Breakers { return breakers },
 		money:    llmapp.Gate{App: app, Logger: zap.NewNop()},
-		sealer:   func() (*sealer, error) { return newSealer([]byte("secret")) },
+		secrets:  func() (*secret.Secrets, error) { return secret.New([]byte("secret"), nil) },
 		site: &recording.Site{
 			App: app, Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {
 				return nil, nil, errors.New("there is no store")
 			},
 		},
-		policy:  routing.Policy{Backoff: backoff, TryDuration: defaultTryDuration},
-		MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools,
+		policy: routing.Policy{Backoff: backoff, TryDuration: defaultTryDuration},
 	}
 	for _, account := range app.Accounts("default") {
 		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {

@@ -3,7 +3,6 @@ package llmgateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/inbound"
@@ -56,7 +56,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	case plugins.InputTokens:
 		c.api.Parse = translate.ParseRequest
 	}
-	c.state.PreviousResponseID, _ = r.Context().Value(continuedResponse{}).(string)
+	c.state.PreviousResponseID = socket.Continued(r.Context())
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, c.dialect, e)
 	}
@@ -69,7 +69,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	targets, err := c.readRequest()
 	switch {
 	case err != nil:
-		c.refuse(asError(err))
+		c.refuse(apierror.Of(err))
 	case c.state.Background:
 		detached = c.runInBackground(targets)
 	default:
@@ -328,15 +328,4 @@ func (c *call) warn(warnings []string) {
 // rejected is the error for a request that is not looked into.
 func rejected(status int, code, message string) *plugins.Error {
 	return &plugins.Error{Status: status, Type: "invalid_request_error", Code: code, Message: message}
-}
-
-// asError is err as the client gets it.
-func asError(err error) *plugins.Error {
-	if e, ok := errors.AsType[*plugins.Error](err); ok {
-		return e
-	}
-	return &plugins.Error{
-		Status: http.StatusInternalServerError, Type: "server_error", Code: "server_error",
-		Message: "The gateway failed to process the request.",
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -87,7 +88,7 @@ func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error)
 	}
 	record := hex.EncodeToString(a.x.Record.ID[:])
 	item := plugins.AppendString([]byte(`{"id":`), "cmp_"+record)
-	item = plugins.AppendString(append(item, `,"type":"compaction","encrypted_content":`...), a.sealer.seal(compactionOf(c.exchange.Record.Org), text))
+	item = plugins.AppendString(append(item, `,"type":"compaction","encrypted_content":`...), a.secrets.Seal(compactionOf(c.exchange.Record.Org), text))
 	item = append(item, '}')
 	if c.dialect == plugins.Responses {
 		return a.answerItem(item, reader, resp.Header)
@@ -145,19 +146,19 @@ func compactionOf(org string) string { return "compaction of " + org }
 // openCompactions puts messages in the place of the compactions in the input that were
 // sealed for the organisation. Those of a provider stay.
 func (h *Handler) openCompactions(org string, body []byte) ([]byte, error) {
-	if !bytes.Contains(body, []byte(`"compaction"`)) || !bytes.Contains(body, []byte(sealed)) {
+	if !bytes.Contains(body, []byte(`"compaction"`)) || !bytes.Contains(body, []byte(secret.Sealed)) {
 		return body, nil
 	}
-	sealer, err := h.sealer()
+	secrets, err := h.secrets()
 	if err != nil {
 		return nil, err
 	}
 	opened := editArray(body, "input", func(i int, item gjson.Result) string {
 		content := item.Get("encrypted_content").Str
-		if item.Get("type").Str != "compaction" || !strings.HasPrefix(content, sealed) {
+		if item.Get("type").Str != "compaction" || !strings.HasPrefix(content, secret.Sealed) {
 			return item.Raw
 		}
-		text, ok := sealer.open(compactionOf(org), content)
+		text, ok := secrets.Open(compactionOf(org), content)
 		if !ok && err == nil {
 			param := "input[" + strconv.Itoa(i) + "].encrypted_content"
 			err = plugins.Invalid(param, "The compaction cannot be opened: it was made for another organisation, or by a gateway with another secret.")

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -25,24 +26,24 @@ const tagBytes = 16
 // sealID returns the id as clients of an organisation see it: the provider's, and behind
 // dots that of the batch and an HMAC. So no table of files is needed, after a restart and
 // on other nodes, and no organisation can name the files of another.
-func (m *memory) sealID(org string, f fileID) string {
+func sealID(m *secret.Secrets, org string, f fileID) string {
 	shown := f.id
 	if f.batch != "" {
 		shown += "." + f.batch
 	}
 	label := f.account.Label + " " + strconv.FormatBool(f.account.Platform)
-	tag := m.key("file", owner{org: org, user: label}, []byte(shown))
+	tag := m.Key("file", secret.Owner{Org: org, User: label}, []byte(shown))
 	return shown + "." + base64.RawURLEncoding.EncodeToString(tag[:tagBytes])
 }
 
-// openID is the reverse of sealID. It is false of an id that is none of the
-// organisation's, or whose account is not configured any more.
+// openID is the reverse of sealID. It is false for an id that is not the organisation's, or
+// whose account is no longer configured.
 func (h *Handler) openID(org, sealed string) (fileID, bool) {
 	parts := strings.Split(sealed, ".")
 	if len(parts) < 2 || len(parts) > 3 {
 		return fileID{}, false
 	}
-	m, err := h.memory()
+	secrets, err := h.secrets()
 	if err != nil {
 		return fileID{}, false
 	}
@@ -51,7 +52,7 @@ func (h *Handler) openID(org, sealed string) (fileID, bool) {
 		f.batch = parts[1]
 	}
 	for _, f.account = range h.site.App.Accounts(org) {
-		if m.sealID(org, f) == sealed {
+		if sealID(secrets, org, f) == sealed {
 			return f, true
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -45,7 +44,7 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	f := &fileCall{attempt: &attempt{call: c, x: &c.exchange, client: client{w: w}}}
 	f.answer = f.pass
 	if err := f.prepare(at.id); err != nil {
-		c.refuse(asError(err))
+		c.refuse(apierror.Of(err))
 		return nil
 	}
 	outcome, _ := f.send(math.MaxInt64) // a file may be long
@@ -273,7 +272,7 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 		f.x.Answer = observer
 	}
 	if body, err = f.sealIDs(body); err != nil {
-		return f.fail(storage.Failed, asError(err), routing.Abort)
+		return f.fail(storage.Failed, apierror.Of(err), routing.Abort)
 	}
 	f.x.Record.ResponseBytes = int64(len(body))
 	f.writeObject(body, jsonType, resp.Header)
@@ -283,9 +282,8 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 
 // sealIDs puts the gateway's ids in place of the provider's, of one object or of a list.
 func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
-	m, err := f.call.h.memory()
+	secrets, err := f.call.h.secrets()
 	if err != nil {
-		f.call.h.site.Logger.Error(unreadableSecret, zap.Error(err))
 		return nil, err
 	}
 	whole := plugins.View(body)
@@ -316,7 +314,7 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 				return true
 			}
 			out = append(out, whole[end:v.Index]...)
-			out = append(append(append(out, '"'), m.sealID(f.x.Record.Org, named)...), '"')
+			out = append(append(append(out, '"'), sealID(secrets, f.x.Record.Org, named)...), '"')
 			end = v.Index + len(v.Raw)
 			return true
 		})

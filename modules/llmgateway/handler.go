@@ -14,13 +14,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/storage/shared"
 )
@@ -85,18 +87,20 @@ type Handler struct {
 	// Default: none, which browsers enforce.
 	CORS []string `json:"cors,omitempty"`
 
-	site      *recording.Site
-	money     llmapp.Gate
-	journal   func() (stored.Journal, error)
-	sealer    func() (*sealer, error)
-	memory    func() (*memory, error)
-	breakers  func() shared.Breakers
-	nodes     func() shared.Runs // nil while nothing is shared
-	runs      *background.Runs
-	policy    routing.Policy
-	unloaded  <-chan struct{}          // closed when the configuration is another
-	models    []*modelEntry            // of organisations without providers of their own
-	ownModels map[string][]*modelEntry // by organisation
+	gateway
+}
+
+// gateway is what the handler makes of its configuration.
+type gateway struct {
+	site     *recording.Site
+	money    llmapp.Gate
+	kept     kept.Room
+	policy   routing.Policy
+	models   catalogue
+	breakers func() shared.Breakers
+	unloaded <-chan struct{} // closed when the configuration is another
+	// secrets returns what is made of the secret of the nodes. An error is in the log.
+	secrets func() (*secret.Secrets, error)
 }
 
 const (
@@ -122,24 +126,20 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.site = site
 	app := site.App
 	h.unloaded = ctx.Done()
-	h.money = llmapp.Gate{App: h.site.App, Credits: store.Credits, Logger: h.site.Logger}
-	h.journal = func() (stored.Journal, error) { return store.Journal() }
-	h.sealer = sync.OnceValues(func() (*sealer, error) {
-		secret, err := app.Secret(store)
+	h.money = llmapp.Gate{App: app, Credits: store.Credits, Logger: site.Logger}
+	h.secrets = sync.OnceValues(func() (*secret.Secrets, error) {
+		text, err := app.Secret(store)
 		if err != nil {
+			site.Logger.Error("the secret of the gateway cannot be read", zap.Error(err))
 			return nil, err
 		}
-		return newSealer(secret)
+		return secret.New(text, store.Memory)
 	})
-	h.memory = sync.OnceValues(func() (*memory, error) {
-		secret, err := app.Secret(store)
-		if err != nil {
-			return nil, err
-		}
-		return newMemory(secret, store.Memory)
-	})
+	h.kept = kept.Room{
+		Journal: func() (stored.Journal, error) { return store.Journal() },
+		Secrets: h.secrets, Nodes: store.Runs, Runs: &backgroundRuns, Logger: site.Logger,
+	}
 	h.breakers = store.Breakers
-	h.nodes, h.runs = store.Runs, &backgroundRuns
 	h.policy = routing.Policy{
 		Retries: defaultRetries, Backoff: backoff, TryDuration: time.Duration(h.TryDuration), FirstByteTimeout: time.Duration(h.FirstByteTimeout),
 	}
@@ -152,13 +152,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.MaxBody = cmp.Or(h.MaxBody, defaultMaxBody)
 	h.MaxItems = cmp.Or(h.MaxItems, defaultMaxItems)
 	h.MaxTools = cmp.Or(h.MaxTools, defaultMaxTools)
-	h.models = models(app.Catalog(), app.Accounts(""))
-	h.ownModels = make(map[string][]*modelEntry)
-	for name, org := range app.Organisations {
-		if len(org.Providers) > 0 {
-			h.ownModels[name] = models(app.Catalog(), app.Accounts(name))
-		}
-	}
+	h.models = newCatalogue(app)
 	return h.checkProviders()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage"
@@ -159,7 +160,7 @@ func TestThinkingComesBack(t *testing.T) {
 	}
 	for model, got := range map[string]func() string{"two/m": received, "raw/m": func() string { return passed }} {
 		resp, body := s.postTo("/v1/messages", strings.NewReader(next(model)))
-		if sent := got(); strings.Contains(sent, "secret") || strings.Contains(sent, sealed) {
+		if sent := got(); strings.Contains(sent, "secret") || strings.Contains(sent, secret.Sealed) {
 			t.Errorf("%s got %s", model, sent)
 		}
 		if w := resp.Header.Get("Service-Warnings"); !strings.HasPrefix(w, "messages[1].content[0]") {

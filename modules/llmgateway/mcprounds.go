@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -92,7 +93,7 @@ func await[T any](from <-chan T, out *translatedStream, assembler *translate.Ass
 // nextRound asks the model to go on with the items that it and its tools have added.
 func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assembler, items []json.RawMessage) (*http.Response, *plugins.Error) {
 	if err := a.rounds.Continue(items, a.unseal); err != nil {
-		return nil, asError(err)
+		return nil, apierror.Of(err)
 	}
 	request := a.rounds // Prepare may change it
 	if a.round == maxRounds || a.mcp.left <= 0 {
@@ -103,7 +104,7 @@ func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assemble
 		err = a.admit()
 	}
 	if err != nil {
-		return nil, asError(err)
+		return nil, apierror.Of(err)
 	}
 	deadline := time.Now().Add(a.call.h.policy.TryDuration)
 	for tries := 1; ; tries++ {
@@ -124,7 +125,7 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	if a.req.GetBody != nil {
 		var err error
 		if req.Body, err = a.req.GetBody(); err != nil { //nolint:forbidigo // the request to the provider
-			return nil, asError(err), routing.Abort
+			return nil, apierror.Of(err), routing.Abort
 		}
 	}
 	var resp *http.Response

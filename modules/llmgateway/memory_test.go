@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -20,33 +21,36 @@ import (
 func TestMemoryHidesWhatItKeeps(t *testing.T) {
 	const id, text = "call_canary", `[{"secret":"canary"}]`
 	values := new(spy)
-	open := func(secret string) *memory {
-		m, err := newMemory([]byte(secret), func() shared.Memory { return values })
+	open := func(text string) *secret.Secrets {
+		m, err := secret.New([]byte(text), func() shared.Memory { return values })
 		if err != nil {
 			t.Fatal(err)
 		}
 		return m
 	}
-	alice := owner{"acme", "key", "alice"}
-	open("secret").put(t.Context(), alice, []byte(text), []string{id})
+	alice := secret.Owner{Org: "acme", AuthHash: "key", User: "alice"}
+	open("secret").Put(t.Context(), alice, []byte(text), []string{id})
 	if strings.Contains(string(values.seen), "canary") || !bytes.Contains(values.seen, values.value) {
 		t.Errorf("the store is given %q", values.seen)
 	}
-	if got := open("secret").get(t.Context(), alice, []string{"other", id}); len(got) != 1 || got[id] != text {
+	if got := open("secret").Get(t.Context(), alice, []string{"other", id}); len(got) != 1 || got[id] != text {
 		t.Errorf("its owner gets %q", got)
 	}
-	for _, other := range []owner{{"acme", "key", "eve"}, {"acme", "other", "alice"}, {"umbrella", "key", "alice"}, {"acmekey", "", "alice"}, {"acme", "", ""}} {
-		if got := open("secret").get(t.Context(), other, []string{id}); len(got) > 0 {
+	for _, other := range []secret.Owner{
+		{Org: "acme", AuthHash: "key", User: "eve"}, {Org: "acme", AuthHash: "other", User: "alice"}, {Org: "umbrella", AuthHash: "key", User: "alice"},
+		{Org: "acmekey", User: "alice"}, {Org: "acme"},
+	} {
+		if got := open("secret").Get(t.Context(), other, []string{id}); len(got) > 0 {
 			t.Errorf("%v gets %q", other, got)
 		}
 		values.any = true // whoever can change the keys of the store
-		if got := open("secret").get(t.Context(), other, []string{id}); len(got) > 0 {
+		if got := open("secret").Get(t.Context(), other, []string{id}); len(got) > 0 {
 			t.Errorf("%v gets %q under another key", other, got)
 		}
 		values.any = false
 	}
 	values.any = true
-	if got := open("other").get(t.Context(), alice, []string{id}); len(got) > 0 {
+	if got := open("other").Get(t.Context(), alice, []string{id}); len(got) > 0 {
 		t.Errorf("with another secret: %q", got)
 	}
 }

@@ -49,6 +49,30 @@ type modelOffer struct {
 	Prices   []catalog.Price `json:"prices"`
 }
 
+// catalogue lists the models that can be called, by id.
+type catalogue struct {
+	everybody []*modelEntry            // of organisations without providers of their own
+	own       map[string][]*modelEntry // by organisation
+}
+
+func newCatalogue(app *llmapp.App) catalogue {
+	c := catalogue{models(app.Catalog(), app.Accounts("")), make(map[string][]*modelEntry)}
+	for name, org := range app.Organisations {
+		if len(org.Providers) > 0 {
+			c.own[name] = models(app.Catalog(), app.Accounts(name))
+		}
+	}
+	return c
+}
+
+// of returns the models that an organisation can call.
+func (c *catalogue) of(org string) []*modelEntry {
+	if list, ok := c.own[org]; ok {
+		return list
+	}
+	return c.everybody
+}
+
 // models lists what the accounts serve, by id. Of a model that several serve, the
 // first that knows tells its maker and date.
 func models(c *catalog.Catalog, accounts []*llmapp.Account) []*modelEntry {
@@ -118,24 +142,16 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// modelsOf returns the models that an organisation can call.
-func (h *Handler) modelsOf(org string) []*modelEntry {
-	if list, ok := h.ownModels[org]; ok {
-		return list
-	}
-	return h.models
-}
-
 // serveModels answers GET /v1/models and what is below it, in Anthropic's form to its
 // clients. It needs no key: with one, the list is that of its organisation.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
-	list, dialect := h.models, plugins.Responses
+	list, dialect := h.models.everybody, plugins.Responses
 	anthropic := r.Header.Get("Anthropic-Version") != ""
 	if anthropic {
 		dialect = plugins.Messages
 	}
 	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(dialect)...); e == nil {
-		list = h.modelsOf(key.Org())
+		list = h.models.of(key.Org())
 	}
 	if at.id != "" {
 		i := slices.IndexFunc(list, func(e *modelEntry) bool { return e.ID == at.id })
@@ -203,7 +219,7 @@ const (
 func writeAnthropicModels(w http.ResponseWriter, r *http.Request, list []*modelEntry) error {
 	list, more, err := modelPage(list, r.URL.Query())
 	if err != nil {
-		return apierror.Write(w, plugins.Messages, asError(err))
+		return apierror.Write(w, plugins.Messages, apierror.Of(err))
 	}
 	answer := anthropicModels{Data: []anthropicModel{}, HasMore: more}
 	for _, e := range list {

@@ -35,6 +35,11 @@ func parseCatalog(t *testing.T) *catalog.Catalog {
 	return c
 }
 
+// lists is a handler of models that all organisations can call.
+func lists(models []*modelEntry) *Handler {
+	return &Handler{gateway: gateway{models: catalogue{everybody: models}}}
+}
+
 // list answers a GET of a list of models, without a key.
 func (h *Handler) list(t *testing.T, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -50,9 +55,9 @@ func (h *Handler) list(t *testing.T, target string, header ...string) *httptest.
 }
 
 func TestModels(t *testing.T) {
-	h := &Handler{models: models(parseCatalog(t), []*llmapp.Account{
+	h := lists(models(parseCatalog(t), []*llmapp.Account{
 		{Label: "beta", Provider: "beta"}, {Label: "alpha", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama", "small"}},
-	})}
+	}))
 	const (
 		big   = `{"id":"big","object":"model","created":1749513600,"owned_by":"maker"}`
 		free  = `{"id":"free-price","object":"model","created":0,"owned_by":"beta"}`
@@ -80,7 +85,7 @@ func TestModels(t *testing.T) {
 
 // Clients of Anthropic get the list in its form, page by page.
 func TestModelsInAnthropicsForm(t *testing.T) {
-	h := &Handler{models: models(parseCatalog(t), []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}})}
+	h := lists(models(parseCatalog(t), []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}}))
 	ask := func(path string) (int, string) {
 		w := h.list(t, path, "Anthropic-Version", "2023-06-01")
 		return w.Code, w.Body.String()
@@ -112,14 +117,14 @@ func TestModelsInAnthropicsForm(t *testing.T) {
 }
 
 func TestModelsWithoutProviders(t *testing.T) {
-	h := &Handler{models: models(parseCatalog(t), nil)}
+	h := lists(models(parseCatalog(t), nil))
 	if got := h.list(t, "/v1/models").Body.String(); got != `{"object":"list","data":[]}` {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestModelDetail(t *testing.T) {
-	h := &Handler{models: models(parseCatalog(t), []*llmapp.Account{{Label: "mine", Provider: "alpha"}})}
+	h := lists(models(parseCatalog(t), []*llmapp.Account{{Label: "mine", Provider: "alpha"}}))
 	w := h.list(t, "/v1/models/multimodal?detail=true")
 	var list struct{ Data []map[string]any }
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {

@@ -82,10 +82,6 @@ func (c *call) allowStored(account *llmapp.Account) error {
 	return nil
 }
 
-// payer owns the ids that the organisation was given from accounts that it shares,
-// whichever key and user it was.
-func (c *call) payer() owner { return owner{org: c.exchange.Record.Org} }
-
 // ended remembers what an answer has that a provider who speaks the client's dialect has
 // ended: whose its ids are, and what it adds to a conversation. body is that of an object,
 // nil for a stream.

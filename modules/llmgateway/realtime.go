@@ -2,20 +2,19 @@ package llmgateway
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/gobwas/ws"
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/tunnel"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/socket"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -91,35 +90,31 @@ func (a *attempt) passHandshake(req *http.Request) {
 	}
 }
 
-// realtime is a WebSocket whose bytes pass as they are between a client and a provider.
-// Each response in it is recorded, and paid for, by itself.
-type realtime struct {
-	*attempt // its record is that of the WebSocket
-	tunnel   *tunnel.Tunnel
-	conn     net.Conn // the client's
-	upstream io.ReadWriteCloser
-
-	ended   atomic.Int32                  // who ended it first
-	reason  atomic.Pointer[plugins.Error] // why the gateway did
-	running atomic.Int32                  // responses that have not ended
-	leaving atomic.Bool                   // the gateway ends it when none is running
-	spent   atomic.Bool                   // a response was paid from what was set aside for the handshake
+// serveResponses makes the calls that come over a WebSocket of Responses.
+func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *match) error {
+	opened := request{h: h, w: w, r: r.Clone(r.Context()), ctx: r.Context(), dialect: at.dialect} // each call needs the headers, too
+	var caller storage.Record
+	if e := opened.admit(&caller); e != nil {
+		return apierror.Write(w, at.dialect, e)
+	}
+	socket.ServeResponses(w, r, socket.Options{
+		Intake: h.intake(maxRequest), Unloaded: h.unloaded, Omits: opened.controls.OmitHeader != "",
+		Store:           func() (*stored.Store, error) { return h.kept.Store(caller.Org, caller.UserID) },
+		OpenCompactions: func(body []byte) ([]byte, error) { return h.openCompactions(caller.Org, body) },
+		Call: func(w http.ResponseWriter, r *http.Request) error {
+			return h.serveCall(w, r, &match{served: byPath[at.path].methods[http.MethodPost]})
+		},
+	})
+	return nil
 }
 
-const (
-	theClient int32 = iota + 1
-	theProvider
-	theGateway
-)
-
-// closeWriteTimeout bounds the wait for a client that takes no bytes.
-const closeWriteTimeout = 5 * time.Second
-
-// Why the gateway closes a WebSocket without an error of the client or the provider.
-var (
-	shuttingDown = plugins.Error{Status: http.StatusServiceUnavailable, Type: "server_error", Message: "the gateway is shutting down"}
-	reconfigured = plugins.Error{Status: http.StatusServiceUnavailable, Type: "server_error", Message: "the configuration has changed: connect again"}
-)
+// realtime is a WebSocket of Realtime. Each response in it is recorded, and paid for, by
+// itself.
+type realtime struct {
+	*attempt // its record is that of the WebSocket
+	*socket.Passage
+	spent atomic.Bool // a response was paid from what was set aside for the handshake
+}
 
 // passSocket passes the WebSocket that the provider has opened.
 func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Error) {
@@ -141,121 +136,25 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		s := &realtime{attempt: a, conn: conn, upstream: upstream}
+		s := &realtime{attempt: a, Passage: &socket.Passage{Conn: conn, Upstream: upstream, Bounded: a.ticket.Bounded(), Unloaded: a.call.h.unloaded}}
 		a.x.RequestOf(&a.call.exchange)
 		a.x.Pay = nil
-		s.tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
+		s.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
 			FromClient: s.fromClient, Begin: s.begin,
 		})
 		// At the connection's end, buffered cancels the context of the request, as the end of
 		// the process does: only what it has read already is taken from it.
-		s.pass(io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), conn))
+		passed := s.Pass(a.call.ctx, io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), conn))
+		a.x.Record.RequestBytes, a.x.Record.ResponseBytes = passed.Received, passed.Sent
+		if passed.Reason != nil {
+			a.x.Record.ErrorType = passed.Reason.Type
+		}
 	}
 	a.release()
 	a.commit(end)
 	a.x.End(end)
 	return routing.Answered, nil
-}
-
-// pass passes the bytes of both directions until the WebSocket has ended.
-func (s *realtime) pass(fromClient io.Reader) {
-	done := make(chan struct{})
-	var others sync.WaitGroup
-	var received int64
-	others.Go(func() { s.watch(done) })
-	others.Go(func() {
-		var refused bool
-		if received, refused = s.forward(s.upstream, fromClient, &s.tunnel.Client); refused {
-			s.close(theProvider)
-		}
-		s.close(theClient)
-	})
-	sent, refused := s.forward(s.conn, s.upstream, &s.tunnel.Server)
-	if refused {
-		s.close(theClient)
-	}
-	s.close(theProvider)
-	close(done)
-	reason := s.reason.Load()
-	if between := s.tunnel.Server.Stop(); reason != nil && between {
-		_, _ = s.conn.Write(closeFrames(reason))
-	}
-	s.conn.Close()
-	others.Wait()
-	s.tunnel.Close(s.ended.Load() == theClient)
-	s.x.Record.RequestBytes, s.x.Record.ResponseBytes = received, sent
-	if reason != nil && reason.Status != http.StatusServiceUnavailable {
-		s.x.Record.ErrorType = reason.Type
-	}
-}
-
-// forward passes the bytes of one direction on, and returns how many, and whether to took
-// no more. The message of a client for which the gateway ends the WebSocket does not pass
-// whole.
-func (s *realtime) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (passed int64, refused bool) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		d.Write(buf[:n])
-		if s.ticket.Bounded() && d.Unreadable() {
-			s.stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, so that neither credits nor a budget can bound its calls."))
-			return passed, false
-		}
-		if d == &s.tunnel.Client && s.reason.Load() != nil {
-			return passed, false
-		}
-		written, failure := to.Write(buf[:n])
-		passed += int64(written)
-		if err != nil || failure != nil || s.reason.Load() != nil {
-			return passed, failure != nil
-		}
-	}
-}
-
-// close ends both directions.
-func (s *realtime) close(by int32) {
-	s.ended.CompareAndSwap(0, by)
-	_ = s.conn.SetWriteDeadline(time.Now().Add(closeWriteTimeout)) // one that fails is closed
-	s.upstream.Close()
-}
-
-// stop lets the gateway end the WebSocket.
-func (s *realtime) stop(e *plugins.Error) {
-	s.reason.CompareAndSwap(nil, e)
-	s.close(theGateway)
-}
-
-// watch ends the WebSocket with the process, and between two responses with the
-// configuration: keys and providers may be others now.
-func (s *realtime) watch(done <-chan struct{}) {
-	unloaded := s.call.h.unloaded
-	for {
-		select {
-		case <-done:
-			return
-		case <-s.call.ctx.Done():
-			s.stop(&shuttingDown)
-			return
-		case <-unloaded:
-			unloaded = nil
-			if s.leaving.Store(true); s.running.Load() == 0 {
-				s.stop(&reconfigured)
-			}
-		}
-	}
-}
-
-// closeFrames returns the last frames for a client: the error, and why the WebSocket is closed.
-func closeFrames(e *plugins.Error) (frames []byte) {
-	code := ws.StatusGoingAway
-	if e.Status != http.StatusServiceUnavailable {
-		code = ws.StatusPolicyViolation
-		event := append(e.AppendObject([]byte(`{"type":"error","error":`)), '}')
-		frames = ws.MustCompileFrame(ws.NewTextFrame(event))
-	}
-	reason := strings.ToValidUTF8(e.Message[:min(len(e.Message), ws.MaxControlFramePayloadSize-2)], "")
-	return append(frames, ws.MustCompileFrame(ws.NewCloseFrame(ws.NewCloseFrameBody(code, reason)))...)
 }
 
 // fromClient ends a WebSocket that asks for what an account keeps that others share.
@@ -266,7 +165,7 @@ func (s *realtime) fromClient(message []byte) {
 	gjson.ParseBytes(message).ForEach(func(name, of gjson.Result) bool {
 		of.ForEach(func(key, prompt gjson.Result) bool { // a field that stands twice may be read twice
 			if (name.Str == "session" || name.Str == "response") && key.Str == "prompt" && prompt.IsObject() {
-				s.stop(plugins.Unsupported("prompt", "'prompt' names what %s keeps: the account is shared with others.", s.target.Account.Label))
+				s.Stop(plugins.Unsupported("prompt", "'prompt' names what %s keeps: the account is shared with others.", s.target.Account.Label))
 			}
 			return true
 		})
@@ -281,23 +180,21 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 	err := paid.admit()
 	if err != nil {
 		if !s.spent.CompareAndSwap(false, true) {
-			s.stop(asError(err))
-			return nil, asError(err)
+			s.Stop(apierror.Of(err))
+			return nil, apierror.Of(err)
 		}
 		paid.ticket, x.Pay = s.ticket, paid.charge
 	}
-	s.running.Add(1)
+	s.Begin()
 	return func(end storage.EndState) {
 		x.Commit(end)
 		if info := x.Answer.Info(); info.ResponseID != "" || info.Usage != (plugins.Usage{}) {
 			paid.settle(end)
 		}
 		paid.release()
-		switch running := s.running.Add(-1); {
-		case err != nil:
-			s.stop(asError(err))
-		case running == 0 && s.leaving.Load():
-			s.stop(&reconfigured)
+		if err != nil {
+			s.Stop(apierror.Of(err))
 		}
+		s.End()
 	}, nil
 }

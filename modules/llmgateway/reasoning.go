@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -20,7 +21,7 @@ import (
 // readable returns a body without the reasoning that was sealed here, which a provider that
 // speaks the client's dialect cannot read.
 func (a *attempt) readable(body []byte) []byte {
-	isSealed := bytes.Contains(body, []byte(`"`+sealed))
+	isSealed := bytes.Contains(body, []byte(`"`+secret.Sealed))
 	if a.call.dialect == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`))) {
 		return a.readableMessages(body)
 	}
@@ -28,7 +29,7 @@ func (a *attempt) readable(body []byte) []byte {
 		return body
 	}
 	return editArray(body, "input", func(i int, item gjson.Result) string {
-		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, sealed) {
+		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, secret.Sealed) {
 			return item.Raw
 		}
 		a.warnings = append(a.warnings, "input["+strconv.Itoa(i)+"].encrypted_content: reasoning of another provider, left out")
@@ -47,7 +48,7 @@ func (a *attempt) readableMessages(body []byte) []byte {
 				cited, _ := sjson.Delete(block.Raw, "citations") // an object
 				return cited
 			}
-			if !strings.HasPrefix(block.Get("signature").Str, sealed) && !strings.HasPrefix(block.Get("data").Str, sealed) {
+			if !strings.HasPrefix(block.Get("signature").Str, secret.Sealed) && !strings.HasPrefix(block.Get("data").Str, secret.Sealed) {
 				return block.Raw
 			}
 			a.warnings = append(a.warnings, fmt.Sprintf("messages[%d].content[%d]: reasoning of another provider, left out", i, n))
@@ -98,7 +99,7 @@ func (a *attempt) restoreReasoning(turns []translate.Turn) {
 			}
 		}
 	}
-	outputs := a.call.remembered(a.call.owner(), ids)
+	outputs := a.call.remembered(a.call.caller(), ids)
 	if len(outputs) == 0 {
 		return
 	}

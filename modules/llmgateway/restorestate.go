@@ -39,7 +39,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if field == "" && !references {
 		return nil
 	}
-	store, err := c.h.stored(c.exchange.Record.Org, c.exchange.Record.UserID)
+	store, err := c.h.kept.Store(c.exchange.Record.Org, c.exchange.Record.UserID)
 	if err != nil {
 		return err
 	}
@@ -87,20 +87,11 @@ func (c *call) earlier() (field, id string) {
 		}
 	}
 	if bytes.Contains(c.body, []byte(`"conversation"`)) {
-		if id = conversationID(c.body); stored.IsConversation(id) {
+		if id = stored.ConversationOf(c.body); stored.IsConversation(id) {
 			return "conversation", strings.Clone(id)
 		}
 	}
 	return "", ""
-}
-
-// conversationID is that of the conversation which a request names.
-func conversationID(body []byte) string {
-	v := gjson.Get(plugins.View(body), "conversation")
-	if v.IsObject() {
-		v = v.Get("id")
-	}
-	return v.Str
 }
 
 // earlierItems returns the items before the input of the call, or stored.ErrNotFound.
@@ -108,7 +99,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 	room := maxRequest - len(c.body)
 	switch field {
 	case "previous_response_id":
-		if conversationID(c.body) != "" {
+		if stored.ConversationOf(c.body) != "" {
 			return nil, plugins.Invalid("conversation", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.")
 		}
 		items, err := store.History(c.ctx, id, room, c.received.Grow)
@@ -156,7 +147,7 @@ func (a *attempt) extend(response []byte) {
 	}
 	a.extended = true
 	r := &a.x.Record
-	store, err := c.h.stored(r.Org, r.UserID)
+	store, err := c.h.kept.Store(r.Org, r.UserID)
 	if err == nil {
 		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.newItems, stored.Output(response))
 	}
@@ -211,7 +202,7 @@ func (c *call) stateNotFound(label string) error {
 		return e
 	}
 	if field == "conversation" {
-		return stored.Error(stored.ErrNotFound, "Conversation", conversationID(c.body))
+		return stored.Error(stored.ErrNotFound, "Conversation", stored.ConversationOf(c.body))
 	}
 	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.Hint)
 }

@@ -24,7 +24,9 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -435,24 +437,25 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.credits.Close(context.Background()) })
-	s.handler = &Handler{
-		journal: func() (stored.Journal, error) { return s.kept, nil },
-		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
+	s.handler = &Handler{MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools}
+	secrets := func() (*secret.Secrets, error) {
+		return secret.New([]byte("secret"), func() shared.Memory { return s.memory })
+	}
+	s.handler.gateway = gateway{
+		secrets: secrets,
+		kept: kept.Room{
+			Journal: func() (stored.Journal, error) { return s.kept, nil }, Secrets: secrets,
+			Nodes: func() shared.Runs { return nil }, Runs: new(background.Runs), Logger: zap.NewNop(),
+		},
 		money: llmapp.Gate{
 			App: loaded.(*llmapp.App), Logger: zap.New(logs), Credits: func() (credits.Ledger, error) { return s.credits, nil },
 		},
-		memory: func() (*memory, error) {
-			return newMemory([]byte("secret"), func() shared.Memory { return s.memory })
-		},
 		breakers: func() shared.Breakers { return s.breakers },
-		nodes:    func() shared.Runs { return nil },
-		runs:     new(background.Runs),
 		site: &recording.Site{
 			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
 		},
-		policy:  routing.Policy{Retries: 1, Backoff: 2, TryDuration: defaultTryDuration},
-		MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools,
+		policy: routing.Policy{Retries: 1, Backoff: 2, TryDuration: defaultTryDuration},
 	}
 	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusTeapot)

@@ -3,48 +3,42 @@ package llmgateway
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 
-	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
-// stateCall is a request for what is kept.
-type stateCall struct {
-	request
-	store    *stored.Store
-	id, item string         // in the path
-	loaded   admission.Held // the memory of the conversation
-	object   gjson.Result   // the body
-}
-
-// serveState answers an endpoint of what is kept. A nil answer is written already.
+// serveState answers an endpoint of what is kept.
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) error {
-	c := &stateCall{request: request{h: h, w: w, r: r, ctx: r.Context(), dialect: plugins.Responses}, id: at.id, item: at.item}
-	defer func() {
-		c.received.Release()
-		c.loaded.Release()
-	}()
+	q := &request{h: h, w: w, r: r, ctx: r.Context(), dialect: plugins.Responses}
+	defer func() { q.received.Release() }()
+	var caller storage.Record
+	if e := q.admit(&caller); e != nil {
+		return apierror.Write(w, q.dialect, e)
+	}
 	var value any
-	err := c.open()
+	store, err := h.kept.Store(caller.Org, caller.UserID)
 	if err == nil {
+		c := &kept.Call{
+			Room: &h.kept, Store: store, W: w, R: r, ID: at.id, Item: at.item,
+			Omits: q.controls.OmitHeader, Body: q.readState, Memory: h.site.App.Memory(),
+		}
+		defer c.Release()
 		value, err = at.answer(c)
 	}
 	if err != nil {
-		e := asError(err)
+		e := apierror.Of(err)
 		if e.Status == http.StatusInternalServerError {
 			h.site.Logger.Error("what is kept cannot be read", zap.Error(err))
 		}
-		return apierror.Write(w, plugins.Responses, e)
+		return apierror.Write(w, q.dialect, e)
 	}
-	if value == nil {
+	if value == nil { // it is written
 		return nil
 	}
 	w.Header().Set("Content-Type", jsonType)
@@ -57,65 +51,17 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 	return encoder.Encode(value)
 }
 
-// open admits the caller, and finds what belongs to it.
-func (c *stateCall) open() (err error) {
-	var caller storage.Record
-	if e := c.admit(&caller); e != nil {
-		return e
-	}
-	c.store, err = c.h.stored(caller.Org, caller.UserID)
-	return err
-}
-
-// stored returns what a caller has.
-func (h *Handler) stored(org, user string) (*stored.Store, error) {
-	journal, err := h.journal()
-	if err != nil {
+// readState reads an object that will be kept. An empty body is an object without fields.
+func (q *request) readState() ([]byte, error) {
+	if err := q.read(kept.MaxBody); err != nil {
 		return nil, err
 	}
-	return &stored.Store{Journal: journal, Org: org, User: user}, nil
-}
-
-// maxStateBody bounds the body of a request about what is kept, in bytes.
-const maxStateBody = 12 << 20
-
-// readBody reads an object that has these fields at most. An empty body is one without
-// any. What is read will be kept, so a caller who forbids that is refused.
-func (c *stateCall) readBody(fields ...string) error {
-	if omits := c.controls.OmitHeader; omits != "" {
-		e := plugins.Invalid(omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", omits)
-		e.Code = "content_omitted"
-		return e
-	}
-	if err := c.read(maxStateBody); err != nil {
-		return err
-	}
-	body := c.received.Bytes
+	body := q.received.Bytes
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
 	if err := translate.CheckObject(body); err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.h.checkSize(c.r.Context(), &c.received, body, "items"); err != nil {
-		return err
-	}
-	var err error
-	c.object = gjson.ParseBytes(body)
-	c.object.ForEach(func(key, _ gjson.Result) bool {
-		if !slices.Contains(fields, key.Str) {
-			e := plugins.Invalid(key.Str, "Unknown parameter: '%.128s'.", key.Str)
-			e.Code = "unknown_parameter"
-			err = e
-		}
-		return err == nil
-	})
-	return err
-}
-
-// deletion is the answer when something was deleted.
-type deletion struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Deleted bool   `json:"deleted"`
+	return body, q.h.checkSize(q.ctx, &q.received, body, "items")
 }

@@ -4,6 +4,7 @@ package apierror
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -19,6 +20,17 @@ type Attempt struct {
 	Target  string `json:"target"`
 	Status  int    `json:"status"`
 	Message string `json:"message"`
+}
+
+// Of returns err as the client gets it: what only the gateway may know is an internal error.
+func Of(err error) *plugins.Error {
+	if e, ok := errors.AsType[*plugins.Error](err); ok {
+		return e
+	}
+	return &plugins.Error{
+		Status: http.StatusInternalServerError, Type: "server_error", Code: "server_error",
+		Message: "The gateway failed to process the request.",
+	}
 }
 
 // Write answers e, with the attempts that led to it.

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -55,6 +56,15 @@ func InputOf(request []byte) []string {
 		return elements(request, "input")
 	}
 	return []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
+}
+
+// ConversationOf returns the id of the conversation that a request names, "" if it names none.
+func ConversationOf(request []byte) string {
+	v := gjson.Get(plugins.View(request), "conversation")
+	if v.IsObject() {
+		v = v.Get("id")
+	}
+	return v.Str
 }
 
 // EndsWithTrigger reports whether the input of a request ends with a compaction_trigger,

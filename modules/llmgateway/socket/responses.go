@@ -1,4 +1,6 @@
-package llmgateway
+// Package socket speaks with clients over WebSockets: it makes the calls of Responses that
+// come in messages, and passes the bytes of Realtime.
+package socket
 
 import (
 	"bytes"
@@ -24,65 +26,69 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
-	"github.com/weirhq/weir/storage"
 )
 
-// maxSocket is how long a WebSocket may stay open, as at OpenAI.
-const maxSocket = time.Hour
+// maxOpen is how long a WebSocket may stay open, as at OpenAI.
+const maxOpen = time.Hour
 
-// socket is a WebSocket of the Responses API
+// Options are what a WebSocket of Responses needs of the gateway.
+type Options struct {
+	// Intake reads the messages.
+	Intake intake.Reader
+	// Unloaded is closed when the configuration is another.
+	Unloaded <-chan struct{}
+	// Omits: the content of no call may be kept.
+	Omits bool
+	// Store returns what the caller has.
+	Store func() (*stored.Store, error)
+	// OpenCompactions puts messages in the place of the caller's compactions in a body.
+	OpenCompactions func(body []byte) ([]byte, error)
+	// Call answers a call as over HTTP.
+	Call func(w http.ResponseWriter, r *http.Request) error
+}
+
+// responses is a WebSocket of the Responses API
 // (https://developers.openai.com/docs/guides/websocket-mode). Each of its messages is a
 // call, whose events are messages in return. Calls are made one after the other.
-type socket struct {
-	h        *Handler
-	r        *http.Request // that opened it
+type responses struct {
+	Options
+	ctx      context.Context // ends when the client leaves
+	r        *http.Request   // that opened the WebSocket; each call has its headers
 	conn     net.Conn
 	writing  sync.Mutex
 	messages chan intake.Body
-	ctx      context.Context // ends when the client leaves
-	caller   storage.Record  // its organisation and user
-	omits    bool            // content, of all its calls
 	last     unstored
 }
 
-// unstored is the latest response of a socket, if no store keeps it.
+// unstored is the latest response of a WebSocket, if no store keeps it.
 type unstored struct {
 	id    string
 	items []string // of the conversation up to its end
 	size  int64    // of the items, in bytes, which are copies as those of bodies are
 }
 
-// serveSocket answers what comes over a WebSocket: of Responses, or of Realtime.
-func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, at *match) error {
-	if at.dialect == plugins.Realtime {
-		return h.serveRealtime(w, r, at)
-	}
+// ServeResponses opens a WebSocket of Responses for an admitted caller, and answers what
+// comes over it.
+func ServeResponses(w http.ResponseWriter, r *http.Request, o Options) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s := &socket{h: h, r: r, messages: make(chan intake.Body), ctx: ctx}
-	opened := request{h: h, w: w, r: r.Clone(ctx), ctx: ctx, dialect: at.dialect} // each call needs the headers, too
-	if e := opened.admit(&s.caller); e != nil {
-		return apierror.Write(w, at.dialect, e)
-	}
-	s.omits = opened.controls.OmitHeader != ""
 	conn, buffered, _, err := ws.UpgradeHTTP(r, w)
 	if err != nil {
-		return nil // it is answered
+		return // it is answered
 	}
 	defer conn.Close()
-	s.conn = conn
+	s := &responses{Options: o, ctx: ctx, r: r, conn: conn, messages: make(chan intake.Body)}
 	defer s.forget()
 	go func() {
 		defer cancel()
 		s.read(buffered.Reader)
 	}()
 	s.serve()
-	return nil
 }
 
 // serve answers calls until the client leaves, or the socket has to close.
-func (s *socket) serve() {
-	limit := time.NewTimer(maxSocket)
+func (s *responses) serve() {
+	limit := time.NewTimer(maxOpen)
 	defer limit.Stop()
 	for {
 		select {
@@ -90,7 +96,7 @@ func (s *socket) serve() {
 			s.answer(message)
 		case <-s.ctx.Done():
 			return
-		case <-s.h.unloaded: // keys and providers may be others now
+		case <-s.Unloaded: // keys and providers may be others now
 			s.close(ws.StatusGoingAway, "the configuration has changed: connect again")
 			return
 		case <-limit.C:
@@ -105,8 +111,8 @@ func (s *socket) serve() {
 }
 
 // read hands on the messages of the client until it leaves.
-func (s *socket) read(from io.Reader) {
-	in := s.h.intake(maxRequest).Socket(s.conn, from, socketFrames{s})
+func (s *responses) read(from io.Reader) {
+	in := s.Intake.Socket(s.conn, from, frames{s})
 	for {
 		message, err := in.Next(s.ctx)
 		if closing, ours := errors.AsType[*intake.ClosingError](err); ours {
@@ -125,14 +131,14 @@ func (s *socket) read(from io.Reader) {
 }
 
 // answer makes the call that a message asks for.
-func (s *socket) answer(message intake.Body) {
+func (s *responses) answer(message intake.Body) {
 	if err := s.call(message); err != nil {
 		s.forget()
-		s.fail(asError(err))
+		s.fail(apierror.Of(err))
 	}
 }
 
-func (s *socket) call(received intake.Body) error {
+func (s *responses) call(received intake.Body) error {
 	defer received.Release()
 	message := received.Bytes
 	if err := received.CheckJSON(s.ctx, message); err != nil {
@@ -157,7 +163,7 @@ func (s *socket) call(received intake.Body) error {
 		return err
 	}
 	warmsUp := event.Get("generate").Type == gjson.False
-	body, items, err := s.continued(&received, body, warmsUp || s.omits || event.Get("store").Type == gjson.False)
+	body, items, err := s.continued(&received, body, warmsUp || s.Omits || event.Get("store").Type == gjson.False)
 	if err != nil {
 		return err
 	}
@@ -165,7 +171,7 @@ func (s *socket) call(received intake.Body) error {
 		return s.warmUp(body, items)
 	}
 	var response []byte // nil if the call failed
-	w := &eventWriter{header: make(http.Header), refuse: s.refuse, event: func(data []byte) error {
+	w := &Events{Refuse: s.refuse, Event: func(data []byte) error {
 		if kind := gjson.GetBytes(data, "type").Str; kind == "response.completed" || kind == "response.incomplete" {
 			response = []byte(gjson.GetBytes(data, "response").Raw)
 		}
@@ -178,7 +184,7 @@ func (s *socket) call(received intake.Body) error {
 		return err
 	}
 	defer release()
-	if err := s.h.serveCall(w, r, &match{served: byPath["/v1/responses"].methods[http.MethodPost]}); err != nil {
+	if err := s.Call(w, r); err != nil {
 		return err
 	}
 	s.forget()
@@ -195,7 +201,7 @@ func (s *socket) call(received intake.Body) error {
 const maxUnstored = 8 << 20
 
 // remember keeps the conversation up to the end of a response that no store keeps.
-func (s *socket) remember(response []byte, items []string) {
+func (s *responses) remember(response []byte, items []string) {
 	s.forget()
 	size := int64(0)
 	for _, item := range items {
@@ -207,14 +213,14 @@ func (s *socket) remember(response []byte, items []string) {
 }
 
 // forget lets go of the conversation that the socket remembers.
-func (s *socket) forget() {
+func (s *responses) forget() {
 	capture.Return(s.last.size)
 	s.last = unstored{}
 }
 
 // continued returns the body with the conversation that this socket alone has, and the
 // items of the conversation if remembers says that it must have them afterwards.
-func (s *socket) continued(received *intake.Body, body []byte, remembers bool) (whole []byte, items []string, err error) {
+func (s *responses) continued(received *intake.Body, body []byte, remembers bool) (whole []byte, items []string, err error) {
 	previous, own := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
 	if previous != "" && previous == s.last.id {
 		if err := received.Grow(s.ctx, s.last.size); err != nil {
@@ -226,15 +232,15 @@ func (s *socket) continued(received *intake.Body, body []byte, remembers bool) (
 		}
 		return body, items, err
 	}
-	if !remembers || conversationID(body) != "" {
+	if !remembers || stored.ConversationOf(body) != "" {
 		return body, nil, nil
 	}
 	if previous != "" {
-		store, err := s.h.stored(s.caller.Org, s.caller.UserID)
+		store, err := s.Store()
 		if err != nil {
 			return nil, nil, err
 		}
-		items, err = store.History(s.ctx, previous, maxRequest, received.Grow)
+		items, err = store.History(s.ctx, previous, int(s.Intake.Most), received.Grow)
 		if errors.Is(err, stored.ErrNotFound) { // the call tells so, or its provider has it
 			return body, nil, nil
 		}
@@ -246,8 +252,8 @@ func (s *socket) continued(received *intake.Body, body []byte, remembers bool) (
 }
 
 // warmUp answers a call that shall generate nothing: its response can be continued.
-func (s *socket) warmUp(body []byte, items []string) error {
-	body, err := s.h.openCompactions(s.caller.Org, body)
+func (s *responses) warmUp(body []byte, items []string) error {
+	body, err := s.OpenCompactions(body)
 	if err != nil {
 		return err
 	}
@@ -260,13 +266,13 @@ func (s *socket) warmUp(body []byte, items []string) error {
 	assembler.Finish(translate.ReasonStop)
 	rest := assembler.End()
 	s.remember(assembler.Response(), items)
-	w := &eventWriter{event: s.event}
+	w := &Events{Event: s.event}
 	_, err = w.Write(append(events.Bytes(), rest...))
 	return err
 }
 
 // request is the request of a call over HTTP with the same effect, without its body.
-func (s *socket) request(previous string) *http.Request {
+func (s *responses) request(previous string) *http.Request {
 	ctx := s.ctx
 	if previous != "" && previous == s.last.id {
 		ctx = context.WithValue(ctx, continuedResponse{}, previous)
@@ -278,17 +284,23 @@ func (s *socket) request(previous string) *http.Request {
 			r.Header.Del(name)
 		}
 	}
-	r.Header.Set("Content-Type", jsonType)
+	r.Header.Set("Content-Type", "application/json")
 	return r
 }
 
-// continuedResponse is the key of the id of the response that a call continues, in
-// the context of one whose input has the conversation already.
+// continuedResponse is the key of what Continued returns.
 type continuedResponse struct{}
+
+// Continued returns the id of the response that a call of a WebSocket continues, if the input
+// of the call has the conversation already, else "".
+func Continued(ctx context.Context) string {
+	id, _ := ctx.Value(continuedResponse{}).(string)
+	return id
+}
 
 // event sends an event, unless the client has left. A client may leave once it has the last
 // event.
-func (s *socket) event(data []byte) error {
+func (s *responses) event(data []byte) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
@@ -297,7 +309,7 @@ func (s *socket) event(data []byte) error {
 }
 
 // refuse sends the error that a call has answered.
-func (s *socket) refuse(status int, answer []byte) error {
+func (s *responses) refuse(status int, answer []byte) error {
 	event, err := json.Marshal(map[string]any{"type": "error", "status": status, "error": json.RawMessage(gjson.GetBytes(answer, "error").Raw)})
 	if err != nil {
 		return err
@@ -306,7 +318,7 @@ func (s *socket) refuse(status int, answer []byte) error {
 }
 
 // fail sends an error of the socket.
-func (s *socket) fail(e *plugins.Error) {
+func (s *responses) fail(e *plugins.Error) {
 	body, err := json.Marshal(apierror.Body(plugins.Responses, e))
 	if err != nil { // strings always marshal
 		return
@@ -315,18 +327,18 @@ func (s *socket) fail(e *plugins.Error) {
 }
 
 // send sends a message.
-func (s *socket) send(message []byte) {
-	_, _ = socketFrames{s}.Write(ws.MustCompileFrame(ws.NewTextFrame(message))) // the reader sees that the client is gone
+func (s *responses) send(message []byte) {
+	_, _ = frames{s}.Write(ws.MustCompileFrame(ws.NewTextFrame(message))) // the reader sees that the client is gone
 }
 
-func (s *socket) close(code ws.StatusCode, reason string) {
-	_, _ = socketFrames{s}.Write(ws.MustCompileFrame(ws.NewCloseFrame(ws.NewCloseFrameBody(code, reason))))
+func (s *responses) close(code ws.StatusCode, reason string) {
+	_, _ = frames{s}.Write(ws.MustCompileFrame(ws.NewCloseFrame(ws.NewCloseFrameBody(code, reason))))
 }
 
-// socketFrames writes whole frames, which come from the calls and from the reader.
-type socketFrames struct{ *socket }
+// frames writes whole frames, which come from the calls and from the reader.
+type frames struct{ *responses }
 
-func (s socketFrames) Write(frame []byte) (int, error) {
+func (s frames) Write(frame []byte) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	return s.conn.Write(frame)

@@ -10,35 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-func TestSealer(t *testing.T) {
-	s, err := newSealer([]byte("one"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := newSealer([]byte("other"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := s.seal("alpha", "thoughts")
-	if strings.Contains(text, "thoughts") || text == s.seal("alpha", "thoughts") {
-		t.Errorf("%s tells something", text)
-	}
-	if content, ok := s.open("alpha", text); !ok || content != "thoughts" {
-		t.Errorf("opened to %q", content)
-	}
-	for name, open := range map[string]func() (string, bool){
-		"another provider": func() (string, bool) { return s.open("beta", text) },
-		"another secret":   func() (string, bool) { return other.open("alpha", text) },
-		"changed":          func() (string, bool) { return s.open("alpha", text[:len(text)-1]) },
-		"foreign":          func() (string, bool) { return s.open("alpha", "gAAAAAB") },
-		"empty":            func() (string, bool) { return s.open("alpha", sealed) },
-	} {
-		if content, ok := open(); ok {
-			t.Errorf("%s: opened to %q", name, content)
-		}
-	}
-}
-
 // What a model thought comes back to its provider, and to no other; the client
 // cannot read it.
 func TestReasoningRoundTrip(t *testing.T) {

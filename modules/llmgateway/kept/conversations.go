@@ -1,4 +1,4 @@
-package llmgateway
+package kept
 
 import (
 	"encoding/json"
@@ -36,7 +36,8 @@ func describe(c *storage.Conversation, err error) (any, error) {
 	return conversation{c.ID, "conversation", int64(c.CreatedAt) / 1000, json.RawMessage(c.Metadata)}, nil
 }
 
-func createConversation(c *stateCall) (any, error) {
+// CreateConversation makes a conversation of items.
+func (c *Call) CreateConversation() (any, error) {
 	if err := c.readBody("items", "metadata"); err != nil {
 		return nil, err
 	}
@@ -48,38 +49,40 @@ func createConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return describe(c.store.NewConversation(c.ctx, metadata, items))
+	return describe(c.Store.NewConversation(c.R.Context(), metadata, items))
 }
 
 // conversation returns the conversation of the path, measured.
-func (c *stateCall) conversation() (*storage.Conversation, error) {
-	found, err := c.store.Conversation(c.ctx, c.id, storage.Measured)
-	return found, stored.Error(err, "Conversation", c.id)
+func (c *Call) conversation() (*storage.Conversation, error) {
+	found, err := c.Store.Conversation(c.R.Context(), c.ID, storage.Measured)
+	return found, stored.Error(err, "Conversation", c.ID)
 }
 
 // items returns items of the conversation, once there is memory for them.
-func (c *stateCall) items(page storage.ItemPage) ([]string, error) {
+func (c *Call) items(page storage.ItemPage) ([]string, error) {
 	measured := page
 	measured.Measure = true
-	found, err := c.store.Conversation(c.ctx, c.id, measured)
+	found, err := c.Store.Conversation(c.R.Context(), c.ID, measured)
 	if err == nil {
 		var refused *plugins.Error
-		if c.loaded, refused = c.h.site.App.Memory().Hold(c.ctx, 2*found.Size); refused != nil { // and their answer
+		if c.loaded, refused = c.Memory.Hold(c.R.Context(), 2*found.Size); refused != nil { // and their answer
 			return nil, refused
 		}
-		found, err = c.store.Conversation(c.ctx, c.id, page)
+		found, err = c.Store.Conversation(c.R.Context(), c.ID, page)
 	}
 	if err != nil {
-		return nil, stored.Error(err, "Conversation", c.id)
+		return nil, stored.Error(err, "Conversation", c.ID)
 	}
 	return stored.ItemsOf(found), nil
 }
 
-func getConversation(c *stateCall) (any, error) {
+// GetConversation answers a conversation without its items.
+func (c *Call) GetConversation() (any, error) {
 	return describe(c.conversation())
 }
 
-func updateConversation(c *stateCall) (any, error) {
+// UpdateConversation replaces the metadata of a conversation.
+func (c *Call) UpdateConversation() (any, error) {
 	if err := c.readBody("metadata"); err != nil {
 		return nil, err
 	}
@@ -94,23 +97,25 @@ func updateConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := c.store.SetMetadata(c.ctx, found, metadata)
-	return describe(changed, stored.Error(err, "Conversation", c.id))
+	changed, err := c.Store.SetMetadata(c.R.Context(), found, metadata)
+	return describe(changed, stored.Error(err, "Conversation", c.ID))
 }
 
-func deleteConversation(c *stateCall) (any, error) {
+// DeleteConversation deletes a conversation with its items.
+func (c *Call) DeleteConversation() (any, error) {
 	found, err := c.conversation()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.store.DeleteConversation(c.ctx, found); err != nil {
+	if err := c.Store.DeleteConversation(c.R.Context(), found); err != nil {
 		return nil, err
 	}
-	return deletion{c.id, "conversation.deleted", true}, nil
+	return deletion{c.ID, "conversation.deleted", true}, nil
 }
 
-func listConversation(c *stateCall) (any, error) {
-	page, err := readPage(c.r.URL.Query())
+// ListConversation lists items of a conversation.
+func (c *Call) ListConversation() (any, error) {
+	page, err := readPage(c.R.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +128,8 @@ func listConversation(c *stateCall) (any, error) {
 	return answer, nil
 }
 
-func addToConversation(c *stateCall) (any, error) {
+// AddToConversation adds items to a conversation.
+func (c *Call) AddToConversation() (any, error) {
 	if err := c.readBody("items"); err != nil {
 		return nil, err
 	}
@@ -138,35 +144,37 @@ func addToConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	added, err := c.store.AddItems(c.ctx, to, items)
+	added, err := c.Store.AddItems(c.R.Context(), to, items)
 	if err != nil {
-		return nil, stored.Error(err, "Conversation", c.id)
+		return nil, stored.Error(err, "Conversation", c.ID)
 	}
 	page, _ := stored.List(added, storage.AllItems)
 	return page, nil
 }
 
-func getConversationItem(c *stateCall) (any, error) {
-	items, err := c.items(storage.ItemPage{Limit: 1, Only: c.item})
+// GetConversationItem answers an item.
+func (c *Call) GetConversationItem() (any, error) {
+	items, err := c.items(storage.ItemPage{Limit: 1, Only: c.Item})
 	switch {
 	case err != nil:
 		return nil, err
 	case len(items) == 0:
-		return nil, stored.Error(stored.ErrNotFound, "Item", c.item)
+		return nil, stored.Error(stored.ErrNotFound, "Item", c.Item)
 	}
 	return []byte(items[0]), nil
 }
 
-func deleteConversationItem(c *stateCall) (any, error) {
+// DeleteConversationItem removes an item from a conversation.
+func (c *Call) DeleteConversationItem() (any, error) {
 	from, err := c.conversation()
 	if err != nil {
 		return nil, err
 	}
-	return describe(from, stored.Error(c.store.RemoveItem(c.ctx, from, c.item), "Item", c.item))
+	return describe(from, stored.Error(c.Store.RemoveItem(c.R.Context(), from, c.Item), "Item", c.Item))
 }
 
 // newItems returns the items of the body.
-func (c *stateCall) newItems() ([]string, error) {
+func (c *Call) newItems() ([]string, error) {
 	list := c.object.Get("items")
 	if list.Type == gjson.Null {
 		return nil, nil
@@ -186,7 +194,7 @@ func (c *stateCall) newItems() ([]string, error) {
 }
 
 // metadata returns the metadata of the body, an empty object if there is none.
-func (c *stateCall) metadata() (string, error) {
+func (c *Call) metadata() (string, error) {
 	v := c.object.Get("metadata")
 	if v.Type == gjson.Null {
 		return "{}", nil

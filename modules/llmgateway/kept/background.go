@@ -1,0 +1,144 @@
+package kept
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+)
+
+// link returns where nodes share a response in the background. It is nil if nodes share
+// nothing, or if the id is not that of a response of Weir.
+func (r *Room) link(org, id string) *background.Link {
+	if _, ours := stored.RecordOf(id); !ours || r.Nodes() == nil {
+		return nil
+	}
+	secrets, err := r.Secrets()
+	if err != nil {
+		return nil
+	}
+	return &background.Link{Runs: r.Nodes, Key: secrets.Key("background", secret.Owner{Org: org}, []byte(id)), AEAD: secrets.AEAD}
+}
+
+// flushTimeout bounds how long the end of a response waits to be in the store, where
+// other nodes find its record.
+const flushTimeout = 5 * time.Second
+
+// Publish shares a response in the background with other nodes, until ctx ends. done is
+// closed when the nodes know how the response ended. It is nil if nothing is shared.
+func (r *Room) Publish(ctx context.Context, run *background.Run) (done <-chan struct{}) {
+	link := r.link(run.Org, run.ID)
+	if link == nil {
+		return nil
+	}
+	return r.Runs.Publish(ctx, run, link, func() []byte {
+		if journal, err := r.Journal(); err == nil {
+			ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+			defer cancel()
+			_ = journal.Flush(ctx) // then the response that is published is the answer
+		}
+		return stored.Ended(run.Body(), run.Cancelled())
+	})
+}
+
+// End ends a response in the background whose record was committed.
+func (r *Room) End(run *background.Run) {
+	defer r.Runs.End(run)
+	if !run.Cancelled() {
+		return
+	}
+	store, err := r.Store(run.Org, run.User)
+	if err == nil {
+		err = store.Cancel(context.Background(), run.ID)
+	}
+	if err != nil {
+		r.Logger.Error("a response in the background was cancelled, and its record does not say so", zap.String("id", run.ID), zap.Error(err))
+	}
+}
+
+// running returns the response of the path while it is generated in the background, here
+// or at another node, or while its events are there, else nil.
+func (c *Call) running() (background.Response, error) {
+	if run := c.Runs.Find(c.Store.Org, c.Store.User, c.ID); run != nil {
+		return run, nil
+	}
+	link := c.link(c.Store.Org, c.ID)
+	if link == nil {
+		return nil, nil
+	}
+	run, err := link.Find(c.R.Context(), c.Store.User)
+	switch {
+	case err == nil && run == nil:
+		return nil, nil
+	case err == nil && !run.Silent():
+		return run, nil
+	}
+	if _, missing := c.response(); missing == nil { // whatever other nodes have
+		return nil, nil
+	}
+	if err == nil {
+		return run, nil
+	}
+	c.Logger.Warn("it is not known whether another node generates a response", zap.Error(err))
+	return nil, &plugins.Error{
+		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "nodes_unavailable", RetryAfter: time.Second,
+		Message: "It is not known whether another node generates this response: try again.",
+	}
+}
+
+// latest returns a response in the background as its record has it, or as it is now
+// where it has not ended, or the store does not have the record of another node yet.
+func (c *Call) latest(run background.Response) ([]byte, error) {
+	if run != nil && run.Running() {
+		return run.Body(), nil
+	}
+	found, err := c.Store.Find(c.R.Context(), c.ID)
+	_, remote := run.(*background.Remote)
+	if remote && errors.Is(err, stored.ErrNotFound) {
+		return run.Body(), nil
+	}
+	if err != nil {
+		return nil, stored.Error(err, "Response", c.ID)
+	}
+	return found.Body, nil
+}
+
+// Stream streams the events of a response that come after a number.
+func Stream(w http.ResponseWriter, r *http.Request, run background.Response, after int64) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush()       // a writer that cannot still has a client
+	_ = run.Stream(r.Context(), flushing{w}, after) // the client is gone
+}
+
+// flushing flushes what is written.
+type flushing struct{ http.ResponseWriter }
+
+func (w flushing) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot still has a client
+	return n, err
+}
+
+// startingAfter returns the number of the event after which the stream begins, -1 for all.
+func startingAfter(query url.Values) (int64, error) {
+	text := query.Get("starting_after")
+	if text == "" {
+		return -1, nil
+	}
+	after, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || after < 0 {
+		return 0, plugins.Invalid("starting_after", "Invalid 'starting_after': the sequence number of an event is expected.")
+	}
+	return after, nil
+}

@@ -1,0 +1,122 @@
+// Package kept answers requests for what is kept: responses with their input, also those
+// that are generated in the background, and conversations.
+package kept
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/secret"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/shared"
+)
+
+// Room is where what is kept can be found.
+type Room struct {
+	// Journal has the records, and the conversations.
+	Journal func() (stored.Journal, error)
+	// Runs are the responses in the background of this process.
+	Runs *background.Runs
+	// Nodes are those of other nodes, nil while nothing is shared.
+	Nodes func() shared.Runs
+	// Secrets hide from others what nodes share.
+	Secrets func() (*secret.Secrets, error)
+	Logger  *zap.Logger
+}
+
+// Store returns what a caller has.
+func (r *Room) Store(org, user string) (*stored.Store, error) {
+	journal, err := r.Journal()
+	if err != nil {
+		return nil, err
+	}
+	return &stored.Store{Journal: journal, Org: org, User: user}, nil
+}
+
+// Call is a request for what is kept. Its caller was admitted.
+type Call struct {
+	*Room
+	Store *stored.Store // of the caller
+	W     http.ResponseWriter
+	R     *http.Request
+	// ID and Item are those in the path.
+	ID, Item string
+	// Omits is the header field that forbids to keep content, "" if none does.
+	Omits string
+	// Body reads the body, an object of at most MaxBody bytes.
+	Body func() ([]byte, error)
+	// Memory is that of all requests.
+	Memory *admission.Memory
+
+	loaded admission.Held // the memory of the conversation
+	object gjson.Result   // the body
+}
+
+// MaxBody bounds the body of a request, in bytes.
+const MaxBody = 12 << 20
+
+// Release gives the memory of what was answered back.
+func (c *Call) Release() { c.loaded.Release() }
+
+// readBody reads an object that has these fields at most. What is read will be kept, so a
+// caller who forbids that is refused.
+func (c *Call) readBody(fields ...string) error {
+	if c.Omits != "" {
+		e := plugins.Invalid(c.Omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", c.Omits)
+		e.Code = "content_omitted"
+		return e
+	}
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	c.object = gjson.ParseBytes(body)
+	c.object.ForEach(func(key, _ gjson.Result) bool {
+		if !slices.Contains(fields, key.Str) {
+			e := plugins.Invalid(key.Str, "Unknown parameter: '%.128s'.", key.Str)
+			e.Code = "unknown_parameter"
+			err = e
+		}
+		return err == nil
+	})
+	return err
+}
+
+// deletion is the answer when something was deleted.
+type deletion struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
+}
+
+const (
+	defaultItems = 20
+	maxListed    = 100
+)
+
+// readPage reads which items a query asks for, the last ones first by default.
+func readPage(query url.Values) (page storage.ItemPage, err error) {
+	page = storage.ItemPage{Limit: defaultItems, After: query.Get("after"), Descending: true}
+	if text := query.Get("limit"); text != "" {
+		if page.Limit, err = strconv.Atoi(text); err != nil || page.Limit < 1 || page.Limit > maxListed {
+			return page, plugins.Invalid("limit", "Invalid 'limit': a number of 1 to %d is expected.", maxListed)
+		}
+	}
+	switch query.Get("order") {
+	case "", "desc":
+	case "asc":
+		page.Descending = false
+	default:
+		return page, plugins.Invalid("order", "Invalid 'order': 'asc' or 'desc' is expected.")
+	}
+	return page, nil
+}
