@@ -12,11 +12,9 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
-	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/admission"
@@ -88,27 +86,25 @@ type App struct {
 	Queries       int `json:"queries,omitempty"`
 	QueriesPerKey int `json:"queries_per_key,omitempty"`
 
+	provisioned
+}
+
+// provisioned is what the app makes of its configuration.
+type provisioned struct {
+	ctx        caddy.Context
+	lines      *position.Lines
+	logger     *zap.Logger
+	bounded    *zap.Logger // for what callers can repeat
 	headers    *Headers
 	memory     *admission.Memory
-	keys       keyring
-	identities []*Identity // of all organisations
 	catalog    *catalog.Catalog
+	keys       keyring
 	budgets    map[string][]*Budget // by organisation
-	platform   []*Account           // configured for all organisations, with a key
-	keyless    []*Account           // likewise, without one
-
-	// providerNames and modelNames are the names that metrics have of calls, beside the
-	// catalogue's ids of models.
-	providerNames, modelNames, listedModels metric.Set
-
-	transport *reverseproxy.HTTPTransport
-	logger    *zap.Logger
-	bounded   *zap.Logger // for what callers can repeat
-	ctx       caddy.Context
-	claimed   []string // host:port
-	lines     *position.Lines
-
-	queryTurns, recordTurns, streamTurns *admission.Turns
+	claimed    []string             // host:port
+	identities []*Identity          // of all organisations
+	accounts
+	names
+	turns
 }
 
 // CaddyModule returns the Caddy module information.

@@ -31,7 +31,7 @@ func seriesOfCalls(t *testing.T) (n int) {
 // Callers and spans choose names of models and providers. However many they choose, the
 // number of series stays that of the names in the catalogue and the configuration.
 func TestChosenNamesMakeNoSeries(t *testing.T) {
-	a := &App{catalog: catalog.Default()}
+	a := &App{provisioned: provisioned{catalog: catalog.Default()}}
 	a.provisionLabels()
 	observe := func(i int) {
 		for _, r := range []storage.Record{

@@ -80,6 +80,9 @@ func callOf(key callKey) *call {
 	return c.(*call)
 }
 
+// names are the names that metrics have of calls, beside the catalogue's ids of models.
+type names struct{ providerNames, modelNames, listedModels metric.Set }
+
 // provisionLabels collects the names of providers and models that metrics have.
 func (a *App) provisionLabels() {
 	a.providerNames, a.modelNames, a.listedModels = make(metric.Set), make(metric.Set), make(metric.Set)

@@ -18,7 +18,7 @@ func TestUnpricedCallsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &App{catalog: listed}
+	a := &App{provisioned: provisioned{catalog: listed}}
 	a.provisionLabels()
 	for _, r := range []storage.Record{
 		{Provider: "lab", Model: "listed", Usage: usage},

@@ -147,6 +147,13 @@ const (
 	readBuffer = 16 << 10
 )
 
+// accounts are the accounts that are configured for all organisations.
+type accounts struct {
+	platform  []*Account // with a key
+	keyless   []*Account // without a key
+	transport *reverseproxy.HTTPTransport
+}
+
 // provisionProviders makes the accounts of the platform and of each organisation.
 func (a *App) provisionProviders(ctx caddy.Context) error {
 	labels := make(map[string]bool)

@@ -10,6 +10,9 @@ import (
 	"github.com/weirhq/weir/modules/internal/lowpriority"
 )
 
+// turns bound how many queries run at the same time.
+type turns struct{ queryTurns, recordTurns, streamTurns *admission.Turns }
+
 // provisionQueries sets up whose turn it is to ask. A query can keep a processor
 // busy for as long as its deadline: by default half of them are left to traffic,
 // and one key has at most half of the rest.
