@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/redact"
-	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
@@ -29,27 +27,28 @@ type attempt struct {
 	call   *call
 	target routing.Target
 	x      *recording.Exchange
-	req    *http.Request
+	req    *http.Request // to the provider
 
 	request  *translate.Request // what is sent; nil if the provider speaks the client's dialect
 	secrets  *secret.Secrets    // seal reasoning; nil if nothing is translated
 	warnings []string           // about what is sent, if nothing is translated
-	ticket   *llmapp.Ticket     // by which it is sent
-	within   bool               // a part of a call that has a ticket of its own
-	fitted   int64              // the limit of output tokens that the credits cover; 0: as asked
-
+	payment
 	toolRounds
 
-	answer      func(*http.Response) (routing.Outcome, *plugins.Error) // to the client, nil for calls of models
-	client      client
-	usage       *streamusage.Filter // takes out what the client did not ask for, nil unless the gateway asked
-	copy        capture.Copy        // of the response
-	contentType string              // of the response that is copied
+	client   client
+	answer   func(*http.Response) (routing.Outcome, *plugins.Error) // answers the client; nil for calls of models
+	extended bool                                                   // the conversation has the answer
 
-	extended bool // the conversation has the answer
+	failure *plugins.Error   // why the attempt failed, nil unless it did
+	end     storage.EndState // how the attempt failed
+}
 
-	failure *plugins.Error   // why it failed
-	end     storage.EndState // and how
+// payment is what bounds the cost of an attempt.
+type payment struct {
+	ticket *llmapp.Ticket // by which the attempt is sent
+	within bool           // the attempt is a part of a call that has a ticket of its own
+	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
+	paid   llmapp.Used    // what earlier rounds of tools have used
 }
 
 // maxError bounds what is kept of the body of an error, in bytes.
@@ -204,7 +203,7 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	case refuses(resp.StatusCode):
 		return a.refused(resp)
 	}
-	defer a.copy.Free()
+	defer a.client.copy.Free()
 	switch {
 	case a.answer != nil:
 		return a.answer(resp)

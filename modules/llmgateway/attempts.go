@@ -70,7 +70,7 @@ func (c *call) tryTargets(targets []routing.Target) {
 	c.writeError(last.failure, failures...)
 }
 
-// answerFailure makes the record of an attempt that failed that of the call.
+// answerFailure makes the record of a failed attempt the record of the call.
 func (a *attempt) answerFailure() {
 	if a.call.ctx.Err() != nil { // between two attempts, perhaps
 		a.end = storage.ClientAborted

@@ -24,8 +24,8 @@ import (
 // backgroundRuns are the responses in the background, which outlive a configuration.
 var backgroundRuns background.Runs
 
-// readBackground takes `background` out of the request: no provider is asked for it.
-// The gateway reads a stream, as long as it takes.
+// readBackground takes `background` out of the request: the gateway asks the provider for a
+// stream, and reads the stream to its end.
 func (c *call) readBackground() error {
 	if c.dialect != plugins.Responses || gjson.Get(plugins.View(c.body), "background").Type != gjson.True {
 		return nil
@@ -131,10 +131,11 @@ func (w *backgroundEvents) fail(e *plugins.Error) {
 }
 
 func (w *backgroundEvents) addLifecycle(kind string, response []byte) {
-	_ = w.add(fmt.Appendf(nil, `{"type":%q,"sequence_number":%d,"response":%s}`, kind, w.sequence, response)) // too long: nobody reads it
+	// An error says that the response is too long: then nobody can read its end.
+	_ = w.add(fmt.Appendf(nil, `{"type":%q,"sequence_number":%d,"response":%s}`, kind, w.sequence, response))
 }
 
-// end writes what is missing at the end of the call.
+// end writes a failure if the call ended without a terminal event.
 func (w *backgroundEvents) end() {
 	if !w.ended {
 		w.fail(plugins.Upstream("The response was cancelled, or the gateway stopped."))

@@ -257,7 +257,7 @@ func (c *call) streams() bool {
 	return c.dialect == plugins.Realtime || c.field("stream").Type == gjson.True
 }
 
-// malformed returns what is wrong with a body that names no model.
+// malformed returns the error for a body that names no model.
 func (c *call) malformed() error {
 	if c.dialect.OfResponses() {
 		if _, err := c.parsed(); err != nil {
@@ -273,10 +273,10 @@ func (c *call) malformed() error {
 	return translate.Missing("model")
 }
 
-// noAccount is the account of calls that reach none.
+// noAccount stands for the account in the records of calls that reach no account.
 var noAccount = &llmapp.Account{Provider: llmapp.NoProvider}
 
-// refuse answers a call of which nothing was sent to a provider.
+// refuse answers a call that was not sent to any provider.
 func (c *call) refuse(e *plugins.Error) {
 	x := &c.exchange
 	x.Record.Provider = noAccount.Provider
@@ -295,8 +295,8 @@ func (c *call) refuse(e *plugins.Error) {
 	c.writeError(e)
 }
 
-// writeError answers an error if the client is there. A client whose call the end
-// of the process has cut off is.
+// writeError answers an error unless the client has left. If the process ends, the client is
+// still there.
 func (c *call) writeError(e *plugins.Error, attempts ...apierror.Attempt) {
 	if c.r.Context().Err() != nil {
 		return
@@ -314,7 +314,7 @@ func (c *call) writeError(e *plugins.Error, attempts ...apierror.Attempt) {
 // headers of over 16 KiB.
 const maxWarnings = 50
 
-// warn sets the header of warnings: those of the call, and those of an attempt.
+// warn sets the header of the warnings of the call and of an attempt.
 func (c *call) warn(warnings []string) {
 	all := append(slices.Clip(c.controls.Warnings), warnings...)
 	if more := len(all) - maxWarnings; more > 0 {
@@ -325,7 +325,7 @@ func (c *call) warn(warnings []string) {
 	}
 }
 
-// rejected is the error for a request that is not looked into.
+// rejected returns the error for a request that the gateway refuses unread.
 func rejected(status int, code, message string) *plugins.Error {
 	return &plugins.Error{Status: status, Type: "invalid_request_error", Code: code, Message: message}
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -15,12 +17,20 @@ import (
 // jsonType is the media type of JSON.
 const jsonType = "application/json"
 
-// client is the side of an attempt on which the client is.
+// client is what an attempt has sent to the client.
 type client struct {
 	w     http.ResponseWriter
-	begun bool      // it has the header
-	wrote time.Time // when it was last sent something
-	err   error     // of writing
+	begun bool                // it has the header
+	wrote time.Time           // when it was last sent something
+	err   error               // of writing
+	usage *streamusage.Filter // takes out the usage that the gateway asked for, nil unless the gateway did
+	copy  copied              // of the answer, for the record
+}
+
+// copied is a copy of an answer that passes.
+type copied struct {
+	capture.Copy
+	contentType string
 }
 
 // write sends whole events at once, unless the client has left.
@@ -73,7 +83,7 @@ func (a *attempt) writeHeader(upstream http.Header) {
 	a.client.w.WriteHeader(http.StatusOK)
 }
 
-// setHeaders sets what the client gets of the provider's headers, and ours.
+// setHeaders passes the provider's ids of the request, and sets the header of warnings.
 func (a *attempt) setHeaders(upstream http.Header) {
 	a.client.begun = true
 	for _, name := range [...]string{"X-Request-Id", "Request-Id"} {
@@ -128,7 +138,7 @@ func (a *attempt) setCostHeaders(prefix string) {
 	}
 }
 
-// keepResponse makes body that of the record.
+// keepResponse keeps the body of the answer in the record.
 func (a *attempt) keepResponse(body []byte, contentType string) {
 	a.x.Kept.Response(&a.x.Record, storage.Body{Type: contentType, Data: body}, int64(a.call.h.MaxBody), false)
 }

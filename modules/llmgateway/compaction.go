@@ -31,9 +31,9 @@ const summaryHeading = "This is a summary of the earlier conversation, which rep
 // bytes.
 const maxUserMessages = 64 << 10
 
-// compaction is what a call knows of the compaction that it asks for.
+// compaction is what a call asks to compact.
 type compaction struct {
-	compacts     bool
+	compacts     bool     // the call asks for a compaction
 	userMessages []string // messages of the user that the compaction leaves as they are
 }
 
@@ -140,7 +140,7 @@ func summary(response []byte) string {
 	return strings.TrimSpace(strings.Join(texts, "\n\n"))
 }
 
-// compactionOf is what a compaction is sealed for: any provider, but one organisation.
+// compactionOf names whom a compaction is sealed for: one organisation, with any provider.
 func compactionOf(org string) string { return "compaction of " + org }
 
 // openCompactions puts messages in the place of the compactions in the input that were

@@ -16,8 +16,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// mediaTokens is what an image takes at most, by Anthropic's documentation. Documents
-// are counted like images: their pages are not known.
+// mediaTokens is the largest number of tokens of an image, by Anthropic's documentation.
+// Documents count as images: how many pages they have is not known.
 const mediaTokens = 1600
 
 // answerEstimate answers how many tokens a request has, where its target counts none.

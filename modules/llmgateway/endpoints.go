@@ -60,14 +60,14 @@ func (c *call) noEndpoint(t routing.Target) error {
 // passMedia answers bytes that are neither an object nor events, such as audio.
 func (a *attempt) passMedia(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if !a.x.Record.ResponseOmitted {
-		a.contentType = resp.Header.Get("Content-Type")
-		a.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
+		a.client.copy.contentType = resp.Header.Get("Content-Type")
+		a.client.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
 	}
-	return a.passBytes(resp, a.copy.Write, func(bool) { a.keepCopy() })
+	return a.passBytes(resp, a.client.copy.Write, func(bool) { a.keepCopy() })
 }
 
-// passBytes answers bytes as they come. take gets each piece, and ended is told whether they
-// came whole. The last of them wait for the record.
+// passBytes passes an answer in pieces. take gets each piece, and ended learns whether the
+// answer was whole. The last piece waits for the record.
 func (a *attempt) passBytes(resp *http.Response, take func(p []byte), ended func(whole bool)) (routing.Outcome, *plugins.Error) {
 	last, whole := a.client.passMost(resp.Body, func(p []byte) {
 		take(p)
@@ -88,7 +88,7 @@ func (a *attempt) passBytes(resp *http.Response, take func(p []byte), ended func
 	return routing.Answered, nil
 }
 
-// writeMedia sends some of an answer, and its header before the first.
+// writeMedia sends a piece of an answer, and the header before the first piece.
 func (a *attempt) writeMedia(p []byte, resp *http.Response) {
 	if !a.client.begun {
 		header := a.client.w.Header()
@@ -102,7 +102,7 @@ func (a *attempt) writeMedia(p []byte, resp *http.Response) {
 	a.client.write(p)
 }
 
-// What calls use at most, by what is known of them.
+// Bounds of what calls use.
 const (
 	// imageTokens are those of the largest image of the best quality that OpenAI makes
 	// (https://platform.openai.com/docs/guides/image-generation).
@@ -115,7 +115,7 @@ const (
 	// realtimeOutput is the most that a response of Realtime says, in tokens
 	// (https://platform.openai.com/docs/models/gpt-realtime).
 	realtimeOutput = 4096
-	// documents are those of one unit of a search.
+	// documents is how many documents one unit of a search ranks.
 	documents = 100
 )
 

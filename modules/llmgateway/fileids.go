@@ -13,19 +13,19 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// fileID is the provider's id of a file or a batch, and where it is.
+// fileID names a file or a batch at a provider.
 type fileID struct {
 	account *llmapp.Account
 	id      string
-	batch   string // whose results the file has, "" if that is not known
+	batch   string // the batch whose results the file has, "" if it is not known to have any
 }
 
-// tagBytes is the length of what proves that an id is the gateway's.
+// tagBytes is the length of the HMAC in an id, in bytes.
 const tagBytes = 16
 
-// sealID returns the id as clients of an organisation see it: the provider's, and behind
-// dots that of the batch and an HMAC. So no table of files is needed, after a restart and
-// on other nodes, and no organisation can name the files of another.
+// sealID returns the id as clients of an organisation see it: the provider's id, the id of
+// the batch and an HMAC, with dots between them. So the gateway needs no table of files, also
+// after a restart and on other nodes, and no organisation can name the files of another.
 func sealID(m *secret.Secrets, org string, f fileID) string {
 	shown := f.id
 	if f.batch != "" {
@@ -60,8 +60,8 @@ func (h *Handler) openID(org, sealed string) (fileID, bool) {
 }
 
 // openFiles puts the provider's ids into a call that names files which were uploaded
-// here, and returns the targets at the account that has them. What is left in c.stored.IDs
-// has not been opened.
+// here, and returns the targets at the account that has them. Ids that were not given out
+// here stay in c.stored.IDs.
 func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
 	var unknown []demand.StateID
 	for _, named := range c.stored.IDs {

@@ -24,12 +24,12 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// fileCall is a request for files and batches of a provider, and the one attempt at it. Its
-// bytes pass as they are, but for the ids.
+// fileCall is a request for files or batches of a provider, with its one attempt. The bytes
+// pass unchanged, but for the ids.
 type fileCall struct {
 	*attempt
 	file   fileID
-	upload capture.Body // which the transport may still read when the answer has come
+	upload capture.Body // the transport may read on when the answer has come
 }
 
 // serveFiles answers an endpoint of files and batches.
@@ -79,7 +79,7 @@ func (f *fileCall) atMost() llmapp.Used {
 	return free()
 }
 
-// endUpload counts what the provider has read of an upload.
+// endUpload counts the bytes of an upload that the provider has read.
 func (f *fileCall) endUpload() {
 	f.upload.Look(func(_ *capture.Tap, received int64) {
 		f.x.Record.RequestBytes = max(f.x.Record.RequestBytes, received)
@@ -180,7 +180,7 @@ func (f *fileCall) readUpload(account *llmapp.Account) error {
 	return f.call.allowStored(account)
 }
 
-// addBatched adds what a call in a batch refers to at the provider.
+// addBatched adds the ids of a call in a batch that name what the provider keeps.
 func (f *fileCall) addBatched(call gjson.Result) {
 	dialect := plugins.Responses // which refers to the most
 	if at := byPath[call.Get("url").Str]; at != nil && at.methods[http.MethodPost] != nil {
@@ -215,7 +215,7 @@ func (f *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 	return nil, err
 }
 
-// allowFiles refuses what an organisation must not do at an account that others use.
+// allowFiles refuses calls that credits cannot pay, and lists of an account that others use.
 func (f *fileCall) allowFiles(account *llmapp.Account) error {
 	if f.call.h.site.App.PaysWithCredits(f.x.Record.Org, account) {
 		e := plugins.Invalid("", "Files and batches are not paid with credits: the provider tells what a batch costs when its results are downloaded. "+

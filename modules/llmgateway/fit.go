@@ -45,7 +45,7 @@ func (a *attempt) fit() func(fits func(llmapp.Used) bool) bool {
 
 // lower makes the request of the attempt again, with the limit that the credits cover.
 func (a *attempt) lower() (err error) {
-	a.warnings, a.usage, a.client = nil, nil, client{w: a.call.w}
+	a.warnings, a.client = nil, client{w: a.call.w}
 	a.req, err = a.upstreamRequest()
 	return err
 }

@@ -12,7 +12,7 @@ import (
 // form is a body of multipart/form-data (RFC 7578).
 type form struct {
 	body   []byte
-	fields []formField // that are no files
+	fields []formField // without the files
 	files  [][]byte
 }
 
@@ -25,7 +25,7 @@ type formField struct {
 // maxParts bounds how many parts a form has.
 const maxParts = 1000
 
-// parseForm reads a form by its Content-Type, and is nil for what is none.
+// parseForm reads a form by its Content-Type. It returns nil if the body is not a form.
 func parseForm(contentType string, body []byte) *form {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	delimiter := []byte("\r\n--" + parameters["boundary"])
@@ -70,7 +70,7 @@ func (f *form) get(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// field returns a field as if the form was JSON.
+// field returns a field as a body in JSON would have it.
 func (f *form) field(name string) gjson.Result {
 	value, ok := f.get(name)
 	switch {
@@ -82,7 +82,7 @@ func (f *form) field(name string) gjson.Result {
 	return gjson.Result{Type: gjson.String, Raw: value, Str: value}
 }
 
-// withModel returns the parts of the form, all fields model of which name that model.
+// withModel returns the body in parts, with the model in the place of each field `model`.
 func (f *form) withModel(model string) [][]byte {
 	var parts [][]byte
 	rest := 0

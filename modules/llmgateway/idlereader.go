@@ -15,12 +15,12 @@ const (
 	pingInterval = 15 * time.Second
 )
 
-// idleReader is a provider's body. It tells its reader when it is about to wait
-// for the provider, and when it has waited for long. The reader holds the lock but
-// while it waits, so that it and onIdle never run at the same time.
+// idleReader is a provider's body. It calls beforeRead before it waits for the provider, and
+// onIdle when it has waited for long. The reader holds the lock except while it waits, so
+// that the reader and onIdle never run at the same time.
 type idleReader struct {
 	io.ReadCloser
-	beforeRead func() // nil for nothing to do
+	beforeRead func() // may be nil
 	mu         sync.Mutex
 	timer      *time.Timer
 	closed     bool

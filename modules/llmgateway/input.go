@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// input is what a call asks for.
+// input is the request of a call.
 type input struct {
 	body    []byte                             // what the client sent, without its Content-Encoding
 	form    *form                              // body, nil unless it is a form
@@ -40,7 +40,7 @@ func (in *input) fieldNames(do func(name string) bool) {
 	}
 }
 
-// tokens estimates the tokens of the request's text.
+// tokens estimates how many tokens the text of the request has.
 func (in *input) tokens(by demand.Scale) int64 {
 	n := int64(len(in.sent))
 	if in.form != nil {
@@ -55,7 +55,7 @@ func (in *input) tokens(by demand.Scale) int64 {
 // tier is the service tier that was asked for.
 func (in *input) tier() string { return in.field("service_tier").Str }
 
-// pictures returns how many pictures the request has or names.
+// pictures returns how many pictures the request sends or links.
 func (c *call) pictures() int64 {
 	if c.form != nil {
 		return int64(len(c.form.files))

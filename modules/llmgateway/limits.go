@@ -14,13 +14,13 @@ import (
 // maxRequest bounds the body of a request, in bytes.
 const maxRequest = 64 << 20
 
-// intake reads bodies of up to so many bytes.
+// intake reads bodies of at most so many bytes.
 func (h *Handler) intake(most int64) intake.Reader {
 	return intake.Reader{Memory: h.site.App.Memory(), Most: most}
 }
 
-// checkSize refuses a document of which more would be made than its length lets expect:
-// the body, or what it has become. The conversation is in the field itemsField.
+// checkSize refuses a document that takes more memory than its length lets expect: one that
+// nests deeply, or has very many items or tools. The items are in the field itemsField.
 func (h *Handler) checkSize(ctx context.Context, received *intake.Body, document []byte, itemsField string) error {
 	if err := received.CheckJSON(ctx, document); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (h *Handler) checkSize(ctx context.Context, received *intake.Body, document
 	return nil
 }
 
-// elements counts those of an array of the body, up to one more than most.
+// elements returns how many elements an array of the body has. It stops counting above most.
 func elements(body []byte, field string, most int) (n int) {
 	array := gjson.Get(plugins.View(body), field)
 	if !array.IsArray() {

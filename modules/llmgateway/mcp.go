@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// maxRounds bounds how often the model of one call is asked to go on with the results
-	// of MCP tools. In the last round it may call none.
+	// maxRounds bounds how often the model of one call gets results of MCP tools. In the last
+	// round the model may call no tool.
 	maxRounds = 32
 	// maxMCPCalls bounds the calls of MCP tools in one call, if the client does not by
 	// max_tool_calls.
@@ -33,7 +33,7 @@ const (
 	mcpTimeout = 60 * time.Second
 )
 
-// checkMCPServers returns an error for what is no URL of a server.
+// checkMCPServers returns an error unless each text is the URL of a server.
 func checkMCPServers(servers []string) error {
 	for _, server := range servers {
 		u, err := url.Parse(server)
@@ -44,7 +44,7 @@ func checkMCPServers(servers []string) error {
 	return nil
 }
 
-// allowsMCP reports whether the gateway calls the MCP server that a tool names.
+// allowsMCP reports whether the gateway may call the MCP server that a tool names.
 func (h *Handler) allowsMCP(tool gjson.Result) bool {
 	server := strings.TrimSuffix(tool.Get("server_url").Str, "/")
 	return tool.Get("type").Str == "mcp" && slices.ContainsFunc(h.MCP, func(allowed string) bool {
@@ -52,7 +52,7 @@ func (h *Handler) allowsMCP(tool gjson.Result) bool {
 	})
 }
 
-// callsMCP reports whether the gateway calls MCP servers for a target of the API.
+// callsMCP reports whether the gateway has to call MCP servers for a target of an API.
 func (c *call) callsMCP(api translate.Provider, parsed *translate.Request) bool {
 	if len(c.h.MCP) == 0 || c.dialect != plugins.Responses || c.compacts {
 		return false
@@ -67,9 +67,9 @@ func (c *call) callsMCP(api translate.Provider, parsed *translate.Request) bool 
 type mcpTools struct {
 	call      *call
 	sessions  map[string]*mcpclient.Session // by server_label
-	functions map[string][]translate.Tool   // likewise
-	items     []json.RawMessage             // that open the response
-	left      int64                         // of the calls that may be made
+	functions map[string][]translate.Tool   // the tools of each server, by server_label
+	items     []json.RawMessage             // the first items of the response
+	left      int64                         // how many calls may still be made
 	parsed    func() (*translate.Request, error)
 }
 
@@ -137,7 +137,7 @@ type mcpServer struct {
 	param, label string
 	tool         gjson.Result
 	session      *mcpclient.Session
-	listed       []mcpclient.Tool // nil until they are
+	listed       []mcpclient.Tool // the tools of the server, nil until they are known
 	item         json.RawMessage  // mcp_list_tools, nil if the conversation has one
 }
 
@@ -178,7 +178,7 @@ func newMCPServer(param string, tool gjson.Result, input []gjson.Result) (*mcpSe
 	return s, nil
 }
 
-// list asks the server for its tools. One that fails has none.
+// list asks the server for its tools. A server that fails has no tools.
 func (s *mcpServer) list(c *call) {
 	tools, err := s.session.Tools(c.ctx, c.h.MaxTools)
 	type annotations struct {
@@ -210,7 +210,7 @@ func (s *mcpServer) functions() []translate.Tool {
 	tools := []translate.Tool{}
 	allowed := s.tool.Get("allowed_tools")
 	for _, t := range s.listed {
-		if allowed.Type != gjson.Null && !matchesTools(allowed, t) { // in a list of an earlier response
+		if allowed.Type != gjson.Null && !matchesTools(allowed, t) { // the list may be of an earlier response
 			continue
 		}
 		tools = append(tools, translate.Tool{
@@ -221,8 +221,8 @@ func (s *mcpServer) functions() []translate.Tool {
 	return tools
 }
 
-// needsApproval reports whether the client has to approve the calls of a tool, as all must
-// be for which it says nothing else.
+// needsApproval reports whether the client has to approve the calls of a tool. The client has
+// to, unless the request says otherwise.
 func (s *mcpServer) needsApproval(t mcpclient.Tool) bool {
 	asked := s.tool.Get("require_approval")
 	if !asked.IsObject() {
@@ -238,8 +238,8 @@ func (s *mcpServer) needsApproval(t mcpclient.Tool) bool {
 	return never.Exists() || !always.Exists()
 }
 
-// matchesTools reports whether a list of names, or a filter of names and of tools that
-// only read, has a tool.
+// matchesTools reports whether a filter has a tool. The filter is a list of names, or an object
+// with names and with whether the tools only read.
 func matchesTools(filter gjson.Result, t mcpclient.Tool) bool {
 	names, readOnly := filter, filter.Get("read_only")
 	if filter.IsObject() {
@@ -252,7 +252,7 @@ func matchesTools(filter gjson.Result, t mcpclient.Tool) bool {
 }
 
 // resume makes the calls that the client approves, and puts them in the place of the
-// approvals. What it does not approve has failed.
+// approvals. A call that the client does not approve has failed.
 func (m *mcpTools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 	asked, answered := make(map[string]gjson.Result), make(map[string]bool)
 	for _, item := range input {
@@ -327,7 +327,7 @@ func (c *mcpCall) item() []byte {
 	return b
 }
 
-// start makes calls, some at once. Each comes from the channel when it has its result.
+// start makes calls, some of them at once. The channel gets each call when it has a result.
 func (m *mcpTools) start(calls []*mcpCall) <-chan *mcpCall {
 	done := make(chan *mcpCall, len(calls))
 	running := make(chan struct{}, parallelMCPCalls)

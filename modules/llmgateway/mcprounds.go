@@ -13,18 +13,17 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// toolRounds is how often a model was asked to go on, with the results of MCP tools.
+// toolRounds are the requests that give the model the results of MCP tools.
 type toolRounds struct {
-	mcp    *mcpTools         // that the gateway calls, nil if it calls none
-	rounds translate.Request // what the model is asked next, with all that was said
-	round  int               // how often it went on, 0 in the first request
-	paid   llmapp.Used       // what the rounds before have used
+	mcp    *mcpTools         // the tools that the gateway calls, nil if there are none
+	rounds translate.Request // the next request, with the conversation so far
+	round  int               // how many requests with results were sent
 }
 
-// useTools calls the MCP tools that the model has asked for, and lets it go on with their
-// results, until it needs none or the client has to answer a call. The assembler has the
-// first round. A round that fails fails the response: tools have had their effects, and no
-// other target can take it over.
+// useTools calls the MCP tools that the model has asked for, and gives the model the results,
+// until it calls no more tools or the client has to answer a call. The assembler has the first
+// round. If a round fails, the response fails: tools have had their effects, so no other target
+// may begin again.
 func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler) {
 	for {
 		outputs := assembler.MCPCalls()
@@ -76,7 +75,7 @@ func (a *attempt) callTools(out *translatedStream, assembler *translate.Assemble
 	}
 }
 
-// await receives a value, and keeps the client's connection alive meanwhile.
+// await receives a value. Meanwhile it keeps the client's connection alive.
 func await[T any](from <-chan T, out *translatedStream, assembler *translate.Assembler) T {
 	idle := time.NewTimer(maxHold)
 	defer idle.Stop()
@@ -90,7 +89,7 @@ func await[T any](from <-chan T, out *translatedStream, assembler *translate.Ass
 	}
 }
 
-// nextRound asks the model to go on with the items that it and its tools have added.
+// nextRound sends the model the items that it and its tools have added.
 func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assembler, items []json.RawMessage) (*http.Response, *plugins.Error) {
 	if err := a.rounds.Continue(items, a.unseal); err != nil {
 		return nil, apierror.Of(err)

@@ -34,7 +34,7 @@ type modelEntry struct {
 	multimodal bool
 }
 
-// modelDetail is what ?detail=true adds.
+// modelDetail is what `?detail=true` adds to a model.
 type modelDetail struct {
 	Input     []string     `json:"input_modalities"`
 	Output    []string     `json:"output_modalities"`
@@ -43,7 +43,7 @@ type modelDetail struct {
 	Providers []modelOffer `json:"providers"`
 }
 
-// modelOffer is what one provider asks for the model.
+// modelOffer is the price of a model at one provider.
 type modelOffer struct {
 	Provider string          `json:"provider"`
 	Prices   []catalog.Price `json:"prices"`
@@ -73,8 +73,8 @@ func (c *catalogue) of(org string) []*modelEntry {
 	return c.everybody
 }
 
-// models lists what the accounts serve, by id. Of a model that several serve, the
-// first that knows tells its maker and date.
+// models lists the models of accounts, by id. If several accounts serve a model, the first
+// account that knows the maker and the date says them.
 func models(c *catalog.Catalog, accounts []*llmapp.Account) []*modelEntry {
 	entries := make(map[string]*modelEntry)
 	for _, a := range accounts {
@@ -99,8 +99,8 @@ func models(c *catalog.Catalog, accounts []*llmapp.Account) []*modelEntry {
 	return list
 }
 
-// generates reports whether a model answers text with text, which embedding,
-// transcription and pure image models do not, though they are listed as if.
+// generates reports whether a model answers text with text. The catalogue says so of some
+// models of embeddings and images, too, which do not.
 func generates(m *catalog.Model) bool {
 	id := strings.ToLower(m.ID)
 	return (m.Context > 0 || m.ToolCall) && slices.Contains(m.Input, "text") && slices.Contains(m.Output, "text") &&
@@ -127,7 +127,7 @@ func offer(entries map[string]*modelEntry, a *llmapp.Account, id string, m *cata
 	}
 }
 
-// known is a number that is null where it is 0.
+// known returns nil for 0, which JSON has as null.
 func known(n int64) *int64 {
 	if n == 0 {
 		return nil
@@ -142,8 +142,8 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// serveModels answers GET /v1/models and what is below it, in Anthropic's form to its
-// clients. It needs no key: with one, the list is that of its organisation.
+// serveModels answers GET /v1/models and the paths below it, to Anthropic's clients in
+// Anthropic's form. A caller needs no key; with a key, it gets the models of its organisation.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
 	list, dialect := h.models.everybody, plugins.Responses
 	anthropic := r.Header.Get("Anthropic-Version") != ""
@@ -179,7 +179,7 @@ func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match)
 	return apierror.WriteJSON(w, http.StatusOK, answer)
 }
 
-// shown is the entry with as much as the request asks for.
+// shown returns the entry, without the detail unless the request asks for it.
 func (e *modelEntry) shown(r *http.Request) *modelEntry {
 	if r.URL.Query().Get("detail") == "true" {
 		return e

@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// passRequestHeaders gives the provider what the client's headers say of the body.
+// passRequestHeaders passes the client's headers that say how to read the body.
 func (a *attempt) passRequestHeaders(req *http.Request) {
 	c := a.call
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Beta"} {
@@ -32,8 +32,8 @@ func (c *call) passHeaders(req *http.Request, account *llmapp.Account) (warnings
 // noPrice is why a service tier is left out of a request.
 const noPrice = "without a known price, left out"
 
-// nativeBody returns the client's body as the provider can take it. It is the same
-// byte for byte unless there is something in it that the provider must not get.
+// nativeBody returns the client's body, byte for byte unless it has something that the provider
+// must not get.
 func (a *attempt) nativeBody() ([]byte, error) {
 	body := a.call.sent
 	if a.fitted > 0 {
@@ -57,8 +57,8 @@ func (a *attempt) nativeBody() ([]byte, error) {
 	return sjson.DeleteBytes(body, "service_tier")
 }
 
-// adapted returns a body without what the target is known to refuse of what clients of its
-// dialect commonly send.
+// adapted returns a body without the fields that clients commonly send and the target is known
+// to refuse.
 func (a *attempt) adapted(body []byte) ([]byte, error) {
 	adapter, ok := a.target.Account.API.(translate.Adapter)
 	if !ok {
@@ -73,8 +73,8 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// askForUsage asks a stream for its usage where credits pay: what the model thinks is paid,
-// and cannot be seen. A client that did not ask does not get the chunk with the usage.
+// askForUsage asks a stream for its usage if the call is bounded: the model's thoughts cost
+// money, and the stream does not show them. The client gets the usage only if it has asked.
 func (a *attempt) askForUsage(body []byte) []byte {
 	if !a.call.bounded(a.target) || !a.call.dialect.OfChat() {
 		return body
@@ -86,14 +86,13 @@ func (a *attempt) askForUsage(body []byte) []byte {
 		}
 	}
 	if changed {
-		a.usage = streamusage.NewFilter(a.client.w)
-		a.client.w = a.usage
+		a.client.usage = streamusage.NewFilter(a.client.w)
+		a.client.w = a.client.usage
 	}
 	return asking
 }
 
-// beginsEvents reports whether a body may be a stream of server-sent events as far
-// as its first bytes tell.
+// beginsEvents reports whether a body that begins so may be a stream of server-sent events.
 func beginsEvents(body []byte) bool {
 	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")), " \t\r\n")
 	return len(body) == 0 || bytes.IndexByte([]byte("deir:\xEF\xBB"), body[0]) >= 0

@@ -25,7 +25,7 @@ import (
 // maxResponse bounds a response that is no stream, in bytes.
 const maxResponse = 64 << 20
 
-// pass answers the bytes of a provider that speaks the client's dialect itself.
+// pass passes the answer of a provider that speaks the client's dialect.
 func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	contentType := resp.Header.Get("Content-Type")
 	observer := observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
@@ -68,12 +68,12 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	return routing.Answered, nil
 }
 
-// passStream passes a stream on event by event. Until the first content, what
-// has come is held: another attempt may still answer.
+// passStream passes a stream event by event. It holds the events before the first content:
+// until then another attempt may answer.
 func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
 	if !a.x.Record.ResponseOmitted {
-		a.contentType = resp.Header.Get("Content-Type")
-		a.copy.Keep(int64(a.call.h.MaxBody), 0)
+		a.client.copy.contentType = resp.Header.Get("Content-Type")
+		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
 	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer)}
 	defer s.held.free()
@@ -108,17 +108,17 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 		a.commit(storage.UpstreamAborted)
 		a.client.write(s.failure())
 	}
-	if a.usage != nil {
-		a.usage.Close()
+	if a.client.usage != nil {
+		a.client.usage.Close()
 	}
 	a.keepCopy()
 	a.finish(whole)
 	return routing.Answered, nil
 }
 
-// keepCopy makes what was copied of the response the record's.
+// keepCopy keeps the copy of the answer in the record.
 func (a *attempt) keepCopy() {
-	a.x.Kept.Response(&a.x.Record, storage.Body{Type: a.contentType, Data: a.copy.Bytes()}, int64(a.call.h.MaxBody), a.copy.Truncated())
+	a.x.Kept.Response(&a.x.Record, storage.Body{Type: a.client.copy.contentType, Data: a.client.copy.Bytes()}, int64(a.call.h.MaxBody), a.client.copy.Truncated())
 }
 
 // minRead is the room for one read of an answer, in bytes.
@@ -130,18 +130,18 @@ type nativeStream struct {
 	upstream  http.Header
 	observer  plugins.Observer
 	held      *buffer
-	written   int           // of held
-	searched  int           // in held: no event ends between what is written and it
-	last      []byte        // written with a number, of a Responses stream that has not ended
-	committed plugins.Phase // in the record
-	waited    bool          // for maxHold: nothing is held any longer
-	// unfinished is a stream that is over and told no end: its first bytes are no
-	// event, or it says [DONE] in place of its dialect's terminal event.
+	written   int           // how many bytes of held the client has
+	searched  int           // no event ends in held[written:searched]
+	last      []byte        // the last events written that have numbers; only of Responses, before the end
+	committed plugins.Phase // the phase that the record has
+	waited    bool          // maxHold is over: nothing is held any longer
+	// unfinished: the stream is over without its end. Its first bytes are not an event, or it
+	// says [DONE] in place of its dialect's terminal event.
 	unfinished bool
 }
 
-// room forgets what is written, and is where to read to. Until take, what is held
-// stays where it is: idle may write of it meanwhile.
+// room drops what the client has from held, and returns where to read to. The bytes of held do
+// not move until take, because idle may write them meanwhile.
 func (s *nativeStream) room() []byte {
 	rest := append(s.held.data[:0], s.held.data[s.written:]...)
 	s.searched -= s.written
@@ -150,7 +150,7 @@ func (s *nativeStream) room() []byte {
 	return s.held.data[len(rest):cap(s.held.data)]
 }
 
-// take takes n bytes that were read behind what is held, and writes what may go.
+// take adds n bytes that were read into room, and writes the events that may go.
 func (s *nativeStream) take(n int) {
 	a, seen := s.a, s.observer.Info()
 	held := s.held.data
@@ -169,7 +169,7 @@ func (s *nativeStream) take(n int) {
 		s.held.data = s.held.data[:done]
 		s.unfinished = true
 	}
-	a.copy.Write(fresh)
+	a.client.copy.Write(fresh)
 	a.x.Record.ResponseBytes += int64(len(fresh))
 	switch {
 	case a.client.begun || seen.Content:
@@ -180,8 +180,8 @@ func (s *nativeStream) take(n int) {
 	s.release()
 }
 
-// endsWithDoneAlone reports whether the end that was just read is no more than the
-// word of Chat Completions, in a dialect that has a terminal event.
+// endsWithDoneAlone reports whether a stream ends with the [DONE] of Chat Completions, though
+// its dialect has a terminal event.
 func (s *nativeStream) endsWithDoneAlone() bool {
 	held := s.held.data
 	if !bytes.Contains(held, doneEvent) {
@@ -198,8 +198,8 @@ func (s *nativeStream) endsWithDoneAlone() bool {
 
 var doneEvent = []byte("data: [DONE]")
 
-// release writes the whole events that are held. The record is committed before
-// those that announce the end.
+// release writes the whole events that are held. It commits the record before events that
+// announce the end.
 func (s *nativeStream) release() {
 	held := s.held.data
 	end := lastEvent(held, s.searched)
@@ -224,12 +224,12 @@ func (s *nativeStream) release() {
 	s.written = end
 }
 
-// endStates says how a record ended if the process ends after a phase.
+// endStates are the end states that records have if the process ends after a phase.
 var endStates = [...]storage.EndState{plugins.Finished: storage.Interrupted, plugins.Ended: storage.Complete}
 
 var sequenceKey = []byte(`"sequence_number":`)
 
-// sequence is the number after that of the last event written.
+// sequence returns the number of the next event.
 func (s *nativeStream) sequence() int {
 	if i := bytes.LastIndex(s.last, sequenceKey); i >= 0 {
 		return int(gjson.ParseBytes(s.last[i+len(sequenceKey):]).Int()) + 1
@@ -237,8 +237,8 @@ func (s *nativeStream) sequence() int {
 	return 0
 }
 
-// idle releases what is held, and keeps the connection alive. The client has
-// whole events alone, so that a comment never stands within one.
+// idle releases what is held, and keeps the connection alive. The client gets whole events, so
+// that the comment stands between two events.
 func (s *nativeStream) idle() time.Duration {
 	s.waited = true
 	s.release()
@@ -283,8 +283,8 @@ func (s *nativeStream) failure() []byte {
 	return fmt.Appendf(nil, "data: %s\n\n", data)
 }
 
-// failedResponse is an error, unless it was reported, and a response that failed
-// under the id that the client knows.
+// failedResponse returns the events of an error, unless the provider has reported it, and of
+// the failed response under the id that the client knows.
 func (s *nativeStream) failedResponse(e *plugins.Error, reported bool) []byte {
 	seen := s.observer.Info()
 	request := &translate.Request{Raw: s.a.call.body, Model: s.a.x.Record.RequestModel}

@@ -13,9 +13,9 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// targetsWithState returns the targets that may have kept what the request refers to: all, if
-// it refers to nothing, or else the one account at which the client's calls of the
-// one target end up, the organisation's own before that of the platform.
+// targetsWithState returns the targets that may have what the request names: all targets if
+// the request names nothing, else the account that serves the client's calls of the target, the
+// organisation's own account before the platform's.
 func (c *call) targetsWithState(targets []routing.Target) ([]routing.Target, error) {
 	field := c.stored.Field
 	if field == "" {
@@ -36,8 +36,8 @@ func (c *call) shares(account *llmapp.Account) bool {
 }
 
 // allow refuses what an organisation must not ask of an account: models that the key may not
-// call; where credits pay, a field beside the documented schema and an answer that is not
-// there to be charged; and where others use the account, what it keeps for them.
+// call; if the call is bounded, fields beside the documented schema and answers that cannot be
+// charged; and if others use the account, what it keeps for them.
 func (c *call) allow(t routing.Target) error {
 	if err := c.demanded().CheckModels(c.key, t.Account.Label); err != nil {
 		return err
@@ -82,9 +82,8 @@ func (c *call) allowStored(account *llmapp.Account) error {
 	return nil
 }
 
-// ended remembers what an answer has that a provider who speaks the client's dialect has
-// ended: whose its ids are, and what it adds to a conversation. body is that of an object,
-// nil for a stream.
+// ended remembers whose the ids of a passed answer are, and adds the answer to its
+// conversation. body is nil if the answer is a stream, which the record has.
 func (a *attempt) ended(body []byte) {
 	c := a.call
 	kept := a.x.Kept.Content(&a.x.Record).Response

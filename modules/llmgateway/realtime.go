@@ -176,7 +176,7 @@ func (s *realtime) fromClient(message []byte) {
 // begin sets aside what a response may cost. Where the credits are insufficient, it is paid
 // from what was set aside for the handshake, once, and is the last one.
 func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), refused *plugins.Error) {
-	paid := &attempt{call: s.call, target: s.target, x: x, within: true}
+	paid := &attempt{call: s.call, target: s.target, x: x, payment: payment{within: true}}
 	err := paid.admit()
 	if err != nil {
 		if !s.spent.CompareAndSwap(false, true) {

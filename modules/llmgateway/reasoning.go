@@ -37,9 +37,9 @@ func (a *attempt) readable(body []byte) []byte {
 	})
 }
 
-// readableMessages is readable for a body of Messages, which has the reasoning in blocks of
-// its messages. It also leaves out citations of another provider's sources: citations of
-// Anthropic have the text that they cite.
+// readableMessages is readable for a body of Messages, whose messages have the reasoning in
+// blocks. It also leaves out citations of another provider's sources: Anthropic's citations
+// have the text that they cite.
 func (a *attempt) readableMessages(body []byte) []byte {
 	return editArray(body, "messages", func(i int, message gjson.Result) string {
 		edited := string(editArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
@@ -61,8 +61,8 @@ func (a *attempt) readableMessages(body []byte) []byte {
 	})
 }
 
-// editArray replaces the elements of an array of the body. "" leaves one out. Where
-// there are none to replace, the body is the same byte for byte.
+// editArray replaces elements of an array of the body, and leaves out those that become "".
+// If nothing changes, the body is the same byte for byte.
 func editArray(body []byte, field string, edit func(i int, item gjson.Result) string) []byte {
 	array := gjson.Get(plugins.View(body), field)
 	if !array.IsArray() {
@@ -87,9 +87,9 @@ func editArray(body []byte, field string, edit func(i int, item gjson.Result) st
 	return whole
 }
 
-// restoreReasoning gives the calls of earlier turns back the reasoning that led to them,
-// where the client has left it out: there are models that refuse to continue, or to
-// reason on, without it. The turns must be the attempt's own.
+// restoreReasoning gives the calls of earlier turns back the reasoning that led to them, if the
+// client has left it out: some models refuse to continue without it. The turns must be the
+// attempt's own.
 func (a *attempt) restoreReasoning(turns []translate.Turn) {
 	var ids []string
 	for _, turn := range turns {
@@ -115,7 +115,7 @@ func (a *attempt) restoreReasoning(turns []translate.Turn) {
 	}
 }
 
-// upToCalls cuts items behind each call. The last piece may end without one.
+// upToCalls cuts items behind each call. The last piece may end without a call.
 func upToCalls(items []translate.Item) iter.Seq2[[]translate.Item, *translate.ToolCall] {
 	return func(yield func([]translate.Item, *translate.ToolCall) bool) {
 		for len(items) > 0 {
@@ -161,14 +161,14 @@ func restore(items []translate.Item, call *translate.ToolCall, entries []reasoni
 	return restored
 }
 
-// reasoningEntry is reasoning that stood behind so many messages.
+// reasoningEntry is an item of reasoning, and how many messages stood before it.
 type reasoningEntry struct {
 	messages int
 	item     *translate.ReasoningItem
 }
 
-// reasoningOf is the reasoning between a call and the one before it in an output that
-// is remembered, where the provider can read it.
+// reasoningOf returns the reasoning between a call and the call before it, in an output that
+// is remembered, if the provider can read it.
 func (a *attempt) reasoningOf(call *translate.ToolCall, output string) []reasoningEntry {
 	var entries []reasoningEntry
 	messages := 0
@@ -195,8 +195,8 @@ func (a *attempt) reasoningOf(call *translate.ToolCall, output string) []reasoni
 	return nil
 }
 
-// same reports whether a call that is remembered is the client's, who may write
-// its arguments in another way.
+// same reports whether a remembered call is the client's call, whose arguments the client may
+// write in another way.
 func same(item gjson.Result, call *translate.ToolCall) bool {
 	if call.Custom {
 		return item.Get("input").Str == call.Arguments

@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// caller owns what is remembered of a user with one key.
+// caller owns what is remembered for a user of a key.
 func (c *call) caller() secret.Owner {
 	r := &c.exchange.Record
 	return secret.Owner{Org: r.Org, AuthHash: r.AuthHash, User: r.UserID}

@@ -25,8 +25,8 @@ type request struct {
 	received intake.Body // release gives its memory back
 }
 
-// admit authenticates the caller, and takes the control headers out of the request. record
-// gets whose request it is, and what the headers say.
+// admit authenticates the caller, and takes the control headers out of the request. The record
+// gets the caller, and what the headers say.
 func (q *request) admit(record *storage.Record) *plugins.Error {
 	q.controls = control.Read(q.r.Header, q.h.site.App.Headers(), record)
 	key, e := q.h.gate().Admit(q.r, llmapp.ScopeGateway, keyFields(q.dialect)...)
@@ -39,8 +39,8 @@ func (q *request) admit(record *storage.Record) *plugins.Error {
 	return nil
 }
 
-// keyFields are the header fields in which clients of a dialect send their key: the field of
-// all, and that of Anthropic's libraries or of Azure's.
+// keyFields are the header fields in which clients of a dialect send their key: Authorization,
+// and the field of Anthropic's or Azure's libraries.
 func keyFields(d plugins.Dialect) []string {
 	if isAnthropic(d) {
 		return []string{"Authorization", "X-Api-Key"}
@@ -51,7 +51,7 @@ func keyFields(d plugins.Dialect) []string {
 // isAnthropic reports whether a dialect has Anthropic's headers and errors.
 func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
 
-// read reads the body of up to so many bytes, once there is memory for it.
+// read reads a body of at most so many bytes, once there is memory for it.
 func (q *request) read(most int64) (err error) {
 	q.received, err = q.h.intake(most).Read(q.w, q.r)
 	return err

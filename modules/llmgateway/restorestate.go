@@ -18,16 +18,16 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// continuation is what a call of Responses continues.
+// continuation is the conversation that a call of Responses continues.
 type continuation struct {
 	state            translate.State
 	newItems         []string          // of the client's input, if earlier items stand before them
 	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
 }
 
-// restoreState puts what a request of Responses refers to into its input. What is not
-// found stays. So does the id of a response that the one provider which the request
-// names has given: it has the response, too.
+// restoreState puts what a request of Responses refers to into its input. References that are
+// not found stay. The id of a response stays, too, if the request names the one provider that
+// gave the id: the provider has the response.
 func (c *call) restoreState(targets []routing.Target) error {
 	references := bytes.Contains(c.body, []byte(`"item_reference"`))
 	field, id := c.earlier()
@@ -78,8 +78,8 @@ func (c *call) restoreState(targets []routing.Target) error {
 	return c.h.checkSize(c.ctx, &c.received, c.sent, "input")
 }
 
-// earlier returns the field that names what the call continues and may be kept here,
-// and the id in it. field is "" if there is none.
+// earlier returns the field that names what the call continues, and the id in the field. field
+// is "" if there is none.
 func (c *call) earlier() (field, id string) {
 	if bytes.Contains(c.body, []byte(`"previous_response_id"`)) {
 		if id = gjson.Get(plugins.View(c.body), "previous_response_id").Str; id != "" {
@@ -135,8 +135,8 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 	return nil, nil
 }
 
-// extend adds the turn to the conversation that the call continues, before the
-// client can see the end of the response.
+// extend adds the response and its new input to the conversation that the call continues,
+// before the client can see the end of the response.
 func (a *attempt) extend(response []byte) {
 	c := a.call
 	if c.state.ConversationID == "" || a.extended || !c.keeps() {
@@ -172,8 +172,8 @@ func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 
-// namesBehind returns the client's names of the items of an input. So many earlier items,
-// which the field names, stand before the client's own.
+// namesBehind returns the client's names of the items of an input, in which earlier items, which
+// the field names, stand before the client's own.
 func namesBehind(field string, earlier, own int) *translate.Names {
 	names := new(translate.Names)
 	for range earlier {
@@ -207,8 +207,8 @@ func (c *call) stateNotFound(label string) error {
 	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.Hint)
 }
 
-// dropReasoning leaves out the reasoning of earlier responses that a provider which
-// speaks Responses itself would look for in vain.
+// dropReasoning leaves out the empty reasoning of earlier responses, which a provider that
+// speaks Responses would look for in vain.
 func (a *attempt) dropReasoning(body []byte) []byte {
 	if state := &a.call.state; state.PreviousResponseID == "" && state.ConversationID == "" {
 		return body

@@ -53,7 +53,7 @@ type group struct {
 	routes []route
 }
 
-// groups are all routes. The untranslated endpoints are those of OpenAI
+// groups are all routes. The endpoints that are not translated are OpenAI's
 // (https://platform.openai.com/docs/api-reference), and Cohere's rerank.
 func groups() []group {
 	return []group{
@@ -172,16 +172,16 @@ type served struct {
 	method, path string
 }
 
-// match is the route of a request, and what its path has in the places of {id} and {item}.
+// match is the route of a request, with what stands in the path for {id} and {item}.
 type match struct {
 	*served
 	id, item string
 }
 
-// servedPath is what is served at a path: by method over HTTP, and over a WebSocket.
+// servedPath has the routes of a path: by method over HTTP, and over a WebSocket.
 type servedPath struct {
 	methods map[string]*served
-	socket  *served // nil if there is none
+	socket  *served // nil if the path has no WebSocket
 }
 
 // allow is the value of the header Allow.
@@ -223,7 +223,7 @@ func init() {
 	description = newDescription()
 }
 
-// findRoutes returns what is served at a path, nil if nothing is, and its ids.
+// findRoutes returns the routes of a path, nil if there are none, and the ids in the path.
 func findRoutes(path string) (at *servedPath, id, item string) {
 	if at = byPath[path]; at != nil {
 		return at, "", ""

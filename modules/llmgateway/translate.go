@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// translate reads an answer in the provider's own dialect, and answers what the
+// translate reads an answer in the provider's dialect, and answers in the client's what the
 // Assembler makes of it.
 func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	switch {
@@ -85,8 +85,8 @@ func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *tr
 	a.decode(resp, assembler)
 }
 
-// decode lets the provider's plugin read the answer. Whatever becomes of it,
-// the response can be ended.
+// decode lets the provider's plugin read the answer. If the plugin fails or panics, the
+// response fails.
 func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -104,8 +104,8 @@ func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler) {
 	}
 }
 
-// translatedStream takes the events of an Assembler to the client. What came from
-// the provider in one piece leaves in one: it is flushed before more is read.
+// translatedStream takes the events of an Assembler to the client. Events that came from the
+// provider in one piece leave in one piece: they are sent before more is read.
 type translatedStream struct {
 	a        *attempt
 	upstream http.Header
@@ -125,8 +125,8 @@ func (s *translatedStream) add(events []byte) {
 	s.a.x.Record.ResponseBytes += int64(len(s.events.data))
 }
 
-// idle sends what is held back, and a ping where the client was sent nothing for long. It
-// returns when that may be so again.
+// idle sends what is held back, and a ping if the client got nothing for long. It returns when
+// to call idle again.
 func (s *translatedStream) idle(assembler *translate.Assembler) time.Duration {
 	if !assembler.Committed() {
 		assembler.Release()
@@ -138,13 +138,13 @@ func (s *translatedStream) idle(assembler *translate.Assembler) time.Duration {
 	})
 }
 
-// flush counts and sends the events that have come together.
+// flush counts and sends the collected events.
 func (s *translatedStream) flush() {
 	s.add(nil)
 	s.send()
 }
 
-// send sends what has come together.
+// send sends the collected events.
 func (s *translatedStream) send() {
 	if len(s.events.data) > 0 {
 		s.a.writeEvents(s.events.data, s.upstream)

@@ -61,8 +61,8 @@ func (c *call) refusal(account *llmapp.Account, target string, resp *http.Respon
 	return e, outcome
 }
 
-// unauthorized reports whether a status refuses a key. Gemini says 400 and means 401, as its
-// plugin knows.
+// unauthorized reports whether a status refuses a key. Gemini answers 400 and means 401, which
+// its plugin corrects.
 func unauthorized(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// publishInterval is how late other nodes get an event, heartbeat how often they
-	// get none, so that they know that the node is alive.
+	// publishInterval is how late other nodes get an event. heartbeat is how often they hear
+	// from a node that has no events, so that they know that the node is alive.
 	publishInterval = 50 * time.Millisecond
 	heartbeat       = time.Second
 	// maxBatch bounds what is published at a time, in bytes.
@@ -22,7 +22,7 @@ const (
 
 // Link is where nodes share one response. What they share is encrypted.
 type Link struct {
-	// Runs returns what nodes share now, nil for nothing: a reload may change it.
+	// Runs returns what nodes share now, nil if they share nothing. A reload may change it.
 	Runs func() shared.Runs
 	// Key names the response, AEAD encrypts it.
 	Key  shared.Key
@@ -35,7 +35,7 @@ func (l *Link) seal(text []byte) []byte { return l.AEAD.Seal(nil, nil, text, l.K
 
 func (l *Link) open(sealed []byte) ([]byte, error) { return l.AEAD.Open(nil, nil, sealed, l.Key[:]) }
 
-// sealState seals a response with its user.
+// sealState seals a response together with its user.
 func (l *Link) sealState(user string, response []byte) []byte {
 	return l.seal(append(append([]byte(user), 0), response...))
 }
@@ -52,12 +52,13 @@ type publisher struct {
 
 	at      int    // the number of the next event to publish
 	state   []byte // that was published last
-	trimmed bool   // there are too many events: none are published
+	trimmed bool   // there are too many events, so that no event is published
 }
 
-// Publish shares a response with other nodes: at once what there is, the rest as it comes,
-// and what final returns when it has ended. done is closed when they have all of it, or
-// nobody may ask for it any more. After the end of ctx, what fails is not tried again.
+// Publish shares a response with other nodes: at once its events so far, then each event that
+// comes, and in the end what final returns. done is closed when the nodes have the whole
+// response, or when nobody may ask for it any more. After the end of ctx, Publish does not try
+// again.
 func (s *Runs) Publish(ctx context.Context, r *Run, l *Link, final func() []byte) (done <-chan struct{}) {
 	p := &publisher{Link: l, runs: s, run: r}
 	_, _, _ = p.publish(nil) // what fails is tried again
@@ -119,8 +120,8 @@ func (p *publisher) finish(ctx context.Context, response []byte) {
 	}
 }
 
-// publish shares what other nodes may not have. last is the response in the end, nil
-// before. whole is true when they have all of what there is.
+// publish shares what other nodes may not have. last is the response in the end, nil before.
+// whole reports that the nodes have everything so far.
 func (p *publisher) publish(last []byte) (whole, cancelled bool, err error) {
 	nodes := p.Runs()
 	if nodes == nil {

@@ -16,7 +16,7 @@ import (
 const (
 	// pollInterval is how often a node asks for news of another one's response.
 	pollInterval = 100 * time.Millisecond
-	// maxSilence is for how long a node that generates is silent.
+	// maxSilence is how long a node that generates may be silent.
 	maxSilence = 5 * heartbeat
 )
 
@@ -27,8 +27,8 @@ type Remote struct {
 	body []byte
 }
 
-// Find returns the response of a link, if a node has it and its user asks for it, else
-// nil. A user of "" speaks for the organisation.
+// Find returns the response of a link, or nil if no node has it or another user asks. A user
+// of "" speaks for the organisation.
 func (l *Link) Find(ctx context.Context, user string) (*Remote, error) {
 	r := &Remote{link: l}
 	owner, err := r.read(ctx, -1)
@@ -38,7 +38,7 @@ func (l *Link) Find(ctx context.Context, user string) (*Remote, error) {
 	return r, err
 }
 
-// Forget lets no node read the response any more.
+// Forget lets no node read the response from now on.
 func (l *Link) Forget(ctx context.Context) error {
 	if nodes := l.Runs(); nodes != nil {
 		return nodes.Forget(ctx, l.Key)
@@ -70,13 +70,13 @@ func (r *Remote) read(ctx context.Context, from int) (user string, err error) {
 	return user, nil
 }
 
-// Body implements Response. That of a node that died has failed.
+// Body implements Response. If the node died, the response has failed.
 func (r *Remote) Body() []byte { return r.body }
 
 // Running implements Response.
 func (r *Remote) Running() bool { return !r.run.Ended && !r.run.Dead }
 
-// Silent reports whether its node may be dead: what the record says comes first.
+// Silent reports whether the node may be dead. Then the record is asked first.
 func (r *Remote) Silent() bool { return !r.run.Ended && r.run.Silence > maxSilence }
 
 // HasEvents implements Response.
@@ -104,8 +104,8 @@ func (r *Remote) Cancel(ctx context.Context) error {
 	return nil
 }
 
-// Stream implements Response. That of a node that died ends with `response.failed`. While
-// nothing can be read, it waits.
+// Stream implements Response. If the node died, the stream ends with `response.failed`. While
+// nothing can be read, Stream waits.
 func (r *Remote) Stream(ctx context.Context, w io.Writer, after int64) error {
 	at, last := 0, event{sequence: -1}
 	return stream(ctx, w, after, func() ([]event, bool, <-chan struct{}, error) {
@@ -138,7 +138,7 @@ func (r *Remote) Stream(ctx context.Context, w io.Writer, after int64) error {
 	})
 }
 
-// events are those that were read.
+// events returns the events that were read.
 func (r *Remote) events() ([]event, error) {
 	var events []event
 	for _, sealed := range r.run.Events {

@@ -1,6 +1,6 @@
-// Package background has the responses that are generated while no client waits: their
-// events, for clients that ask for them, as long as the process runs. After that, the
-// record has the response. Nodes that share something read each other's.
+// Package background has the events of responses that are generated while no client waits. It
+// has them for a while after the end, for clients that ask; then only the record has the
+// response. Nodes that share something read each other's events.
 package background
 
 import (
@@ -40,7 +40,7 @@ type Response interface {
 
 // Run is a response of this node.
 type Run struct {
-	// ID is that of the response. Org and User are whose it is.
+	// ID is the id of the response. Org and User own it.
 	ID, Org, User string
 
 	cancel context.CancelFunc
@@ -48,7 +48,7 @@ type Run struct {
 	mu        sync.Mutex
 	events    []event
 	size      int
-	response  []byte // as it is now
+	response  []byte // the response as it is now
 	cancelled bool
 	more      chan struct{} // closed when there is another event, or the end
 	ended     chan struct{}
@@ -60,8 +60,8 @@ type event struct {
 	text     []byte // with its blank line
 }
 
-// Add adds the event of that JSON. response is the response as it is then, nil for one
-// that the event does not have.
+// Add adds an event in JSON. response is the response after the event, nil if it has not
+// changed.
 func (r *Run) Add(data, response []byte) error {
 	if bytes.IndexByte(data, '\n') >= 0 { // an event is one line
 		var line bytes.Buffer
@@ -159,8 +159,8 @@ func (r *Run) Cancelled() bool {
 // HasEvents implements Response.
 func (r *Run) HasEvents() bool { return true }
 
-// next returns the events behind a position, and a channel that is closed when there are
-// more.
+// next returns the events behind a position, and a channel that is closed when another event
+// comes.
 func (r *Run) next(at int) ([]event, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,8 +182,8 @@ func (r *Run) Stream(ctx context.Context, w io.Writer, after int64) error {
 // connection alive.
 const pingInterval = 15 * time.Second
 
-// stream writes the events that next returns and that come after a number. over is true
-// when no others follow. Else next is called again when more is closed.
+// stream writes the events that next returns, if their number is greater than after. If over is
+// true, no event follows. Else stream calls next again when more is closed.
 func stream(ctx context.Context, w io.Writer, after int64, next func() (events []event, over bool, more <-chan struct{}, err error)) error {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()

@@ -12,13 +12,13 @@ import (
 const (
 	// maxRunning bounds the responses that are generated at a time.
 	maxRunning = 1024
-	// keepEnded is for how long the events of a response can be had after its end, and
-	// maxKept bounds those of all that ended, and those that are published, in bytes.
+	// keepEnded is how long the events of a response are kept after its end. maxKept bounds the
+	// events of all ended responses, and the published events of all responses, in bytes.
 	keepEnded = shared.KeepRuns
 	maxKept   = 128 << 20
 )
 
-// Runs are those of a process. The zero Runs has none.
+// Runs are the responses in the background of a process. The zero Runs is empty.
 type Runs struct {
 	mu      sync.Mutex
 	byID    map[key]*Run
@@ -32,8 +32,7 @@ type Runs struct {
 // key names a response: two organisations may have chosen the same id.
 type key struct{ org, id string }
 
-// Begin adds a response, of which response is what there is to begin with. It returns
-// nil if there are too many.
+// Begin adds a response, which begins as given. It returns nil if there are too many.
 func (s *Runs) Begin(id, org, user string, response []byte, cancel context.CancelFunc) *Run {
 	r := &Run{ID: id, Org: org, User: user, cancel: cancel, response: response, more: make(chan struct{}), ended: make(chan struct{})}
 	s.mu.Lock()
@@ -49,8 +48,8 @@ func (s *Runs) Begin(id, org, user string, response []byte, cancel context.Cance
 	return r
 }
 
-// Find returns the response of an id that its organisation asks for, or its user, nil if
-// there is none. A user of "" speaks for the organisation.
+// Find returns the response of an id if it belongs to the organisation and the user, else nil. A
+// user of "" speaks for the organisation.
 func (s *Runs) Find(org, user, id string) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,12 +60,12 @@ func (s *Runs) Find(org, user, id string) *Run {
 	return r
 }
 
-// End ends a response: the record has it.
+// End ends a response, which its record has.
 func (s *Runs) End(r *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(r.more)
-	defer close(r.ended) // who waits for it may forget it
+	defer close(r.ended) // who waits for the end may then call Forget
 	s.running--
 	s.ended = append(s.ended, r)
 	s.kept += r.size
@@ -83,7 +82,7 @@ func (s *Runs) Forget(r *Run) {
 	s.drop(r)
 }
 
-// drop needs the mutex.
+// drop forgets the events of a response that ended. The caller holds the mutex.
 func (s *Runs) drop(r *Run) {
 	if i := slices.Index(s.ended, r); i >= 0 {
 		s.ended = slices.Delete(s.ended, i, i+1)
@@ -94,8 +93,8 @@ func (s *Runs) drop(r *Run) {
 	}
 }
 
-// mayPublish reports whether so many bytes more of the events of a response may be
-// published. If not, none of them are.
+// mayPublish reports whether so many more bytes of events of a response may be published. If
+// not, none of its events count any more.
 func (s *Runs) mayPublish(r *Run, bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *Runs) mayPublish(r *Run, bytes int) bool {
 	return false
 }
 
-// count counts bytes of events that were published.
+// count counts bytes of published events.
 func (s *Runs) count(r *Run, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 )
 
 // link returns where nodes share a response in the background. It is nil if nodes share
-// nothing, or if the id is not that of a response of Weir.
+// nothing, or if Weir did not make the id.
 func (r *Room) link(org, id string) *background.Link {
 	if _, ours := stored.RecordOf(id); !ours || r.Nodes() == nil {
 		return nil
@@ -65,8 +65,8 @@ func (r *Room) End(run *background.Run) {
 	}
 }
 
-// running returns the response of the path while it is generated in the background, here
-// or at another node, or while its events are there, else nil.
+// running returns the response of the path while this node or another one generates it in the
+// background, or still has its events, else nil.
 func (c *Call) running() (background.Response, error) {
 	if run := c.Runs.Find(c.Store.Org, c.Store.User, c.ID); run != nil {
 		return run, nil
@@ -95,8 +95,8 @@ func (c *Call) running() (background.Response, error) {
 	}
 }
 
-// latest returns a response in the background as its record has it, or as it is now
-// where it has not ended, or the store does not have the record of another node yet.
+// latest returns a response in the background as it is now if it has not ended, else as its
+// record has it. The store may not have the record of another node yet.
 func (c *Call) latest(run background.Response) ([]byte, error) {
 	if run != nil && run.Running() {
 		return run.Body(), nil
@@ -121,7 +121,7 @@ func Stream(w http.ResponseWriter, r *http.Request, run background.Response, aft
 	_ = run.Stream(r.Context(), flushing{w}, after) // the client is gone
 }
 
-// flushing flushes what is written.
+// flushing flushes after each write.
 type flushing struct{ http.ResponseWriter }
 
 func (w flushing) Write(p []byte) (int, error) {

@@ -28,7 +28,7 @@ type conversation struct {
 	Metadata  json.RawMessage `json:"metadata"`
 }
 
-// describe returns a conversation as the API answers it, or why there is none.
+// describe returns a conversation as the API answers it, unless err is an error.
 func describe(c *storage.Conversation, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (c *Call) CreateConversation() (any, error) {
 	return describe(c.Store.NewConversation(c.R.Context(), metadata, items))
 }
 
-// conversation returns the conversation of the path, measured.
+// conversation returns the conversation of the path, with the size of its items in their place.
 func (c *Call) conversation() (*storage.Conversation, error) {
 	found, err := c.Store.Conversation(c.R.Context(), c.ID, storage.Measured)
 	return found, stored.Error(err, "Conversation", c.ID)

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// response returns that of the path.
+// response returns the response of the path.
 func (c *Call) response() (*stored.Response, error) {
 	found, err := c.Store.Find(c.R.Context(), c.ID)
 	return found, stored.Error(err, "Response", c.ID)

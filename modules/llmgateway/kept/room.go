@@ -26,7 +26,7 @@ type Room struct {
 	Journal func() (stored.Journal, error)
 	// Runs are the responses in the background of this process.
 	Runs *background.Runs
-	// Nodes are those of other nodes, nil while nothing is shared.
+	// Nodes are the responses in the background of other nodes, nil while nothing is shared.
 	Nodes func() shared.Runs
 	// Secrets hide from others what nodes share.
 	Secrets func() (*secret.Secrets, error)
@@ -54,17 +54,17 @@ type Call struct {
 	Omits string
 	// Body reads the body, an object of at most MaxBody bytes.
 	Body func() ([]byte, error)
-	// Memory is that of all requests.
+	// Memory bounds what all requests together take.
 	Memory *admission.Memory
 
-	loaded admission.Held // the memory of the conversation
+	loaded admission.Held // the memory that the conversation takes
 	object gjson.Result   // the body
 }
 
 // MaxBody bounds the body of a request, in bytes.
 const MaxBody = 12 << 20
 
-// Release gives the memory of what was answered back.
+// Release gives back the memory of the answer.
 func (c *Call) Release() { c.loaded.Release() }
 
 // readBody reads an object that has these fields at most. What is read will be kept, so a

@@ -20,8 +20,8 @@ import (
 const (
 	// maxAnswer bounds each answer of a server over HTTP, in bytes.
 	maxAnswer = 1 << 20
-	// maxRetries is how often the client goes on with a stream that the server closes, while
-	// the server says nothing more (SEP-1699 of MCP).
+	// maxRetries is how often the client opens a stream again that the server has closed without
+	// another event (SEP-1699 of MCP).
 	maxRetries = 2
 	// maxRequests bounds the requests of one session, also to a server whose list never ends.
 	maxRequests = 1000
@@ -100,7 +100,7 @@ func (s *Session) Close() {
 	}()
 }
 
-// Tools returns the tools of the server, of which there may be most.
+// Tools returns the tools of the server. More than most are an error.
 func (s *Session) Tools(ctx context.Context, most int) ([]Tool, error) {
 	return within(ctx, s, func(ctx context.Context, session *mcp.ClientSession) ([]Tool, error) {
 		var tools []Tool
@@ -121,8 +121,8 @@ func (s *Session) Tools(ctx context.Context, most int) ([]Tool, error) {
 	})
 }
 
-// Call calls a tool with a JSON object of arguments. The error is one for the model and
-// the client to read, and has nothing that only the gateway knows.
+// Call calls a tool with a JSON object of arguments. The error is for the model and the client,
+// and hides what only the gateway knows.
 func (s *Session) Call(ctx context.Context, tool string, arguments json.RawMessage) (string, error) {
 	return within(ctx, s, func(ctx context.Context, session *mcp.ClientSession) (string, error) {
 		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -142,8 +142,8 @@ type failure struct{ text string }
 
 func (f *failure) Error() string { return f.text }
 
-// within makes a request to the server, and gives up on it in time: the request ends with
-// the session at the latest.
+// within makes a request to the server. After the timeout it waits no longer; the request ends
+// with the session at the latest.
 func within[T any](ctx context.Context, s *Session, do func(context.Context, *mcp.ClientSession) (T, error)) (T, error) {
 	s.used.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -175,7 +175,7 @@ func within[T any](ctx context.Context, s *Session, do func(context.Context, *mc
 	}
 }
 
-// readable is an error in words that hide what is between the gateway and the server.
+// readable returns an error that the model and the client may read.
 func (s *Session) readable(err error) error {
 	if err == nil {
 		return nil
@@ -199,10 +199,10 @@ func (s *Session) readable(err error) error {
 	return &failure{"The MCP server broke off, or its answer is none of the protocol."}
 }
 
-// rejected is the code of the SDK's own error for a request that it could not send.
+// rejected is the code of the SDK's error for a request that it could not send.
 const rejected = -32005
 
-// textOf is the result of a call as text, or else its structured content as JSON.
+// textOf returns the result of a call as text, or its structured content as JSON.
 func textOf(result *mcp.CallToolResult) string {
 	var texts []string
 	for _, content := range result.Content {

@@ -12,18 +12,18 @@ import (
 // transport sends the requests of one session. They end with it.
 type transport struct {
 	header http.Header
-	origin string // of the server, to which alone requests go
+	origin string // of the server; requests go nowhere else
 	client *http.Client
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	status   atomic.Int64 // of the latest answer, 0 before there is one
-	tooLong  atomic.Bool  // an answer was
-	requests atomic.Int64 // that were made
+	status   atomic.Int64 // of the latest answer, 0 before the first
+	tooLong  atomic.Bool  // an answer was too long
+	requests atomic.Int64 // how many were made
 }
 
-// newTransport makes a transport whose client follows no redirect, which could lead to
-// another host, and has no cookies.
+// newTransport makes a transport whose client has no cookies and follows no redirects, which
+// could lead to another host.
 func newTransport(server Server) *transport {
 	t := &transport{header: server.Header, origin: originOf(server.URL)}
 	t.ctx, t.cancel = context.WithCancel(context.Background())

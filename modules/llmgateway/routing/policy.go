@@ -13,7 +13,7 @@ type Outcome uint8
 const (
 	// Answered: the client has the answer.
 	Answered Outcome = iota
-	// Retry: the same target may answer after a pause, or else another one.
+	// Retry: the same target may answer after a pause, or another target.
 	Retry
 	// Failover: only another target may answer.
 	Failover
@@ -53,10 +53,9 @@ func (p Policy) FirstByte(stream, last bool) time.Duration {
 	return unbounded
 }
 
-// Pause returns how long to wait before the target is tried again after so many
-// attempts at it, the first of which is 1; ok is false if it should not be. The
-// provider asks to wait for retryAfter, 0 if it does not say, and no attempt
-// begins after the deadline.
+// Pause returns how long to wait before another attempt at a target, after so many attempts. ok
+// is false if no attempt should follow. The provider asks to wait for retryAfter, 0 if it does
+// not ask. No attempt begins after the deadline.
 func (p Policy) Pause(attempts int, retryAfter time.Duration, deadline time.Time) (pause time.Duration, ok bool) {
 	if attempts > p.Retries || retryAfter > maxRetryAfter {
 		return 0, false

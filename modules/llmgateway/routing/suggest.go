@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// notFound is the 404 for names that no account serves. It says why, and which
-// names there are.
+// notFound returns the 404 for names that no account serves. The error says why, and names
+// models that are served.
 func (r *Resolver) notFound(names []string) error {
 	e := &plugins.Error{
 		Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
@@ -50,7 +50,7 @@ func (r *Resolver) missingKeys(names []string) []string {
 	return reasons
 }
 
-// labels returns those of the accounts that can be called, once each.
+// labels returns the labels of the accounts that can be called, each once.
 func (r *Resolver) labels() []string {
 	var labels []string
 	for _, a := range r.Accounts {
@@ -64,8 +64,8 @@ func (r *Resolver) labels() []string {
 // maxNear is the number of names that are proposed for one that is not found.
 const maxNear = 3
 
-// near returns the names of models that are served and spelt almost like name.
-// One with a label that does not exist is compared without it.
+// near returns the served models whose names are spelt almost like name. A name whose label does
+// not exist is compared without the label, too.
 func (r *Resolver) near(name string) []string {
 	if len(name) > 64 {
 		return nil

@@ -20,14 +20,14 @@ type Target struct {
 	Account *llmapp.Account
 	// Model is the model's name at the provider.
 	Model string
-	// Listed is the model in the catalogue, nil where that does not know it.
+	// Listed is the model in the catalogue, nil if the catalogue does not know it.
 	Listed *catalog.Model
 }
 
 // Name returns `label/model`, which is how a client names exactly this target.
 func (t Target) Name() string { return t.Account.Label + "/" + t.Model }
 
-// Capabilities returns what the catalogue knows of the model, nil for nothing.
+// Capabilities returns what the catalogue knows of the model, nil if it does not know the model.
 func (t Target) Capabilities() *plugins.Capabilities {
 	if t.Listed == nil {
 		return nil
@@ -35,8 +35,8 @@ func (t Target) Capabilities() *plugins.Capabilities {
 	return &t.Listed.Capabilities
 }
 
-// price is the cost by which targets are compared: that of as many tokens in as
-// out. An unknown price compares as the highest.
+// price is the cost by which targets are compared: of as many input as output tokens. An
+// unknown price compares as the highest.
 func (t Target) price() plugins.Nanodollars {
 	if t.Listed == nil {
 		return math.MaxInt64

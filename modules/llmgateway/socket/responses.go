@@ -64,7 +64,7 @@ type responses struct {
 type unstored struct {
 	id    string
 	items []string // of the conversation up to its end
-	size  int64    // of the items, in bytes, which are copies as those of bodies are
+	size  int64    // of the items, in bytes; it counts as copies of bodies do
 }
 
 // ServeResponses opens a WebSocket of Responses for an admitted caller, and answers what
@@ -271,7 +271,7 @@ func (s *responses) warmUp(body []byte, items []string) error {
 	return err
 }
 
-// request is the request of a call over HTTP with the same effect, without its body.
+// request returns the request over HTTP that has the same effect as a call, without a body.
 func (s *responses) request(previous string) *http.Request {
 	ctx := s.ctx
 	if previous != "" && previous == s.last.id {

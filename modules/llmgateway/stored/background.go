@@ -22,8 +22,8 @@ const Cancelled = "Response-Cancelled"
 // ResponseID is the id of the response that a record is of.
 func ResponseID(record uuid.UUID) string { return "resp_" + hex.EncodeToString(record[:]) }
 
-// InBackground is a response in the background, under its id. A provider that speaks
-// Responses itself has given it another one, and knows of no background.
+// InBackground returns a response in the background under its id. A provider that speaks
+// Responses has given it another id, and knows of no background.
 func InBackground(response []byte, id string) []byte {
 	edited, err := sjson.SetBytes(response, "id", id)
 	if err == nil {
@@ -35,7 +35,7 @@ func InBackground(response []byte, id string) []byte {
 	return edited
 }
 
-// Unbegun is a response of which nothing was generated, of that status.
+// Unbegun returns a response of a status before any of it was generated.
 func Unbegun(request *translate.Request, record uuid.UUID, status string, e *plugins.Error) []byte {
 	assembler := translate.NewAssembler(request, nil, translate.Options{ID: IDs(record)})
 	if e != nil {
@@ -62,8 +62,8 @@ func background(r *storage.Record, request []byte) bool {
 	return r.Referrer == "gateway" && gjson.GetBytes(request, "background").Type == gjson.True
 }
 
-// settled is the response of a record as it ended: also where the client cancelled it,
-// and where the gateway or the provider came to an end before.
+// settled returns the response of a record as it ended, also if the client cancelled it, or if
+// the gateway or the provider stopped before.
 func settled(r *storage.Record, request, response []byte) []byte {
 	body := gjson.ParseBytes(response)
 	if !plugins.ValidJSON(response) || body.Get("object").Str != "response" {
@@ -78,8 +78,8 @@ func settled(r *storage.Record, request, response []byte) []byte {
 	return Ended(InBackground(response, ResponseID(r.ID)), r.Properties[Cancelled] == "true")
 }
 
-// Ended is a response as it ended: also where its client cancelled it, and where the
-// gateway or the provider came to an end before.
+// Ended returns a response as it ended, also if the client cancelled it, or if the gateway or the
+// provider stopped before.
 func Ended(response []byte, cancelled bool) []byte {
 	status := gjson.GetBytes(response, "status").Str
 	switch {
@@ -101,7 +101,7 @@ func Ended(response []byte, cancelled bool) []byte {
 	return edited
 }
 
-// Cancel notes that a response was cancelled.
+// Cancel records that a response was cancelled.
 func (s *Store) Cancel(ctx context.Context, id string) error {
 	record, ok := RecordOf(id)
 	if !ok {

@@ -11,12 +11,12 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// maxChain bounds how many responses one refers to, each to the one before it.
+// maxChain bounds how many responses a conversation has.
 const maxChain = 1000
 
-// History returns the items of the conversation up to the end of the response of an
-// id, as input, or ErrNotFound. size bounds it, in bytes; grow is asked for the memory of
-// as many as there are so far.
+// History returns the items of the conversation up to the end of the response of an id, as
+// input, or ErrNotFound. size bounds the items, in bytes. grow is called with the size of the
+// items so far.
 func (s *Store) History(ctx context.Context, id string, size int, grow func(context.Context, int64) error) ([]string, error) {
 	var turns [][]string // the latest first
 	room := size
@@ -50,8 +50,8 @@ func (s *Store) History(ctx context.Context, id string, size int, grow func(cont
 	return slices.Concat(turns...), nil
 }
 
-// Resolve puts items in the place of references to them. A reference to an item that
-// is not found stays.
+// Resolve puts items in the place of references to them. A reference stays if its item is not
+// found.
 func (s *Store) Resolve(ctx context.Context, items []string) ([]string, error) {
 	resolved := slices.Clone(items)
 	for i, item := range items {

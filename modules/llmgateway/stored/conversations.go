@@ -31,7 +31,7 @@ const (
 	maxItems        = 20_000
 )
 
-// adding serializes what is added to a conversation: its bounds hold for what it has then.
+// adding serializes the additions to a conversation, so that together they keep its bounds.
 var adding [64]sync.Mutex
 
 // lock locks a conversation until unlock.
@@ -43,8 +43,8 @@ func (s *Store) lock(id string) (unlock func()) {
 
 var lockSeed = maphash.MakeSeed()
 
-// fits returns a 413 if a conversation, which was measured, has no room for what a change
-// adds.
+// fits returns a 413 if a conversation, which was measured, has no room for the items of a
+// change.
 func fits(to *storage.Conversation, c *storage.ConversationChange) error {
 	size := to.Size
 	for _, item := range c.Items {
@@ -63,8 +63,7 @@ func fits(to *storage.Conversation, c *storage.ConversationChange) error {
 // extendTimeout bounds how long the end of a response waits for the backend to have it.
 const extendTimeout = time.Second
 
-// IsConversation reports whether an id is one that NewConversation makes. OpenAI's are
-// longer.
+// IsConversation reports whether NewConversation may have made an id. OpenAI's ids are longer.
 func IsConversation(id string) bool {
 	_, ok := RecordOf(id)
 	return ok && strings.HasPrefix(id, conversationPrefix) && len(id) == len(conversationPrefix)+2*len(uuid.UUID{})
@@ -96,7 +95,7 @@ func (s *Store) NewConversation(ctx context.Context, metadata string, items []st
 	return s.changed(ctx, &c, 0)
 }
 
-// AddItems adds items to a conversation, and returns those that it has then of them.
+// AddItems adds items to a conversation, and returns the added items in full.
 func (s *Store) AddItems(ctx context.Context, to *storage.Conversation, items []string) (added []string, err error) {
 	defer s.lock(to.ID)()
 	if to, err = s.Conversation(ctx, to.ID, storage.Measured); err != nil {
@@ -188,8 +187,8 @@ func (s *Store) DeleteConversation(ctx context.Context, c *storage.Conversation)
 	return err
 }
 
-// changed changes a conversation that was read when its last change was that of after,
-// and returns what it is then.
+// changed changes a conversation, whose last change was at after when it was read, and returns
+// the changed conversation.
 func (s *Store) changed(ctx context.Context, c *storage.ConversationChange, after storage.Timestamp) (*storage.Conversation, error) {
 	if err := s.change(c, after); err != nil {
 		return nil, err
@@ -202,9 +201,9 @@ func (s *Store) change(c *storage.ConversationChange, after storage.Timestamp) e
 	return s.Journal.AppendAnnotation(&storage.Annotation{Org: s.Org, At: at, Conversation: c})
 }
 
-// Extend adds a turn to a conversation, which was read when its last change was that of
-// after: the items of the request that record is of, and those of its response. It waits
-// until other nodes can read them; at the same node, whoever reads does.
+// Extend adds the items of a request and of its response to a conversation, whose last change
+// was at after when it was read. It waits until other nodes can read the items; this node can
+// at once.
 func (s *Store) Extend(ctx context.Context, conversation string, after storage.Timestamp, record uuid.UUID, input, output []string) error {
 	c := storage.ConversationChange{ID: conversation}
 	size := 0
@@ -233,6 +232,6 @@ func (s *Store) Extend(ctx context.Context, conversation string, after storage.T
 	}
 	ctx, cancel := context.WithTimeout(ctx, extendTimeout)
 	defer cancel()
-	_ = s.Journal.Flush(ctx) // later, the turn is there all the same
+	_ = s.Journal.Flush(ctx) // if it takes longer, other nodes read the items later
 	return nil
 }

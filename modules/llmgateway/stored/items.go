@@ -39,8 +39,8 @@ func (r *Response) Input() []string {
 	return Completed(InputOf(r.Request), strings.TrimPrefix(r.ID, "resp_"))
 }
 
-// Completed gives items what clients may leave out. The ids are made of that of their
-// response.
+// Completed gives items what clients may leave out. The ids of the items are made of the id of
+// their response.
 func Completed(items []string, response string) []string {
 	whole := make([]string, len(items))
 	for i, item := range items {
@@ -88,7 +88,7 @@ func elements(body []byte, field string) []string {
 	return raw
 }
 
-// prefixes are those of the ids of items, by their type.
+// prefixes are the prefixes of the ids of items, by the type of the item.
 var prefixes = map[string]string{
 	"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "function_call_output": "fco_",
 	"custom_tool_call": "ctc_", "custom_tool_call_output": "ctco_",
@@ -139,8 +139,8 @@ type Page struct {
 	HasMore bool              `json:"has_more"`
 }
 
-// List answers a page of items. found is false if there is no item after which the page
-// begins.
+// List returns a page of items. found is false if the item after which the page begins does
+// not exist.
 func List(items []string, page storage.ItemPage) (p Page, found bool) {
 	p = Page{Object: "list", Data: []json.RawMessage{}}
 	begun := page.After == ""

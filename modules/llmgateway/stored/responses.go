@@ -1,9 +1,8 @@
-// Package stored finds responses that were answered earlier, for clients of the
-// Responses API who refer to them. Nothing is kept for that: the id of a response has
-// the id of its record in it, or the record has the provider's id of it, and the
-// record's bodies are the response and its input.
-// So a response can be retrieved for as long as the store keeps bodies, after a restart, and
-// on every node that reads the store.
+// Package stored finds earlier responses, for clients of the Responses API who refer to them.
+// Nothing is kept for that: the id of a response contains the id of its record, or the record
+// has the provider's id, and the bodies of the record are the input and the response. So a
+// response can be found for as long as the store keeps bodies, after a restart, and on every
+// node that reads the store.
 package stored
 
 import (
@@ -51,7 +50,7 @@ var ErrNotFound = errors.New("not found")
 // stays, for what it cost.
 const Deleted = "Response-Deleted"
 
-// IDs makes the ids of the response that a record is of, and of its items.
+// IDs returns a function that makes the ids of the response of a record, and of its items.
 func IDs(record uuid.UUID) func(prefix string) string {
 	id, items := hex.EncodeToString(record[:]), 0
 	return func(prefix string) string {
@@ -63,11 +62,11 @@ func IDs(record uuid.UUID) func(prefix string) string {
 	}
 }
 
-// maxSuffix bounds what the id of an item has behind that of its record.
+// maxSuffix bounds the length of an item's id behind the id of its record.
 const maxSuffix = len("_99999")
 
-// RecordOf returns the record that an id made by IDs, or for an item of an input, is
-// of. An id of a provider may look like one.
+// RecordOf returns the record in an id of a response, or of an item of its input or output. A
+// provider's id may look like one.
 func RecordOf(id string) (record uuid.UUID, ok bool) {
 	_, digits, _ := strings.Cut(id, "_")
 	if len(digits) < 2*len(record) || len(digits) > 2*len(record)+maxSuffix { // OpenAI's have more
@@ -108,7 +107,7 @@ func (s *Store) find(ctx context.Context, id string) (*storage.Record, *Response
 	return r, response, err
 }
 
-// load returns the response of a record that was found unless failed says otherwise.
+// load returns the response of a record. failed is why the record was not found, or nil.
 func (s *Store) load(ctx context.Context, r *storage.Record, failed error) (*Response, error) {
 	switch {
 	case errors.Is(failed, storage.ErrNotFound):
@@ -144,7 +143,7 @@ func (s *Store) load(ctx context.Context, r *storage.Record, failed error) (*Res
 // markTimeout bounds how long a deletion, or a cancellation, waits to be in force.
 const markTimeout = 5 * time.Second
 
-// Delete makes a response one that is not found, from now on.
+// Delete lets nobody find a response from now on.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	record, _, err := s.find(ctx, id)
 	if err != nil {
@@ -153,7 +152,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return s.mark(ctx, record.ID, Deleted)
 }
 
-// unavailable is err as a client gets it whose response may be there, but not now.
+// unavailable returns the error for a client if the store cannot be reached, else err.
 func unavailable(err error) error {
 	if !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -164,7 +163,7 @@ func unavailable(err error) error {
 	}
 }
 
-// Error is err as a client gets it who asked for something of that id.
+// Error returns a 404 for what a client asked for if err is ErrNotFound, else err.
 func Error(err error, what, id string) error {
 	if !errors.Is(err, ErrNotFound) {
 		return err
