@@ -34,29 +34,39 @@ type oracle struct {
 	*site
 	random   *rand.Rand
 	records  []*storage.Record
+	later    []*storage.Record // which are written while pages are read
 	contents storagetest.Contents
 }
 
 func newOracle(t *testing.T, seed uint64) *oracle {
 	o := &oracle{site: newSite(t), random: rand.New(rand.NewPCG(seed, 7))}
-	o.records, o.contents = storagetest.Records(o.random, 200)
-	batch := storagetest.Batch(o.records, storage.Position{})
+	const first, all = 200, 260
+	records, contents := storagetest.Records(o.random, all)
+	o.later, o.contents = records[first:], contents
+	o.write(records[:first])
+	return o
+}
+
+// write writes records.
+func (o *oracle) write(records []*storage.Record) {
+	o.t.Helper()
+	batch := storagetest.Batch(records, storage.Position{})
 	j := o.journal("default")
 	for i, r := range batch.Records {
 		written := *r
-		if err := j.Append(&written, storagetest.Kept(&written, o.contents.Of(o.records[i]))); err != nil {
-			t.Fatal(err)
+		if err := j.Append(&written, storagetest.Kept(&written, o.contents.Of(records[i]))); err != nil {
+			o.t.Fatal(err)
 		}
 	}
 	for _, f := range batch.Annotations {
 		if err := j.AppendAnnotation(f); err != nil {
-			t.Fatal(err)
+			o.t.Fatal(err)
 		}
 	}
-	if err := j.Flush(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := j.Flush(o.t.Context()); err != nil {
+		o.t.Fatal(err)
 	}
-	return o
+	o.records = append(o.records, records...)
 }
 
 // fields are members of a JSON object, in their order.
@@ -111,7 +121,13 @@ func (o *oracle) ask() {
 	const org = "acme"
 	reference := storage.Records{All: o.records, Content: o.contents.Of}
 	var f fields
-	switch o.random.IntN(9) {
+	switch o.random.IntN(12) {
+	case 11:
+		o.export()
+	case 10:
+		o.pages()
+	case 9:
+		o.tree()
 	case 8:
 		q := storagetest.FacetQuery(o.random, o.records)
 		q.Org = org
