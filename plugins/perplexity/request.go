@@ -112,7 +112,9 @@ func (r *request) setFormat(p *translate.Request) {
 	}}
 }
 
-var efforts = translate.Efforts[1:]
+// efforts are the levels that the Agent API takes
+// (https://docs.perplexity.ai/api-reference/responses-post).
+var efforts = translate.Efforts[1:6]
 
 func (r *request) setReasoning(p *translate.Request, c *plugins.Capabilities) error {
 	switch {

@@ -1,6 +1,7 @@
 package perplexity
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -71,6 +72,14 @@ func TestInput(t *testing.T) {
 		`{"type":"function_call_output","call_id":"1","name":"f","output":"o"}]}`
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// The API refuses an effort above "xhigh".
+func TestHighestEffort(t *testing.T) {
+	got, _ := prepared(t, "m", `"input":"hi","reasoning":{"effort":"max"}`)
+	if !strings.Contains(got, `"reasoning":{"effort":"xhigh"}`) {
+		t.Errorf("got %s", got)
 	}
 }
 
