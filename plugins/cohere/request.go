@@ -56,7 +56,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 
 type responseFormat struct {
 	Type   string          `json:"type"`
-	Schema json.RawMessage `json:"schema,omitempty"`
+	Schema json.RawMessage `json:"json_schema,omitempty"`
 }
 
 func (r *request) setFormat(p *translate.Request, _ *plugins.Capabilities) error {

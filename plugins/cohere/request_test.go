@@ -119,7 +119,7 @@ func TestMapping(t *testing.T) {
 			path: "[tool_choice,tools.#.function.name]", want: `[["g"]]`},
 		{name: "calls one by one", fields: functions + `,"parallel_tool_calls":false`, path: "parallel_tool_calls", warned: []string{"parallel_tool_calls"}},
 
-		{name: "a schema", fields: schema, path: "response_format", want: `{"type":"json_object","schema":{"type":"object","properties":{"b":{},"a":{}}}}`},
+		{name: "a schema", fields: schema, path: "response_format", want: `{"type":"json_object","json_schema":{"type":"object","properties":{"b":{},"a":{}}}}`},
 		{name: "a schema beside tools", fields: functions + `,` + schema, path: "[tool_choice,response_format,tools.#.function.name]", want: `["REQUIRED",["f","g","structured_answer"]]`},
 		{name: "a schema beside tools that must be called", fields: functions + `,` + schema + `,"tool_choice":"required"`, path: "tools.#.function.name", want: `["f","g"]`},
 		{name: "an object", fields: `"text":{"format":{"type":"json_object"}}`, path: "response_format", want: `{"type":"json_object"}`},

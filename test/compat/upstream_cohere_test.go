@@ -23,7 +23,7 @@ var cohereChat = format{
 			choice = "none"
 		}
 		withTools(request, functions, choice)
-		if schema := body.Get("response_format.schema"); schema.Exists() {
+		if schema := body.Get("response_format.json_schema"); schema.Exists() {
 			request["response_format"] = schemaFormat(schema.Raw)
 		}
 		if limit := body.Get("max_tokens"); limit.Exists() {
