@@ -310,6 +310,10 @@ func TestUsage(t *testing.T) {
 	if status, answer := s.call(other.Get("secret").Str, "echo/echo-1"); status != 200 {
 		t.Fatal(answer.Raw)
 	}
+	s.ok(admin, "POST", organization+"projects/"+p.Get("id").Str+"/model_permissions", `{"mode":"allow_list","model_ids":[]}`)
+	if status, _ := s.call(a.Get("api_key.value").Str, "echo/echo-1"); status != http.StatusForbidden {
+		t.Fatal(status)
+	}
 	start := time.Now().Unix() - 86400
 	ask := func(path, query string) gjson.Result {
 		t.Helper()

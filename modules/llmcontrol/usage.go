@@ -91,25 +91,21 @@ func either(field string, op storage.Operator, texts []string) (f storage.Filter
 	return f
 }
 
-// calls is the filter for the calls that a kind counts.
+// calls is the filter for the calls that a kind counts: of usage, those that were answered.
 func (k usageKind) calls() storage.Filter {
-	if k.paths != nil {
-		return either("request_path", storage.Like, k.paths)
-	}
 	if k.object == costUsage.object {
 		return storage.All{}
 	}
-	f := storage.Filter(&storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "model"), Op: storage.NotEquals})
+	field := func(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
+	f := storage.Filter(&storage.Leaf{Field: field("status"), Op: storage.LT, Number: storage.DecimalOf(http.StatusBadRequest)})
+	if k.paths != nil {
+		return storage.And(f, either("request_path", storage.Like, k.paths))
+	}
+	f = storage.And(f, &storage.Leaf{Field: field("model"), Op: storage.NotEquals})
 	for _, path := range slices.Concat(embeddingPaths, moderationPaths, mediaPaths) {
-		f = storage.And(f, not(path))
+		f = storage.And(f, &storage.Leaf{Field: field("request_path"), Op: storage.NotContains, Text: strings.Trim(path, "%")})
 	}
 	return f
-}
-
-// not is the filter for paths that do not look so. A pattern without % in the middle is a
-// part of the path.
-func not(pattern string) storage.Filter {
-	return &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "request_path"), Op: storage.NotContains, Text: strings.Trim(pattern, "%")}
 }
 
 // readUsage reads the query of the URL.

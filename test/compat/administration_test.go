@@ -1,0 +1,60 @@
+package compat
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// TestAdministration administers an organisation with the official clients, the one for
+// Python with strict validation of what it reads: a project, a service account, its keys,
+// what it may call and use, the audit log, usage and costs.
+func TestAdministration(t *testing.T) {
+	if !*withClients {
+		t.Skip("the clients need Node.js and Python: see README.md, then go test ./test/compat -compat")
+	}
+	for _, command := range [][]string{{"node", "node/administration.js"}, {"python/.venv/bin/python", "python/administration.py"}} {
+		t.Run(command[0], func(t *testing.T) {
+			w := startWeir(t, strings.NewReader(`{
+	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
+	persist_config off
+	grace_period 3s
+	llm {
+		store sqlite {$WEIR_DATA}/weir.db
+		key weir-admin admin
+		provider echo
+	}
+}
+http://:{$WEIR_PORT} {
+	bind 127.0.0.1
+	llm_control
+	llm_gateway
+}`))
+			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+			defer cancel()
+			out, err := exec.CommandContext(ctx, command[0], command[1], w.url+"/v1").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			seen := gjson.ParseBytes(out)
+			for name, want := range map[string]string{
+				"opens": "true", "renamed": `"find"`, "pages": "3", "accounts": "2", "owner": `"crawler"`,
+				"denied": `"model_not_allowed"`, "allowed": "true", "models": `"allow_list"`,
+				"limit.0": `"openai/o3"`, "limit.1": "7", "limits": "1", "spend": "1250", "spendOfAll": "99900", "noSpend": "404",
+				"deleted": "401", "accountDeleted": "401", "rotated": "true", "taken": "409", "unknown": "404",
+				"events.0": `"project.created"`, "events.1": `"service_account.created"`, "events.2": `"api_key.created"`,
+				"used": "true", "grouped": "true", "cost": "true", "buckets": "24", "admins": "1", "status": `"archived"`, "listed": "2",
+			} {
+				if got := seen.Get(name).Raw; got != want {
+					t.Errorf("%s is %s, want %s", name, got, want)
+				}
+			}
+			if t.Failed() {
+				t.Log(string(out))
+			}
+		})
+	}
+}
