@@ -4,6 +4,7 @@ Reads one JSON object a line: {"kind", "path", "body"} is a request to the vendo
 what a client got. Writes a line for each that the vendor's types do not take, with what is wrong.
 """
 
+import inspect
 import json
 import sys
 import typing
@@ -19,13 +20,23 @@ import anthropic.types.beta
 import anthropic.types.beta.message_create_params as messages_params
 import botocore.session
 import botocore.validate
+import cerebras.cloud.sdk.types.chat.completion_create_params as cerebras_params
+import cohere.core.unchecked_base_model
+import cohere.v2.raw_client
+import fireworks.types.chat.completion_create_params as fireworks_params
 import groq.types.chat.completion_create_params as groq_params
+import mistralai.client.models.chatcompletionrequest as mistral
+import mistralai.client.types
 import openai.types.chat
 import openai.types.chat.completion_create_params as chat_params
 import openai.types.responses
 import openai.types.responses.response_create_params as responses_params
+import openrouter.components.chatrequest as openrouter
+import openrouter.types as openrouter_types
+import perplexity.types.response_create_params as perplexity_params
+import together.types.chat.completion_create_params as together_params
 from google.genai import types as gemini
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 
 class GenerateContentRequest(BaseModel):
@@ -51,10 +62,38 @@ def closed(of_object, of_stream):
     return {False: TypeAdapter(of_object), True: TypeAdapter(of_stream)}
 
 
+def close(models):
+    """Has models take no field that they do not have."""
+    for model in models:
+        model.model_config["extra"] = "forbid"
+    for model in models:
+        model.model_rebuild(force=True)
+
+
+def below(model):
+    """All models that are made of one, the parts first."""
+    found = [m for child in model.__subclasses__() for m in (*below(child), child)]
+    return list(dict.fromkeys(found))
+
+
 # Anthropic takes the blocks of its answers, too, which have no other fields than these.
-for block in typing.get_args(typing.get_args(anthropic.types.beta.BetaContentBlock)[0]):
-    block.model_config["extra"] = "forbid"
-    block.model_rebuild(force=True)
+close(typing.get_args(typing.get_args(anthropic.types.beta.BetaContentBlock)[0]))
+close(below(mistralai.client.types.BaseModel))
+close(below(openrouter_types.BaseModel))
+close(below(cohere.core.unchecked_base_model.UncheckedBaseModel))
+
+# Cohere's library has the fields of the body as the parameters of a method.
+cohere_chat = typing.get_type_hints(cohere.v2.raw_client.RawV2Client.chat, include_extras=True)
+CohereChat = create_model(
+    "CohereChat",
+    __config__=ConfigDict(extra="forbid"),
+    stream=(bool, False),
+    **{
+        name: (cohere_chat[name], ... if p.default is inspect.Parameter.empty else None)
+        for name, p in inspect.signature(cohere.v2.raw_client.RawV2Client.chat).parameters.items()
+        if name not in ("self", "request_options")
+    },
+)
 
 openai_chat = closed(chat_params.CompletionCreateParamsNonStreaming, chat_params.CompletionCreateParamsStreaming)
 REQUESTS = {
@@ -67,9 +106,26 @@ REQUESTS = {
         messages_params.MessageCreateParamsNonStreaming, messages_params.MessageCreateParamsStreaming
     ),
     ("gemini", "enerateContent"): dict.fromkeys((False, True), TypeAdapter(GenerateContentRequest)),
+    ("cerebras", "/chat/completions"): closed(
+        cerebras_params.CompletionCreateParams, cerebras_params.CompletionCreateParams
+    ),
+    ("fireworks", "/chat/completions"): closed(
+        fireworks_params.CompletionCreateParamsNonStreaming, fireworks_params.CompletionCreateParamsStreaming
+    ),
+    ("together", "/chat/completions"): closed(
+        together_params.CompletionCreateParamsNonStreaming, together_params.CompletionCreateParamsStreaming
+    ),
+    ("perplexity", "/responses"): closed(
+        perplexity_params.ResponseCreateParamsNonStreaming, perplexity_params.ResponseCreateParamsStreaming
+    ),
+    ("mistral", "/chat/completions"): dict.fromkeys((False, True), TypeAdapter(mistral.ChatCompletionRequest)),
+    ("openrouter", "/chat/completions"): dict.fromkeys((False, True), TypeAdapter(openrouter.ChatRequest)),
+    ("cohere", "/v2/chat"): dict.fromkeys((False, True), TypeAdapter(CohereChat)),
 }
-# The kinds that speak a vendor's format without differences.
-SPEAKS = {"azure": "openai", "vertex": "gemini"}
+# The kinds that speak a vendor's format, and whose vendors publish no types in Python.
+SPEAKS = {"azure": "openai", "vertex": "gemini"} | dict.fromkeys(
+    ("compatible", "deepseek", "lmstudio", "ollama", "vercel", "vllm", "xai"), "openai"
+)
 
 ANSWERS = {
     "/v1/responses": (openai.types.responses.Response, openai.types.responses.ResponseStreamEvent),
@@ -81,9 +137,27 @@ ANSWERS = {path: [TypeAdapter(t) for t in types] for path, types in ANSWERS.item
 bedrock = botocore.session.get_session().get_service_model("bedrock-runtime")
 
 
-# Fields that an API takes although its types lack them: the type of Groq's chunks describes the first, and Anthropic's
-# earlier models take the others.
-TAKEN = {"groq": ["stream_options"], "anthropic": ["temperature", "top_p", "top_k"]}
+# Fields that an API takes although its types lack them: the type of Groq's chunks describes the first, Anthropic's
+# earlier models take the next, and the documentation of the others has theirs.
+TAKEN = {
+    "groq": ["stream_options"],
+    "anthropic": ["temperature", "top_p", "top_k"],
+    "deepseek": ["thinking"],
+    "fireworks": ["stream_options"],
+    "perplexity": ["temperature", "top_p", "tool_choice", "parallel_tool_calls", "metadata"],
+    "together": ["stream_options"],
+    "vllm": ["chat_template_kwargs"],
+}
+
+
+def complete_together(body):
+    """Adds what Together's types demand of a call, as if it were of a stream, and removes what they lack of a function."""
+    for message in body["messages"]:
+        for i, call in enumerate(message.get("tool_calls", ())):
+            call.setdefault("index", i)
+    for tool in body.get("tools", ()):
+        tool["function"].pop("strict", None)
+    return body
 
 
 def complete(body):
@@ -113,8 +187,10 @@ def wrong_with_request(kind, path, body):
         shape = bedrock.operation_model("Converse").input_shape
         return botocore.validate.ParamValidator().validate({"modelId": "m", **body}, shape).generate_report()
     stream = body.get("stream") is True
-    if path.endswith("/responses"):
+    if path.endswith("/responses") and kind != "perplexity":
         body = complete(body)
+    if kind == "together":
+        body = complete_together(body)
     if path.endswith("awPredict"):  # Claude at Vertex AI
         kind, path, stream = "anthropic", "/messages", path.endswith("streamRawPredict")
         body = {"model": "m", **body}
