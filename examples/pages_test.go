@@ -164,7 +164,7 @@ func serve(t *testing.T, config string) *reader {
 		"https://llm.example.com", "http://localhost:"+port, "/var/backups", dir+"/backups", "/var/lib", dir+"/lib")
 	w.environment = append(os.Environ(), beWeir+"=1", "PATH="+dir+"/bin:"+os.Getenv("PATH"), "HOME="+dir, "XDG_DATA_HOME="+dir+"/share",
 		"WEIR_PORT="+port, "WEIR_ADMIN_PORT="+admin, "WEIR_URL=http://localhost:"+port, "WEIR_ADMIN=localhost:"+admin, "WEIR_DATA=./weir-data",
-		"WEIR_API_KEY=weir-quickstart", "ACME_ADMIN_KEY=weir-quickstart",
+		"WEIR_API_KEY=weir-quickstart", "ACME_ADMIN_KEY=weir-quickstart", "ACME_KEY=weir-quickstart",
 		"OPENAI_API_KEY=a-key", "ANTHROPIC_API_KEY=a-key", "OPENROUTER_API_KEY=a-key")
 	program, err := os.Executable()
 	if err != nil {
