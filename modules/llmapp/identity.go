@@ -115,6 +115,9 @@ func (a *App) verify(ctx context.Context, token string) (*Key, error) {
 		}
 		var key *Key
 		if key, err = i.key(a, claims); err == nil {
+			err = a.enterProject(ctx, key)
+		}
+		if err == nil {
 			return key, nil
 		}
 	}

@@ -86,6 +86,29 @@ func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*K
 	return key, nil
 }
 
+// enterProject finds the project that a token names, which bounds the token as it bounds its
+// keys. A name that is no project's bounds nothing.
+func (a *App) enterProject(ctx context.Context, k *Key) error {
+	store := a.Stores[k.store].store
+	if k.project == "" || !embedded.Exists(store.Dir()) {
+		return nil
+	}
+	log, err := store.Control()
+	if err == nil {
+		k.within, err = control.Named[control.Project](ctx, &control.Organisation{Log: log, Name: k.org}, k.project)
+	}
+	switch {
+	case errors.Is(err, control.ErrNotFound):
+		return nil
+	case err != nil:
+		a.bounded.Error("projects cannot be read", zap.String("store", k.store), zap.Error(err))
+		return fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
+	case k.within.ArchivedAt != nil:
+		return fmt.Errorf("the project %s is archived", k.project)
+	}
+	return nil
+}
+
 // close needs no mutex of the store.
 func (k *keptKeys) close(ctx context.Context) error {
 	k.mu.Lock()

@@ -85,7 +85,7 @@ type Key struct {
 	user       string // "" if calls name their user by themselves
 	project    string
 	kept       *control.Key     // nil for keys of the configuration, and for tokens
-	within     *control.Project // the project of a kept key; nil for none
+	within     *control.Project // the project of a kept key, or of a token; nil for none
 	used       atomic.Int64     // when it was last noted that a kept key is used, in milliseconds
 }
 
@@ -133,13 +133,15 @@ func (k *Key) Allowed() []string {
 
 // MayCall reports whether the key may call a model of a provider, "" for what is no model.
 func (k *Key) MayCall(provider, model string) bool {
-	if k == nil || k.kept == nil {
+	if k == nil {
 		return true
 	}
 	named := func(list []string) bool { return accepts(list, model) || accepts(list, provider+"/"+model) }
-	return (len(k.kept.Providers) == 0 || slices.Contains(k.kept.Providers, provider)) &&
-		(len(k.kept.Models) == 0 || named(k.kept.Models)) &&
-		(k.within == nil || k.within.Models == nil || model != "" && k.within.Allow(named))
+	if k.within != nil && k.within.Models != nil && (model == "" || !k.within.Allow(named)) {
+		return false
+	}
+	return k.kept == nil ||
+		(len(k.kept.Providers) == 0 || slices.Contains(k.kept.Providers, provider)) && (len(k.kept.Models) == 0 || named(k.kept.Models))
 }
 
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.

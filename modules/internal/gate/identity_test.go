@@ -21,6 +21,9 @@ import (
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+
+	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
 // Tokens give what the configuration says of their claims, and nothing that a claim alone
@@ -121,4 +124,62 @@ func TestTokens(t *testing.T) {
 	if key, err := app.Authenticate(context.Background(), token(nil)); err != nil || key.Hash() == (&llmapp.Key{}).Hash() {
 		t.Errorf("%+v, %v", key, err)
 	}
+}
+
+// A token is bound by the project that it names, as the keys of the project are.
+func TestTokensOfProjects(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
+	server := httptest.NewServer(issuer)
+	defer server.Close()
+	issuer.SetIssuer(server.URL)
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	defer cancel()
+	app := &llmapp.App{
+		Stores:     map[string]*llmapp.StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
+		Identities: []*llmapp.Identity{{Issuer: server.URL, Audiences: []string{"weir"}, ProjectClaim: "team", Scopes: []string{llmapp.ScopeGateway}}},
+	}
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = app.Cleanup() }()
+	token := oidctest.SignIDToken(key, "one", oidc.ES256, fmt.Sprintf(`{"iss":%q,"sub":"ada","aud":"weir","exp":%d,"team":"search"}`, server.URL, time.Now().Add(time.Hour).Unix()))
+	check := func(when string, refused bool, mayCall bool) {
+		t.Helper()
+		switch got, err := app.Authenticate(t.Context(), token); {
+		case refused != (err != nil):
+			t.Errorf("%s: %v", when, err)
+		case err == nil && got.MayCall("openai", "gpt-5") != mayCall:
+			t.Errorf("%s: the token may call the model: %v", when, !mayCall)
+		}
+	}
+	check("without projects", false, true)
+	store, err := app.Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := &control.Organisation{Name: llmapp.DefaultName}
+	if org.Log, err = store.Control(); err != nil {
+		t.Fatal(err)
+	}
+	check("before the project", false, true)
+	p, err := org.CreateProject(t.Context(), "search")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("without model permissions", false, true)
+	if _, err := org.UpdateProject(t.Context(), p.ID, func(p *control.Project) error {
+		p.Models = &control.ModelPermissions{Mode: control.DenyList, IDs: []string{"gpt-*"}}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	check("of a model that is denied", false, false)
+	if _, err := org.ArchiveProject(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	check("of an archived project", true, false)
 }
