@@ -1,6 +1,7 @@
 package caddyfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -13,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
-	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmlog"
@@ -48,8 +48,12 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 		log.Provider = args[0]
 	}
 	var proxyBlock []caddyfile.Token
+	carrier := "llm" // the transport, unless the block names one
 	options := log.Options()
 	for nesting := h.Nesting(); h.NextBlock(nesting); {
+		if h.Val() == "transport" {
+			carrier = ""
+		}
 		if option, ok := options[h.Val()]; !ok {
 			proxyBlock = append(proxyBlock, h.NextSegment()...)
 		} else if err := option(h.Dispenser); err != nil {
@@ -84,8 +88,9 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 			return nil, h.Err("`credentials platform` takes the address and the transport of the provider in the global option llm: leave out `to`, `dynamic` and `transport`")
 		}
 		proxy.TransportRaw = caddyconfig.JSONModuleObject(new(llmapp.AccountTransport), "protocol", "llm_account", nil)
+		carrier = ""
 	}
-	if err := makeTransparent(proxy); err != nil {
+	if err := makeTransparent(proxy, carrier); err != nil {
 		return nil, err
 	}
 
@@ -115,12 +120,8 @@ func upstreamOf(provider string) string {
 func isURL(arg string) bool { return strings.ContainsAny(arg, ":/.{") }
 
 // makeTransparent takes from the proxy what it would add to a request, but for
-// what the user asked for.
-func makeTransparent(proxy *reverseproxy.Handler) error {
-	if proxy.FlushInterval == 0 {
-		proxy.FlushInterval = -1
-	}
-
+// what the user asked for. carrier is the transport of the proxy, "" if the user named one.
+func makeTransparent(proxy *reverseproxy.Handler, carrier string) error {
 	if proxy.Headers == nil {
 		proxy.Headers = new(headers.Handler)
 	}
@@ -135,17 +136,17 @@ func makeTransparent(proxy *reverseproxy.Handler) error {
 	}
 	// Go's transport asks for gzip on its own, and unpacks it, unless told not
 	// to. A transport of another kind is left as it is.
-	transport := struct {
+	var transport struct {
 		Protocol string `json:"protocol"`
 		reverseproxy.HTTPTransport
-	}{Protocol: "http"}
+	}
 	if proxy.TransportRaw != nil {
-		if protocol := gjson.GetBytes(proxy.TransportRaw, "protocol"); protocol.Str != "http" {
-			return nil
-		}
 		if err := json.Unmarshal(proxy.TransportRaw, &transport); err != nil {
 			return err
 		}
+	}
+	if transport.Protocol = cmp.Or(carrier, transport.Protocol, "http"); transport.Protocol != "http" && transport.Protocol != "llm" {
+		return nil
 	}
 	if transport.Compression == nil {
 		transport.Compression = new(bool)

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/transport"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -76,7 +77,7 @@ type Provider struct {
 	Models []string `json:"models,omitempty"`
 
 	// TransportRaw is the transport, any that `reverse_proxy` takes. Default:
-	// `http`, which connects within 5 seconds or not at all.
+	// `llm`, which connects within 5 seconds or not at all.
 	TransportRaw json.RawMessage `json:"transport,omitempty" caddy:"namespace=http.reverse_proxy.transport inline_key=protocol"`
 
 	kind      string
@@ -151,7 +152,7 @@ const (
 type accounts struct {
 	platform  []*Account // with a key
 	keyless   []*Account // without a key
-	transport *reverseproxy.HTTPTransport
+	transport *transport.Transport
 }
 
 // provisionProviders makes the accounts of the platform and of each organisation.
@@ -260,18 +261,17 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 		if err != nil {
 			return fmt.Errorf("loading its transport: %w", err)
 		}
-		transport, ok := mod.(http.RoundTripper)
-		if !ok {
+		var ok bool
+		if p.transport, ok = mod.(http.RoundTripper); !ok {
 			return fmt.Errorf("module %T is no transport", mod)
 		}
-		p.transport = transport
 	case inherited != nil && inherited.TransportRaw != nil:
 		p.transport = inherited.transport
 	case answersItself:
 		p.transport = own
 	default:
 		if a.transport == nil {
-			t := &reverseproxy.HTTPTransport{DialTimeout: caddy.Duration(dialTimeout), ReadBufferSize: readBuffer}
+			t := &transport.Transport{HTTPTransport: reverseproxy.HTTPTransport{DialTimeout: caddy.Duration(dialTimeout), ReadBufferSize: readBuffer}}
 			if err := t.Provision(ctx); err != nil {
 				return err
 			}

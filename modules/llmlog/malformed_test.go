@@ -68,15 +68,19 @@ func TestMalformedAnswersReachNoLog(t *testing.T) {
 		"upgrade":             {"HTTP/1.1 101 " + canary + "\r\nConnection: upgrade\r\n\r\n", 502},
 		"informational":       {"HTTP/1.1 100 " + canary + "\r\n" + canary + "\r\n\r\n", 502},
 	} {
-		for errors, config := range map[string]object{"": {}, " passed": {"errors": errorsPass}} {
-			t.Run(name+errors, func(t *testing.T) {
+		for variant, o := range map[string]options{
+			"": {config: object{}}, " passed": {config: object{"errors": errorsPass}},
+			" by http": {config: object{}, transport: object{"protocol": "http"}},
+		} {
+			t.Run(name+variant, func(t *testing.T) {
 				standard := new(lockedBuffer)
 				before := log.Writer()
 				log.SetOutput(standard)
 				defer log.SetOutput(before)
 
 				host, ended := raw(t, c.answer)
-				s := serve(t, options{upstream: host, config: config, encoder: "llm", accessLogs: true})
+				o.upstream, o.encoder, o.accessLogs = host, "llm", true
+				s := serve(t, o)
 				r, _ := http.NewRequest("POST", s.url(chatPath), strings.NewReader(`{"model":"m"}`))
 				r.Header.Set("Service-Omit-Response", "true")
 				resp, err := s.client().Do(r)
@@ -92,7 +96,7 @@ func TestMalformedAnswersReachNoLog(t *testing.T) {
 				}
 				s.record()
 				if c.status != 200 || name == "bytes after the end" {
-					<-ended // the transport has given the connection up, and said why
+					<-ended // the transport has given the connection up
 				}
 				stop(t, s)
 				for _, logs := range []string{s.logs.String(), standard.String()} {
@@ -100,7 +104,7 @@ func TestMalformedAnswersReachNoLog(t *testing.T) {
 						t.Errorf("the log has it: …%s…", logs[max(0, i-300):min(len(logs), i+100)])
 					}
 				}
-				if name == "bytes after the end" && !strings.Contains(standard.String(), "Unsolicited") {
+				if name == "bytes after the end" && o.transport != nil && !strings.Contains(standard.String(), "Unsolicited") {
 					t.Errorf("nothing is said of it: %q", standard)
 				}
 				if !strings.Contains(s.logs.String(), "upstream roundtrip") {

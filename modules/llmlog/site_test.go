@@ -85,7 +85,7 @@ func serve(t *testing.T, o options) *site {
 	if o.handler != nil {
 		handlers = append(handlers, object{"handler": "llm_test_func"})
 	} else {
-		transport := object{"protocol": "http", "compression": false}
+		transport := object{"protocol": "llm", "compression": false} // as llm_proxy has it
 		for k, v := range o.transport {
 			transport[k] = v
 		}

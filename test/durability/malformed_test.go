@@ -100,6 +100,8 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 	for _, lane := range []request{
 		{"proxy", "/proxy/v1/chat/completions", `{"model":"gpt-4o-mini","messages":[{"role":"user","content":%q}]}`},
 		{"stream", "/proxy/v1/chat/completions", `{"model":"gpt-4o-mini","stream":true,"messages":[{"role":"user","content":%q}]}`},
+		{"Go's transport", "/http/v1/chat/completions", `{"model":"gpt-4o-mini","messages":[{"role":"user","content":%q}]}`},
+		{"stream of Go's transport", "/http/v1/chat/completions", `{"model":"gpt-4o-mini","stream":true,"messages":[{"role":"user","content":%q}]}`},
 		{"bare", "/bare/v1/chat/completions", `{"model":"gpt-4o-mini","messages":[{"role":"user","content":%q}]}`},
 		{"errors pass", "/pass/v1/chat/completions", `{"model":"gpt-4o-mini","messages":[{"role":"user","content":%q}]}`},
 		{"responses", "/v1/responses", `{"model":"gpt-4o-mini","input":%q}`},
@@ -138,6 +140,11 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 			}
 			handle_path /proxy/* {
 				llm_proxy openai http://$upstream
+			}
+			handle_path /http/* {
+				llm_proxy openai http://$upstream {
+					transport http
+				}
 			}
 			handle_path /pass/* {
 				llm_log openai {
@@ -181,7 +188,7 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 	kept := p.call(chat)
 	kept.prompt = add("prompt", "kept", required)
 	kept.must(t, w)
-	w.await("the transport has told of bytes after the end", func() bool {
+	w.await("Go's transport has told of bytes after the end", func() bool {
 		log, err := os.ReadFile(w.log())
 		return err == nil && bytes.Count(log, []byte("Unsolicited response")) >= 8
 	})

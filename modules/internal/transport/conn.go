@@ -1,0 +1,259 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// smallBody is up to which length of its body a request is written before the answer is
+	// read. A provider that answers early and does not read on would stop a larger one.
+	smallBody = 32 << 10
+	// writeBuffer takes a small request whole.
+	writeBuffer = smallBody + 4<<10
+	// readBuffer and maxHeader are the defaults of http.Transport.
+	readBuffer = 4 << 10
+	maxHeader  = 10 << 20
+)
+
+// lateAnswer is how long an answer is waited for after the provider has stopped to take the
+// request: it may have said why before.
+const lateAnswer = time.Second
+
+var errHeaderSize = errors.New("the header of the provider's answer is too large: see max_response_header_size")
+
+// conn is a connection to a provider. It has one call at a time.
+type conn struct {
+	net.Conn
+	t      *Transport
+	to     address
+	socket syscall.RawConn // below TLS, nil if there is none
+	reader *bufio.Reader   // of conn.Read
+	left   int64           // how many bytes may still be read
+	since  time.Time       // when the last call ended
+}
+
+func newConn(t *Transport, to address, inner net.Conn) *conn {
+	c := &conn{Conn: inner, t: t, to: to}
+	if s, ok := inner.(syscall.Conn); ok {
+		c.socket, _ = s.SyscallConn() // nil after an error
+	}
+	size := t.ReadBufferSize
+	if size == 0 {
+		size = readBuffer
+	}
+	c.reader = bufio.NewReaderSize(limited{c}, size)
+	return c
+}
+
+// limited is a connection of which a header can be read no further than its limit.
+type limited struct{ c *conn }
+
+func (l limited) Read(p []byte) (int, error) {
+	if l.c.left <= 0 {
+		return 0, errHeaderSize
+	}
+	n, err := l.c.Conn.Read(p[:min(int64(len(p)), l.c.left)])
+	l.c.left -= int64(n)
+	return n, err
+}
+
+// call is the use of a connection by one request. It is the body of the answer.
+type call struct {
+	request http.Request // what is sent, with source as its body
+	source  source
+	c       *conn
+	ctx     context.Context
+	body    io.Reader   // what the connection still has of the answer
+	keeps   bool        // the provider takes another request after the answer
+	release func() bool // ends the watch of ctx
+	// open counts what is not over: the answer, and the request if it is sent meanwhile.
+	// What ends last lets the connection wait for its next call. A failure ends nothing.
+	open  atomic.Int32
+	sent  atomic.Pointer[error] // why the request could not be sent, nil if it could
+	end   sync.Once             // of the answer
+	whole atomic.Bool           // the answer was read to its end
+}
+
+// roundTrip sends a request and returns the answer, whose body has the connection until the
+// body ends or is closed.
+func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
+	x := &call{c: c, ctx: req.Context(), request: *req}
+	if hasBody(req) {
+		x.source.ReadCloser, x.request.Body = req.Body, &x.source
+	}
+	x.release = context.AfterFunc(x.ctx, x.abort)
+	if length := req.ContentLength; 0 < length && length <= smallBody || !hasBody(req) {
+		x.open.Store(1)
+		x.send()
+	} else {
+		x.open.Store(2)
+		go func() {
+			if x.send() {
+				x.over()
+			}
+		}()
+	}
+	if wait := c.t.Transport.ResponseHeaderTimeout; wait > 0 && x.sent.Load() == nil {
+		_ = c.SetReadDeadline(time.Now().Add(wait))
+	}
+	resp, err := c.readHeader(req)
+	if err != nil {
+		x.finish(false)
+		return nil, x.failure(err)
+	}
+	if c.t.Transport.ResponseHeaderTimeout > 0 {
+		_ = c.SetReadDeadline(time.Time{})
+	}
+	x.body, x.keeps = resp.Body, !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
+	if resp.Body == http.NoBody {
+		x.finish(true)
+		return resp, nil
+	}
+	resp.Body = x
+	return resp, nil
+}
+
+// send writes a request whole, or notes why that failed. A provider that has stopped to take
+// the request may have said why: its answer is waited for a moment longer.
+func (x *call) send() bool {
+	err := x.c.write(&x.request)
+	if err == nil {
+		return true
+	}
+	if x.source.err != nil {
+		x.sent.Store(&x.source.err)
+		_ = x.c.Conn.Close() // no answer can come
+		return false
+	}
+	x.sent.Store(&err)
+	_ = x.c.SetReadDeadline(time.Now().Add(lateAnswer))
+	return false
+}
+
+// source is the body of a request. It remembers why it broke off, which net/http hides.
+type source struct {
+	io.ReadCloser
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeBuffer) }}
+
+// writerOnly hides how else a connection can be written, for which io.Copy would take a
+// buffer of its own.
+type writerOnly struct{ io.Writer }
+
+// write writes a request, and closes its body.
+func (c *conn) write(req *http.Request) error {
+	w := writers.Get().(*bufio.Writer)
+	w.Reset(writerOnly{c.Conn})
+	err := req.Write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	w.Reset(nil)
+	writers.Put(w)
+	return err
+}
+
+// readHeader reads the header of the answer, and tells of those before it (RFC 9110, section
+// 15.2).
+func (c *conn) readHeader(req *http.Request) (*http.Response, error) {
+	if c.left = c.t.Transport.MaxResponseHeaderBytes; c.left == 0 {
+		c.left = maxHeader
+	}
+	for {
+		resp, err := http.ReadResponse(c.reader, req)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+			c.left = math.MaxInt64
+			return resp, nil
+		}
+		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.Got1xxResponse != nil {
+			if err := trace.Got1xxResponse(resp.StatusCode, textproto.MIMEHeader(resp.Header)); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (x *call) Read(p []byte) (int, error) {
+	if x.whole.Load() {
+		return 0, io.EOF
+	}
+	n, err := x.body.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		x.finish(true)
+	case err != nil:
+		x.finish(false)
+		err = x.failure(err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (x *call) Close() error {
+	x.finish(false)
+	return nil
+}
+
+// finish ends the answer. The connection is closed unless the answer is whole.
+func (x *call) finish(whole bool) {
+	x.end.Do(func() {
+		x.whole.Store(whole)
+		if x.release() && whole && x.keeps && x.c.reader.Buffered() == 0 {
+			if x.open.Load() > 1 { // nobody may read the rest of the request
+				_ = x.c.SetWriteDeadline(time.Now().Add(lateAnswer))
+			}
+			x.over()
+		} else {
+			_ = x.c.Conn.Close()
+		}
+	})
+}
+
+// over lets the connection wait for its next call, if nothing of this call is open.
+func (x *call) over() {
+	if x.open.Add(-1) == 0 && x.sent.Load() == nil {
+		_ = x.c.SetWriteDeadline(time.Time{})
+		x.c.t.idle.put(x.c)
+	}
+}
+
+// abort ends a call whose context has ended.
+func (x *call) abort() { _ = x.c.Conn.Close() }
+
+// failure returns why a call has failed: that of the context, if it has ended, and that of
+// the request if it could not be sent.
+func (x *call) failure(err error) error {
+	if ended := x.ctx.Err(); ended != nil {
+		return ended
+	}
+	if unsent := x.sent.Load(); unsent != nil {
+		return *unsent
+	}
+	return err
+}

@@ -1,0 +1,433 @@
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"go.uber.org/goleak"
+)
+
+// No call leaves a goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func provision(t *testing.T, options ...func(*Transport)) *Transport {
+	t.Helper()
+	tr := new(Transport)
+	for _, o := range options {
+		o(tr)
+	}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
+	if err := tr.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = tr.Cleanup()
+		cancel()
+	})
+	return tr
+}
+
+// server counts the connections that it accepts.
+type server struct {
+	*httptest.Server
+	connections atomic.Int32
+}
+
+func serve(t *testing.T, h http.HandlerFunc, secure bool) *server {
+	s := &server{Server: httptest.NewUnstartedServer(h)}
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.connections.Add(1)
+		}
+	}
+	if s.EnableHTTP2 = secure; secure {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// raw is a provider that answers each connection by do.
+func raw(t *testing.T, do func(c net.Conn, r *http.Request)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	t.Cleanup(func() { l.Close(); open.Wait() })
+	open.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer c.Close()
+				if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+					do(c, r)
+				}
+			})
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+func request(t *testing.T, method, url string, body io.Reader) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func read(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// trusting is an option that trusts any certificate.
+func trusting(tr *Transport) { tr.TLS = &reverseproxy.TLSConfig{InsecureSkipVerify: true} }
+
+// What arrives is what http.Transport would have sent, and what comes back too, over one
+// connection that is used again and again.
+func TestRequestsAndAnswersAreThoseOfGo(t *testing.T) {
+	large := make([]byte, 3<<20)
+	_, _ = rand.Read(large)
+	echo := func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Seen", fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Host, " ", r.ContentLength, " ", r.TransferEncoding, " ", r.Header, " ", r.Trailer))
+		if r.Header.Get("X-Chunked") != "" {
+			w.(http.Flusher).Flush()
+		}
+		w.Header().Set("Trailer:X-Sum", "7")
+		_, _ = w.Write(body)
+	}
+	for _, secure := range []bool{false, true} {
+		s := serve(t, echo, secure)
+		own := provision(t, trusting)
+		if !secure {
+			own = provision(t)
+		}
+		other := &http.Transport{DisableCompression: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+		t.Cleanup(other.CloseIdleConnections)
+		for name, of := range map[string]func() *http.Request{
+			"get":     func() *http.Request { return request(t, "GET", s.URL+"/v1/models?a=b%2F", nil) },
+			"head":    func() *http.Request { return request(t, "HEAD", s.URL+"/", nil) },
+			"small":   func() *http.Request { return request(t, "POST", s.URL+"/x", strings.NewReader("{}")) },
+			"empty":   func() *http.Request { return request(t, "POST", s.URL+"/x", http.NoBody) },
+			"border":  func() *http.Request { return request(t, "POST", s.URL+"/x", bytes.NewReader(large[:smallBody])) },
+			"above":   func() *http.Request { return request(t, "POST", s.URL+"/x", bytes.NewReader(large[:smallBody+1])) },
+			"large":   func() *http.Request { return request(t, "PUT", s.URL+"/x", bytes.NewReader(large)) },
+			"unknown": func() *http.Request { return request(t, "POST", s.URL+"/x", io.MultiReader(bytes.NewReader(large))) },
+			"headers": func() *http.Request {
+				r := request(t, "POST", s.URL+"/x", strings.NewReader("{}"))
+				r.Header = http.Header{"X-Chunked": {"1"}, "User-Agent": {""}, "A": {"1", "2"}}
+				r.Host = "api.example.com"
+				return r
+			},
+			"trailer": func() *http.Request {
+				r := request(t, "POST", s.URL+"/x", io.MultiReader(strings.NewReader("{}")))
+				r.Trailer = http.Header{"X-T": {"v"}}
+				return r
+			},
+		} {
+			t.Run(fmt.Sprint(name, secure), func(t *testing.T) {
+				before := s.connections.Load()
+				for range 3 {
+					want, err := other.RoundTrip(of())
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, err := own.RoundTrip(of())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if a, b := read(t, want), read(t, got); a != b {
+						t.Fatalf("%d bytes, want %d", len(b), len(a))
+					}
+					want.Header.Del("Date")
+					got.Header.Del("Date")
+					if a, b := fmt.Sprint(want.StatusCode, want.Header, want.Trailer, want.ContentLength, want.TransferEncoding),
+						fmt.Sprint(got.StatusCode, got.Header, got.Trailer, got.ContentLength, got.TransferEncoding); a != b {
+						t.Fatalf("%s\nwant %s", b, a)
+					}
+				}
+				if opened := s.connections.Load() - before; opened > 2 {
+					t.Errorf("%d connections", opened)
+				}
+			})
+		}
+	}
+}
+
+// Many calls of all sizes get their own answers.
+func TestCallsAtOnce(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/early" { // what refuses does not read on
+			http.Error(w, r.URL.RawQuery, http.StatusTooManyRequests)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
+	}, false)
+	tr := provision(t)
+	var all sync.WaitGroup
+	for client := range 16 {
+		all.Go(func() {
+			for call := range 60 {
+				text := strings.Repeat(fmt.Sprint(client, "-", call, " "), 1+call*call*4)
+				path, want, status := "/", text, http.StatusOK
+				if call%7 == 3 {
+					path, want, status = fmt.Sprint("/early?", client, "-", call), fmt.Sprint(client, "-", call, "\n"), http.StatusTooManyRequests
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				r, _ := http.NewRequestWithContext(ctx, "POST", s.URL+path, strings.NewReader(text))
+				resp, err := tr.RoundTrip(r)
+				switch {
+				case err != nil && status == http.StatusOK:
+					t.Error(err)
+				case err != nil: // the provider has closed the connection before its answer was read
+				case call%5 == 4: // a client that leaves
+					cancel()
+					resp.Body.Close()
+				default:
+					if body, err := io.ReadAll(resp.Body); string(body) != want || resp.StatusCode != status {
+						t.Errorf("%d, %d bytes, want %d and %d: %v", resp.StatusCode, len(body), status, len(want), err)
+					}
+					resp.Body.Close()
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A provider that closes a connection which waits costs no call.
+func TestClosedConnections(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }, false)
+	tr := provision(t)
+	for range 20 {
+		resp, err := tr.RoundTrip(request(t, "POST", s.URL, strings.NewReader("{}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, resp)
+		s.CloseClientConnections()
+	}
+	if n := s.connections.Load(); n != 20 {
+		t.Errorf("%d connections, want one a call", n)
+	}
+}
+
+// An answer that says why a large request is not taken arrives, although the request is not
+// read.
+func TestEarlyAnswer(t *testing.T) {
+	release := make(chan struct{})
+	address := raw(t, func(c net.Conn, _ *http.Request) {
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+		<-release
+	})
+	defer close(release)
+	tr := provision(t)
+	for _, body := range []io.Reader{bytes.NewReader(make([]byte, 64<<20)), io.MultiReader(bytes.NewReader(make([]byte, 64<<20)))} {
+		resp, err := tr.RoundTrip(request(t, "POST", address, body))
+		if err != nil || resp.StatusCode != 413 || read(t, resp) != "no" {
+			t.Fatal(resp, err)
+		}
+	}
+}
+
+// A client that leaves ends the call, wherever the call is, with the reason of its context.
+func TestClientsThatLeave(t *testing.T) {
+	for name, answer := range map[string]string{
+		"before the header": "",
+		"in the header":     "HTTP/1.1 200 OK\r\nX-",
+		"in the body":       "HTTP/1.1 200 OK\r\n\r\n{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan error, 1)
+			address := raw(t, func(c net.Conn, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(c, answer)
+				_, err := c.Read(make([]byte, 1))
+				gone <- err
+			})
+			tr := provision(t)
+			ctx, leave := context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, leave)
+			r, _ := http.NewRequestWithContext(ctx, "POST", address, strings.NewReader("{}"))
+			resp, err := tr.RoundTrip(r)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, want the context's", err)
+			}
+			if err := <-gone; err == nil {
+				t.Error("the provider was told nothing")
+			}
+		})
+	}
+}
+
+// What a provider says before its answer is passed on, and a header has an end.
+func TestHeaders(t *testing.T) {
+	address := raw(t, func(c net.Conn, _ *http.Request) {
+		_, _ = io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	})
+	var told []string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+		told = append(told, fmt.Sprint(code, h.Get("Link")))
+		return nil
+	}})
+	r, _ := http.NewRequestWithContext(ctx, "POST", address, strings.NewReader("{}"))
+	resp, err := provision(t).RoundTrip(r)
+	if err != nil || read(t, resp) != "ok" || fmt.Sprint(told) != "[103</a>]" {
+		t.Error(resp, err, told)
+	}
+
+	endless := raw(t, func(c net.Conn, _ *http.Request) {
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+		for {
+			if _, err := io.WriteString(c, "X-A: "+strings.Repeat("a", 1000)+"\r\n"); err != nil {
+				return
+			}
+		}
+	})
+	tr := provision(t, func(tr *Transport) { tr.MaxResponseHeaderSize = 64 << 10 })
+	if _, err := tr.RoundTrip(request(t, "POST", endless, strings.NewReader("{}"))); !errors.Is(err, errHeaderSize) {
+		t.Error(err)
+	}
+	slow := raw(t, func(c net.Conn, _ *http.Request) { _, _ = io.Copy(io.Discard, c) })
+	tr = provision(t, func(tr *Transport) { tr.ResponseHeaderTimeout = caddy.Duration(30 * time.Millisecond) })
+	_, err = tr.RoundTrip(request(t, "POST", slow, strings.NewReader("{}")))
+	if n, ok := errors.AsType[net.Error](err); !ok || !n.Timeout() {
+		t.Error(err)
+	}
+}
+
+// A body that breaks off ends the call with the reason of the body.
+func TestBodyThatBreaksOff(t *testing.T) {
+	address := raw(t, func(c net.Conn, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	broken := errors.New("broken")
+	for _, length := range []int64{100, 1 << 20, -1} {
+		r := request(t, "POST", address, io.MultiReader(strings.NewReader("{"), iotestErr{broken}))
+		r.ContentLength = length
+		if _, err := provision(t).RoundTrip(r); !errors.Is(err, broken) {
+			t.Errorf("%d: %v", length, err)
+		}
+	}
+}
+
+type iotestErr struct{ err error }
+
+func (r iotestErr) Read([]byte) (int, error) { return 0, r.err }
+
+// A certificate that nobody has signed is refused, and HTTP/1.1 is spoken with one that is
+// trusted.
+func TestTLS(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }, true)
+	tr := provision(t)
+	r := request(t, "POST", s.URL, strings.NewReader("{}"))
+	_, err := tr.RoundTrip(r)
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok {
+		t.Error(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	tr.Transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	r = request(t, "POST", strings.Replace(s.URL, "127.0.0.1", "example.com", 1), strings.NewReader("{}"))
+	dial := tr.Transport.DialContext
+	tr.Transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return dial(ctx, network, s.Listener.Addr().String())
+	}
+	resp, err := tr.RoundTrip(r)
+	if err != nil || read(t, resp) != "HTTP/1.1" {
+		t.Error(resp, err)
+	}
+}
+
+// What the transport does not speak goes through Go's.
+func TestOtherWays(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }, true)
+	tr := provision(t, trusting, func(tr *Transport) { tr.Versions = []string{"1.1", "2"} })
+	resp, err := tr.RoundTrip(request(t, "POST", s.URL, strings.NewReader("{}")))
+	if err != nil || read(t, resp) != "HTTP/2.0" {
+		t.Error(resp, err)
+	}
+
+	through := false
+	tr = provision(t)
+	proxied := serve(t, func(w http.ResponseWriter, r *http.Request) { through = r.URL.IsAbs() }, false)
+	tr.Transport.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxied.URL) }
+	resp, err = tr.RoundTrip(request(t, "POST", "http://provider.example/", strings.NewReader("{}")))
+	if err != nil || !through {
+		t.Error(resp, err)
+	}
+	read(t, resp)
+}
+
+// Connections that nobody uses are closed, and those of a configuration that is gone.
+func TestIdleConnections(t *testing.T) {
+	s := serve(t, func(http.ResponseWriter, *http.Request) {}, false)
+	tr := provision(t, func(tr *Transport) {
+		tr.KeepAlive = &reverseproxy.KeepAlive{IdleConnTimeout: caddy.Duration(50 * time.Millisecond), MaxIdleConnsPerHost: 2}
+	})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			resp, err := tr.RoundTrip(request(t, "POST", s.URL, strings.NewReader("{}")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			read(t, resp)
+		})
+	}
+	all.Wait()
+	waiting := func() (n int) {
+		tr.idle.mu.Lock()
+		defer tr.idle.mu.Unlock()
+		for _, idle := range tr.idle.idle {
+			n += len(idle)
+		}
+		return n
+	}
+	if n := waiting(); n == 0 || n > 2 {
+		t.Errorf("%d wait, want at most 2", n)
+	}
+	for deadline := time.Now().Add(5 * time.Second); waiting() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("connections wait for ever")
+		}
+	}
+}
