@@ -84,7 +84,10 @@ func startGatewayOf(t *testing.T, accounts []account) *weir {
 		checkReceived(t, r, received)
 	}))
 	t.Cleanup(provider.Close)
-	return startWeir(t, strings.NewReader(gatewayConfig(provider.URL, accounts)))
+	p := newPublished(t)
+	w := startWeir(t, strings.NewReader(gatewayConfig(provider.URL, accounts)))
+	p.watchAnswers(t, w)
+	return w
 }
 
 // respond makes a call of the account, and returns the response object or the

@@ -75,23 +75,29 @@ func startKinds(t *testing.T) *weir {
 		}
 		fmt.Fprintf(&providers, "provider %s {\n%s\n}\n", k.name, strings.Join(options, "\n"))
 	}
-	w := startWeir(t, strings.NewReader(`{
+	w := startWeir(t, strings.NewReader(gatewayOf(providers.String())))
+	p.watchAnswers(t, w)
+	return w
+}
+
+// gatewayOf configures a gateway of providers, with more of its options.
+func gatewayOf(providers string, options ...string) string {
+	return `{
 	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
 	persist_config off
 	grace_period 3s
 	llm {
 		store sqlite {$WEIR_DATA}/weir.db
 		key weir-quickstart
-		`+providers.String()+`
+		` + providers + `
 	}
 }
 http://:{$WEIR_PORT} {
 	bind 127.0.0.1
 	llm_gateway {
 		retries 0
+		` + strings.Join(options, "\n") + `
 	}
 	llm_query
-}`))
-	p.watchAnswers(t, w)
-	return w
+}`
 }

@@ -34,7 +34,7 @@ func strictKinds(t *testing.T, p *published) http.Handler {
 			if k.name == "anthropic" { // which keeps threads, as the echo does not
 				body, _ = sjson.DeleteBytes(body, "thread") // of what is no object, nothing
 			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
+			r.Body = io.NopCloser(bytes.NewReader(bytes.Replace(body, []byte(askedWeather), []byte(askedWeather+" get_weather()"), 1)))
 			model := gjson.GetBytes(body, "model").Str
 			if model == "" {
 				model = k.model // which the path names
@@ -48,6 +48,10 @@ func strictKinds(t *testing.T, p *published) http.Handler {
 	}
 	return mux
 }
+
+// askedWeather is the question by which Open Responses expects a call of get_weather. The echo
+// calls only the functions that are named.
+const askedWeather = "the weather like in San Francisco?"
 
 // mistralIDs gives the calls of an answer ids as Mistral's own are.
 type mistralIDs struct{ http.ResponseWriter }

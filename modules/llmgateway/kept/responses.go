@@ -93,5 +93,5 @@ func (c *Call) CancelResponse() (any, error) {
 	if gjson.GetBytes(body, "background").Bool() {
 		return body, nil
 	}
-	return nil, plugins.Invalid("", "Only a response of 'background: true' can be cancelled.")
+	return nil, plugins.Invalid("", "Cannot cancel a response that was not made with 'background: true'.")
 }
