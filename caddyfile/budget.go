@@ -24,6 +24,7 @@ import (
 //		per         <attribute>
 //		trust
 //		wait        <duration>
+//		cut
 //		at          <percent> alert | use <alias> | refuse
 //		on_unpriced refuse|pass
 //	}
@@ -78,6 +79,7 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 		"per":         directive.Text(&b.Per),
 		"trust":       directive.Flag(&b.Trust),
 		"wait":        directive.Duration(&b.Wait),
+		"cut":         directive.Flag(&b.Cut),
 		"at":          func(d *caddyfile.Dispenser) error { return parseStage(d, &b.Stages) },
 		"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
 	}

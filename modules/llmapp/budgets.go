@@ -67,6 +67,10 @@ type Budget struct {
 	// needs. Default: 0, which refuses the call at once.
 	Wait caddy.Duration `json:"wait,omitempty"`
 
+	// Cut lets a stream begin that does not fit into what is left, and ends the stream there, as
+	// if the model had reached its limit of output. Default: false.
+	Cut bool `json:"cut,omitempty"`
+
 	// Stages are what happens when parts of Limit are spent in a window. Whatever they say,
 	// calls are refused that do not fit into what is left. Default: none.
 	Stages []*Stage `json:"stages,omitempty"`

@@ -69,6 +69,9 @@ type Spending struct {
 	// at most, and reports whether the call can be lowered so far. nil if the call cannot be
 	// changed.
 	Fit func(fits func(Used) bool) bool
+	// Cut is Fit by an end of the call's stream, for budgets that cut streams. nil if the call
+	// has no stream that can be ended.
+	Cut func(fits func(Used) bool) bool
 }
 
 // Ticket lets one call, and each repetition of it, be sent to an account. It ends with
@@ -240,7 +243,7 @@ const HeldInterval = 20 * time.Millisecond
 func (g Gate) reserve(ctx context.Context, t *Ticket, part *share, s Spending) error {
 	began, waited := time.Now(), false
 	for {
-		short, held, err := g.tryReserve(ctx, t.ledger, part, s, waited)
+		short, held, err := g.tryReserve(ctx, t, part, s, waited)
 		if short == nil {
 			return err
 		}
@@ -279,32 +282,23 @@ func (t *Ticket) move(part *share, now storage.Timestamp) {
 // tryReserve sets a share aside, or returns the account that is short, and whether other
 // calls hold what is missing. The call is fitted into what is left only if waiting for other
 // calls would not help, or if the call has waited.
-func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
-	r, fit := &part.Reservation, func(plugins.Nanodollars) bool { return false }
-	fitted := part.metered() && s.Fit != nil
-	if fitted {
-		fit = func(left plugins.Nanodollars) bool {
-			return s.Fit(func(u Used) bool {
-				n := part.of(u)
-				return n.Valid && plugins.Nanodollars(n.N) <= left
-			})
-		}
-	}
+func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
+	r := &part.Reservation
 	for range len(r.Holds) + 1 { // each account may be short once
-		err = ledger.Reserve(ctx, *r)
+		err = t.ledger.Reserve(ctx, *r)
 		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
-			if err = g.App.SeedCredits(ctx, ledger, r.Org); err == nil {
-				err = ledger.Reserve(ctx, *r)
+			if err = g.App.SeedCredits(ctx, t.ledger, r.Org); err == nil {
+				err = t.ledger.Reserve(ctx, *r)
 			}
 		}
 		if !errors.As(err, &short) {
 			return nil, false, err
 		}
-		unspent := short.Granted - short.Spent
+		fit, unspent := part.fit(s, t.budgets.find(short.Account)), short.Granted-short.Spent
 		switch {
-		case unspent >= r.Amount && (!waited || !fitted):
+		case unspent >= r.Amount && (!waited || fit == nil):
 			return short, true, nil
-		case !fitted:
+		case fit == nil:
 			return short, false, nil
 		case !fit(short.Available()):
 			return short, unspent >= r.Amount || fit(unspent), nil
@@ -312,6 +306,29 @@ func (g Gate) tryReserve(ctx context.Context, ledger credits.Ledger, part *share
 		r.Amount = plugins.Nanodollars(part.most(s.AtMost).N)
 	}
 	return short, true, nil // calls came between
+}
+
+// fit returns what lowers a call to what is left in a budget, or in the credits if b is nil.
+// It is nil if the call cannot be lowered.
+func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) bool {
+	var ways []func(func(Used) bool) bool
+	if s.Fit != nil && part.metered() {
+		ways = append(ways, s.Fit)
+	}
+	if s.Cut != nil && part.metered() && b != nil && b.Cut {
+		ways = append(ways, s.Cut)
+	}
+	if ways == nil {
+		return nil
+	}
+	return func(left plugins.Nanodollars) bool {
+		return slices.ContainsFunc(ways, func(lower func(func(Used) bool) bool) bool {
+			return lower(func(u Used) bool {
+				n := part.of(u)
+				return n.Valid && plugins.Nanodollars(n.N) <= left
+			})
+		})
+	}
 }
 
 // of returns the budgets of a quantity.

@@ -48,6 +48,7 @@ type payment struct {
 	ticket *llmapp.Ticket // by which the attempt is sent
 	within bool           // the attempt is a part of a call that has a ticket of its own
 	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
+	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
 	paid   llmapp.Used    // what earlier rounds of tools have used
 }
 

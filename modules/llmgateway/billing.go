@@ -22,7 +22,7 @@ import (
 func (a *attempt) admit() error {
 	a.x.Record.PassthroughBilling = a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account) && !a.call.dialect.CountsTokens()
 	s := a.call.spending(a.target)
-	s.AtMost, s.Fit, s.Within = a.atMost, a.fit(), a.within
+	s.AtMost, s.Fit, s.Cut, s.Within = a.atMost, a.fit(), a.cut(), a.within
 	ticket, err := a.call.h.money.Admit(a.call.ctx, s)
 	if err != nil { // of the round before there may be one, which has ended
 		return err
@@ -65,6 +65,9 @@ func (a *attempt) atMost() llmapp.Used {
 		return llmapp.Used{}
 	}
 	asked := a.outputLimit()
+	if a.cutAt > 0 {
+		asked = a.cutAt
+	}
 	usage := plugins.Usage{Input: plugins.Known(m.InputLimit()), Output: plugins.Known(m.OutputLimit())}
 	painted := plugins.KnownCost(0)
 	switch {
@@ -187,7 +190,7 @@ func (a *attempt) stated() plugins.Usage {
 func (a *attempt) settle(end storage.EndState) {
 	cost, paid := a.x.Record.Cost, a.ticket.Open() && a.ticket.Reserved().Valid
 	defer a.settleTokens(end) // after what the provider has stated of them
-	if cost.Valid && end != storage.ClientAborted || !paid && !a.countable(end) {
+	if cost.Valid && !a.brokenOff(end) || !paid && !a.countable(end) {
 		return
 	}
 	output := a.output()
@@ -200,10 +203,15 @@ func (a *attempt) settle(end storage.EndState) {
 	a.x.Commit(end)
 }
 
+// brokenOff reports whether the provider did not come to the end of its answer.
+func (a *attempt) brokenOff(end storage.EndState) bool {
+	return end == storage.ClientAborted || a.x.Cut
+}
+
 // settleTokens counts the tokens of an answer by its length, if the provider has not stated
 // them.
 func (a *attempt) settleTokens(end storage.EndState) {
-	if stated := a.x.Record.Usage; a.ticket.Open() && (!stated.Input.Valid || !stated.Output.Valid && a.call.route.usage == nil || end == storage.ClientAborted) {
+	if stated := a.x.Record.Usage; a.ticket.Open() && (!stated.Input.Valid || !stated.Output.Valid && a.call.route.usage == nil || a.brokenOff(end)) {
 		a.meter(llmapp.Used{Usage: a.likely(a.output())})
 	}
 }
@@ -244,27 +252,8 @@ func (a *attempt) length() int64 {
 	stored, _ := observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	for _, list := range gjson.GetManyBytes(stored, "output", "choices", "content") {
 		if list.IsArray() {
-			return said(list)
+			return demand.Said(list)
 		}
 	}
 	return a.x.Record.ResponseBytes
-}
-
-// saidFields hold what a model has written, or a summary or a seal of what it thought.
-var saidFields = []string{
-	"arguments", "encrypted_content", "input", "name", "partial_json", "reasoning", "reasoning_content", "refusal", "signature", "text", "thinking",
-}
-
-// said returns how many bytes of an answer the model has written, at any depth.
-func said(v gjson.Result) (n int64) {
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch {
-		case slices.Contains(saidFields, key.Str), key.Str == "content" && v.Type == gjson.String:
-			n += int64(len(v.Raw))
-		case v.IsObject(), v.IsArray():
-			n += said(v)
-		}
-		return true
-	})
-	return n
 }

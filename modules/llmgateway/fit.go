@@ -2,18 +2,14 @@ package llmgateway
 
 import (
 	"fmt"
-	"sort"
-
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/internal/cut"
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/observe"
 )
-
-// leastFitted is the lowest limit of output tokens that a call is given. With fewer tokens
-// an answer is paid for and of no use.
-const leastFitted = 256
 
 // fit returns how the output of the attempt is lowered to what credits cover, nil if the
 // request has no limit of its output, or must be sent as it is.
@@ -24,23 +20,43 @@ func (a *attempt) fit() func(fits func(llmapp.Used) bool) bool {
 	}
 	return func(fits func(llmapp.Used) bool) bool {
 		// Messages refuses a limit that leaves no room beside what the model may think.
-		least := int(leastFitted + c.field("thinking").Get("budget_tokens").Int())
-		asked := int(a.outputLimit())
-		if most := int(a.target.Listed.OutputLimit()); asked == 0 || asked > most {
-			asked = most
-		}
-		covered := func(limit int) bool {
-			a.fitted = int64(limit)
+		least := demand.LeastOutput + c.field("thinking").Get("budget_tokens").Int()
+		a.fitted = demand.Lower(least, a.mostOutput(), func(limit int64) bool {
+			a.fitted = limit
 			return fits(a.atMost())
-		}
-		if asked <= least || !covered(least) { // the search reads the request for each limit
-			a.fitted = 0
-			return false
-		}
-		dearer := sort.Search(asked-least, func(i int) bool { return !covered(least + i) })
-		a.fitted = int64(least + dearer - 1)
-		return true
+		})
+		return a.fitted > 0
 	}
+}
+
+// cut returns how the stream of the attempt is ended at what a budget covers, nil if it
+// cannot be: the request asks for no stream or several answers, or the stream does not show
+// all that is charged.
+func (a *attempt) cut() func(fits func(llmapp.Used) bool) bool {
+	c, m := a.call, a.target.Listed
+	if m == nil || !c.streams() || !cut.Possible(c.dialect) || c.compacts || a.round > 0 || a.mcp != nil || c.demanded().Answers() > 1 ||
+		c.demanded().Silent(m) || a.request != nil && m.Reasoning { // a translation may make the model think
+		return nil
+	}
+	return func(fits func(llmapp.Used) bool) bool {
+		a.cutAt = demand.Lower(demand.LeastOutput, a.mostOutput(), func(limit int64) bool {
+			a.cutAt = limit
+			return fits(a.atMost())
+		})
+		return a.cutAt > 0
+	}
+}
+
+// cutBytes is after how many bytes the stream of the attempt is ended, 0 if it is not.
+func (a *attempt) cutBytes() int64 { return a.cutAt * demand.Most.TextBytes }
+
+// mostOutput returns how many tokens each answer of the attempt has at most.
+func (a *attempt) mostOutput() int64 {
+	most := a.target.Listed.OutputLimit()
+	if asked := a.outputLimit(); asked > 0 {
+		most = min(most, asked)
+	}
+	return most
 }
 
 // lower makes the request of the attempt again, with the limit that the credits cover.

@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/cut"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -77,6 +78,11 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	}
 	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer)}
 	defer s.held.free()
+	var cutter *cut.Reader
+	if most := a.cutBytes(); most > 0 {
+		cutter = cut.NewReader(resp.Body, a.call.dialect, most)
+		resp.Body = cutter
+	}
 	body := newIdleReader(resp.Body, nil, s.idle)
 	defer body.stop()
 
@@ -85,6 +91,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	for err == nil && a.client.err == nil && !s.unfinished {
 		var n int
 		if n, err = body.Read(s.room()); n > 0 {
+			a.x.Cut = cutter != nil && cutter.Over()
 			s.take(n)
 		}
 	}

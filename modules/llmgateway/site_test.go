@@ -421,6 +421,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 				{"name": "pace", "limit": "20", "quantity": "requests", "window": "total", "stages": [{"at": 100}]}]},
 			"thrifty": {"keys": [{"secret": "thrifty"}], "budgets": [{"name": "thrift", "limit": "0.1", "window": "total", "per": "user", "trust": true,
 				"stages": [{"at": 10, "use": "cheaper"}, {"at": 30, "use": "cheapest"}]}]},
+			"cutting": {"keys": [{"secret": "cutting"}], "budgets": [{"name": "cut", "limit": "0.8", "window": "total", "per": "user", "trust": true, "cut": true}]},
 			"slow": {"keys": [{"secret": "slow"}], "budgets": [{"name": "two \"at\" once", "limit": "2", "quantity": "concurrent"}, {"name": "all", "limit": "100", "quantity": "requests", "window": "1h"}, {"name": "second", "limit": "1", "quantity": "requests", "window": "1s", "wait": 30000000000, "filter": {"request_response_rmt": {"user_id": {"equals": "patient"}}}, "trust": true}]},
 			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},

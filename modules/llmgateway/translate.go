@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -26,7 +27,7 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	}
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
-	options := translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request)}
+	options := translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request), Cut: int(a.cutBytes())}
 	if provider := a.target.Account.Provider; plugins.IsVendor(provider) { // who states a cost is believed in every lane
 		options.Provider = provider
 	}
@@ -41,6 +42,7 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	a.x.Record.Stream = a.request.Stream
 
 	a.read(resp, out, assembler)
+	a.x.Cut = assembler.Cut()
 	if a.mcp != nil {
 		a.useTools(out, assembler)
 	}
@@ -80,9 +82,23 @@ func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *tr
 	if a.request.Stream {
 		body := newIdleReader(resp.Body, out.flush, func() time.Duration { return out.idle(assembler) })
 		defer body.stop()
-		resp.Body = body
+		resp.Body = untilCut{body, assembler}
 	}
 	a.decode(resp, assembler)
+}
+
+// untilCut is the body of an answer up to where the response was cut.
+type untilCut struct {
+	io.ReadCloser
+	assembler *translate.Assembler
+}
+
+// Read implements io.Reader.
+func (u untilCut) Read(p []byte) (int, error) {
+	if u.assembler.Cut() {
+		return 0, io.EOF
+	}
+	return u.ReadCloser.Read(p)
 }
 
 // decode lets the provider's plugin read the answer. If the plugin fails or panics, the

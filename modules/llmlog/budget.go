@@ -23,6 +23,7 @@ type bounded struct {
 	model      *catalog.Model // nil without a price
 	usage      plugins.Usage  // at most
 	conditions catalog.Conditions
+	cutAt      int64 // the output tokens after which the stream is ended; 0: it is not
 }
 
 // reserve sets aside what the call may cost, if a budget counts the call. The bytes of the
@@ -60,6 +61,9 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 			return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
 		}
 		return b.atMost(app.Catalog(), &s, request, sent)
+	}
+	if x.asksForEvents(request) {
+		s.Cut = func(fits func(llmapp.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
 	}
 	gate := llmapp.Gate{App: app, Credits: x.h.credits, Logger: x.h.site.Logger}
 	if gate.Bounds(s) && s.Model != "" {
@@ -128,6 +132,9 @@ func (b *bounded) atMost(prices *catalog.Catalog, s *llmapp.Spending, request de
 		b.usage = found.Usage(b.model, int64(len(body)), 0, 1)
 		b.usage.Output = plugins.Known(0)
 	case len(observe.OutputLimits(request.Dialect)) > 0, request.Dialect == plugins.GenerateContent:
+		if b.cutAt > 0 {
+			asked = b.cutAt
+		}
 		b.usage = found.Usage(b.model, int64(len(body)), asked, request.Answers())
 	default:
 		return llmapp.Used{}
@@ -157,7 +164,7 @@ func (x *exchange) settle(end storage.EndState) {
 		return
 	}
 	usage, stated, cost := x.bounded.usage, x.Record.Usage, x.Record.Cost
-	broken := end == storage.ClientAborted || end == storage.UpstreamAborted
+	broken := end == storage.ClientAborted || end == storage.UpstreamAborted || x.Cut
 	if cost.Valid && stated.Input.Valid && !broken {
 		return
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -28,6 +30,7 @@ type priced struct {
 	*httptest.Server
 	calls atomic.Int64
 	body  atomic.Value
+	left  atomic.Bool // by a client of a stream
 }
 
 func newPriced(t *testing.T) *priced {
@@ -45,6 +48,14 @@ func newPriced(t *testing.T) *priced {
 		case "silent":
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+			return
+		case "chatty": // until the client leaves
+			w.Header().Set("Content-Type", "text/event-stream")
+			for delta := `"role":"assistant","content":""`; r.Context().Err() == nil; delta = `"content":"a word "` {
+				_, _ = io.WriteString(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{"+delta+"},\"logprobs\":null,\"finish_reason\":null}]}\n\n")
+				w.(http.Flusher).Flush()
+			}
+			p.left.Store(true)
 			return
 		case "endless":
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -273,6 +284,32 @@ func TestWhatIsNotStatedCounts(t *testing.T) {
 				t.Errorf("spent %d, want %d to %d; the record's cost is %v", spent, c.least, c.most, record.Cost)
 			}
 		})
+	}
+}
+
+// A budget that cuts streams lets one begin that does not fit, and ends the stream before it
+// costs more than what is left. The provider is told to stop. An answer that is no stream is refused.
+func TestBudgetsCutProxiedStreams(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "0.8", "window": "total", "cut": true})
+	const asks = `{"model":"m","max_tokens":1000,"messages":[],"user":"chatty"`
+	if resp, answer := s.do("POST", "/v1/chat/completions", asks+`}`); resp.StatusCode != http.StatusPaymentRequired {
+		t.Errorf("no stream: %d %s", resp.StatusCode, answer)
+	}
+	resp, answer := s.do("POST", "/v1/chat/completions", asks+`,"stream":true}`, "Accept-Encoding", "gzip")
+	message, err := plugintest.CheckChat([]byte(answer))
+	if resp.StatusCode != http.StatusOK || err != nil || message.Finish != "length" || len(message.Text) < 600 || len(message.Text) > 800 {
+		t.Fatalf("%d, %v, %s", resp.StatusCode, err, answer)
+	}
+	eventually(t, p.left.Load)
+	eventually(t, s.kept.ended)
+	eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
+	spent, _ := counted(t)
+	if r := s.kept.entries[len(s.kept.entries)-1]; spent < 300 || spent > 800 || int64(r.Cost.N/1e6) != spent || !r.CostCounted || r.Finish != "budget_cut" || r.EndState != storage.Complete {
+		t.Errorf("spent %d; the record costs %v, and ended %s by %s", spent, r.Cost, r.EndState, r.Finish)
+	}
+	if resp, answer := s.do("POST", "/v1/chat/completions", asks+`,"stream":true}`); resp.StatusCode != http.StatusPaymentRequired {
+		t.Errorf("what is left is of no use: %d %s", resp.StatusCode, answer)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/cut"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
@@ -48,6 +49,7 @@ type exchange struct {
 
 	account *llmapp.Account // that pays, nil if the caller's own credentials pass
 	bounded *bounded        // nil unless a budget counts the call
+	cutter  *cut.Writer     // ends the stream, nil unless a budget may end it
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
 
@@ -220,6 +222,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 // answer has come to its end before the record stands.
 func (x *exchange) Chunk(p []byte, last bool) {
 	before := x.phase()
+	x.Cut = x.cutter != nil && x.cutter.Over()
 	x.Record.ResponseBytes += int64(len(p))
 	x.response.Write(p)
 	if last {

@@ -227,7 +227,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		x.returned = true
 		return apierror.Write(&x.writer, x.Record.Dialect, err)
 	}
-	x.err = next.ServeHTTP(&x.writer, x.r)
+	x.err = x.pass(next)
 	x.returned = true
 	if x.err == nil && x.writer.Status() == 0 && !x.writer.Tunnel() {
 		x.err = errNothing

@@ -31,6 +31,9 @@ type Options struct {
 	Provider string
 	// Limit bounds the content of a response, in bytes; 64 MiB by default.
 	Limit int
+	// Cut ends a response that has more bytes of content, as if the model had reached its
+	// limit of output tokens. 0: no response is cut.
+	Cut int
 }
 
 const maxContent = 64 << 20
@@ -63,6 +66,7 @@ type Assembler struct {
 	reason  Reason
 	failure *plugins.Error
 	size    int // of the content, in bytes
+	cut     bool
 
 	items     []*Output     // by output_index
 	open      []*Output     // calls in the order of their mention, or one item of another kind
@@ -223,7 +227,11 @@ func (a *Assembler) Close(key int) {
 }
 
 // Usage reports usage; a later report of a count wins.
-func (a *Assembler) Usage(patch plugins.Usage) { a.seen.Usage.Merge(patch) }
+func (a *Assembler) Usage(patch plugins.Usage) {
+	if !a.cut {
+		a.seen.Usage.Merge(patch)
+	}
+}
 
 // Report reports all that the provider bills, as an observer read it.
 func (a *Assembler) Report(seen *plugins.ResponseInfo) {
@@ -233,6 +241,9 @@ func (a *Assembler) Report(seen *plugins.ResponseInfo) {
 
 // Finish sets why the model stopped; the last call counts. Usage may follow.
 func (a *Assembler) Finish(r Reason) {
+	if a.cut {
+		return
+	}
 	a.reason = r
 	a.seen.Finish = outcomes[r].finish
 	a.seen.Phase = plugins.Finished
@@ -340,14 +351,23 @@ func (a *Assembler) Info() *plugins.ResponseInfo {
 // Err is the first error of the sink.
 func (a *Assembler) Err() error { return a.err }
 
-func (a *Assembler) done() bool { return a.failure != nil || a.response != nil }
+// Cut reports whether the response was cut: what follows of it is ignored.
+func (a *Assembler) Cut() bool { return a.cut }
+
+func (a *Assembler) done() bool { return a.failure != nil || a.response != nil || a.cut }
 
 // takes counts n bytes of content. It returns false if they must not be added.
 func (a *Assembler) takes(n int) bool {
 	if n == 0 || a.done() {
 		return false
 	}
-	if a.size += n; a.size > a.opts.Limit {
+	switch a.size += n; {
+	case a.opts.Cut > 0 && a.size > a.opts.Cut:
+		a.size -= n
+		a.Finish(ReasonMaxOutputTokens)
+		a.cut = true
+		return false
+	case a.size > a.opts.Limit:
 		a.Fail(plugins.Upstream("The response is over %d bytes long.", a.opts.Limit))
 		return false
 	}

@@ -206,6 +206,9 @@ func (a *Assembler) NextRound() {
 // Said is the length of what the model has written in this round, in bytes: also of what it
 // has begun, and of sealed reasoning.
 func (a *Assembler) Said() (n int64) {
+	if a.cut { // and all items are closed
+		return int64(a.size)
+	}
 	for _, o := range a.items[min(a.round, len(a.items)):] {
 		n += int64(len(o.Name) + len(o.Sealed))
 		for _, p := range o.parts {

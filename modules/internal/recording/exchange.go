@@ -44,6 +44,9 @@ type Exchange struct {
 	// Counted is the cost of an answer that was broken off, by its length. It is the cost of
 	// the record if the cost that the provider stated is less, or unknown.
 	Counted plugins.Nanodollars
+
+	// Cut says that a budget ended the stream.
+	Cut bool
 	// Account tells the accounts of providers apart, whose caches are their own: see
 	// lineage.Hash.
 	Account uint64
@@ -210,6 +213,9 @@ func (x *Exchange) measure() {
 		errorType := r.ErrorType // of a provider's error that Answer does not see
 		learn(r, x.Answer.Info())
 		r.ErrorType = cmp.Or(r.ErrorType, errorType)
+		if x.Cut {
+			r.Finish = budgetCut
+		}
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
 	if x.link != nil && x.spent == nil { // what the provider's cache missed is that of the first round

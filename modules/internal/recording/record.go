@@ -19,6 +19,9 @@ import (
 // before there was an answer.
 const StatusClientLeft = 499
 
+// budgetCut is the finish reason of a stream that a budget ended.
+const budgetCut = "budget_cut"
+
 // learn fills in what the answer has told so far.
 func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID

@@ -85,7 +85,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	}
 	kept, next := 0, 0 // pending[kept:next] is to go out
 	for {
-		n := eventLen(pending[next:])
+		n := EventLen(pending[next:])
 		if n == 0 {
 			break
 		}
@@ -124,9 +124,9 @@ func (f *Filter) Close() {
 	f.held = nil
 }
 
-// eventLen is the length of the first event in p with its blank line, 0 when p
+// EventLen is the length of the first event in p with its blank line, 0 when p
 // does not hold the whole of it. Lines end in LF, CRLF or CR.
-func eventLen(p []byte) int {
+func EventLen(p []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexAny(p[at:], "\r\n")
 		if i < 0 {

@@ -1,0 +1,182 @@
+// Package cut ends a stream where the money for it ends: as if the model had reached its limit
+// of output, in the way of the stream's dialect.
+package cut
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/streamusage"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
+)
+
+// dialect is what a dialect's stream is ended by.
+type dialect interface {
+	// read takes an event that the client gets, or that would be too much. It returns how
+	// many bytes of the event the model has written.
+	read(e gjson.Result) (said int64)
+	// keep remembers what the end needs of an event that the client gets.
+	keep(e gjson.Result)
+	// end appends the events that end the stream before an event that is too much.
+	end(b []byte, unsent gjson.Result) []byte
+}
+
+// newDialect is nil for a dialect whose streams cannot be cut.
+func newDialect(d plugins.Dialect) dialect {
+	switch d {
+	case plugins.Chat, plugins.Completions:
+		return &chat{}
+	case plugins.Messages:
+		return &messages{}
+	case plugins.Responses:
+		return &responses{}
+	case plugins.GenerateContent:
+		return &gemini{}
+	}
+	return nil
+}
+
+// Possible reports whether streams of a dialect can be cut.
+func Possible(d plugins.Dialect) bool { return newDialect(d) != nil }
+
+// stream passes the server-sent events of a stream until the model has written too much.
+type stream struct {
+	dialect
+	left int64  // bytes that the model may still write
+	held []byte // an event whose end has not come
+	over bool   // the stream was cut
+}
+
+// pass appends to b the events that p completes, up to the one that is too much, and then the
+// end of the stream.
+func (s *stream) pass(b, p []byte) []byte {
+	if s.over {
+		return b
+	}
+	s.held = append(s.held, p...)
+	rest := s.held
+	for {
+		n := streamusage.EventLen(rest)
+		if n == 0 {
+			break
+		}
+		if e, fits := s.take(rest[:n]); !fits {
+			b = s.end(b, e)
+			s.held, s.over = nil, true
+			return b
+		}
+		b, rest = append(b, rest[:n]...), rest[n:]
+	}
+	s.held = append(s.held[:0], rest...)
+	return b
+}
+
+// take returns an event, and whether the client gets the event.
+func (s *stream) take(event []byte) (e gjson.Result, fits bool) {
+	data := streams.LastData(event)
+	if !gjson.ValidBytes(data) { // a comment, or [DONE]
+		return e, true
+	}
+	e = gjson.ParseBytes(data)
+	if s.left -= s.read(e); s.left < 0 {
+		return e, false
+	}
+	s.keep(e)
+	return e, true
+}
+
+// Reader reads a stream up to where it is cut.
+type Reader struct {
+	io.ReadCloser
+	stream
+	ready []byte
+	err   error
+}
+
+// NewReader cuts a stream of a dialect for which Possible is true, once the model has
+// written more than so many bytes.
+func NewReader(body io.ReadCloser, d plugins.Dialect, most int64) *Reader {
+	return &Reader{ReadCloser: body, stream: stream{dialect: newDialect(d), left: most}}
+}
+
+// Over reports whether the stream was cut.
+func (r *Reader) Over() bool { return r.over }
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	for len(r.ready) == 0 && r.err == nil {
+		var n int
+		n, r.err = r.ReadCloser.Read(p)
+		r.ready = r.pass(r.ready[:0], p[:n])
+		switch {
+		case r.over:
+			r.err = io.EOF
+		case r.err != nil: // what has come of the last event
+			r.ready = append(r.ready, r.held...)
+		}
+	}
+	n := copy(p, r.ready)
+	if r.ready = r.ready[n:]; len(r.ready) > 0 {
+		return n, nil
+	}
+	return n, r.err
+}
+
+// Writer passes a stream on up to where it is cut.
+type Writer struct {
+	caddyhttp.ResponseWriterWrapper
+	stream
+	active bool
+	stop   func()
+	failed error
+}
+
+// NewWriter cuts what is written to w like NewReader. Then it calls stop, and writes nothing
+// any more. Close must follow the stream.
+func NewWriter(w http.ResponseWriter, d plugins.Dialect, most int64, stop func()) *Writer {
+	return &Writer{
+		ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
+		stream:                stream{dialect: newDialect(d), left: most}, stop: stop,
+	}
+}
+
+// Over reports whether the stream was cut.
+func (w *Writer) Over() bool { return w.over }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *Writer) WriteHeader(status int) {
+	if status == http.StatusOK {
+		w.active = true
+		w.Header().Del("Content-Length")
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *Writer) Write(p []byte) (int, error) {
+	if !w.active {
+		return w.ResponseWriter.Write(p)
+	}
+	if passed := w.pass(nil, p); len(passed) > 0 {
+		if _, err := w.ResponseWriter.Write(passed); err != nil {
+			return 0, err
+		}
+	}
+	if w.over {
+		_ = http.NewResponseController(w.ResponseWriter).Flush()
+		w.stop()
+	}
+	return len(p), nil
+}
+
+// Close passes on what is held at the end of the stream.
+func (w *Writer) Close() {
+	if len(w.held) > 0 {
+		_, _ = w.ResponseWriter.Write(w.held) // the client may be gone
+		w.held = nil
+	}
+}

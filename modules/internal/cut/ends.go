@@ -1,0 +1,168 @@
+package cut
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/modules/internal/demand"
+)
+
+// set returns an object with another value in a field.
+func set(object, path string, value any) string {
+	changed, err := sjson.Set(object, path, value)
+	if err != nil { // the object is a provider's: its event passes as it is
+		return object
+	}
+	return changed
+}
+
+func appendEvent(b []byte, name, data string) []byte {
+	if name != "" {
+		b = fmt.Appendf(b, "event: %s\n", name)
+	}
+	return fmt.Appendf(b, "data: %s\n\n", data)
+}
+
+// chat ends streams of Chat Completions and of Completions.
+type chat struct {
+	chunk string           // the latest with a choice
+	open  map[int64]string // choices without a finish_reason, as the end has them
+}
+
+func (*chat) read(e gjson.Result) int64 { return demand.Said(e.Get("choices")) }
+
+func (c *chat) keep(e gjson.Result) {
+	for _, choice := range e.Get("choices").Array() {
+		c.begin(e, choice, "{}")
+		if choice.Get("finish_reason").Str != "" {
+			delete(c.open, choice.Get("index").Int())
+		}
+	}
+}
+
+// begin opens a choice, with what its last chunk adds.
+func (c *chat) begin(e, choice gjson.Result, delta string) {
+	what, index := `"delta":`+delta, choice.Get("index").Int()
+	if choice.Get("text").Exists() {
+		what = `"text":""`
+	}
+	if c.open == nil {
+		c.open = make(map[int64]string)
+	}
+	c.chunk = strings.Clone(e.Raw)
+	c.open[index] = fmt.Sprintf(`{"index":%d,%s,"logprobs":null,"finish_reason":"length"}`, index, what)
+}
+
+func (c *chat) end(b []byte, unsent gjson.Result) []byte {
+	for _, choice := range unsent.Get("choices").Array() {
+		if c.open[choice.Get("index").Int()] == "" { // it is the first of its choice
+			c.begin(unsent, choice, `{"role":"assistant","content":""}`)
+		}
+	}
+	for _, choice := range sorted(c.open) {
+		if chunk, err := sjson.SetRaw(c.chunk, "choices", "["+choice+"]"); err == nil {
+			b = appendEvent(b, "", chunk)
+		}
+	}
+	return append(b, "data: [DONE]\n\n"...)
+}
+
+// sorted returns values in the order of their keys.
+func sorted[V any](m map[int64]V) (values []V) {
+	keys := make([]int64, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		values = append(values, m[key])
+	}
+	return values
+}
+
+// messages ends streams of Anthropic's Messages.
+type messages struct {
+	usage string        // as it was stated first
+	said  int64         // bytes that the client has
+	open  *gjson.Result // index of the block that is open
+}
+
+func (*messages) read(e gjson.Result) int64 {
+	return demand.Said(e.Get("delta")) + demand.Said(e.Get("content_block"))
+}
+
+func (m *messages) keep(e gjson.Result) {
+	m.said += m.read(e)
+	switch e.Get("type").Str {
+	case "message_start":
+		m.usage = strings.Clone(e.Get("message.usage").Raw)
+	case "content_block_start":
+		index := e.Get("index")
+		m.open = &index
+	case "content_block_stop":
+		m.open = nil
+	}
+}
+
+func (m *messages) end(b []byte, _ gjson.Result) []byte {
+	if m.open != nil {
+		b = appendEvent(b, "content_block_stop", fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, m.open.Int()))
+	}
+	usage := m.usage
+	if usage == "" {
+		usage = "{}"
+	}
+	usage = set(usage, "output_tokens", demand.Likely.Text(m.said)) // which clients rely on
+	b = appendEvent(b, "message_delta", `{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":`+usage+`}`)
+	return appendEvent(b, "message_stop", `{"type":"message_stop"}`)
+}
+
+// gemini ends streams of Gemini's generateContent.
+type gemini struct {
+	chunk string // the latest with a candidate
+	open  map[int64]string
+}
+
+func (*gemini) read(e gjson.Result) (said int64) {
+	for _, candidate := range e.Get("candidates").Array() {
+		for _, part := range candidate.Get("content.parts").Array() {
+			said += int64(len(part.Raw)) // calls have arguments of any name
+		}
+	}
+	return said
+}
+
+func (g *gemini) keep(e gjson.Result) {
+	for _, candidate := range e.Get("candidates").Array() {
+		g.begin(e, candidate)
+		if candidate.Get("finishReason").Str != "" {
+			delete(g.open, candidate.Get("index").Int())
+		}
+	}
+}
+
+func (g *gemini) begin(e, candidate gjson.Result) {
+	index := candidate.Get("index").Int()
+	if g.open == nil {
+		g.open = make(map[int64]string)
+	}
+	g.chunk = strings.Clone(e.Raw)
+	g.open[index] = fmt.Sprintf(`{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"MAX_TOKENS","index":%d}`, index)
+}
+
+func (g *gemini) end(b []byte, unsent gjson.Result) []byte {
+	if g.chunk == "" {
+		for _, candidate := range unsent.Get("candidates").Array() {
+			g.begin(unsent, candidate)
+		}
+	}
+	chunk, err := sjson.SetRaw(g.chunk, "candidates", "["+strings.Join(sorted(g.open), ",")+"]")
+	if err != nil {
+		return b
+	}
+	return appendEvent(b, "", chunk)
+}

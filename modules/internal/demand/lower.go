@@ -1,0 +1,39 @@
+package demand
+
+import (
+	"sort"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// LeastOutput is the lowest limit of output tokens that a call is given. With fewer tokens
+// an answer is paid for and of no use.
+const LeastOutput = 256
+
+// Lower returns the highest limit from least to below asked that is covered, 0 if none is. A
+// limit is covered if a higher limit is.
+func Lower(least, asked int64, covered func(limit int64) bool) int64 {
+	if asked <= least || !covered(least) { // the search reads the request for each limit
+		return 0
+	}
+	dearer := sort.Search(int(asked-least), func(i int) bool { return !covered(least + int64(i)) })
+	return least + int64(dearer) - 1
+}
+
+// Silent reports whether the model may write what its stream does not show: providers charge
+// for thoughts that they summarize or keep to themselves.
+func (r Request) Silent(m *catalog.Model) bool {
+	if !m.Reasoning {
+		return false
+	}
+	switch r.Dialect {
+	case plugins.Messages:
+		thinking := r.Field("thinking")
+		return thinking.IsObject() && thinking.Get("type").Str != "disabled"
+	case plugins.GenerateContent:
+		budget := r.Field("generationConfig").Get("thinkingConfig.thinkingBudget")
+		return budget.Raw != "0"
+	}
+	return r.Field("reasoning_effort").Str != "none" && r.Field("reasoning").Get("effort").Str != "none"
+}

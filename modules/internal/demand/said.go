@@ -1,0 +1,29 @@
+package demand
+
+import (
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// saidFields hold what a model has written, or a summary or a seal of what it thought.
+var saidFields = []string{
+	"arguments", "encrypted_content", "input", "name", "partial_json", "reasoning", "reasoning_content", "refusal", "signature", "text", "thinking",
+}
+
+// Said returns how many bytes of an answer the model has written, at any depth.
+func Said(v gjson.Result) (n int64) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch {
+		case slices.Contains(saidFields, key.Str), key.Str == "content" && v.Type == gjson.String:
+			n += int64(len(v.Raw))
+			if v.Type == gjson.String {
+				n -= int64(len(`""`))
+			}
+		case v.IsObject(), v.IsArray():
+			n += Said(v)
+		}
+		return true
+	})
+	return n
+}

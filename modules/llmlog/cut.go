@@ -1,0 +1,60 @@
+package llmlog
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/cut"
+	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/plugins"
+)
+
+// asksForEvents reports whether the answer is a stream that can be cut.
+func (x *exchange) asksForEvents(request demand.Request) bool {
+	if request.Dialect == plugins.GenerateContent {
+		return strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent") && x.r.URL.Query().Get("alt") == "sse"
+	}
+	return cut.Possible(request.Dialect) && request.Field("stream").Type == gjson.True && request.Answers() == 1
+}
+
+// cut finds after how much output the stream is ended, and reports whether there is room for
+// any, and whether the stream shows all that is charged.
+func (b *bounded) cut(request demand.Request, fits func() bool) bool {
+	if b.model == nil || request.Silent(b.model) {
+		return false
+	}
+	most := b.model.OutputLimit()
+	if asked, err := request.OutputLimit(); err == nil && asked > 0 {
+		most = min(most, asked)
+	}
+	b.cutAt = demand.Lower(demand.LeastOutput, most, func(limit int64) bool {
+		b.cutAt = limit
+		return fits()
+	})
+	return b.cutAt > 0
+}
+
+// pass hands the call on. A stream that a budget ends has ended well, whatever becomes of the
+// connection to the provider.
+func (x *exchange) pass(next caddyhttp.Handler) (err error) {
+	if x.bounded == nil || x.bounded.cutAt == 0 {
+		return next.ServeHTTP(&x.writer, x.r)
+	}
+	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the stream could not be read
+	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.bounded.cutAt*demand.Most.TextBytes, x.cancel)
+	defer func() {
+		if !x.cutter.Over() {
+			return
+		}
+		if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // reverse_proxy's way to abort
+			panic(v)
+		}
+		err = nil
+	}()
+	err = next.ServeHTTP(x.cutter, x.r)
+	x.cutter.Close()
+	return err
+}
