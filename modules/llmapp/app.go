@@ -99,9 +99,10 @@ type provisioned struct {
 	memory     *admission.Memory
 	catalog    *catalog.Catalog
 	keys       keyring
-	budgets    map[string][]*Budget // by organisation
-	claimed    []string             // host:port
-	identities []*Identity          // of all organisations
+	budgets    map[string][]*Budget // of the configuration, by organisation
+	kept       keptBudgets
+	claimed    []string    // host:port
+	identities []*Identity // of all organisations
 	accounts
 	names
 	turns

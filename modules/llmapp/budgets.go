@@ -238,13 +238,9 @@ func (a *App) provisionBudgets() error {
 	return nil
 }
 
-// BudgetsOf returns the budgets of an organisation.
-func (a *App) BudgetsOf(org string) []*Budget { return a.budgets[org] }
-
-// ReadBodies reports whether a budget of an organisation counts by what only the body of a
-// call tells.
-func (a *App) ReadBodies(org string) bool {
-	return slices.ContainsFunc(a.budgets[org], func(b *Budget) bool {
+// ReadBodies reports whether one of some budgets counts by what only the body of a call tells.
+func ReadBodies(budgets []*Budget) bool {
+	return slices.ContainsFunc(budgets, func(b *Budget) bool {
 		return b.quantity.metered() || len(b.Filter) > 0 || !slices.Contains([]string{"", "project", "key", "provider"}, b.Per)
 	})
 }
@@ -323,10 +319,10 @@ type bound struct {
 }
 
 // bounding returns the budgets that count a call.
-func (a *App) bounding(s *Spending) (all bounding) {
-	budgets := a.budgets[s.Org]
-	if len(budgets) == 0 {
-		return nil
+func (a *App) bounding(s *Spending) (all bounding, err error) {
+	budgets, err := a.BudgetsOf(s.Org)
+	if err != nil || len(budgets) == 0 {
+		return nil, err
 	}
 	whole := *s.Record
 	whole.Provider, whole.Model = s.target()
@@ -343,7 +339,7 @@ func (a *App) bounding(s *Spending) (all bounding) {
 			all = append(all, bound{b, b.hold(r, whole.CreatedAt)})
 		}
 	}
-	return all
+	return all, nil
 }
 
 // vouch takes from a record what only the caller says.
@@ -356,16 +352,20 @@ func (k *Key) vouch(r *storage.Record) {
 
 // BudgetsOfKey returns what counts the calls of a key, whatever they say and whichever model
 // they call, with its budgets.
-func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, holds []credits.Hold) {
+func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, holds []credits.Hold, err error) {
+	all, err := a.BudgetsOf(k.Org())
+	if err != nil {
+		return nil, nil, err
+	}
 	r := new(storage.Record)
 	k.vouch(r)
 	now := storage.Millis(time.Now())
-	for _, b := range a.budgets[k.Org()] {
+	for _, b := range all {
 		if b.counts(r, r) != nil && !slices.Contains(ofCall, b.Per) {
 			budgets, holds = append(budgets, b), append(holds, b.hold(r, now))
 		}
 	}
-	return budgets, holds
+	return budgets, holds, nil
 }
 
 // Subject names whose calls an account of the budget counts, as in `user "ada"`.

@@ -132,7 +132,11 @@ func TestClaimsOfCallers(t *testing.T) {
 			c.key.Stamp(r)
 		}
 		got := ""
-		for _, b := range a.bounding(&Spending{Org: DefaultName, Key: c.key, Account: new(Account), Record: r}) {
+		bounding, err := a.bounding(&Spending{Org: DefaultName, Key: c.key, Account: new(Account), Record: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range bounding {
 			got += b.Name + "=" + b.hold.Value + ";"
 		}
 		if got != c.want {

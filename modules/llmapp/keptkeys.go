@@ -29,6 +29,7 @@ type keptKeys struct {
 	log     *embedded.Log // nil when closed
 	version uint64        // of the log, of which the keys are known
 	known   map[control.Hash]*Key
+	none    bool // there was no file; log may have made one since
 }
 
 // Control returns the control objects of the organisations that live in the store, and makes
@@ -48,6 +49,24 @@ func (s *Store) Control() (*embedded.Log, error) {
 		k.log, k.known, k.version = log, make(map[control.Hash]*Key), log.Version()
 	}
 	return log, err
+}
+
+// controlIfAny is Control, but nil for a store that has no control objects.
+func (s *Store) controlIfAny() (*embedded.Log, error) {
+	k := &s.kept
+	k.mu.RLock()
+	log, none := k.log, k.none
+	k.mu.RUnlock()
+	if log != nil || none {
+		return log, nil
+	}
+	if embedded.Exists(s.Dir()) {
+		return s.Control()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.none = k.log == nil
+	return k.log, nil
 }
 
 // findKey returns the key that has a secret of this hash, whether it opens anything or

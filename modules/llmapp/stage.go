@@ -133,14 +133,18 @@ func (b *Budget) diverts() bool {
 // Instead returns the alias that a call uses in place of its target, because so much of a
 // budget is spent that counts the call. It returns "" if the call keeps its target.
 func (g Gate) Instead(ctx context.Context, s Spending) (alias string, of *Budget) {
-	if !slices.ContainsFunc(g.App.budgets[s.Org], (*Budget).diverts) {
+	if budgets, _ := g.App.BudgetsOf(s.Org); !slices.ContainsFunc(budgets, (*Budget).diverts) {
 		return "", nil
 	}
-	ledger, err := g.Credits()
+	bounding, err := g.App.bounding(&s)
 	if err != nil { // Admit refuses the call
 		return "", nil
 	}
-	for _, b := range g.App.bounding(&s) {
+	ledger, err := g.Credits()
+	if err != nil { // likewise
+		return "", nil
+	}
+	for _, b := range bounding {
 		if !b.diverts() {
 			continue
 		}

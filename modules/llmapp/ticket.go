@@ -123,12 +123,16 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	if provider, model := s.target(); s.Account != nil && !s.Key.MayCall(provider, model) {
 		return nil, NotAllowed(cmp.Or(s.Model, provider))
 	}
-	paid, budgets := g.App.PaysWithCredits(s.Org, s.Account), g.App.bounding(&s)
-	if !paid && budgets == nil {
+	paid := g.App.PaysWithCredits(s.Org, s.Account)
+	budgets, err := g.App.bounding(&s)
+	if !paid && budgets == nil && err == nil {
 		return t, nil
 	}
 	t.budgets = budgets
-	ledger, err := g.Credits()
+	var ledger credits.Ledger
+	if err == nil {
+		ledger, err = g.Credits()
+	}
 	if err == nil {
 		t.ledger = ledger
 		err = g.setAside(ctx, t, s, paid)
@@ -197,7 +201,8 @@ func (s *Spending) target() (provider, model string) {
 
 // Bounds reports whether credits or a budget bound what a call may use.
 func (g Gate) Bounds(s Spending) bool {
-	return g.App.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(g.App.bounding(&s), func(b bound) bool { return b.quantity.metered() })
+	bounding, err := g.App.bounding(&s)
+	return err != nil || g.App.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b bound) bool { return b.quantity.metered() })
 }
 
 // notPriced is the error for a call whose use is not known and would have to be counted.

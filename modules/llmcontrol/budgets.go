@@ -260,9 +260,9 @@ func deleteBudget(c *call) (any, error) {
 // ownBudgets are those that count every call of the caller.
 func (c *call) ownBudgets() ([]budget, error) {
 	list := []budget{}
-	budgets, holds := c.app.BudgetsOfKey(c.key)
-	if len(budgets) == 0 {
-		return list, nil
+	budgets, holds, err := c.app.BudgetsOfKey(c.key)
+	if err != nil || len(budgets) == 0 {
+		return list, err
 	}
 	ledger, err := c.store.Credits()
 	if err != nil {

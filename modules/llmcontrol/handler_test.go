@@ -476,7 +476,10 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, holds := app.(*llmapp.App).BudgetsOfKey(key)
+	_, holds, err := app.(*llmapp.App).BudgetsOfKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := ledgers.Reservation{ID: uuid.New(), Org: "globex", Amount: 1_000_000_000}
 	for _, h := range holds {
 		h.Limit = 2_000_000_000

@@ -18,7 +18,11 @@ import (
 // counted is what a budget counts of a value, in thousandths of a dollar.
 func (s *site) counted(org, budget, value string) (spent, reserved int64) {
 	s.t.Helper()
-	for _, b := range s.handler.money.App.BudgetsOf(org) {
+	budgets, err := s.handler.money.App.BudgetsOf(org)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, b := range budgets {
 		if b.Name != budget {
 			continue
 		}

@@ -16,7 +16,11 @@ import (
 // counts is what a limit counts of a value now.
 func (s *site) counts(org, limit, value string) (spent, reserved plugins.Nanodollars) {
 	s.t.Helper()
-	for _, b := range s.handler.money.App.BudgetsOf(org) {
+	budgets, err := s.handler.money.App.BudgetsOf(org)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, b := range budgets {
 		if b.Name != limit {
 			continue
 		}

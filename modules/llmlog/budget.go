@@ -33,11 +33,12 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	r := &x.Record
 	app := x.h.site.App
 	pays := x.account != nil
-	if !pays && (len(app.BudgetsOf(r.Org)) == 0 || r.Subscription || x.isFree()) {
+	budgets, err := app.BudgetsOf(r.Org)
+	if !pays && (len(budgets) == 0 && err == nil || r.Subscription || x.isFree()) {
 		return nil
 	}
 	var sent []byte
-	if pays || app.ReadBodies(r.Org) {
+	if pays || llmapp.ReadBodies(budgets) {
 		var refused *plugins.Error
 		if sent, refused = x.readAhead(); refused != nil {
 			return refused

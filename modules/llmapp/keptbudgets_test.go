@@ -1,0 +1,73 @@
+package llmapp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/storage/control"
+)
+
+// A budget that is made, changed or deleted while Weir runs is in force with the next call. One
+// of the configuration takes the place of another of its name. Nothing is read again while
+// nothing changes, and a budget that cannot be read stops the calls of its organisation alone.
+func TestKeptBudgets(t *testing.T) {
+	app := startKeyed(t, t.TempDir())
+	app.budgets[DefaultName] = []*Budget{{Name: "fixed", Limit: "7"}}
+	store, err := app.Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(want string) []*Budget {
+		t.Helper()
+		all, err := app.BudgetsOf(DefaultName)
+		got := ""
+		for _, b := range all {
+			got += b.Name + " " + b.Limit + ";"
+		}
+		if err != nil || got != want {
+			t.Errorf("the budgets are %s, %v; want %s", got, err, want)
+		}
+		return all
+	}
+	want("fixed 7;")
+	log, err := store.Control()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string]*control.Object)
+	set := func(org, name, budget string) {
+		t.Helper()
+		e := control.Event{ID: "evt_" + name + budget, Action: "rule.updated", Object: "rule_" + name, Before: values[name]}
+		if budget != "" {
+			text, err := json.Marshal(&control.Rule{ID: e.Object, Org: org, Name: name, Budget: json.RawMessage(budget)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.After = &control.Object{ID: e.Object, Kind: control.KindRule, Name: name, Value: text}
+		}
+		values[name] = e.After
+		if err := log.Commit(t.Context(), org, []control.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(DefaultName, "a", `{"name":"a","limit":"1","stages":[{"at":50}]}`)
+	before := want("fixed 7;a 1;")
+	set(DefaultName, "b", `{"name":"b","limit":"2","quantity":"requests","window":"1h"}`)
+	if after := want("fixed 7;a 1;b 2;"); after[1] != before[1] {
+		t.Error("a budget that did not change was read again, and forgets what it told")
+	}
+	set(DefaultName, "fixed", `{"name":"fixed","limit":"9"}`)
+	set(DefaultName, "a", `{"name":"a","limit":"3"}`)
+	want("fixed 7;a 3;b 2;")
+	set(DefaultName, "b", "")
+	want("fixed 7;a 3;")
+	if n := testing.AllocsPerRun(100, func() { _, _ = app.BudgetsOf(DefaultName) }); n > 0 {
+		t.Errorf("a look at the budgets costs %v allocations", n)
+	}
+	set("acme", "c", `{"name":"c","limit":"many"}`)
+	if all, err := app.BudgetsOf("acme"); err == nil || !strings.Contains(err.Error(), "rule_c") {
+		t.Errorf("a budget that cannot be read: %v, %v", all, err)
+	}
+	want("fixed 7;a 3;")
+}
