@@ -2,11 +2,28 @@ package llmapp
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/credits"
 )
+
+func ledgerOf(t *testing.T, store *Store) credits.Ledger {
+	t.Helper()
+	ledger, err := store.Credits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger
+}
 
 // A budget that is made, changed or deleted while Weir runs is in force with the next call. One
 // of the configuration takes the place of another of its name. Nothing is read again while
@@ -64,6 +81,23 @@ func TestKeptBudgets(t *testing.T) {
 	want("fixed 7;a 3;")
 	if n := testing.AllocsPerRun(100, func() { _, _ = app.BudgetsOf(DefaultName) }); n > 0 {
 		t.Errorf("a look at the budgets costs %v allocations", n)
+	}
+	teller := &Ticket{app: app, ledger: ledgerOf(t, store), logger: zap.NewNop()}
+	for _, amount := range []plugins.Nanodollars{1e9, 2e9, 25e8} { // of 3 dollars, with a stage at half of them
+		b := &Budget{Name: "staged", Limit: "3", Window: "total", Stages: []*Stage{{At: 50}}}
+		if err := b.provision(DefaultName, nil); err != nil {
+			t.Fatal(err)
+		}
+		teller.budgets = bounding{{b, b.hold(new(storage.Record), 0)}}
+		part := &share{quantity: dollars, Reservation: credits.Reservation{ID: uuid.New(), Org: DefaultName, Holds: []credits.Hold{teller.budgets[0].hold}}}
+		part.Holds[0].Limit = 10e9
+		if err := errors.Join(teller.ledger.Reserve(t.Context(), part.Reservation), teller.charge(t.Context(), part, amount)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := log.Events(t.Context(), DefaultName, "staged", "", 10)
+	if err != nil || len(events) != 1 || events[0].Action != "budget.reached" || gjson.GetBytes(events[0].After.Value, "spent").Raw != "3" {
+		t.Errorf("the audit log has %+v, %v", events, err)
 	}
 	set("acme", "c", `{"name":"c","limit":"many"}`)
 	if all, err := app.BudgetsOf("acme"); err == nil || !strings.Contains(err.Error(), "rule_c") {

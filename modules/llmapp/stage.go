@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -78,9 +80,37 @@ func (t *Ticket) alert(ctx context.Context, q *quantity) {
 				t.logger.Warn("a budget is spent to a part of its limit",
 					zap.String("org", b.org), zap.String("budget", b.Name), zap.Int("percent", stage.At), zap.String("of", b.Subject(b.hold.Account)),
 					zap.String("spent", b.quantity.text(balance.Spent)), zap.String("limit", b.quantity.text(b.limit)), zap.String("window", b.Window))
+				if err := t.app.audit(ctx, b, stage, balance); err != nil {
+					t.logger.Error("the audit log does not have that a budget is spent to a part of its limit", zap.String("budget", b.Name), zap.Error(err))
+				}
 			}
 		}
 	}
+}
+
+// reached are the details of the event that a stage is reached.
+type reached struct {
+	Budget string          `json:"budget"`
+	At     int             `json:"at"`
+	Use    string          `json:"use,omitempty"`
+	Of     string          `json:"of"`
+	Spent  json.RawMessage `json:"spent"`
+	Limit  json.RawMessage `json:"limit"`
+	Window string          `json:"window"`
+}
+
+// audit keeps in the audit log that a stage is reached.
+func (a *App) audit(ctx context.Context, b bound, stage *Stage, of credits.Balance) error {
+	store, err := a.Store(a.StoreOf(b.org))
+	if err != nil {
+		return err
+	}
+	log, err := store.Control()
+	if err != nil {
+		return err
+	}
+	org := &control.Organisation{Log: log, Name: b.org, By: control.Actor{Key: "weir"}}
+	return org.Tell(ctx, "budget.reached", b.Name, reached{b.Name, stage.At, stage.Use, b.Subject(b.hold.Account), b.Amount(of.Spent), b.Amount(b.limit), b.Window})
 }
 
 // spend spends the one of a mark, and reports false if it is spent.

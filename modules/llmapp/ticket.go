@@ -77,6 +77,7 @@ type Spending struct {
 // Ticket lets one call, and each repetition of it, be sent to an account. It ends with
 // Release.
 type Ticket struct {
+	app      *App
 	account  *Account
 	logger   *zap.Logger
 	ledger   credits.Ledger // nil unless something bounds the call
@@ -114,7 +115,7 @@ const unavailableRetryAfter = 10 * time.Second
 
 // Admit returns the ticket of a call, or a *plugins.Error that says why it has none.
 func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
-	t := &Ticket{account: s.Account, logger: g.Logger}
+	t := &Ticket{app: g.App, account: s.Account, logger: g.Logger}
 	if s.Key != nil && s.Key.kept != nil { // which may have ended since the call began
 		if _, err := g.App.keptKey(ctx, s.Key.hash); err != nil {
 			return nil, &plugins.Error{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "The API key has ended."}

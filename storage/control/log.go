@@ -166,10 +166,14 @@ type Event struct {
 	Action string `json:"action"`
 	// Object is the id of what was changed.
 	Object string `json:"object"`
-	// Before and After are the object, nil where there was none.
+	// Before and After are the object, nil where there was none. If After has no Kind, the
+	// event changes nothing, and After has details of what happened.
 	Before *Object `json:"before"`
 	After  *Object `json:"after"`
 }
+
+// Changes reports whether the event changes its object.
+func (e *Event) Changes() bool { return e.After == nil || e.After.Kind != "" }
 
 // Subject is the object that the event is about, as it was last.
 func (e Event) Subject() *Object {

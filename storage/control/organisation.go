@@ -169,6 +169,17 @@ func created[T any, V value[T]](o *Organisation, v V) (Event, error) {
 	return o.event(Created, nil, &after), err
 }
 
+// Tell keeps an event that changes nothing: what happened to an object, with details that
+// are written as JSON.
+func (o *Organisation) Tell(ctx context.Context, action, object string, details any) error {
+	text, err := json.Marshal(details)
+	if err != nil {
+		return err
+	}
+	e := Event{ID: newID("evt_"), At: now(), Actor: o.By, Action: action, Object: object, After: &Object{Value: text}}
+	return o.Log.Commit(ctx, o.Name, []Event{e})
+}
+
 // event makes an event.
 func (o *Organisation) event(verb string, before, after *Object) Event {
 	e := Event{ID: newID("evt_"), At: now(), Actor: o.By, Before: before, After: after}

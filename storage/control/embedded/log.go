@@ -142,6 +142,21 @@ func stands(ctx context.Context, tx *sql.Tx, org string, o *control.Object) erro
 
 // apply writes the object of an event, and the event.
 func apply(ctx context.Context, tx *sql.Tx, org string, e *control.Event) error {
+	if e.Changes() {
+		if err := change(ctx, tx, org, e); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO events (id, org, object, event) VALUES (?, ?, ?, ?)", e.ID, org, e.Object, text)
+	return err
+}
+
+// change writes the object of an event.
+func change(ctx context.Context, tx *sql.Tx, org string, e *control.Event) error {
 	if e.Before != nil {
 		if err := stands(ctx, tx, org, e.Before); err != nil {
 			return err
@@ -156,18 +171,10 @@ func apply(ctx context.Context, tx *sql.Tx, org string, e *control.Event) error 
 		}
 	}
 	if e.After == nil {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM objects WHERE id = ?", e.Object); err != nil {
-			return err
-		}
-	} else if err := put(ctx, tx, org, e.After, e.Before == nil); err != nil {
+		_, err := tx.ExecContext(ctx, "DELETE FROM objects WHERE id = ?", e.Object)
 		return err
 	}
-	text, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO events (id, org, object, event) VALUES (?, ?, ?, ?)", e.ID, org, e.Object, text)
-	return err
+	return put(ctx, tx, org, e.After, e.Before == nil)
 }
 
 // put writes an object, whose lists and secrets are gone.
