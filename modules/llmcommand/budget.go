@@ -1,11 +1,16 @@
 package llmcommand
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
 )
 
 var budgetColumns = []column{
@@ -17,6 +22,14 @@ func budgetCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addFormatFlags(cmd, "accounts", queryFormats...)
 	cmd.Args = cobra.NoArgs
+	set := keyAction("set <name> <limit>", "Makes a budget or a limit, or replaces it", cobra.ExactArgs(2), setBudget)
+	f := set.Flags()
+	f.String("quantity", "usd", "What counts: usd, tokens, input_tokens, output_tokens, uncached_tokens, requests or concurrent")
+	f.String("window", "", "day, week, month, year, total, or a duration such as 1m (default: month for usd, else 1m)")
+	f.String("timezone", "", "The time zone whose midnight begins a window, such as Europe/Berlin (default: UTC)")
+	f.String("per", "", "The attribute each value of which has the limit, such as user or key (default: all calls share the limit)")
+	f.String("project", "", "The project whose calls count (default: all calls)")
+	cmd.AddCommand(set, keyAction("delete <name>", "Ends a budget or a limit", cobra.ExactArgs(1), deleteBudget))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out, err := outputOf(cmd, cmd.OutOrStdout(), false, budgetColumns, queryFormats...)
 		if err != nil {
@@ -41,4 +54,29 @@ func budgetCommand(cmd *cobra.Command) {
 		}
 		return out.flush()
 	}
+}
+
+func setBudget(cmd *cobra.Command, args []string) error {
+	body := map[string]any{"name": args[0], "limit": args[1]}
+	for _, flag := range []string{"quantity", "window", "timezone", "per"} {
+		if value, _ := cmd.Flags().GetString(flag); value != "" {
+			body[flag] = value
+		}
+	}
+	if project, _ := cmd.Flags().GetString("project"); project != "" {
+		body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: field("project"), Op: storage.Equals, Text: project}))
+	}
+	if _, err := keys(cmd, http.MethodPost, "/v1/budgets", body); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is set\n", args[0])
+	return err
+}
+
+func deleteBudget(cmd *cobra.Command, args []string) error {
+	if _, err := keys(cmd, http.MethodDelete, "/v1/budgets/"+url.PathEscape(args[0]), nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is deleted\n", args[0])
+	return err
 }

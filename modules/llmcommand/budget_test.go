@@ -8,6 +8,35 @@ import (
 	"testing"
 )
 
+// Flags are what the body says, and no more.
+func TestBudgetsAreSet(t *testing.T) {
+	t.Setenv(keyEnv, "secret")
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got = r.Method + " " + r.URL.EscapedPath() + " " + string(body)
+		_, _ = io.WriteString(w, `{"data":null,"error":null}`)
+	}))
+	t.Cleanup(server.Close)
+	for want, args := range map[string][]string{
+		`POST /v1/budgets {"limit":"5.00","name":"team a","quantity":"usd"}`: {"set", "team a", "5.00"},
+		`POST /v1/budgets {"filter":{"request_response_rmt":{"project":{"equals":"search"}}},"limit":"9","name":"x","per":"key","quantity":"requests","timezone":"Europe/Berlin","window":"day"}`: {
+			"set", "x", "9", "--quantity", "requests", "--window", "day", "--timezone", "Europe/Berlin", "--per", "key", "--project", "search",
+		},
+		"DELETE /v1/budgets/team%20a ": {"delete", "team a"},
+	} {
+		if _, err := run(t.Context(), budgetCommand, io.Discard, append(args, "--address", server.URL)...); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+}
+
 // Each account of a budget is a row, and so is a budget that counts nothing yet.
 func TestBudget(t *testing.T) {
 	t.Setenv(keyEnv, "secret")

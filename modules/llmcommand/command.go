@@ -66,19 +66,25 @@ llm_control. A secret is shown once, on standard output:
 		CobraFunc: keyCommand,
 	}, {
 		Name:  "audit",
-		Usage: "[--of <key>] [--utc] [--format table|jsonl|json|csv]",
-		Short: "Shows who changed which key",
+		Usage: "[--of <id>] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows who changed what",
 		Long: `
-Shows each change of an API key, the newest first: when, by which key and from which
-address, and with --format json what the key was before and after.` + connection,
+Shows each change of an API key, a project, a service account or a budget, the newest
+first: when, by which key and from which address, and with --format json what the object
+was before and after.` + connection,
 		CobraFunc: auditCommand,
 	}, {
 		Name:  "budget",
-		Usage: "[--utc] [--format table|jsonl|json|csv]",
-		Short: "Shows what budgets count",
+		Usage: "[set|delete] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows what budgets count, makes and ends budgets",
 		Long: `
 Shows what the budgets of an organisation count in their present windows, each with
-the 200 values that spent the most. The API key needs the scope admin.` + connection,
+the 200 values that spent the most. The API key needs the scope admin. Budgets that the
+configuration does not have are made and ended while Weir runs:
+
+	weir budget set search 500.00 --project search --per user
+	weir budget set pace 100 --quantity requests --window 1m --per key
+	weir budget delete search` + connection,
 		CobraFunc: budgetCommand,
 	}, {
 		Name:  "tail",

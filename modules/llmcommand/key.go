@@ -208,13 +208,13 @@ func change(cmd *cobra.Command, method, id string, body any, done string) error 
 }
 
 var auditColumns = []column{
-	{"time", "at", moment}, {"action", "action", plain}, {"key", "object", plain}, {"name", "after.name", plain}, {"by", "actor.key", plain}, {"from", "actor.address", plain},
+	{"time", "at", moment}, {"action", "action", plain}, {"object", "object", plain}, {"name", "after.name", plain}, {"by", "actor.key", plain}, {"from", "actor.address", plain},
 }
 
 func auditCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addFormatFlags(cmd, "events", queryFormats...)
-	cmd.Flags().String("of", "", "Show what was done to one key")
+	cmd.Flags().String("of", "", "Show what was done to one object")
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		id, _ := cmd.Flags().GetString("of")
