@@ -191,6 +191,23 @@ func TestLimitsOfProjects(t *testing.T) {
 	if list = s.ok(admin, "GET", path+"/rate_limits?after="+list.Get("last_id").Str, ""); list.Get("data.#").Int() != 1 || list.Get("data.0.model").Str != "openai/o3" || list.Get("data.0.max_tokens_per_1_minute").Int() != 1000 {
 		t.Error(list.Raw)
 	}
+	// The limits hold for the keys of the project, and for no other.
+	agent := s.ok(admin, "POST", path+"/service_accounts", `{"name":"crawler"}`).Get("api_key.value").Str
+	other := s.must(admin, "POST", "/v1/keys", `{"name":"x","scopes":["gateway"]}`).Get("secret").Str
+	s.ok(admin, "POST", path+"/rate_limits/rl-echo-1", `{"max_requests_per_1_minute":1}`)
+	for i, c := range []struct {
+		key    string
+		status int
+		code   string
+	}{{agent, 200, ""}, {agent, 429, "rate_limit_exceeded"}, {other, 200, ""}, {other, 200, ""}} {
+		if status, answer := s.call(c.key, "echo/echo-1"); status != c.status || answer.Get("error.code").Str != c.code {
+			t.Errorf("call %d: %d %s", i, status, answer.Raw)
+		}
+	}
+	s.ok(admin, "POST", path+"/rate_limits/rl-echo-1", `{"max_requests_per_1_minute":9007199254740991}`)
+	if status, answer := s.call(agent, "echo/echo-1"); status != http.StatusOK {
+		t.Error("a limit that ended:", answer.Raw)
+	}
 	s.refused(400, "rl-", admin, "POST", path+"/rate_limits/gpt-5", `{"max_requests_per_1_minute":1}`)
 	s.refused(400, "expected", admin, "POST", path+"/rate_limits/rl-gpt-5", `{}`)
 	s.refused(400, "images", admin, "POST", path+"/rate_limits/rl-gpt-5", `{"max_images_per_1_minute":1}`)
