@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
@@ -115,8 +116,11 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	}
 	parsed, err := c.parsed()
 	if err == nil && c.callsMCP(account.API, parsed) {
-		parsed, err = c.mcpRequest()
+		if c.mcp == nil {
+			c.mcp = mcptools.Open(c.ctx, c.sent, c.h.MCP, c.h.MaxTools)
+		}
 		a.mcp = c.mcp
+		parsed, err = a.mcp.Request()
 	}
 	if err != nil {
 		return nil, err

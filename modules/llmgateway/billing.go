@@ -77,7 +77,7 @@ func (a *attempt) atMost() llmapp.Used {
 	case c.route.usage != nil:
 		usage = c.route.usage(c, demand.Most)
 	default:
-		d := demand.Of(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.allowsMCP(tool) })
+		d := demand.Of(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.MCP.Allow(tool) })
 		usage = d.Usage(m, max(a.req.ContentLength, int64(len(c.sent))), asked, c.demanded().Answers())
 		painted = a.painted(&d)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
@@ -37,9 +38,9 @@ type call struct {
 	route *served // the endpoint
 
 	exchange recording.Exchange
-	api      inbound.API  // of the client's dialect, zero if nothing is translated
-	stored   demand.State // what the request refers to at a provider
-	mcp      *mcpTools    // that the gateway calls, nil until an attempt at a target without MCP makes them
+	api      inbound.API     // of the client's dialect, zero if nothing is translated
+	stored   demand.State    // what the request refers to at a provider
+	mcp      *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
 
 	streamsBackground bool // a call in the background was asked for a stream
 }
@@ -81,7 +82,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 // close ends the call.
 func (c *call) close() {
 	if c.mcp != nil {
-		c.mcp.close()
+		c.mcp.Close()
 	}
 	c.exchange.Close()
 	c.received.Release()

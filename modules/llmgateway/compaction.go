@@ -153,7 +153,7 @@ func (h *Handler) openCompactions(org string, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := editArray(body, "input", func(i int, item gjson.Result) string {
+	opened := stored.EditArray(body, "input", func(i int, item gjson.Result) string {
 		content := item.Get("encrypted_content").Str
 		if item.Get("type").Str != "compaction" || !strings.HasPrefix(content, secret.Sealed) {
 			return item.Raw

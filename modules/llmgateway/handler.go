@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
+	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
@@ -80,7 +81,7 @@ type Handler struct {
 	// MCP are the URLs of MCP servers that the gateway calls where a request of Responses
 	// names one in a tool `mcp` and the target does not call MCP servers itself. A tool with
 	// any other URL is left out with a warning, as one that the target lacks. Default: none.
-	MCP []string `json:"mcp,omitempty"`
+	MCP mcptools.Servers `json:"mcp,omitempty"`
 
 	// CORS are the origins of web pages that may call, like `https://example.com`, or
 	// `*` for all: callers are known by the key that they send, and by no cookie.
@@ -190,7 +191,7 @@ func (h *Handler) Validate() error {
 	if err := checkOrigins(h.CORS); err != nil {
 		return err
 	}
-	if err := checkMCPServers(h.MCP); err != nil {
+	if err := h.MCP.Check(); err != nil {
 		return err
 	}
 	if h.MaxItems < 0 || h.MaxTools < 0 {
@@ -221,7 +222,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_items":          directive.Positive(&h.MaxItems),
 		"max_tools":          directive.Positive(&h.MaxTools),
 		"max_body":           directive.Bytes(&h.MaxBody),
-		"mcp":                directive.Texts(&h.MCP),
+		"mcp":                directive.Texts((*[]string)(&h.MCP)),
 		"cors":               directive.Texts(&h.CORS),
 	}.Directive(d)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -555,7 +556,7 @@ func TestMCPServersOfTheConfiguration(t *testing.T) {
 		"https://example.com/mcp": true, "http://10.0.0.1:8080": true, "example.com": false, "ftp://example.com": false,
 		"https://user:key@example.com": false, "https://example.com/#x": false, "": false,
 	} {
-		if err := checkMCPServers([]string{url}); (err == nil) != ok {
+		if err := (mcptools.Servers{url}).Check(); (err == nil) != ok {
 			t.Errorf("%q: %v", url, err)
 		}
 	}

@@ -3,19 +3,38 @@ package llmgateway
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
+// maxRounds bounds how often the model of one call gets results of MCP tools. In the last round
+// the model may call no tool.
+const maxRounds = 32
+
+// callsMCP reports whether the gateway has to call MCP servers for a target of an API.
+func (c *call) callsMCP(api translate.Provider, parsed *translate.Request) bool {
+	if len(c.h.MCP) == 0 || c.dialect != plugins.Responses || c.compacts {
+		return false
+	}
+	if caller, ok := api.(translate.MCPCaller); ok && caller.CallsMCP(parsed) {
+		return false
+	}
+	return slices.ContainsFunc(parsed.Tools, func(t translate.Tool) bool { return c.h.MCP.Allow(gjson.ParseBytes(t.Raw)) })
+}
+
 // toolRounds are the requests that give the model the results of MCP tools.
 type toolRounds struct {
-	mcp    *mcpTools         // the tools that the gateway calls, nil if there are none
+	mcp    *mcptools.Tools   // the tools that the gateway calls, nil if there are none
 	rounds translate.Request // the next request, with the conversation so far
 	round  int               // how many requests with results were sent
 }
@@ -57,17 +76,17 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 
 // callTools calls tools, and ends each item when its result is there.
 func (a *attempt) callTools(out *translatedStream, assembler *translate.Assembler, outputs []*translate.Output) {
-	var calls []*mcpCall
-	items := make(map[*mcpCall]*translate.Output)
+	var calls []*mcptools.Call
+	items := make(map[*mcptools.Call]*translate.Output)
 	for _, o := range outputs {
-		c := &mcpCall{server: o.Namespace, tool: o.Name, arguments: o.Arguments()}
+		c := &mcptools.Call{Server: o.Namespace, Tool: o.Name, Arguments: o.Arguments()}
 		calls, items[c] = append(calls, c), o
 	}
 	out.flush()
-	done := a.mcp.start(calls)
+	done := a.mcp.Start(calls)
 	for range calls {
 		c := await(done, out, assembler)
-		assembler.MCPResult(items[c], c.output, c.failure)
+		assembler.MCPResult(items[c], c.Output, c.Failure)
 		out.flush()
 	}
 	if a.call.ctx.Err() != nil {
@@ -95,7 +114,7 @@ func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assemble
 		return nil, apierror.Of(err)
 	}
 	request := a.rounds // Prepare may change it
-	if a.round == maxRounds || a.mcp.left <= 0 {
+	if a.round == maxRounds || !a.mcp.MayCall() {
 		request.ToolChoice = translate.ToolChoice{Mode: "none"}
 	}
 	var err error

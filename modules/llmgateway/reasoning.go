@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/llmgateway/secret"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -28,7 +29,7 @@ func (a *attempt) readable(body []byte) []byte {
 	if !isSealed || !a.call.dialect.OfResponses() {
 		return body
 	}
-	return editArray(body, "input", func(i int, item gjson.Result) string {
+	return stored.EditArray(body, "input", func(i int, item gjson.Result) string {
 		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, secret.Sealed) {
 			return item.Raw
 		}
@@ -41,8 +42,8 @@ func (a *attempt) readable(body []byte) []byte {
 // blocks. It also leaves out citations of another provider's sources: Anthropic's citations
 // have the text that they cite.
 func (a *attempt) readableMessages(body []byte) []byte {
-	return editArray(body, "messages", func(i int, message gjson.Result) string {
-		edited := string(editArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
+	return stored.EditArray(body, "messages", func(i int, message gjson.Result) string {
+		edited := string(stored.EditArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
 			if block.Get(`citations.#(cited_text=="")`).Exists() {
 				a.warnings = append(a.warnings, fmt.Sprintf("messages[%d].content[%d]: citations of another provider, left out", i, n))
 				cited, _ := sjson.Delete(block.Raw, "citations") // an object
@@ -59,32 +60,6 @@ func (a *attempt) readableMessages(body []byte) []byte {
 		}
 		return edited
 	})
-}
-
-// editArray replaces elements of an array of the body, and leaves out those that become "".
-// If nothing changes, the body is the same byte for byte.
-func editArray(body []byte, field string, edit func(i int, item gjson.Result) string) []byte {
-	array := gjson.Get(plugins.View(body), field)
-	if !array.IsArray() {
-		return body
-	}
-	var items []string
-	edited := false
-	for i, item := range array.Array() {
-		raw := edit(i, item)
-		edited = edited || raw != item.Raw
-		if raw != "" {
-			items = append(items, raw)
-		}
-	}
-	if !edited {
-		return body
-	}
-	whole, err := sjson.SetRawBytes(body, field, []byte("["+strings.Join(items, ",")+"]"))
-	if err != nil { // not for an object, which it is
-		return body
-	}
-	return whole
 }
 
 // restoreReasoning gives the calls of earlier turns back the reasoning that led to them, if the

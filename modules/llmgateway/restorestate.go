@@ -213,7 +213,7 @@ func (a *attempt) dropReasoning(body []byte) []byte {
 	if state := &a.call.state; state.PreviousResponseID == "" && state.ConversationID == "" {
 		return body
 	}
-	return editArray(body, "input", func(_ int, item gjson.Result) string {
+	return stored.EditArray(body, "input", func(_ int, item gjson.Result) string {
 		if item.Get("type").Str == "reasoning" && item.Get("encrypted_content").Str == "" {
 			return ""
 		}

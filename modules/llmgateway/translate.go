@@ -32,7 +32,7 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 		options.Provider = provider
 	}
 	if a.mcp != nil {
-		options.Items = a.mcp.items
+		options.Items = a.mcp.Items
 	}
 	if a.call.dialect == plugins.Responses {
 		options.ID = stored.IDs(a.x.Record.ID)

@@ -88,6 +88,32 @@ func elements(body []byte, field string) []string {
 	return raw
 }
 
+// EditArray replaces elements of an array of the body, and leaves out those that become "".
+// If nothing changes, the body is the same byte for byte.
+func EditArray(body []byte, field string, edit func(i int, item gjson.Result) string) []byte {
+	array := gjson.Get(plugins.View(body), field)
+	if !array.IsArray() {
+		return body
+	}
+	var items []string
+	edited := false
+	for i, item := range array.Array() {
+		raw := edit(i, item)
+		edited = edited || raw != item.Raw
+		if raw != "" {
+			items = append(items, raw)
+		}
+	}
+	if !edited {
+		return body
+	}
+	whole, err := sjson.SetRawBytes(body, field, []byte("["+strings.Join(items, ",")+"]"))
+	if err != nil { // not for an object, which it is
+		return body
+	}
+	return whole
+}
+
 // prefixes are the prefixes of the ids of items, by the type of the item.
 var prefixes = map[string]string{
 	"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "function_call_output": "fco_",

@@ -1,0 +1,248 @@
+// Package mcptools makes functions of the tools of MCP servers that a request of Responses
+// names, and makes the calls that the model or the client asks for.
+package mcptools
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/modules/llmgateway/mcpclient"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+const (
+	// maxCalls bounds the calls of tools in one call, if the client does not by
+	// max_tool_calls.
+	maxCalls = 128
+	// parallelCalls bounds how many of them run at once.
+	parallelCalls = 8
+	// timeout bounds how long the list of a server's tools may take, and each call.
+	timeout = 60 * time.Second
+)
+
+// Servers are the URLs of the MCP servers that the gateway may call.
+type Servers []string
+
+// Check returns an error unless each is the URL of a server.
+func (s Servers) Check() error {
+	for _, server := range s {
+		u, err := url.Parse(server)
+		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
+			return fmt.Errorf("mcp %s: want the URL of an MCP server, like https://example.com/mcp", server)
+		}
+	}
+	return nil
+}
+
+// Allow reports whether the gateway may call the server that a tool names.
+func (s Servers) Allow(tool gjson.Result) bool {
+	server := strings.TrimSuffix(tool.Get("server_url").Str, "/")
+	return tool.Get("type").Str == "mcp" && slices.ContainsFunc(s, func(allowed string) bool {
+		return server == strings.TrimSuffix(allowed, "/")
+	})
+}
+
+// Tools are the tools of the MCP servers that a request names. Close must follow.
+type Tools struct {
+	// Items are the first items of the response, once Request has returned.
+	Items []json.RawMessage
+
+	ctx       context.Context
+	servers   Servers
+	most      int                           // tools of a server
+	sessions  map[string]*mcpclient.Session // by server_label
+	functions map[string][]translate.Tool   // the tools of each server, by server_label
+	left      int64                         // how many calls may still be made
+	parsed    func() (*translate.Request, error)
+}
+
+// Open returns the tools for the body of a request. Each server has at most so many tools.
+func Open(ctx context.Context, body []byte, servers Servers, most int) *Tools {
+	t := &Tools{ctx: ctx, servers: servers, most: most, sessions: make(map[string]*mcpclient.Session), functions: make(map[string][]translate.Tool)}
+	t.parsed = sync.OnceValues(func() (*translate.Request, error) { return t.parse(body) })
+	return t
+}
+
+// Request returns the request with the tools of the servers as functions.
+func (t *Tools) Request() (*translate.Request, error) { return t.parsed() }
+
+// MayCall reports whether the model may call another tool.
+func (t *Tools) MayCall() bool { return t.left > 0 }
+
+// Close ends the sessions with the servers.
+func (m *Tools) Close() {
+	for _, s := range m.sessions {
+		s.Close()
+	}
+}
+
+// parse lists the tools of the servers, makes the calls that the client has approved, and
+// reads the request.
+func (m *Tools) parse(body []byte) (*translate.Request, error) {
+	input := gjson.GetBytes(body, "input").Array()
+	var servers []*server
+	for i, tool := range gjson.GetBytes(body, "tools").Array() {
+		if !m.servers.Allow(tool) {
+			continue
+		}
+		s, err := newServer(fmt.Sprintf("tools[%d]", i), tool, input)
+		if err != nil {
+			return nil, err
+		}
+		if m.sessions[s.label] != nil {
+			return nil, plugins.Invalid(s.param+".server_label", "Duplicate server_label '%s': every MCP server needs its own.", s.label)
+		}
+		m.sessions[s.label] = s.session
+		servers = append(servers, s)
+	}
+	var wg sync.WaitGroup
+	for _, s := range servers {
+		if s.listed == nil {
+			wg.Go(func() { s.list(m.ctx, m.most) })
+		}
+	}
+	wg.Wait()
+	for _, s := range servers {
+		if s.item != nil {
+			m.Items = append(m.Items, s.item)
+		}
+		m.functions[s.label] = s.functions()
+	}
+	m.left = maxCalls
+	if most := gjson.GetBytes(body, "max_tool_calls"); most.Type == gjson.Number {
+		m.left = min(m.left, most.Int())
+	}
+	body, err := m.resume(body, input)
+	if err != nil {
+		return nil, err
+	}
+	return translate.ParseMCP(body, m.functions)
+}
+
+// resume makes the calls that the client approves, and puts them in the place of the
+// approvals. A call that the client does not approve has failed.
+func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
+	asked, answered := make(map[string]gjson.Result), make(map[string]bool)
+	for _, item := range input {
+		switch item.Get("type").Str {
+		case "mcp_approval_request":
+			asked[item.Get("id").Str] = item
+		case "mcp_call":
+			answered[item.Get("approval_request_id").Str] = true
+		}
+	}
+	var calls []*Call
+	byIndex := make(map[int]*Call)
+	for i, item := range input {
+		id := item.Get("approval_request_id").Str
+		if item.Get("type").Str != "mcp_approval_response" || answered[id] {
+			continue
+		}
+		request, ok := asked[id]
+		if !ok {
+			return nil, plugins.Invalid(fmt.Sprintf("input[%d].approval_request_id", i), "No approval request found with the id '%.128s'.", id)
+		}
+		if m.sessions[request.Get("server_label").Str] == nil {
+			continue // the provider left it to the client, or another one did
+		}
+		c := &Call{
+			Server: request.Get("server_label").Str, Tool: request.Get("name").Str, Arguments: request.Get("arguments").Str, approval: id,
+		}
+		byIndex[i] = c
+		if item.Get("approve").Bool() {
+			calls = append(calls, c)
+		} else {
+			c.Failure = strings.TrimSpace("The user did not approve this call. " + item.Get("reason").Str)
+		}
+	}
+	if len(byIndex) == 0 {
+		return body, nil
+	}
+	done := m.Start(calls)
+	for range calls {
+		<-done
+	}
+	for _, c := range calls {
+		m.Items = append(m.Items, c.item())
+	}
+	return stored.EditArray(body, "input", func(i int, item gjson.Result) string {
+		c := byIndex[i]
+		if c == nil {
+			return item.Raw
+		}
+		made, _ := sjson.SetBytes(c.item(), "id", "mcp_"+c.approval) // of an object
+		return string(made)
+	}), nil
+}
+
+// Call is a call of a tool.
+type Call struct {
+	// Server is the label of the server, Arguments a JSON object.
+	Server, Tool, Arguments string
+	// Output is the result, Failure why there is none. Start fills them.
+	Output, Failure string
+
+	approval string // the id of the request that the client has approved, or not
+}
+
+// item is the call as the Responses API has it, without an id.
+func (c *Call) item() []byte {
+	item := map[string]any{
+		"type": "mcp_call", "server_label": c.Server, "name": c.Tool, "arguments": c.Arguments,
+		"approval_request_id": c.approval, "status": "completed", "output": c.Output, "error": nil,
+	}
+	if c.Failure != "" {
+		item["status"], item["output"], item["error"] = "failed", nil, c.Failure
+	}
+	b, _ := translate.Encode(item) // of strings
+	return b
+}
+
+// Start makes calls, some of them at once. The channel gets each call when it has a result.
+func (m *Tools) Start(calls []*Call) <-chan *Call {
+	done := make(chan *Call, len(calls))
+	running := make(chan struct{}, parallelCalls)
+	for _, c := range calls {
+		if m.left--; m.left < 0 {
+			c.Failure = "The call was not made: the response has no more calls of tools."
+			done <- c
+			continue
+		}
+		go func() {
+			running <- struct{}{}
+			defer func() { <-running }()
+			m.make(c)
+			done <- c
+		}()
+	}
+	return done
+}
+
+// make makes a call.
+func (m *Tools) make(c *Call) {
+	offered := slices.ContainsFunc(m.functions[c.Server], func(t translate.Tool) bool { return t.MCP.Name == c.Tool })
+	arguments := cmp.Or(c.Arguments, "{}")
+	switch {
+	case !offered:
+		c.Failure = "The MCP server has no such tool, or the request does not allow it."
+	case !gjson.Valid(arguments) || !gjson.Parse(arguments).IsObject():
+		c.Failure = "The arguments of the call are not a JSON object."
+	default:
+		var err error
+		if c.Output, err = m.sessions[c.Server].Call(m.ctx, c.Tool, json.RawMessage(arguments)); err != nil {
+			c.Failure = cmp.Or(err.Error(), "The tool failed, and does not say why.")
+		}
+	}
+}
