@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
+	"github.com/weirhq/weir/modules/llmgateway/models"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
@@ -97,7 +98,7 @@ type gateway struct {
 	money    llmapp.Gate
 	kept     kept.Room
 	policy   routing.Policy
-	models   catalogue
+	models   models.List
 	breakers func() shared.Breakers
 	unloaded <-chan struct{} // closed when the configuration is another
 	// secrets returns what is made of the secret of the nodes. An error is in the log.
@@ -153,7 +154,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.MaxBody = cmp.Or(h.MaxBody, defaultMaxBody)
 	h.MaxItems = cmp.Or(h.MaxItems, defaultMaxItems)
 	h.MaxTools = cmp.Or(h.MaxTools, defaultMaxTools)
-	h.models = newCatalogue(app)
+	h.models = models.New(app)
 	return h.checkProviders()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/models"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
@@ -36,8 +37,8 @@ func parseCatalog(t *testing.T) *catalog.Catalog {
 }
 
 // lists is a handler of models that all organisations can call.
-func lists(models []*modelEntry) *Handler {
-	return &Handler{gateway: gateway{models: catalogue{everybody: models}}}
+func lists(models models.List) *Handler {
+	return &Handler{gateway: gateway{models: models}}
 }
 
 // list answers a GET of a list of models, without a key.
@@ -55,7 +56,7 @@ func (h *Handler) list(t *testing.T, target string, header ...string) *httptest.
 }
 
 func TestModels(t *testing.T) {
-	h := lists(models(parseCatalog(t), []*llmapp.Account{
+	h := lists(models.Of(parseCatalog(t), []*llmapp.Account{
 		{Label: "beta", Provider: "beta"}, {Label: "alpha", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama", "small"}},
 	}))
 	const (
@@ -85,7 +86,7 @@ func TestModels(t *testing.T) {
 
 // Clients of Anthropic get the list in its form, page by page.
 func TestModelsInAnthropicsForm(t *testing.T) {
-	h := lists(models(parseCatalog(t), []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}}))
+	h := lists(models.Of(parseCatalog(t), []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}}))
 	ask := func(path string) (int, string) {
 		w := h.list(t, path, "Anthropic-Version", "2023-06-01")
 		return w.Code, w.Body.String()
@@ -117,14 +118,14 @@ func TestModelsInAnthropicsForm(t *testing.T) {
 }
 
 func TestModelsWithoutProviders(t *testing.T) {
-	h := lists(models(parseCatalog(t), nil))
+	h := lists(models.Of(parseCatalog(t), nil))
 	if got := h.list(t, "/v1/models").Body.String(); got != `{"object":"list","data":[]}` {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestModelDetail(t *testing.T) {
-	h := lists(models(parseCatalog(t), []*llmapp.Account{{Label: "mine", Provider: "alpha"}}))
+	h := lists(models.Of(parseCatalog(t), []*llmapp.Account{{Label: "mine", Provider: "alpha"}}))
 	w := h.list(t, "/v1/models/multimodal?detail=true")
 	var list struct{ Data []map[string]any }
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {

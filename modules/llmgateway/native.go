@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -42,7 +43,12 @@ func (a *attempt) nativeBody() ([]byte, error) {
 			return nil, err
 		}
 	}
-	body, err := a.adapted(a.dropReasoning(a.readable(body)))
+	body, warnings := reasoning.Readable(a.call.dialect, body)
+	a.warnings = append(a.warnings, warnings...)
+	if state := &a.call.state; state.PreviousResponseID != "" || state.ConversationID != "" {
+		body = reasoning.WithoutEmpty(body)
+	}
+	body, err := a.adapted(body)
 	if err != nil {
 		return nil, err
 	}

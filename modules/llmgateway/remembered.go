@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"context"
 
+	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -41,26 +42,19 @@ func (c *call) remember(o secret.Owner, value []byte, ids []string) {
 
 // remember keeps the output of a response for the reasoning that led to its calls.
 func (a *attempt) remember(outputs []*translate.Output) {
-	if a.x.Record.ResponseOmitted {
-		return
+	if !a.x.Record.ResponseOmitted {
+		text, callIDs := reasoning.Output(outputs)
+		a.call.remember(a.call.caller(), text, callIDs)
 	}
-	reasoned := false
-	var ids []string
-	output := []byte{'['}
-	for _, o := range outputs {
-		if o.JSON == nil { // it was open when the response failed
-			continue
-		}
-		reasoned = reasoned || o.Sealed != ""
-		if o.IsCall() && reasoned {
-			ids = append(ids, o.CallID)
-		}
-		if len(output) > 1 {
-			output = append(output, ',')
-		}
-		output = append(output, o.JSON...)
-	}
-	a.call.remember(a.call.caller(), append(output, ']'), ids)
+}
+
+// restoreReasoning gives the calls of earlier turns back the reasoning that led to them. The
+// turns must be the attempt's own.
+func (a *attempt) restoreReasoning(turns []translate.Turn) {
+	reasoning.Memory{
+		Get:    func(callIDs []string) map[string]string { return a.call.remembered(a.call.caller(), callIDs) },
+		Unseal: a.unseal,
+	}.Restore(turns)
 }
 
 // seal seals reasoning for the provider of the attempt.

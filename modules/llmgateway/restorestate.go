@@ -206,17 +206,3 @@ func (c *call) stateNotFound(label string) error {
 	}
 	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.Hint)
 }
-
-// dropReasoning leaves out the empty reasoning of earlier responses, which a provider that
-// speaks Responses would look for in vain.
-func (a *attempt) dropReasoning(body []byte) []byte {
-	if state := &a.call.state; state.PreviousResponseID == "" && state.ConversationID == "" {
-		return body
-	}
-	return stored.EditArray(body, "input", func(_ int, item gjson.Result) string {
-		if item.Get("type").Str == "reasoning" && item.Get("encrypted_content").Str == "" {
-			return ""
-		}
-		return item.Raw
-	})
-}

@@ -1,4 +1,5 @@
-package llmgateway
+// Package models lists the models that can be called, as OpenAI and Anthropic list them.
+package models
 
 import (
 	"cmp"
@@ -16,86 +17,85 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// modelList is the answer of GET /v1/models.
-type modelList struct {
-	Object string        `json:"object"`
-	Data   []*modelEntry `json:"data"`
+// list is the answer of GET /v1/models.
+type list struct {
+	Object string   `json:"object"`
+	Data   []*entry `json:"data"`
 }
 
-// modelEntry is one model. The detail is there on demand.
-type modelEntry struct {
+// entry is one model. The detail is there on demand.
+type entry struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
-	*modelDetail
+	*detail
 
 	name       string // for people
 	multimodal bool
 }
 
-// modelDetail is what `?detail=true` adds to a model.
-type modelDetail struct {
-	Input     []string     `json:"input_modalities"`
-	Output    []string     `json:"output_modalities"`
-	Context   *int64       `json:"context_window"`
-	MaxOutput *int64       `json:"max_output_tokens"`
-	Providers []modelOffer `json:"providers"`
+// detail is what `?detail=true` adds to a model.
+type detail struct {
+	Input     []string `json:"input_modalities"`
+	Output    []string `json:"output_modalities"`
+	Context   *int64   `json:"context_window"`
+	MaxOutput *int64   `json:"max_output_tokens"`
+	Providers []offer  `json:"providers"`
 }
 
-// modelOffer is the price of a model at one provider.
-type modelOffer struct {
+// offer is the price of a model at one provider.
+type offer struct {
 	Provider string          `json:"provider"`
 	Prices   []catalog.Price `json:"prices"`
 }
 
-// catalogue lists the models that can be called, by id.
-type catalogue struct {
-	everybody []*modelEntry            // of organisations without providers of their own
-	own       map[string][]*modelEntry // by organisation
+// List has the models that organisations can call.
+type List struct {
+	everybody []*entry            // of organisations without providers of their own
+	own       map[string][]*entry // by organisation
 }
 
-func newCatalogue(app *llmapp.App) catalogue {
-	c := catalogue{models(app.Catalog(), app.Accounts("")), make(map[string][]*modelEntry)}
+// New lists the models of an app.
+func New(app *llmapp.App) List {
+	l := Of(app.Catalog(), app.Accounts(""))
+	l.own = make(map[string][]*entry)
 	for name, org := range app.Organisations {
 		if len(org.Providers) > 0 {
-			c.own[name] = models(app.Catalog(), app.Accounts(name))
+			l.own[name] = entries(app.Catalog(), app.Accounts(name))
 		}
 	}
-	return c
+	return l
 }
 
-// of returns the models that an organisation can call.
-func (c *catalogue) of(org string) []*modelEntry {
-	if list, ok := c.own[org]; ok {
-		return list
-	}
-	return c.everybody
+// Of lists the models of accounts that all organisations can call.
+func Of(c *catalog.Catalog, accounts []*llmapp.Account) List {
+	return List{everybody: entries(c, accounts)}
 }
 
-// models lists the models of accounts, by id. If several accounts serve a model, the first
+// entries lists the models of accounts, by id. If several accounts serve a model, the first
 // account that knows the maker and the date says them.
-func models(c *catalog.Catalog, accounts []*llmapp.Account) []*modelEntry {
-	entries := make(map[string]*modelEntry)
+func entries(c *catalog.Catalog, accounts []*llmapp.Account) []*entry {
+	byID := make(map[string]*entry)
 	for _, a := range accounts {
 		for _, id := range a.Models {
 			m, ok := c.Lookup(a.Provider, id)
 			if !ok {
 				m = &catalog.Model{}
 			}
-			offer(entries, a, id, m)
+			add(byID, a, id, m)
 		}
 		if a.Models != nil {
 			continue
 		}
 		for m := range c.Models() {
 			if m.Provider == a.Provider && generates(m) {
-				offer(entries, a, m.ID, m)
+				add(byID, a, m.ID, m)
 			}
 		}
 	}
-	list := slices.Collect(maps.Values(entries))
-	slices.SortFunc(list, func(a, b *modelEntry) int { return strings.Compare(a.ID, b.ID) })
+	list := slices.Collect(maps.Values(byID))
+	slices.SortFunc(list, func(a, b *entry) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }
 
@@ -107,10 +107,10 @@ func generates(m *catalog.Model) bool {
 		!strings.Contains(id, "embed") && !strings.HasPrefix(id, "bge-")
 }
 
-func offer(entries map[string]*modelEntry, a *llmapp.Account, id string, m *catalog.Model) {
+func add(entries map[string]*entry, a *llmapp.Account, id string, m *catalog.Model) {
 	e := entries[id]
 	if e == nil {
-		e = &modelEntry{ID: id, Object: "model", OwnedBy: a.Provider, name: cmp.Or(m.Name, id), modelDetail: &modelDetail{
+		e = &entry{ID: id, Object: "model", OwnedBy: a.Provider, name: cmp.Or(m.Name, id), detail: &detail{
 			Input: nonNil(m.Input), Output: nonNil(m.Output), Context: known(m.Context), MaxOutput: known(m.MaxOutput),
 		}}
 		entries[id] = e
@@ -122,8 +122,8 @@ func offer(entries map[string]*modelEntry, a *llmapp.Account, id string, m *cata
 		e.OwnedBy = m.Owner
 	}
 	e.multimodal = e.multimodal || m.Multimodal()
-	if !slices.ContainsFunc(e.Providers, func(o modelOffer) bool { return o.Provider == a.Label }) {
-		e.Providers = append(e.Providers, modelOffer{a.Label, nonNil(m.Prices)})
+	if !slices.ContainsFunc(e.Providers, func(o offer) bool { return o.Provider == a.Label }) {
+		e.Providers = append(e.Providers, offer{a.Label, nonNil(m.Prices)})
 	}
 }
 
@@ -142,50 +142,64 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// serveModels answers GET /v1/models and the paths below it, to Anthropic's clients in
-// Anthropic's form. A caller needs no key; with a key, it gets the models of its organisation.
-func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
-	list, dialect := h.models.everybody, plugins.Responses
-	anthropic := r.Header.Get("Anthropic-Version") != ""
-	if anthropic {
-		dialect = plugins.Messages
+// Dialect returns the dialect in which a request wants models listed.
+func Dialect(r *http.Request) plugins.Dialect {
+	if r.Header.Get("Anthropic-Version") != "" {
+		return plugins.Messages
 	}
-	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(dialect)...); e == nil {
-		list = h.models.of(key.Org())
+	return plugins.Responses
+}
+
+// Request says which models a caller wants.
+type Request struct {
+	// Org is the caller's organisation, "" of a caller without a key.
+	Org string
+	// ID is that of one model, "" for all.
+	ID string
+	// Multimodal leaves out models of text alone.
+	Multimodal bool
+}
+
+// Serve answers a request for models.
+func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) error {
+	models, ok := l.own[asked.Org]
+	if !ok {
+		models = l.everybody
 	}
-	if at.id != "" {
-		i := slices.IndexFunc(list, func(e *modelEntry) bool { return e.ID == at.id })
+	dialect := Dialect(r)
+	if asked.ID != "" {
+		i := slices.IndexFunc(models, func(e *entry) bool { return e.ID == asked.ID })
 		switch {
 		case i < 0:
 			return apierror.Write(w, dialect, &plugins.Error{
 				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
-				Message: "The model '" + at.id + "' does not exist or cannot be called. GET " + modelsPath + " lists those that can.",
+				Message: "The model '" + asked.ID + "' does not exist or cannot be called. GET /v1/models lists those that can.",
 			})
-		case anthropic:
-			return apierror.WriteJSON(w, http.StatusOK, list[i].toAnthropic())
+		case dialect == plugins.Messages:
+			return apierror.WriteJSON(w, http.StatusOK, models[i].toAnthropic())
 		}
-		return apierror.WriteJSON(w, http.StatusOK, list[i].shown(r))
+		return apierror.WriteJSON(w, http.StatusOK, models[i].shown(r))
 	}
-	if at.path != modelsPath {
-		list = slices.DeleteFunc(slices.Clone(list), func(e *modelEntry) bool { return !e.multimodal })
+	if asked.Multimodal {
+		models = slices.DeleteFunc(slices.Clone(models), func(e *entry) bool { return !e.multimodal })
 	}
-	if anthropic {
-		return writeAnthropicModels(w, r, list)
+	if dialect == plugins.Messages {
+		return writeAnthropic(w, r, models)
 	}
-	answer := modelList{Object: "list", Data: []*modelEntry{}}
-	for _, e := range list {
+	answer := list{Object: "list", Data: []*entry{}}
+	for _, e := range models {
 		answer.Data = append(answer.Data, e.shown(r))
 	}
 	return apierror.WriteJSON(w, http.StatusOK, answer)
 }
 
 // shown returns the entry, without the detail unless the request asks for it.
-func (e *modelEntry) shown(r *http.Request) *modelEntry {
+func (e *entry) shown(r *http.Request) *entry {
 	if r.URL.Query().Get("detail") == "true" {
 		return e
 	}
 	brief := *e
-	brief.modelDetail = nil
+	brief.detail = nil
 	return &brief
 }
 
@@ -206,7 +220,7 @@ type anthropicModels struct {
 	LastID  *string          `json:"last_id"`
 }
 
-func (e *modelEntry) toAnthropic() anthropicModel {
+func (e *entry) toAnthropic() anthropicModel {
 	return anthropicModel{"model", e.ID, e.name, time.Unix(e.Created, 0).UTC()}
 }
 
@@ -215,9 +229,9 @@ const (
 	maxModels     = 1000
 )
 
-// writeAnthropicModels answers the page that the query asks for.
-func writeAnthropicModels(w http.ResponseWriter, r *http.Request, list []*modelEntry) error {
-	list, more, err := modelPage(list, r.URL.Query())
+// writeAnthropic answers the page that the query asks for.
+func writeAnthropic(w http.ResponseWriter, r *http.Request, list []*entry) error {
+	list, more, err := page(list, r.URL.Query())
 	if err != nil {
 		return apierror.Write(w, plugins.Messages, apierror.Of(err))
 	}
@@ -231,8 +245,8 @@ func writeAnthropicModels(w http.ResponseWriter, r *http.Request, list []*modelE
 	return apierror.WriteJSON(w, http.StatusOK, answer)
 }
 
-// modelPage cuts a page out of the list. more reports that there are models beyond it.
-func modelPage(list []*modelEntry, query url.Values) (page []*modelEntry, more bool, err error) {
+// page cuts a page out of the list. more reports that there are models beyond it.
+func page(list []*entry, query url.Values) (page []*entry, more bool, err error) {
 	limit := defaultModels
 	if asked := query.Get("limit"); asked != "" {
 		if limit, err = strconv.Atoi(asked); err != nil || limit < 1 || limit > maxModels {
@@ -241,7 +255,7 @@ func modelPage(list []*modelEntry, query url.Values) (page []*modelEntry, more b
 	}
 	position := func(param string) (int, error) {
 		id := query.Get(param)
-		i := slices.IndexFunc(list, func(e *modelEntry) bool { return e.ID == id })
+		i := slices.IndexFunc(list, func(e *entry) bool { return e.ID == id })
 		if id != "" && i < 0 {
 			return 0, plugins.Invalid(param, "Invalid '%s': there is no model '%s'.", param, id)
 		}

@@ -7,11 +7,23 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
+	"github.com/weirhq/weir/modules/llmgateway/models"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
+
+// serveModels answers GET /v1/models and the paths below it. A caller needs no key; with a key,
+// it gets the models of its organisation.
+func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
+	asked := models.Request{ID: at.id, Multimodal: at.path == modelsPath+"/multimodal"}
+	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(models.Dialect(r))...); e == nil {
+		asked.Org = key.Org()
+	}
+	return h.models.Serve(w, r, asked)
+}
 
 // serveState answers an endpoint of what is kept.
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) error {

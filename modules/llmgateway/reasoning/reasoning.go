@@ -1,4 +1,6 @@
-package llmgateway
+// Package reasoning takes the reasoning that a provider cannot read out of a request, and puts
+// back the reasoning that a client has left out.
+package reasoning
 
 import (
 	"bytes"
@@ -19,40 +21,41 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// readable returns a body without the reasoning that was sealed here, which a provider that
-// speaks the client's dialect cannot read.
-func (a *attempt) readable(body []byte) []byte {
+// Readable returns a body of the dialect without the reasoning that was sealed here, which a
+// provider that speaks the dialect cannot read.
+func Readable(d plugins.Dialect, body []byte) (readable []byte, warnings []string) {
 	isSealed := bytes.Contains(body, []byte(`"`+secret.Sealed))
-	if a.call.dialect == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`))) {
-		return a.readableMessages(body)
+	if d == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`))) {
+		return readableMessages(body)
 	}
-	if !isSealed || !a.call.dialect.OfResponses() {
-		return body
+	if !isSealed || !d.OfResponses() {
+		return body, nil
 	}
-	return stored.EditArray(body, "input", func(i int, item gjson.Result) string {
+	readable = stored.EditArray(body, "input", func(i int, item gjson.Result) string {
 		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, secret.Sealed) {
 			return item.Raw
 		}
-		a.warnings = append(a.warnings, "input["+strconv.Itoa(i)+"].encrypted_content: reasoning of another provider, left out")
+		warnings = append(warnings, "input["+strconv.Itoa(i)+"].encrypted_content: reasoning of another provider, left out")
 		return ""
 	})
+	return readable, warnings
 }
 
-// readableMessages is readable for a body of Messages, whose messages have the reasoning in
+// readableMessages is Readable for a body of Messages, whose messages have the reasoning in
 // blocks. It also leaves out citations of another provider's sources: Anthropic's citations
 // have the text that they cite.
-func (a *attempt) readableMessages(body []byte) []byte {
-	return stored.EditArray(body, "messages", func(i int, message gjson.Result) string {
+func readableMessages(body []byte) (readable []byte, warnings []string) {
+	readable = stored.EditArray(body, "messages", func(i int, message gjson.Result) string {
 		edited := string(stored.EditArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
 			if block.Get(`citations.#(cited_text=="")`).Exists() {
-				a.warnings = append(a.warnings, fmt.Sprintf("messages[%d].content[%d]: citations of another provider, left out", i, n))
+				warnings = append(warnings, fmt.Sprintf("messages[%d].content[%d]: citations of another provider, left out", i, n))
 				cited, _ := sjson.Delete(block.Raw, "citations") // an object
 				return cited
 			}
 			if !strings.HasPrefix(block.Get("signature").Str, secret.Sealed) && !strings.HasPrefix(block.Get("data").Str, secret.Sealed) {
 				return block.Raw
 			}
-			a.warnings = append(a.warnings, fmt.Sprintf("messages[%d].content[%d]: reasoning of another provider, left out", i, n))
+			warnings = append(warnings, fmt.Sprintf("messages[%d].content[%d]: reasoning of another provider, left out", i, n))
 			return ""
 		}))
 		if edited != message.Raw && gjson.Get(edited, "content.#").Int() == 0 { // which the provider refuses
@@ -60,12 +63,31 @@ func (a *attempt) readableMessages(body []byte) []byte {
 		}
 		return edited
 	})
+	return readable, warnings
 }
 
-// restoreReasoning gives the calls of earlier turns back the reasoning that led to them, if the
-// client has left it out: some models refuse to continue without it. The turns must be the
-// attempt's own.
-func (a *attempt) restoreReasoning(turns []translate.Turn) {
+// WithoutEmpty returns a body of Responses without the empty reasoning of earlier responses,
+// which a provider that speaks Responses would look for in vain.
+func WithoutEmpty(body []byte) []byte {
+	return stored.EditArray(body, "input", func(_ int, item gjson.Result) string {
+		if item.Get("type").Str == "reasoning" && item.Get("encrypted_content").Str == "" {
+			return ""
+		}
+		return item.Raw
+	})
+}
+
+// Memory has the outputs of earlier responses.
+type Memory struct {
+	// Get returns the outputs in JSON, by the ids of calls in them.
+	Get func(callIDs []string) map[string]string
+	// Unseal opens what was sealed for the provider.
+	Unseal func(text string) (content string, ok bool)
+}
+
+// Restore gives the calls of earlier turns back the reasoning that led to them, if the client
+// has left it out: some models refuse to continue without it. It changes the turns.
+func (m Memory) Restore(turns []translate.Turn) {
 	var ids []string
 	for _, turn := range turns {
 		for items, call := range upToCalls(turn.Items) {
@@ -74,7 +96,7 @@ func (a *attempt) restoreReasoning(turns []translate.Turn) {
 			}
 		}
 	}
-	outputs := a.call.remembered(a.call.caller(), ids)
+	outputs := m.Get(ids)
 	if len(outputs) == 0 {
 		return
 	}
@@ -82,7 +104,7 @@ func (a *attempt) restoreReasoning(turns []translate.Turn) {
 		var restored []translate.Item
 		for items, call := range upToCalls(turns[i].Items) {
 			if call != nil && !slices.ContainsFunc(items, reasoned) {
-				items = restore(items, call, a.reasoningOf(call, outputs[call.CallID]))
+				items = restore(items, call, m.between(call, outputs[call.CallID]))
 			}
 			restored = append(restored, items...)
 		}
@@ -116,7 +138,7 @@ func reasoned(item translate.Item) bool {
 }
 
 // restore returns the items that end with a call, with the reasoning in its place.
-func restore(items []translate.Item, call *translate.ToolCall, entries []reasoningEntry) []translate.Item {
+func restore(items []translate.Item, call *translate.ToolCall, entries []entry) []translate.Item {
 	if entries == nil {
 		return items
 	}
@@ -136,24 +158,24 @@ func restore(items []translate.Item, call *translate.ToolCall, entries []reasoni
 	return restored
 }
 
-// reasoningEntry is an item of reasoning, and how many messages stood before it.
-type reasoningEntry struct {
+// entry is an item of reasoning, and how many messages stood before it.
+type entry struct {
 	messages int
 	item     *translate.ReasoningItem
 }
 
-// reasoningOf returns the reasoning between a call and the call before it, in an output that
+// between returns the reasoning between a call and the call before it, in an output that
 // is remembered, if the provider can read it.
-func (a *attempt) reasoningOf(call *translate.ToolCall, output string) []reasoningEntry {
-	var entries []reasoningEntry
+func (m Memory) between(call *translate.ToolCall, output string) []entry {
+	var entries []entry
 	messages := 0
 	for _, item := range gjson.Parse(output).Array() {
 		switch item.Get("type").Str {
 		case "message":
 			messages++
 		case "reasoning":
-			if content, ok := a.unseal(item.Get("encrypted_content").Str); ok {
-				entries = append(entries, reasoningEntry{messages, &translate.ReasoningItem{
+			if content, ok := m.Unseal(item.Get("encrypted_content").Str); ok {
+				entries = append(entries, entry{messages, &translate.ReasoningItem{
 					Index: call.Index, ID: item.Get("id").Str, EncryptedContent: content,
 				}})
 			}
@@ -179,4 +201,25 @@ func same(item gjson.Result, call *translate.ToolCall) bool {
 	var kept, sent any
 	return json.Unmarshal([]byte(item.Get("arguments").Str), &kept) == nil &&
 		json.Unmarshal([]byte(call.Arguments), &sent) == nil && reflect.DeepEqual(kept, sent)
+}
+
+// Output returns the output of a response in JSON, and the ids of the calls in it that reasoning
+// led to.
+func Output(outputs []*translate.Output) (text []byte, callIDs []string) {
+	reasoned := false
+	text = []byte{'['}
+	for _, o := range outputs {
+		if o.JSON == nil { // it was open when the response failed
+			continue
+		}
+		reasoned = reasoned || o.Sealed != ""
+		if o.IsCall() && reasoned {
+			callIDs = append(callIDs, o.CallID)
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(text, o.JSON...)
+	}
+	return append(text, ']'), callIDs
 }
