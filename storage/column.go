@@ -17,7 +17,8 @@ type Column struct {
 	// Names is what the text of the column names, "" if its texts do not repeat.
 	// Columns of the same kind of names, such as "model", share their texts.
 	Names string
-	// Detail columns are not compared or added up: answers alone show them.
+	// Detail columns are not added up: answers show them. One with Filter has values that do
+	// not repeat, and an index in databases.
 	Detail bool
 	// Required columns have their zero value in place of none, also in answers.
 	Required bool

@@ -81,8 +81,10 @@ func (*condition) Property(place int, _ string) string { return propertyAlias(pl
 func (c *condition) Text(l *storage.Leaf) sqlfilter.Clause {
 	column, kind := "r."+l.Field.Column.Name, l.Field.Column.Names
 	switch {
+	case l.Field.Column.Detail && l.Text != "" && (l.Op == storage.Equals || l.Op == storage.NotEquals):
+		return sqlfilter.Exactly("r.n IN (SELECT n FROM details WHERE n >> 43 IN "+anyBucket+" AND "+l.Field.Column.Name+" = ?)", l.Text).NotIf(l.Op == storage.NotEquals)
 	case kind == "":
-		return sqlfilter.Unsupported // an id
+		return sqlfilter.Unsupported // an id, or what is not kept as names
 	case l.Text == "" && (l.Op == storage.Equals || l.Op == storage.NotEquals):
 		return c.Lacks(l.Field.Column).NotIf(l.Op == storage.NotEquals)
 	case l.Op == storage.Equals:

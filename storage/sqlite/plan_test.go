@@ -92,6 +92,10 @@ func TestQueriesUseIndexes(t *testing.T) {
 	if got := plan(t, b, next, keyColumns, ""); !strings.HasPrefix(got, "SEARCH l USING PRIMARY KEY (bucket=? AND label=? AND n<?)") {
 		t.Errorf("the page of a property behind a cursor is not searched for:\n%s", got)
 	}
+	provided := &storage.RequestQuery{Org: "default", Filter: &storage.Leaf{Field: field("response_id"), Text: "chatcmpl-1"}, Limit: 10}
+	if got := plan(t, b, provided, keyColumns, ""); !strings.Contains(got, "SEARCH details USING COVERING INDEX details_response_id (<expr>=? AND response_id=?)") {
+		t.Errorf("a provider's id is not searched for:\n%s", got)
+	}
 	for _, test := range []struct {
 		name   string
 		filter storage.Filter
@@ -105,6 +109,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"user or", &storage.Branch{Or: true, Left: slow, Right: user}, "SCAN r"},
 		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=?)"},
 		{"id", &storage.Leaf{Field: field("request_id"), Text: r.ID.String()}, "SEARCH r USING COVERING INDEX requests_request_id (request_id=? AND org=?)"},
+		{"provider's id", and(slow, &storage.Leaf{Field: field("response_id"), Text: "chatcmpl-1"}), "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
 		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
 		{"property contains", &storage.Leaf{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "1"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},

@@ -12,7 +12,8 @@ import (
 
 // migrations lead from one version of the schema to the next: the first from an
 // empty database to version 1, and so on. The version is SQLite's user_version. They
-// never change. A value of a record that came later is a column that addColumns adds.
+// never change. A value of a record that came later is a column that addColumns adds, and
+// the index of a detail that filters look up is one that addIndexes adds.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -58,7 +59,7 @@ func (c *conn) migrate(ctx context.Context) error {
 		}
 	}
 	return c.transaction(ctx, func() error {
-		return errors.Join(c.addColumns(ctx, "requests", requestColumns), c.addColumns(ctx, "details", detailColumns))
+		return errors.Join(c.addColumns(ctx, "requests", requestColumns), c.addColumns(ctx, "details", detailColumns), c.addIndexes())
 	})
 }
 
@@ -77,6 +78,20 @@ func (c *conn) addColumns(ctx context.Context, table string, columns []column) e
 	}
 	if err != nil {
 		return fmt.Errorf("adding columns to %s: %w", table, err)
+	}
+	return nil
+}
+
+// addIndexes adds the indexes of the details that filters look up. Their values are random:
+// in buckets of time, a batch writes to the few pages of the newest one.
+func (c *conn) addIndexes() error {
+	for _, x := range storage.DetailColumns {
+		if !x.Filter {
+			continue
+		}
+		if _, err := c.exec("CREATE INDEX IF NOT EXISTS details_" + x.Name + " ON details (n >> 43, " + x.Name + ") WHERE " + x.Name + " IS NOT NULL"); err != nil {
+			return fmt.Errorf("adding the index of %s: %w", x.Name, err)
+		}
 	}
 	return nil
 }
