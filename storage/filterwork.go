@@ -17,17 +17,22 @@ const (
 	textWork    = 200  // for each KiB of the text that is compared
 )
 
-// MaxPropertySort bounds the requests that one query sorts by properties.
+// MaxPropertySort bounds the requests that one query sorts by properties or scores.
 const MaxPropertySort = 300_000
 
-// SortsByProperty is true when a sort key is a property, which stands in no column.
-func (q *RequestQuery) SortsByProperty() bool {
-	return !q.Random && slices.ContainsFunc(q.Sort, func(s Sort) bool { return s.Key == SortProperties })
+// SortsByProperty is true when a sort key is a property or a score, which stand in no column.
+func (q *RequestQuery) SortsByProperty() bool { return q.SortsByScore() || q.sortsBy(SortProperties) }
+
+// SortsByScore is true when a sort key is a score, by which databases do not sort.
+func (q *RequestQuery) SortsByScore() bool { return q.sortsBy(SortScores) }
+
+func (q *RequestQuery) sortsBy(k SortKey) bool {
+	return !q.Random && slices.ContainsFunc(q.Sort, func(s Sort) bool { return s.Key == k })
 }
 
-// ErrSortWork is the error of a query that would sort too many requests by properties.
+// ErrSortWork is the error of a query that would sort too many requests by properties or scores.
 func ErrSortWork(most int) error {
-	return &FilterError{Path: "sort.properties", Problem: fmt.Sprintf("sort_work: more than %d requests would be put into order by a property; narrow the filter or the time", most)}
+	return &FilterError{Path: "sort.properties", Problem: fmt.Sprintf("sort_work: more than %d requests would be put into order by a property or a score; narrow the filter or the time", most)}
 }
 
 // CheckFilterWork refuses a filter that takes more work than a query may, with a

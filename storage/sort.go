@@ -35,6 +35,7 @@ const (
 	SortCacheLoss        SortKey = "cache_loss"
 	SortTimeToFirstToken SortKey = "time_to_first_token"
 	SortProperties       SortKey = "properties"
+	SortScores           SortKey = "scores"
 	SortValues           SortKey = "values"
 )
 
@@ -47,7 +48,7 @@ func (k SortKey) NeedsContent() bool {
 func SortKeys() []SortKey { return slices.Sorted(maps.Keys(sortValues)) }
 
 // Named is true when the key sorts by one name in a map.
-func (k SortKey) Named() bool { return k == SortProperties || k == SortValues }
+func (k SortKey) Named() bool { return k == SortProperties || k == SortScores || k == SortValues }
 
 // newestFirst is the order of a query that names none.
 var newestFirst = []Sort{{Key: SortCreatedAt, Desc: true}}
@@ -132,6 +133,7 @@ var sortValues = func() map[SortKey]func(r *Record, c *Content, name string) Val
 		SortRequestPrompt: func(r *Record, c *Content, _ string) Value { return textual(inputText(r, c)) },
 		SortResponseText:  func(r *Record, c *Content, _ string) Value { return textual(outputText(r, c)) },
 		SortProperties:    func(r *Record, _ *Content, name string) Value { return byEntry(r.Properties, name) },
+		SortScores:        func(r *Record, _ *Content, name string) Value { return score(r, name) },
 		SortValues:        func(_ *Record, c *Content, name string) Value { return byEntry(c.Inputs, name) },
 	}
 	for k, column := range sortColumns {
@@ -144,7 +146,7 @@ var sortValues = func() map[SortKey]func(r *Record, c *Content, name string) Val
 // their directions, in the order in which they apply. Absent raw is no key.
 // Errors are *FilterError.
 func ParseSort(raw []byte) (sorts []Sort, random bool, err error) {
-	sorts, err = parseOrder(raw, sortValues, []SortKey{SortProperties, SortValues}, map[string]func(*parser) error{
+	sorts, err = parseOrder(raw, sortValues, slices.DeleteFunc(SortKeys(), func(k SortKey) bool { return !k.Named() }), map[string]func(*parser) error{
 		"random": func(p *parser) (err error) {
 			random, err = p.boolean()
 			return err

@@ -243,7 +243,7 @@ func (o *oracle) requests(path, org string, groups ...storage.Group) {
 	q.Sort = distinct(q.Sort, func(s storage.Sort) string { return string(s.Key) })
 	var f, sort fields
 	for _, s := range q.Sort {
-		if s.Key == storage.SortProperties || s.Key == storage.SortValues {
+		if s.Key.Named() {
 			sort.add(string(s.Key), map[string]string{s.Name: direction(s.Desc)})
 		} else {
 			sort.add(string(s.Key), direction(s.Desc))

@@ -107,7 +107,7 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 			body[name] = "model"
 		case name == "fields":
 			body[name] = []any{"model"}
-		case name == "scores":
+		case name == "scores" && slices.Contains(required, any(name)): // those of a sort have no names that are known
 			body[name] = map[string]any{"quality": 1}
 		case property["enum"] != nil:
 			body[name] = property["enum"].([]any)[0]

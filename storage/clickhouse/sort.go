@@ -7,12 +7,15 @@ import (
 	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
-// order is the ORDER BY of a query. It is false of one that sorts by a property which
-// some records were given later, or by the one without a name, which a map of
+// order is the ORDER BY of a query. It is false of one that sorts by a score, by a property
+// which some records were given later, or by the one without a name, which a map of
 // LowCardinality keys does not find.
 func (r *reader) order(ctx context.Context, q *storage.RequestQuery) (order string, ok bool, err error) {
-	if q.Random {
+	switch {
+	case q.Random:
 		return "rand()", true, nil
+	case q.SortsByScore():
+		return "", false, nil
 	}
 	for _, s := range q.Sort {
 		if s.Key != storage.SortProperties {

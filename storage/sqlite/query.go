@@ -36,7 +36,7 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 			return nil, err
 		}
 	}
-	decides := x.where.filter.Exact() && !q.SortsByContent()
+	decides := x.where.filter.Exact() && !q.SortsByContent() && !q.SortsByScore()
 	if _, byTime := x.ByTime(); byTime || decides {
 		x.after()
 	}

@@ -38,7 +38,7 @@ var sortKeys = []storage.SortKey{
 	storage.SortCreatedAt, storage.SortCacheCreatedAt, storage.SortLatency, storage.SortLastActive,
 	storage.SortTotalTokens, storage.SortCompletionTokens, storage.SortPromptTokens, storage.SortUserID,
 	storage.SortBodyModel, storage.SortIsCached, storage.SortRequestPrompt, storage.SortResponseText,
-	storage.SortCost, storage.SortCacheLoss, storage.SortTimeToFirstToken, storage.SortProperties, storage.SortValues,
+	storage.SortCost, storage.SortCacheLoss, storage.SortTimeToFirstToken, storage.SortProperties, storage.SortScores, storage.SortValues,
 }
 
 func sorts(r *rand.Rand) []storage.Sort {
@@ -48,6 +48,8 @@ func sorts(r *rand.Rand) []storage.Sort {
 		switch s.Key {
 		case storage.SortProperties:
 			s.Name = pick(r, propertyNames)
+		case storage.SortScores:
+			s.Name = pick(r, scoreNames)
 		case storage.SortValues:
 			s.Name = pick(r, inputNames)
 		}
