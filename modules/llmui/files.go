@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -48,7 +49,8 @@ var files = sync.OnceValue(func() map[string]*file {
 		if err != nil {
 			return err
 		}
-		if small, err := minifier().Bytes(path.Ext(name), plain); err == nil { // what is vendored has a form of its own
+		// What is vendored has a form of its own, which no minifier knows.
+		if small, err := minifier().Bytes(path.Ext(name), margin.ReplaceAll(plain, []byte("\n"))); err == nil {
 			plain = small
 		}
 		var gzipped bytes.Buffer
@@ -66,8 +68,12 @@ var files = sync.OnceValue(func() map[string]*file {
 	return all
 })
 
+// margin is what stands before a line.
+var margin = regexp.MustCompile(`\n\s+`)
+
 // minifier makes what browsers load of our scripts and styles: without comments, margins
-// and long names. Whoever reads or changes them needs no build.
+// (templates keep theirs, so these go first) and long names. Whoever reads or changes the
+// files needs no build.
 var minifier = sync.OnceValue(func() *minify.M {
 	m := minify.New()
 	m.AddFunc(".js", js.Minify)

@@ -14,23 +14,11 @@ import (
 // a program can check, and the best practices beside them, on every page in both themes.
 func TestEveryoneCanReadTheScreens(t *testing.T) {
 	t.Parallel()
-	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
-	if err != nil && os.Getenv("REQUIRE_BROWSER") != "1" {
-		t.Skip("run npm ci for axe-core")
-	} else if err != nil {
-		t.Fatal(err)
-	}
+	axe := requireAxe(t)
 	w := quickstart(t)
 	p := w.tab(t)
 	p.open("")
-	check := func(name string) {
-		t.Helper()
-		p.do(chromedp.Evaluate[chromedp.Void](string(axe) + ";0"))
-		for _, found := range js[[]string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")))`) {
-			t.Errorf("%s: %s", name, found)
-		}
-	}
-	check("login")
+	p.obeys(axe, "login")
 	p.login(w.key)
 	all := []string{}
 	for _, view := range views {
@@ -47,23 +35,73 @@ func TestEveryoneCanReadTheScreens(t *testing.T) {
 	all = append(all, states(w)[11], states(w)[11]+"&by=path", states(w)[11]+"&by=time", "?v=requests&f=body:contains:refund", "?v=requests&from=7d&id="+missed[0].ID,
 		"?v=compare&by=model&a=gpt-5-mini&b=gpt-4o-mini", "?v=compare&by=period", "?v=compare&by=property.Team&a=growth&b=support", "?v=compare&a="+missed[0].Parent+"&b="+missed[0].ID,
 		"?from=7d&f=user_id:equals:ada", "?from=7d&f=model:equals:gpt-5-mini", "?from=today", "?from=1767225600000&to=1767312000000", "?v=requests&f=user_id:equals:nobody")
+	p.looks(all, func(name string, width int64) { p.obeys(axe, name) })
+	p.show(states(w)[12] + "&tab=raw") // the last tab, on a phone
+	p.until(`document.querySelector("[role=tab][aria-selected=true]").getBoundingClientRect().right <= innerWidth`)
+}
+
+// requireAxe reads axe's script.
+func requireAxe(t *testing.T) string {
+	t.Helper()
+	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil && os.Getenv("REQUIRE_BROWSER") != "1" {
+		t.Skip("run npm ci for axe-core")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return string(axe)
+}
+
+// obeys asks axe for violations of all its rules.
+func (p *tab) obeys(axe, name string) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](axe + ";0"))
+	for _, found := range js[[]string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")))`) {
+		p.t.Errorf("%s: %s", name, found)
+	}
+}
+
+// looks shows views in the widths of screens and in both themes. None is wider than the
+// screen.
+func (p *tab) looks(addresses []string, check func(name string, width int64)) {
+	p.t.Helper()
 	for _, look := range []struct {
 		theme string
 		width int64
 	}{{"light", 1440}, {"dark", 390}, {"dark", 1280}, {"light", 768}} {
 		p.do(chromedp.EmulateViewport(look.width, 900))
 		js[bool](p, fmt.Sprintf(`(localStorage.setItem("theme", %q), true)`, look.theme))
-		p.open(all[0])
-		for _, address := range all {
+		p.open(addresses[0])
+		for _, address := range addresses {
 			p.show(address)
-			check(fmt.Sprintf("%s %d %s", address, look.width, look.theme))
+			check(fmt.Sprintf("%s %d %s", address, look.width, look.theme), look.width)
 			if wide := js[float64](p, `document.documentElement.scrollWidth`); wide > float64(look.width) {
-				t.Errorf("%s at %d is %v wide", address, look.width, wide)
+				p.t.Errorf("%s at %d is %v wide", address, look.width, wide)
 			}
 		}
 	}
-	p.show(states(w)[12] + "&tab=raw") // the last tab, on a phone
-	p.until(`document.querySelector("[role=tab][aria-selected=true]").getBoundingClientRect().right <= innerWidth`)
+}
+
+// Administrators can read and use their pages, too, whatever the names in them.
+func TestEveryoneCanReadTheAdministration(t *testing.T) {
+	t.Parallel()
+	axe := requireAxe(t)
+	w := newAdministered(t)
+	long := strings.Repeat("a-long-name-", 20)
+	for _, settings := range []map[string]any{
+		{"name": "build robot", "owner": "ada@example.com", "scopes": []string{"gateway"}},
+		{"name": long, "owner": long, "scopes": []string{"gateway", "query", "write", "admin"}},
+	} {
+		w.post("/v1/keys", settings, "Authorization: Bearer "+w.key)
+	}
+	p := newTab(w)
+	p.login(w.key)
+	p.looks([]string{"?v=keys", "?v=people", "?v=audit", "?v=budgets"}, func(name string, width int64) {
+		p.obeys(axe, name)
+		if cut := js[[]string](p, `[...document.querySelectorAll("main td button, main td summary")].filter((e) => e.checkVisibility() && (e.scrollWidth > e.clientWidth + 1 || e.getBoundingClientRect().right > Math.min(innerWidth, e.closest(".scroll").getBoundingClientRect().right))).map((e) => e.innerText)`); len(cut) > 0 {
+			t.Errorf("%s cuts off %q", name, cut)
+		}
+	})
 }
 
 func TestTheKeyboardReachesEverything(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -257,7 +258,28 @@ func (p *tab) press(keys string) {
 // the page makes of the key.
 func (p *tab) slash() {
 	p.t.Helper()
-	js[bool](p, `document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true, cancelable: true})) || true`)
+	for _, k := range []input.DispatchKeyEventParams{{Type: input.DispatchKeyEventTypeKeyDown, Key: "/", Code: "Slash", Text: "/"}, {Type: input.DispatchKeyEventTypeKeyUp, Key: "/", Code: "Slash"}} {
+		if _, err := chromedp.Call(p.ctx, input.DispatchKeyEvent, k); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// reach moves the focus to the element that an expression finds, by Tab or Shift+Tab alone.
+func (p *tab) reach(find string) {
+	p.t.Helper()
+	p.until("%s", find)
+	for range 400 {
+		switch js[string](p, `((e, at) => e === at ? "there" : at !== document.body && e.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING ? "before" : "behind")(`+find+`, document.activeElement)`) {
+		case "there":
+			return
+		case "before":
+			p.do(chromedp.KeyEvent("\t", chromedp.KeyModifiers(chromedp.ModifierShift)))
+		default:
+			p.press("\t")
+		}
+	}
+	p.t.Fatalf("no key reaches %s, the focus is at %s", find, js[string](p, `document.activeElement.outerHTML.slice(0, 300)`))
 }
 
 // text is what a reader sees.

@@ -29,6 +29,8 @@ const administered = `{
 
 http://127.0.0.1:{$WEIR_PORT} {
 	llm_query
+	llm_control
+	llm_gateway
 	llm_ui
 }
 `
@@ -85,8 +87,39 @@ func TestKeysAreAdministered(t *testing.T) {
 	if text := p.text(); strings.Contains(text, first) || strings.Contains(text, second) {
 		t.Error("the audit shows a secret")
 	}
+	p.show("?v=people")
+	p.until(`document.querySelector("main").innerText.includes("Nobody owns a key")`)
 	p.show("?v=budgets")
-	p.until(`document.querySelector("h2")?.innerText === "team" && document.querySelector("main").innerText.includes("$25.00 usd for each user, month")`)
+	p.until(`document.querySelector("h2")?.innerText === "team" && document.querySelector("main").innerText.includes("$25.00 per month for each user")`)
+}
+
+// People are the owners of keys, with what all of their keys may do, and cost.
+func TestPeopleOwnKeys(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t)
+	secrets := map[string]string{}
+	for name, settings := range map[string]map[string]any{
+		"first":  {"owner": "ada", "scopes": []string{"gateway"}},
+		"second": {"owner": "ada", "scopes": []string{"query", "write"}},
+		"third":  {"owner": "bo", "scopes": []string{"query", "gateway"}},
+	} {
+		settings["name"] = name
+		var made struct{ Data struct{ Secret string } }
+		if err := json.Unmarshal(w.post("/v1/keys", settings, "Authorization: Bearer "+w.key), &made); err != nil {
+			t.Fatal(err)
+		}
+		secrets[name] = made.Data.Secret
+	}
+	w.post("/v1/responses", map[string]any{"model": "echo/echo-1", "input": "hello"}, "Authorization: Bearer "+secrets["first"])
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=people")
+	for _, person := range []string{"ada\tmember\t", "bo\tviewer\t"} {
+		p.until(`[...document.querySelectorAll("[aria-label=People] tbody tr")].some((tr) => tr.innerText.startsWith(%s))`, quote(person))
+	}
+	js[bool](p, `([...document.querySelectorAll("[aria-label=People] tbody tr")].find((tr) => tr.innerText.startsWith("ada")).querySelector("a").click(), true)`)
+	p.until(`document.querySelector("h1").innerText === "Requests" && document.querySelectorAll(".table tr[data-id]").length === 1`)
 }
 
 // Who may not administer is not led to it, and no other site changes a key in the name of

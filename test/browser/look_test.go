@@ -1,10 +1,14 @@
 package browser
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 )
 
 func TestACallShowsWithinTwoSecondsOfAFreshStart(t *testing.T) {
@@ -78,4 +82,62 @@ func TestThePolicyOfThePages(t *testing.T) {
 	}
 	p.until(`violations.length === 1`)
 	js[int](p, `violations.splice(0).length`)
+}
+
+// Charts keep their place and size: under the pointer, and while a neighbour is a table.
+func TestChartsKeepTheirSize(t *testing.T) {
+	t.Parallel()
+	w := quickstart(t)
+	p := w.tab(t)
+	p.login(w.key)
+	for _, width := range []int64{1440, 1280, 768} {
+		p.do(chromedp.EmulateViewport(width, 900))
+		p.show("?from=7d")
+		const heights = `[...document.querySelectorAll(".charts figure")].map((f) => f.getBoundingClientRect().height)`
+		before := js[[]float64](p, heights)
+		for _, do := range []string{
+			`document.querySelectorAll(".charts svg").forEach((svg) => { const at = svg.getBoundingClientRect(); svg.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: at.right - 30, clientY: at.top + 20})) })`,
+			`document.querySelector(".charts figcaption button").click()`,
+		} {
+			js[bool](p, "("+do+", true)")
+			p.settled()
+			for i, height := range js[[]float64](p, heights) {
+				if math.Abs(height-before[i]) > 1.5 {
+					t.Errorf("at %d, chart %d of %v is of %v after %s", width, i, before[i], height, do)
+				}
+			}
+		}
+	}
+}
+
+// The values beside the list stay on a small laptop, a print has all of a long table, and a
+// long text of instructions leaves the answer in reach.
+func TestNothingIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	w.post("/echo/v1/chat/completions", map[string]any{"model": "echo-1", "messages": []any{
+		map[string]string{"role": "system", "content": strings.Repeat("a long instruction ", 500)}, map[string]string{"role": "user", "content": "hello"},
+	}})
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.do(chromedp.EmulateViewport(1024, 768))
+	p.show("?v=requests")
+	p.until(`document.querySelector(".facets .value")?.checkVisibility()`)
+	js[bool](p, `((field) => (field.value = "latency", field.dispatchEvent(new Event("change", {bubbles: true}))))(document.querySelector("[aria-label=Field]"))`)
+	p.until(`document.querySelector("#filter").placeholder === "value in ms"`)
+	js[bool](p, `((field) => (field.value = "property.", field.dispatchEvent(new Event("change", {bubbles: true}))))(document.querySelector("[aria-label=Field]"))`)
+	p.do(chromedp.SendKeys(chromedp.CSS("[name=name]"), "never seen"), chromedp.SendKeys(chromedp.CSS("#filter"), "x\r"))
+	p.until(`document.querySelector(".chip")?.innerText.startsWith("never seen")`)
+	p.show("?v=requests")
+	js[bool](p, `(document.activeElement.blur(), true)`)
+	p.press("j")
+	p.until(`document.querySelector(".message.system details") && !document.querySelector(".message.system details").open`)
+	p.until(`document.querySelector(".message.answer").getBoundingClientRect().top < innerHeight`)
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
+		t.Fatal(err)
+	}
+	if cut := js[string](p, `["main", ".table", "dialog.drawer"].filter((s) => getComputedStyle(document.querySelector(s)).overflow !== "visible").join()`); cut != "" {
+		t.Errorf("a print cuts off %s", cut)
+	}
 }

@@ -219,3 +219,61 @@ func TestLongNamesLeaveRoom(t *testing.T) {
 		p.until(`document.querySelector("[aria-label=Figures] tbody td")?.getBoundingClientRect().width > 75`)
 	}
 }
+
+// The lowest of all scores are shown, not those of the newest requests alone.
+func TestTheLowestScoresAreThoseOfAll(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	const calls = 505 // the distribution is of the newest 500
+	score := func(value float64) {
+		t.Helper()
+		var records []struct {
+			ID string `json:"request_id"`
+		}
+		w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all", "isScored": false, "limit": 1000, "includeContent": false}, &records)
+		for _, r := range records {
+			w.post("/v1/request/"+r.ID+"/score", map[string]any{"scores": map[string]float64{"tone": value}}, "Authorization: Bearer "+w.key)
+		}
+	}
+	w.chat("echo-1", "the first")
+	w.until(1)
+	score(-2)
+	for range calls - 1 {
+		w.chat("echo-1", "hello")
+	}
+	w.until(calls)
+	score(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=scores")
+	p.until(`document.querySelector("[aria-label='Lowest by tone'] tbody td.number")?.innerText === "-2.00"`)
+	js[bool](p, `([...document.querySelectorAll(".score button")].find((b) => b.innerText === "Lowest first").click(), true)`)
+	p.until(`document.querySelector("[aria-label='Highest by tone'] tbody td.number")?.innerText === "1.00"`)
+}
+
+// A request is found by the id that its provider gave the answer, whenever that was, and
+// also if nothing of its content is kept.
+func TestAProvidersIDIsFoundAtAnyTime(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	w.chat("echo-1", "hello", "Service-Omit-Request: true", "Service-Omit-Response: true")
+	w.until(1)
+	var records []struct {
+		ID       string `json:"request_id"`
+		Provided string `json:"response_id"`
+	}
+	w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all"}, &records)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?from=1767225600000&to=1767312000000") // a day long ago
+	p.slash()
+	p.until(`document.activeElement?.role === "combobox"`)
+	p.press(records[0].Provided)
+	p.until(`document.querySelector("[role=option][aria-selected=true]")?.innerText.includes("Request")`)
+	p.press("\r")
+	p.until(`document.querySelector("dialog.drawer")?.dataset.id === %s`, quote(records[0].ID))
+	p.open("?v=requests&f=response_id:equals:" + records[0].Provided)
+	p.until(`document.querySelectorAll(".table tr[data-id]").length === 1`)
+	p.show("?v=requests&f=response_id:not-equals:" + records[0].Provided)
+	p.until(`document.querySelector("main").innerText.includes("No request matches")`)
+}

@@ -163,6 +163,9 @@ export function useAnswer(path, body) {
 
 const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys|budgets|audit)\b.*)$/;
 
+// useRequests asks for requests without their content.
+export const useRequests = (filter, rest) => useAnswer("/v1/request/query-clickhouse", { filter, includeContent: false, ...rest });
+
 // useMetrics asks for totals and series of the view.
 export const useMetrics = (v, question) =>
   useAnswer("/v1/metrics/query", { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v), ...question });

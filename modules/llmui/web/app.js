@@ -16,6 +16,7 @@ const screens = {
   scores: ["Scores", "c", "scores", "Scores"],
   system: ["System", "y", "system", "System"],
   budgets: ["Budgets", "b", "control", "Budgets"],
+  people: ["People", "w", "control", "People"],
   keys: ["API keys", "i", "control", "Keys"],
   audit: ["Audit", "a", "control", "Audit"],
 };
@@ -52,9 +53,9 @@ function Times({ v }) {
 }
 
 // Part is a component of parts/ that is loaded when its menu is first opened.
-function Part({ label, file, name, ...props }) {
-  const [Loaded, show] = useState();
-  return html`<${Menu} label=${label} onOpen=${() => import(`./parts/${file}.js`).then((m) => show(() => m[name]))}>${Loaded && html`<${Loaded} ...${props} />`}<//>`;
+function Part({ label, ...props }) {
+  const [open, setOpen] = useState(false);
+  return html`<${Menu} label=${label} onOpen=${() => setOpen(true)}>${open && html`<${Later} ...${props} />`}<//>`;
 }
 
 // Find is the one search box.
@@ -140,7 +141,7 @@ function Frame({ who, onLogout }) {
       <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} />
-        ${v.v !== "requests" && html`<${Part} label="Filter" file="filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="views" name="Saved" /><${Times} v=${v} /></header>
+        ${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} /></header>
       <${Connection} /><span id="content" tabindex="-1"></span>
       <${Later} file=${file} name=${name} /></main>
     <${Help} dialog=${help} />`;

@@ -2,7 +2,7 @@
 
 // fields are those that a condition may name, with their kind and unit.
 export const fields = {
-  model: "text", provider: "text", user_id: "text", key_id: "text", session_id: "text", request_id: "text",
+  model: "text", provider: "text", user_id: "text", key_id: "text", session_id: "text", request_id: "text", response_id: "id",
   status: "number", end_state: "text", finish_reason: "text", error_type: "text", request_path: "text",
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
@@ -17,6 +17,7 @@ export const unitOf = (field) => (/^(latency|time_to)/.test(field) ? "ms" : /^(c
 export const operators = {
   text: { equals: "is", "not-equals": "is not", in: "is one of", contains: "contains", "not-contains": "does not contain" },
   number: { equals: "=", "not-equals": "≠", gte: "≥", gt: ">", lte: "≤", lt: "<", "is-null": "is unknown:" },
+  id: { equals: "is", "not-equals": "is not" },
   boolean: { equals: "is" },
   content: { contains: "contains" },
 };

@@ -95,7 +95,7 @@ function ticks(from, span, at, cuts) {
   for (let t = 0, last = -1; t <= span && out.length < 12; t += step) {
     const gap = cuts.find(([a, b]) => from + t > a && from + t < b);
     if (gap) t = Math.ceil((gap[1] - from) / step) * step - step;
-    else if (at(from + t) - last > 0.09 && at(from + t) < 0.93 && !cuts.some(([a]) => at(a) - at(from + t) < 0.17 && at(from + t) - at(a) < 0.05)) {
+    else if (at(from + t) - last > 0.09 && at(from + t) < 0.86 && !cuts.some(([a]) => at(a) - at(from + t) < 0.17 && at(from + t) - at(a) < 0.05)) {
       last = at(from + t);
       out.push([last, t]);
     }

@@ -1,5 +1,5 @@
 // Small components that several screens use.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { Component, html, useEffect, useRef, useState } from "../html.js";
 import { filter, operators, kindOf } from "../filter.js";
 import { elsewhere, go, view, link } from "../state.js";
 import { Offline, beat } from "../api.js";
@@ -142,7 +142,7 @@ export function Tile({ label, value, now, before, share, growth, detail, to }) {
   const delta = share ? (now == null || before == null ? null : now - before) : change(now, before);
   const tone = !growth || delta === null || Math.abs(delta) < 0.005 ? "" : (delta > 0) === (growth === "good") ? "good" : "bad";
   const size = (x) => (share ? `${(x * 100).toFixed(1)} points` : x > 9.99 ? `× ${Math.round(x + 1)}` : percent(x));
-  return html`<div class="tile"><span class="label">${to ? html`<${To} change=${to}>${label}<//>` : label}</span><strong>${value}</strong>
+  return html`<div class="tile panel"><span class="label">${to ? html`<${To} change=${to}>${label}<//>` : label}</span><strong>${value}</strong>
     <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${size(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span></div>`;
 }
 
@@ -156,21 +156,78 @@ export function Spark({ values }) {
   return html`<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true"><polyline points=${points} /></svg>`;
 }
 
+// mark puts what was searched for into a <mark>.
+export function mark(text, find) {
+  if (!find) return text;
+  const lower = text.toLowerCase();
+  const out = [];
+  let from = 0;
+  for (let at; (at = lower.indexOf(find, from)) >= 0 && out.length < 400; from = at + find.length) out.push(text.slice(from, at), html`<mark>${text.slice(at, at + find.length)}</mark>`);
+  return [...out, text.slice(from)];
+}
+
+// Marked is a line of text with the first of some words marked.
+export const Marked = ({ text, words }) => html`<span dir="auto" title=${text}>${mark(text, words.map((w) => w.toLowerCase()).find((w) => text.toLowerCase().includes(w)))}</span>`;
+
+const rowHeight = 32, overscan = 10; // of rows that are drawn when they are in sight
+
 // sorting reads a sort of the address: a key, with a minus before it to descend.
 export const sorting = (text) => ({ key: text.replace("-", ""), descending: text.startsWith("-") });
 
-// List is a table whose headings sort it. A column is {title, key, cell, number,
-// wide, mid}; one without a key does not sort, a wide one needs a wide screen, a mid
-// one more than a telephone's.
-export const List = ({ label, columns, rows, sort, keyOf, selected }) => html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table><${Headings} columns=${columns} sort=${sort} /><tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${selected?.(row) ? "selected" : ""}>${columns.map((c) => html`<td class=${classOf(c)}>${c.cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
+// classOf are the classes of a column: the least room that it is shown in is wide, semi
+// or mid.
+const classOf = (c) => ["number", "text", "wrap", "wide", "semi", "mid"].filter((name) => c[name]).join(" ");
 
-// Unseen is a text for those who hear the page.
-export const Unseen = ({ children }) => html`<span class="hidden">${children}</span>`;
-
-export function Headings({ columns, sort = "" }) {
+function Headings({ columns, sort = "" }) {
   const { key, descending } = sorting(sort);
   return html`<thead><tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)} aria-sort=${c.key && c.key === key ? (descending ? "descending" : "ascending") : null}>${
-    c.key ? html`<button onClick=${() => go({ sort: c.key === key && descending ? c.key : "-" + c.key })}>${c.title}${c.key === key ? (descending ? " ↓" : " ↑") : ""}</button>` : c.title}</th>`)}</tr></thead>`;
+    c.key ? html`<button onClick=${() => go({ sort: c.key === key && descending ? c.key : "-" + c.key })}>${c.title}${c.key === key ? (descending ? " ↓" : " ↑") : ""}</button>` : c.unseen ? html`<span class="hidden">${c.title}</span>` : c.title}</th>`)}</tr></thead>`;
+}
+
+// Row is drawn again only when it shows something else.
+class Row extends Component {
+  shouldComponentUpdate(next) {
+    return ["row", "columns", "index", "selected"].some((name) => next[name] !== this.props[name]);
+  }
+
+  render({ row, columns, onOpen, id, index, selected }) {
+    const open = onOpen && (() => onOpen(row));
+    const cell = (c, at) => (at === 0 && open ? html`<button class="open" onClick=${(e) => (e.stopPropagation(), open())}>${c.cell(row, index)}</button>` : c.cell(row, index));
+    return html`<tr data-id=${open && id} aria-rowindex=${open && index + 1} aria-selected=${open && selected} class=${selected ? "selected" : ""} onClick=${open}>
+      ${row.gone ? html`<td colspan=${columns.length}>…</td>` : columns.map((c, at) => html`<td class=${classOf(c)}>${cell(c, at)}</td>`)}
+    </tr>`;
+  }
+}
+
+// Table shows rows by columns of {title, key, cell, number, text, wrap, wide, semi, mid}. One
+// with a key sorts. Of one that is unseen, the title is for those who hear the page. selected is the key of a row. A table with onSight draws the rows in
+// sight alone, and tells which these are; those that are gone are drawn empty.
+export function Table({ label, columns, rows, keyOf, sort, selected, onOpen, onSight }) {
+  const frame = useRef();
+  const [window, setWindow] = useState({ top: 0, height: 600 });
+  const look = onSight && (() => frame.current && setWindow({ top: frame.current.scrollTop, height: frame.current.clientHeight }));
+  useEffect(() => {
+    if (!look) return;
+    const watch = new ResizeObserver(look);
+    watch.observe(frame.current);
+    return () => watch.disconnect();
+  }, []);
+  const first = look ? Math.max(0, Math.floor(window.top / rowHeight) - overscan) : 0;
+  const last = look ? Math.min(rows.length, Math.ceil((window.top + window.height) / rowHeight) + overscan) : rows.length;
+  useEffect(() => onSight?.(first, last), [first, last, rows]);
+  const at = look && selected ? rows.findIndex((row) => keyOf(row) === selected) : -1;
+  useEffect(() => {
+    const box = frame.current, top = at * rowHeight;
+    if (at < 0) return;
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (top + 3 * rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + 3 * rowHeight - box.clientHeight;
+  }, [at]);
+
+  const gap = (n) => n > 0 && html`<tr aria-hidden="true" class="gap"><td colspan=${columns.length} height=${n * rowHeight}></td></tr>`;
+  return html`<div class=${look ? "table" : "scroll"} ref=${frame} onScroll=${look} tabindex="0" role="region" aria-label=${label}>
+    <table aria-rowcount=${look && rows.length}><${Headings} columns=${columns} sort=${sort} /><tbody>${gap(first)}
+      ${rows.slice(first, last).map((row, i) => html`<${Row} key=${keyOf(row)} id=${keyOf(row)} row=${row} index=${first + i} selected=${selected !== undefined && keyOf(row) === selected} columns=${columns} onOpen=${onOpen} />`)}
+      ${gap(rows.length - last)}</tbody></table></div>`;
 }
 
 const pageSize = 100;
@@ -185,7 +242,3 @@ export function useCursor(v, ...rest) {
   const pager = (next) => (cursors.length > 1 || next) && html`<p class="pager"><button disabled=${cursors.length === 1} onClick=${() => turn(cursors.slice(0, -1))}>Previous ${pageSize}</button> <button disabled=${!next} onClick=${() => turn([...cursors, next])}>Next ${pageSize}</button></p>`;
   return [{ limit: pageSize, after: cursors.at(-1) }, pager];
 }
-
-// classOf are the classes of a column: the least room that it is shown in is wide, semi
-// or mid.
-export const classOf = (c) => ["number", "text", "wide", "semi", "mid"].filter((name) => c[name]).join(" ");

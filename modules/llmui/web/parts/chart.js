@@ -2,6 +2,7 @@
 // a table for those who cannot see it.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { go } from "../state.js";
+import { Table } from "./basics.js";
 import { fullMoment, offset, tick } from "../format.js";
 
 const left = 56, bottom = 20, top = 6; // pixels around the plot
@@ -108,14 +109,13 @@ export function Chart({ title, times, series, format, stacked, height = 150, col
     return () => cursors.delete(setAt);
   }, []);
   const colour = (i) => colours[i] || "c" + ((i % 6) + 1);
-  return html`<figure class="chart panel ${plain ? "plain" : ""}">
+  return html`<figure class="chart panel ${plain ? "plain" : ""}" style=${{ "--height": height + "px" }}>
     <figcaption><span>${title}</span>${at !== null && at < times.length && html`<time>${fullMoment(times[at])}</time>`}
-      <span class="legend">${series.map((s, i) => html`<span key=${s.name}><i class=${colour(i)} aria-hidden="true"></i>${s.name}${at !== null && html` <b>${format(s.values[at])}</b>`}</span>`)}</span>
+      <span class="legend">${series.map((s, i) => html`<span key=${s.name}><i class=${"key " + colour(i)} aria-hidden="true"></i>${s.name}${at !== null && html` <b>${format(s.values[at])}</b>`}</span>`)}</span>
       <button class="quiet" aria-pressed=${asTable} aria-label=${`${title} as a table`} onClick=${() => setAsTable(!asTable)}>${asTable ? "Chart" : "Table"}</button>
     </figcaption>
     ${asTable
-      ? html`<div class="scroll" tabindex="0" role="region" aria-label=${title}><table><thead><tr><th scope="col">Time</th>${series.map((s) => html`<th scope="col" class="number">${s.name}</th>`)}</tr></thead>
-          <tbody>${times.map((t, i) => html`<tr><td>${fullMoment(t)}</td>${series.map((s) => html`<td class="number">${format(s.values[i])}</td>`)}</tr>`)}</tbody></table></div>`
+      ? html`<${Table} label=${title} rows=${times} keyOf=${(t) => t} columns=${[{ title: "Time", cell: fullMoment }, ...series.map((s) => ({ title: s.name, number: true, cell: (_, i) => format(s.values[i]) }))]} />`
       : html`<${Plot} times=${times} series=${series} format=${format} stacked=${stacked} height=${height} plain=${plain} colour=${colour} label=${says(title, series, format)}
           at=${at} setAt=${(i) => cursors.forEach((set) => set(i))} />`}
   </figure>`;

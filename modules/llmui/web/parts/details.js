@@ -2,8 +2,8 @@
 import { html } from "../html.js";
 import { filter } from "../filter.js";
 import { having } from "../state.js";
-import { useAnswer } from "../api.js";
-import { Answer, Bar, List, Outcome, To, Unseen } from "./basics.js";
+import { useAnswer, useRequests } from "../api.js";
+import { Answer, Bar, Outcome, Table, To } from "./basics.js";
 import { count, dollars, duration, fullMoment, percent } from "../format.js";
 
 const note = (text) => text && html`<p class="notice">${text}</p>`;
@@ -15,9 +15,9 @@ export function Cost({ r }) {
     ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - cached], ["Input, read from the cache", r.prompt_cache_read_tokens], ["Input, written to the cache", r.prompt_cache_write_tokens],
     ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens], ["Total", r.total_tokens],
   ];
-  return html`<${List} label="Tokens" keyOf=${([name]) => name} rows=${rows} columns=${[
+  return html`<${Table} label="Tokens" keyOf=${([name]) => name} rows=${rows} columns=${[
       { title: "Tokens", cell: ([name]) => name }, { title: "Count", number: true, cell: ([, n]) => count(n) },
-      { title: "Share", number: true, cell: ([, n]) => percent(share(n)) }, { title: html`<${Unseen}>Bar<//>`, cell: ([, n]) => html`<${Bar} share=${share(n)} />` },
+      { title: "Share", number: true, cell: ([, n]) => percent(share(n)) }, { title: "Bar", unseen: true, cell: ([, n]) => html`<${Bar} share=${share(n)} />` },
     ]} />
     ${r.cost_details?.length > 0 && html`<${Charges} list=${r.cost_details} />`}
     ${!!r.cache_savings && html`<p>The cache ${r.cache_savings > 0 ? "saved" : "cost"} <b class=${r.cache_savings > 0 ? "good" : "bad"}>${dollars(Math.abs(r.cache_savings))}</b>.</p>`}
@@ -31,7 +31,7 @@ export function Cost({ r }) {
 const per = { 1: "each", 1000000: "a million", 3600000: "an hour" };
 
 // Charges are what a cost is made of.
-const Charges = ({ list }) => html`<section><h3>Charges</h3><${List} label="Charges" keyOf=${(c) => c.item} rows=${list} columns=${[
+const Charges = ({ list }) => html`<section><h3>Charges</h3><${Table} label="Charges" keyOf=${(c) => c.item} rows=${list} columns=${[
     { title: "Item", cell: (c) => c.item.replaceAll("_", " ") }, { title: "Count", number: true, cell: (c) => (c.per === 3600000 ? duration(c.count) : count(c.count)) },
     { title: "Price", number: true, cell: (c) => `${dollars(c.price)} ${per[c.per] || `for ${count(c.per)}`}` }, { title: "Cost", number: true, cell: (c) => dollars(c.cost) },
   ]} /></section>`;
@@ -55,9 +55,9 @@ export function Timing({ r }) {
 // then the one that answered.
 function Attempts({ r }) {
   const answer = r.attempt_of || r.request_id;
-  const failed = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { attempt_of: { equals: answer } }), sort: { created_at: "asc" }, limit: 100, includeContent: false });
+  const failed = useRequests(filter({ f: [] }, { attempt_of: { equals: answer } }), { sort: { created_at: "asc" }, limit: 100 });
   const last = useAnswer("/v1/request/" + encodeURIComponent(answer));
-  return html`<${Answer} state=${failed} empty=${(d) => d.length === 0} none="The first attempt answered.">${(list) => html`<section><h3>Attempts</h3><${List} label="Attempts" keyOf=${(a) => a.request_id} selected=${(a) => a.request_id === r.request_id}
+  return html`<${Answer} state=${failed} empty=${(d) => d.length === 0} none="The first attempt answered.">${(list) => html`<section><h3>Attempts</h3><${Table} label="Attempts" keyOf=${(a) => a.request_id} selected=${r.request_id}
     rows=${[...list, ...(last.data ? [last.data] : [])]} columns=${attempts} /></section>`}<//>`;
 }
 

@@ -1,7 +1,7 @@
 // JSON that folds, and opens where a search finds something.
 import { html, useState } from "../html.js";
 import { bytes, plural } from "../format.js";
-import { mark } from "./marked.js";
+import { mark } from "./basics.js";
 
 const longText = 2000;
 const most = 200; // members shown at once

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { withCondition } from "../filter.js";
 import { elsewhere, go, view } from "../state.js";
-import { get, post } from "../api.js";
+import { post } from "../api.js";
 import { count, dollars, moment } from "../format.js";
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -24,14 +24,18 @@ async function sessions(text, signal) {
   return list.map((s) => ({ kind: "Session", text: s.session_name || s.session_id, detail: `${s.session_id.slice(-8)}, ${count(s.total_requests)} requests, ${dollars(s.total_cost)}`, change: { ...elsewhere, v: "sessions", session: s.session_id, name: s.session_name, derived: s.is_derived ? "1" : "" } }));
 }
 
-async function request(id, signal) {
-  const r = await get("/v1/request/" + id, signal);
-  return [{ kind: "Request", text: id, detail: `${r.model || "unknown model"}, ${moment(r.request_created_at)}`, change: { ...elsewhere, v: "requests", id } }];
+// calls are those of an id, of Weir's or of the provider's.
+async function calls(id, signal) {
+  const list = await post("/v1/request/query-clickhouse", { filter: { request_response_rmt: { [uuid.test(id) ? "request_id" : "response_id"]: { equals: id } } }, limit: few, includeContent: false }, signal);
+  return list.map((r) => ({ kind: "Request", text: id, detail: `${r.model || "unknown model"}, ${moment(r.request_created_at)}`, change: { ...elsewhere, v: "requests", id: r.request_id } }));
 }
 
-// words lead to the requests that have a text in a body. An id has no time.
+// words lead to the requests that have a text in a body. What looks like an id has no time.
 const inBodies = "In bodies";
-const words = (text) => ({ kind: inBodies, text, detail: providerId.test(text) ? "at any time" : "in this time", change: requests({ field: "body", op: "contains", value: text }, providerId.test(text) ? { from: "all", to: "", f: [{ field: "body", op: "contains", value: text }] } : {}) });
+function words(value) {
+  const condition = { field: "body", op: "contains", value }, isId = providerId.test(value);
+  return { kind: inBodies, text: value, detail: isId ? "at any time" : "in this time", change: requests(condition, isId && { from: "all", to: "", f: [condition] }) };
+}
 
 // Search shows what it finds below the box, the likeliest first.
 export function Search({ typed }) {
@@ -50,12 +54,9 @@ export function Search({ typed }) {
       parts[order] = list;
       setFound([...parts.flat().filter(Boolean), words(wanted)]);
     };
-    const none = () => {};
     const ask = setTimeout(() => {
-      if (uuid.test(wanted)) request(wanted, abort.signal).then(take(0), none);
-      groups("model", wanted, abort.signal).then(take(1), none);
-      groups("user_id", wanted, abort.signal).then(take(2), none);
-      sessions(wanted, abort.signal).then(take(3), none);
+      const { signal } = abort;
+      [calls(wanted, signal), groups("model", wanted, signal), groups("user_id", wanted, signal), sessions(wanted, signal)].forEach((answer, order) => answer.then(take(order), () => {}));
     }, 120);
     return () => (clearTimeout(ask), abort.abort());
   }, [wanted]);

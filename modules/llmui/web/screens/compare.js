@@ -1,10 +1,10 @@
 // Two of anything, side by side: requests, values of a field, periods.
 import { html, useMemo } from "../html.js";
-import { fields, filter } from "../filter.js";
+import { filter, isOf } from "../filter.js";
 import { bucket, elsewhere, go, having, range, timeFilter, useView } from "../state.js";
 import { cached, useAnswer } from "../api.js";
 import { answered, asked, settings } from "../conversation.js";
-import { Answer, List, Outcome, To, Unseen, failed } from "../parts/basics.js";
+import { Answer, Outcome, Table, To, failed } from "../parts/basics.js";
 import { titles } from "../parts/filters.js";
 import { Chart } from "../parts/chart.js";
 import { Lists, absent, text } from "../parts/difference.js";
@@ -26,13 +26,13 @@ function differs({ share }, now, before) {
   return delta === null ? "—" : (delta > 0 ? "+" : "") + (share ? `${(delta * 100).toFixed(1).replace("-", "−")} points` : percent(delta));
 }
 
-// Table shows figures {title, value, format} of two sides, and how they differ.
-function Table({ sides, figures, names }) {
+// Figures shows figures {title, value, format} of two sides, and how they differ.
+function Figures({ sides, figures, names }) {
   const columns = [
-    { title: html`<${Unseen}>Figure<//>`, cell: (f) => f.title }, ...[0, 1].map((i) => ({ title: names[i], number: true, cell: (f) => f.format(f.value(sides[i])) })),
+    { title: "Figure", unseen: true, cell: (f) => f.title }, ...[0, 1].map((i) => ({ title: names[i], number: true, cell: (f) => f.format(f.value(sides[i])) })),
     { title: "Change", number: true, cell: (f) => differs(f, f.value(sides[1]), f.value(sides[0])) },
   ];
-  return html`<${List} label="Figures" keyOf=${(f) => f.title} rows=${figures} columns=${columns} />`;
+  return html`<${Table} label="Figures" keyOf=${(f) => f.title} rows=${figures} columns=${columns} />`;
 }
 
 const totals = [
@@ -43,20 +43,30 @@ const totals = [
   { title: "Cached input", value: cached, format: percent, share: true }, { title: "Saved by the cache", value: (t) => t.cache_savings, format: dollars }, { title: "Lost to cache misses", value: (t) => t.cache_loss, format: dollars },
 ];
 
+// both are the answers of two questions as one.
+const both = (a, b) => ({ data: a.data && b.data && [a.data, b.data], error: a.error || b.error, loading: a.loading || b.loading });
+
+// Totals compares the requests of two questions: {filter, timeFilter}.
+function Totals({ v, questions, names }) {
+  const [a, b] = questions.map((q) => useAnswer("/v1/metrics/query", { timezoneDifference: offset(), bucket: bucket(v), ...q }));
+  return html`<${Answer} state=${both(a, b)}>${(d) => html`<${Figures} sides=${d.map((x) => x.totals)} figures=${totals} names=${names} /><${Courses} d=${d} names=${names} />`}<//>`;
+}
+
 // Values compares two values of a field, such as two models.
 function Values({ v }) {
-  const field = v.by.replace("property.", "property:");
-  const side = (value) => ({ filter: filter({ ...v, f: v.f.filter((c) => c.field !== v.by) }, v.by.startsWith("property.") ? { properties: { [v.by.slice(9)]: { equals: value } } } : { [v.by]: { equals: fields[v.by] === "number" ? Number(value) : value } }), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v) });
-  const a = useAnswer("/v1/metrics/query", side(v.a)), b = useAnswer("/v1/metrics/query", side(v.b));
-  const state = a.error || !b.data ? { ...a, data: b.data && a.data, error: a.error || b.error } : { ...b, data: a.data && [a.data, b.data] };
-  return html`<div class="bar-row"><h2>${titles[field] || field.replace("property:", "")}: ${[v.a, v.b].map((value, i) => html`${i > 0 && " and "}<${To} change=${having(v.by, value)} dir="auto">${value || "(none)"}<//>`)}</h2><${Swap} v=${v} /></div>
-    <${Answer} state=${state}>${(d) => html`<${Table} sides=${d.map((x) => x.totals)} figures=${totals} names=${[v.a || "(none)", v.b || "(none)"]} /><${Courses} d=${d} names=${[v.a || "(none)", v.b || "(none)"]} />`}<//>`;
+  const field = v.by.replace("property.", "property:"), values = [v.a, v.b];
+  const rest = { ...v, f: v.f.filter((c) => c.field !== v.by) };
+  return html`<div class="bar-row"><h2>${titles[field] || field.replace("property:", "")}: ${values.map((value, i) => html`${i > 0 && " and "}<${To} change=${having(v.by, value)} dir="auto">${value || "(none)"}<//>`)}</h2><${Swap} v=${v} /></div>
+    <${Totals} v=${v} questions=${values.map((value) => ({ filter: filter({ ...rest, f: [...rest.f, isOf(v.by, value)] }), timeFilter: timeFilter(v) }))} names=${values.map((value) => value || "(none)")} />`;
 }
 
 // Courses are how two sides went over time.
 function Courses({ d, names }) {
-  const [times, of] = useMemo(() => [d[0].points.map((p) => Date.parse(p.range_start)), (value) => d.map((x, i) => ({ name: names[i], values: x.points.map(value) }))], [d]);
-  if (!times.length || d[1].points.length !== times.length) return null;
+  const [times, of] = useMemo(() => {
+    const shown = Math.min(...d.map((x) => x.points.length)); // of two periods, one may begin another bucket
+    return [d[1].points.slice(0, shown).map((p) => Date.parse(p.range_start)), (value) => d.map((x, i) => ({ name: names[i], values: x.points.slice(0, shown).map(value) }))];
+  }, [d]);
+  if (!times.length) return null;
   return html`<div class="charts"><${Chart} title="Cost" times=${times} series=${of((p) => (p.requests ? p.cost : 0))} format=${dollars} /><${Chart} title="Latency p95" times=${times} series=${of((p) => p.latency.p95)} format=${duration} /></div>`;
 }
 
@@ -67,12 +77,10 @@ function Periods({ v }) {
   const span = range(v).to - range(v).from;
   const [, from, to] = /^(\d{1,15})-(\d{1,15})$/.exec(v.b) || [];
   const before = from ? { startTimeUnixMs: Number(from), endTimeUnixMs: Number(to) } : { startTimeUnixMs: now.startTimeUnixMs - Math.ceil(span / 60e3) * 60e3, endTimeUnixMs: now.startTimeUnixMs - 1 };
-  const question = (timeFilter) => ({ filter: filter(v), timeFilter, timezoneDifference: offset(), bucket: "none" });
-  const b = useAnswer("/v1/metrics/query", question(now)), a = useAnswer("/v1/metrics/query", question(before));
   const name = (t) => `${moment(new Date(t.startTimeUnixMs).toISOString())} – ${moment(new Date(t.endTimeUnixMs).toISOString())}`;
   const shift = (ms) => go({ b: `${now.startTimeUnixMs - ms}-${now.endTimeUnixMs - ms}` }, true);
   return html`<div class="bar-row"><h2>Two periods</h2><button onClick=${() => go({ b: "" }, true)}>The period before</button> <button onClick=${() => shift(86400e3)}>A day ago</button> <button onClick=${() => shift(7 * 86400e3)}>A week ago</button></div>
-    ${v.from === "all" ? html`<p class="notice">All time has no period before it: choose a time.</p>` : html`<${Answer} state=${a.data && b.data ? { data: [a.data.totals, b.data.totals] } : { error: a.error || b.error }}>${(sides) => html`<${Table} sides=${sides} figures=${totals} names=${[name(before), name(now)]} />`}<//>`}`;
+    ${v.from === "all" ? html`<p class="notice">All time has no period before it: choose a time.</p>` : html`<${Totals} v=${v} questions=${[before, now].map((timeFilter) => ({ filter: filter(v), timeFilter }))} names=${[name(before), name(now)]} />`}`;
 }
 
 const figures = [
@@ -83,7 +91,7 @@ const figures = [
 // Requests compares all that two requests have.
 function Requests({ v }) {
   const a = useAnswer("/v1/request/" + encodeURIComponent(v.a)), b = useAnswer("/v1/request/" + encodeURIComponent(v.b));
-  return html`<div class="bar-row"><h2>Two requests</h2><${Swap} v=${v} /></div><${Answer} state=${a.data && b.data ? { data: [a.data, b.data] } : { error: a.error || b.error }}>${(sides) => html`<${Both} sides=${sides} />`}<//>`;
+  return html`<div class="bar-row"><h2>Two requests</h2><${Swap} v=${v} /></div><${Answer} state=${both(a, b)}>${(sides) => html`<${Both} sides=${sides} />`}<//>`;
 }
 
 function Both({ sides }) {
@@ -95,7 +103,7 @@ function Both({ sides }) {
   const gone = sides.map((r) => absent(r.request_body, r.request_omitted, `request of ${fullMoment(r.request_created_at)}`)).filter(Boolean);
   const of = (name, noun, key, title, body) => html`<${Lists} name=${name} noun=${noun} then=${then[key]} now=${now[key]} title=${title} body=${body} />`;
   const role = (m) => m.role;
-  return html`<${Table} sides=${sides} figures=${figures} names=${names} />
+  return html`<${Figures} sides=${sides} figures=${figures} names=${names} />
     <p>${sides.map((r, i) => html`${i > 0 && " and "}<${Outcome} record=${r} />`)}${sides[1].cache_miss_reason && html` · <span class="bad">the cache missed on the right: ${sides[1].cache_miss_reason.replaceAll("_", " ")}${sides[1].cache_miss_at ? ` at ${sides[1].cache_miss_at}` : ""}</span>`}</p>
     ${gone.map((says) => html`<p class="notice">${says}</p>`)}
     <div class="differences panel">${of("Tools", "tool", "tools", (t) => t.name, (t) => JSON.stringify(t, null, 2))}

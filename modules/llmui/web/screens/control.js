@@ -1,21 +1,55 @@
 // Who may call, what may it cost, and who changed that? For keys of the scope admin.
 import { html, useState } from "../html.js";
 import { either } from "../filter.js";
-import { go, having, useView } from "../state.js";
+import { elsewhere, go, having, useView } from "../state.js";
 import { beat, patch, post, remove, useAnswer, useMetrics } from "../api.js";
-import { Answer, Bar, Copy, List, To, useCursor } from "../parts/basics.js";
-import { compact, dollars, moment, percent, plural } from "../format.js";
+import { Answer, Bar, Copy, Table, To, useCursor } from "../parts/basics.js";
+import { compact, count, dollars, moment, percent, plural } from "../format.js";
 
 const scopes = ["gateway", "log", "query", "write", "admin"];
 const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
 
-// Keys are created, changed and ended here. A secret is shown once.
-export function Keys() {
+// useKeys are the keys of a page, what turns pages, and what a key has cost.
+function useKeys() {
   const v = useView();
   const [{ limit, after = "" }, pager] = useCursor(v);
   const state = useAnswer(`/v1/keys?limit=${limit}&after=${after}`);
   const ids = state.data?.items.map((k) => ({ key_id: { equals: k.id } }));
   const costs = useMetrics(v, { filter: ids?.length ? either(...ids) : "all", groupBy: "key_id", bucket: "none", limit });
+  return [state, pager, (id) => costs.data && (costs.data.groups.find((g) => g.key === id)?.totals.cost ?? 0)];
+}
+
+const lastUsed = { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") };
+
+// People are who owns keys, and what these may do.
+export function People() {
+  const [state, pager, cost] = useKeys();
+  const columns = [
+    { title: "Person", cell: (p) => html`<span dir="auto" title=${p.name}>${p.name || "(nobody)"}</span>` },
+    { title: "Role", cell: (p) => (p.may.has("admin") ? "admin" : p.may.has("write") ? "member" : p.may.has("query") ? "viewer" : "caller") },
+    { title: "May", mid: true, cell: (p) => [...p.may].join(", ") },
+    { title: "Keys", number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${count(p.ids.length)}<//>` },
+    lastUsed, { title: "Cost", number: true, cell: (p) => dollars(p.ids.reduce((sum, id) => sum + cost(id), 0)) },
+  ];
+  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="Nobody owns a key.">${(d) => html`<${Table} label="People" columns=${columns} rows=${peopleOf(d.items)} keyOf=${(p) => p.name} />${pager(d.next)}`}<//>`;
+}
+
+// peopleOf are the owners of keys, the last seen first.
+function peopleOf(keys) {
+  const people = new Map();
+  for (const k of keys) {
+    const name = k.owner || "", p = people.get(name) || { name, may: new Set(), ids: [], last_used_at: "" };
+    people.set(name, p);
+    p.ids.push(k.id);
+    if (!k.disabled) k.scopes.forEach((s) => p.may.add(s));
+    if (k.last_used_at > p.last_used_at) p.last_used_at = k.last_used_at;
+  }
+  return [...people.values()].sort((a, b) => b.last_used_at.localeCompare(a.last_used_at));
+}
+
+// Keys are created, changed and ended here. A secret is shown once.
+export function Keys() {
+  const [state, pager, cost] = useKeys();
   const [shown, show] = useState(); // the key that has got a secret
   const [error, setError] = useState("");
   const [sure, setSure] = useState(""); // the id of the key that is about to be deleted
@@ -29,10 +63,10 @@ export function Keys() {
   const columns = [
     { title: "Key", cell: (k) => html`<${To} change=${{ v: "audit", find: k.id }} dir="auto" title=${k.id}>${k.name}<//>` },
     { title: "Owner", semi: true, cell: (k) => k.owner || "—" },
-    { title: "Cost", number: true, cell: (k) => html`<${To} change=${having("key_id", k.id)}>${dollars(costs.data && (costs.data.groups.find((g) => g.key === k.id)?.totals.cost ?? 0))}<//>` },
-    { title: "Last used", number: true, mid: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never") },
+    { title: "Cost", number: true, cell: (k) => html`<${To} change=${having("key_id", k.id)}>${dollars(cost(k.id))}<//>` },
+    lastUsed,
     { title: "State", mid: true, cell: (k) => (k.disabled ? html`<span class="bad">disabled</span>` : k.expires_at ? `ends ${moment(k.expires_at)}` : "open") },
-    { title: "Change", cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button>${
+    { title: "Change", wrap: true, cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button>${
       sure === k.id ? html`<button class="bad" onClick=${() => change(remove("/v1/keys/" + k.id))}>Delete for good</button>` : html`<button class="quiet" onClick=${() => setSure(k.id)}>Delete</button>`}` },
   ];
   return html`<form class="bar-row" onSubmit=${create}><input name="name" aria-label="Name" placeholder="name" required /><input name="owner" aria-label="Owner" placeholder="owner" />
@@ -40,7 +74,7 @@ export function Keys() {
       <label>Rotated secrets end <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label></form>
     ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, shown once: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key.">${(d) => html`<${List} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key.">${(d) => html`<${Table} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
 }
 
 // near is the share of a limit from which on a value stands out.
@@ -57,15 +91,15 @@ function Budget({ b }) {
   const begins = Date.parse(b.begins_at), ends = Date.parse(b.ends_at), passed = (Date.now() - begins) / (ends - begins); // NaN without a window
   const taken = (a) => (a.spent + a.reserved) / b.limit;
   const columns = [
-    { title: b.per || "Whose", cell: (a) => html`<span dir="auto">${a.value ?? "all calls"}</span>` },
+    { title: b.per ? b.per[0].toUpperCase() + b.per.slice(1) : "Whose", cell: (a) => html`<span dir="auto">${a.value === "" ? "(none)" : (a.value ?? "all calls")}</span>` },
     { title: "Used", cell: (a) => html`<${Bar} share=${taken(a)} /> <span class=${taken(a) >= near ? "bad" : ""}>${taken(a) >= near && "▲ "}${percent(taken(a))}</span>` },
     ...["spent", "reserved", "remaining"].map((name) => ({ title: name === "reserved" ? "Held" : name[0].toUpperCase() + name.slice(1), number: true, mid: name === "reserved", cell: (a) => amount(a[name]) })),
     { title: "A day", number: true, semi: true, cell: (a) => amount((a.spent / (Date.now() - begins)) * 86400e3) },
     { title: "By its end", number: true, semi: true, cell: (a) => html`<span class=${a.spent / passed > b.limit ? "bad" : ""}>${amount(a.spent / passed)}</span>` },
   ];
   const close = b.accounts.filter((a) => taken(a) >= near).length;
-  return html`<section class="score"><h2>${b.name}</h2><p>${amount(b.limit)} ${b.quantity} ${b.per ? `for each ${b.per}` : "for all calls"}, ${b.window}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")}, ${close} near it.</p>
-    <${List} label=${b.name} columns=${columns} rows=${b.accounts} keyOf=${(a) => a.value ?? ""} /></section>`;
+  return html`<section class="score"><h2>${b.name}</h2><p>${amount(b.limit)} ${b.quantity === "usd" ? "" : b.quantity} ${b.window === "total" ? "in all" : "per " + b.window} for ${b.per ? `each ${b.per}` : "all calls"}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")}, ${close} near it.</p>
+    ${b.accounts.length > 0 && html`<${Table} label=${b.name} columns=${columns} rows=${b.accounts} keyOf=${(a) => a.value ?? ""} />`}</section>`;
 }
 
 // Audit lists the changes of all keys, or of one.
@@ -73,16 +107,16 @@ export function Audit() {
   const v = useView();
   const [{ limit, after = "" }, pager] = useCursor(v, v.find);
   const state = useAnswer(`/v1/audit?limit=${limit}&key=${encodeURIComponent(v.find)}&before=${after}`);
-  return html`<label class="choose">Key <input value=${v.find} onChange=${(e) => go({ find: e.target.value.trim() })} /></label>
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No change.">${(d) => html`<${List} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
+  return html`<label class="choose">Key <input value=${v.find} placeholder="id of a key" onChange=${(e) => go({ find: e.target.value.trim() })} /></label>
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No change.">${(d) => html`<${Table} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }
 
 const events = [
   { title: "Time", cell: (e) => moment(e.at) }, { title: "What", cell: (e) => e.action },
-  { title: "Key", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(e.after || e.before).name}<//>` },
+  { title: "Object", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(e.after || e.before).name || e.object}<//>` },
   { title: "By", mid: true, cell: (e) => html`<code title=${e.actor.key}>${e.actor.key}</code>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
-  { title: "Before and after", mid: true, cell: ({ before, after }) => {
+  { title: "Before and after", mid: true, wrap: true, cell: ({ before, after }) => {
     const changed = Object.keys({ ...before, ...after }).filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
-    return html`<details><summary>${changed.join(", ")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;
+    return html`<details><summary>${before && after ? changed.join(", ") : plural(changed.length, "field")}</summary><dl class="texts">${changed.map((name) => html`<dt>${name}</dt><dd>${before && html`<del>${JSON.stringify(before[name])}</del> `}${after && html`<ins>${JSON.stringify(after[name])}</ins>`}</dd>`)}</dl></details>`;
   } },
 ];

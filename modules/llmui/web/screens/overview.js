@@ -3,16 +3,11 @@ import { html, useMemo } from "../html.js";
 import { filter, withCondition } from "../filter.js";
 import { elsewhere, having, pageOf, pages, timeFilter, useView } from "../state.js";
 import { cached, useAnswer, useMetrics } from "../api.js";
-import { Answer, List, Mark, Spark, Tile, To } from "../parts/basics.js";
+import { Answer, Bar, Mark, Spark, Table, Tile, To, sorting } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { compact, count, dollars, duration, midnight, moment, offset, percent, plural } from "../format.js";
 
 const rate = (x) => (x?.requests ? x.errors / x.requests : null);
-
-// nameOf is how a group is shown. Name leads to its page or its requests, or from all
-// others to a screen with each of them.
-export const nameOf = (g, field) => (g.key === null ? plural(g.others, "other") : (field === "cache_miss_reason" ? g.key.replaceAll("_", " ") : g.key) || "(none)");
-export const Name = ({ g, field, all }) => (g.key !== null ? html`<${To} change=${pageOf(field, g.key)} dir="auto" title=${g.key}>${nameOf(g, field)}<//>` : all ? html`<${To} change=${{ ...elsewhere, ...all }}>${nameOf(g)}<//>` : nameOf(g));
 
 const sort = { cost: "desc" }; // of groups: those that cost most
 
@@ -82,13 +77,33 @@ function Month({ v }) {
   const end = midnight(begin + 32 * day, 1);
   const ask = (from, to, bucket) => ({ filter: filter(v), timeFilter: { startTimeUnixMs: from, endTimeUnixMs: to }, timezoneDifference: offset(), bucket });
   const month = useAnswer("/v1/metrics/query", ask(begin, Math.ceil(now / 60e3) * 60e3, "none")), week = useAnswer("/v1/metrics/query", ask(midnight(today - basis * day + day / 2), today - 1, "1d"));
-  if (!month.data || !week.data) return html`<div class="tile" aria-busy="true"><span class="label">This month</span><strong>…</strong></div>`;
+  if (!month.data || !week.data) return html`<div class="tile panel" aria-busy="true"><span class="label">This month</span><strong>…</strong></div>`;
   const { points, totals } = week.data, first = points.findIndex((p) => p.requests > 0);
   const days = first < 0 ? 0 : points.length - first, left = Math.round(((end - now) / day) * 10) / 10;
   const spent = month.data.totals.cost, mean = (totals.cost || 0) / days;
   const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
   return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} by its end, at ${dollars(mean)} a day (mean of ${plural(days, "day")})</span>` : "no day before today to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
+
+// Top is a short table of groups, those that cost most first.
+const Top = ({ state, by, title, screen }) => html`<section><h2>${title}</h2>
+    <${Answer} state=${state} empty=${(d) => d.groups.length === 0}>${(d) => html`<${Table} label=${title} keyOf=${(g) => g.key} rows=${d.groups} columns=${columns("Name", by, d, screen).filter((c) => /^(Name|Cost|Requests|Errors|p95)$/.test(c.title))} />`}<//></section>`;
+
+// Sessions are the costliest of a user or a model.
+function Sessions({ v }) {
+  const state = useAnswer("/v1/session/query", { filter: filter(v), timeFilter: timeFilter(v), sort: { total_cost: "desc" }, limit: 5 });
+  return html`<section><h2>Sessions</h2><${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time.">${(d) => html`<${Table} label="Sessions" keyOf=${(s) => s.session_id + "\n" + s.session_name} rows=${d} columns=${sessions} />`}<//></section>`;
+}
+
+const sessions = [
+  { title: "Name", cell: (s) => html`<${To} change=${{ ...elsewhere, v: "sessions", session: s.session_id, name: s.session_name }} dir="auto">${s.session_name || s.session_id}<//>` },
+  { title: "Last call", mid: true, cell: (s) => moment(s.latest_request_created_at) }, { title: "Calls", number: true, cell: (s) => count(s.total_requests) }, { title: "Cost", number: true, cell: (s) => dollars(s.total_cost) },
+];
+
+// nameOf is how a group is shown. Name leads to its page or its requests, or from all
+// others to a screen with each of them.
+const nameOf = (g, field) => (g.key === null ? plural(g.others, "other") : (field === "cache_miss_reason" ? g.key.replaceAll("_", " ") : g.key) || "(none)");
+const Name = ({ g, field, all }) => (g.key !== null ? html`<${To} change=${pageOf(field, g.key)} dir="auto" title=${g.key}>${nameOf(g, field)}<//>` : all ? html`<${To} change=${{ ...elsewhere, v: all, sort: "-cost" }}>${nameOf(g)}<//>` : nameOf(g));
 
 // ByGroup stacks a value of the groups over time.
 export function ByGroup({ d, by, title, format, value, height }) {
@@ -100,25 +115,40 @@ export function ByGroup({ d, by, title, format, value, height }) {
 }
 
 // Cost is what a group costs; a star says that some of its requests have no price.
-export const Cost = ({ totals: t }) => html`${t.cost || !t.requests_without_cost ? dollars(t.cost) : "—"}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
+const Cost = ({ totals: t }) => html`${t.cost || !t.requests_without_cost ? dollars(t.cost) : "—"}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
 
-// Top is a short table of groups, those that cost most first.
-const Top = ({ state, by, title, screen }) => html`<section><h2>${title}</h2>
-    <${Answer} state=${state} empty=${(d) => d.groups.length === 0}>${(d) => html`<${List} label=${title} keyOf=${(g) => g.key} rows=${d.groups} columns=${[
-      { title: "Name", cell: (g) => html`<${Name} g=${g} field=${by} all=${{ v: screen, sort: "-cost" }} />` },
-      { title: "Requests", number: true, cell: (g) => compact(g.totals.requests) }, { title: "Errors", number: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${compact(g.totals.errors)}</span>` },
-      { title: "Tokens", number: true, wide: true, cell: (g) => compact(g.totals.total_tokens) }, { title: "p95", number: true, wide: true, cell: (g) => duration(g.totals.latency.p95) },
-      { title: "Cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
-      ...(d.points.length ? [{ title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` }] : []),
-    ]} />`}<//></section>`;
+// price is of a million tokens.
+const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.total_tokens) * 1e6 : null);
 
-// Sessions are the costliest of a user or a model.
-function Sessions({ v }) {
-  const state = useAnswer("/v1/session/query", { filter: filter(v), timeFilter: timeFilter(v), sort: { total_cost: "desc" }, limit: 5 });
-  return html`<section><h2>Sessions</h2><${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time.">${(d) => html`<${List} label="Sessions" keyOf=${(s) => s.session_id + "\n" + s.session_name} rows=${d} columns=${sessions} />`}<//></section>`;
-}
+// column shows what a function makes of the totals of a group. key is the total that the
+// API sorts by, none for what it does not answer.
+const column = (title, key, value, format, rest) => ({ title, key, number: true, cell: (g) => format(value(g.totals)), ...rest });
+const wide = { wide: true }, semi = { semi: true };
+const bad = (format) => (n) => html`<span class=${n ? "bad" : ""}>${format(n)}</span>`;
 
-const sessions = [
-  { title: "Name", cell: (s) => html`<${To} change=${{ ...elsewhere, v: "sessions", session: s.session_id, name: s.session_name }} dir="auto">${s.session_name || s.session_id}<//>` },
-  { title: "Last call", mid: true, cell: (s) => moment(s.latest_request_created_at) }, { title: "Calls", number: true, cell: (s) => count(s.total_requests) }, { title: "Cost", number: true, cell: (s) => dollars(s.total_cost) },
+// columns are those of groups by a field. all is the screen that has each of them.
+export const columns = (title, by, d, all) => [
+  { title, cell: (g) => html`<${Name} g=${g} field=${by.replace(":", ".")} all=${all} />` },
+  { title: "Cost", key: "cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
+  { title: "Share", semi: true, cell: (g) => html`<${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} />` },
+  column("Requests", "requests", (t) => t.requests, count),
+  column("Errors", "errors", (t) => t.errors, bad(count), { mid: true }),
+  column("p50", "latency.p50", (t) => t.latency.p50, duration, wide),
+  column("p95", "latency.p95", (t) => t.latency.p95, duration, semi),
+  column("First token p95", "time_to_first_token.p95", (t) => t.time_to_first_token.p95, duration, wide),
+  column("Input", "prompt_tokens", (t) => t.prompt_tokens, compact, semi),
+  column("From cache", "", cached, percent, semi),
+  column("Saved", "cache_savings", (t) => t.cache_savings, (n) => html`<span class=${n < 0 ? "bad" : ""} title="by the provider's cache">${dollars(n)}</span>`, wide),
+  column("Lost", "cache_loss", (t) => t.cache_loss, dollars, wide),
+  column("Output", "completion_tokens", (t) => t.completion_tokens, compact, wide),
+  column("$ per 1M tokens", "", price, dollars, wide),
+  { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },
+  { title: "Compare", unseen: true, mid: true, cell: (g) => g.key !== null && html`<${Mark} id=${g.key} by=${by.replace(":", ".")} />` },
 ];
+
+// sortOf is a sort of the address as the API takes it: `-latency.p95` is
+// {"latency": {"p95": "desc"}}.
+export function sortOf(text) {
+  const { key, descending } = sorting(text);
+  return key.split(".").reduceRight((inner, name) => ({ [name]: inner }), descending ? "desc" : "asc");
+}

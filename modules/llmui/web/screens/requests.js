@@ -2,11 +2,9 @@
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { filter, sought } from "../filter.js";
 import { during, go, range, useView, view } from "../state.js";
-import { Drawer, Menu, Outcome, typing, useSteps } from "../parts/basics.js";
+import { Drawer, Marked, Menu, Outcome, Table, typing, useSteps } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
-import { Table } from "../parts/table.js";
-import { Marked } from "../parts/marked.js";
 import { compact, count, dollars, duration, fullMoment, moment, plural } from "../format.js";
 import { usePages } from "../pages.js";
 import { download, useMetrics } from "../api.js";
@@ -98,7 +96,6 @@ export function Requests() {
   const newest = sort === "-created_at" && !v.to;
   const list = usePages(question, live && newest);
   const { rows, fresh, error, loading } = list;
-  const selected = v.id ? rows.findIndex((r) => r.request_id === v.id) : -1;
   const show = () => {
     list.take();
     document.querySelector(".table").scrollTop = 0;
@@ -131,7 +128,7 @@ export function Requests() {
         ${(failure || error) && html`<p class="notice bad" role="alert">${failure || error.message} ${!failure && html`<button onClick=${() => list.retry()}>Try again</button>`}</p>`}
         ${!error && !loading && !list.asking && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
-          : html`<${Table} label="Requests" columns=${columns} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
+          : html`<${Table} label="Requests" columns=${columns} rows=${rows} selected=${v.id} keyOf=${(r) => r.request_id}
               onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} />`}
       </section></div>
     <${Drawer} v=${v} />

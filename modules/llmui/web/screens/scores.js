@@ -2,8 +2,8 @@
 import { html, useMemo, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { during, go, timeFilter, useView } from "../state.js";
-import { useAnswer } from "../api.js";
-import { Answer, Bar, Drawer, List } from "../parts/basics.js";
+import { useAnswer, useRequests } from "../api.js";
+import { Answer, Bar, Drawer, Table } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { count, dollars, moment, offset, plural } from "../format.js";
 
@@ -37,16 +37,17 @@ function Score({ v, name, points }) {
     return [Array.from(values, (_, i) => first + i * width), [{ name: "mean", values: Array.from(values) }]];
   }, [points]);
   const n = points.reduce((sum, p) => sum + p.score_count, 0);
-  const state = useAnswer("/v1/request/query-clickhouse", { filter: filter(v, { scores: { [name]: { "is-null": false } } }, ...during(v)), limit: sample, includeContent: false });
+  const scored = filter(v, { scores: { [name]: { "is-null": false } } }, ...during(v));
+  const newest = useRequests(scored, { limit: sample }), extreme = useRequests(scored, { sort: { scores: { [name]: high ? "desc" : "asc" } }, limit: shown });
   return html`<section class="score"><h2>${name}</h2><div class="charts"><${Chart} title=${`Mean of ${plural(n, "score")}`} times=${times} series=${series} format=${score} />
-    <${Answer} state=${state} empty=${(d) => d.length === 0} none="">${(list) => html`<${Distribution} values=${list.map((r) => r.scores[name])} />`}<//></div>
+    <${Answer} state=${newest} empty=${(d) => d.length === 0} none="">${(list) => html`<${Distribution} values=${list.map((r) => r.scores[name])} />`}<//></div>
     <p><button aria-pressed=${high} onClick=${() => setHigh(!high)}>${high ? "Highest first" : "Lowest first"}</button></p>
-    <${Answer} state=${state}>${(list) => html`<${List} label=${`${high ? "Highest" : "Lowest"} by ${name}`} keyOf=${(r) => r.request_id} selected=${(r) => r.request_id === v.id}
-      rows=${[...list].sort((a, b) => (high ? -1 : 1) * (a.scores[name] - b.scores[name])).slice(0, shown)} columns=${columns(name)} />`}<//></section>`;
+    <${Answer} state=${extreme}>${(list) => html`<${Table} label=${`${high ? "Highest" : "Lowest"} by ${name}`} keyOf=${(r) => r.request_id} selected=${v.id} onOpen=${(r) => go({ id: r.request_id })}
+      rows=${list} columns=${columns(name)} />`}<//></section>`;
 }
 
 const columns = (name) => [
-  { title: "Request", cell: (r) => html`<button class="open" onClick=${() => go({ id: r.request_id })}>${moment(r.request_created_at)}</button>` },
+  { title: "Request", cell: (r) => moment(r.request_created_at) },
   { title: name, number: true, cell: (r) => score(r.scores[name]) }, { title: "Model", cell: (r) => r.model || "—" }, { title: "User", mid: true, cell: (r) => r.request_user_id || "—" },
   { title: "Cost", number: true, wide: true, cell: (r) => dollars(r.cost) },
 ];

@@ -3,8 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { either, filter } from "../filter.js";
 import { elsewhere, go, having, timeFilter, useView, view } from "../state.js";
 import { lines, pace, page, useAnswer } from "../api.js";
-import { Answer, Drawer, List, Mark, Menu, Outcome, To, Unseen, failed, sorting, typing, useCursor } from "../parts/basics.js";
-import { Table } from "../parts/table.js";
+import { Answer, Drawer, Mark, Menu, Outcome, Table, To, failed, sorting, typing, useCursor } from "../parts/basics.js";
 import { axis, grow, orderOf, rows, strokes, tokensOf } from "../trace.js";
 import { compact, count, dollars, duration, fullMoment, moment, offset, percent, plural } from "../format.js";
 
@@ -34,7 +33,7 @@ function All({ v }) {
   });
   return html`<label class="choose"><input type="checkbox" checked=${derived} onChange=${() => go({ derived: derived ? "" : "1" })} /> Also those without an id</label>
     <${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
-    html`<${List} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} />${pager(state.next)}`}<//>`;
+    html`<${Table} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} />${pager(state.next)}`}<//>`;
 }
 
 const pageSize = 1000;
@@ -172,7 +171,7 @@ function Summary({ r, p }) {
 const why = (r) => `The cache missed: ${r.cache_miss_reason.replaceAll("_", " ")}${r.cache_miss_at ? ` at ${r.cache_miss_at}` : ""}, ${count(r.cache_missed_tokens)} tokens`;
 
 function Marks({ r }) {
-  return html`${failed(r) && html` <${Outcome} record=${r} />`}${r.attempt_of && html` <span class="quiet">tried again</span>`}${r.cache_miss_reason && html` <span class="bad" title=${why(r)}>⚠ ${r.cache_miss_reason.replaceAll("_", " ")}${r.cache_miss_at ? ` at ${r.cache_miss_at}` : ""}${r.cache_loss ? `, −${dollars(r.cache_loss)}` : ""}</span>`}${loop(r) && html` <span class="bad" title="The conversation has called this tool with the same arguments at least five times">↻ ${loop(r)}</span>`}`;
+  return html`${failed(r) && html` <${Outcome} record=${r} />`}${r.attempt_of && html` <span class="quiet">tried again</span>`}${r.cache_miss_reason && html` <span class="bad" title=${why(r)}>⚠ ${r.cache_loss > 0 && `−${dollars(r.cache_loss)} `}${r.cache_miss_reason.replaceAll("_", " ")}${r.cache_miss_at ? ` at ${r.cache_miss_at}` : ""}</span>`}${loop(r) && html` <span class="bad" title="The conversation has called this tool with the same arguments at least five times">↻ ${loop(r)}</span>`}`;
 }
 
 // Tokens is a bar on the scale of the whole session.
@@ -263,8 +262,8 @@ function Rows({ v, calls, clock, more, nodes }) {
     { title: "Own", number: true, cell: ({ node, request: r }) => (node ? html`<span>${node.own.requests ? dollars(node.own.cost) : ""}</span>` : html`<span data-own=${r.cost}>${dollars(r.cost)}</span>`) },
     { title: "With all below", number: true, semi: true, cell: ({ node }) => (node ? html`<b data-node=${node.total.cost}>${dollars(node.total.cost)}</b>` : "") },
     { title: html`<${Axis} clock=${clock} />`, mid: true, cell: (row) => html`<${Line} row=${row} clock=${clock} />` },
-    { title: html`<${Unseen}>Compare<//>`, semi: true, cell: ({ request: r }) => r && html`<${Mark} id=${r.request_id} />` },
-  ], [previews, closed, clock, top, v.by]);
+    { title: "Compare", unseen: true, semi: true, cell: ({ request: r }) => r && html`<${Mark} id=${r.request_id} />` },
+  ], [previews, closed, clock, top, v.by, v.mark]);
 
   return html`<div class="bar-row">
       <span role="group" aria-label="Shown as">${views.map(([key, name]) => html`<button aria-pressed=${v.by === key} onClick=${() => go({ by: key }, true)}>${name}</button>`)}</span>
@@ -274,7 +273,7 @@ function Rows({ v, calls, clock, more, nodes }) {
       <input type="search" aria-label="Find in this session" placeholder="find in bodies, tools…" value=${v.find} onChange=${(e) => go({ find: e.target.value.trim() }, true)} />
       <span class="spring"></span><select aria-label="Order" value=${v.sort} onChange=${(e) => go({ sort: e.target.value }, true)}>${orders.map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
     ${!shown.length && !more && !tools.left ? html`<p class="notice">Nothing of this session matches. <button onClick=${() => go({ show: "", find: "", tool: "" }, true)}>Show all</button></p>`
-      : html`<div class="trace" aria-busy=${Boolean(more || (v.tool && tools.left)) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${index} keyOf=${(row) => row.key} onOpen=${open}
+      : html`<div class="trace" aria-busy=${Boolean(more || (v.tool && tools.left)) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${v.id || at} keyOf=${(row) => row.key} onOpen=${open}
         onSight=${(first, last) => atRest(rest, () => want(shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean)))} /></div>`}`;
 }
 

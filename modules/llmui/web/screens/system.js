@@ -1,17 +1,14 @@
 // Is Weir healthy, and is anything lost?
 import { html } from "../html.js";
-import { useView } from "../state.js";
-import { useAnswer, useMetrics } from "../api.js";
-import { Answer, List, Spark } from "../parts/basics.js";
-import { bytes, compact, count, duration, fullMoment, percent, plural } from "../format.js";
-import { Name } from "./overview.js";
+import { useAnswer } from "../api.js";
+import { Answer } from "../parts/basics.js";
+import { bytes, count, duration, fullMoment, plural } from "../format.js";
+import { Breakdown } from "./breakdown.js";
 
 export function System() {
-  const v = useView();
   const state = useAnswer("/system");
-  const providers = useMetrics(v, { groupBy: "provider", limit: 50, sort: { requests: "desc" } });
   return html`<${Answer} state=${state}>${(s) => html`<${Ledger} s=${s} />`}<//>
-    <h2>Providers</h2><${Answer} state=${providers} empty=${(d) => d.groups.length === 0} none="No requests in this time.">${(d) => html`<${List} label="Providers" columns=${columns} rows=${d.groups} keyOf=${(g) => g.key} />`}<//>`;
+    <h2>Providers</h2><${Breakdown} by="provider" title="Provider" />`;
 }
 
 function Ledger({ s }) {
@@ -26,13 +23,3 @@ function Ledger({ s }) {
 
 // age is of seconds that something is kept, 0 for ever.
 const age = (seconds) => (seconds ? `${seconds % 86400 ? duration(seconds * 1000) : plural(seconds / 86400, "day")}` : "for ever");
-
-const columns = [
-  { title: "Provider", cell: (g) => html`<${Name} g=${g} field="provider" />` },
-  { title: "Requests", number: true, cell: (g) => compact(g.totals.requests) },
-  { title: "Errors", number: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${percent(g.totals.requests ? g.totals.errors / g.totals.requests : null)}</span>` },
-  { title: "p50", number: true, wide: true, cell: (g) => duration(g.totals.latency.p50) },
-  { title: "p95", number: true, cell: (g) => duration(g.totals.latency.p95) },
-  { title: "First token p95", number: true, wide: true, cell: (g) => duration(g.totals.time_to_first_token.p95) },
-  { title: "Errors over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.errors)} />` },
-];

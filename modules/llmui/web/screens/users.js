@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { filter } from "../filter.js";
 import { having, pageOf, timeFilter, useView } from "../state.js";
 import { useAnswer, useMetrics } from "../api.js";
-import { Answer, List, Mark, Spark, To, Unseen, sorting, useCursor } from "../parts/basics.js";
+import { Answer, Mark, Spark, Table, To, sorting, useCursor } from "../parts/basics.js";
 import { compact, count, dollars, moment, offset, plural } from "../format.js";
 
 const columns = (groups) => [
@@ -18,7 +18,7 @@ const columns = (groups) => [
   { title: "First in this time", key: "first_active", number: true, wide: true, cell: (u) => moment(u.first_active) },
   { title: "Last", key: "last_active", number: true, mid: true, cell: (u) => moment(u.last_active) },
   { title: "Over time", wide: true, cell: (u) => groups.has(u.user_id) && html`<${Spark} values=${groups.get(u.user_id).points.map((p) => p.cost)} />` },
-  { title: html`<${Unseen}>Compare<//>`, mid: true, cell: (u) => html`<${Mark} id=${u.user_id} by="user_id" />` },
+  { title: "Compare", unseen: true, mid: true, cell: (u) => html`<${Mark} id=${u.user_id} by="user_id" />` },
 ];
 
 export function Users() {
@@ -34,5 +34,5 @@ export function Users() {
   const series = useMetrics(v, { groupBy: "user_id", limit: 100, sort: { cost: "desc" } });
   const groups = new Map(series.data?.groups.map((g) => [g.key, g]));
   return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}</p>
-    <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${List} label="Users" columns=${columns(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} />${pager(state.next)}</div>`}<//>`;
+    <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${Table} label="Users" columns=${columns(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} />${pager(state.next)}</div>`}<//>`;
 }
