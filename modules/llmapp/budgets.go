@@ -88,6 +88,7 @@ type Budget struct {
 	filter    storage.Filter
 	per       func(*storage.Record) string // nil if all calls share the limit
 	label     metric.Label
+	own       *callerLimit // nil unless the caller of a call set the limit
 }
 
 // windowTotal is the window without an end.
@@ -321,6 +322,9 @@ type bound struct {
 // bounding returns the budgets that count a call.
 func (a *App) bounding(s *Spending) (all bounding, err error) {
 	budgets, err := a.BudgetsOf(s.Org)
+	if s.Limit != nil {
+		budgets = append(slices.Clip(budgets), s.Limit)
+	}
 	if err != nil || len(budgets) == 0 {
 		return nil, err
 	}

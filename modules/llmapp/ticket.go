@@ -59,6 +59,8 @@ type Spending struct {
 	Model string
 	// Record says whose call it is, and when the call began.
 	Record *storage.Record
+	// Limit is one that the caller set to its own calls, nil for none.
+	Limit *Budget
 	// Within says that the call is a part of one that has a ticket, such as a response in
 	// a WebSocket.
 	Within bool

@@ -32,6 +32,7 @@ func (a *attempt) admit() error {
 	}
 	if a.round == 0 {
 		ticket.SetRateLimits(a.call.ctx, a.call.w.Header())
+		ticket.SetCallerLimit(a.call.ctx, a.call.w.Header())
 	}
 	return nil
 }
@@ -39,7 +40,7 @@ func (a *attempt) admit() error {
 // spending is what decides what bounds the call at a target.
 func (c *call) spending(t routing.Target) llmapp.Spending {
 	r := &c.exchange.Record
-	return llmapp.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r}
+	return llmapp.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r, Limit: c.limit}
 }
 
 // bounded reports whether credits or budgets bound what the call costs at a target.

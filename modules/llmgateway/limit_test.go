@@ -139,6 +139,41 @@ func TestLimitOfConcurrentCalls(t *testing.T) {
 	}
 }
 
+// A caller can narrow what its calls may use, and is told what is left. A policy without sense
+// is an error.
+func TestLimitOfTheCaller(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	for i, c := range []struct {
+		key, user, policy string
+		status            int
+		limit, left       string
+	}{
+		{"k", "ada", "2;w=60;s=user", 200, "2", "1"},
+		{"k", "ada", "2;w=60;s=user", 200, "2", "0"},
+		{"k", "ada", "2;w=60;s=user", 429, "", ""},
+		{"k", "bob", "2;w=60;s=user", 200, "2", "1"},
+		{"k", "ada", "6;w=3600;u=Cents", 200, "6", "1"}, // 4.7 are held, and 1.3 spent
+		{"k", "ada", "6;w=3600;u=Cents", 200, "6", "0"},
+		{"k", "ada", "6;w=3600;u=Cents", 402, "", ""},
+		{"k", "ada", "", 200, "", ""},
+		{"limited", "eve", "100;w=60", 200, "100", "99"},
+		{"limited", "eve", "100;w=60", 200, "100", "98"},
+		{"limited", "eve", "100;w=60", 200, "100", "97"},
+		{"limited", "eve", "100;w=60", 429, "", ""}, // three an hour are what the organisation allows
+		{"k", "ada", "0;w=60", 400, "", ""},
+		{"k", "ada", "5", 400, "", ""},
+		{"k", "ada", "5;w=59", 400, "", ""},
+		{"k", "ada", "5;w=60;u=tokens", 400, "", ""},
+		{"k", "ada", "5;w=60;x=y", 400, "", ""},
+	} {
+		resp, body := s.post(bounded, "Authorization", "Bearer "+c.key, "Service-User-Id", c.user, "Service-RateLimit-Policy", c.policy)
+		h := resp.Header
+		if resp.StatusCode != c.status || h.Get("Service-RateLimit-Limit") != c.limit || h.Get("Service-RateLimit-Remaining") != c.left || c.limit != "" && h.Get("Service-RateLimit-Policy") != c.policy {
+			t.Errorf("call %d, %s: %d %s %v", i, c.policy, resp.StatusCode, body, h)
+		}
+	}
+}
+
 // A call waits until enough has left a rolling window.
 func TestWaitForARate(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})

@@ -21,8 +21,9 @@ type request struct {
 	ctx      context.Context // ends when the client leaves, or when the store closes
 	dialect  plugins.Dialect // of the client
 	controls *control.Controls
-	key      *llmapp.Key // of the caller
-	received intake.Body // release gives its memory back
+	key      *llmapp.Key    // of the caller
+	limit    *llmapp.Budget // that the caller set to its own calls, nil for none
+	received intake.Body    // release gives its memory back
 }
 
 // admit authenticates the caller, and takes the control headers out of the request. The record
@@ -36,7 +37,8 @@ func (q *request) admit(record *storage.Record) *plugins.Error {
 	control.ReadEdge(q.r, "", record)
 	key.Stamp(record)
 	q.key = key
-	return nil
+	q.limit, e = llmapp.CallerLimit(record.Org, q.controls.RateLimitPolicy)
+	return e
 }
 
 // keyFields are the header fields in which clients of a dialect send their key: Authorization,

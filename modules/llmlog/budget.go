@@ -3,6 +3,7 @@ package llmlog
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -34,6 +35,9 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	app := x.h.site.App
 	pays := x.account != nil
 	budgets, err := app.BudgetsOf(r.Org)
+	if x.limit != nil {
+		budgets = append(slices.Clip(budgets), x.limit)
+	}
 	if !pays && (len(budgets) == 0 && err == nil || r.Subscription || x.isFree()) {
 		return nil
 	}
@@ -45,7 +49,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		}
 	}
 	x.update() // the body tells the model, the user and what the call continues
-	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r}
+	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
 	request := demand.JSON(r.Dialect, sent)
 	if plugins.ValidJSON(sent) {
 		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)

@@ -47,6 +47,7 @@ type exchange struct {
 		Close()
 	}
 
+	limit   *llmapp.Budget  // that the caller set to its own calls, nil for none
 	account *llmapp.Account // that pays, nil if the caller's own credentials pass
 	bounded *bounded        // nil unless a budget counts the call
 	cutter  *cut.Writer     // ends the stream, nil unless a budget may end it
@@ -96,6 +97,9 @@ func (x *exchange) admit() (*llmapp.Key, *plugins.Error) {
 		r.Org = llmapp.DefaultName
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
 		return nil, gate.WrongRegion("organization")
+	}
+	if x.limit, err = llmapp.CallerLimit(r.Org, c.RateLimitPolicy); err != nil {
+		return nil, err
 	}
 	control.SessionProperties(r)
 	if x.h.Credentials == "" {
@@ -266,6 +270,9 @@ func (x *exchange) closeResponse() {
 // announce sets our own response headers.
 func (x *exchange) announce(header http.Header) {
 	header["Service-Id"] = []string{x.Record.ID.String()}
+	if x.bounded != nil {
+		x.bounded.SetCallerLimit(x.ctx, header)
+	}
 	if len(x.warnings) > 0 {
 		header["Service-Warnings"] = x.warnings
 	}

@@ -49,6 +49,8 @@ type Controls struct {
 	Strict bool
 	// Cost asks for the cost and the tokens of a call of the gateway.
 	Cost bool
+	// RateLimitPolicy is a limit that the caller sets to its own calls.
+	RateLimitPolicy string
 	// Inputs are those of a prompt template.
 	Inputs map[string]string
 	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
@@ -91,17 +93,18 @@ func Read(header http.Header, headers *llmapp.Headers, record *storage.Record) *
 // switch something on, and names all but those that end with a name of the caller's.
 var (
 	texts = map[string]func(*Controls) *string{
-		"Experiment-Id":  func(c *Controls) *string { return &c.record.ExperimentID },
-		"Job-Id":         func(c *Controls) *string { return &c.record.JobID },
-		"Model-Override": func(c *Controls) *string { return &c.record.ModelOverride },
-		"Node-Id":        func(c *Controls) *string { return &c.record.NodeID },
-		"Prompt-Id":      func(c *Controls) *string { return &c.record.PromptID },
-		"Prompt-Version": func(c *Controls) *string { return &c.record.PromptVersion },
-		"Request-Id":     func(c *Controls) *string { return &c.ID },
-		"Session-Id":     func(c *Controls) *string { return &c.record.SessionID },
-		"Session-Name":   func(c *Controls) *string { return &c.record.SessionName },
-		"Session-Path":   func(c *Controls) *string { return &c.record.SessionPath },
-		"User-Id":        func(c *Controls) *string { return &c.record.UserID },
+		"Experiment-Id":    func(c *Controls) *string { return &c.record.ExperimentID },
+		"Job-Id":           func(c *Controls) *string { return &c.record.JobID },
+		"Model-Override":   func(c *Controls) *string { return &c.record.ModelOverride },
+		"Node-Id":          func(c *Controls) *string { return &c.record.NodeID },
+		"Prompt-Id":        func(c *Controls) *string { return &c.record.PromptID },
+		"Prompt-Version":   func(c *Controls) *string { return &c.record.PromptVersion },
+		"Ratelimit-Policy": func(c *Controls) *string { return &c.RateLimitPolicy },
+		"Request-Id":       func(c *Controls) *string { return &c.ID },
+		"Session-Id":       func(c *Controls) *string { return &c.record.SessionID },
+		"Session-Name":     func(c *Controls) *string { return &c.record.SessionName },
+		"Session-Path":     func(c *Controls) *string { return &c.record.SessionPath },
+		"User-Id":          func(c *Controls) *string { return &c.record.UserID },
 	}
 	flags = map[string]func(*Controls) *bool{
 		"Cache-Enabled": func(c *Controls) *bool { return &c.record.CacheEnabled },

@@ -127,11 +127,10 @@ func TestControlHeaders(t *testing.T) {
 				"Helicone-Moderations-Enabled": {"true"}, "Helicone-Webhook-Enabled": {"true"},
 				"Service-Propery-X": {"x"}, "Service-Omit-Requests": {"true"}, "Service-Sesion-Id": {"x"}, "Service-Promt-Input-My-City": {"x"},
 			},
-			controls: Controls{OmitRequest: true, OmitResponse: true}, // which Service-Omit-Requests fails closed to
+			controls: Controls{OmitRequest: true, OmitResponse: true, RateLimitPolicy: "x"}, // which Service-Omit-Requests fails closed to
 			warnings: []string{
 				"Helicone-Fallbacks: ignored, there is no such control header",
 				"Helicone-Moderations-Enabled: ignored, there is no such control header",
-				"Helicone-Ratelimit-Policy: ignored, there is no such control header",
 				"Helicone-Retry-Enabled: ignored, there is no such control header",
 				"Helicone-Webhook-Enabled: ignored, there is no such control header",
 				"Service-Omit-Requests: ignored, there is no such control header; did you mean Service-Omit-Request?",
