@@ -96,15 +96,32 @@ func TestBudgets(t *testing.T) {
 // Many calls at once never cost more than any budget allows, and what the budgets count is
 // the sum of the records.
 func TestBudgetsHold(t *testing.T) {
-	for name, stream := range map[string]string{"objects": "false", "streams": "true "} {
-		t.Run(name, func(t *testing.T) {
+	for _, lane := range []string{"objects", "streams", "WebSockets"} {
+		t.Run(lane, func(t *testing.T) {
 			s := serve(t, map[string][]upstream{"one": {hello}})
 			var calls sync.WaitGroup
 			var made atomic.Int64
 			for i := range 64 {
+				user := fmt.Sprint("user", i%8)
 				calls.Go(func() {
-					resp, body := s.post(`{"model":"one/m","input":"hi","max_output_tokens":10,"stream":`+stream+`}`,
-						"Authorization", "Bearer capped", "Service-User-Id", fmt.Sprint("user", i%8))
+					if lane == "WebSockets" {
+						c, err := s.dial("capped", "Service-User-Id", user)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer c.Close()
+						c.say(`{"type":"response.create","model":"one/m","input":"hi","max_output_tokens":10}`)
+						switch last := c.hear(); {
+						case gjson.Get(last, "type").Str == "response.completed":
+							made.Add(1)
+						case !strings.Contains(last, "insufficient_quota") && !strings.Contains(last, "budget_reserved"):
+							t.Error(last)
+						}
+						return
+					}
+					resp, body := s.post(fmt.Sprintf(`{"model":"one/m","input":"hi","max_output_tokens":10,"stream":%t}`, lane == "streams"),
+						"Authorization", "Bearer capped", "Service-User-Id", user)
 					switch resp.StatusCode {
 					case http.StatusOK:
 						made.Add(1)

@@ -1,0 +1,204 @@
+package llmapp
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
+)
+
+// gateOf is the gate of an organisation with these budgets.
+func gateOf(t *testing.T, budgets ...*Budget) (Gate, credits.Ledger) {
+	t.Helper()
+	a := &App{Budgets: budgets}
+	if err := a.provisionBudgets(); err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := embedded.Open(t.TempDir(), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ledger.Close(t.Context()) })
+	return Gate{App: a, Credits: func() (credits.Ledger, error) { return ledger, nil }, Logger: zap.NewNop()}, ledger
+}
+
+// spendingOf is a call of a user that begins at a time, and costs at most so much.
+func spendingOf(user string, at storage.Timestamp, most plugins.Nanodollars) Spending {
+	return Spending{
+		Org: DefaultName, Provider: "one", Model: "m",
+		Record: &storage.Record{ID: uuid.New(), Org: DefaultName, UserID: user, CreatedAt: at},
+		AtMost: func() Used { return Used{Cost: plugins.KnownCost(most)} },
+	}
+}
+
+// Calls that two budgets count in contrary order neither wait for each other nor leave
+// anything set aside.
+func TestContraryOrder(t *testing.T) {
+	ab := []*Budget{{Name: "a", Limit: "40", Per: "user", Trust: true, Window: "total"}, {Name: "b", Limit: "50", Window: "total"}}
+	forth, ledger := gateOf(t, ab...)
+	back := forth
+	back.App = &App{Budgets: []*Budget{{Name: "b", Limit: "50", Window: "total"}, {Name: "a", Limit: "40", Per: "user", Trust: true, Window: "total"}}}
+	if err := back.App.provisionBudgets(); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	var spent atomic.Int64
+	for i := range 64 {
+		calls.Go(func() {
+			numbers := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 50 {
+				gate := []Gate{forth, back}[numbers.IntN(2)]
+				ticket, err := gate.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%4), 1, plugins.Nanodollars(1+numbers.Int64N(1e9))))
+				if err != nil {
+					continue
+				}
+				n := numbers.Int64N(int64(ticket.Reserved().N) + 1)
+				if err := errors.Join(ticket.Charge(t.Context(), Used{Cost: plugins.KnownCost(plugins.Nanodollars(n))}, Used{}), ticket.Release(t.Context())); err != nil {
+					t.Error(err)
+				}
+				spent.Add(n)
+			}
+		})
+	}
+	calls.Wait()
+	total := plugins.Nanodollars(0)
+	for _, b := range forth.App.budgets[DefaultName] {
+		list, err := b.Counted(t.Context(), ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := plugins.Nanodollars(0)
+		for _, of := range list {
+			if of.Reserved != 0 || of.Spent > b.Cap() {
+				t.Errorf("%s of %q: spent %s, reserved %s", b.Name, of.Value, of.Spent, of.Reserved)
+			}
+			sum += of.Spent
+		}
+		if total = sum; sum != plugins.Nanodollars(spent.Load()) {
+			t.Errorf("%s counts %s, and %s was charged", b.Name, sum, plugins.Nanodollars(spent.Load()))
+		}
+	}
+	if total < 40e9 {
+		t.Errorf("only %s was spent", total)
+	}
+}
+
+// The first calls of users whom nobody has seen are bounded as all others are: of eight calls
+// at once of each user, only those pass that fit.
+func TestFirstCallsOfUnknownUsers(t *testing.T) {
+	gate, _ := gateOf(t, &Budget{Name: "each", Limit: "1", Per: "user", Trust: true})
+	now := storage.Millis(time.Now())
+	var calls sync.WaitGroup
+	passed := make([]atomic.Int64, 8)
+	for i := range 64 {
+		calls.Go(func() {
+			if _, err := gate.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%8), now, 3e8)); err == nil {
+				passed[i%8].Add(1)
+			}
+			if _, err := gate.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%8), now, 11e8)); err == nil {
+				t.Error("a call passes that fits into no budget")
+			}
+		})
+	}
+	calls.Wait()
+	for i := range passed {
+		if n := passed[i].Load(); n != 3 {
+			t.Errorf("%d calls of user%d pass, and 3 fit", n, i)
+		}
+	}
+}
+
+// A call over midnight is one of the day on which it began, whenever it is charged.
+func TestCallOverMidnight(t *testing.T) {
+	gate, ledger := gateOf(t, &Budget{Name: "day", Limit: "1", Window: "day", Timezone: "Europe/Berlin"})
+	before, after := moment(t, "2026-03-28T22:59:59Z"), moment(t, "2026-03-28T23:00:00Z")
+	late, err := gate.Admit(t.Context(), spendingOf("", before, 9e8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gate.Admit(t.Context(), spendingOf("", before, 2e8)); err == nil {
+		t.Error("a second call of the first day passes")
+	}
+	early, err := gate.Admit(t.Context(), spendingOf("", after, 9e8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	charge := func(ticket *Ticket, n plugins.Nanodollars) error {
+		return ticket.Charge(t.Context(), Used{Cost: plugins.KnownCost(n)}, Used{})
+	}
+	if err := errors.Join(charge(early, 1e8), charge(late, 7e8), early.Release(t.Context()), late.Release(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[storage.Timestamp]plugins.Nanodollars{before: 7e8, after: 1e8} {
+		b, err := ledger.Balance(t.Context(), gate.App.budgets[DefaultName][0].hold(new(storage.Record), at))
+		if err != nil || b.Spent != want || b.Reserved != 0 {
+			t.Errorf("the day of %s: spent %s, reserved %s, %v; want %s", at, b.Spent, b.Reserved, err, want)
+		}
+	}
+}
+
+// 24 hours of calls of three keys, in bursts, under limits of requests and tokens per minute:
+// what is admitted is what a reference says that adds up the steps by itself. No limit
+// refuses because of another, and none for longer than its window.
+func TestDayOfLimits(t *testing.T) {
+	requests := &Budget{Name: "requests", Limit: "30", Quantity: "requests", Window: "1m", Per: "user", Trust: true}
+	tokens := &Budget{Name: "tokens", Limit: "20000", Quantity: "tokens", Window: "1m", Per: "user", Trust: true}
+	gate, _ := gateOf(t, requests, tokens)
+	type use struct {
+		step storage.Timestamp
+		n    int64
+	}
+	made := make(map[string][]use) // by limit and user
+	left := func(limit, user string, step storage.Timestamp, most int64) int64 {
+		kept := slices.DeleteFunc(made[limit+user], func(u use) bool { return u.step+60 < step })
+		made[limit+user] = kept
+		for _, u := range kept {
+			most -= u.n
+		}
+		return most
+	}
+	numbers := rand.New(rand.NewPCG(3, 4))
+	at, end := moment(t, "2026-10-24T22:00:00Z"), moment(t, "2026-10-25T22:00:00Z")
+	admitted, refused := 0, 0
+	for at < end {
+		if at += storage.Timestamp(numbers.Int64N(2_000)); numbers.IntN(200) == 0 {
+			at += storage.Timestamp(numbers.Int64N(600_000)) // a pause
+		}
+		user, n, step := fmt.Sprint("user", numbers.IntN(3)), 1+numbers.Int64N(1500), at/1000
+		s := spendingOf(user, at, 0)
+		s.AtMost = func() Used {
+			return Used{Usage: plugins.Usage{Input: plugins.Known(n), Output: plugins.Known(0)}}
+		}
+		fits := left("requests", user, step, 30) >= 1 && left("tokens", user, step, 20000) >= n
+		ticket, err := gate.Admit(t.Context(), s)
+		if fits != (err == nil) {
+			t.Fatalf("at %s a call of %s with %d tokens: %v, and the reference says %t", at, user, n, err, fits)
+		}
+		if err != nil {
+			refused++
+			continue
+		}
+		admitted++
+		used := numbers.Int64N(n + 1)
+		if err := errors.Join(ticket.Charge(t.Context(), Used{Usage: plugins.Usage{Input: plugins.Known(used), Output: plugins.Known(0)}}, Used{}), ticket.Release(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		made["requests"+user] = append(made["requests"+user], use{step, 1})
+		made["tokens"+user] = append(made["tokens"+user], use{step, used})
+	}
+	if admitted < 1000 || refused < 1000 {
+		t.Errorf("%d admitted, %d refused", admitted, refused)
+	}
+}
