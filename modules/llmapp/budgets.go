@@ -79,6 +79,11 @@ type Budget struct {
 	// counts the call as 0. Default: `refuse`.
 	Unpriced string `json:"on_unpriced,omitempty"`
 
+	counted
+}
+
+// counted is what a budget makes of its options.
+type counted struct {
 	org       string
 	limit     plugins.Nanodollars
 	zone      storage.Zone

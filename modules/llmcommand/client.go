@@ -74,7 +74,7 @@ func newClient(cmd *cobra.Command) (*client, error) {
 	return c, nil
 }
 
-// trusting is a client that trusts the CAs in a file beside those of the system.
+// trusting returns a client that trusts the CAs of the system and of a file.
 func trusting(file string) (*http.Client, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *client) post(ctx context.Context, path string, body any) (*http.Respons
 	return c.send(ctx, http.MethodPost, path, body)
 }
 
-// send sends a request with a body, nil for none.
+// send sends a request. body may be nil.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var text []byte
 	if body != nil {

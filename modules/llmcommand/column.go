@@ -111,7 +111,7 @@ func (f format) width() int {
 // raw is the value as CSV has it: as in the API, nothing where it is unknown.
 func (c *column) raw(record gjson.Result) string { return record.Get(c.path).String() }
 
-// maxIndent bounds how far a table moves what is beneath others.
+// maxIndent bounds the depth by which a table indents a value.
 const maxIndent = 16
 
 // cell is the value as a table has it.

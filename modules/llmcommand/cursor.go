@@ -19,7 +19,7 @@ const pageSize = 100
 
 // order is a way to go through records in time.
 type order struct {
-	// sort is the API's key for it.
+	// sort is the API's key for this order.
 	sort storage.SortKey
 	// since chooses the records from a time on.
 	since func(storage.Timestamp) storage.Filter
@@ -38,7 +38,7 @@ var byStart = order{
 // to find it: stores find requests by their start.
 const longestCall = storage.Timestamp(time.Hour / time.Millisecond)
 
-// byEnd goes by the end of answers; requests that got none count by their start.
+// byEnd goes by the end of answers. Requests without an answer count by their start.
 var byEnd = order{
 	sort: storage.SortLastActive,
 	since: func(t storage.Timestamp) storage.Filter {

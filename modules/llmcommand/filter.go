@@ -103,7 +103,7 @@ func cutWord(s string) (word, after string) {
 	return s, ""
 }
 
-// or is true of what any side is true of; a nil side is none.
+// or joins two filters. A nil side is left out.
 func or(a, b storage.Filter) storage.Filter {
 	if a == nil {
 		return b
@@ -121,7 +121,7 @@ func and(a, b storage.Filter) storage.Filter {
 	return &storage.Branch{Left: a, Right: b}
 }
 
-// operators are those of terms. One that begins another comes after it.
+// operators are the operators of terms. An operator comes after those that it begins.
 var operators = []struct {
 	token string
 	op    storage.Operator

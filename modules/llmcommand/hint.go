@@ -50,7 +50,7 @@ func writeHints(ctx context.Context, w io.Writer, c *client, f storage.Filter) e
 	return nil
 }
 
-// propertyNames are those of the latest records.
+// propertyNames returns the names of the properties of the latest records.
 func propertyNames(ctx context.Context, c *client) (names []string, err error) {
 	for record, err := range c.requests(ctx, &requestQuery{Filter: storage.AppendJSON(nil, storage.All{}), Limit: hintRecords}) {
 		if err != nil {

@@ -27,7 +27,7 @@ type source struct {
 	// call makes a span of a row. The span is nil if the row is no call of a model, and
 	// skipped then says what the row is.
 	call func(*row) (s *span, skipped string, err error)
-	// repeats are fields that call does not read, because they repeat other fields.
+	// repeats are the fields that call leaves out because they repeat other fields.
 	repeats []string
 	// name is the name that a field of a file has for call.
 	name func(string) string

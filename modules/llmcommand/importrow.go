@@ -9,9 +9,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// row is a row of an export. It remembers what was read of it, and which values had a
-// type that is not the field's: those are unknown. CSV, and some databases, write numbers
-// and times as texts.
+// row is a row of an export. It remembers which fields were read, and which values had a wrong
+// type: such values are unknown. CSV, and some databases, write numbers and times as texts.
 type row struct {
 	fields map[string]gjson.Result
 	read   map[string]bool // names of fields
@@ -174,7 +173,7 @@ func bodyOf(v gjson.Result) string {
 
 const noUUID = "00000000-0000-0000-0000-000000000000"
 
-// blank is true of what says nothing: null, "", {}, [], 0, false and the zero UUID.
+// blank reports whether a value says nothing: null, "", {}, [], 0, false or the zero UUID.
 func blank(v gjson.Result) bool {
 	switch {
 	case v.IsObject():

@@ -36,7 +36,7 @@ type event struct {
 	Attributes []attribute `json:"attributes"`
 }
 
-// text sets an attribute; an empty text is none.
+// text sets an attribute unless the text is empty.
 func (s *span) text(key, value string) {
 	if value != "" {
 		s.Attributes = append(s.Attributes, textAttribute(key, value))

@@ -85,7 +85,7 @@ func statsRow(b llmadmin.StoreIntegrity, s llmadmin.StoreStatus) []string {
 	}
 }
 
-// formatBytes writes a size in the largest unit of which there is one, by
+// formatBytes writes a size in the largest unit that is not larger than the size, by
 // thousands.
 func formatBytes(n int64) string {
 	if n < 1000 {

@@ -35,7 +35,7 @@ func copyCommand() *cobra.Command {
 	return cmd
 }
 
-// copyEvent is a line of what the admin endpoint answers.
+// copyEvent is a line of the answer of the admin endpoint.
 type copyEvent struct {
 	Progress *transfer.Progress `json:"progress"`
 	Summary  *transfer.Summary  `json:"summary"`

@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"fmt"
+
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 

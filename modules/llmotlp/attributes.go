@@ -15,12 +15,11 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// attributes are values by their key. Where a method takes several keys, they
-// are names of one thing in different conventions: the first that says something
-// counts.
+// attributes are values by their key. If a method takes several keys, they are the names that
+// conventions have for one thing: the first key with a value counts.
 type attributes map[string]*commonpb.AnyValue
 
-// add adds what is not known yet.
+// add adds the attributes whose keys are not known yet.
 func (a attributes) add(list []*commonpb.KeyValue) {
 	for _, kv := range list {
 		if _, known := a[kv.GetKey()]; !known && kv.GetValue() != nil {
@@ -86,9 +85,8 @@ func (a attributes) count(keys ...string) plugins.Count {
 
 func (a attributes) flag(keys ...string) bool { return strings.EqualFold(a.text(keys...), "true") }
 
-// json is a value as JSON, which it may be already: conventions write lists and
-// objects as text where an SDK knows no structured values. It is nil of text
-// that is no JSON.
+// json returns a value as JSON, nil for a text that is not JSON. A text may be JSON already:
+// conventions write lists and objects as text for SDKs without structured values.
 func (a attributes) json(keys ...string) json.RawMessage {
 	for _, key := range keys {
 		v := a[key]
@@ -149,7 +147,7 @@ func (a attributes) list(prefix string) []attributes {
 	return list
 }
 
-// deepest is how far values may be nested; what is deeper is null.
+// deepest is how far values may be nested. Deeper values become null.
 const deepest = 64
 
 func appendJSON(b []byte, v *commonpb.AnyValue, depth int) []byte {

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// call is a span that is a call of a model.
+// call is a span about a call of a model.
 type call struct {
 	attributes
 	span     *tracepb.Span
@@ -25,9 +25,8 @@ type call struct {
 	inputs   map[string]string // of a prompt template
 }
 
-// operations are the names under which conventions know calls of models, and
-// the dialect in which Weir keeps their content. What else has a name is the
-// work around calls: agents, tools, chains, retrieval.
+// operations are the conventions' names for calls of models, each with the dialect in which Weir
+// keeps the content. Other names are the work around calls: agents, tools, chains, retrieval.
 var operations = map[string]plugins.Dialect{
 	// gen_ai.operation.name
 	"chat":             plugins.Chat,
@@ -45,7 +44,7 @@ var operations = map[string]plugins.Dialect{
 	"generation": plugins.Chat,
 }
 
-// newCall reads a span; it is false of one that is no call of a model.
+// newCall reads a span. It is false unless the span is a call of a model.
 func newCall(span *tracepb.Span, resource attributes) (*call, bool) {
 	c := &call{span: span, resource: resource, attributes: make(attributes, len(span.GetAttributes()))}
 	c.add(span.GetAttributes())
@@ -87,8 +86,8 @@ func (c *call) responded() string {
 	return c.text("gen_ai.response.model", "llm.response.model_name", "llm.model_name", "embedding.model_name", "reranker.model_name")
 }
 
-// describe fills in what is known of the call but who made it, what was said, and
-// what the provider reported.
+// describe fills in what is known of the call, except the caller, the content, and what the
+// provider reported.
 func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	start, end := c.span.StartTimeUnixNano, c.span.EndTimeUnixNano
 	r.CreatedAt = storage.Timestamp(start / 1e6)
@@ -117,8 +116,8 @@ func (c *call) asksForStream() bool {
 	return c.flag("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming") || c.parameter("stream") == "true"
 }
 
-// answer is what the provider reported: its own words, if the span has them, come
-// before what the instrumentation says.
+// answer returns what the provider reported. The provider's own words, if the span has them,
+// come before those of the instrumentation.
 func (c *call) answer() *plugins.ResponseInfo {
 	own := new(plugins.ResponseInfo)
 	if body := c.text(responseBody); body != "" {
@@ -139,7 +138,7 @@ func (c *call) answer() *plugins.ResponseInfo {
 	}
 }
 
-// short cuts what a provider controls to what is kept of it.
+// short cuts a text that a provider controls to the length that is kept.
 func short(text string) string {
 	const most = 256
 	if len(text) > most {
@@ -182,8 +181,8 @@ func (c *call) finish() []string {
 		"llm.response.finish_reason", "llm.response.stop_reason", "llm.finish_reason")}
 }
 
-// usage is what the span reports, in the convention of plugins.Usage, which is
-// OpenTelemetry's: caches are parts of the input, and reasoning of the output.
+// usage returns the usage that the span reports, in the convention of plugins.Usage and of
+// OpenTelemetry: cached tokens are a part of the input, and reasoning of the output.
 func (c *call) usage() plugins.Usage {
 	u := c.observationUsage()
 	if u == (plugins.Usage{}) {
@@ -225,9 +224,9 @@ func (c *call) counts() plugins.Usage {
 	return u
 }
 
-// exceptions are the errors of the providers' SDKs, and the status of the answer
-// that they stand for; 502 and 504 where there was none. OpenAI's and
-// Anthropic's are made by one generator, others follow them.
+// exceptions are the errors of the providers' SDKs, each with the status of its answer, or with
+// 502 or 504 if there was no answer. One generator makes OpenAI's and Anthropic's SDKs, and
+// others use the same names.
 var exceptions = map[string]int64{
 	"APIConnectionError":       502,
 	"APITimeoutError":          504,
@@ -245,8 +244,8 @@ var exceptions = map[string]int64{
 	"timeout":                  504,
 }
 
-// outcome is the status of the answer, where the span tells or the error's name
-// does, and how the call ended.
+// outcome returns the status of the answer, if the span or the name of the error says it, and how
+// the call ended.
 func (c *call) outcome() (plugins.Count, storage.EndState) {
 	status := c.count("http.response.status_code", "http.status_code", "error.type")
 	if status.N < 100 || status.N > 599 {
@@ -274,7 +273,7 @@ func (c *call) outcome() (plugins.Count, storage.EndState) {
 	}
 }
 
-// errorType is the type of the error, "" if there was none.
+// errorType returns the type of the error, "" without an error.
 func (c *call) errorType() string {
 	exception := ""
 	for _, event := range c.span.GetEvents() {

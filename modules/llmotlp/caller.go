@@ -12,18 +12,16 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// association begins the attributes that OpenLLMetry puts on all spans of one
-// thing that an application does.
+// association begins the attributes that OpenLLMetry puts on all spans of one task of an
+// application.
 const association = "traceloop.association.properties."
 
-// caller fills in who made the call and what it belongs to: from control headers
-// among the association properties, then from what else the conventions have
-// for it, as control headers too, so that the same bounds hold. It
-// returns what was wrong with them.
+// caller fills in who made the call and what it belongs to: from control headers among the
+// association properties, then from other attributes of the conventions. These are read as
+// control headers, too, so that the same bounds hold. caller returns warnings.
 //
-// Service-Auth and Service-Request-Id mean nothing here: the key is that of the
-// batch, and the id comes from the span's. What applications put beside a call
-// under the name of a credential is not kept.
+// Service-Auth and Service-Request-Id mean nothing here: the batch has the key, and the id comes
+// from the span's. An attribute with the name of a credential is not kept.
 func (c *call) caller(headers *llmapp.Headers, omitted *control.Controls, r *storage.Record) (warnings []string) {
 	said, implied := c.headers(headers), make(http.Header)
 	imply := func(name, value string) {
@@ -91,13 +89,12 @@ func (c *call) caller(headers *llmapp.Headers, omitted *control.Controls, r *sto
 	return slices.Concat(warnings, first.Warnings, second.Warnings)
 }
 
-// header is a header in llm.headers as Python prints it, which OpenLLMetry does
-// where it does not write JSON.
+// header is a header in llm.headers as Python prints it. OpenLLMetry writes either that or
+// JSON.
 var header = regexp.MustCompile(`["']([A-Za-z0-9-]+)["']: *(?:"([^"\\]*)"|'([^'\\]*)')`)
 
-// headers are the control headers among the association properties, and among
-// the headers that the application sent the provider. No other header is looked
-// at: credentials are among them.
+// headers returns the control headers among the association properties, and among the headers
+// that the application sent to the provider. It reads no other header: some are credentials.
 func (c *call) headers(headers *llmapp.Headers) http.Header {
 	said := make(http.Header)
 	add := func(name, value string) {

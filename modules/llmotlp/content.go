@@ -42,8 +42,8 @@ type choice struct {
 	Finish  string  `json:"finish_reason,omitempty"`
 }
 
-// content is what was said, of which a span may tell all, a part or nothing.
-// What must not be kept is not looked at.
+// content returns what was said. A span may have all of it, a part or nothing. Content that must
+// not be kept is not read.
 func (c *call) content(r *storage.Record) *storage.Kept {
 	content := storage.Content{Inputs: c.inputs}
 	if !r.RequestOmitted {
@@ -63,7 +63,7 @@ func (c *call) content(r *storage.Record) *storage.Kept {
 	return storage.Keep(r, content, maxBody)
 }
 
-// request is nil where the span tells nothing of what was asked.
+// request returns nil if the span does not say what was asked.
 func (c *call) request(r *storage.Record, media *bool) any {
 	asked := &request{Model: r.RequestModel, Stream: r.Stream || c.asksForStream()}
 	if c.dialect == plugins.Embeddings {
@@ -99,7 +99,7 @@ func (c *call) request(r *storage.Record, media *bool) any {
 	return asked
 }
 
-// response is nil where the span tells nothing of the answer.
+// response returns nil if the span does not have the answer.
 func (c *call) response() any {
 	messages := c.messages(&answered)
 	if len(messages) == 0 {
@@ -128,7 +128,7 @@ func body(value any) storage.Body {
 	return storage.Body{Type: string(jsonText), Data: data}
 }
 
-// marshal is json.Marshal that leaves <, > and & as they are.
+// marshal is json.Marshal without escapes for <, > and &.
 func marshal(value any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

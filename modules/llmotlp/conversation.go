@@ -11,7 +11,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// side is where the conventions have what one side of a call said.
+// side says where the conventions have what one side of a call said.
 type side struct {
 	role     string
 	messages string   // OpenTelemetry's, in one attribute
@@ -35,8 +35,8 @@ var (
 	}
 )
 
-// messages are those of the first convention that has any. Of an answer there is
-// one for each choice.
+// messages returns the messages of the first convention that has any. An answer has a message
+// for each choice.
 func (c *call) messages(s *side) []message {
 	for _, read := range []func() []message{
 		func() []message { return messagesOf(c.json(s.messages), s.role) },
@@ -163,8 +163,8 @@ func (c *call) body(key, path, role string) []message {
 	return nil
 }
 
-// messageEvents are the events that OpenTelemetry had for each message before its
-// version 1.37, as spans have them, and whose message it is.
+// messageEvents are the events of messages in OpenTelemetry before version 1.37, each with the
+// role of its message.
 var messageEvents = map[string]string{
 	"gen_ai.system.message":    "system",
 	"gen_ai.user.message":      "user",
@@ -206,8 +206,8 @@ func (c *call) choiceEvents() []message {
 	return messages
 }
 
-// eventContent is what an event says, as an object: in one attribute, or in its
-// attributes.
+// eventContent returns the content of an event as an object. One attribute has the object, or
+// each attribute has a member.
 func eventContent(event *tracepb.Span_Event) json.RawMessage {
 	a := make(attributes)
 	a.add(event.Attributes)

@@ -42,8 +42,8 @@ type batch struct {
 	warnings []string // each once
 }
 
-// readHeader reads which content the header of the batch omits. Other control
-// headers speak of one call, and travel in its span.
+// readHeader reads which content the headers of the batch omit. Other control headers are about
+// one call, and travel in its span.
 func (b *batch) readHeader(header http.Header) {
 	headers := b.site.App.Headers()
 	omissions := make(http.Header)
@@ -84,8 +84,8 @@ func (b *batch) reject(result metric.Label, reason string) {
 // maxWarnings bounds the lines of Service-Warnings for a batch.
 const maxWarnings = 20
 
-// take records the calls among the spans. An error means that the batch should
-// be sent again: what was recorded of it is known then.
+// take records the calls among the spans. After an error the client should send the batch again:
+// spans that were recorded are then known.
 func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 	for _, resource := range resources {
 		common := make(attributes)
@@ -150,8 +150,8 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 	return nil
 }
 
-// known tells whether the span was sent before. Where the backend cannot tell,
-// the record is made again: the later one replaces the earlier.
+// known reports whether the span was sent before. If the backend cannot tell, the record is made
+// again, and replaces the earlier one.
 func (b *batch) known(r *storage.Record) bool {
 	if b.journal.Pending(r.Key()) {
 		return true
@@ -185,15 +185,15 @@ func (b *batch) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// maxSkew is how far ahead of ours a client's clock may be.
+// maxSkew is how far a client's clock may be ahead of ours.
 const maxSkew = 24 * time.Hour
 
-// earliest is when a span can have begun, in Unix nanoseconds: 2000-01-01. What
-// begins before it was given in another unit.
+// earliest is the earliest time at which a span can begin, in Unix nanoseconds: 2000-01-01. An
+// earlier time was given in another unit.
 const earliest = 946_684_800_000_000_000
 
-// check returns why a span cannot be recorded: without its ids it could not be
-// recognized when it is sent again, and records are ordered by time.
+// check returns why a span cannot be recorded. A span without ids could not be recognized when
+// it is sent again, and records need a time for their order.
 func check(span *tracepb.Span, now time.Time) error {
 	latest := uint64(now.Add(maxSkew).UnixNano())
 	switch start, end := span.StartTimeUnixNano, span.EndTimeUnixNano; {
@@ -209,9 +209,9 @@ func check(span *tracepb.Span, now time.Time) error {
 	return nil
 }
 
-// recordID is the same for a span whenever its organisation sends it, and no
-// other organisation's: UUIDv8, which begins with the time as UUIDv7 does, so
-// that ids sort by it.
+// recordID returns the id of a span's record, which is the same whenever the same organisation
+// sends the span. It is a UUIDv8 that begins with the time as UUIDv7 does, so that ids sort by
+// time.
 func recordID(org string, span *tracepb.Span) uuid.UUID {
 	sum := sha256.Sum256(slices.Concat([]byte(org), []byte{0}, span.TraceId, span.SpanId))
 	var id uuid.UUID
@@ -222,8 +222,8 @@ func recordID(org string, span *tracepb.Span) uuid.UUID {
 	return id
 }
 
-// restoreIDs makes the ids of a JSON request out of what protojson took them
-// for: OTLP writes them in hexadecimal, where protobuf's JSON has base64.
+// restoreIDs mends the ids of a request in JSON: OTLP writes them in hexadecimal, and protojson
+// has read them as base64.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 func restoreIDs(request *collector.ExportTraceServiceRequest) {
 	restore := func(id []byte) []byte {

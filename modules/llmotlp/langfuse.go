@@ -21,8 +21,8 @@ const langfusePath = "/api/public/otel/v1/traces"
 // observation begins what Langfuse's SDKs say of a call.
 const observation = "langfuse.observation."
 
-// langfuseLabels are the attributes that become properties under their own names;
-// langfuseMetadata begin those whose rest is the name.
+// langfuseLabels are the attributes that become properties under their own names. Attributes that
+// begin with one of langfuseMetadata become properties, too, under the rest of their names.
 var (
 	langfuseLabels   = []string{"langfuse.trace.name", "langfuse.trace.tags", "langfuse.environment", "langfuse.release", "langfuse.version"}
 	langfuseMetadata = []string{observation + "metadata.", "langfuse.trace.metadata."}
@@ -31,8 +31,8 @@ var (
 // makers are the vendors that serve models of their own.
 var makers = []string{"openai", "anthropic", "gemini", "mistral", "cohere", "deepseek", "xai"}
 
-// maker is the vendor whose model a Langfuse observation names, "" where none or
-// several have one of that name. The convention has no provider.
+// maker returns the vendor of the model that a Langfuse observation names, "" unless exactly one
+// vendor has a model of that name. The convention has no attribute for the provider.
 func (c *call) maker(prices *catalog.Catalog) (maker string) {
 	if c.text(observation+"type") == "" {
 		return ""
@@ -48,9 +48,8 @@ func (c *call) maker(prices *catalog.Catalog) (maker string) {
 	return maker
 }
 
-// observationUsage reads usage_details: as OpenAI reports it, or as counts by name,
-// of which those that begin with "input" add up to the input. Unless the total says
-// otherwise, each of them counts tokens of its own.
+// observationUsage reads usage_details, in OpenAI's form or as counts by name. Counts that begin
+// with "input" add up to the input. Each counts other tokens, unless the total says otherwise.
 // https://langfuse.com/docs/observability/features/token-and-cost-tracking
 func (c *call) observationUsage() (u plugins.Usage) {
 	details := gjson.ParseBytes(c.json(observation + "usage_details"))
@@ -101,8 +100,8 @@ func (c *call) observationUsage() (u plugins.Usage) {
 	return u
 }
 
-// completionStart is when the first token of a Langfuse observation came. SDKs
-// write it as JSON, which has it in quotation marks.
+// completionStart returns when the first token of a Langfuse observation came. SDKs write the
+// time as JSON, in quotation marks.
 func (c *call) completionStart() (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, strings.Trim(c.text(observation+"completion_start_time"), `"`))
 	return at, err == nil

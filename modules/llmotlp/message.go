@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// message is one of Chat Completions, the form in which content is kept whatever
-// the convention that it came in.
+// message is a message of Chat Completions. The content of all conventions is kept in this
+// form.
 type message struct {
 	Role       string            `json:"role"`
 	Content    json.RawMessage   `json:"content"` // text, a list of parts, or null
@@ -23,8 +23,8 @@ type message struct {
 
 var null = json.RawMessage("null")
 
-// textMessage is a message of plain text, or of what conventions hide in text: a JSON
-// list of parts.
+// textMessage returns a message of plain text, or of the parts that a convention has written into
+// a text as JSON.
 func textMessage(role, text string) message {
 	m := message{Role: role, Content: null}
 	if strings.HasPrefix(strings.TrimSpace(text), "[") && json.Valid([]byte(text)) {
@@ -39,7 +39,7 @@ func textMessage(role, text string) message {
 	return m
 }
 
-// isParts is true of a list of objects that say what they are.
+// isParts reports whether a value is a list of objects with types.
 func isParts(v gjson.Result) bool {
 	parts := v.IsArray() && v.Get("0").Exists()
 	eachOf(v, func(part gjson.Result) {
@@ -48,8 +48,8 @@ func isParts(v gjson.Result) bool {
 	return parts
 }
 
-// messagesOf reads a list of messages, or one: OpenTelemetry's, which have
-// parts, or the provider's own, which have content. Text is a message of role.
+// messagesOf reads a message or a list of messages: OpenTelemetry's, which have parts, or the
+// provider's, which have content. A text is a message of the role.
 func messagesOf(raw json.RawMessage, role string) []message {
 	v := gjson.ParseBytes(raw)
 	switch {
@@ -74,7 +74,7 @@ func messagesOf(raw json.RawMessage, role string) []message {
 	return list
 }
 
-// eachOf calls do with the elements of a list; anything else has none.
+// eachOf calls do with each element of a list.
 func eachOf(v gjson.Result, do func(element gjson.Result)) {
 	if v.IsArray() {
 		v.ForEach(func(_, element gjson.Result) bool {
@@ -179,7 +179,7 @@ type textPart struct {
 	Text string `json:"text"`
 }
 
-// mediaPart is one of OpenTelemetry's media as Chat Completions has it.
+// mediaPart returns a medium of OpenTelemetry as a part of Chat Completions.
 func mediaPart(part gjson.Result) any {
 	mediaType, modality := part.Get("mime_type").Str, part.Get("modality").Str
 	if modality == "" {

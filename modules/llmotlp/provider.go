@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/plugins/observe"
 )
 
-// providers are the names that conventions have for providers, lower-case, where
-// Weir has another.
+// providers are Weir's names of providers, by the lower-case names that conventions have
+// instead.
 var providers = map[string]string{
 	// gen_ai.provider.name and gen_ai.system
 	// https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/
@@ -49,8 +49,8 @@ var providers = map[string]string{
 	"vertex-ai":               "vertex",
 }
 
-// provider is the lower-case name of who answered: whose address it was, else
-// what the instrumentation says, which knows its own library best.
+// provider returns the lower-case name of the provider: by the address that was called, else as
+// the instrumentation names it.
 func (c *call) provider() string {
 	if provider := observe.Provider(c.host()); provider != "" {
 		return provider
@@ -69,7 +69,7 @@ func (c *call) host() string {
 	return c.text("server.address", "net.peer.name")
 }
 
-// target is where the call went, as far as the span tells.
+// target returns where the call went, as far as the span says.
 func (c *call) target() string {
 	if base := c.text("gen_ai.openai.api_base", "llm.openai.api_base", "url.full"); base != "" {
 		return redact.URL(base)

@@ -22,7 +22,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// encoding is one of OTLP's two: its media type. Answers have that of the
+// encoding is the media type of one of OTLP's two encodings. An answer has the encoding of its
 // request. https://opentelemetry.io/docs/specs/otlp/#otlphttp
 type encoding string
 
@@ -54,8 +54,8 @@ func (e encoding) write(w http.ResponseWriter, status int, m proto.Message) erro
 	return nil
 }
 
-// badRequest is an answer to a batch that must not be sent again: clients do so
-// after a 429, 502, 503 or 504 alone.
+// badRequest answers a batch that must not be sent again: clients send again only after a 429,
+// 502, 503 or 504.
 func badRequest(format string, args ...any) *plugins.Error {
 	return &plugins.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
@@ -68,7 +68,7 @@ func unavailable(message string) *plugins.Error {
 	return &plugins.Error{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: retryAfter}
 }
 
-// refuse answers with a google.rpc.Status, and tells internals to the log alone.
+// refuse answers with a google.rpc.Status. Internals go to the log, not to the client.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, e encoding, err error) error {
 	refused, ok := errors.AsType[*plugins.Error](err)
 	if !ok {

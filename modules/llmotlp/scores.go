@@ -11,8 +11,7 @@ import (
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-events/#event-gen_aievaluationresult
 const evaluated = "gen_ai.evaluation.result"
 
-// scores are those of the span's events, nil without any, and what was wrong with
-// them.
+// scores returns the scores of the span's events, nil if there are none, and warnings.
 func (c *call) scores(r *storage.Record) (a *storage.Annotation, warnings []string) {
 	a = &storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Scores: make(map[string]float64)}
 	for _, event := range c.span.GetEvents() {

@@ -10,14 +10,14 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// The attributes that have a body as it was sent, in the dialect of url.path. They are
-// Weir's own; no convention has any.
+// The attributes that have a body as it was sent, in the dialect of url.path. They are Weir's:
+// no convention has such attributes.
 const (
 	requestBody  = "weir.request.body"
 	responseBody = "weir.response.body"
 )
 
-// path is the provider's own path, "" where the span does not tell.
+// path returns the path at the provider, "" if the span does not say it.
 func (c *call) path() string {
 	if path := c.text("url.path"); path != "" {
 		return path
@@ -28,8 +28,8 @@ func (c *call) path() string {
 	return ""
 }
 
-// verbatim tells whether the span has bodies as they were sent; their dialect is
-// then the call's.
+// verbatim reports whether the span has bodies as they were sent. They are in the dialect of the
+// call.
 func (c *call) verbatim() bool { return c.text(requestBody, responseBody) != "" }
 
 // wholeBody is a body as it was sent, the zero Body for an empty text.

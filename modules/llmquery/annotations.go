@@ -99,7 +99,7 @@ func setProperty(c *call) error {
 	return c.annotateRequest(http.StatusOK, &storage.Annotation{Property: &storage.Property{Name: name, Value: value}})
 }
 
-// propertyLocks let one conditional change of a request's properties follow the other, at
+// propertyLocks let conditional changes of a request's properties happen one after the other, at
 // all handlers of the process.
 var propertyLocks [64]sync.Mutex
 
@@ -108,8 +108,8 @@ func propertyLock(id string) *sync.Mutex {
 	return &propertyLocks[parsed[len(parsed)-1]%64]
 }
 
-// expectProperty refuses a change of a property that has another value than expected; "" is
-// expected of a property that the request does not have.
+// expectProperty refuses a change of a property that has another value than expected. "" expects
+// that the request does not have the property.
 func (c *call) expectProperty(name, expected string) error {
 	if err := c.journal.Flush(c.ctx); err != nil {
 		return err
@@ -124,8 +124,8 @@ func (c *call) expectProperty(name, expected string) error {
 	return nil
 }
 
-// sessionFeedback is the property that stands for the verdict on a session, which
-// its first request carries.
+// sessionFeedback is the property of a session's first request that has the verdict on the
+// session.
 const sessionFeedback = "Service-Session-Feedback"
 
 // giveSessionFeedback takes POST /v1/session/{id}/feedback.
@@ -243,8 +243,8 @@ func (c *call) annotateRequest(status int, a *storage.Annotation) error {
 	return c.annotate(status, a)
 }
 
-// withinBounds refuses what would give a record more than headers can: its size
-// is paid for by whoever shares the store.
+// withinBounds refuses an annotation that would make a record larger than headers can: all who
+// share the store pay for its size.
 func withinBounds(r *storage.Record, a *storage.Annotation) error {
 	scores := len(r.Scores)
 	for name := range a.Scores {

@@ -12,10 +12,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// body reads the fields of a JSON object in a query's body. Fields are
-// optional, and null counts as absent. A field that nobody asked for is an
-// error: it would change the answer if it were spelt right. The first error is
-// kept.
+// body reads the fields of a JSON object in a query's body. Fields are optional, and null counts
+// as absent. A field that no method reads is an error: spelt right, it would change the answer.
+// The first error is kept.
 type body struct {
 	fields map[string]gjson.Result
 	names  []string // of the fields, in their order
@@ -47,8 +46,8 @@ func newBody(object gjson.Result, err *error) *body {
 	return b
 }
 
-// finish is the first error, and before any other that of a field which nobody
-// asked for. It must be called once all fields have been read.
+// finish returns the first error. An unknown field comes before other errors. finish must be
+// called after all fields were read.
 func (b *body) finish() error {
 	if err := b.unknown(); err != nil {
 		return err
@@ -100,7 +99,7 @@ func (b *body) text(name string) (string, bool) {
 	return field.Str, ok
 }
 
-// texts reads an array of at least one text and at most so many.
+// texts reads an array of one to most texts.
 func (b *body) texts(name string, most int) (texts []string) {
 	field, _ := b.field(name)
 	for _, element := range field.Array() {
@@ -130,7 +129,7 @@ func (b *body) boolean(name string) *bool {
 	return &value
 }
 
-// flag is a boolean that is off when it is absent.
+// flag is a boolean that is false when it is absent.
 func (b *body) flag(name string) bool {
 	value := b.boolean(name)
 	return value != nil && *value
@@ -200,7 +199,7 @@ func (b *body) unixTime(name string, unit time.Duration, absent storage.Timestam
 	return at
 }
 
-// after reads the cursor that a query goes on behind.
+// after reads the cursor behind which a query continues.
 func (b *body) after(q interface{ ContinueAfter(string) error }) {
 	if cursor, ok := b.text("after"); ok {
 		if err := q.ContinueAfter(cursor); err != nil {
@@ -242,7 +241,7 @@ func (b *body) field(name string) (gjson.Result, bool) {
 	return field, true
 }
 
-// expect rejects the body for the type of a field.
+// expect rejects the body because a field has the wrong type.
 func (b *body) expect(name, what string, got gjson.Result) {
 	text := got.Raw
 	switch {
@@ -256,7 +255,7 @@ func (b *body) expect(name, what string, got gjson.Result) {
 	b.fail(name, "%s is expected, not %s", what, text)
 }
 
-// fail rejects the body for what stands in a field.
+// fail rejects the body because of the value of a field.
 func (b *body) fail(name, format string, args ...any) {
 	b.reject("%s%s: "+format, append([]any{b.path, name}, args...)...)
 }

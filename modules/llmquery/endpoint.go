@@ -40,7 +40,7 @@ type endpoint struct {
 type reading struct {
 	// turns admits the calls.
 	turns func(*llmapp.App) *admission.Turns
-	// long is true of what traffic goes before.
+	// long: a call can take long, and runs behind traffic.
 	long bool
 }
 
@@ -50,11 +50,11 @@ var (
 	aStream     = &reading{turns: (*llmapp.App).StreamTurns, long: true}
 )
 
-// scopeNone is the scope of what needs no key.
+// scopeNone is the scope of endpoints that need no key.
 const scopeNone = ""
 
-// maxBody bounds the body of a query, maxAnnotation that of an annotation, which has
-// room for all scores of a request. 413 answers a longer one.
+// maxBody bounds the body of a query, in bytes. maxAnnotation bounds the body of an annotation,
+// which has room for all scores of a request. A longer body is answered with 413.
 const (
 	maxBody       = 1 << 20
 	maxAnnotation = 256 << 10
@@ -72,7 +72,7 @@ type call struct {
 	journal *journal.Journal
 }
 
-// problem is an answer other than success.
+// problem is an error with its answer.
 type problem struct {
 	status  int
 	message string
@@ -85,7 +85,7 @@ func badRequest(format string, args ...any) error {
 	return &problem{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
 
-// pathHandler does for every endpoint of a path what all have in common.
+// pathHandler serves the endpoints of a path.
 type pathHandler struct {
 	*Handler
 	methods map[string]endpoint
@@ -162,8 +162,8 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// authorise returns the organisation whose records the caller may see, and the
-// hash of the key, "" of the public.
+// authorise returns the organisation whose records the caller may see, and the hash of the
+// caller's key, "" without a key.
 func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string, err error) {
 	if scope == scopeNone {
 		return "", "", nil
@@ -179,7 +179,7 @@ func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string,
 	return key.Org(), key.Hash(), nil
 }
 
-// fail answers a failed call, telling internals to nobody but the log.
+// fail answers a failed call. Internals go to the log, not to the client.
 func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var p *problem
 	var refused *plugins.Error
@@ -227,8 +227,8 @@ func ask[Q question[A], A any](c *call, read func(*body) Q) error {
 	return c.answer(apierror.Envelope{Data: data})
 }
 
-// answer writes an answer about many records. A client that has the answer, as its
-// If-None-Match says, gets 304 instead, as for a GET: questions change nothing.
+// answer writes an answer about many records. A client whose If-None-Match names the answer gets
+// 304 instead, as for a GET: questions change nothing.
 func (c *call) answer(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -258,8 +258,8 @@ func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err 
 	return q, data, err
 }
 
-// filter reads a field that holds a filter; absent, it matches everything. groups
-// are those whose leaves the endpoint takes.
+// filter reads a field that holds a filter. Without it, everything matches. groups are the groups
+// whose leaves the endpoint takes.
 func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
 	f, err := parseFilter(b.raw(field), field, groups...)
 	if err != nil && *b.err == nil {

@@ -17,8 +17,7 @@ const (
 	formatCSV    = "csv"
 )
 
-// exportPage is how many records are read at a time. Their bodies are read one by
-// one.
+// exportPage is how many records are read at a time. Bodies are read one by one.
 const exportPage = 500
 
 // exportRequests answers POST /v1/export: every request that a filter matches, the
@@ -107,8 +106,8 @@ const (
 	propertyColumn = "property:"
 )
 
-// tableColumns are the columns of a table unless others are asked for: what filters and
-// tables name. Other values of answers repeat these.
+// tableColumns are the columns of a table by default: the fields of filters. Other values of
+// answers repeat these.
 var tableColumns = func() (names []string) {
 	for _, c := range storage.Schema {
 		if c.Field != "" {
@@ -148,7 +147,7 @@ func (a *answer) csv(names []string) func(*storage.Record) error {
 	}
 }
 
-// cellOf is a value as a table has it: nothing where it is null.
+// cellOf returns a value as a table has it, "" for null.
 func cellOf(value []byte) string {
 	switch v := gjson.ParseBytes(value); v.Type {
 	case gjson.Null:

@@ -14,8 +14,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// common is what the description says beside the routes, the values of a record, and the
-// filters.
+// common is the part of the description that is not generated from the routes, the schema of
+// records and the filters.
 //
 //go:embed openapi.json
 var common []byte
@@ -35,10 +35,10 @@ type about struct {
 	id, tag, summary, text string
 	// body is the schema of the body, "" for none, and example such a body.
 	body, example string
-	// status is that of success, 0 for 200, and answer the response, nil for data of null.
+	// status is the status of success, 0 for 200. answer is the response, nil for data of null.
 	status int
 	answer openapi.Object
-	// fails are the other statuses, beside those that the scope and the body bring.
+	// fails are further statuses. Those that come with a scope or a body are not named.
 	fails []string
 }
 
@@ -92,7 +92,7 @@ func (e endpoint) operation(path string) *openapi.Operation {
 	return o
 }
 
-// parameters are those of a path, and of the query of the one that has any.
+// parameters returns the parameters of a path and of its query.
 func parameters(path string) (refs []openapi.Object) {
 	switch {
 	case strings.HasPrefix(path, "/v1/request/{id}"):
@@ -236,7 +236,7 @@ func sortSchema() openapi.Object {
 	}
 }
 
-// requestSchema is a record with what its content adds, which common has.
+// requestSchema returns the schema of a record. common has the part about the content.
 func requestSchema() openapi.Object {
 	var document struct {
 		Components struct {
@@ -258,7 +258,7 @@ func requestSchema() openapi.Object {
 	return request
 }
 
-// valueSchema is what appendValue writes.
+// valueSchema returns the schema of what appendValue writes.
 func valueSchema(c *storage.Column) openapi.Object {
 	some := func(name string) openapi.Object {
 		if c.Required {

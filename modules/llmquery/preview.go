@@ -13,14 +13,14 @@ import (
 
 // preview is what was said in a call, short enough for a line of a list.
 type preview struct {
-	// Asked begins what the user says since the model's last answer. It is "" if the
-	// request adds nothing but results of tools.
+	// Asked is the beginning of what the user said after the model's last answer. It is "" if the
+	// request adds only results of tools.
 	Asked string `json:"asked"`
-	// Results counts the results of tools that the request adds, and FailedResults those
-	// of them that report an error.
+	// Results counts the results of tools that the request adds. FailedResults counts the results
+	// that report an error.
 	Results       int `json:"results"`
 	FailedResults int `json:"failed_results"`
-	// Answered begins the model's answer.
+	// Answered is the beginning of the model's answer.
 	Answered string     `json:"answered"`
 	Calls    []toolUses `json:"calls"`
 	// Match is the text around the first place that the filter looks for, nil if the
@@ -63,8 +63,8 @@ func newPreview(r *storage.Record, content *storage.Content, f storage.Filter) p
 	return p
 }
 
-// said is the last text of a message that its user wrote. Coding agents put reminders
-// in tags beside what the user wrote.
+// said returns the last text of a message that the user wrote. Coding agents put reminders in
+// tags beside the user's text.
 func said(texts []string) string {
 	for _, text := range slices.Backward(texts) {
 		if !strings.HasPrefix(text, "<") {
@@ -74,7 +74,7 @@ func said(texts []string) string {
 	return strings.Join(texts, " ")
 }
 
-// maxPreview is how many bytes of a text a line has.
+// maxPreview bounds the text of a line, in bytes.
 const maxPreview = 160
 
 // firstWords is the beginning of a text in one line.
@@ -107,8 +107,8 @@ func matchOf(f storage.Filter, content *storage.Content) *string {
 	return nil
 }
 
-// around is what stands from begin to end in a text, with a little of what is before it
-// and more of what follows, so that a narrow column shows it.
+// around returns a part of a text, from begin to end, with a little of the text before it and
+// more of the text behind it, so that a narrow column shows the part.
 func around(text []byte, begin, end int) string {
 	from, to := max(0, begin-maxPreview/5), min(len(text), end+maxPreview)
 	for from > 0 && !utf8.RuneStart(text[from]) {

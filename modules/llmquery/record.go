@@ -16,8 +16,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// appendRecord appends a record with its bodies, which pass as they are but for the line
-// breaks between their values, if the record is to be one line.
+// appendRecord appends a record with its bodies. The bodies are unchanged; if the record must be
+// one line, line breaks between their values become blanks.
 func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape) ([]byte, error) {
 	if content == nil {
 		content = new(storage.Content)
@@ -91,7 +91,7 @@ func joinLines(text []byte) {
 	}
 }
 
-// appendString appends a JSON string. Most texts stand in it as they are.
+// appendString appends a JSON string. Most texts need no escapes.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || strings.IndexByte(`"\<>&`, c) >= 0 {
@@ -120,7 +120,7 @@ var shown = func() (columns []struct {
 	return columns
 }()
 
-// appendValue appends a value of a record: null unless it is known or required.
+// appendValue appends a value of a record. An unknown value is null, unless it is required.
 func appendValue(b []byte, c *storage.Column, r *storage.Record) ([]byte, error) {
 	switch v := c.At(r).(type) {
 	case *string:
@@ -182,8 +182,8 @@ func orEmpty[V any](m map[string]V) map[string]V {
 	return m
 }
 
-// flushSize is how much of an answer is kept back, so that most failures can
-// still be answered as such.
+// flushSize is how much of an answer is kept back, in bytes, so that most failures can still be
+// answered with an error.
 const flushSize = 1 << 20
 
 // answer writes the answer of a call piece by piece: a page may carry more
@@ -207,13 +207,13 @@ func (a *answer) close() { a.contents.Close() }
 
 func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 
-// shape says what of a record's content an answer shows, and by which prices what it
-// was charged for, nil for none.
+// shape says which parts of a record an answer shows. charges has the prices for the parts of the
+// cost, nil to leave them out.
 type shape struct {
 	content, inputs bool
 	preview         storage.Filter // that chose the record, nil for no preview
 	charges         *catalog.Catalog
-	// oneLine is true of a record that is a line, or a part of one.
+	// oneLine: the record is a line, or a part of a line.
 	oneLine bool
 }
 
@@ -254,8 +254,8 @@ func (a *answer) flush() {
 	a.buf = a.buf[:0]
 }
 
-// abandon gives up an answer: as an error while nothing has been sent, else by
-// breaking the connection, so that nobody takes half a page for a whole one.
+// abandon gives up an answer. If nothing was sent, the client gets the error. Else the connection
+// breaks, so that nobody takes half a page for a whole one.
 func (a *answer) abandon(err error) error {
 	if a.started {
 		panic(http.ErrAbortHandler)
@@ -264,14 +264,13 @@ func (a *answer) abandon(err error) error {
 	return err
 }
 
-// pageEnvelope is what pages are in. Next is the cursor behind the last row, nil on
-// the last page.
+// pageEnvelope holds a page. Next is the cursor behind the last row, nil on the last page.
 type pageEnvelope struct {
 	apierror.Envelope
 	Next *string `json:"next"`
 }
 
-// next is the cursor behind the last row of a page that may have another behind it.
+// next returns the cursor behind the last row of a page, nil if no other page can follow.
 func next[K ~string, T any](page []T, limit int, cursor func(*T) *storage.Cursor[K]) *string {
 	if limit == 0 || len(page) < limit {
 		return nil

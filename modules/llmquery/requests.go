@@ -21,8 +21,8 @@ const (
 	maxLimit        = 1000
 )
 
-// legacyGroups are the filter groups that /v1/request/query applies; the bulk
-// endpoint knows the first alone.
+// legacyGroups are the filter groups that /v1/request/query applies. The bulk endpoint applies
+// only the first.
 var legacyGroups = []storage.Group{
 	storage.RequestResponse, storage.RequestGroup, storage.ResponseGroup,
 	storage.FeedbackGroup, storage.PropertiesGroup, storage.ValuesGroup,
@@ -113,8 +113,8 @@ func (c *call) requests(groups []storage.Group) error {
 	return nil
 }
 
-// completeCursor reads the bodies of the record that a cursor names, by which the
-// query sorts.
+// completeCursor reads the bodies of the record that a cursor names, if the query sorts by
+// them.
 func (c *call) completeCursor(q *storage.RequestQuery) error {
 	id, err := uuid.FromBytes([]byte(q.After.Tie[0]))
 	if err != nil {
@@ -137,9 +137,9 @@ func (c *call) completeCursor(q *storage.RequestQuery) error {
 	return nil
 }
 
-// applies is false of a filter with a leaf in a group that the endpoint does not
-// apply. Such a filter finds nothing, and the caller is warned: clients rely on
-// an empty page in place of an error.
+// applies reports whether the endpoint applies the groups of all leaves of a filter. Otherwise
+// the filter finds nothing, and the caller is warned: clients rely on an empty page in place of
+// an error.
 func (c *call) applies(f storage.Filter, groups []storage.Group) bool {
 	for group := range storage.Groups(f) {
 		if !slices.Contains(groups, group) {
@@ -168,8 +168,8 @@ func getRequest(c *call) error {
 	return nil
 }
 
-// charges are the parts of a record's cost, nil where the catalogue does not come to
-// this cost any more, or never has.
+// charges returns the parts of a record's cost, nil if the prices of the catalogue do not add up
+// to the cost.
 func charges(c *catalog.Catalog, r *storage.Record) []catalog.Charge {
 	conditions := catalog.Conditions{At: time.UnixMilli(int64(r.CreatedAt)), Tier: r.ServiceTier, Geography: r.InferenceGeo}
 	for _, model := range []string{r.Model, r.ResponseModel, r.RequestModel} {
@@ -180,8 +180,7 @@ func charges(c *catalog.Catalog, r *storage.Record) []catalog.Charge {
 	return nil
 }
 
-// request is the record of the id in the path, also when it is still on its way
-// from the journal.
+// request returns the record of the id in the path, also if only the journal has it yet.
 func (c *call) request() (*storage.Record, error) {
 	id, err := uuid.Parse(c.r.PathValue("id"))
 	if err != nil {

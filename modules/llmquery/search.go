@@ -10,16 +10,15 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A search looks through so many requests at a time that each step takes about
-// searchPace: readers see how far it is, and the first step is a short one.
+// A search goes in steps, each of so many requests that it takes about searchPace, so that
+// readers see how far the search is. The first step is short.
 const (
 	firstSearchStep = 500
 	searchPace      = 200 * time.Millisecond
 )
 
-// searchRequests answers POST /v1/request/search: the newest requests that a filter
-// matches, as they are found. A filter of content reads the bodies, which takes long
-// where few match.
+// searchRequests answers POST /v1/request/search: the newest requests that a filter matches, as
+// they are found. A filter of content reads the bodies, which takes long if few match.
 func searchRequests(c *call) error {
 	b, err := parseBody(c.raw)
 	if err != nil {
@@ -69,12 +68,12 @@ func searchRequests(c *call) error {
 // search looks through requests, the newest first.
 type search struct {
 	*call
-	// query is what is left of it: After is where the next step begins.
+	// query is the rest of the search: the next step begins at After.
 	query *storage.RequestQuery
 	step  int // requests
 }
 
-// next looks through a step, and says whether there are more.
+// next searches a step, and reports whether another one follows.
 func (s *search) next() (found []*storage.Record, more bool, err error) {
 	candidates := storage.PlanFilter(s.query.Filter, func(l *storage.Leaf) storage.Support {
 		if l.Field.Content != 0 {

@@ -15,8 +15,8 @@ import (
 const (
 	// tailRate bounds the requests that a client is sent in a second.
 	tailRate = 200
-	// tailRetry is when a client comes again whose stream has ended, as with a reload
-	// of the configuration.
+	// tailRetry is when a client connects again after its stream has ended, as when the
+	// configuration is reloaded.
 	tailRetry = 500 * time.Millisecond
 	// tailHeartbeat keeps proxies from closing a connection that is silent.
 	tailHeartbeat = 15 * time.Second
@@ -68,7 +68,7 @@ type tail struct {
 	// second is when the last count of sent began.
 	second time.Time
 	sent   int
-	// seen is the last record that was looked at.
+	// seen is the position of the last record that was read.
 	seen storage.Position
 }
 
@@ -146,7 +146,7 @@ func (t *tail) skipped(count string) {
 	t.buf = append(t.buf, "event: skipped\ndata: {\"count\":"+count+"}\n\n"...)
 }
 
-// parseEventID reads what the id of an event says: where its record is.
+// parseEventID reads the position of a record from the id of its event.
 func parseEventID(id string) (p storage.Position, err error) {
 	if id == "" {
 		return p, nil
@@ -163,8 +163,8 @@ func parseEventID(id string) (p storage.Position, err error) {
 	return p, nil
 }
 
-// stopping is closed when the server of a request begins to shut down, which waits
-// for requests to end.
+// stopping returns a channel that is closed when the server of a request begins to shut down:
+// the server waits for requests to end.
 func (h *Handler) stopping(r *http.Request) <-chan struct{} {
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok {
 		if _, known := h.servers.LoadOrStore(server, struct{}{}); !known {

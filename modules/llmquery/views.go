@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// The bounds of saved views, in bytes but for their number.
+// The bounds of saved views: how many there are, and their sizes in bytes.
 const (
 	maxViews      = 200
 	maxViewScreen = 64
@@ -90,7 +90,7 @@ func deleteView(c *call) error {
 
 var errNoView = fmt.Errorf("no such view: %w", storage.ErrNotFound)
 
-// view is the view in the path, nil if there is none, and all of them.
+// view returns the view in the path, nil if it does not exist, and all views.
 func (c *call) view() (*storage.View, []storage.View, error) {
 	views, err := c.journal.Backend().Views(c.ctx, c.org)
 	i := slices.IndexFunc(views, func(v storage.View) bool { return v.Name == c.r.PathValue("name") })
