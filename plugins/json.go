@@ -11,6 +11,35 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// Object has the members of a JSON object in their order, found in one pass.
+type Object []Member
+
+// Member is a member of an Object.
+type Member struct {
+	Name  string
+	Value gjson.Result
+}
+
+// ParseObject finds the members of a JSON object, which must be valid. The members share the
+// memory of data.
+func ParseObject(data []byte) (o Object) {
+	gjson.Parse(View(data)).ForEach(func(name, value gjson.Result) bool {
+		o = append(o, Member{name.Str, value})
+		return true
+	})
+	return o
+}
+
+// Get returns the first member of that name. It does not exist if there is none.
+func (o Object) Get(name string) gjson.Result {
+	for i := range o {
+		if o[i].Name == name {
+			return o[i].Value
+		}
+	}
+	return gjson.Result{}
+}
+
 // AppendString appends s as a JSON string (RFC 8259, section 7). What is not
 // UTF-8 becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {

@@ -144,7 +144,7 @@ func (c *call) readRequest() ([]routing.Target, error) {
 	}
 	c.join()
 	if c.form == nil {
-		c.stored = demand.StateOf(c.dialect, c.sent)
+		c.stored = demand.StateOf(c.dialect, c.object(c.sent))
 		if targets, err = c.divert(targets); err != nil {
 			return nil, err
 		}

@@ -156,7 +156,7 @@ func (c *call) speech(by demand.Scale) plugins.Usage {
 }
 
 func (c *call) rerank(by demand.Scale) plugins.Usage {
-	units := (c.field("documents.#").Int() + documents - 1) / documents
+	units := (c.field("documents").Get("#").Int() + documents - 1) / documents
 	usage := c.textOnly(by)
 	usage.SearchUnits = plugins.Known(max(units, 1))
 	return usage

@@ -188,7 +188,7 @@ func (f *fileCall) addBatched(call gjson.Result) {
 	}
 	call.ForEach(func(key, body gjson.Result) bool { // a field that stands twice may be read twice
 		if key.Str == "body" {
-			f.call.stored.IDs = append(f.call.stored.IDs, demand.StateOf(dialect, []byte(body.Raw)).IDs...)
+			f.call.stored.IDs = append(f.call.stored.IDs, demand.StateOf(dialect, plugins.ParseObject([]byte(body.Raw))).IDs...)
 		}
 		return true
 	})

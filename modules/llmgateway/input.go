@@ -1,6 +1,8 @@
 package llmgateway
 
 import (
+	"unsafe"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/demand"
@@ -13,6 +15,8 @@ import (
 type input struct {
 	body    []byte                             // what the client sent, without its Content-Encoding
 	form    *form                              // body, nil unless it is a form
+	members plugins.Object                     // of the version of the request that fields were last asked of
+	of      []byte                             // this version: body or sent
 	outline *observe.Outline                   // hashes of the messages in body; nil for embeddings, images and audio
 	sent    []byte                             // body, with the kept items in the places of references to them
 	parsed  func() (*translate.Request, error) // reads sent, once
@@ -24,13 +28,17 @@ func (in *input) field(name string) gjson.Result {
 	if in.form != nil {
 		return in.form.field(name)
 	}
-	return gjson.Get(plugins.View(in.body), name)
+	return in.object(in.body).Get(name)
 }
 
 // fieldNames calls do with the name of each field, until do returns false.
 func (in *input) fieldNames(do func(name string) bool) {
 	if in.form == nil {
-		gjson.Parse(plugins.View(in.sent)).ForEach(func(key, _ gjson.Result) bool { return do(key.Str) })
+		for _, m := range in.object(in.sent) {
+			if !do(m.Name) {
+				return
+			}
+		}
 		return
 	}
 	for _, f := range in.form.fields {
@@ -38,6 +46,14 @@ func (in *input) fieldNames(do func(name string) bool) {
 			return
 		}
 	}
+}
+
+// object returns the members of a version of the request.
+func (in *input) object(version []byte) plugins.Object {
+	if unsafe.SliceData(version) != unsafe.SliceData(in.of) {
+		in.members, in.of = plugins.ParseObject(version), version
+	}
+	return in.members
 }
 
 // tokens estimates how many tokens the text of the request has.

@@ -50,7 +50,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	}
 	x.update() // the body tells the model, the user and what the call continues
 	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
-	request := demand.JSON(r.Dialect, sent)
+	request := demand.JSON(r.Dialect, plugins.ParseObject(sent))
 	if plugins.ValidJSON(sent) {
 		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
 	}

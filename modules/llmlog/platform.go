@@ -145,7 +145,7 @@ func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, sent []byt
 	if !x.h.site.App.Shares(x.Record.Org, x.account) {
 		return nil
 	}
-	for _, named := range demand.StateOf(request.Dialect, sent).IDs {
+	for _, named := range demand.StateOf(request.Dialect, plugins.ParseObject(sent)).IDs {
 		if named.Param != "previous_response_id" || !x.Answered(named.ID, x.account.BaseURL) {
 			e := plugins.Unsupported(named.Param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.", named.Param, x.account.Label)
 			if named.Param == "previous_response_id" { // clients send the whole conversation then

@@ -21,15 +21,15 @@ type Request struct {
 	Form bool
 }
 
-// JSON is the Request of a body that is valid JSON.
-func JSON(d plugins.Dialect, body []byte) Request {
-	return Request{
-		Dialect: d,
-		Field:   func(name string) gjson.Result { return gjson.Get(plugins.View(body), name) },
-		Names: func(do func(string) bool) {
-			gjson.Parse(plugins.View(body)).ForEach(func(key, _ gjson.Result) bool { return do(key.Str) })
-		},
-	}
+// JSON is the Request of a body that is a JSON object.
+func JSON(d plugins.Dialect, body plugins.Object) Request {
+	return Request{Dialect: d, Field: body.Get, Names: func(do func(string) bool) {
+		for _, m := range body {
+			if !do(m.Name) {
+				return
+			}
+		}
+	}}
 }
 
 // OutputLimit returns the limit of output tokens that the request sets, 0 for none. Vendors

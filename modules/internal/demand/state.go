@@ -26,9 +26,9 @@ type StateID struct {
 
 // StateOf looks through a request. Of a field that stands twice it reads both:
 // libraries differ in which they take.
-func StateOf(d plugins.Dialect, body []byte) (found State) {
-	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
-		switch name := key.Str; {
+func StateOf(d plugins.Dialect, request plugins.Object) (found State) {
+	for _, field := range request {
+		switch name, v := field.Name, field.Value; {
 		case d.OfResponses() && name == "input":
 			found.addItems(v)
 		case d.OfResponses() && (name == "previous_response_id" || name == "conversation" || name == "prompt"):
@@ -50,8 +50,7 @@ func StateOf(d plugins.Dialect, body []byte) (found State) {
 		case slices.Contains(contentFields, name):
 			found.AddFiles(name, v)
 		}
-		return true
-	})
+	}
 	return found
 }
 
