@@ -41,7 +41,7 @@ func CallerLimit(org, policy string) (*Budget, *plugins.Error) {
 	if own.quota = quota; err != nil || quota < 1 {
 		return nil, malformed
 	}
-	b := &Budget{Limit: strconv.FormatInt(quota, 10), Quantity: requestCount.name, Trust: true, own: own}
+	b := &Budget{Limit: strconv.FormatInt(quota, 10), Quantity: requestCount.name, Trust: true, counted: counted{own: own}}
 	for _, part := range parts[1:] {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch unit := strings.ToLower(value); {
