@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 )
@@ -327,21 +326,18 @@ func updateProjectKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := llmapp.CheckScopes(body.Scopes); err != nil {
-		return nil, bad("scopes: %v", err)
-	}
 	k, err := c.projectKey()
 	if err != nil {
 		return nil, err
 	}
 	changed, err := c.org.UpdateKey(c.ctx, k.Object.ID, func(s *control.Settings) error {
-		if len(body.Scopes) > 0 {
+		if body.Scopes != nil {
 			s.Scopes = body.Scopes
 		}
 		if ends != nil {
 			s.ExpiresAt = ends
 		}
-		return nil
+		return checkSettings(s)
 	})
 	if err != nil {
 		return nil, err

@@ -141,7 +141,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		return // nobody is there to answer
 	default:
 		h.logger.Error("a call of an administrator failed", zap.String("path", r.URL.Path), zap.Error(err))
-		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the keys cannot be read or written now"}
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "what the call asks for cannot be read or written now"}
 	}
 	if e.openAI() {
 		if refused.Type == "" {

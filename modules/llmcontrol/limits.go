@@ -95,6 +95,16 @@ func equals(field, text string) storage.Filter {
 	return &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, field), Op: storage.Equals, Text: text}
 }
 
+// ofModel is the filter for the calls of a model, which may stand behind its provider, as in
+// `openai/gpt-5`.
+func ofModel(model string) storage.Filter {
+	f := &storage.Branch{Or: true, Left: equals("model", model), Right: equals("request_model", model)}
+	if provider, name, ok := strings.Cut(model, "/"); ok {
+		f = &storage.Branch{Or: true, Left: f, Right: storage.And(equals("provider", provider), equals("model", name))}
+	}
+	return f
+}
+
 // rateLimits are those of a project, by model.
 func (c *call) rateLimits(p *control.Project) (map[string]*rateLimit, error) {
 	rules, err := control.All[control.Rule](c.ctx, c.org, control.Page{List: control.InProject(p.Label)})
@@ -186,7 +196,7 @@ func setRateLimit(c *call) (any, error) {
 			continue
 		}
 		budget := llmapp.Budget{Name: kind.name(p.Label, model), Limit: strconv.FormatInt(*n, 10), Quantity: kind.quantity, Window: kind.window}
-		rule, err := c.rule(budget, p, equals("model", model))
+		rule, err := c.rule(budget, p, ofModel(model))
 		if err != nil {
 			return nil, err
 		}

@@ -81,6 +81,10 @@ func TestProjects(t *testing.T) {
 	} else if list = s.ok(admin, "GET", path+"/api_keys?limit=1&after="+list.Get("last_id").Str, ""); list.Get("first_id").Str != second.Get("id").Str || list.Get("has_more").Bool() {
 		t.Error(list.Raw)
 	}
+	s.refused(400, "scopes", admin, "POST", path+"/api_keys/"+second.Get("id").Str, `{"scopes":[]}`)
+	if changed := s.ok(admin, "POST", path+"/api_keys/"+second.Get("id").Str, `{"scopes":["gateway"],"expires_in_seconds":60}`); changed.Get("expires_at").Int() > time.Now().Unix()+70 {
+		t.Error(changed.Raw)
+	}
 	s.ok(admin, "DELETE", path+"/api_keys/"+second.Get("id").Str, "")
 	if status, _ := s.call(second.Get("value").Str, "echo/echo-1"); status != http.StatusUnauthorized {
 		t.Error("a key that was deleted opens")
@@ -194,17 +198,28 @@ func TestLimitsOfProjects(t *testing.T) {
 	// The limits hold for the keys of the project, and for no other.
 	agent := s.ok(admin, "POST", path+"/service_accounts", `{"name":"crawler"}`).Get("api_key.value").Str
 	other := s.must(admin, "POST", "/v1/keys", `{"name":"x","scopes":["gateway"]}`).Get("secret").Str
-	s.ok(admin, "POST", path+"/rate_limits/rl-echo-1", `{"max_requests_per_1_minute":1}`)
 	for i, c := range []struct {
-		key    string
-		status int
-		code   string
-	}{{agent, 200, ""}, {agent, 429, "rate_limit_exceeded"}, {other, 200, ""}, {other, 200, ""}} {
-		if status, answer := s.call(c.key, "echo/echo-1"); status != c.status || answer.Get("error.code").Str != c.code {
+		limit, key, model string
+		status            int
+		code              string
+	}{
+		{"echo-1", agent, "echo-1", 200, ""},
+		{"echo-1", agent, "echo/echo-1", 429, "rate_limit_exceeded"},
+		{"echo-1", other, "echo/echo-1", 200, ""},
+		{"echo-1", other, "echo/echo-1", 200, ""},
+		{"echo/echo-1", agent, "echo-1", 200, ""},
+		{"echo/echo-1", agent, "echo-1", 429, "rate_limit_exceeded"},
+	} {
+		limit := path + "/rate_limits/" + url.PathEscape("rl-"+c.limit)
+		s.ok(admin, "POST", limit, `{"max_requests_per_1_minute":1}`)
+		if status, answer := s.call(c.key, c.model); status != c.status || answer.Get("error.code").Str != c.code {
 			t.Errorf("call %d: %d %s", i, status, answer.Raw)
 		}
+		if i == 3 { // the last of this limit
+			s.ok(admin, "POST", limit, `{"max_requests_per_1_minute":9007199254740991}`)
+		}
 	}
-	s.ok(admin, "POST", path+"/rate_limits/rl-echo-1", `{"max_requests_per_1_minute":9007199254740991}`)
+	s.ok(admin, "POST", path+"/rate_limits/"+url.PathEscape("rl-echo/echo-1"), `{"max_requests_per_1_minute":9007199254740991}`)
 	if status, answer := s.call(agent, "echo/echo-1"); status != http.StatusOK {
 		t.Error("a limit that ended:", answer.Raw)
 	}

@@ -141,7 +141,7 @@ func (o *Organisation) CreateServiceAccount(ctx context.Context, project, name s
 
 // DeleteOwner ends a service account or a member, with all keys that it owns.
 func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id string) error {
-	return o.retry(ctx, func() error {
+	err := o.retry(ctx, func() error {
 		kept, err := o.get(ctx, kindOf[T, V](), id)
 		if err != nil {
 			return err
@@ -150,11 +150,15 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 		if err != nil {
 			return err
 		}
-		if err := o.Log.Commit(ctx, o.Name, append(ended, o.event(Deleted, &kept, nil))); err != nil {
-			return err
-		}
-		// A key that was made meanwhile. No other follows: an owner that is gone owns nothing new.
-		if ended, err = o.ended(ctx, id); err != nil || len(ended) == 0 {
+		return o.Log.Commit(ctx, o.Name, append(ended, o.event(Deleted, &kept, nil)))
+	})
+	if err != nil {
+		return err
+	}
+	// A key may have been made meanwhile. No other follows: an owner that is gone owns nothing new.
+	return o.retry(ctx, func() error {
+		ended, err := o.ended(ctx, id)
+		if err != nil || len(ended) == 0 {
 			return err
 		}
 		return o.Log.Commit(ctx, o.Name, ended)
