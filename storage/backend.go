@@ -65,8 +65,8 @@ type Backend interface {
 	// Views answers the saved views of an organisation, by name.
 	Views(ctx context.Context, org string) ([]View, error)
 
-	// Organisations answers those that the store has something of, sorted. It may name
-	// some of which the last record is gone.
+	// Organisations answers the organisations in the store, sorted. It may name some whose
+	// last record was deleted.
 	Organisations(ctx context.Context) ([]string, error)
 	// SessionTags answers the tags of all sessions of an organisation, as they were set.
 	SessionTags(ctx context.Context, org string) ([]*Annotation, error)
@@ -105,7 +105,7 @@ type ResponseFinder interface {
 	Response(ctx context.Context, org, responseID string) (*Record, error)
 }
 
-// Host is what a backend may know of the journal that opens it.
+// Host describes the journal that opens a backend.
 type Host struct {
 	// Journal is the identity of the journal, for ever.
 	Journal uuid.UUID
@@ -116,7 +116,7 @@ type Host struct {
 	Contents Contents
 }
 
-// Limits are what a backend wants of batches. What is 0 is the host's choice.
+// Limits bound the batches that a backend gets. The host chooses a limit that is 0.
 type Limits struct {
 	// Entries bounds the records and annotations of a batch.
 	Entries int
@@ -141,7 +141,7 @@ func (p Position) Compare(q Position) int {
 // Before is true of a position that comes before another one of the same journal.
 func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
-// Batch is what the journal hands to a backend at a time, in its order.
+// Batch holds the entries that the journal hands to a backend at once, in its order.
 type Batch struct {
 	// Journal is the identity of the journal.
 	Journal uuid.UUID
@@ -266,7 +266,7 @@ type Snapshot interface {
 type Checker interface {
 	// CheckFile reads all of a file that no process uses, hands each record to match, with
 	// its Org, ID, CreatedAt and Content, and returns the position of a journal. The error says
-	// what is wrong with the file; it is an fs.ErrNotExist where there is none.
+	// what is wrong with the file; it is an fs.ErrNotExist if there is no file.
 	CheckFile(ctx context.Context, path string, journal uuid.UUID, match func(*Record)) (Position, error)
 }
 

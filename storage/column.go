@@ -12,15 +12,15 @@ import (
 type Column struct {
 	// Wire is the value's number in journals, which stays taken for ever. 0 is not kept.
 	Wire int
-	// Name is the column of a database, "" unless databases keep the value as one.
+	// Name is the column of a database, "" if databases have no column for the value.
 	Name string
-	// Names is what the text of the column names, "" if its texts do not repeat.
-	// Columns of the same kind of names, such as "model", share their texts.
+	// Names is the kind of names in a column of text, such as "model", "" if its texts do
+	// not repeat. Columns of the same kind share their texts.
 	Names string
 	// Detail columns are not added up: answers show them. One with Filter has values that do
 	// not repeat, and an index in databases.
 	Detail bool
-	// Required columns have their zero value in place of none, also in answers.
+	// Required columns have their zero value if the value is missing, also in answers.
 	Required bool
 
 	// Field is the name in filters and tables, "" if neither has the value.
@@ -228,7 +228,7 @@ func (c *Column) Text(r *Record) string {
 	return ""
 }
 
-// value is what a key sorts by.
+// value is a record's value for sorting by the column.
 func (c *Column) value(r *Record) Value {
 	switch v := c.At(r).(type) {
 	case *string:

@@ -14,7 +14,7 @@ type bill struct {
 	hi, lo  uint64
 	pieces  uint64
 	unknown bool // something was used that has no price, or overflowed
-	// charges are what was added up, if it is itemized.
+	// charges are the amounts that were added up, nil unless the bill is itemized.
 	itemized bool
 	charges  []Charge
 }

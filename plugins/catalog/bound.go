@@ -38,7 +38,7 @@ func (m *Model) OutputLimit() int64 {
 // input and output in u are what may be charged at a rate of their own, not what will be:
 // each token is charged at the dearest rate that it may have. A provider may serve the
 // standard tier in place of the one asked for, and process a call in a geography that it
-// was not asked for. A part whose rate is unknown is charged as what it is part of.
+// was not asked for. A part whose rate is unknown is charged at the rate of the whole.
 func (m *Model) AtMost(u plugins.Usage, c Conditions) (most plugins.Cost) {
 	inputs := []int64{u.Input.N}
 	for i := range m.Prices { // longer inputs may have lower rates

@@ -7,7 +7,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// webSearch is what the vendors have in place of the hosted tool web_search.
+// webSearch has the fields by which vendors search the web in place of the hosted tool
+// web_search.
 type webSearch struct {
 	WebSearchOptions *searchOptionsObject `json:"web_search_options,omitempty"`
 	Plugins          []plugin             `json:"plugins,omitempty"` // OpenRouter's

@@ -11,9 +11,8 @@ type vendor struct {
 
 	// policy says what the vendor has equivalents for, beyond common.
 	policy translate.Policy
-	// endpoints are what the vendor has beside Chat Completions of OpenAI's endpoints, and
-	// of Cohere's rerank, by its own documentation. Nil is all: a server that runs any
-	// models may have them.
+	// endpoints are the other endpoints of OpenAI, and Cohere's rerank, that the vendor's
+	// documentation lists. Nil means all: a server that runs any models may have them.
 	endpoints []string
 
 	messageRules
@@ -34,8 +33,8 @@ type vendor struct {
 	// replays: requests repeat reasoning in the field of the answer, for all models.
 	replays bool
 
-	// format is what the vendor has of response formats. formatOrTools: a request with tools
-	// can have no format.
+	// format says which response formats the vendor takes. formatOrTools: a request with
+	// tools can have no format.
 	format        formatSupport
 	formatOrTools bool
 }
@@ -60,7 +59,7 @@ type messageRules struct {
 
 // toolRules are how a vendor takes tools and their calls.
 type toolRules struct {
-	// tools is what the vendor has of tools.
+	// tools says which tools the vendor takes.
 	tools toolSupport
 	// anyTool is the value of a choice that requires a call.
 	anyTool string

@@ -55,8 +55,8 @@ func openDeflate(in io.Reader) (io.Reader, func(), error) {
 	return z.raw, giveBack, z.raw.(flate.Resetter).Reset(z.in, nil)
 }
 
-// messageEnd is what the sender of a compressed message leaves out, and a last
-// block, so that its end is seen.
+// messageEnd holds the four bytes that the sender of a compressed message leaves out
+// (RFC 7692, 7.2.1), and an empty last block, which ends the stream for the decoder.
 const messageEnd = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
 // InflateMessage decodes a message of a WebSocket's permessage-deflate, which

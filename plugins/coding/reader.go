@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrTooLong is what a Reader returns for content that is longer than its bound.
+// ErrTooLong is returned by a Reader if the content is longer than its bound.
 var ErrTooLong = errors.New("the content is too long when decoded")
 
 // Reader undoes a Content-Encoding of what is read. It decodes no more than it is

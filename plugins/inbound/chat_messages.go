@@ -12,8 +12,8 @@ import (
 var (
 	chatRoles = []string{"developer", "system", "user", "assistant", "tool"}
 
-	// messageMembers are what is read of messages, and of answers that clients send
-	// back the annotations of their text.
+	// messageMembers are the members of messages without a warning: those that are read, and
+	// the annotations, which clients send back with answers.
 	messageMembers = []string{
 		"role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "tool_call_id", "function_call", "audio",
 		"annotations",

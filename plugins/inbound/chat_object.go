@@ -111,7 +111,7 @@ func paragraph(b []byte) []byte {
 	return b
 }
 
-// appendText appends a string, of which inside is the JSON without quotes, or null.
+// appendText appends a string, or null. inside is the string's JSON without its quotes.
 func appendText(b, inside []byte, there bool) []byte {
 	if !there {
 		return append(b, "null"...)

@@ -33,7 +33,7 @@ func init() {
 // Results are those of the calls of a batch, as a client downloads them: a line each,
 // or, where Inline, an element each of arrays within one JSON object.
 type Results struct {
-	// File is the provider's id of what is downloaded.
+	// File is the provider's id of the file with the results.
 	File string
 	// Batch is the provider's id of the batch, "" where the path does not name it.
 	Batch  string

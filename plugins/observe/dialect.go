@@ -39,7 +39,7 @@ type Dialect struct {
 	// such as "/responses/{id}".
 	Polled []string
 
-	// Request has the paths of what a RequestInfo holds, in a request's JSON.
+	// Request maps paths in a request's JSON to the fields of a RequestInfo.
 	Request Table
 	// OutputLimits are the fields of a request that limit the tokens of its output. The
 	// first one that is set counts.
@@ -47,11 +47,11 @@ type Dialect struct {
 	// Streams is true if calls stream unless their request says no.
 	Streams bool
 
-	// Response has the paths of what a ResponseInfo holds, in a response's JSON or in each
-	// event of a stream.
+	// Response maps paths in a response's JSON, or in each event of a stream, to the fields
+	// of a ResponseInfo.
 	Response Table
-	// Object are signs, of which a whole response has at least one. A 0 stands for any
-	// number.
+	// Object are signs of the dialect. A whole response has at least one of them. A 0
+	// stands for any number.
 	Object []string
 	// Variants are added to Response if the provider of that name answers.
 	Variants map[string]Table

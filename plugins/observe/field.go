@@ -1,7 +1,7 @@
 package observe
 
-// Field is what a value in the JSON of a request or response says about the
-// call, whatever its dialect calls it.
+// Field is the meaning of a value in the JSON of a request or response. Dialects have
+// different names for the same field.
 type Field uint8
 
 // What requests and responses say, but for counts.

@@ -17,7 +17,8 @@ type Outline struct {
 	Tasks []uint64
 	// PreviousResponse is the id of the response that the request continues.
 	PreviousResponse string
-	// CacheKey is the hash of what chooses the provider's cache, 0 if nothing does.
+	// CacheKey is the hash of the value that chooses the provider's cache, 0 if the request
+	// has no such value.
 	CacheKey uint64
 	// CacheLife is how long the provider's cache shall keep the request, in the provider's
 	// words.
@@ -35,7 +36,8 @@ type MessageHash struct {
 	At int32
 	// Model is true if a model said the message.
 	Model bool
-	// Texts are the first texts by [TextHash] of AnswerLetters, 0 for each that lacks.
+	// Texts are the first three texts by [TextHash] of AnswerLetters, 0 for each that the
+	// message does not have.
 	Texts [3]uint64
 }
 
@@ -76,7 +78,7 @@ var (
 	separator = []byte{0xff} // in no UTF-8
 )
 
-// isPart reports whether f is what an outline consists of.
+// isPart reports whether an outline has values of the field f.
 func (f Field) isPart() bool { return Message <= f && f <= CacheMark }
 
 // begin begins a value at a depth whose field is a part. c is its first byte.
@@ -209,8 +211,8 @@ func (o *outliner) value(f Field, v value) {
 // mix is the hash of two hashes.
 func mix(a, b uint64) uint64 { return maphash.Comparable(hashSeed, [2]uint64{a, b}) }
 
-// How many letters and digits of a text count: of the task of a sub-agent, and of what a
-// model said.
+// How many letters and digits of a text are hashed: of the task of a sub-agent, and of a
+// model's answer.
 const (
 	TaskLetters   = 256
 	AnswerLetters = 64

@@ -45,7 +45,7 @@ type scanner struct {
 	to       visitor
 	root     *node
 	template template
-	outline  *outliner // of a request, nil of a response
+	outline  *outliner // nil if a response is read
 
 	state  state
 	next   *node // the table's node for the value ahead, nil if the table has none

@@ -56,8 +56,8 @@ func (s *sign) fits(v value) bool {
 	return s.json == "" && v.kind != null
 }
 
-// shown returns the dialect that v is a sign of, nil if there is none. Of two dialects with
-// the same sign, whether their responses have ids decides.
+// shown returns the dialect that v is a sign of, nil if v is no sign. If two dialects have
+// the same sign, it returns the one whose responses have an id if and only if hasID is true.
 func (u *unknownDialect) shown(v value, hasID bool) (found *dialect) {
 	for _, s := range u.signs[v.key] {
 		if s.fits(v) && (found == nil || s.of.hasID == hasID) {

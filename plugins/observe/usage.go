@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// report is what a provider has reported so far, each count by the last event
-// that had it: repeated reports are cumulative in every dialect.
+// report holds the counts that a provider has reported so far. A later event replaces a
+// count: repeated reports are cumulative in every dialect.
 type report struct {
 	counts [endOfCounts - firstCount]int64
 	known  uint64 // a bit for each of counts

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// item is what a stream has reported of an item so far.
+// item says which parts of an item a stream has reported so far.
 type item struct {
 	reported  bool // some of its content
 	called    bool // it is a call that has begun

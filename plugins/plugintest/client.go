@@ -29,7 +29,7 @@ var clients = map[plugins.Dialect]struct {
 	plugins.Messages:  {check(CheckMessages), check(ReadMessages), 15},
 }
 
-// said is what a client is told by an answer.
+// said is the content of an answer, as a client reads it.
 type said interface{ same(other said) bool }
 
 func check(read func([]byte) (*Message, error)) func([]byte) (said, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// The bits of what Fuzz varies beside the answer.
+// Bits for the conditions that Fuzz varies beside the answer.
 const (
 	asStream  = 1 << iota // a stream was asked for
 	formatted             // the text had to be of a JSON schema

@@ -22,9 +22,9 @@ func Send(t testing.TB, p translate.Provider, target translate.Target, request s
 
 // Calls checks that a provider sends calls and outputs in the order that models require, in
 // any order that clients send them. Strict knows the order that the vendor takes. ids is the
-// path of the ids of all calls in the body. roles is that of the roles of messages, of which
-// no two in a row may be the same; "" allows that. legal is what an id may be to the
-// provider, nil for anything.
+// path of the ids of all calls in the body. roles is the path of the roles of messages: no
+// two messages in a row may have the same role, unless roles is "". legal reports whether the
+// provider takes an id, nil if it takes any.
 func Calls(t *testing.T, p translate.Provider, target translate.Target, ids, roles string, legal func(id string) bool) {
 	t.Helper()
 	call := func(id string) string {

@@ -70,7 +70,7 @@ func eventsOf(r io.Reader, newFraming func(to Sink) Framing) iter.Seq2[Event, er
 // errStopped ends the reading because nobody wants more events.
 var errStopped = errors.New("stopped")
 
-// windows are what readers read into.
+// windows are the buffers of readers.
 var windows = sync.Pool{New: func() any { return new([16 << 10]byte) }}
 
 // read gives write all that r has, in pieces.

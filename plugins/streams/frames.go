@@ -27,7 +27,7 @@ const (
 
 var errDamaged = errors.New("a frame of the provider's event stream is damaged")
 
-// CutFrame cuts the first frame off p, of which it is a part. The error is
+// CutFrame cuts the first frame off p. The frame shares the memory of p. The error is
 // io.ErrUnexpectedEOF if p does not have the whole frame yet.
 func CutFrame(p []byte) (f Frame, rest []byte, err error) {
 	if len(p) < preludeLen {

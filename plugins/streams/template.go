@@ -10,8 +10,9 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Template is an event that others of its stream repeat but for their gaps, as most do:
-// nothing else of them needs to be read. T is what a gap means to who learns it.
+// Template is an event that most others of its stream repeat, except in a few places, its
+// gaps. Of an event that fits the template, only the gaps need to be read. T is the meaning
+// of a gap to the caller.
 type Template[T any] struct {
 	raw  []byte // empty until an event was learned
 	gaps []Gap[T]

@@ -35,7 +35,7 @@ type Format struct {
 	assemble func(root *node, events iter.Seq[event])
 	// finish gives the object of a stream the form of a response without streaming.
 	finish func(root *node)
-	// required are keys of which the object has at least one. Default: any key.
+	// required are keys. The object has at least one of them. Default: any key.
 	required []string
 	// last finds the event of a stream that has the whole object.
 	last func(stream []byte) (event, bool)

@@ -12,7 +12,7 @@ type Shape struct {
 	how    how
 	fields Fields // shapes of an object's members
 	find   find   // for a list, or for a string that can become a list of parts
-	item   *Shape // the shape of what find finds
+	item   *Shape // the shape of the element that find returns
 }
 
 // Fields are the shapes of an object's members. One that is not named has the

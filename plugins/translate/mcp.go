@@ -147,8 +147,8 @@ func withoutMCPSecrets(tool string) string {
 	return tool
 }
 
-// MCPCalls ends what the model has said, and returns its calls of MCP tools that the host
-// has to call, each of which MCPResult ends. There are none where the response ends.
+// MCPCalls closes the open items, and returns the calls of MCP tools that the host has to
+// make. MCPResult ends each of them. It returns nil if the response ends here.
 func (a *Assembler) MCPCalls() []*Output {
 	if a.Failure() != nil || a.reason != ReasonStop {
 		return nil
@@ -203,8 +203,8 @@ func (a *Assembler) NextRound() {
 	a.seen.Finish, a.seen.Phase, a.reason = "", plugins.Running, ReasonNone
 }
 
-// Said is the length of what the model has written in this round, in bytes: also of what it
-// has begun, and of sealed reasoning.
+// Said is the number of bytes that the model has written in this round, with the items that
+// are still open and with sealed reasoning.
 func (a *Assembler) Said() (n int64) {
 	if a.cut { // and all items are closed
 		return int64(a.size)

@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Names are what a client of another API calls the fields of a request, so that
-// errors and warnings name what it sent.
+// Names maps the fields of a request to the names that a client of another API has for
+// them. Errors and warnings name the fields that the client sent.
 type Names struct {
 	// Fields are the client's paths by those of Responses, such as
 	// "response_format" by "text.format". What is below a field is below it there.

@@ -86,7 +86,7 @@ func EffortOf(budget, output int64) string {
 	return effort
 }
 
-// CheckEffort returns the error of an effort that is none of Efforts.
+// CheckEffort returns an error if the effort is not one of Efforts.
 func (p *Request) CheckEffort() error {
 	if effort := p.Reasoning.Effort; effort != "" && !slices.Contains(Efforts, effort) {
 		return InvalidValue("reasoning.effort", effort, Efforts)

@@ -82,7 +82,7 @@ type Request struct {
 	// Foreign are the fields that a client of another API sent and Responses does
 	// not have, by that client's names. Apply leaves them out with a warning.
 	Foreign []string
-	// Names are what a client of another API calls the fields of Raw, nil for a
+	// Names are the names of the fields of Raw to a client of another API, nil for a
 	// client of Responses.
 	Names *Names
 
@@ -293,7 +293,7 @@ type Tool struct {
 	Format json.RawMessage
 	// Raw is the tool as the client sent it.
 	Raw json.RawMessage
-	// MCP is what the tool is at an MCP server, nil unless the host calls it there.
+	// MCP names the tool at its MCP server, nil unless the host calls the tool there.
 	MCP *MCPTool
 }
 

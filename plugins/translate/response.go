@@ -75,7 +75,7 @@ func (a *Assembler) Model() string {
 	return a.request.Model
 }
 
-// UsedServiceTier is the tier that served: auto is none.
+// UsedServiceTier is the tier that served the response. The word auto names no tier.
 func (a *Assembler) UsedServiceTier() string {
 	for _, tier := range []string{a.seen.ServiceTier, a.request.ServiceTier} {
 		if tier != "" && tier != "auto" {

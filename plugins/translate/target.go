@@ -20,7 +20,7 @@ type Target struct {
 	BaseURL string
 	// Key is the API key, "" for a provider that needs none.
 	Key string
-	// Capabilities are what is known of Model, or nil.
+	// Capabilities are those of Model, nil if it is unknown to the catalogue.
 	Capabilities *plugins.Capabilities
 }
 

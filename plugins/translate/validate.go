@@ -166,7 +166,7 @@ func invalidType(param string, want []jsonType, got gjson.Result) *plugins.Error
 		param, strings.Join(words, " or "), typeOf(got)), "invalid_type")
 }
 
-// InvalidValue returns the 400 for a string that is none of those wanted.
+// InvalidValue returns the 400 for a string that is not one of want.
 func InvalidValue(param, got string, want []string) *plugins.Error {
 	return withCode(plugins.Invalid(param, "Invalid value: '%s'. Supported values are: '%s'.",
 		got, strings.Join(want, "', '")), "invalid_value")

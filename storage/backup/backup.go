@@ -5,7 +5,7 @@
 // files as Weir keeps them, and SHA256SUMS, which `sha256sum --check` reads, with the sum
 // of each file. Segments never change once they are closed: those that the previous backup
 // has are hard links to its files, so that each backup is complete and takes only the
-// space of what is new.
+// space of its new files.
 package backup
 
 import (
@@ -46,7 +46,7 @@ type StoreSummary struct {
 	At    time.Time `json:"at"`
 	Files int       `json:"files"`
 	Bytes int64     `json:"bytes"`
-	// Copied is what the backup before has not.
+	// Copied counts the bytes of files that the backup before does not have.
 	Copied int64 `json:"copied_bytes"`
 	// Database is false where the backend keeps no files: this is the journal alone, and
 	// the backend is backed up by its own means.
@@ -58,8 +58,8 @@ const (
 	unfinished = ".unfinished"
 )
 
-// Write makes a backup in dir, which it creates if there is none, and removes what one
-// that was cut short has left.
+// Write makes a backup in dir, and creates dir if it does not exist. It removes the files
+// that an interrupted backup left.
 func Write(ctx context.Context, dir string, stores []Store) (*Summary, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Restore puts a store of a backup into a directory, which has none of its files. from
-// is a backup, or a directory of backups, of which it takes the newest. store is the
-// store's name; "" is the only one. The sums of all files are compared first. It returns
+// Restore puts a store of a backup into a directory that has no files of the store. from is
+// a backup, or a directory of backups: then Restore takes the newest. store is the store's
+// name, "" if the backup has only one. The sums of all files are compared first. It returns
 // the backup and the files that it has put back.
 func Restore(ctx context.Context, from, to, store string) (backup string, files []string, err error) {
 	if backup, err = find(from); err != nil {

@@ -18,8 +18,8 @@ import (
 // sumsName is the file with the sums of all others, by which a backup is known.
 const sumsName = "SHA256SUMS"
 
-// sum makes every file of the backup durable and writes their sums. It adds to the
-// summaries of their stores, in the order of which the directories are.
+// sum makes every file of the backup durable and writes their sums. It adds the sums to the
+// summaries of the stores, which are in the order of the directories.
 func (w *writer) sum(ctx context.Context, stores []StoreSummary) error {
 	before := map[string]string{}
 	if w.before != "" {

@@ -145,7 +145,7 @@ func (b *Backend) Close() error {
 	return conn.Close()
 }
 
-// opened is what the methods of an open backend work with.
+// opened returns the connection and the contents of an open backend.
 func (b *Backend) opened() (clickhouse.Conn, storage.Contents, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -14,7 +14,7 @@ import (
 // columns are those of the table records but version, properties and assets.
 var columns = slices.Concat(storage.Columns, storage.DetailColumns)
 
-// columnNames is the list of what values has, and a scanner scans.
+// columnNames lists the columns in the order of values and of a scanner.
 var columnNames = func() string {
 	var names []string
 	for _, c := range columns {
@@ -23,7 +23,7 @@ var columnNames = func() string {
 	return strings.Join(append(names, "properties", "assets"), ", ")
 }()
 
-// values are what a record has in columnNames.
+// values are a record's values of columnNames.
 func values(r *storage.Record) []any {
 	values := make([]any, 0, len(columns)+3)
 	for _, c := range columns {
@@ -68,7 +68,7 @@ func newScanner() *scanner {
 	return s
 }
 
-// target is what a column is scanned into.
+// target returns a pointer for the driver to scan a column into.
 func target(c *storage.Column) any {
 	switch c.Type() {
 	case storage.TextColumn:

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// contentsOf reads the bodies of records. A row that does not belong to the version of
-// the record is none of it.
+// contentsOf reads the bodies of records. It skips a row that belongs to another version
+// of the record.
 func (r *reader) contentsOf(ctx context.Context, records []*storage.Record) (map[key]*storage.Content, error) {
 	contents := make(map[key]*storage.Content)
 	var keys []key
@@ -95,7 +95,7 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	return asked[rec], nil
 }
 
-// read reads the bodies of records of one organisation, nil where there are none.
+// read reads the bodies of records of one organisation, nil for a record without bodies.
 func (r *contentReader) read(ctx context.Context, records []*storage.Record) (map[*storage.Record]*storage.Content, error) {
 	reader, err := r.readerOf(records[0].Org)
 	if err != nil {

@@ -65,7 +65,7 @@ func (b *Backend) Conversation(ctx context.Context, org, id string, page storage
 	return found[0], nil
 }
 
-// readItems reads the items of a conversation of which all but the JSON is known.
+// readItems reads the JSON of a conversation's items, whose other fields are known.
 func (r *reader) readItems(ctx context.Context, c *storage.Conversation) error {
 	if len(c.Items) == 0 {
 		return nil

@@ -121,8 +121,8 @@ func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text str
 // millis is when a record was created.
 const millis = "toUnixTimestamp64Milli(created_at)"
 
-// local is what a clock in the query's zone shows, in milliseconds. It is false of a zone
-// whose clocks change too often in the window.
+// local is the time of a clock in the query's zone, in milliseconds. It is false if the
+// clocks of the zone change too often in the window.
 func (g *grouping) local() (string, bool) {
 	at, offsets, ok := g.query.Zone.Changes(g.query.Window)
 	switch {

@@ -12,8 +12,8 @@ import (
 // maxPattern bounds the letters of a text that becomes a regular expression.
 const maxPattern = 500
 
-// patternOf is the regular expression (RE2) that is true of the texts of which an
-// operator is: like, ilike, contains, or not-contains as it is without the "not".
+// patternOf is the regular expression (RE2) that matches the same texts as an operator:
+// like, ilike or contains. For not-contains it is the expression of contains.
 func patternOf(op storage.Operator, text string) (pattern string, support storage.Support) {
 	if utf8.RuneCountInString(text) > maxPattern || !utf8.ValidString(text) {
 		return "", storage.Unsupported

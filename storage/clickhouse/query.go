@@ -70,7 +70,7 @@ func (r *reader) checkSort(ctx context.Context, condition string) error {
 	return err
 }
 
-// key is what a record is found by.
+// key identifies a record within an organisation, in the order of the table.
 type key struct {
 	createdAt storage.Timestamp
 	id        uuid.UUID
@@ -161,10 +161,9 @@ func (p *params) idsCondition(keys []key) string {
 	return "request_id IN " + p.bind(ids, "Array(UUID)")
 }
 
-// walk calls each with the records of a condition, in chunks, by time; where says what
-// more, and spans which of the newest are looked for first. A version that another one
-// has replaced may come to be chosen: that each record is asked for is the caller's to
-// check.
+// walk calls each with the records behind after that match where, in chunks, by time. spans
+// say how far back it looks first, before it looks at all records. where may match a version
+// that was replaced. each gets the newest version all the same, and must match it again.
 func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, spans []storage.Timestamp, chunk int, each func([]*storage.Record) (more bool, err error)) error {
 	direction, beyond := "ASC", ">"
 	if desc {

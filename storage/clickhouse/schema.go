@@ -94,8 +94,8 @@ func (b *Backend) addColumns(ctx context.Context, conn clickhouse.Conn) error {
 	return nil
 }
 
-// definition is the type of a column that is added. Its default is what a record without
-// the value has.
+// definition is the type of a column that is added. A record without the value has the
+// type's default.
 func definition(c *storage.Column) string {
 	switch c.Type() {
 	case storage.TextColumn:

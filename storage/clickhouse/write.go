@@ -14,10 +14,10 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Write inserts a batch: bodies before records, so that a record that can be seen has
-// them, and then what was learned. Each insert carries a token: the server drops one
-// that it has. What comes again all the same has the version of what is there, and
-// replaces it.
+// Write inserts a batch: first bodies, so that a record never appears without its body,
+// then records, then annotations. Each insert carries a token: the server drops an insert
+// whose token it knows. A row that is inserted again all the same has the same version, and
+// replaces the row that is there.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	conn, contents, err := b.opened()
 	if err != nil {
@@ -182,14 +182,14 @@ func (w *writer) annotations(ctx context.Context) error {
 	return nil
 }
 
-// newest are rows of which the last about the same holds: those of a batch may have
-// the same version.
+// newest keeps the last row about each thing: rows of one batch may have the same
+// version.
 type newest struct {
 	places map[about]int
 	rows   []row
 }
 
-// about is what a row of a table of annotations is about.
+// about identifies the thing that a row of a table of annotations describes.
 type about struct {
 	record storage.RecordKey // without an ID for the tags of sessions and for views
 	name   string

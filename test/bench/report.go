@@ -55,7 +55,7 @@ func figureOf(rounds []round, value func(round) float64) (f figure, known bool) 
 	return figure{(values[(n-1)/2] + values[n/2]) / 2, values[0], values[n-1]}, true
 }
 
-// measure is something of a cell, NaN where it is not known.
+// measure returns a figure of a cell, NaN if it is unknown.
 type measure func(*cell) float64
 
 func cpu(c *cell) float64        { return ofServer(c, func(s *server) float64 { return s.CPU }) }
