@@ -564,7 +564,26 @@ func TestOpenAPI(t *testing.T) {
 	events := s.must("acme-admin", "GET", "/v1/audit", "")
 	described("EventPage", events)
 	described("Event", events.Get("items.0"))
+	const admin = "acme-admin"
+	project := s.ok(admin, "POST", organization+"projects", `{"name":"described"}`)
+	described("Project", project)
+	of := organization + "projects/" + project.Get("id").Str
+	account := s.ok(admin, "POST", of+"/service_accounts", `{"name":"x"}`)
+	described("ServiceAccountCreated", account)
+	described("AccountKey", account.Get("api_key"))
+	described("ServiceAccount", s.ok(admin, "GET", of+"/service_accounts/"+account.Get("id").Str, ""))
+	described("ProjectKey", s.ok(admin, "GET", of+"/api_keys/"+account.Get("api_key.id").Str, ""))
+	described("ProjectKeyPage", s.ok(admin, "GET", of+"/api_keys", ""))
+	described("ModelPermissions", s.ok(admin, "GET", of+"/model_permissions", ""))
+	described("RateLimit", s.ok(admin, "POST", of+"/rate_limits/rl-m", `{"max_requests_per_1_day":5}`))
+	described("SpendLimit", s.ok(admin, "POST", of+"/spend_limit", `{"threshold_amount":5,"currency":"USD","interval":"month"}`))
+	described("Deleted", s.ok(admin, "DELETE", of+"/spend_limit", ""))
+	described("AuditLogPage", s.ok(admin, "GET", organization+"audit_logs", ""))
+	described("UsagePage", s.ok(admin, "GET", organization+"costs?start_time=1795000000", ""))
+	described("Budget", s.must(admin, "POST", "/v1/budgets", `{"name":"x","limit":"5"}`))
 	for path, methods := range map[string]string{
+		"/v1/budgets": "get,post", "/v1/budgets/{name}": "delete,get,patch", organization + "projects/{project}": "get,post",
+		organization + "projects/{project}/spend_limit": "delete,get,post", organization + "costs": "get",
 		"/v1/keys": "get,post", "/v1/keys/{id}": "delete,get,patch", "/v1/keys/{id}/rotate": "post", "/v1/audit": "get", "/v1/key": "get",
 	} {
 		var got []string
