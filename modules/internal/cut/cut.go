@@ -132,7 +132,6 @@ type Writer struct {
 	stream
 	active bool
 	stop   func()
-	failed error
 }
 
 // NewWriter cuts what is written to w like NewReader. Then it calls stop, and writes nothing
