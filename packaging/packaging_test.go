@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,6 +50,23 @@ func TestSupervisorsWaitForTheGracePeriod(t *testing.T) {
 	for file, pattern := range map[string]string{"weir.service": `TimeoutStopSec=(\d+)`, "helm/values.yaml": `terminationGracePeriodSeconds: (\d+)`} {
 		if got := first(t, file, pattern); got != want {
 			t.Errorf("%s waits %s seconds, want %s", file, got, want)
+		}
+	}
+}
+
+// The package depends on the program that its scripts call, and no image takes what Weir has
+// recorded beside the sources.
+func TestPackagesTakeWhatTheyNeed(t *testing.T) {
+	if strings.Contains(read(t, "debian/postinst"), "adduser") != strings.Contains(read(t, "debian/control"), "Depends: adduser") {
+		t.Error("debian/control does not depend on adduser, which debian/postinst calls")
+	}
+	ignored := strings.Fields(read(t, "../.dockerignore"))
+	for _, name := range []string{"weir-data", "weir.db", "weir.db-wal", "weir.db-columns", "weir.db.segments"} {
+		if !slices.ContainsFunc(ignored, func(pattern string) bool {
+			ok, _ := path.Match(strings.TrimPrefix(pattern, "**/"), name) // of patterns that are known
+			return ok
+		}) {
+			t.Errorf(".dockerignore lets %s into images", name)
 		}
 	}
 }

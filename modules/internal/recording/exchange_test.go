@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/control"
@@ -65,6 +66,18 @@ func (v *versions) Response(_ context.Context, _, id string) (*storage.Record, e
 // begin begins an exchange whose versions are told.
 func begin(t *testing.T) (*Exchange, *versions) {
 	t.Helper()
+	app, _ := provision(t)
+	kept := new(versions)
+	x := new(Exchange)
+	x.Record.Provider, x.Record.RequestModel = "openai", "gpt-4o"
+	x.Begin(t.Context(), &Site{App: app, Store: "default", Logger: zap.NewNop(), Open: func(context.CancelFunc) (Recorder, func(), error) {
+		return kept, func() { kept.released++ }, nil
+	}}, new(control.Controls), func() {})
+	return x, kept
+}
+
+func provision(t *testing.T) (*llmapp.App, *prometheus.Registry) {
+	t.Helper()
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	t.Cleanup(cancel)
 	app := &llmapp.App{Stores: map[string]*llmapp.StoreConfig{"default": {
@@ -73,13 +86,7 @@ func begin(t *testing.T) (*Exchange, *versions) {
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
-	kept := new(versions)
-	x := new(Exchange)
-	x.Record.Provider, x.Record.RequestModel = "openai", "gpt-4o"
-	x.Begin(t.Context(), &Site{App: app, Store: "default", Logger: zap.NewNop(), Open: func(context.CancelFunc) (Recorder, func(), error) {
-		return kept, func() { kept.released++ }, nil
-	}}, new(control.Controls), func() {})
-	return x, kept
+	return app, ctx.GetMetricsRegistry()
 }
 
 // answer is what an observer has learned.

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -45,5 +46,36 @@ func TestTheCostIsThatOfAllThatIsBilled(t *testing.T) {
 				t.Errorf("the usage is not what the provider states at the top level: %+v", r.Usage)
 			}
 		})
+	}
+}
+
+// A report about the past, such as an import, raises no metric: rates and alerts speak of
+// what happens now.
+func TestThePastRaisesNoMetric(t *testing.T) {
+	app, registry := provision(t)
+	counted := func() (n float64) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "weir_requests_total" {
+					n += m.GetCounter().GetValue()
+				}
+			}
+		}
+		return n
+	}
+	for ago, want := range map[time.Duration]float64{0: 1, 2 * time.Hour: 0} {
+		before := counted()
+		at := storage.Millis(time.Now().Add(-ago))
+		r := &storage.Record{CreatedAt: at, UpdatedAt: at}
+		if err := (&Site{App: app}).Import(new(versions), r, new(plugins.ResponseInfo), new(storage.Kept)); err != nil {
+			t.Fatal(err)
+		}
+		if got := counted() - before; got != want {
+			t.Errorf("a call of %v ago is counted %v times, want %v", ago, got, want)
+		}
 	}
 }
