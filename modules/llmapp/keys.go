@@ -25,9 +25,10 @@ const (
 	ScopeGateway = "gateway" // call models through the gateway
 	ScopeLog     = "log"     // record proxy traffic and traces
 	ScopeAdmin   = "admin"   // create and change keys
+	ScopeMetrics = "metrics" // ask the query endpoints for all but content; ScopeQuery includes it
 )
 
-var scopes = []string{ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog, ScopeAdmin}
+var scopes = []string{ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog, ScopeAdmin, ScopeMetrics}
 
 // CheckScopes finds a scope that there is not.
 func CheckScopes(named []string) error {
@@ -149,7 +150,8 @@ func (k *Key) Hash() string { return hex.EncodeToString(k.hash[:]) }
 
 // Allows tells whether the key has a scope. "" is what any key has.
 func (k *Key) Allows(scope string) bool {
-	return scope == "" || len(k.Scopes) == 0 && scope != ScopeAdmin || slices.Contains(k.Scopes, scope)
+	return scope == "" || len(k.Scopes) == 0 && scope != ScopeAdmin || slices.Contains(k.Scopes, scope) ||
+		scope == ScopeMetrics && slices.Contains(k.Scopes, ScopeQuery)
 }
 
 // Check finds what is wrong with a key, whatever the values of its placeholders.

@@ -18,7 +18,7 @@ import (
 
 // addScores takes POST /v1/request/{id}/score.
 func addScores(c *call) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func removeScore(c *call) error {
 
 // setProperty takes PUT /v1/request/{id}/property.
 func setProperty(c *call) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func giveSessionFeedback(c *call) error {
 
 // setSessionTag takes POST /v1/session/{id}/tag.
 func setSessionTag(c *call) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func getSessionTag(c *call) error {
 }
 
 func (c *call) rating() (bool, error) {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return false, err
 	}

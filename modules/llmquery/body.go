@@ -1,6 +1,7 @@
 package llmquery
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -22,18 +23,21 @@ type body struct {
 	path   string   // in front of the names of fields
 	place  string   // in front of errors about the object
 	inner  []*body
+	call   *call // nil of an object within another
 	err    *error
 }
 
-func parseBody(raw []byte) (*body, error) {
-	if err := intake.CheckJSON(raw); err != nil {
+func (c *call) body() (*body, error) {
+	if err := intake.CheckJSON(c.raw); err != nil {
 		return nil, badRequest("%v", err)
 	}
-	object := gjson.ParseBytes(raw)
+	object := gjson.ParseBytes(c.raw)
 	if !object.IsObject() {
 		return nil, badRequest("the body is no JSON object")
 	}
-	return newBody(object, new(error)), nil
+	b := newBody(object, new(error))
+	b.call = c
+	return b, nil
 }
 
 func newBody(object gjson.Result, err *error) *body {
@@ -258,6 +262,14 @@ func (b *body) expect(name, what string, got gjson.Result) {
 // fail rejects the body because of the value of a field.
 func (b *body) fail(name, format string, args ...any) {
 	b.reject("%s%s: "+format, append([]any{b.path, name}, args...)...)
+}
+
+// refuse rejects the body for what could not be read of it.
+func (b *body) refuse(err error) {
+	if errors.Is(err, errContent) && *b.err == nil {
+		*b.err = err
+	}
+	b.reject("%v", err)
 }
 
 func (b *body) reject(format string, args ...any) {

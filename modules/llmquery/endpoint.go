@@ -69,6 +69,7 @@ type call struct {
 	raw     []byte // the body
 	org     string
 	key     string // its hash, "" of the public
+	content bool   // the caller may read content
 	journal *journal.Journal
 }
 
@@ -107,11 +108,10 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 			header:  http.Header{"Allow": {allowed}},
 		}
 	}
-	org, key, err := h.authorise(r, e.scope)
-	if err != nil {
+	c := &call{Handler: h.Handler, w: w, r: r}
+	if err := c.authorise(e.scope); err != nil {
 		return err
 	}
-	var body []byte
 	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		if r.URL.RawQuery != "" { // an option that is ignored gives an answer that looks right and is not
 			return badRequest("%s takes its options in the body, not in the URL", r.URL.Path)
@@ -129,10 +129,10 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 		if err := received.Weigh(r.Context(), received.Bytes); err != nil {
 			return err
 		}
-		body = received.Bytes
+		c.raw = received.Bytes
 	}
 	if e.reading != nil {
-		over, ok := e.turns(h.app).Take(r.Context(), key)
+		over, ok := e.turns(h.app).Take(r.Context(), c.key)
 		if !ok {
 			return &problem{
 				status:  http.StatusTooManyRequests,
@@ -154,7 +154,7 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	if err := j.Connected(ctx); ctx.Err() != nil {
 		return err
 	}
-	c := &call{Handler: h.Handler, ctx: ctx, w: w, r: r, raw: body, org: org, key: key, journal: j}
+	c.ctx, c.journal = ctx, j
 	if e.reading == nil || !e.long {
 		return e.serve(c)
 	}
@@ -162,21 +162,23 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// authorise returns the organisation whose records the caller may see, and the hash of the
-// caller's key, "" without a key.
-func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string, err error) {
+// authorise finds the organisation whose records the caller may see, and whether with their
+// content.
+func (c *call) authorise(scope string) error {
 	if scope == scopeNone {
-		return "", "", nil
+		return nil
 	}
-	if h.AllowPublic && scope == llmapp.ScopeQuery && r.Header.Get("Authorization") == "" {
-		return llmapp.DefaultName, "", nil
+	if c.AllowPublic && scope == llmapp.ScopeMetrics && c.r.Header.Get("Authorization") == "" {
+		c.org, c.content = llmapp.DefaultName, true
+		return nil
 	}
-	key, refused := h.gate.Admit(r, scope, "Authorization")
+	key, refused := c.gate.Admit(c.r, scope, "Authorization")
 	if refused != nil {
 		refused.Message = refused.Code + ": " + refused.Message
-		return "", "", refused
+		return refused
 	}
-	return key.Org(), key.Hash(), nil
+	c.org, c.key, c.content = key.Org(), key.Hash(), key.Allows(llmapp.ScopeQuery)
+	return nil
 }
 
 // fail answers a failed call. Internals go to the log, not to the client.
@@ -246,7 +248,7 @@ func (c *call) answer(v any) error {
 
 // query makes a query of the body, and answers both.
 func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err error) {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return q, data, err
 	}
@@ -261,7 +263,7 @@ func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err 
 // filter reads a field that holds a filter. Without it, everything matches. groups are the groups
 // whose leaves the endpoint takes.
 func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
-	f, err := parseFilter(b.raw(field), field, groups...)
+	f, err := b.call.parseFilter(b.raw(field), field, groups...)
 	if err != nil && *b.err == nil {
 		*b.err = err
 	}
@@ -269,8 +271,11 @@ func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
 }
 
 // parseFilter reads a filter that is called name.
-func parseFilter(raw []byte, name string, groups ...storage.Group) (storage.Filter, error) {
-	f, err := readFilter(raw, groups...)
+func (c *call) parseFilter(raw []byte, name string, groups ...storage.Group) (storage.Filter, error) {
+	f, err := c.readFilter(raw, groups...)
+	if errors.Is(err, errContent) {
+		return nil, err
+	}
 	if err != nil {
 		// The parser calls it filter, whatever it is called here.
 		return nil, badRequest("%s%s", name, strings.TrimPrefix(err.Error(), "filter"))
@@ -291,15 +296,6 @@ func (*Handler) Routes() (all []paths.Route) {
 		}
 	}
 	return all
-}
-
-// readFilter reads a filter that takes no more work than a query may.
-func readFilter(raw []byte, groups ...storage.Group) (storage.Filter, error) {
-	f, err := storage.ParseFilter(raw, groups...)
-	if err == nil {
-		err = storage.CheckFilterWork(f)
-	}
-	return f, err
 }
 
 // ServeHTTP answers the query endpoints and passes other paths on.

@@ -23,7 +23,7 @@ const exportPage = 500
 // exportRequests answers POST /v1/export: every request that a filter matches, the
 // oldest first.
 func exportRequests(c *call) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func exportRequests(c *call) error {
 	}
 
 	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
-	a := newAnswer(c)
+	a := newAnswer(c, s)
 	defer a.close()
 	name := "requests-" + time.Now().UTC().Format("20060102T150405Z")
 	write := func(r *storage.Record) error {
 		defer a.raw("\n")
-		return a.record(r, s)
+		return a.record(r)
 	}
 	a.contentType = "application/x-ndjson"
 	if format == formatCSV {
@@ -82,7 +82,7 @@ func exportRequests(c *call) error {
 		if err != nil {
 			return a.abandon(err)
 		}
-		a.expect(records, s)
+		a.expect(records)
 		for _, r := range records {
 			if err := write(r); err != nil {
 				return a.abandon(err)

@@ -115,7 +115,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		ask(pointer, "", "root", known, `{"key":"Reviewer","value":"ada","expected":"somebody else"}`)
 		ask(pointer, "", "root", unknown, exampleOf(d, pointer))
 		ask(pointer, "", "", known, exampleOf(d, pointer))
-		ask(pointer, "", map[string]string{"query": "writer", "write": "reader"}[scopes[operation]], known, exampleOf(d, pointer))
+		ask(pointer, "", map[string]string{"metrics": "writer", "write": "reader"}[scopes[operation]], known, exampleOf(d, pointer))
 		ask(pointer, "", "root", known, strings.Repeat(" ", 1<<20+1))
 		ask(pointer, "/slow", "slow", unknown, exampleOf(d, pointer))
 		ask(pointer, "/broken", "broken", unknown, exampleOf(d, pointer))

@@ -190,20 +190,27 @@ const flushSize = 1 << 20
 // bodies than should stand in memory at once.
 type answer struct {
 	*call
-	contents    storage.ContentReader
+	shape       shape
+	reader      storage.ContentReader // nil unless the shape needs content
 	contentType string
 	buf         []byte
 	started     bool
 	err         error // of the first write that failed: the client left
 }
 
-func newAnswer(c *call) *answer {
-	return &answer{
-		call: c, contents: c.journal.Contents().Reader(storage.WholeContent), contentType: "application/json", buf: make([]byte, 0, 16<<10),
+func newAnswer(c *call, s shape) *answer {
+	a := &answer{call: c, shape: s, contentType: "application/json", buf: make([]byte, 0, 16<<10)}
+	if s.readsContent() {
+		a.reader = c.contents(storage.WholeContent)
 	}
+	return a
 }
 
-func (a *answer) close() { a.contents.Close() }
+func (a *answer) close() {
+	if a.reader != nil {
+		a.reader.Close()
+	}
+}
 
 func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 
@@ -221,20 +228,20 @@ type shape struct {
 func (s *shape) readsContent() bool { return s.content || s.inputs || s.preview != nil }
 
 // expect says which records come next.
-func (a *answer) expect(records []*storage.Record, s shape) {
-	if p, ok := a.contents.(storage.Prefetcher); ok && s.readsContent() {
+func (a *answer) expect(records []*storage.Record) {
+	if p, ok := a.reader.(storage.Prefetcher); ok {
 		p.Prefetch(records)
 	}
 }
 
-func (a *answer) record(r *storage.Record, s shape) (err error) {
+func (a *answer) record(r *storage.Record) (err error) {
 	var content *storage.Content
-	if s.readsContent() {
-		if content, err = a.contents.Content(a.ctx, r); err != nil {
+	if a.reader != nil {
+		if content, err = a.reader.Content(a.ctx, r); err != nil {
 			return err
 		}
 	}
-	if a.buf, err = appendRecord(a.buf, r, content, s); err != nil {
+	if a.buf, err = appendRecord(a.buf, r, content, a.shape); err != nil {
 		return err
 	}
 	if len(a.buf) > flushSize {

@@ -35,20 +35,20 @@ func queryRequestsBulk(c *call) error { return c.requests(legacyGroups[:1]) }
 func queryRequests(c *call) error { return c.requests(legacyGroups) }
 
 func (c *call) requests(groups []storage.Group) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}
 	if b.raw("filter") == nil {
 		b.fail("filter", `is required; "all" matches every request`)
 	}
-	filter, err := readFilter(b.raw("filter"), groups...)
+	filter, err := c.readFilter(b.raw("filter"), groups...)
 	if err != nil {
-		b.reject("%v", err)
+		b.refuse(err)
 	}
-	sort, random, err := storage.ParseSort(b.raw("sort"))
+	sort, random, err := c.order(b.raw("sort"))
 	if err != nil {
-		b.reject("%v", err)
+		b.refuse(err)
 	}
 	q := &storage.RequestQuery{
 		Org:        c.org,
@@ -87,15 +87,15 @@ func (c *call) requests(groups []storage.Group) error {
 		}
 	}
 
-	a := newAnswer(c)
+	a := newAnswer(c, s)
 	defer a.close()
 	a.raw(`{"data":[`)
-	a.expect(records, s)
+	a.expect(records)
 	for i, r := range records {
 		if i > 0 {
 			a.raw(",")
 		}
-		if err := a.record(r, s); err != nil {
+		if err := a.record(r); err != nil {
 			return a.abandon(err)
 		}
 	}
@@ -127,7 +127,7 @@ func (c *call) completeCursor(q *storage.RequestQuery) error {
 	if err != nil {
 		return err
 	}
-	contents := c.journal.Contents().Reader(storage.WholeContent)
+	contents := c.contents(storage.WholeContent)
 	defer contents.Close()
 	content, err := contents.Content(c.ctx, r)
 	if err != nil {
@@ -157,10 +157,10 @@ func getRequest(c *call) error {
 	if err != nil {
 		return err
 	}
-	a := newAnswer(c)
+	a := newAnswer(c, shape{content: true, inputs: true, charges: c.app.Catalog()})
 	defer a.close()
 	a.raw(`{"data":`)
-	if err := a.record(r, shape{content: true, inputs: true, charges: c.app.Catalog()}); err != nil {
+	if err := a.record(r); err != nil {
 		return a.abandon(err)
 	}
 	a.raw(`,"error":null}`)

@@ -20,7 +20,7 @@ const (
 // searchRequests answers POST /v1/request/search: the newest requests that a filter matches, as
 // they are found. A filter of content reads the bodies, which takes long if few match.
 func searchRequests(c *call) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,14 @@ func searchRequests(c *call) error {
 		return err
 	}
 	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
-	a := newAnswer(c)
+	a := newAnswer(c, s)
 	defer a.close()
 	a.contentType = "application/x-ndjson"
 	search := &search{call: c, query: q, step: firstSearchStep}
 	for {
 		records, more, err := search.next()
 		if err == nil {
-			err = a.found(records, q, more, s)
+			err = a.found(records, q, more)
 		}
 		if err != nil {
 			return a.abandon(err)
@@ -117,13 +117,13 @@ func (s *search) next() (found []*storage.Record, more bool, err error) {
 }
 
 // found writes the line of a step.
-func (a *answer) found(records []*storage.Record, q *storage.RequestQuery, more bool, s shape) error {
+func (a *answer) found(records []*storage.Record, q *storage.RequestQuery, more bool) error {
 	a.raw(`{"data":[`)
 	for i, r := range records {
 		if i > 0 {
 			a.raw(",")
 		}
-		if err := a.record(r, s); err != nil {
+		if err := a.record(r); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func querySessionMetrics(c *call) error {
 
 // querySessionTree answers POST /v1/session/tree/query.
 func querySessionTree(c *call) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func tailRequests(c *call) error {
 			return badRequest("%s", storage.Unknown("parameter", name, []string{"filter"}))
 		}
 	}
-	filter, err := parseFilter([]byte(values.Get("filter")), "filter", storage.RequestResponse)
+	filter, err := c.parseFilter([]byte(values.Get("filter")), "filter", storage.RequestResponse)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func tailRequests(c *call) error {
 	follower, complete := c.journal.Follow(after)
 	t := &tail{
 		call: c, seen: after, follower: follower, matcher: storage.NewMatcher(filter, storage.NewCancelCheck(c.ctx.Err)),
-		contents: c.journal.Contents().Reader(storage.ContentParts(filter)),
+		contents: c.contents(storage.ContentParts(filter)),
 	}
 	defer t.contents.Close()
 	header := c.w.Header()

@@ -45,7 +45,7 @@ func getView(c *call) error {
 
 // saveView takes PUT /v1/view/{name}.
 func saveView(c *call) error {
-	b, err := parseBody(c.raw)
+	b, err := c.body()
 	if err != nil {
 		return err
 	}

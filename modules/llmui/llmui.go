@@ -43,7 +43,7 @@ func init() {
 //	GET    /api/system   the state of the store, for the organisation `default`
 //	       /api/v1/...   the query API and that of keys, with the rights of the session's key
 //
-// A session begins with an API key of the scope `query`, or at an issuer. The browser does
+// A session begins with an API key of the scope `query` or `metrics`, or at an issuer. The browser does
 // not keep the key: it gets a cookie that scripts cannot read and other sites cannot send.
 // Sessions end after 12 hours without use, after 7 days, when the key is no longer
 // configured, and with the process. Requests for other paths go to the next
@@ -177,7 +177,7 @@ func (h *Handler) keyOf(r *http.Request) *llmapp.Key {
 	if s.key == "" {
 		key, _ = h.gate.App.KeyOfBearer(s.bearer)
 	}
-	if key == nil || key.Store() != h.Store || !key.Allows(llmapp.ScopeQuery) {
+	if key == nil || key.Store() != h.Store || !key.Allows(llmapp.ScopeMetrics) {
 		return nil
 	}
 	return key
@@ -191,8 +191,13 @@ func (h *Handler) trusted(r *http.Request) bool {
 // who is what a session's browser is told.
 type who struct {
 	Organization string `json:"organization"`
-	Login        bool   `json:"login"` // it can log out
-	Admin        bool   `json:"admin"` // it can administer keys
+	Login        bool   `json:"login"`   // it can log out
+	Admin        bool   `json:"admin"`   // it can administer keys
+	Content      bool   `json:"content"` // it sees what was said
+}
+
+func newWho(key *llmapp.Key, login bool) who {
+	return who{key.Org(), login, key.Allows(llmapp.ScopeAdmin), key.Allows(llmapp.ScopeQuery)}
 }
 
 // way is how a browser without a session gets one, beside an API key.
@@ -211,7 +216,7 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) error {
 			}
 			return answer(w, http.StatusUnauthorized, ways, &problem)
 		}
-		return answer(w, http.StatusOK, who{key.Org(), !h.trusted(r), key.Allows(llmapp.ScopeAdmin)}, nil)
+		return answer(w, http.StatusOK, newWho(key, !h.trusted(r)), nil)
 	case http.MethodPost:
 		return h.logIn(w, r)
 	case http.MethodDelete:
@@ -241,13 +246,13 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Retry-After", "60")
 		return fail(w, http.StatusTooManyRequests, "too many wrong keys from this address: try again in a minute")
 	}
-	key, refused := h.gate.Check(r.Context(), body.Key, llmapp.ScopeQuery)
+	key, refused := h.gate.Check(r.Context(), body.Key, llmapp.ScopeMetrics)
 	if refused != nil {
 		failed(address, now)
 		return fail(w, refused.Status, refused.Message)
 	}
 	http.SetCookie(w, cookie(r, begin(session{key: key.Hash()}, now), ageLimit))
-	return answer(w, http.StatusOK, who{key.Org(), true, key.Allows(llmapp.ScopeAdmin)}, nil)
+	return answer(w, http.StatusOK, newWho(key, true), nil)
 }
 
 // answer writes the envelope of the query API.

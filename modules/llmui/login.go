@@ -21,7 +21,7 @@ import (
 // Login lets people log in at an issuer of OpenID Connect.
 type Login struct {
 	// Issuer is the URL of an issuer that the app llm has an identity of: its claims say
-	// which organisation a person sees, and need to give the scope `query`.
+	// which organisation a person sees, and need to give the scope `query`, or `metrics` for a view without content.
 	Issuer string `json:"issuer"`
 
 	// ClientID is the name of the dashboard at the issuer, which needs to know the address
@@ -100,7 +100,7 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return refuse(w, http.StatusForbidden, "You are logged in at the issuer, but "+err.Error()+".")
 	}
-	if _, refused := h.gate.Admit(gate.WithKey(r, key), llmapp.ScopeQuery); refused != nil {
+	if _, refused := h.gate.Admit(gate.WithKey(r, key), llmapp.ScopeMetrics); refused != nil {
 		return refuse(w, refused.Status, "You are logged in at the issuer, but may not see records. "+refused.Message)
 	}
 	http.SetCookie(w, cookie(r, begin(session{bearer: claims}, time.Now()), idleLimit))

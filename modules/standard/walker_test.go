@@ -117,6 +117,7 @@ const siteConfig = `{
 		store sqlite %[1]s/weir.db
 		request_memory 32MiB
 		key walker-root query write gateway log admin
+		key walker-viewer metrics
 		provider echo
 		provider openai {
 			base_url %[2]s/v1

@@ -73,6 +73,9 @@ func (g Gate) allow(key *llmapp.Key, scope string) (*llmapp.Key, *plugins.Error)
 	case key.Store() != g.Store:
 		return nil, WrongRegion("key")
 	case !key.Allows(scope):
+		if scope == llmapp.ScopeMetrics {
+			scope = llmapp.ScopeQuery // which most callers want
+		}
 		return nil, denied(http.StatusForbidden, "insufficient_scope", fmt.Sprintf("The API key lacks the scope %q.", scope))
 	}
 	return key, nil
