@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage/backup"
-	"github.com/weirhq/weir/storage/control/embedded"
 )
 
 var backups sync.Mutex
@@ -51,10 +50,8 @@ func makeBackup(w http.ResponseWriter, r *http.Request) error {
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", name, err)}
 		}
 		s := backup.Store{Name: name, Dir: store.Dir(), Journal: j}
-		if embedded.Exists(s.Dir) {
-			if s.Control, err = store.Control(); err != nil {
-				return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: its control objects: %w", name, err)}
-			}
+		if s.Control, err = store.ControlFile(); err != nil {
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: its control objects: %w", name, err)}
 		}
 		stores = append(stores, s)
 	}

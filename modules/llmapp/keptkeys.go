@@ -26,33 +26,75 @@ const usedInterval = time.Minute
 // keptKeys are the keys of a store that were created while Weir runs.
 type keptKeys struct {
 	mu      sync.RWMutex
-	log     *embedded.Log // nil when closed
-	version uint64        // of the log, of which the keys are known
+	file    *embedded.Log // nil until it is needed, and when closed
+	log     control.Log   // of which the keys are known, nil when closed
+	version uint64        // of the log
 	known   map[control.Hash]*Key
 	none    bool // there was no file; log may have made one since
 }
 
-// Control returns the control objects of the organisations that live in the store, and makes
-// their file if there is none.
-func (s *Store) Control() (*embedded.Log, error) {
+// Control returns the control objects of the organisations that live in the store: those that
+// nodes share, or a file beside the journal, which is made if there is none.
+func (s *Store) Control() (control.Log, error) {
 	if _, err := s.Journal(); err != nil { // which owns the directory
+		return nil, err
+	}
+	nodes, err := s.sharedNodes()
+	if err != nil {
 		return nil, err
 	}
 	k := &s.kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.log != nil {
+	if nodes != nil {
+		k.use((*nodes).Control())
 		return k.log, nil
 	}
-	log, err := embedded.Open(s.Dir(), s.options.Logger)
-	if err == nil {
+	if k.file == nil {
+		if k.file, err = embedded.Open(s.Dir(), s.options.Logger); err != nil {
+			return nil, err
+		}
+	}
+	k.use(k.file)
+	return k.log, nil
+}
+
+// use forgets the keys of another log. It needs the mutex.
+func (k *keptKeys) use(log control.Log) {
+	if k.log != log {
 		k.log, k.known, k.version = log, make(map[control.Hash]*Key), log.Version()
 	}
-	return log, err
+}
+
+// forget makes the next call ask where the keys are now.
+func (k *keptKeys) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.log, k.known, k.none = nil, nil, false
+}
+
+// ControlFile returns the file of control objects, nil if there is none or if nodes share them.
+func (s *Store) ControlFile() (*embedded.Log, error) {
+	if s.sharesControl() || !embedded.Exists(s.Dir()) {
+		return nil, nil
+	}
+	log, err := s.Control()
+	file, _ := log.(*embedded.Log)
+	return file, err
+}
+
+// keepsControl reports whether there may be control objects.
+func (s *Store) keepsControl() bool { return s.sharesControl() || embedded.Exists(s.Dir()) }
+
+// sharesControl reports whether control objects are where nodes share them.
+func (s *Store) sharesControl() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.configs) > 0 && s.configs[0].shared != nil
 }
 
 // controlIfAny is Control, but nil for a store that has no control objects.
-func (s *Store) controlIfAny() (*embedded.Log, error) {
+func (s *Store) controlIfAny() (control.Log, error) {
 	k := &s.kept
 	k.mu.RLock()
 	log, none := k.log, k.none
@@ -60,7 +102,7 @@ func (s *Store) controlIfAny() (*embedded.Log, error) {
 	if log != nil || none {
 		return log, nil
 	}
-	if embedded.Exists(s.Dir()) {
+	if s.keepsControl() {
 		return s.Control()
 	}
 	k.mu.Lock()
@@ -75,12 +117,12 @@ func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*K
 	k := &s.kept
 	k.mu.RLock()
 	key := k.known[hash]
-	known := key != nil && key.store == name && k.version == k.log.Version()
+	known := key != nil && key.store == name && k.version == k.log.Version() && k.log.Trusted()
 	k.mu.RUnlock()
 	if known {
 		return key, nil
 	}
-	if !embedded.Exists(s.Dir()) {
+	if !s.keepsControl() {
 		return nil, control.ErrNotFound
 	}
 	log, err := s.Control()
@@ -99,7 +141,7 @@ func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*K
 		clear(k.known)
 		k.version = version
 	}
-	if k.known != nil { // the store has not been closed meanwhile
+	if k.log == log { // the store has not been closed meanwhile, nor shares other keys
 		k.known[hash] = key
 	}
 	return key, nil
@@ -109,7 +151,7 @@ func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*K
 // keys. A name that is no project's bounds nothing.
 func (a *App) enterProject(ctx context.Context, k *Key) error {
 	store := a.Stores[k.store].store
-	if k.project == "" || !embedded.Exists(store.Dir()) {
+	if k.project == "" || !store.keepsControl() {
 		return nil
 	}
 	log, err := store.Control()
@@ -132,19 +174,19 @@ func (a *App) enterProject(ctx context.Context, k *Key) error {
 func (k *keptKeys) close(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.log == nil {
+	file := k.file
+	k.file, k.log, k.known = nil, nil, nil
+	if file == nil {
 		return nil
 	}
-	log := k.log
-	k.log, k.known = nil, nil
-	return log.Close(ctx)
+	return file.Close(ctx)
 }
 
 // keepsKeys reports whether keys were created while Weir runs, which may be those of any
 // organisation.
 func (a *App) keepsKeys() bool {
 	for _, config := range a.Stores {
-		if embedded.Exists(config.store.Dir()) {
+		if config.store.keepsControl() {
 			return true
 		}
 	}

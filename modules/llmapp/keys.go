@@ -246,8 +246,8 @@ func (a *App) Authenticate(ctx context.Context, secret string) (*Key, error) {
 	if key, ok := a.keys.find(hash); ok {
 		return key, nil
 	}
-	if key, err := a.keptKey(ctx, hash); !errors.Is(err, ErrUnknownKey) {
-		return key, err
+	if strings.HasPrefix(secret, control.SecretPrefix) {
+		return a.keptKey(ctx, hash)
 	}
 	return a.verify(ctx, secret)
 }
@@ -278,7 +278,7 @@ func (a *App) HasKeys(store string) bool {
 	}
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||
 		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store }) ||
-		embedded.Exists(a.Stores[store].store.Dir())
+		a.Stores[store].shared != nil || embedded.Exists(a.Stores[store].store.Dir())
 }
 
 // StoreOf returns the name of an organisation's store. Records may be kept for

@@ -52,6 +52,7 @@ func (s *Store) share() {
 	}
 	if key != s.shared.key {
 		s.shared.retire()
+		s.kept.forget()
 		s.shared.key, s.shared.err = key, nil
 	}
 	if module == nil || s.shared.nodes.Load() != nil || s.shared.err != nil {
@@ -85,6 +86,18 @@ func (s *sharing) close(ctx context.Context) (err error) {
 	}
 	s.retired = nil
 	return err
+}
+
+// sharedNodes returns what the store shares with other nodes, nil if the configuration shares
+// nothing.
+func (s *Store) sharedNodes() (*shared.State, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.share()
+	if s.shared.key == "" {
+		return nil, nil
+	}
+	return s.shared.nodes.Load(), s.shared.err
 }
 
 // Credits returns the credits of the organisations that live in the store: those that

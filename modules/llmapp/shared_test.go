@@ -2,12 +2,15 @@ package llmapp
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/storage/control"
+	controlfile "github.com/weirhq/weir/storage/control/embedded"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/shared"
@@ -28,20 +31,28 @@ func (s *sharedFile) Key() string { return s.Path }
 
 func (s *sharedFile) Open(_, _ string, logger *zap.Logger) (shared.State, error) {
 	ledger, err := embedded.Open(s.Path, logger)
-	return &sharedState{ledger: ledger}, err
+	if err != nil {
+		return nil, err
+	}
+	log, err := controlfile.Open(s.Path, logger)
+	return &sharedState{ledger: ledger, control: log}, err
 }
 
 type sharedState struct {
 	ledger   credits.Ledger
+	control  control.Log
 	memory   shared.LocalMemory
 	breakers shared.LocalBreakers
 }
 
-func (s *sharedState) Credits() credits.Ledger         { return s.ledger }
-func (s *sharedState) Memory() shared.Memory           { return &s.memory }
-func (s *sharedState) Breakers() shared.Breakers       { return &s.breakers }
-func (s *sharedState) Runs() shared.Runs               { return nil }
-func (s *sharedState) Close(ctx context.Context) error { return s.ledger.Close(ctx) }
+func (s *sharedState) Credits() credits.Ledger   { return s.ledger }
+func (s *sharedState) Memory() shared.Memory     { return &s.memory }
+func (s *sharedState) Breakers() shared.Breakers { return &s.breakers }
+func (s *sharedState) Runs() shared.Runs         { return nil }
+func (s *sharedState) Control() control.Log      { return s.control }
+func (s *sharedState) Close(ctx context.Context) error {
+	return errors.Join(s.control.Close(ctx), s.ledger.Close(ctx))
+}
 
 // What is shared is where the store says. After a reload that says elsewhere, calls in
 // flight are charged to the credits that they began with, and others find what is there.

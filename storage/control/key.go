@@ -86,9 +86,12 @@ func (k *Key) object() Object {
 	return o
 }
 
+// SecretPrefix begins all secrets that are made.
+const SecretPrefix = "weir_"
+
 // newSecret returns a random secret, which nobody can read from what is kept.
 func newSecret() (text string, s Secret) {
-	text = "weir_" + rand.Text() + rand.Text() // 260 bits
+	text = SecretPrefix + rand.Text() + rand.Text() // 260 bits
 	return text, Secret{Last4: text[len(text)-4:], CreatedAt: now(), hash: sha256.Sum256([]byte(text))}
 }
 

@@ -67,6 +67,10 @@ type Log interface {
 	// at others.
 	Version() uint64
 
+	// Trusted reports whether what was read under Version still says who has access. A node
+	// that cannot ask for changes trusts what it has read for a while.
+	Trusted() bool
+
 	// Close writes what is noted, and ends the use of the log.
 	Close(ctx context.Context) error
 }

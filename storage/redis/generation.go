@@ -82,8 +82,21 @@ func (l *Ledger) meet(ctx context.Context) error {
 	return g.learn(told[0], seen)
 }
 
-// script runs a script of the ledger under what this node knows of Redis.
+// script runs a script that returns a number, under what this node knows of Redis.
 func (l *Ledger) script(ctx context.Context, s *rueidis.Lua, keys []string, args ...string) (int64, error) {
+	reply, err := l.ask(ctx, s, keys, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := reply.AsInt64()
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	return n, nil
+}
+
+// ask runs a script under what this node knows of Redis, at most once.
+func (l *Ledger) ask(ctx context.Context, s *rueidis.Lua, keys []string, args ...string) (reply rueidis.RedisMessage, err error) {
 	know := func() (string, int64) {
 		l.generation.mu.Lock()
 		defer l.generation.mu.Unlock()
@@ -92,11 +105,15 @@ func (l *Ledger) script(ctx context.Context, s *rueidis.Lua, keys []string, args
 	known, seen := know()
 	if known == "" {
 		if err := l.meet(ctx); err != nil {
-			return 0, err
+			return reply, err
 		}
 		known, seen = know()
 	}
-	return l.client.run(ctx, s, append(keys, l.client.key("generation")), append(args, strconv.FormatInt(seen, 10), known)...)
+	err = l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
+		reply, err = s.Exec(ctx, server, append(keys, l.client.key("generation")), append(args, strconv.FormatInt(seen, 10), known)).ToMessage()
+		return err
+	})
+	return reply, err
 }
 
 // forgotten reports whether Redis has refused a script because it has lost credits.

@@ -2,7 +2,9 @@ package redis
 
 import (
 	"context"
+	"errors"
 
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/shared"
 )
@@ -13,6 +15,7 @@ type State struct {
 	ledger   *Ledger
 	memory   memory
 	breakers *breakers
+	control  *controlLog
 }
 
 // Open opens what the gateways of a store share. It does not wait for Redis.
@@ -25,7 +28,7 @@ func Open(o Options) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &State{client: c, ledger: ledger, memory: memory{client: c, max: maxMemory}, breakers: newBreakers(c)}, nil
+	return &State{client: c, ledger: ledger, memory: memory{client: c, max: maxMemory}, breakers: newBreakers(c), control: newControlLog(c, ledger)}, nil
 }
 
 // Credits implements shared.State.
@@ -40,10 +43,13 @@ func (s *State) Breakers() shared.Breakers { return s.breakers }
 // Runs implements shared.State.
 func (s *State) Runs() shared.Runs { return &runs{s.client, s.ledger.wasAway} }
 
+// Control implements shared.State.
+func (s *State) Control() control.Log { return s.control }
+
 // Close implements shared.State. Charges that Redis has not taken wait in the file.
 func (s *State) Close(ctx context.Context) error {
 	s.breakers.close()
-	err := s.ledger.Close(ctx)
+	err := errors.Join(s.control.Close(ctx), s.ledger.Close(ctx))
 	s.client.close()
 	return err
 }

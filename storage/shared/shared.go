@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -18,6 +19,7 @@ type State interface {
 	Memory() Memory
 	Breakers() Breakers
 	Runs() Runs
+	Control() control.Log
 
 	// Close ends the node's use of all of them. Those who still have them find the
 	// credits and the runs unavailable, and the rest as if the node were alone.

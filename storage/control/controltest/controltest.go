@@ -30,6 +30,7 @@ func Run(t *testing.T, place func(testing.TB) Place) {
 		"changes at once are all there": testConcurrent,
 		"a page begins somewhere":       testPlaces,
 		"use may be noted of nothing":   testUsed,
+		"what happened changes nothing": testTold,
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, err := place(t).Open()
@@ -196,6 +197,26 @@ func testUsed(t *testing.T, log control.Log) {
 	}
 	log.Used("key_1", 1000)
 	log.Used("key_unknown", 1000)
+}
+
+func testTold(t *testing.T, log control.Log) {
+	ctx := t.Context()
+	one := object(control.KindRule, "rule_1", "one", "a")
+	must(t, log.Commit(ctx, "acme", []control.Event{event(nil, one)}))
+	o := &control.Organisation{Log: log, Name: "acme"}
+	must(t, o.Tell(ctx, "budget.reached", "rule_1", map[string]string{"at": "80%"}))
+	must(t, o.Tell(ctx, "budget.reached", "search", map[string]string{"at": "80%"}))
+	if got, err := log.Get(ctx, "acme", control.KindRule, "rule_1"); err != nil || !got.Equal(*one) {
+		t.Fatal(got, err)
+	}
+	if all, err := log.List(ctx, "acme", control.KindRule, control.Page{}); err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	events, err := log.Events(ctx, "acme", "rule_1", "", 10)
+	if err != nil || len(events) != 2 || string(events[0].After.Value) != `{"at":"80%"}` {
+		t.Fatal(events, err)
+	}
+	must(t, log.Commit(ctx, "acme", []control.Event{event(one, nil)}))
 }
 
 // kinds are those of random objects.

@@ -104,6 +104,9 @@ func (l *Log) CopyTo(ctx context.Context, dir string) error {
 // Version implements control.Log.
 func (l *Log) Version() uint64 { return l.version.Load() }
 
+// Trusted implements control.Log.
+func (*Log) Trusted() bool { return true }
+
 // Commit implements control.Log.
 func (l *Log) Commit(ctx context.Context, org string, events []control.Event, unchanged ...control.Object) error {
 	l.mu.Lock()
