@@ -92,7 +92,7 @@ func TestChartsKeepTheirSize(t *testing.T) {
 	p.login(w.key)
 	for _, width := range []int64{1440, 1280, 768} {
 		p.do(chromedp.EmulateViewport(width, 900))
-		p.show("?from=7d")
+		p.open("?from=7d")
 		const heights = `[...document.querySelectorAll(".charts figure")].map((f) => f.getBoundingClientRect().height)`
 		before := js[[]float64](p, heights)
 		for _, do := range []string{

@@ -44,4 +44,11 @@ func TestTheDearestMissesOfTheCacheAreListed(t *testing.T) {
 	p.until(`document.querySelector("[aria-label=Sessions] tbody a")`)
 	p.do(chromedp.Click(chromedp.CSS(`[aria-label=Sessions] tbody a`)))
 	p.until(`document.querySelectorAll(".trace tr[data-id]").length === 3`)
+
+	// The result of a tool is shown, also if its call is gone.
+	w.post("/openai/v1/chat/completions", map[string]any{"model": "gpt-5-mini", "messages": []any{map[string]string{"role": "tool", "tool_call_id": "gone", "content": "fog"}}}, "Service-User-Id: alone")
+	w.until(3)
+	p.open("?v=requests&f=user_id:equals:alone")
+	p.press("j")
+	p.until(`document.querySelector(".call.result pre")?.innerText === "fog"`)
 }

@@ -83,11 +83,11 @@ func TestTheOverviewAddsUpWhatAnExportHas(t *testing.T) {
 		if got := figure(5, 1); math.Abs(number(strings.TrimSuffix(got, "%"))-100*cached/input) > 0.51 {
 			t.Errorf("%s shows that %s of %v tokens came from the cache, which are %v", view, got, input, cached)
 		}
-		for _, list := range []string{"Models", "Users"} {
+		for _, list := range []string{"Models", "Users"} { // name, cost, requests
 			if list == "Models" && strings.Contains(view, "model%3Aequals") {
 				continue // the page of one
 			}
-			if got := js[int](p, `[...document.querySelectorAll("[aria-label=`+list+`] tbody td:nth-child(2)")].reduce((sum, cell) => sum + Number(cell.innerText.replace(",", "")), 0)`); got != requests {
+			if got := js[int](p, `[...document.querySelectorAll("[aria-label=`+list+`] tbody td:nth-child(3)")].reduce((sum, cell) => sum + Number(cell.innerText.replace(",", "")), 0)`); got != requests {
 				t.Errorf("%s shows %d requests of %s, which are %d", view, got, list, requests)
 			}
 		}
