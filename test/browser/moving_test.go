@@ -38,6 +38,7 @@ func TestMovingPicture(t *testing.T) {
 		}
 		js[bool](p, "("+scene.script+", true)")
 		p.settled()
+		p.until(`!document.querySelector(".trace") || document.querySelector(".trace .tools")`) // the previews
 		shot, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
