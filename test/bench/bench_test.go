@@ -112,7 +112,7 @@ func TestFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := httptest.NewServer(c.answer)
 			defer s.Close()
-			calls := newCaller(&target{}, s.URL)
+			calls := newCaller(&target{}, s.URL, nil)
 			defer calls.close()
 			var seen tally
 			calls.call(t.Context(), b.cases[0].ping, time.Now(), &seen)
@@ -126,7 +126,7 @@ func TestFailures(t *testing.T) {
 // TestAltered changes what the client says: the provider must notice.
 func TestAltered(t *testing.T) {
 	b := newBench(t, nil, "small-1")
-	calls := newCaller(&target{}, "http://"+b.provider.address)
+	calls := newCaller(&target{}, "http://"+b.provider.address, nil)
 	defer calls.close()
 	x := *b.cases[0].ping
 	x.request = bytes.Replace(x.request, []byte("0.7"), []byte("0.8"), 1)
@@ -147,7 +147,7 @@ func TestOpenLoop(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer s.Close()
-	calls := newCaller(&target{}, s.URL)
+	calls := newCaller(&target{}, s.URL, nil)
 	done := make(chan *tally)
 	go func() {
 		done <- calls.run(ctx, load{rate: 1000, duration: 5 * time.Millisecond}, []exchange{{request: []byte("x")}})

@@ -60,13 +60,13 @@ type caller struct {
 	serial atomic.Int64
 }
 
-func newCaller(t *target, url string) *caller {
+func newCaller(t *target, url string, p variables) *caller {
 	c := &caller{url: url, exact: !t.Rewrites, header: http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Bearer sk-0000000000000000000000000000000000000000"},
 	}}
 	for name, value := range t.Headers {
-		c.header.Set(name, value)
+		c.header.Set(name, p.expand(value))
 	}
 	c.client.Transport = &http.Transport{MaxIdleConnsPerHost: 1 << 14, DisableCompression: true}
 	return c

@@ -71,7 +71,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		return nil, err
 	}
 	defer os.RemoveAll(p["DIR"])
-	calls := newCaller(t, p.expand(t.url(c.traffic)))
+	calls := newCaller(t, p.expand(t.url(c.traffic)), p)
 	defer calls.close()
 
 	result := &cell{Case: c.name, Target: t.Name}

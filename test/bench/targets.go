@@ -17,7 +17,7 @@ const (
 	plain  = "caddy"
 )
 
-// target is something that calls go through. In Command, Env, URL and Ready
+// target is something that calls go through. In Command, Env, URL and Headers
 // these variables stand for what the harness chose, and the process has them in
 // its environment:
 //
