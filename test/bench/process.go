@@ -25,8 +25,8 @@ type process struct {
 	ended   chan struct{}
 }
 
-// startTimeout bounds the time to a target's first answer.
-const startTimeout = 30 * time.Second
+// startTimeout bounds the time to a target's first answer. Others take long on a busy machine.
+const startTimeout = 2 * time.Minute
 
 func start(t *target, p variables) (*process, error) {
 	var args []string
