@@ -283,24 +283,8 @@ func (b *Budget) Counts() string { return b.quantity.name }
 func (b *Budget) Cap() plugins.Nanodollars { return b.limit }
 
 // Counted returns what the budget counts now, by value.
-func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) (list []credits.Balance, err error) {
-	newest := b.hold(new(storage.Record), storage.Millis(time.Now()))
-	for of := range newest.Steps {
-		counted, err := ledger.Counted(ctx, b.org, b.Name, of.Begins)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range counted {
-			i := slices.IndexFunc(list, func(b credits.Balance) bool { return b.Value == c.Value })
-			if i < 0 {
-				list = append(list, c)
-				continue
-			}
-			list[i].Spent += c.Spent
-			list[i].Reserved += c.Reserved
-		}
-	}
-	return list, nil
+func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) ([]credits.Balance, error) {
+	return ledger.Counted(ctx, b.hold(new(storage.Record), storage.Millis(time.Now())))
 }
 
 // counts returns the record by which a budget judges a call, nil if the budget does not

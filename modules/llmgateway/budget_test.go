@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 // counted is what a budget counts of a value, in thousandths of a dollar.
@@ -27,7 +28,7 @@ func (s *site) counted(org, budget, value string) (spent, reserved int64) {
 			continue
 		}
 		begins, _ := b.Bounds(storage.Millis(time.Now()))
-		accounts, err := s.credits.Counted(s.t.Context(), org, budget, begins)
+		accounts, err := s.credits.Counted(s.t.Context(), credits.Hold{Account: credits.Account{Org: org, Budget: budget, Begins: begins}})
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 // counts is what a limit counts of a value now.
@@ -205,7 +206,7 @@ func TestAlerts(t *testing.T) {
 		value, budget string
 		told          plugins.Nanodollars
 	}{{"ada", "each at 10%", 1}, {"bob", "each at 10%", 1}, {"ada", "each at 50%", 0}, {"", "pace at 100%", 1}} {
-		list, err := s.credits.Counted(t.Context(), "warned", c.budget, 0)
+		list, err := s.credits.Counted(t.Context(), credits.Hold{Account: credits.Account{Org: "warned", Budget: c.budget}})
 		var told plugins.Nanodollars
 		for _, a := range list {
 			if a.Value == c.value {

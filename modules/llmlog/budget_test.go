@@ -201,7 +201,7 @@ func TestBudgetsOfRuns(t *testing.T) {
 		}
 	}
 	eventually(t, s.kept.ended)
-	accounts, err := store(t).Counted(t.Context(), "default", "all", 0)
+	accounts, err := store(t).Counted(t.Context(), credits.Hold{Account: credits.Account{Org: "default", Budget: "all"}})
 	if err != nil || len(accounts) != 2 {
 		t.Fatalf("%+v, %v", accounts, err)
 	}

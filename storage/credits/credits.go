@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -70,8 +71,9 @@ type Ledger interface {
 	// the account.
 	Balance(ctx context.Context, of Hold) (Balance, error)
 
-	// Counted returns the accounts of a budget in the window of that beginning, by value.
-	Counted(ctx context.Context, org, budget string, begins storage.Timestamp) ([]Balance, error)
+	// Counted returns what a budget counts in the window of a hold, by value: of every value,
+	// whichever the hold has.
+	Counted(ctx context.Context, of Hold) ([]Balance, error)
 
 	// Balances returns the credits of all organisations that ever had any, by name.
 	Balances(ctx context.Context) ([]Balance, error)
@@ -139,6 +141,19 @@ func (h Hold) Steps(yield func(Account) bool) {
 		of.Begins -= step
 		of.Ends -= step
 	}
+}
+
+// ByValue adds up accounts of the steps of a hold by their values.
+func (h Hold) ByValue(accounts []Balance) []Balance {
+	sums := make(map[string]Balance)
+	for _, a := range accounts {
+		sum := sums[a.Value]
+		sum.Account = h.Account
+		sum.Value = a.Value
+		sum.Spent, sum.Reserved = sum.Spent+a.Spent, sum.Reserved+a.Reserved
+		sums[a.Value] = sum
+	}
+	return slices.SortedFunc(maps.Values(sums), func(a, b Balance) int { return cmp.Compare(a.Value, b.Value) })
 }
 
 // Standing returns the state of what a hold counts, with its limit. If an amount does not

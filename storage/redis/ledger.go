@@ -246,34 +246,44 @@ func (l *Ledger) Balances(ctx context.Context) ([]credits.Balance, error) {
 }
 
 // Counted implements credits.Ledger.
-func (l *Ledger) Counted(ctx context.Context, org, budget string, begins storage.Timestamp) ([]credits.Balance, error) {
+func (l *Ledger) Counted(ctx context.Context, of credits.Hold) ([]credits.Balance, error) {
 	if l.isClosed() {
 		return nil, unavailable(os.ErrClosed)
 	}
-	of := credits.Account{Org: org, Budget: budget, Begins: begins}
-	var fields map[string]string
-	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) (err error) {
-		fields, err = server.Do(ctx, server.B().Hgetall().Key(l.account(of)).Build()).AsStrMap()
-		return err
+	var list []credits.Balance
+	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
+		var commands rueidis.Commands
+		for step := range of.Steps {
+			commands = append(commands, server.B().Hgetall().Key(l.account(step)).Build())
+		}
+		for _, reply := range server.DoMulti(ctx, commands...) {
+			fields, err := reply.AsStrMap()
+			if err == nil {
+				list, err = appendCounted(list, fields)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	list := []credits.Balance{}
+	return of.ByValue(list), err
+}
+
+// appendCounted appends the balances of an account's hash, by value.
+func appendCounted(list []credits.Balance, fields map[string]string) ([]credits.Balance, error) {
 	for field, text := range fields {
 		value, ok := strings.CutPrefix(field, "available:")
 		if !ok {
 			continue
 		}
-		of.Value = value
 		available, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, err
 		}
 		spent, _ := strconv.ParseInt(fields["spent:"+value], 10, 64) // nothing is 0
-		list = append(list, credits.Balance{Account: of, Spent: plugins.Nanodollars(spent), Reserved: plugins.Nanodollars(-spent - available)})
+		list = append(list, credits.Balance{Account: credits.Account{Value: value}, Spent: plugins.Nanodollars(spent), Reserved: plugins.Nanodollars(-spent - available)})
 	}
-	slices.SortFunc(list, func(a, b credits.Balance) int { return strings.Compare(a.Value, b.Value) })
 	return list, nil
 }
 

@@ -4,6 +4,7 @@ package cut
 
 import (
 	"io"
+	"mime"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -148,8 +149,8 @@ func (w *Writer) Over() bool { return w.over }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *Writer) WriteHeader(status int) {
-	if status == http.StatusOK {
-		w.active = true
+	mediaType, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
+	if w.active = status == http.StatusOK && mediaType == "text/event-stream"; w.active { // else the provider has not streamed
 		w.Header().Del("Content-Length")
 	}
 	w.ResponseWriter.WriteHeader(status)

@@ -123,6 +123,7 @@ func TestCut(t *testing.T) {
 				stopped := false
 				recorder := httptest.NewRecorder()
 				w := NewWriter(recorder, d, most, func() { stopped = true })
+				w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 				w.WriteHeader(200)
 				for p := []byte(whole); len(p) > 0; {
 					n := min(1+numbers.IntN(200), len(p))

@@ -271,8 +271,13 @@ func (l *Ledger) Balances(context.Context) ([]credits.Balance, error) {
 }
 
 // Counted implements credits.Ledger.
-func (l *Ledger) Counted(_ context.Context, org, budget string, begins storage.Timestamp) ([]credits.Balance, error) {
-	return l.list(func(of credits.Account) bool { return of.Org == org && of.Budget == budget && of.Begins == begins })
+func (l *Ledger) Counted(_ context.Context, of credits.Hold) ([]credits.Balance, error) {
+	begins := make(map[storage.Timestamp]bool)
+	for step := range of.Steps {
+		begins[step.Begins] = true
+	}
+	list, err := l.list(func(a credits.Account) bool { return a.Org == of.Org && a.Budget == of.Budget && begins[a.Begins] })
+	return of.ByValue(list), err
 }
 
 // list returns the accounts that are wanted.
