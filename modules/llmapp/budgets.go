@@ -253,12 +253,21 @@ func ReadBodies(budgets []*Budget) bool {
 
 // hold is the account of a budget that counts a call, in the window of a time.
 func (b *Budget) hold(r *storage.Record, at storage.Timestamp) credits.Hold {
-	h := credits.Hold{Account: credits.Account{Org: b.org, Budget: b.Name}, Limit: b.limit, Rolling: b.rolling}
+	h := credits.Hold{Account: credits.Account{Org: b.org, Budget: b.account()}, Limit: b.limit, Rolling: b.rolling}
 	h.Begins, h.Ends = b.Bounds(at)
 	if b.per != nil {
 		h.Value = b.per(r)
 	}
 	return h
+}
+
+// account names what the budget counts, in the ledger. A budget that comes to count something
+// else begins at 0: dollars are no requests. Names have no line breaks.
+func (b *Budget) account() string {
+	if b.quantity == dollars {
+		return b.Name
+	}
+	return b.Name + "\n" + b.quantity.name
 }
 
 // Bounds returns when the window of a time begins and ends, 0 and 0 for one without an end.

@@ -120,6 +120,32 @@ func TestFirstCallsOfUnknownUsers(t *testing.T) {
 	}
 }
 
+// A budget that comes to count something else begins at 0, and goes on when it counts dollars
+// again.
+func TestAnotherQuantity(t *testing.T) {
+	gate, ledger := gateOf(t, &Budget{Name: "b", Limit: "5", Window: "total"})
+	now := storage.Millis(time.Now())
+	for _, c := range []struct {
+		quantity string
+		spent    plugins.Nanodollars
+	}{{"usd", 1e9}, {"requests", 1}, {"usd", 2e9}} {
+		gate.App = &App{Budgets: []*Budget{{Name: "b", Limit: "5", Window: "total", Quantity: c.quantity}}}
+		if err := gate.App.provisionBudgets(); err != nil {
+			t.Fatal(err)
+		}
+		ticket, err := gate.Admit(t.Context(), spendingOf("", now, 1e9))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(ticket.Charge(t.Context(), Used{Cost: plugins.KnownCost(1e9)}, Used{}), ticket.Release(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := gate.App.Budgets[0].Counted(t.Context(), ledger); err != nil || len(list) != 1 || list[0].Spent != c.spent {
+			t.Errorf("in %s it counts %+v, %v; want %d", c.quantity, list, err, c.spent)
+		}
+	}
+}
+
 // A call over midnight is one of the day on which it began, whenever it is charged.
 func TestCallOverMidnight(t *testing.T) {
 	gate, ledger := gateOf(t, &Budget{Name: "day", Limit: "1", Window: "day", Timezone: "Europe/Berlin"})

@@ -205,7 +205,7 @@ func TestAlerts(t *testing.T) {
 	for _, c := range []struct {
 		value, budget string
 		told          plugins.Nanodollars
-	}{{"ada", "each at 10%", 1}, {"bob", "each at 10%", 1}, {"ada", "each at 50%", 0}, {"", "pace at 100%", 1}} {
+	}{{"ada", "each at 10%", 1}, {"bob", "each at 10%", 1}, {"ada", "each at 50%", 0}, {"", "pace\nrequests at 100%", 1}} {
 		list, err := s.credits.Counted(t.Context(), credits.Hold{Account: credits.Account{Org: "warned", Budget: c.budget}})
 		var told plugins.Nanodollars
 		for _, a := range list {

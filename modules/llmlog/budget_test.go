@@ -357,7 +357,7 @@ func TestLimitsCountProxiedTokens(t *testing.T) {
 		if resp.StatusCode != c.status {
 			t.Errorf("call %d: %d %s", i, resp.StatusCode, answer)
 		}
-		b, err := store(t).Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "default", Budget: "all"}})
+		b, err := store(t).Balance(t.Context(), credits.Hold{Account: credits.Account{Org: "default", Budget: "all\ntokens"}})
 		if err != nil || int64(b.Spent) != c.spent || b.Reserved != 0 {
 			t.Errorf("call %d: %d tokens are counted, %d held, %v; want %d", i, b.Spent, b.Reserved, err, c.spent)
 		}
