@@ -25,6 +25,7 @@ import (
 //		trust
 //		wait        <duration>
 //		cut
+//		reserve     maximum|expected
 //		at          <percent> alert | use <alias> | refuse
 //		on_unpriced refuse|pass
 //	}
@@ -79,6 +80,7 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 		"per":         directive.Text(&b.Per),
 		"trust":       directive.Flag(&b.Trust),
 		"wait":        directive.Duration(&b.Wait),
+		"reserve":     directive.Choice(&b.Reserve, "maximum", "expected"),
 		"cut":         directive.Flag(&b.Cut),
 		"at":          func(d *caddyfile.Dispenser) error { return parseStage(d, &b.Stages) },
 		"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),

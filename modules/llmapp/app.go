@@ -101,6 +101,7 @@ type provisioned struct {
 	keys       keyring
 	budgets    map[string][]*Budget // of the configuration, by organisation
 	kept       keptBudgets
+	habits     habits
 	claimed    []string    // host:port
 	identities []*Identity // of all organisations
 	accounts

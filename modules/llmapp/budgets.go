@@ -71,6 +71,11 @@ type Budget struct {
 	// if the model had reached its limit of output. Default: false.
 	Cut bool `json:"cut,omitempty"`
 
+	// Reserve is what is set aside for a call: `maximum`, the most that the call can use, or
+	// `expected`, for which the model writes as much as 95 of 100 calls of the key at the model
+	// wrote. A budget that expects can be exceeded by what calls write beyond. Default: `maximum`.
+	Reserve string `json:"reserve,omitempty"`
+
 	// Stages are what happens when parts of Limit are spent in a window. Whatever they say,
 	// calls are refused that do not fit into what is left. Default: none.
 	Stages []*Stage `json:"stages,omitempty"`
@@ -110,6 +115,15 @@ var BudgetWindows = []string{"day", "week", "month", "year", windowTotal}
 
 // passUnpriced is the value of Budget.Unpriced that lets a call pass.
 const passUnpriced = "pass"
+
+// The values of Budget.Reserve.
+const (
+	reserveMaximum  = "maximum"
+	reserveExpected = "expected"
+)
+
+// expects reports whether the budget sets aside what is expected.
+func (b *Budget) expects() bool { return b.Reserve == reserveExpected }
 
 // attributes are what Budget.Per may be, beside properties.
 var attributes = map[string]func(*storage.Record) string{
@@ -171,6 +185,9 @@ func (b *Budget) provision(org string, aliases map[string][]string) (err error) 
 	}
 	if b.Unpriced != "" && b.Unpriced != "refuse" && b.Unpriced != passUnpriced {
 		return fmt.Errorf("budget %s: on_unpriced is refuse or pass, not %s", b.Name, b.Unpriced)
+	}
+	if b.Reserve != "" && b.Reserve != reserveMaximum && b.Reserve != reserveExpected || b.expects() && !b.quantity.metered() {
+		return fmt.Errorf("budget %s: reserve is maximum, or expected for dollars and tokens, not %s", b.Name, b.Reserve)
 	}
 	property, ofProperty := strings.CutPrefix(b.Per, "property.")
 	switch {
@@ -383,5 +400,6 @@ func (b *Budget) Subject(of credits.Account) string {
 
 var (
 	budgetRefusals = metric.NewCounters("weir_budget_refusals_total", "Calls that a budget refused, by the code of the refusal.", "budget", "code")
+	budgetExcess   = metric.NewCounters("weir_budget_excess_dollars_total", "What calls cost beyond what was set aside for them, in US dollars.", "budget")
 	budgetSpent    = metric.NewCounters("weir_budget_spent_dollars_total", "What the calls cost that a budget counts, in US dollars.", "budget")
 )

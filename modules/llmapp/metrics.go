@@ -32,7 +32,7 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, suppressedLines, budgetRefusals, budgetSpent, budgetAlerts, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
+	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, suppressedLines, budgetRefusals, budgetSpent, budgetExcess, budgetAlerts, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
 }
 
 // RegisterMetrics registers collectors, which may live as long as the process and be

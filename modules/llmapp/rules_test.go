@@ -146,6 +146,85 @@ func TestAnotherQuantity(t *testing.T) {
 	}
 }
 
+// A budget that expects sets aside what calls of the key at the model wrote, once some are
+// known: then many fit at once. What a call writes beyond is counted, and credits and other
+// budgets are not concerned.
+func TestReserveExpected(t *testing.T) {
+	gate, ledger := gateOf(t, &Budget{Name: "lax", Limit: "95", Window: "total", Reserve: "expected"}, &Budget{Name: "strict", Limit: "10000", Window: "total"})
+	now := storage.Millis(time.Now())
+	spending := func(key string) Spending {
+		s := spendingOf("", now, 0)
+		s.Record.KeyID = key
+		cost := func(output int64) Used {
+			return Used{Cost: plugins.KnownCost(plugins.Nanodollars(output) * 1e7), Usage: plugins.Usage{Output: plugins.Known(output)}}
+		}
+		s.AtMost, s.Expected = func() Used { return cost(9000) }, cost
+		return s
+	}
+	write := func(tokens int64) {
+		t.Helper()
+		ticket, err := gate.Admit(t.Context(), spending("known"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := Used{Cost: plugins.KnownCost(plugins.Nanodollars(tokens) * 1e7), Usage: plugins.Usage{Output: plugins.Known(tokens)}}
+		if err := errors.Join(ticket.Charge(t.Context(), used, Used{}), ticket.Release(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reserved := func(name string) plugins.Nanodollars {
+		for _, b := range gate.App.Budgets {
+			if list, err := b.Counted(t.Context(), ledger); b.Name == name && err == nil && len(list) == 1 {
+				return list[0].Reserved
+			}
+		}
+		return -1
+	}
+	for i := range int64(fewCalls) {
+		write(20 + i%10)
+	}
+	var running []*Ticket
+	for _, key := range []string{"known", "known", "unknown"} {
+		ticket, err := gate.Admit(t.Context(), spending(key))
+		if short := len(running) == 2; short != (err != nil) {
+			t.Fatalf("a call of the %s key: %v", key, err)
+		}
+		if err == nil {
+			running = append(running, ticket)
+		}
+	}
+	if lax, strict := reserved("lax"), reserved("strict"); lax < 2*30e7 || lax > 2*60e7 || strict != 2*9000e7 {
+		t.Errorf("set aside are %s and %s", lax, strict)
+	}
+	if most := running[0].Reserved(); most.N != 9000e7 {
+		t.Errorf("the call can cost %v", most)
+	}
+	for _, ticket := range running {
+		if err := ticket.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	write(500)
+	write(9000) // of the 85 dollars that are left, or so
+	if list, err := gate.App.Budgets[0].Counted(t.Context(), ledger); err != nil || list[0].Spent < 95e9+4e9 || list[0].Reserved != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	var h habits
+	for i := range 3 * maxHabits {
+		h.learn(habit{key: fmt.Sprint(i)}, int64(i))
+	}
+	if len(h.of) > maxHabits || h.expects(habit{key: "0"}) != 0 {
+		t.Errorf("%d habits are known", len(h.of))
+	}
+	for range 10_000 {
+		h.learn(habit{key: "a"}, 100)
+		h.learn(habit{key: "b"}, 1<<40)
+	}
+	if a, b := h.expects(habit{key: "a"}), h.expects(habit{key: "b"}); a < 100 || a > 125 || b < 1_000_000 {
+		t.Errorf("expected are %d and %d", a, b)
+	}
+}
+
 // A call over midnight is one of the day on which it began, whenever it is charged.
 func TestCallOverMidnight(t *testing.T) {
 	gate, ledger := gateOf(t, &Budget{Name: "day", Limit: "1", Window: "day", Timezone: "Europe/Berlin"})

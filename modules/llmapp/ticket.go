@@ -67,6 +67,9 @@ type Spending struct {
 	// AtMost is what the call uses at most, with an unknown cost if there is no price. It
 	// is read only where something bounds what the call uses.
 	AtMost func() Used
+	// Expected is AtMost if the model writes no more than so many tokens in each answer, for
+	// budgets that set aside what is expected. nil if the call has no answers of a model.
+	Expected func(output int64) Used
 	// Fit lowers the limit of the call's output until fits says so of what the call uses
 	// at most, and reports whether the call can be lowered so far. nil if the call cannot be
 	// changed.
@@ -85,14 +88,29 @@ type Ticket struct {
 	ledger   credits.Ledger // nil unless something bounds the call
 	shares   []*share
 	budgets  bounding
+	habit    habit         // whose calls write alike, if a budget expects something of them
+	writes   int64         // what the call is expected to write, in tokens; 0 if nothing is
+	wrote    plugins.Count // what it has written
 	released atomic.Bool
 }
 
-// share is what is set aside of one quantity.
+// share is what is set aside of one quantity: the most that the call can use, or what it is
+// expected to use.
 type share struct {
 	*quantity
+	expected bool
 	credits.Reservation
+	most    plugins.Nanodollars // that the call can use
 	charged plugins.Nanodollars
+}
+
+// amount is how much is set aside, unknown if that is.
+func (part *share) amount(t *Ticket, s Spending) plugins.Count {
+	most := part.quantity.most(s.AtMost)
+	if part.most = plugins.Nanodollars(most.N); part.expected && t.writes > 0 && s.Expected != nil {
+		most.N = min(most.N, part.of(s.Expected(t.writes)).N)
+	}
+	return most
 }
 
 // PaysWithCredits reports whether an organisation pays for calls of the account with
@@ -159,37 +177,52 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 // setAside reserves what a call may use, of each quantity that something bounds. After an
 // error, the ticket has what was reserved before.
 func (g Gate) setAside(ctx context.Context, t *Ticket, s Spending, paid bool) error {
+	if t.budgets.expect() {
+		t.habit = habit{s.Record.KeyID, s.Record.Provider, s.Model}
+		t.writes = g.App.habits.expects(t.habit)
+	}
 	for _, q := range quantities {
-		// The record's id may be the client's choice, and used elsewhere at the same time.
-		part := &share{quantity: q, Reservation: credits.Reservation{ID: uuid.New(), Org: s.Org}}
-		if q == dollars && paid {
-			part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
-		}
-		bounding := t.budgets.of(q)
-		for _, b := range bounding {
-			part.Holds = append(part.Holds, b.hold)
-		}
-		if part.Holds == nil {
-			continue
-		}
-		most := q.most(s.AtMost)
-		if !most.Valid {
-			bounding = slices.DeleteFunc(bounding, func(b bound) bool { return b.Unpriced == passUnpriced })
-			if q == dollars && paid || len(bounding) > 0 {
-				return notPriced(s.Model, bounding)
-			}
-			continue
-		}
-		part.Amount = plugins.Nanodollars(most.N)
-		if err := g.reserve(ctx, t, part, s); err != nil {
-			return err
-		}
-		t.shares = append(t.shares, part)
-		if q == requestCount {
-			if err := t.charge(ctx, part, 1); err != nil {
+		for _, expected := range []bool{false, true} {
+			part := share{quantity: q, expected: expected}
+			if err := g.setAsideShare(ctx, t, part, s, paid && q == dollars && !expected); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// setAsideShare reserves one share, from the credits too if the call is paid with them.
+func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spending, paid bool) error {
+	bounding := t.budgets.of(&empty)
+	if bounding == nil && !paid {
+		return nil
+	}
+	part := new(share)
+	*part = empty
+	// The record's id may be the client's choice, and used elsewhere at the same time.
+	part.ID, part.Org = uuid.New(), s.Org
+	if paid {
+		part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
+	}
+	for _, b := range bounding {
+		part.Holds = append(part.Holds, b.hold)
+	}
+	amount := part.amount(t, s)
+	if !amount.Valid {
+		bounding = slices.DeleteFunc(bounding, func(b bound) bool { return b.Unpriced == passUnpriced })
+		if paid || len(bounding) > 0 {
+			return notPriced(s.Model, bounding)
+		}
+		return nil
+	}
+	part.Amount = plugins.Nanodollars(amount.N)
+	if err := g.reserve(ctx, t, part, s); err != nil {
+		return err
+	}
+	t.shares = append(t.shares, part)
+	if part.quantity == requestCount {
+		return t.charge(ctx, part, 1)
 	}
 	return nil
 }
@@ -311,7 +344,7 @@ func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending
 		case !fit(short.Available()):
 			return short, unspent >= r.Amount || fit(unspent), nil
 		}
-		r.Amount = plugins.Nanodollars(part.most(s.AtMost).N)
+		r.Amount = plugins.Nanodollars(part.amount(t, s).N)
 	}
 	return short, true, nil // calls came between
 }
@@ -339,14 +372,19 @@ func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) boo
 	}
 }
 
-// of returns the budgets of a quantity.
-func (all bounding) of(q *quantity) (list bounding) {
+// of returns the budgets of a share.
+func (all bounding) of(part *share) (list bounding) {
 	for _, b := range all {
-		if b.quantity == q {
+		if b.quantity == part.quantity && b.expects() == part.expected {
 			list = append(list, b)
 		}
 	}
 	return list
+}
+
+// expect reports whether a budget sets aside what is expected.
+func (all bounding) expect() bool {
+	return slices.ContainsFunc(all, func(b bound) bool { return b.expects() })
 }
 
 // find returns the budget of an account, nil for the credits.
@@ -460,14 +498,14 @@ func (t *Ticket) Bounded() bool {
 // Open reports whether the call is bounded and can still be charged.
 func (t *Ticket) Open() bool { return t.Bounded() && !t.released.Load() }
 
-// Reserved is the cost that was set aside, and whether any was.
-func (t *Ticket) Reserved() plugins.Cost {
+// Reserved is the most that the call can cost, and whether a budget or the credits bound the cost.
+func (t *Ticket) Reserved() (most plugins.Cost) {
 	for _, part := range t.shares {
 		if part.quantity == dollars {
-			return plugins.KnownCost(part.Amount)
+			most = plugins.KnownCost(max(most.N, part.most))
 		}
 	}
-	return plugins.Cost{}
+	return most
 }
 
 // Charge makes total, without what earlier tickets of the call were charged, what the call
@@ -478,6 +516,9 @@ func (t *Ticket) Charge(ctx context.Context, total, earlier Used) error {
 		return nil
 	}
 	var failed error
+	if written := total.Usage.Output; written.Valid {
+		t.wrote = plugins.Known(written.N - earlier.Usage.Output.N)
+	}
 	for _, part := range t.shares {
 		if !part.metered() {
 			continue
@@ -492,8 +533,10 @@ func (t *Ticket) Charge(ctx context.Context, total, earlier Used) error {
 // charge makes total what the call has used of a share.
 func (t *Ticket) charge(ctx context.Context, part *share, total plugins.Nanodollars) error {
 	if part.quantity == dollars && total > part.charged {
-		for _, b := range t.budgets.of(dollars) {
+		excess := max(total, part.Amount) - max(part.charged, part.Amount)
+		for _, b := range t.budgets.of(part) {
 			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())
+			budgetExcess.With(b.label).Add(plugins.KnownCost(excess).Float())
 		}
 	}
 	more := total > part.charged
@@ -501,7 +544,7 @@ func (t *Ticket) charge(ctx context.Context, part *share, total plugins.Nanodoll
 	ctx = context.WithoutCancel(ctx)
 	err := t.ledger.Charge(ctx, part.Reservation, total)
 	if err == nil && more {
-		t.alert(ctx, part.quantity)
+		t.alert(ctx, part)
 	}
 	return err
 }
@@ -512,8 +555,14 @@ func (t *Ticket) Release(ctx context.Context) error {
 	if t.released.Swap(true) {
 		return nil
 	}
+	if t.habit != (habit{}) && t.wrote.Valid {
+		t.app.habits.learn(t.habit, t.wrote.N)
+	}
 	var failed error
 	for _, part := range t.shares {
+		if part.expected && part.charged > part.Amount {
+			t.logger.Info("a call used more than was expected", zap.String("org", part.Org), zap.String("used", part.text(part.charged)), zap.String("expected", part.text(part.Amount)))
+		}
 		failed = errors.Join(failed, t.ledger.Release(context.WithoutCancel(ctx), part.Reservation))
 	}
 	return failed

@@ -22,7 +22,7 @@ import (
 func (a *attempt) admit() error {
 	a.x.Record.PassthroughBilling = a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account) && !a.call.dialect.CountsTokens()
 	s := a.call.spending(a.target)
-	s.AtMost, s.Fit, s.Cut, s.Within = a.atMost, a.fit(), a.cut(), a.within
+	s.AtMost, s.Expected, s.Fit, s.Cut, s.Within = a.atMost, a.expected, a.fit(), a.cut(), a.within
 	ticket, err := a.call.h.money.Admit(a.call.ctx, s)
 	if err != nil { // of the round before there may be one, which has ended
 		return err
@@ -95,6 +95,15 @@ func (a *attempt) atMost() llmapp.Used {
 		cost = cost.Plus(painted)
 	}
 	return llmapp.Used{Cost: cost, Usage: usage}
+}
+
+// expected returns the most that the attempt can use if each answer has no more than so many
+// tokens.
+func (a *attempt) expected(output int64) llmapp.Used {
+	limit := a.cutAt
+	defer func() { a.cutAt = limit }()
+	a.cutAt = output
+	return a.atMost()
 }
 
 // painted is the most that pictures cost which a hosted tool makes, at the price of the

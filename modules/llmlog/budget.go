@@ -67,6 +67,12 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		}
 		return b.atMost(app.Catalog(), &s, request, sent)
 	}
+	s.Expected = func(output int64) llmapp.Used {
+		limit := b.cutAt
+		defer func() { b.cutAt = limit }()
+		b.cutAt = output
+		return s.AtMost()
+	}
 	if x.asksForEvents(request) {
 		s.Cut = func(fits func(llmapp.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
 	}
