@@ -101,7 +101,7 @@ func TestPeopleOwnKeys(t *testing.T) {
 	for name, settings := range map[string]map[string]any{
 		"first":  {"owner": "ada", "scopes": []string{"gateway"}},
 		"second": {"owner": "ada", "scopes": []string{"query", "write"}},
-		"third":  {"owner": "bo", "scopes": []string{"query", "gateway"}},
+		"third":  {"owner": "bo", "scopes": []string{"metrics", "gateway"}},
 	} {
 		settings["name"] = name
 		var made struct{ Data struct{ Secret string } }

@@ -6,7 +6,7 @@ import { beat, patch, post, remove, useAnswer, useMetrics } from "../api.js";
 import { Answer, Bar, Copy, Table, To, useCursor } from "../parts/basics.js";
 import { compact, count, dollars, moment, percent, plural } from "../format.js";
 
-const scopes = ["gateway", "log", "query", "write", "admin"];
+const scopes = ["gateway", "log", "metrics", "query", "write", "admin"];
 const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
 
 // useKeys are the keys of a page, what turns pages, and what a key has cost.
@@ -26,7 +26,7 @@ export function People() {
   const [state, pager, cost] = useKeys();
   const columns = [
     { title: "Person", cell: (p) => html`<span dir="auto" title=${p.name}>${p.name || "(nobody)"}</span>` },
-    { title: "Role", cell: (p) => (p.may.has("admin") ? "admin" : p.may.has("write") ? "member" : p.may.has("query") ? "viewer" : "caller") },
+    { title: "Role", cell: (p) => (p.may.has("admin") ? "admin" : p.may.has("query") || p.may.has("write") ? "member" : p.may.has("metrics") ? "viewer" : "caller") },
     { title: "May", mid: true, cell: (p) => [...p.may].join(", ") },
     { title: "Keys", number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${count(p.ids.length)}<//>` },
     lastUsed, { title: "Cost", number: true, cell: (p) => dollars(p.ids.reduce((sum, id) => sum + cost(id), 0)) },
