@@ -22,7 +22,10 @@ import (
 func (a *attempt) admit() error {
 	a.x.Record.PassthroughBilling = a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account) && !a.call.dialect.CountsTokens()
 	s := a.call.spending(a.target)
-	s.AtMost, s.Expected, s.Fit, s.Cut, s.Within = a.atMost, a.expected, a.fit(), a.cut(), a.within
+	s.AtMost, s.Fit, s.Within = a.atMost, a.fit(), a.within
+	if budgets, err := a.call.h.site.App.BudgetsOf(s.Org); len(budgets) > 0 || err != nil || s.Limit != nil {
+		s.Expected, s.Cut = a.expected, a.cut()
+	}
 	ticket, err := a.call.h.money.Admit(a.call.ctx, s)
 	if err != nil { // of the round before there may be one, which has ended
 		return err
