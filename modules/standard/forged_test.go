@@ -1,0 +1,42 @@
+package standard
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// No other site can make a browser that is logged in change anything, and nobody without the
+// scope admin administers, whichever route is asked.
+func TestForgedAndForbiddenChanges(t *testing.T) {
+	s := serve(t)
+	admin, viewer := s.logIn("walker-root"), s.logIn("walker-viewer")
+	forged, forbidden := 0, 0
+	for _, r := range routes(t) {
+		if r.handler == "llm_ui" && r.Method != http.MethodGet {
+			forged++
+			for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
+				if a := s.send(r.Method, s.path(r), "", jsonType, []byte(`{}`), slices.Concat(admin, from)...); a.status != http.StatusForbidden {
+					t.Errorf("%s from another site with %q: %d %s", r, from, a.status, a.body)
+				}
+			}
+		}
+		administers := strings.Contains(r.Path, "/v1/keys") || strings.Contains(r.Path, "/v1/audit") || strings.Contains(r.Path, "/v1/organization/")
+		if !administers || strings.HasSuffix(r.Path, "openapi.json") {
+			continue
+		}
+		forbidden++
+		for key, header := range map[string][]string{"walker-viewer": viewer, "walker-other": nil} { // a key without scopes has all but admin
+			if header == nil && r.handler == "llm_ui" {
+				continue
+			}
+			if a := s.send(r.Method, s.path(r), key, jsonType, []byte(`{"name":"a","scopes":["admin"]}`), header...); a.status != http.StatusForbidden {
+				t.Errorf("%s lets %s administer: %d %s", r, key, a.status, a.body)
+			}
+		}
+	}
+	if forged < 10 || forbidden < 20 {
+		t.Errorf("%d routes that change, %d that administer: the walk proves nothing", forged, forbidden)
+	}
+}
