@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -78,12 +78,12 @@ type call struct {
 	body    io.Reader   // what the connection still has of the answer
 	keeps   bool        // the provider takes another request after the answer
 	release func() bool // ends the watch of ctx
-	// open counts what is not over: the answer, and the request if it is sent meanwhile.
-	// What ends last lets the connection wait for its next call. A failure ends nothing.
-	open  atomic.Int32
-	sent  atomic.Pointer[error] // why the request could not be sent, nil if it could
-	end   sync.Once             // of the answer
-	whole atomic.Bool           // the answer was read to its end
+
+	mu       sync.Mutex
+	sending  bool  // another goroutine sends the request
+	sent     error // why the request could not be sent, nil if it could
+	answered bool  // the answer is over
+	whole    bool  // the answer was read to its end, and leaves the connection as it was
 }
 
 // roundTrip sends a request and returns the answer, whose body has the connection until the
@@ -94,19 +94,14 @@ func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 		x.source.ReadCloser, x.request.Body = req.Body, &x.source
 	}
 	x.release = context.AfterFunc(x.ctx, x.abort)
+	if wait := c.t.Transport.ResponseHeaderTimeout; wait > 0 {
+		_ = c.SetReadDeadline(time.Now().Add(wait))
+	}
 	if length := req.ContentLength; 0 < length && length <= smallBody || !hasBody(req) {
-		x.open.Store(1)
 		x.send()
 	} else {
-		x.open.Store(2)
-		go func() {
-			if x.send() {
-				x.over()
-			}
-		}()
-	}
-	if wait := c.t.Transport.ResponseHeaderTimeout; wait > 0 && x.sent.Load() == nil {
-		_ = c.SetReadDeadline(time.Now().Add(wait))
+		x.sending = true
+		go x.send()
 	}
 	resp, err := c.readHeader(req)
 	if err != nil {
@@ -127,19 +122,22 @@ func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 
 // send writes a request whole, or notes why that failed. A provider that has stopped to take
 // the request may have said why: its answer is waited for a moment longer.
-func (x *call) send() bool {
+func (x *call) send() {
 	err := x.c.write(&x.request)
-	if err == nil {
-		return true
-	}
-	if x.source.err != nil {
-		x.sent.Store(&x.source.err)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.sending = false
+	switch {
+	case x.source.err != nil:
+		x.sent = x.source.err
 		_ = x.c.Conn.Close() // no answer can come
-		return false
+	case err != nil:
+		x.sent = err
+		_ = x.c.SetReadDeadline(time.Now().Add(lateAnswer))
 	}
-	x.sent.Store(&err)
-	_ = x.c.SetReadDeadline(time.Now().Add(lateAnswer))
-	return false
+	if x.answered {
+		x.leave()
+	}
 }
 
 // source is the body of a request. It remembers why it broke off, which net/http hides.
@@ -200,9 +198,6 @@ func (c *conn) readHeader(req *http.Request) (*http.Response, error) {
 
 // Read implements io.Reader.
 func (x *call) Read(p []byte) (int, error) {
-	if x.whole.Load() {
-		return 0, io.EOF
-	}
 	n, err := x.body.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -220,27 +215,30 @@ func (x *call) Close() error {
 	return nil
 }
 
-// finish ends the answer. The connection is closed unless the answer is whole.
+// finish ends the answer.
 func (x *call) finish(whole bool) {
-	x.end.Do(func() {
-		x.whole.Store(whole)
-		if x.release() && whole && x.keeps && x.c.reader.Buffered() == 0 {
-			if x.open.Load() > 1 { // nobody may read the rest of the request
-				_ = x.c.SetWriteDeadline(time.Now().Add(lateAnswer))
-			}
-			x.over()
-		} else {
-			_ = x.c.Conn.Close()
-		}
-	})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.answered {
+		return
+	}
+	x.answered = true
+	x.whole = x.release() && whole && x.keeps && x.c.reader.Buffered() == 0
+	if x.whole && x.sending { // nobody may read the rest of the request
+		_ = x.c.SetWriteDeadline(time.Now().Add(lateAnswer))
+		return
+	}
+	x.leave()
 }
 
-// over lets the connection wait for its next call, if nothing of this call is open.
-func (x *call) over() {
-	if x.open.Add(-1) == 0 && x.sent.Load() == nil {
-		_ = x.c.SetWriteDeadline(time.Time{})
-		x.c.t.idle.put(x.c)
+// leave lets the connection wait for its next call, or closes it.
+func (x *call) leave() {
+	if !x.whole || x.sent != nil {
+		_ = x.c.Conn.Close()
+		return
 	}
+	_ = x.c.SetWriteDeadline(time.Time{})
+	x.c.t.idle.put(x.c)
 }
 
 // abort ends a call whose context has ended.
@@ -249,11 +247,7 @@ func (x *call) abort() { _ = x.c.Conn.Close() }
 // failure returns why a call has failed: that of the context, if it has ended, and that of
 // the request if it could not be sent.
 func (x *call) failure(err error) error {
-	if ended := x.ctx.Err(); ended != nil {
-		return ended
-	}
-	if unsent := x.sent.Load(); unsent != nil {
-		return *unsent
-	}
-	return err
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return cmp.Or(x.ctx.Err(), x.sent, err)
 }

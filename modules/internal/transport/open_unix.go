@@ -4,7 +4,9 @@ package transport
 
 import (
 	"errors"
+	"os"
 	"syscall"
+	"time"
 )
 
 // canTellClosed reports whether open knows.
@@ -23,5 +25,13 @@ func (c *conn) open() bool {
 		quiet = errors.Is(err, syscall.EAGAIN)
 		return true
 	})
-	return err == nil && quiet
+	return err == nil && quiet && (!c.to.tls || c.decrypted())
+}
+
+// decrypted reports whether the layer of TLS has no bytes that were read before.
+func (c *conn) decrypted() bool {
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // what is read comes from memory
+	_, err := c.Conn.Read(make([]byte, 1))
+	_ = c.SetReadDeadline(time.Time{})
+	return errors.Is(err, os.ErrDeadlineExceeded)
 }

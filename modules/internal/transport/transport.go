@@ -25,8 +25,8 @@ func init() {
 //
 // Upgrades, requests with `Expect`, and all requests if an option asks for what HTTP/1.1 over
 // connections of this kind does not have, go through the transport `http`: other `versions`, a
-// proxy, `compression`, `proxy_protocol`, `write_buffer`, `max_conns_per_host`,
-// `keepalive off` and `keepalive_idle_conns`.
+// proxy, `compression`, `proxy_protocol`, `write_buffer`, `read_timeout`,
+// `write_timeout`, `max_conns_per_host`, `keepalive off` and `keepalive_idle_conns`.
 type Transport struct {
 	reverseproxy.HTTPTransport
 
@@ -55,7 +55,7 @@ func (t *Transport) Provision(ctx caddy.Context) error {
 	if t.KeepAlive.MaxIdleConnsPerHost == 0 {
 		t.KeepAlive.MaxIdleConnsPerHost = maxIdle
 	}
-	t.plain = canTellClosed && !*t.Compression && t.MaxConnsPerHost == 0 && t.WriteBufferSize == 0 && t.ProxyProtocol == "" &&
+	t.plain = canTellClosed && !*t.Compression && t.MaxConnsPerHost == 0 && t.WriteBufferSize == 0 && t.ReadTimeout == 0 && t.WriteTimeout == 0 && t.ProxyProtocol == "" &&
 		(t.KeepAlive.Enabled == nil || *t.KeepAlive.Enabled) && t.KeepAlive.MaxIdleConns == 0 &&
 		(len(t.Versions) == 0 || slices.Equal(t.Versions, []string{"1.1"})) &&
 		(t.TLS == nil || !strings.Contains(t.TLS.ServerName, "{"))

@@ -69,8 +69,8 @@ func serve(t *testing.T, h http.HandlerFunc, secure bool) *server {
 	return s
 }
 
-// raw is a provider that answers each connection by do.
-func raw(t *testing.T, do func(c net.Conn, r *http.Request)) string {
+// raw is a provider that answers each connection by do, which may have to read the request.
+func raw(t *testing.T, do func(c net.Conn, r *http.Request), unread ...bool) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,9 @@ func raw(t *testing.T, do func(c net.Conn, r *http.Request)) string {
 			}
 			open.Go(func() {
 				defer c.Close()
-				if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				if len(unread) > 0 && unread[0] {
+					do(c, nil)
+				} else if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 					do(c, r)
 				}
 			})
@@ -251,17 +253,67 @@ func TestClosedConnections(t *testing.T) {
 // An answer that says why a large request is not taken arrives, although the request is not
 // read.
 func TestEarlyAnswer(t *testing.T) {
-	release := make(chan struct{})
+	closed := make(chan struct{})
 	address := raw(t, func(c net.Conn, _ *http.Request) {
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
-		<-release
+		time.Sleep(2 * lateAnswer) // the request is not read meanwhile
+		_, _ = io.Copy(io.Discard, c)
+		closed <- struct{}{}
 	})
-	defer close(release)
 	tr := provision(t)
 	for _, body := range []io.Reader{bytes.NewReader(make([]byte, 64<<20)), io.MultiReader(bytes.NewReader(make([]byte, 64<<20)))} {
 		resp, err := tr.RoundTrip(request(t, "POST", address, body))
 		if err != nil || resp.StatusCode != 413 || read(t, resp) != "no" {
 			t.Fatal(resp, err)
+		}
+		select {
+		case <-closed:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the connection stays open")
+		}
+	}
+}
+
+// What a provider sends behind an answer is no answer to the next call, and a connection
+// that was not left as it was is closed.
+func TestBytesAfterTheEnd(t *testing.T) {
+	certificate := serve(t, nil, true).TLS.Certificates
+	for _, size := range []int{2, 5000, 40000} {
+		for _, secure := range []bool{false, true} {
+			closed := make(chan struct{}, 2)
+			var number atomic.Int32
+			address := raw(t, func(c net.Conn, _ *http.Request) {
+				mine := number.Add(1)
+				if secure {
+					s := tls.Server(c, &tls.Config{Certificates: certificate})
+					if _, err := http.ReadRequest(bufio.NewReader(s)); err != nil {
+						return
+					}
+					c = s
+				}
+				body := fmt.Sprintf("%*d", size, mine)
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: "+fmt.Sprint(size)+"\r\n\r\n"+body+
+					"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled")
+				_, _ = io.Copy(io.Discard, c)
+				closed <- struct{}{}
+			}, secure)
+			tr := provision(t)
+			if secure {
+				tr = provision(t, trusting)
+				address = strings.Replace(address, "http:", "https:", 1)
+			}
+			for call := range 2 {
+				resp, err := tr.RoundTrip(request(t, "GET", address, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body := read(t, resp); strings.TrimSpace(body) != fmt.Sprint(call+1) {
+					t.Errorf("%d bytes, TLS %v: %.20q", size, secure, strings.TrimSpace(body))
+				}
+			}
+			_ = tr.Cleanup()
+			<-closed
+			<-closed
 		}
 	}
 }
