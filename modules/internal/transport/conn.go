@@ -31,7 +31,10 @@ const (
 // request: it may have said why before.
 const lateAnswer = time.Second
 
-var errHeaderSize = errors.New("the header of the provider's answer is too large: see max_response_header_size")
+var (
+	errHeaderSize = errors.New("the header of the provider's answer is too large: see max_response_header_size")
+	errAnswered   = errors.New("the provider has answered before it took the whole request")
+)
 
 // conn is a connection to a provider. It has one call at a time.
 type conn struct {
@@ -72,16 +75,19 @@ func (l limited) Read(p []byte) (int, error) {
 // call is the use of a connection by one request. It is the body of the answer.
 type call struct {
 	request http.Request // what is sent, with source as its body
-	source  source
 	c       *conn
 	ctx     context.Context
 	body    io.Reader   // what the connection still has of the answer
 	keeps   bool        // the provider takes another request after the answer
 	release func() bool // ends the watch of ctx
+	sender  sync.WaitGroup
 
 	mu       sync.Mutex
 	sending  bool  // another goroutine sends the request
+	broken   error // why the body of the request broke off, nil if it did not
 	sent     error // why the request could not be sent, nil if it could
+	bounded  bool  // the header of the answer must come by a deadline
+	begun    bool  // the header of the answer has come
 	answered bool  // the answer is over
 	whole    bool  // the answer was read to its end, and leaves the connection as it was
 }
@@ -91,26 +97,22 @@ type call struct {
 func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 	x := &call{c: c, ctx: req.Context(), request: *req}
 	if hasBody(req) {
-		x.source.ReadCloser, x.request.Body = req.Body, &x.source
+		x.request.Body = source{req.Body, x}
 	}
 	x.release = context.AfterFunc(x.ctx, x.abort)
-	if wait := c.t.Transport.ResponseHeaderTimeout; wait > 0 {
-		_ = c.SetReadDeadline(time.Now().Add(wait))
-	}
 	if length := req.ContentLength; 0 < length && length <= smallBody || !hasBody(req) {
 		x.send()
 	} else {
 		x.sending = true
-		go x.send()
+		x.sender.Go(x.send)
 	}
 	resp, err := c.readHeader(req)
 	if err != nil {
 		x.finish(false)
+		x.sender.Wait() // the caller may use the request again
 		return nil, x.failure(err)
 	}
-	if c.t.Transport.ResponseHeaderTimeout > 0 {
-		_ = c.SetReadDeadline(time.Time{})
-	}
+	x.begin()
 	x.body, x.keeps = resp.Body, !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
 	if resp.Body == http.NoBody {
 		x.finish(true)
@@ -127,29 +129,50 @@ func (x *call) send() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.sending = false
+	wait := x.c.t.Transport.ResponseHeaderTimeout
 	switch {
-	case x.source.err != nil:
-		x.sent = x.source.err
+	case x.broken != nil:
+		x.sent = x.broken
 		_ = x.c.Conn.Close() // no answer can come
 	case err != nil:
-		x.sent = err
-		_ = x.c.SetReadDeadline(time.Now().Add(lateAnswer))
+		x.sent, wait = err, lateAnswer
+	}
+	if x.bounded = wait > 0 && !x.begun; x.bounded {
+		_ = x.c.SetReadDeadline(time.Now().Add(wait))
 	}
 	if x.answered {
 		x.leave()
 	}
 }
 
-// source is the body of a request. It remembers why it broke off, which net/http hides.
-type source struct {
-	io.ReadCloser
-	err error
+// begin lets the body of the answer come without a deadline.
+func (x *call) begin() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.begun = true; x.bounded {
+		_ = x.c.SetReadDeadline(time.Time{})
+	}
 }
 
-func (s *source) Read(p []byte) (int, error) {
+// source is the body of a request. It notes why it broke off, which net/http hides. It is not
+// read once the answer is over: then its memory may have the body of another request.
+type source struct {
+	io.ReadCloser
+	x *call
+}
+
+func (s source) Read(p []byte) (int, error) {
+	s.x.mu.Lock()
+	over := s.x.answered
+	s.x.mu.Unlock()
+	if over {
+		return 0, errAnswered
+	}
 	n, err := s.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
+		s.x.mu.Lock()
+		s.x.broken = err
+		s.x.mu.Unlock()
 	}
 	return n, err
 }

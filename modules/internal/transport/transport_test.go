@@ -483,3 +483,78 @@ func TestIdleConnections(t *testing.T) {
 		}
 	}
 }
+
+// slowly is a body that takes its time, and tells when somebody reads on after it was ended.
+type slowly struct {
+	left  int
+	pause time.Duration
+	ended atomic.Bool
+	late  atomic.Int32
+}
+
+func (b *slowly) Read(p []byte) (int, error) {
+	if b.ended.Load() {
+		b.late.Add(1)
+	}
+	time.Sleep(b.pause)
+	if b.ended.Load() {
+		b.late.Add(1)
+	}
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), b.left, 1000)
+	b.left -= n
+	return n, nil
+}
+
+// A caller may send a body again after an error, and use its memory for another request after
+// the answer: the transport does not read on.
+func TestBodyIsNotReadAfterTheCall(t *testing.T) {
+	for name, answer := range map[string]string{"error": "", "answer": "HTTP/1.1 429 Slow Down\r\nContent-Length: 2\r\n\r\nno", "empty": "HTTP/1.1 429 Slow Down\r\nContent-Length: 0\r\n\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			address := raw(t, func(c net.Conn, _ *http.Request) {
+				if _, _ = io.WriteString(c, answer); answer != "" {
+					_, _ = io.Copy(io.Discard, c)
+				}
+			})
+			body := &slowly{left: 1 << 20, pause: 20 * time.Millisecond}
+			resp, err := provision(t).RoundTrip(request(t, "POST", address, body))
+			if (err == nil) != (answer != "") {
+				t.Fatal(resp, err)
+			}
+			if err == nil {
+				read(t, resp)
+				time.Sleep(2 * body.pause) // for what is read already
+			}
+			body.ended.Store(true)
+			time.Sleep(5 * body.pause)
+			if n := body.late.Load(); n > 0 {
+				t.Errorf("read %d times after the call", n)
+			}
+		})
+	}
+}
+
+// The time that a provider has for its header begins when it has the request, as with
+// http.Transport, and does not bound the body.
+func TestHeaderTimeout(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.(http.Flusher).Flush()
+		time.Sleep(300 * time.Millisecond)
+		_, _ = io.WriteString(w, "ok")
+	}, false)
+	tr := provision(t, func(tr *Transport) { tr.ResponseHeaderTimeout = caddy.Duration(200 * time.Millisecond) })
+	for _, length := range []int64{10_000, -1} {
+		r := request(t, "POST", s.URL, &slowly{left: 10_000, pause: 30 * time.Millisecond})
+		r.ContentLength = length
+		resp, err := tr.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body := read(t, resp); body != "ok" {
+			t.Errorf("%q", body)
+		}
+	}
+}
