@@ -33,6 +33,7 @@ const lateAnswer = time.Second
 
 var (
 	errHeaderSize = errors.New("the header of the provider's answer is too large: see max_response_header_size")
+	errSwitched   = errors.New("the provider has switched to another protocol, which nobody asked for")
 	errAnswered   = errors.New("the provider has answered before it took the whole request")
 )
 
@@ -113,7 +114,7 @@ func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, x.failure(err)
 	}
 	x.begin()
-	x.body, x.keeps = resp.Body, !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
+	x.body, x.keeps = resp.Body, !resp.Close
 	if resp.Body == http.NoBody {
 		x.finish(true)
 		return resp, nil
@@ -207,9 +208,12 @@ func (c *conn) readHeader(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+		switch {
+		case resp.StatusCode/100 != 1:
 			c.left = math.MaxInt64
 			return resp, nil
+		case resp.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errSwitched
 		}
 		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.Got1xxResponse != nil {
 			if err := trace.Got1xxResponse(resp.StatusCode, textproto.MIMEHeader(resp.Header)); err != nil {
@@ -272,5 +276,5 @@ func (x *call) abort() { _ = x.c.Conn.Close() }
 func (x *call) failure(err error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return cmp.Or(x.ctx.Err(), x.sent, err)
+	return cmp.Or(context.Cause(x.ctx), x.sent, err)
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -56,7 +57,7 @@ func (p *pool) take(to address) *conn {
 		waiting[len(waiting)-1] = nil
 		p.idle[to] = waiting[:len(waiting)-1]
 		p.mu.Unlock()
-		if c.open() {
+		if (p.timeout <= 0 || time.Since(c.since) < p.timeout) && c.open() {
 			return c
 		}
 		_ = c.Conn.Close()
@@ -129,7 +130,7 @@ func (t *Transport) connect(req *http.Request) (c *conn, used bool, err error) {
 	ctx := req.Context()
 	inner, err := t.Transport.DialContext(ctx, to.network, to.host)
 	if err != nil {
-		return nil, false, err
+		return nil, false, cmp.Or(context.Cause(ctx), err) // what the caller ends is no failure to dial
 	}
 	c = newConn(t, to, inner)
 	if !to.tls {
@@ -143,7 +144,7 @@ func (t *Transport) connect(req *http.Request) (c *conn, used bool, err error) {
 	secured := tls.Client(inner, t.tlsConfig(req.URL.Hostname()))
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = inner.Close()
-		return nil, false, err
+		return nil, false, cmp.Or(context.Cause(req.Context()), err)
 	}
 	c.Conn = secured
 	return c, false, nil

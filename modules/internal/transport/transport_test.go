@@ -558,3 +558,53 @@ func TestHeaderTimeout(t *testing.T) {
 		}
 	}
 }
+
+// A protocol that nobody asked for is an error.
+func TestSwitchedProtocols(t *testing.T) {
+	address := raw(t, func(c net.Conn, _ *http.Request) {
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+	})
+	if resp, err := provision(t).RoundTrip(request(t, "POST", address, strings.NewReader("{}"))); !errors.Is(err, errSwitched) {
+		t.Error(resp, err)
+	}
+}
+
+// A client that leaves while the provider is being dialled ends the call with the reason of
+// its context: nothing is wrong with the provider.
+func TestClientLeavesWhileDialling(t *testing.T) {
+	tr := provision(t)
+	tr.Transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, reverseproxy.NewDialError(errors.New("operation was canceled"))
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, leave)
+	r, _ := http.NewRequestWithContext(ctx, "POST", "http://provider.example", strings.NewReader("{}"))
+	if _, err := tr.RoundTrip(r); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	_, err := provision(t).RoundTrip(request(t, "POST", "http://127.0.0.1:1", strings.NewReader("{}")))
+	if _, ok := errors.AsType[reverseproxy.DialError](err); !ok {
+		t.Errorf("%T %v, want one that Caddy tries again", err, err)
+	}
+}
+
+// No call goes over a connection that has waited for longer than it may.
+func TestOldConnections(t *testing.T) {
+	s := serve(t, func(http.ResponseWriter, *http.Request) {}, false)
+	const timeout = 200 * time.Millisecond
+	tr := provision(t, func(tr *Transport) {
+		tr.KeepAlive = &reverseproxy.KeepAlive{IdleConnTimeout: caddy.Duration(timeout)}
+	})
+	for _, pause := range []time.Duration{0, timeout * 3 / 4, timeout * 9 / 8} {
+		time.Sleep(pause)
+		resp, err := tr.RoundTrip(request(t, "POST", s.URL, strings.NewReader("{}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, resp)
+	}
+	if n := s.connections.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+}
