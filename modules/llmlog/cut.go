@@ -14,10 +14,13 @@ import (
 
 // asksForEvents reports whether the answer is a stream that can be cut.
 func (x *exchange) asksForEvents(request demand.Request) bool {
+	if request.Answers() > 1 {
+		return false
+	}
 	if request.Dialect == plugins.GenerateContent {
 		return strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent") && x.r.URL.Query().Get("alt") == "sse"
 	}
-	return cut.Possible(request.Dialect) && request.Field("stream").Type == gjson.True && request.Answers() == 1
+	return cut.Possible(request.Dialect) && request.Field("stream").Type == gjson.True
 }
 
 // cut finds after how much output the stream is ended, and reports whether there is room for

@@ -57,6 +57,10 @@ const paidConfig = `{
 			key weir-rich
 			credits 1
 		}
+		org solvent {
+			key weir-solvent
+			credits 2
+		}
 	}
 }
 http://127.0.0.1:%[3]s {
@@ -379,6 +383,29 @@ func TestRefusedCredentials(t *testing.T) {
 		resp, answer := s.ask("POST", "/anthropic/v1/messages", chatCall, "X-Api-Key", key)
 		if resp.StatusCode != want || want == http.StatusBadGateway && strings.Contains(answer, "platform-") {
 			t.Errorf("%s: %d %s", key, resp.StatusCode, answer)
+		}
+	}
+}
+
+// Gemini's candidates are answers too, however a request asks for them.
+func TestCreditsBoundCandidates(t *testing.T) {
+	s, p := servePaid(t)
+	for name, c := range map[string]struct {
+		more string
+		ok   bool
+	}{
+		"one answer":     {`"generationConfig":{"temperature":0}`, true},
+		"candidates":     {`"generationConfig":{"candidateCount":8}`, false},
+		"as proto":       {`"generation_config":{"candidate_count":8}`, false},
+		"as a text":      {`"generationConfig":{"candidateCount":"8"}`, false},
+		"twice":          {`"generationConfig":{"candidateCount":1,"candidate_count":8}`, false},
+		"in both":        {`"generationConfig":{"candidateCount":1},"generation_config":{"candidateCount":8}`, false},
+		"more than many": {`"generationConfig":{"candidateCount":9223372036854775807}`, false},
+	} {
+		_, _, before := p.got()
+		resp, answer := s.ask("POST", geminiPath, `{"contents":[{"parts":[{"text":"hi"}]}],`+c.more+`}`, "X-Goog-Api-Key", "weir-solvent")
+		if _, _, after := p.got(); (resp.StatusCode == http.StatusOK) != c.ok || (after > before) != c.ok {
+			t.Errorf("%s: %d %s", name, resp.StatusCode, answer)
 		}
 	}
 }

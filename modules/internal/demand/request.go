@@ -53,8 +53,21 @@ func (r Request) OutputLimit() (limit int64, err error) {
 // maxAnswers is how many answers one call can ask for, OpenAI's own limit.
 const maxAnswers = 128
 
-// Answers returns how many answers the request asks for.
+// Answers returns how many answers the request asks for. Gemini takes the names of fields in
+// two spellings, and of a field that stands twice the last: the highest number counts.
 func (r Request) Answers() int64 {
+	if r.Dialect == plugins.GenerateContent {
+		most := int64(1)
+		for _, field := range []string{"generationConfig", "generation_config"} {
+			r.Field(field).ForEach(func(key, v gjson.Result) bool {
+				if key.Str == "candidateCount" || key.Str == "candidate_count" {
+					most = max(most, v.Int())
+				}
+				return true
+			})
+		}
+		return min(most, maxAnswers)
+	}
 	if !r.Dialect.OfChat() {
 		return 1
 	}
