@@ -3,6 +3,7 @@ package llmlog
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -91,14 +92,19 @@ func (x *exchange) takeAccount() *plugins.Error {
 	x.warnings = x.h.site.App.PassHeaders(x.Record.Org, x.account, x.r.Header, header)
 	x.account.Authorize(header)
 	to := *x.r.URL
-	query := to.Query()
-	for name := range query {
-		if redact.Credential(name) {
-			query.Del(name)
+	query, left := make(url.Values), false
+	for name, values := range to.Query() {
+		if slices.Contains(passedQuery, name) {
+			query[name] = values
+		} else if !redact.Credential(name) {
+			left = true
 		}
 	}
+	if left {
+		x.warnings = append(x.warnings, "query: left out all parameters but "+strings.Join(passedQuery, ", "))
+	}
 	to.RawQuery = query.Encode()
-	x.r.Header, x.r.URL = header, &to
+	x.r.Header, x.r.Trailer, x.r.URL = header, nil, &to
 	if repl, ok := x.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		repl.Set("http.llm.upstream", x.account.HostPort())
 	}
@@ -111,6 +117,11 @@ var passed = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Anthropic-Beta", "Anthropic-Version", "Content-Encoding", "Content-Length", "Content-Type",
 	"Openai-Beta", "User-Agent",
 }
+
+// passedQuery are the parameters of the query that a provider gets. Others may take out of an
+// answer what the call has used, as `fields` does at Google
+// (https://cloud.google.com/apis/docs/system-parameters).
+var passedQuery = []string{"after", "after_id", "alt", "api-version", "before_id", "beta", "limit", "pageSize", "pageToken"}
 
 // hidden are the header fields of answers that tell whose account it is.
 var hidden = []string{"Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie"}

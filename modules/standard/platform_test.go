@@ -409,3 +409,33 @@ func TestCreditsBoundCandidates(t *testing.T) {
 		}
 	}
 }
+
+// A caller cannot have the provider leave the usage, or a part of it, out of its answer.
+func TestParametersThatAProviderGets(t *testing.T) {
+	s, p := servePaid(t)
+	query := "?alt=sse&beta=true&fields=candidates,usageMetadata(promptTokenCount,candidatesTokenCount)&%24fields=candidates&quotaUser=theirs&api_key=weir-solvent"
+	resp, answer := s.ask("POST", geminiPath+query, geminiCall, "X-Goog-Api-Key", "weir-solvent")
+	got, _, _ := p.got()
+	if resp.StatusCode != http.StatusOK || got.URL.RawQuery != "alt=sse&beta=true" || !strings.Contains(resp.Header.Get("Service-Warnings"), "query: left out") {
+		t.Errorf("%d %s; the provider got %q; the caller was told %q", resp.StatusCode, answer, got.URL.RawQuery, resp.Header["Service-Warnings"])
+	}
+}
+
+// What follows a body is a header, too.
+func TestNoTrailersReachAProvider(t *testing.T) {
+	s, p := servePaid(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/openai/v1/chat/completions", io.MultiReader(strings.NewReader(chatCall)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer weir-rich")
+	r.Trailer = http.Header{"Openai-Organization": {"theirs"}, "Authorization": {"Bearer weir-rich"}}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, _, asked := p.got(); resp.StatusCode != http.StatusOK || asked != 1 || len(got.Trailer) > 0 {
+		t.Errorf("%s; the provider got %v", resp.Status, got.Trailer)
+	}
+}
