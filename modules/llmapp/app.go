@@ -102,6 +102,7 @@ type provisioned struct {
 	budgets    map[string][]*Budget // of the configuration, by organisation
 	kept       keptBudgets
 	habits     habits
+	callers    callerAccounts
 	claimed    []string    // host:port
 	identities []*Identity // of all organisations
 	accounts

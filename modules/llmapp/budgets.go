@@ -354,9 +354,17 @@ func (a *App) bounding(s *Spending) (all bounding, err error) {
 		if b.quantity == concurrent && s.Within {
 			continue
 		}
-		if r := b.counts(&whole, &vouched); r != nil {
-			all = append(all, bound{b, b.hold(r, whole.CreatedAt)})
+		r := b.counts(&whole, &vouched)
+		if r == nil {
+			continue
 		}
+		h := b.hold(r, whole.CreatedAt)
+		if b.own != nil {
+			if err := a.callers.admit(h); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, bound{b, h})
 	}
 	return all, nil
 }

@@ -3,12 +3,17 @@ package llmapp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 // callerLabel is the label of limits that callers set.
@@ -69,6 +74,55 @@ func CallerLimit(org, policy string) (*Budget, *plugins.Error) {
 	}
 	b.label = callerLabel
 	return b, nil
+}
+
+// maxCallerAccounts is how many accounts the limits of callers have in an organisation. A
+// ledger keeps an account as long as its window, and callers make up as many as they like.
+const maxCallerAccounts = 50_000
+
+// callerAccounts are the accounts of limits that callers set, by organisation. The zero value
+// has none.
+type callerAccounts struct {
+	mu  sync.Mutex
+	org map[string]*accountsOf
+}
+
+// accountsOf has when a ledger forgets each account of an organisation, and when to look
+// again for those that are forgotten.
+type accountsOf struct {
+	until map[credits.Account]storage.Timestamp
+	again storage.Timestamp
+}
+
+// admit notes the account of a limit, or refuses one more.
+func (c *callerAccounts) admit(h credits.Hold) error {
+	now := storage.Millis(time.Now())
+	id := h.Account
+	id.Begins, id.Ends = 0, 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.org[h.Org]
+	if of == nil {
+		of = &accountsOf{until: make(map[credits.Account]storage.Timestamp)}
+		if c.org == nil {
+			c.org = make(map[string]*accountsOf)
+		}
+		c.org[h.Org] = of
+	}
+	if of.until[id] == 0 && len(of.until) >= maxCallerAccounts {
+		if of.again <= now {
+			of.again = now + storage.Timestamp(time.Minute.Milliseconds())
+			maps.DeleteFunc(of.until, func(_ credits.Account, until storage.Timestamp) bool { return until < now })
+		}
+		if len(of.until) >= maxCallerAccounts {
+			return &plugins.Error{
+				Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: codeRate.String(), Final: true,
+				Message: fmt.Sprintf("Callers of the organization count %d limits of their own, and no more fit: use a rate limit policy and a value that are there, or none.", maxCallerAccounts),
+			}
+		}
+	}
+	of.until[id] = h.Forgotten()
+	return nil
 }
 
 // SetCallerLimit tells a client what is left of the limit that it set.
