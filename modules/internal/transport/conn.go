@@ -126,7 +126,7 @@ func (c *conn) roundTrip(req *http.Request) (*http.Response, error) {
 // send writes a request whole, or notes why that failed. A provider that has stopped to take
 // the request may have said why: its answer is waited for a moment longer.
 func (x *call) send() {
-	err := x.c.write(&x.request)
+	err := x.c.write(&x.request, !x.sending)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.sending = false
@@ -184,11 +184,16 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeB
 // buffer of its own.
 type writerOnly struct{ io.Writer }
 
-// write writes a request, and closes its body.
-func (c *conn) write(req *http.Request) error {
+// write writes a request, and closes its body. The header of a request that is not small
+// goes ahead, because its body may take time.
+func (c *conn) write(req *http.Request, small bool) error {
 	w := writers.Get().(*bufio.Writer)
 	w.Reset(writerOnly{c.Conn})
-	err := req.Write(w)
+	var to io.Writer = w
+	if small {
+		to = struct{ *bufio.Writer }{w} // net/http flushes a *bufio.Writer after the header
+	}
+	err := req.Write(to)
 	if err == nil {
 		err = w.Flush()
 	}
