@@ -261,7 +261,9 @@ func (f *fileCall) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 
 // passObject answers an object, with ids of the gateway.
 func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
+	room := f.call.room(resp)
+	defer room.Release()
+	body, err := translate.ReadAll(room.Reader(io.LimitReader(resp.Body, maxResponse+1)), resp.ContentLength)
 	if err != nil || len(body) > maxResponse || !plugins.ValidJSON(body) {
 		return f.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}

@@ -135,3 +135,40 @@ func TestWarningsAreBounded(t *testing.T) {
 		t.Errorf("%d %s with %d warnings: %q", resp.StatusCode, body, len(warnings), warnings)
 	}
 }
+
+// The answers of providers share the memory of requests, in each lane: one that is too long for
+// what is left is refused, and nothing of it is held.
+func TestAnswersShareTheMemory(t *testing.T) {
+	long := strings.Repeat("0.25,", 1<<20)
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.Contains(readAndRestore(r), `"stream":true`):
+			w.Header().Set("Content-Type", "text/event-stream")
+			for { // an event without an end
+				if _, err := io.WriteString(w, "data: "+long); err != nil {
+					return
+				}
+			}
+		case strings.HasSuffix(r.URL.Path, "/embeddings"):
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"object":"list","data":[{"embedding":[%s0]}],"usage":{"prompt_tokens":1,"total_tokens":1}}`, long)
+		}
+	}}})
+	memory := s.handler.site.App.Memory()
+	held, refused := memory.Hold(t.Context(), memory.Largest()-1<<20) // all but what the requests take
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	embed, chat := `{"model":"raw/m","input":"hi"}`, `{"model":"raw/m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	if resp, body := s.postTo("/v1/embeddings", strings.NewReader(embed)); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("an object: %d %.200s", resp.StatusCode, body)
+	}
+	held.Release()
+	if resp, body := s.postTo("/v1/embeddings", strings.NewReader(embed)); resp.StatusCode != http.StatusOK || len(body) < len(long) {
+		t.Errorf("an object, with memory: %d %.200s", resp.StatusCode, body)
+	}
+	s.handler.policy.Retries = 0
+	if resp, body := s.postTo("/v1/chat/completions", strings.NewReader(chat)); resp.StatusCode != http.StatusBadGateway {
+		t.Errorf("an event without an end: %d %.200s", resp.StatusCode, body)
+	}
+}

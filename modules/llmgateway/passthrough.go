@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/cut"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -25,6 +26,11 @@ import (
 
 // maxResponse bounds a response that is no stream, in bytes.
 const maxResponse = 64 << 20
+
+// room is the memory that an answer takes.
+func (c *call) room(resp *http.Response) *admission.Answer {
+	return c.h.site.App.Memory().Answer(c.ctx, resp.ContentLength, maxResponse)
+}
 
 // pass passes the answer of a provider that speaks the client's dialect.
 func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
@@ -39,7 +45,12 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 		return a.passMedia(resp)
 	}
 
-	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
+	room := a.call.room(resp)
+	defer room.Release()
+	body, err := translate.ReadAll(room.Reader(io.LimitReader(resp.Body, maxResponse+1)), resp.ContentLength)
+	if refused, ok := errors.AsType[*plugins.Error](err); ok {
+		return a.fail(storage.UpstreamAborted, refused, routing.Abort)
+	}
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}
@@ -76,8 +87,9 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 		a.client.copy.contentType = resp.Header.Get("Content-Type")
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
-	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer)}
+	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer), room: a.call.room(resp)}
 	defer s.held.free()
+	defer s.room.Release()
 	var cutter *cut.Reader
 	if most := a.cutBytes(); most > 0 {
 		cutter = cut.NewReader(resp.Body, a.call.dialect, most)
@@ -90,7 +102,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	var err error
 	for err == nil && a.client.err == nil && !s.unfinished {
 		var n int
-		if n, err = body.Read(s.room()); n > 0 {
+		if n, err = body.Read(s.next()); n > 0 {
 			a.x.Cut = cutter != nil && cutter.Over()
 			s.take(n)
 		}
@@ -137,19 +149,20 @@ type nativeStream struct {
 	upstream  http.Header
 	observer  plugins.Observer
 	held      *buffer
-	written   int           // how many bytes of held the client has
-	searched  int           // no event ends in held[written:searched]
-	last      []byte        // the last events written that have numbers; only of Responses, before the end
-	committed plugins.Phase // the phase that the record has
-	waited    bool          // maxHold is over: nothing is held any longer
-	// unfinished: the stream is over without its end. Its first bytes are not an event, or it
-	// says [DONE] in place of its dialect's terminal event.
+	room      *admission.Answer // of held
+	written   int               // how many bytes of held the client has
+	searched  int               // no event ends in held[written:searched]
+	last      []byte            // the last events written that have numbers; only of Responses, before the end
+	committed plugins.Phase     // the phase that the record has
+	waited    bool              // maxHold is over: nothing is held any longer
+	// unfinished: the stream is over without its end. Its first bytes are not an event, an
+	// event has no end or no room, or it says [DONE] in place of its dialect's terminal event.
 	unfinished bool
 }
 
-// room drops what the client has from held, and returns where to read to. The bytes of held do
+// next drops what the client has from held, and returns where to read to. The bytes of held do
 // not move until take, because idle may write them meanwhile.
-func (s *nativeStream) room() []byte {
+func (s *nativeStream) next() []byte {
 	rest := append(s.held.data[:0], s.held.data[s.written:]...)
 	s.searched -= s.written
 	s.written = 0
@@ -157,13 +170,13 @@ func (s *nativeStream) room() []byte {
 	return s.held.data[len(rest):cap(s.held.data)]
 }
 
-// take adds n bytes that were read into room, and writes the events that may go.
+// take adds n bytes that were read into next, and writes the events that may go.
 func (s *nativeStream) take(n int) {
 	a, seen := s.a, s.observer.Info()
 	held := s.held.data
 	fresh := held[len(held) : len(held)+n]
 	s.held.data = held[:len(held)+n]
-	if !a.client.begun && !beginsEvents(s.held.data) {
+	if size := int64(len(s.held.data)); size > maxResponse || s.room.Grow(size) != nil || !a.client.begun && !beginsEvents(s.held.data) {
 		s.unfinished = true
 		return
 	}

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -79,6 +80,14 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 // read reads a provider's answer, and keeps the client's connection alive meanwhile.
 func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler) {
 	defer resp.Body.Close()
+	if translate.IsObject(resp, a.request) {
+		room := a.call.room(resp)
+		defer room.Release()
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{room.Reader(resp.Body), resp.Body}
+	}
 	if a.request.Stream {
 		body := newIdleReader(resp.Body, out.flush, func() time.Duration { return out.idle(assembler) })
 		defer body.stop()
@@ -111,10 +120,14 @@ func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler) {
 			assembler.Fail(plugins.Upstream("The provider's answer could not be read."))
 		}
 	}()
-	switch err := a.target.Account.API.Decode(resp, assembler); {
+	err := a.target.Account.API.Decode(resp, assembler)
+	refused, _ := errors.AsType[*plugins.Error](err) // there is no memory for the answer
+	switch {
 	case err == nil:
 	case a.call.ctx.Err() != nil:
 		assembler.Fail(&clientLeft)
+	case refused != nil:
+		assembler.Fail(refused)
 	default:
 		assembler.Fail(plugins.Upstream("The provider broke off its answer."))
 	}

@@ -46,11 +46,16 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 	return nil
 }
 
-// ReadObject reads an answer to p that is one object, because p asks for no stream or the
-// provider does not stream. It is nil for a stream. An answer over 64 MiB is cut off, and
-// so is not JSON.
+// IsObject reports whether an answer to p is one object, because p asks for no stream or the
+// provider does not stream.
+func IsObject(resp *http.Response, p *Request) bool {
+	return !p.Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")
+}
+
+// ReadObject reads an answer to p that is one object, and returns nil for a stream. An answer
+// over 64 MiB is cut off, and so is not JSON.
 func ReadObject(resp *http.Response, p *Request) ([]byte, error) {
-	if p.Stream && !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+	if !IsObject(resp, p) {
 		return nil, nil
 	}
 	return ReadAll(io.LimitReader(resp.Body, maxObject), resp.ContentLength)

@@ -1,0 +1,76 @@
+package admission
+
+import (
+	"context"
+	"io"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+const (
+	// freeAnswer is up to how many bytes of an answer take no memory of others.
+	freeAnswer = 64 << 10
+	// answerCopies is how many bytes an answer takes for each that has come: buffers double.
+	answerCopies = 2
+)
+
+// Answer is the memory that the answer of a provider takes while it is read whole. A client
+// chooses how long answers are, as by the number of texts to embed. Release must follow.
+type Answer struct {
+	memory    *Memory
+	ctx       context.Context
+	announced int64 // bytes, -1 if that is not known
+	most      int64 // bytes
+	room      int64 // bytes that may come before more is held
+	held      Held
+}
+
+// Answer returns the memory of an answer of at most so many bytes.
+func (m *Memory) Answer(ctx context.Context, announced, most int64) *Answer {
+	return &Answer{memory: m, ctx: ctx, announced: announced, most: most, room: freeAnswer}
+}
+
+// Grow waits until there is memory for so many bytes of the answer. One that is not small,
+// and does not say how long it is, takes what the longest takes: so it never waits for more
+// while others wait for what it holds.
+func (a *Answer) Grow(n int64) (refused *plugins.Error) {
+	if n <= a.room {
+		return nil
+	}
+	room := max(2*n, a.announced)
+	if n <= a.announced {
+		room = a.announced
+	} else if answerCopies*room > Small {
+		room = max(a.most, n)
+	}
+	if a.held.memory == nil {
+		a.held, refused = a.memory.Hold(a.ctx, answerCopies*room)
+	} else {
+		refused = a.held.Resize(a.ctx, answerCopies*room)
+	}
+	if refused == nil {
+		a.room = room
+	}
+	return refused
+}
+
+// Reader returns what reads the answer from in, as far as there is memory for it.
+func (a *Answer) Reader(in io.Reader) io.Reader { return &answerReader{a, in, 0} }
+
+// Release gives the memory back.
+func (a *Answer) Release() { a.held.Release() }
+
+type answerReader struct {
+	*Answer
+	in io.Reader
+	n  int64
+}
+
+func (r *answerReader) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	r.n += int64(n)
+	if refused := r.Grow(r.n); refused != nil {
+		return n, refused
+	}
+	return n, err
+}
