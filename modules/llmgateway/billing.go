@@ -229,12 +229,17 @@ func (a *attempt) settleTokens(end storage.EndState) {
 	}
 }
 
-// output estimates the tokens of the answer by its length.
+// output estimates the tokens of the answer by its length, and those that a stream does not
+// show by the time that the model had for them.
 func (a *attempt) output() int64 {
 	if a.call.dialect == plugins.Realtime {
 		return a.x.Record.ResponseBytes / realtimeBytes
 	}
-	return a.length() / demand.Likely.TextBytes
+	written := a.length() / demand.Likely.TextBytes
+	if m := a.target.Listed; m != nil && a.call.demanded().Silent(m) {
+		written = max(written, min(demand.Thought(a.x.Record.Latency.N), a.mostOutput()))
+	}
+	return written
 }
 
 // countable reports whether the length of an answer tells its cost: it was broken off, and

@@ -401,6 +401,7 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 		"the provider broke off": {"/v1/chat/completions", "raw/priced", hi, chat, false, 30, 200, true},
 		"an early usage":         {"/v1/messages", "raw/priced", hi, messages, true, 3 + 2*8, 3 + 2*60, true},
 		"translated":             {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 0"), true, 3 + 2*8, 3 + 2*60, true},
+		"thoughts, unseen":       {"/v1/chat/completions", "raw/thinks", hi, after(500*time.Millisecond, chat), true, 3 + 2*50, 3 + 2*100, true},
 		"a picture of any size":  {"/v1/chat/completions", "raw/priced", picture, chat, true, 0, 0, false},
 		"no price":               {"/v1/chat/completions", "raw/m", hi, chat, true, 0, 0, false},
 		"stated":                 {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 5", "stop"), false, 13, 13, false},
@@ -439,5 +440,13 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 				t.Errorf("%s: cost %+v, counted %v; want %d to %d, %v", got.EndState, got.Cost, got.CostCounted, c.least, c.most, c.counted)
 			}
 		})
+	}
+}
+
+// after is an upstream that thinks before it says anything.
+func after(thought time.Duration, says upstream) upstream {
+	return func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(thought)
+		says(w, r)
 	}
 }

@@ -25,6 +25,7 @@ type bounded struct {
 	usage      plugins.Usage  // at most
 	conditions catalog.Conditions
 	cutAt      int64 // the output tokens after which the stream is ended; 0: it is not
+	silent     bool  // the model may think what its answer does not show
 }
 
 // reserve sets aside what the call may cost, if a budget counts the call. The bytes of the
@@ -86,7 +87,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	if err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
 	}
-	b.Ticket = ticket
+	b.Ticket, b.silent = ticket, b.model != nil && request.Silent(b.model)
 	if x.bounded = b; ticket.Bounded() {
 		x.Pay = x.charge
 	}
@@ -180,7 +181,11 @@ func (x *exchange) settle(end storage.EndState) {
 		return
 	}
 	if broken {
-		usage.Output = plugins.Known(min(usage.Output.N, demand.Likely.Text(x.Record.ResponseBytes)))
+		written := demand.Likely.Text(x.Record.ResponseBytes)
+		if x.bounded.silent {
+			written = max(written, demand.Thought(x.Record.Latency.N))
+		}
+		usage.Output = plugins.Known(min(usage.Output.N, written))
 	}
 	if counted := x.bounded.Reserved(); counted.Valid && (broken || !cost.Valid) {
 		if broken && x.bounded.model != nil {

@@ -57,7 +57,10 @@ func newPriced(t *testing.T) *priced {
 			}
 			p.left.Store(true)
 			return
-		case "endless":
+		case "thinking", "endless":
+			if gjson.GetBytes(body, "user").Str == "thinking" {
+				time.Sleep(500 * time.Millisecond)
+			}
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\n")
 			w.(http.Flusher).Flush()
@@ -75,7 +78,8 @@ func newPriced(t *testing.T) *priced {
 func budgeted(t *testing.T, p *priced, budget object) *site {
 	t.Helper()
 	prices := filepath.Join(t.TempDir(), "prices.json")
-	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [{"id": "m", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
+	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [{"id": "deep", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"], "reasoning": true,
+		"prices": [{"input": "1000", "output": "2000"}]}, {"id": "m", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
 		"prices": [{"input": "1000", "output": "2000"}]}, {"id": "cheap", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
 		"prices": [{"input": "1", "output": "2"}]}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -284,6 +288,32 @@ func TestWhatIsNotStatedCounts(t *testing.T) {
 				t.Errorf("spent %d, want %d to %d; the record's cost is %v", spent, c.least, c.most, record.Cost)
 			}
 		})
+	}
+}
+
+// Who leaves a stream before the provider states the usage pays for thoughts that the stream
+// does not show, by the time that they took.
+func TestThoughtsOfAStreamThatIsLeftCount(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "5", "window": "total"})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	const body = `{"model":"deep","max_tokens":1000,"messages":[],"stream":true,"user":"thinking"}`
+	r, err := http.NewRequestWithContext(ctx, "POST", s.url("/v1/chat/completions"), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	_, _ = resp.Body.Read(make([]byte, 8))
+	leave()
+	eventually(t, s.kept.ended)
+	eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
+	if spent, _ := counted(t); spent < 2*50 || spent > 2*500 || int64(s.record().Cost.N/1e6) != spent {
+		t.Errorf("spent %d, the record's cost is %v", spent, s.record().Cost)
 	}
 }
 

@@ -37,3 +37,10 @@ func (r Request) Silent(m *catalog.Model) bool {
 	}
 	return r.Field("reasoning_effort").Str != "none" && r.Field("reasoning").Get("effort").Str != "none"
 }
+
+// thoughtsPerSecond is how many tokens a model thinks in a second.
+const thoughtsPerSecond = 100
+
+// Thought estimates how many tokens a model that is Silent has thought in a time: who leaves
+// before the provider states the usage must not have them for nothing.
+func Thought(took plugins.Milliseconds) int64 { return int64(took) * thoughtsPerSecond / 1000 }
