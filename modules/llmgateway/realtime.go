@@ -136,7 +136,7 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		s := &realtime{attempt: a, Passage: &socket.Passage{Conn: conn, Upstream: upstream, Bounded: a.ticket.Bounded(), Unloaded: a.call.h.unloaded}}
+		s := &realtime{attempt: a, Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: a.ticket.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded}}
 		a.x.RequestOf(&a.call.exchange)
 		a.x.Pay = nil
 		s.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
@@ -157,9 +157,14 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 	return routing.Answered, nil
 }
 
-// fromClient ends a WebSocket that asks for what an account keeps that others share.
-func (s *realtime) fromClient(message []byte) {
+// fromClient ends a WebSocket that asks for what an account keeps that others share, or
+// that may do so in what cannot be read.
+func (s *realtime) fromClient(message []byte, cut bool) {
 	if !s.call.shares(s.target.Account) {
+		return
+	}
+	if cut {
+		s.Stop(plugins.Invalid("", "A message of the WebSocket is too long to be read, and %s is shared with others.", s.target.Account.Label))
 		return
 	}
 	gjson.ParseBytes(message).ForEach(func(name, of gjson.Result) bool {

@@ -18,6 +18,7 @@ import (
 	"github.com/gobwas/ws/wsutil"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -368,6 +369,38 @@ func TestRealtimeRefusesWhatCannotBePaid(t *testing.T) {
 			if _, reserved := s.balance(); reserved != 0 {
 				t.Errorf("%d stay reserved", reserved)
 			}
+		})
+	}
+}
+
+// What cannot be read of a WebSocket never comes to an account that others use: it may name
+// what the account keeps for them.
+func TestRealtimeOfASharedAccountIsRead(t *testing.T) {
+	const prompt = `{"type":"session.update","session":{"type":"realtime","prompt":{"id":"pmpt_1"}}}`
+	for name, frame := range map[string][]byte{
+		"memory is short": ws.MustCompileFrame(ws.MaskFrame(ws.NewTextFrame([]byte(prompt)))),
+		"no frames":       []byte("\x83\x02no frame"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			accepted := make(chan realtimeEnds, 1)
+			s := serve(t, map[string][]upstream{"raw": {realtimeProvider(t, accepted)}})
+			e := s.open(accepted, "raw/priced", "k")
+			if name == "memory is short" {
+				if !capture.Reserve(capture.Memory()) {
+					t.Skip("another test holds memory")
+				}
+				defer capture.Return(capture.Memory())
+			}
+			if _, err := e.client.Write(frame); err != nil {
+				t.Fatal(err)
+			}
+			if passed, err := io.ReadAll(e.provider); err != nil || len(passed) > 0 {
+				t.Errorf("the provider got %q, %v", passed, err)
+			}
+			if event, code := e.closed(); gjson.Get(event, "type").Str != "error" || code != ws.StatusPolicyViolation {
+				t.Errorf("the client got %s, and %d", event, code)
+			}
+			e.records()
 		})
 	}
 }

@@ -63,7 +63,7 @@ type messages struct {
 // fromClient takes a message of the client.
 func (rs *responses) fromClient(message []byte, cut bool) {
 	if rs.options.FromClient != nil {
-		rs.options.FromClient(message)
+		rs.options.FromClient(message, cut)
 	}
 	reader := observe.NewRequestReader(rs.x.Record.Dialect)
 	reader.Write(message)

@@ -30,8 +30,8 @@ type Options struct {
 	Logger       *zap.Logger
 
 	// FromClient, if set, is called with each message of the client before its last
-	// bytes pass.
-	FromClient func(message []byte)
+	// bytes pass. cut says that this is only the beginning of the message.
+	FromClient func(message []byte, cut bool)
 	// Begin, if set, is called when a response begins: before its request has passed,
 	// or before the event with which the server begins one unasked has. A response
 	// that is refused has a record with the error, unless the server has begun it.

@@ -23,8 +23,9 @@ type Passage struct {
 	Upstream io.ReadWriteCloser
 	// Tunnel reads what passes.
 	Tunnel *tunnel.Tunnel
-	// Bounded: credits or a budget bound the calls, so that they must be readable.
-	Bounded bool
+	// Reads: the gateway has to know what passes, because credits or a budget bound the
+	// calls, or because others use the account.
+	Reads bool
 	// Unloaded is closed when the configuration is another.
 	Unloaded <-chan struct{}
 
@@ -101,8 +102,8 @@ func (p *Passage) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (pa
 	for {
 		n, err := from.Read(buf)
 		d.Write(buf[:n])
-		if p.Bounded && d.Unreadable() {
-			p.Stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, so that neither credits nor a budget can bound its calls."))
+		if p.Reads && d.Unreadable() {
+			p.Stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, and so neither what its calls may cost nor what they name."))
 			return passed, false
 		}
 		if d == &p.Tunnel.Client && p.reason.Load() != nil {
