@@ -115,8 +115,10 @@ const (
 	// realtimeOutput is the most that a response of Realtime says, in tokens
 	// (https://platform.openai.com/docs/models/gpt-realtime).
 	realtimeOutput = 4096
-	// documents is how many documents one unit of a search ranks.
-	documents = 100
+	// documents is how many documents one unit of a search ranks, and chunkTokens how long
+	// the pieces are that count as documents (https://cohere.com/pricing).
+	documents   = 100
+	chunkTokens = 500
 )
 
 // textOnly is the usage of endpoints that write nothing. A request has several texts, so
@@ -155,9 +157,12 @@ func (c *call) speech(by demand.Scale) plugins.Usage {
 	return plugins.Usage{Input: plugins.Known(input), Output: tokens, OutputAudio: tokens}
 }
 
+// rerank is the usage of rankings. A document with the query is counted again for each chunk.
 func (c *call) rerank(by demand.Scale) plugins.Usage {
-	units := (c.field("documents").Get("#").Int() + documents - 1) / documents
+	list := c.field("documents")
+	n := list.Get("#").Int()
+	chunks := n + (by.Text(int64(len(list.Raw)))+n*by.Text(int64(len(c.field("query").Raw))))/chunkTokens
 	usage := c.textOnly(by)
-	usage.SearchUnits = plugins.Known(max(units, 1))
+	usage.SearchUnits = plugins.Known(max((chunks+documents-1)/documents, 1))
 	return usage
 }

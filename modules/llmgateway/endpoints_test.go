@@ -227,6 +227,8 @@ func TestEndpointsArePaidFor(t *testing.T) {
 		{"/v1/images/generations", `{"model":"raw/paint","prompt":"abcd","n":2}`, "application/json", `{"data":[{},{}]}`, 0.08},
 		{"/v1/rerank", `{"model":"raw/rank","query":"q","documents":["a"]}`, "application/json", `{"results":[]}`, 0.002},
 		{"/v1/rerank", `{"model":"raw/rank","query":"q","documents":["a"]}`, "application/json", `{"results":[],"meta":{"billed_units":{"search_units":3}}}`, 0.006},
+		// a long document counts as one for each 500 tokens
+		{"/v1/rerank", `{"model":"raw/rank","query":"q","documents":["` + strings.Repeat("word", 50_000) + `"]}`, "application/json", `{"results":[]}`, 0.004},
 		{"/v1/audio/transcriptions", "", "application/json", `{"text":"hello"}`, 0.0001}, // of a second
 		{"/v1/audio/transcriptions", "", "application/json", `{"text":"hello","usage":{"seconds":72}}`, 0.0072},
 	} {

@@ -182,9 +182,18 @@ func (f *fileCall) readUpload(account *llmapp.Account) error {
 
 // addBatched adds the ids of a call in a batch that name what the provider keeps.
 func (f *fileCall) addBatched(call gjson.Result) {
+	var urls []string
+	call.ForEach(func(key, url gjson.Result) bool {
+		if key.Str == "url" {
+			urls = append(urls, url.Str)
+		}
+		return true
+	})
 	dialect := plugins.Responses // which refers to the most
-	if at := byPath[call.Get("url").Str]; at != nil && at.methods[http.MethodPost] != nil {
-		dialect = at.methods[http.MethodPost].dialect
+	if len(urls) == 1 {
+		if at := byPath[urls[0]]; at != nil && at.methods[http.MethodPost] != nil {
+			dialect = at.methods[http.MethodPost].dialect
+		}
 	}
 	call.ForEach(func(key, body gjson.Result) bool { // a field that stands twice may be read twice
 		if key.Str == "body" {

@@ -154,6 +154,7 @@ func TestBatchesOfSharedAccountsNameNothingOfOthers(t *testing.T) {
 		`{"url":"/v1/responses","body":{},"body":{"input":[{"type":"item_reference","id":"msg_others"}]}}`:                              http.StatusBadRequest,
 		`{"url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-in"}}]}]}}`: http.StatusBadRequest,
 		`{"url":"/v1/unknown","body":{"conversation":"conv_others"}}`:                                                                   http.StatusBadRequest,
+		`{"url":"/v1/chat/completions","url":"/v1/responses","body":{"input":"hi","previous_response_id":"resp_others"}}`:               http.StatusBadRequest,
 		"{\"url\":\"/v1/responses\"}\r{}":                  http.StatusBadRequest, // which are two lines to some
 		`{"url":"/v1/completions","body":{"prompt":"hi"}}`: http.StatusOK,
 		`{"url":"/v1/embeddings","body":{"input":["hi"]}}`: http.StatusOK,
