@@ -15,7 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/mattn/go-sqlite3" // the database
+	_ "github.com/mattn/go-sqlite3" // the database
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage/control"
@@ -187,7 +187,7 @@ func put(ctx context.Context, tx *sql.Tx, org string, o *control.Object, isNew b
 		statement = "INSERT INTO objects (name, value, id, org, kind) VALUES (?, ?, ?, ?, ?)"
 	}
 	_, err := tx.ExecContext(ctx, statement, o.Name, []byte(o.Value), o.ID, org, o.Kind)
-	if refused, ok := errors.AsType[sqlite3.Error](err); ok && refused.ExtendedCode == sqlite3.ErrConstraintUnique {
+	if isTaken(err) {
 		return control.ErrTaken
 	}
 	if err != nil {
