@@ -355,3 +355,30 @@ func TestConversationsAreReadInParts(t *testing.T) {
 		}
 	}
 }
+
+// A page of long items ends early, and all its items come page by page.
+func TestPagesOfLongItemsAreShort(t *testing.T) {
+	s := serve(t, nil)
+	id := s.conversation("first")
+	org := s.kept.changes[0].Org
+	change := &storage.ConversationChange{ID: id}
+	for i := range 30 {
+		change.Add = append(change.Add, fmt.Sprintf("msg_%02d", i))
+		change.Items = append(change.Items, fmt.Sprintf(`{"id":"msg_%02d","type":"message","role":"user","content":"%s"}`, i, strings.Repeat("a", 1<<20)))
+	}
+	s.kept.changes = append(s.kept.changes, &storage.Annotation{Org: org, At: storage.Millis(time.Now()) + 1, Conversation: change})
+	seen, after := 0, ""
+	for more := true; more; {
+		resp, body := s.send("GET", "/v1/conversations/"+id+"/items?limit=100&order=asc"+after, nil)
+		page := gjson.Parse(body)
+		if n := len(page.Get("data").Array()); resp.StatusCode != http.StatusOK || n == 0 || len(body) > 6<<20 {
+			t.Fatalf("%d, %d items, %d bytes", resp.StatusCode, n, len(body))
+		} else {
+			seen += n
+		}
+		more, after = page.Get("has_more").Bool(), "&after="+page.Get("last_id").Str
+	}
+	if seen != 31 {
+		t.Errorf("%d items of 31", seen)
+	}
+}

@@ -66,6 +66,9 @@ func (m *Memory) Hold(ctx context.Context, bytes int64) (Held, *plugins.Error) {
 	return h, h.Resize(ctx, bytes)
 }
 
+// Largest returns how much one request can hold, in bytes.
+func (h *Held) Largest() int64 { return h.memory.half }
+
 // Release gives the memory back.
 func (h *Held) Release() {
 	if h.pool != nil {

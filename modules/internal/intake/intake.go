@@ -53,9 +53,14 @@ type Body struct {
 func (b *Body) Release() { b.held.Release() }
 
 // Grow waits for the memory of so many bytes that join the body, such as an earlier
-// conversation.
+// conversation. What would be refused as a body is refused.
 func (b *Body) Grow(ctx context.Context, joining int64) error {
-	return b.hold(ctx, copies*(int64(len(b.Bytes))+joining))
+	size := int64(len(b.Bytes)) + joining
+	if most := b.held.Largest() / copies; size > most {
+		return rejected(http.StatusRequestEntityTooLarge, "request_too_large",
+			fmt.Sprintf("The request has %d bytes with what it continues, and the gateway has memory for %d: see request_memory.", size, most))
+	}
+	return b.hold(ctx, copies*size)
 }
 
 // hold makes the body hold so many bytes.

@@ -12,6 +12,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// maxPage is from how many bytes on a page of items is long.
+const maxPage = 4 << 20
+
 // The bounds of OpenAI's API.
 const (
 	maxNewItems      = 20 // in one request
@@ -58,17 +61,23 @@ func (c *Call) conversation() (*storage.Conversation, error) {
 	return found, stored.Error(err, "Conversation", c.ID)
 }
 
-// items returns items of the conversation, once there is memory for them.
-func (c *Call) items(page storage.ItemPage) ([]string, error) {
-	measured := page
+// items returns items of the conversation, once there is memory for them. A page that is long
+// becomes shorter, down to an item and the one behind it.
+func (c *Call) items(page *storage.ItemPage) ([]string, error) {
+	measured := *page
 	measured.Measure = true
 	found, err := c.Store.Conversation(c.R.Context(), c.ID, measured)
+	for err == nil && found.Size > maxPage && measured.Limit > 2 {
+		measured.Limit = max(measured.Limit/2, 2)
+		found, err = c.Store.Conversation(c.R.Context(), c.ID, measured)
+	}
 	if err == nil {
 		var refused *plugins.Error
-		if c.loaded, refused = c.Memory.Hold(c.R.Context(), 2*found.Size); refused != nil { // and their answer
+		if c.loaded, refused = c.Memory.Hold(c.R.Context(), 4*found.Size); refused != nil { // and their answer
 			return nil, refused
 		}
-		found, err = c.Store.Conversation(c.R.Context(), c.ID, page)
+		page.Limit = measured.Limit
+		found, err = c.Store.Conversation(c.R.Context(), c.ID, *page)
 	}
 	if err != nil {
 		return nil, stored.Error(err, "Conversation", c.ID)
@@ -120,7 +129,7 @@ func (c *Call) ListConversation() (any, error) {
 		return nil, err
 	}
 	page.Limit++ // to see whether there are more
-	items, err := c.items(page)
+	items, err := c.items(&page)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +163,7 @@ func (c *Call) AddToConversation() (any, error) {
 
 // GetConversationItem answers an item.
 func (c *Call) GetConversationItem() (any, error) {
-	items, err := c.items(storage.ItemPage{Limit: 1, Only: c.Item})
+	items, err := c.items(&storage.ItemPage{Limit: 1, Only: c.Item})
 	switch {
 	case err != nil:
 		return nil, err
