@@ -8,10 +8,13 @@ import (
 	"strings"
 )
 
-// mentions reports whether a body may tell of an MCP server: it has a text that begins with
-// mcp, or a letter that is written as an escape.
+// signs are what texts begin with in bodies that have credentials.
+var signs = [][]byte{[]byte(`"mcp`), []byte(`"data_sources"`), []byte(`"domain_secrets"`), []byte(`"ek_`), []byte(`"sk-`)}
+
+// mentions reports whether a body may have credentials: it has one of the signs, or a letter
+// that is written as an escape.
 func mentions(body []byte) bool {
-	if bytes.Contains(body, []byte(`"mcp`)) {
+	if slices.ContainsFunc(signs, func(sign []byte) bool { return bytes.Contains(body, sign) }) {
 		return true
 	}
 	for {
@@ -26,17 +29,23 @@ func mentions(body []byte) bool {
 	}
 }
 
+// secretNames are the names of members whose values may be secrets.
+var secretNames = []memberName{secretName, addressName, valueName}
+
 // maxNames bounds the names of members whose meaning is remembered.
 const maxNames = 1000
 
 // maxDepth bounds the nesting of a body with one of the signs.
 const maxDepth = 10_000
 
-// Body returns a body with null in place of the credentials of the MCP servers that it
-// names, in the formats of all vendors: a tool of the type mcp has authorization and
+// Body returns a body with null in place of credentials. It takes those of the MCP servers
+// that the body names, in the formats of all vendors: a tool of the type mcp has authorization and
 // headers, and a member of Anthropic's mcp_servers has authorization_token. Objects of the
 // other types that begin with mcp, such as mcp_call, have none of these; what is in their
-// members is content. An address with a user or a query counts as a credential. The body may
+// members is content. An address with a user or a query counts as a credential. Body also
+// takes the secrets of OpenAI's containers (domain_secrets), those by which Azure reads a
+// client's data (authentication in data_sources), and what is the value of a member value and
+// begins as OpenAI's keys do: answers that make keys have it. The body may
 // be cut, and may be a sequence of JSON texts, such as events. A body in UTF-16 or UTF-32
 // with credentials becomes one in UTF-8. A body that is nested too deeply to be read is left
 // out, as nil.
@@ -77,6 +86,7 @@ type scope struct {
 	uses           bool // it is of another type that begins with mcp: its own members have no credentials
 	typed          bool // its type was read
 	servers        bool // an array that mcp_servers is the name of
+	secrets        bool // domain_secrets, or a member of them: what is called value is secret
 	wantsName      bool // the next text is the name of a member
 	name           memberName
 	value          int // where the value of the current member begins
@@ -92,6 +102,9 @@ const (
 	serversName
 	secretName
 	addressName
+	secretsName
+	valueName
+	authenticationName
 )
 
 // scan finds the secrets, and is false if the body is nested too deeply.
@@ -137,6 +150,8 @@ func (s *bodyScanner) begin(object bool) {
 	if top := s.top(); top != nil {
 		n.servers = !object && top.object && top.name == serversName
 		n.server = object && (top.servers || top.object && top.name == serversName)
+		n.uses = object && top.object && top.name == authenticationName
+		n.secrets = top.secrets || top.object && top.name == secretsName
 	}
 	s.open = append(s.open, n)
 }
@@ -162,11 +177,17 @@ func (s *bodyScanner) endMember(at int) {
 	if top == nil || !top.object {
 		return
 	}
-	if !top.wantsName && (top.name == secretName || top.name == addressName) {
+	if !top.wantsName && slices.Contains(secretNames, top.name) {
 		value := bytes.TrimRight(s.body[top.value:at], " \t\r\n")
 		indent := len(value) - len(bytes.TrimLeft(value, " \t\r\n"))
-		if top.name == secretName || bytes.ContainsAny(value, "?@") || bytes.Contains(value, []byte(`\u`)) {
-			s.pending = append(s.pending, span{top.value + indent, top.value + len(value), len(s.open)})
+		found := span{top.value + indent, top.value + len(value), len(s.open)}
+		switch value = value[indent:]; {
+		case top.name == valueName:
+			if top.secrets || bytes.HasPrefix(value, []byte(`"sk-`)) || bytes.HasPrefix(value, []byte(`"ek_`)) {
+				s.secrets = append(s.secrets, found)
+			}
+		case top.name == secretName || bytes.ContainsAny(value, "?@") || bytes.Contains(value, []byte(`\u`)):
+			s.pending = append(s.pending, found)
 		}
 	}
 	top.wantsName, top.name = true, otherName
@@ -209,6 +230,12 @@ func (s *bodyScanner) meaning(raw []byte) memberName {
 			name = serversName
 		case text == "url", text == "server_url":
 			name = addressName
+		case text == "domain_secrets":
+			name = secretsName
+		case text == "value":
+			name = valueName
+		case text == "authentication":
+			name = authenticationName
 		case text == "headers", Credential(text):
 			name = secretName
 		}

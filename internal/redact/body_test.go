@@ -41,6 +41,11 @@ func TestBodyRemovesTheCredentialsOfMCPServers(t *testing.T) {
 		"UTF-16 with a mark":  encoded(`{"tools":[{"type":"mcp","authorization":"canary-secret`, binary.LittleEndian, 2, "\ufeff"),
 		"UTF-32":              encoded(`[{"type":"mcp","authorization":"canary-secret"}]`, binary.BigEndian, 4, ""),
 		"UTF-32, other order": encoded(`[{"type":"mcp","authorization":"canary-secret"}]`, binary.LittleEndian, 4, "\ufeff"),
+		"a container":         `{"tools":[{"type":"shell","environment":{"network_policy":{"domain_secrets":[{"domain":"a","name":"K","value":"canary-secret"}]}}}]}`,
+		"cut in a container":  `{"tools":[{"type":"shell","environment":{"network_policy":{"domain_secrets":[{"value":"canary-secret`,
+		"Azure's data":        `{"data_sources":[{"type":"azure_search","parameters":{"authentication":{"type":"api_key","key":"canary-secret"}}}]}`,
+		"a secret of clients": `{"object":"realtime.session","client_secret":{"expires_at":1,"value":"ek_canary-secret"}}`,
+		"a key that is made":  `{"object":"organization.admin_api_key","value" : "sk-canary-secret"}`,
 		"an escaped quote":    `{"a":"\"}],\\","tools":[{"type":"mcp","authorization":"\\\"canary-secret"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +92,8 @@ func TestBodyLeavesTheRest(t *testing.T) {
 		`{"tools":[{"type":"mcp","server_url":"https:\/\/a.b/mcp"},{"type":"image","url":"https://a.b?c=d"}]}`,
 		`{"content":[{"type":"mcp_tool_use","input":{"authorization":"a","api_key":"b"}},{"type":"mcp_list_tools","tools":[{"input_schema":{"properties":{"token":{}}}}]}]}`,
 		encoded(`{"tools":[{"type":"mcp","server_label":"a"}]}`, binary.LittleEndian, 2, ""), "\x00\x00\x00", "\xff\xfe", "{\x00",
+		`{"a":"\"data_sources\"","authentication":{"type":"object","properties":{"key":{"type":"string"}}},"data_sources":[{"value":"sky"}]}`,
+		`{"value":"a","domain_secrets":[{"name":"A"}],"data_sources":[{"parameters":{"key":"a"}}],"text":"sk-1"}`,
 		"", "{", `"mcp"`, `}]"mcp"`, "\x00\"mcp\"\xff",
 	} {
 		if got := Body([]byte(body)); string(got) != body {

@@ -9,9 +9,10 @@ import (
 )
 
 // Header tells whether a header of that canonical name carries credentials, or
-// content: prompts travel in `<prefix>-Prompt-Input-<Name>`.
+// content: prompts travel in `<prefix>-Prompt-Input-<Name>`, and any property in
+// `<prefix>-Properties`.
 func Header(name string) bool {
-	return Credential(name) || strings.Contains(name, "-Prompt-Input-")
+	return Credential(name) || strings.Contains(name, "-Prompt-Input-") || strings.HasSuffix(name, "-Properties")
 }
 
 // Credential tells by its name whether a header, a parameter or a property is a

@@ -37,7 +37,7 @@ func TestHeader(t *testing.T) {
 		"Service-Auth": true, "Helicone-Auth": true, "Cookie": true,
 		"Proxy-Authorization": true, "Set-Cookie": true, "X-Amz-Security-Token": true, "Ocp-Apim-Subscription-Key": true,
 		"Cf-Aig-Authorization": true, "X-Portkey-Api-Key": true, "X-Auth-Token": true, "Sec-Websocket-Protocol": true,
-		"Service-Prompt-Input-City": true, "X-Ratelimit-Limit-Tokens": false,
+		"Service-Prompt-Input-City": true, "Service-Properties": true, "Service-Property-City": false, "X-Ratelimit-Limit-Tokens": false,
 		"Apikey": true, "Token": true, "Auth": true, "Key": true, "X-Apikey": true, "X-Password": true, "X-Signature": true,
 		"X-Ratelimit-Remaining-Tokens": false, "X-Monkey": false, "Author": false, "Keyword": false, "X-Author-Name": false,
 		"Content-Type": false, "Service-User-Id": false, "Authority": false,

@@ -31,8 +31,8 @@ func init() {
 //
 //   - headers whose names have a word like key, token, auth, secret, password,
 //     signature or cookie in them, and Sec-WebSocket-Protocol, are REDACTED, and so
-//     are the inputs of prompts (Service-Prompt-Input-*) and the trailers of
-//     answers;
+//     are the inputs of prompts (Service-Prompt-Input-*), properties in JSON
+//     (Service-Properties) and the trailers of answers;
 //   - of the query of the URI, and of headers that hold a URL, the values are kept
 //     that are known to be harmless;
 //   - the errors of `reverse_proxy` do not quote what a provider sent.
