@@ -75,7 +75,7 @@ func (s *Runs) Publish(ctx context.Context, r *Run, l *Link, final func() []byte
 func (p *publisher) loop() {
 	var whole bool
 	for pause := publishInterval; p.run.Running(); {
-		_, more := p.run.next(p.at)
+		_, more, _ := p.run.next(p.at)
 		if p.trimmed {
 			more = nil
 		}
@@ -137,7 +137,7 @@ func (p *publisher) publish(last []byte) (whole, cancelled bool, err error) {
 	}
 	size, left := 0, false
 	if !p.trimmed {
-		events, _ := p.run.next(p.at)
+		events, _, forgotten := p.run.next(p.at)
 		for _, e := range events {
 			if left = size > 0 && size+len(e.text) > maxBatch; left {
 				break
@@ -145,7 +145,7 @@ func (p *publisher) publish(last []byte) (whole, cancelled bool, err error) {
 			size += len(e.text)
 			news.Events = append(news.Events, p.sealEvent(e))
 		}
-		p.trimmed = !p.runs.mayPublish(p.run, size)
+		p.trimmed = forgotten != nil || !p.runs.mayPublish(p.run, size)
 	}
 	if p.trimmed {
 		news.From, news.Events, news.Trimmed, size, left = 0, nil, true, 0, false

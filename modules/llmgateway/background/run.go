@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/capture"
 )
 
 // maxEvents bounds the events of a response, in bytes.
@@ -53,6 +55,9 @@ type Run struct {
 	more      chan struct{} // closed when there is another event, or the end
 	ended     chan struct{}
 	published int // bytes of events that other nodes have
+
+	held      int64 // the memory of the events, in bytes; it counts as copies of bodies do
+	forgotten bool  // there was no memory for the events
 }
 
 type event struct {
@@ -79,13 +84,30 @@ func (r *Run) Add(data, response []byte) error {
 	if n := gjson.GetBytes(data, "sequence_number"); n.Type == gjson.Number {
 		sequence = n.Int()
 	}
-	r.events = append(r.events, event{sequence, eventText(data)})
+	if e := (event{sequence, eventText(data)}); !r.forgotten && capture.Reserve(e.memory()) {
+		r.events = append(r.events, e)
+		r.held += e.memory()
+	} else { // who streams them has to ask again when the response has ended
+		capture.Return(r.held)
+		r.events, r.held, r.forgotten = nil, 0, true
+	}
 	if response != nil {
 		r.response = response
 	}
 	close(r.more)
 	r.more = make(chan struct{})
 	return nil
+}
+
+// memory is how many bytes an event takes.
+func (e event) memory() int64 { return int64(cap(e.text) + 64) }
+
+// release gives the memory of the events back.
+func (r *Run) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	capture.Return(r.held)
+	r.held = 0
 }
 
 // isTerminal reports whether no other event of the response follows.
@@ -157,14 +179,24 @@ func (r *Run) Cancelled() bool {
 }
 
 // HasEvents implements Response.
-func (r *Run) HasEvents() bool { return true }
+func (r *Run) HasEvents() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.forgotten
+}
+
+// errForgotten ends a stream whose events there is no memory for.
+var errForgotten = errors.New("there is no memory for the events of the response")
 
 // next returns the events behind a position, and a channel that is closed when another event
 // comes.
-func (r *Run) next(at int) ([]event, <-chan struct{}) {
+func (r *Run) next(at int) ([]event, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.events[at:], r.more
+	if r.forgotten {
+		return nil, nil, errForgotten
+	}
+	return r.events[at:], r.more, nil
 }
 
 // Stream implements Response.
@@ -172,9 +204,9 @@ func (r *Run) Stream(ctx context.Context, w io.Writer, after int64) error {
 	at := 0
 	return stream(ctx, w, after, func() ([]event, bool, <-chan struct{}, error) {
 		over := !r.Running() // no event follows
-		events, more := r.next(at)
+		events, more, err := r.next(at)
 		at += len(events)
-		return events, over, more, nil
+		return events, over, more, err
 	})
 }
 

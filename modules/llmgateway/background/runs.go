@@ -90,6 +90,7 @@ func (s *Runs) drop(r *Run) {
 		s.published -= r.published
 		r.published = 0
 		delete(s.byID, key{r.Org, r.ID})
+		r.release() // who still streams the events has them
 	}
 }
 

@@ -3,8 +3,11 @@ package background
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/modules/internal/capture"
 )
 
 func TestRunsAreFoundByTheirOwnersAlone(t *testing.T) {
@@ -62,5 +65,43 @@ func TestTooMuchIsRefused(t *testing.T) {
 	cancel()
 	if err := r.Cancel(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Events take no memory that there is not: the response goes on, and cannot be streamed. What
+// events have taken is free when they are forgotten.
+func TestEventsWithoutMemory(t *testing.T) {
+	fill := func() (free int64) {
+		for n := capture.Memory(); n > 0; n /= 2 {
+			for capture.Reserve(n) {
+				free += n
+			}
+		}
+		return free
+	}
+	before := fill()
+	capture.Return(before)
+	var runs Runs
+	r := runs.Begin("resp_1", "acme", "", []byte(`{}`), func() {})
+	if err := r.Add([]byte(`{"type":"a"}`), nil); err != nil || !r.HasEvents() {
+		t.Fatal(err)
+	}
+	all := fill()
+	err := r.Add([]byte(`{"type":"b"}`), []byte(`{"status":"b"}`))
+	if err != nil || r.HasEvents() || string(r.Body()) != `{"status":"b"}` || r.Stream(t.Context(), io.Discard, -1) == nil {
+		t.Errorf("%v, %s", err, r.Body())
+	}
+	capture.Return(all)
+	other := runs.Begin("resp_2", "acme", "", []byte(`{}`), func() {})
+	if err := other.Add([]byte(`{"type":"a"}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []*Run{r, other} {
+		runs.End(run)
+		runs.Forget(run)
+	}
+	after := fill()
+	if capture.Return(after); after != before {
+		t.Errorf("%d bytes stay held", before-after)
 	}
 }
