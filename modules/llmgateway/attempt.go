@@ -222,7 +222,12 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		a.x.Record.Status = plugins.Known(recording.StatusClientLeft)
-		return a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
+		outcome, e := a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
+		if a.ticket.Open() {
+			a.commit(storage.ClientAborted)
+			a.settle(storage.ClientAborted)
+		}
+		return outcome, e
 	}
 	e, outcome := a.call.unreached(a.target.Name(), errors.Is(context.Cause(ctx), errFirstByte), err)
 	a.x.Record.Status = plugins.Known(int64(e.Status))

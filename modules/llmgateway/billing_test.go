@@ -274,6 +274,37 @@ func TestLeavingIsNotFree(t *testing.T) {
 	}
 }
 
+// Who leaves before the provider answers pays for what it has read, and for what it can have
+// written meanwhile: the provider works on.
+func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}}})
+	s.grant(1000)
+	ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(`{"model":"one/m","input":"hi","max_output_tokens":10}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer payer")
+	if resp, err := s.Client().Do(r); err == nil {
+		t.Fatal(resp.Status)
+	}
+	s.settled()
+	spent, reserved := s.balance()
+	if spent < 20 || spent > 54 || reserved != 0 {
+		t.Errorf("spent %d, reserved %d", spent, reserved)
+	}
+	if audited := s.audit(); audited != spent {
+		t.Errorf("spent %d, and %d in the end", spent, audited)
+	}
+	if r := s.kept.all(); len(r) == 0 || !r[len(r)-1].CostCounted || r[len(r)-1].EndState != storage.ClientAborted {
+		t.Errorf("%+v", r)
+	}
+}
+
 // The charge is on disk before the client has the end of its answer.
 func TestChargeBeforeEnd(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})

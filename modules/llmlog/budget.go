@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -172,7 +173,8 @@ func (x *exchange) meter(used llmapp.Used) {
 // used.
 func (x *exchange) settle(end storage.EndState) {
 	status := x.Record.Status
-	if x.bounded == nil || !x.bounded.Open() || status.N < 200 || status.N >= 300 {
+	left := status.N == recording.StatusClientLeft // before the provider answered, which works on
+	if x.bounded == nil || !x.bounded.Open() || !left && (status.N < 200 || status.N >= 300) {
 		return
 	}
 	usage, stated, cost := x.bounded.usage, x.Record.Usage, x.Record.Cost
@@ -182,7 +184,7 @@ func (x *exchange) settle(end storage.EndState) {
 	}
 	if broken {
 		written := demand.Likely.Text(x.Record.ResponseBytes)
-		if x.bounded.silent {
+		if x.bounded.silent || left {
 			written = max(written, demand.Thought(x.Record.Latency.N))
 		}
 		usage.Output = plugins.Known(min(usage.Output.N, written))

@@ -57,6 +57,9 @@ func newPriced(t *testing.T) *priced {
 			}
 			p.left.Store(true)
 			return
+		case "hanging":
+			<-r.Context().Done()
+			return
 		case "thinking", "endless":
 			if gjson.GetBytes(body, "user").Str == "thinking" {
 				time.Sleep(500 * time.Millisecond)
@@ -314,6 +317,28 @@ func TestThoughtsOfAStreamThatIsLeftCount(t *testing.T) {
 	eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
 	if spent, _ := counted(t); spent < 2*50 || spent > 2*500 || int64(s.record().Cost.N/1e6) != spent {
 		t.Errorf("spent %d, the record's cost is %v", spent, s.record().Cost)
+	}
+}
+
+// Who leaves before the provider answers pays for what it has read, and for what it can have
+// written meanwhile: the provider works on.
+func TestLeavingBeforeTheAnswerCounts(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "5", "window": "total"})
+	ctx, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, "POST", s.url("/v1/chat/completions"), strings.NewReader(`{"model":"m","max_tokens":1000,"messages":[],"user":"hanging"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := s.client().Do(r); err == nil {
+		t.Fatal(resp.Status)
+	}
+	eventually(t, s.kept.ended)
+	eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
+	record := s.record()
+	if spent, _ := counted(t); spent < 40 || spent > 1000 || int64(record.Cost.N/1e6) != spent || !record.CostCounted || record.EndState != storage.ClientAborted {
+		t.Errorf("spent %d, the record's cost is %v", spent, record.Cost)
 	}
 }
 
