@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -155,6 +156,9 @@ func TestImportAccounts(t *testing.T) {
 	}
 }
 
+// manyRows is how many rows of each product TestImportAccountsForManyRows imports, in steps of 40.
+var manyRows = flag.Int64("rows", 1000, "import so many `rows` of each product, of which a tenth is broken")
+
 // An export of 10,000 rows, of which 1,000 are broken in different ways, is accounted for to
 // the last row, and importing the export again changes nothing.
 func TestImportAccountsForManyRows(t *testing.T) {
@@ -163,7 +167,7 @@ func TestImportAccountsForManyRows(t *testing.T) {
 		t.Run(x.product+" as "+form, func(t *testing.T) {
 			importSite(t)
 			var rows []map[string]any
-			for n := range 10_000 {
+			for n := range *manyRows {
 				row := map[string]any{x.id: fmt.Sprint("call-", n), x.begin: "2026-09-01T10:00:00Z", x.counts: n}
 				maps.Copy(row, x.fixed)
 				switch n % 40 {
@@ -182,7 +186,7 @@ func TestImportAccountsForManyRows(t *testing.T) {
 			if err := os.WriteFile(file, exportText(x, form, rows), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			want := account{rows: 10_000, recorded: 9_000, refused: 1_000}
+			want := account{rows: *manyRows, recorded: *manyRows * 9 / 10, refused: *manyRows / 10}
 			if got := importAccount(t.Context(), t, "--dry-run", x.product, file); got != want {
 				t.Fatalf("the dry run says %+v, want %+v", got, want)
 			}
@@ -195,10 +199,10 @@ func TestImportAccountsForManyRows(t *testing.T) {
 			}
 			checkRefused(t, refused, rows)
 			records := storedRecords(t)
-			if len(records) != 9_000 {
+			if int64(len(records)) != *manyRows*9/10 {
 				t.Errorf("%d records", len(records))
 			}
-			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: 10_000, known: 9_000, refused: 1_000}); got != want {
+			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: *manyRows, known: *manyRows * 9 / 10, refused: *manyRows / 10}); got != want {
 				t.Fatalf("importing again says %+v, want %+v", got, want)
 			}
 			if !slices.EqualFunc(records, storedRecords(t), func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
@@ -228,7 +232,7 @@ func checkRefused(t *testing.T, file string, rows []map[string]any) {
 			t.Fatalf("it is the text of another row than %v: %s", id, line)
 		}
 	}
-	if len(named) != 1_000 {
+	if int64(len(named)) != *manyRows/10 {
 		t.Errorf("%d rows are among the refused", len(named))
 	}
 }
