@@ -103,10 +103,11 @@ func newPayer(t *testing.T) *payer {
 	p := new(payer)
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		last := r.Clone(r.Context()) // the server looks at the body of its own
+		last.Body = io.NopCloser(bytes.NewReader(body))
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.asked, p.last = p.asked+1, r
+		p.asked, p.last = p.asked+1, last
 		w.Header().Set("Openai-Organization", "the-platform")
 		w.Header().Set("Content-Type", jsonType)
 		if p.refuse {
