@@ -2,10 +2,10 @@ package llmcommand
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -156,8 +156,15 @@ func TestImportAccounts(t *testing.T) {
 	}
 }
 
-// manyRows is how many rows of each product TestImportAccountsForManyRows imports, in steps of 40.
-var manyRows = flag.Int64("rows", 1000, "import so many `rows` of each product, of which a tenth is broken")
+// manyRows is how many rows of each product TestImportAccountsForManyRows imports, in steps of
+// 40: as many as IMPORT_ROWS says.
+var manyRows = func() int {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("IMPORT_ROWS"), "1000"))
+	if err != nil {
+		panic(err)
+	}
+	return n
+}()
 
 // An export of 10,000 rows, of which 1,000 are broken in different ways, is accounted for to
 // the last row, and importing the export again changes nothing.
@@ -167,7 +174,7 @@ func TestImportAccountsForManyRows(t *testing.T) {
 		t.Run(x.product+" as "+form, func(t *testing.T) {
 			importSite(t)
 			var rows []map[string]any
-			for n := range *manyRows {
+			for n := range manyRows {
 				row := map[string]any{x.id: fmt.Sprint("call-", n), x.begin: "2026-09-01T10:00:00Z", x.counts: n}
 				maps.Copy(row, x.fixed)
 				switch n % 40 {
@@ -186,7 +193,7 @@ func TestImportAccountsForManyRows(t *testing.T) {
 			if err := os.WriteFile(file, exportText(x, form, rows), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			want := account{rows: *manyRows, recorded: *manyRows * 9 / 10, refused: *manyRows / 10}
+			want := account{rows: int64(manyRows), recorded: int64(manyRows * 9 / 10), refused: int64(manyRows / 10)}
 			if got := importAccount(t.Context(), t, "--dry-run", x.product, file); got != want {
 				t.Fatalf("the dry run says %+v, want %+v", got, want)
 			}
@@ -199,10 +206,10 @@ func TestImportAccountsForManyRows(t *testing.T) {
 			}
 			checkRefused(t, refused, rows)
 			records := storedRecords(t)
-			if int64(len(records)) != *manyRows*9/10 {
+			if len(records) != manyRows*9/10 {
 				t.Errorf("%d records", len(records))
 			}
-			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: *manyRows, known: *manyRows * 9 / 10, refused: *manyRows / 10}); got != want {
+			if got, want := importAccount(t.Context(), t, x.product, file), (account{rows: int64(manyRows), known: int64(manyRows * 9 / 10), refused: int64(manyRows / 10)}); got != want {
 				t.Fatalf("importing again says %+v, want %+v", got, want)
 			}
 			if !slices.EqualFunc(records, storedRecords(t), func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
@@ -232,7 +239,7 @@ func checkRefused(t *testing.T, file string, rows []map[string]any) {
 			t.Fatalf("it is the text of another row than %v: %s", id, line)
 		}
 	}
-	if int64(len(named)) != *manyRows/10 {
+	if len(named) != manyRows/10 {
 		t.Errorf("%d rows are among the refused", len(named))
 	}
 }
