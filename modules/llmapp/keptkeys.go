@@ -90,8 +90,11 @@ func (s *Store) keepsControl() bool { return s.sharesControl() || embedded.Exist
 func (s *Store) sharesControl() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.configs) > 0 && s.configs[0].shared != nil
+	return s.shares()
 }
+
+// shares is sharesControl for who has the mutex.
+func (s *Store) shares() bool { return len(s.configs) > 0 && s.configs[0].shared != nil }
 
 // controlIfAny is Control, but nil for a store that has no control objects.
 func (s *Store) controlIfAny() (control.Log, error) {
@@ -105,10 +108,15 @@ func (s *Store) controlIfAny() (control.Log, error) {
 	if s.keepsControl() {
 		return s.Control()
 	}
+	return k.knowNone(), nil
+}
+
+// knowNone notes that there are no control objects, or returns those that were made meanwhile.
+func (k *keptKeys) knowNone() control.Log {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.none = k.log == nil
-	return k.log, nil
+	return k.log
 }
 
 // findKey returns the key that has a secret of this hash, whether it opens anything or

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control/embedded"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -287,6 +288,9 @@ func (s *Store) Journal() (*journal.Journal, error) {
 		return nil, err
 	}
 	s.journal = j
+	if !s.shares() && !embedded.Exists(s.Dir()) {
+		s.kept.knowNone() // while the directory is as the journal opened it
+	}
 	return j, nil
 }
 
