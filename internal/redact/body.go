@@ -9,12 +9,29 @@ import (
 )
 
 // signs are what texts begin with in bodies that have credentials.
-var signs = [][]byte{[]byte(`"mcp`), []byte(`"data_sources"`), []byte(`"domain_secrets"`), []byte(`"ek_`), []byte(`"sk-`)}
+var signs = [][]byte{[]byte(`mcp`), []byte(`data_sources"`), []byte(`domain_secrets"`), []byte(`ek_`), []byte(`sk-`)}
+
+// hasSign reports whether a text of a body begins with one of the signs. The body is read once:
+// each body passes here, and few have a sign.
+func hasSign(body []byte) bool {
+	for {
+		i := bytes.IndexByte(body, '"') + 1
+		if i == 0 || i == len(body) {
+			return false
+		}
+		switch body = body[i:]; body[0] {
+		case 'd', 'e', 'm', 's':
+			if slices.ContainsFunc(signs, func(sign []byte) bool { return bytes.HasPrefix(body, sign) }) {
+				return true
+			}
+		}
+	}
+}
 
 // mentions reports whether a body may have credentials: it has one of the signs, or a letter
 // that is written as an escape.
 func mentions(body []byte) bool {
-	if slices.ContainsFunc(signs, func(sign []byte) bool { return bytes.Contains(body, sign) }) {
+	if hasSign(body) {
 		return true
 	}
 	for {
