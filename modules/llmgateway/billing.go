@@ -237,14 +237,12 @@ func (a *attempt) output() int64 {
 		return a.x.Record.ResponseBytes / realtimeBytes
 	}
 	written := a.length() / demand.Likely.TextBytes
-	if m := a.target.Listed; a.leftEarly() || m != nil && a.call.demanded().Silent(m) {
+	left := a.x.Record.Status.N == recording.StatusClientLeft // before the provider answered, which works on
+	if m := a.target.Listed; left || m != nil && a.call.demanded().Silent(m) {
 		written = max(written, min(demand.Thought(a.x.Record.Latency.N), a.mostOutput()))
 	}
 	return written
 }
-
-// leftEarly reports whether the client left before the provider answered, which works on.
-func (a *attempt) leftEarly() bool { return a.x.Record.Status.N == recording.StatusClientLeft }
 
 // countable reports whether the length of an answer tells its cost: it was broken off, and
 // the provider has stated what it read, or has read no more than the text of the request.

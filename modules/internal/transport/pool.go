@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,7 +95,7 @@ func (p *pool) closeOld() {
 			_ = waiting[old].Conn.Close()
 			old++
 		}
-		if waiting = append(waiting[:0:0], waiting[old:]...); len(waiting) == 0 {
+		if waiting = slices.Delete(waiting, 0, old); len(waiting) == 0 {
 			delete(p.idle, to)
 			continue
 		}

@@ -85,7 +85,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for {
 		c, used, err := t.connect(req)
 		if err != nil {
-			closeBody(req)
+			if req.Body != nil {
+				_ = req.Body.Close()
+			}
 			return nil, err
 		}
 		resp, err := c.roundTrip(req)
@@ -108,12 +110,6 @@ func simple(req *http.Request) bool {
 	_, upgrade := req.Header["Upgrade"]
 	_, expect := req.Header["Expect"]
 	return !upgrade && !expect && req.Method != http.MethodConnect && !req.Close
-}
-
-func closeBody(req *http.Request) {
-	if req.Body != nil {
-		_ = req.Body.Close()
-	}
 }
 
 // Interface guards
