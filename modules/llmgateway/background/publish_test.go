@@ -97,7 +97,7 @@ func TestPublishedEventsAreBounded(t *testing.T) {
 		r := runs.Begin("resp_1", "acme", "ann", []byte(`{"status":"in_progress"}`), func() {})
 		done := runs.Publish(t.Context(), r, link, func() []byte { return []byte(`{"status":"completed"}`) })
 		add(t, r, 0, "one")
-		time.Sleep(heartbeat)
+		time.Sleep(2 * heartbeat)
 		if !find(t, link).HasEvents() {
 			t.Error("there are no events")
 		}
@@ -105,7 +105,7 @@ func TestPublishedEventsAreBounded(t *testing.T) {
 		runs.published = maxKept - 1 // those of others
 		runs.mu.Unlock()
 		add(t, r, 1, "two")
-		time.Sleep(heartbeat)
+		time.Sleep(2 * heartbeat)
 		if remote := find(t, link); remote.HasEvents() || !remote.Running() {
 			t.Errorf("%+v", remote.run)
 		}
