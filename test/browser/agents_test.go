@@ -63,13 +63,14 @@ func TestASessionIsTheTreeOfItsAgents(t *testing.T) {
 	}
 	p.until(`document.querySelector(".trace").innerText.includes("grep") && document.querySelector(".trace").innerText.includes("1 result")`)
 	// h folds an agent, l unfolds it; $ sorts by cost; Enter opens what is new.
-	rows := js[int](p, `document.querySelectorAll(".trace tr[data-id]").length`)
+	// How many rows are drawn depends on the room for them.
+	rows := js[int](p, `Number(document.querySelector(".trace [aria-rowcount]").ariaRowCount)`)
 	p.press("j")
 	p.until(`document.querySelector(".trace tr.selected")`)
 	p.press("h")
-	p.until(`document.querySelectorAll(".trace tr[data-id]").length < %d`, rows)
+	p.until(`Number(document.querySelector(".trace [aria-rowcount]").ariaRowCount) < %d`, rows)
 	p.press("l")
-	p.until(`document.querySelectorAll(".trace tr[data-id]").length === %d`, rows)
+	p.until(`Number(document.querySelector(".trace [aria-rowcount]").ariaRowCount) === %d`, rows)
 	p.press("$")
 	p.until(`location.search.includes("sort=-cost")`)
 	p.settled()
