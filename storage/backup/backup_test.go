@@ -414,6 +414,30 @@ func TestDamagedBackupIsNotRestored(t *testing.T) {
 	whole(t, path)
 }
 
+// A list of sums that is cut, wherever, does not hide a file.
+func TestCutListOfSums(t *testing.T) {
+	l := begin(t, t.TempDir())
+	l.call(t, 1)
+	path, _ := write(t, t.TempDir(), l)
+	list := filepath.Join(path, sumsName)
+	sound, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(sound) - 1 { // the last line may end without a newline
+		if err := os.WriteFile(list, sound[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Restore(t.Context(), path, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), sumsName) {
+			t.Errorf("%d of %d bytes of the list: %v", n, len(sound), err)
+		}
+	}
+	if err := os.WriteFile(list, sound, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, path)
+}
+
 func TestRestoreOverwritesNothing(t *testing.T) {
 	dir := stored(t)
 	l := begin(t, dir)

@@ -115,9 +115,23 @@ func readSums(dir string) (map[string]string, error) {
 	return sums, lines.Err()
 }
 
-// verify compares every file of a backup with its sum.
+// verify compares every file of a backup with its sum. A list of sums that was cut misses
+// files.
 func verify(ctx context.Context, dir string) (problems []string, err error) {
 	sums, err := readSums(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if _, listed := sums[name]; !listed && name != sumsName {
+			problems = append(problems, fmt.Sprintf("%s is not in %s: the list was cut, or the file was added later", path, sumsName))
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
