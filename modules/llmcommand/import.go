@@ -188,7 +188,7 @@ func (i *imported) report(w io.Writer, c *client) {
 		{"unknown, because the value has another type: %s of %s calls\n", i.wrong},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(c.counts)) {
-			fmt.Fprintf(w, c.format, key, formatCount(c.counts[key]))
+			fmt.Fprintf(w, c.format, printable(key), formatCount(c.counts[key]))
 		}
 	}
 }

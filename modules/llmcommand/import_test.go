@@ -227,6 +227,23 @@ func TestImportKnowsNoEndlessCall(t *testing.T) {
 	}
 }
 
+// What a file names reaches no terminal as it is: the file is another product's.
+func TestImportDrivesNoTerminal(t *testing.T) {
+	importSite(t)
+	file := filepath.Join(t.TempDir(), "export")
+	text := `{"request_id":"a","request_created_at":"2026-09-01T10:00:00Z","response_status":200,"\u001b]0;owned\u0007":1}
+{"request_id":"b","request_created_at":"\u001b[2J"}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	stderr, err := run(t.Context(), importCommand, &out, "helicone", file)
+	if said := out.String() + stderr; err == nil || strings.ContainsAny(said, "\x1b\a") || !strings.Contains(said, "owned") {
+		t.Errorf("%v, %q", err, said)
+	}
+}
+
 func TestPropertiesNamedLikeCredentialsAreNotImported(t *testing.T) {
 	s := new(span)
 	s.properties(map[string]string{"api_key": "canary", "Authorization": "canary", "team": "acme"})

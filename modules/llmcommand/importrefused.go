@@ -50,7 +50,7 @@ const maxComplaints = 20
 
 func (r *refusals) add(from origin, why *refusal) error {
 	if r.reasons[why.reason]++; r.total() <= maxComplaints {
-		fmt.Fprintf(r.stderr, "%s: row %d: %v\n", from.File, from.Row, why)
+		fmt.Fprintf(r.stderr, "%s: row %d: %s\n", from.File, from.Row, printable(why.Error()))
 	}
 	if r.file == nil {
 		return nil
