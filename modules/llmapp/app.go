@@ -82,7 +82,7 @@ type App struct {
 
 	// Queries is how many queries run at the same time, QueriesPerKey how many of
 	// one API key. Others wait, and are refused with 429 when too many do.
-	// Default: half of the processors, but at least 2, and half of that.
+	// Default: half of the processors, but at least 3, and half of that, rounded up.
 	Queries       int `json:"queries,omitempty"`
 	QueriesPerKey int `json:"queries_per_key,omitempty"`
 

@@ -14,16 +14,16 @@ import (
 type turns struct{ queryTurns, recordTurns, streamTurns *admission.Turns }
 
 // provisionQueries sets up whose turn it is to ask. A query can keep a processor
-// busy for as long as its deadline: by default half of them are left to traffic,
-// and one key has at most half of the rest.
+// busy for as long as its deadline: by default half of them are left to traffic, where
+// there are many, and one key leaves a turn to the others.
 func (a *App) provisionQueries() error {
 	if a.Queries < 0 || a.QueriesPerKey < 0 {
 		return fmt.Errorf("queries %d, queries_per_key %d: want numbers from 1, or 0 for the default", a.Queries, a.QueriesPerKey)
 	}
-	running := cmp.Or(a.Queries, max(2, lowpriority.Processors()/2))
+	running := cmp.Or(a.Queries, max(3, lowpriority.Processors()/2))
 	lowpriority.Allow(running)
 	a.queryTurns = admission.NewTurns(metric.Constant("queries"), admission.Limits{
-		Running: running, RunningPerKey: min(running, cmp.Or(a.QueriesPerKey, max(1, running/2))),
+		Running: running, RunningPerKey: min(running, cmp.Or(a.QueriesPerKey, (running+1)/2)),
 		Waiting: 128, WaitingPerKey: 32, Wait: 5 * time.Second,
 	})
 	// What reads or annotates one record is over soon, but for the disk.

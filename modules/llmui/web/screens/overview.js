@@ -75,12 +75,13 @@ const day = 86400e3, basis = 7; // days whose mean the rest of the month is expe
 function Month({ v }) {
   const now = Date.now(), begin = midnight(now, 1), today = midnight(now);
   const end = midnight(begin + 32 * day, 1);
-  const ask = (from, to, bucket) => ({ filter: filter(v), timeFilter: { startTimeUnixMs: from, endTimeUnixMs: to }, timezoneDifference: offset(), bucket });
-  const month = useAnswer("/v1/metrics/query", ask(begin, Math.ceil(now / 60e3) * 60e3, "none")), week = useAnswer("/v1/metrics/query", ask(midnight(today - basis * day + day / 2), today - 1, "1d"));
-  if (!month.data || !week.data) return html`<div class="tile panel" aria-busy="true"><span class="label">This month</span><strong>…</strong></div>`;
-  const { points, totals } = week.data, first = points.findIndex((p) => p.requests > 0);
-  const days = first < 0 ? 0 : points.length - first, left = Math.round(((end - now) / day) * 10) / 10;
-  const spent = month.data.totals.cost, mean = (totals.cost || 0) / days;
+  const ask = (from, to) => ({ filter: filter(v), timeFilter: { startTimeUnixMs: from, endTimeUnixMs: to }, timezoneDifference: offset(), bucket: "1d" });
+  const first = midnight(today - basis * day + day / 2), early = first < begin; // the month has not all days of the basis
+  const month = useAnswer("/v1/metrics/query", ask(begin, Math.ceil(now / 60e3) * 60e3)), week = useAnswer("/v1/metrics/query", early ? ask(first, today - 1) : null);
+  if (!month.data || (early && !week.data)) return html`<div class="tile panel" aria-busy="true"><span class="label">This month</span><strong>…</strong></div>`;
+  const before = (early ? week : month).data.points.filter((p) => Date.parse(p.range_start) < today - day / 2).slice(-basis);
+  const at = before.findIndex((p) => p.requests > 0), used = at < 0 ? [] : before.slice(at), days = used.length;
+  const left = Math.round(((end - now) / day) * 10) / 10, spent = month.data.totals.cost, mean = used.reduce((sum, p) => sum + (p.cost || 0), 0) / days;
   const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
   return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} by its end, at ${dollars(mean)} a day (mean of ${plural(days, "day")})</span>` : "no day before today to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
