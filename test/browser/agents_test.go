@@ -67,6 +67,14 @@ func TestASessionIsTheTreeOfItsAgents(t *testing.T) {
 	rows := js[int](p, `Number(document.querySelector(".trace [aria-rowcount]").ariaRowCount)`)
 	p.press("j")
 	p.until(`document.querySelector(".trace tr.selected")`)
+	// A call without an agent has nothing to fold, and may be the first.
+	if above := js[string](p, `import("./trace.js").then(({rows}) => String(rows([{ id: "alone", own_calls: [{ request_id: "alone" }], beneath: [] }], new Set())[0].above))`); above != "undefined" {
+		t.Errorf("a call without an agent folds into %s", above)
+	}
+	for js[bool](p, `!document.querySelector(".trace tr.selected").dataset.id.startsWith("node")`) {
+		p.press("j")
+		p.settled()
+	}
 	p.press("h")
 	p.until(`Number(document.querySelector(".trace [aria-rowcount]").ariaRowCount) < %d`, rows)
 	p.press("l")

@@ -90,7 +90,7 @@ func TestChartsKeepTheirSize(t *testing.T) {
 	w := quickstart(t)
 	p := w.tab(t)
 	p.login(w.key)
-	for _, width := range []int64{1440, 1280, 768} {
+	for _, width := range []int64{1440, 1280, 1230, 1180, 1130, 1080, 768} {
 		p.do(chromedp.EmulateViewport(width, 900))
 		p.open("?from=7d")
 		const heights = `[...document.querySelectorAll(".charts figure")].map((f) => f.getBoundingClientRect().height)`

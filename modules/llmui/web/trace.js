@@ -47,7 +47,7 @@ export function rows(roots, closed, sort, shown = () => true) {
     const before = out.length;
     for (const child of [...node.own_calls.filter(shown), ...node.beneath].sort(order)) {
       if (child.own_calls) visit(child, depth + 1, node.id);
-      else out.push({ key: child.request_id, request: child, depth: depth + (bare ? 0 : 1), above: node.id });
+      else out.push({ key: child.request_id, request: child, depth: depth + (bare ? 0 : 1), above: bare ? above : node.id });
     }
     if (out.length === before && !node.own_calls.some(shown)) out.length = at; // nothing of it is shown
   };
