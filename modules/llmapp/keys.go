@@ -148,8 +148,12 @@ func (k *Key) MayCall(provider, model string) bool {
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.
 func (k *Key) Hash() string { return hex.EncodeToString(k.hash[:]) }
 
-// Allows tells whether the key has a scope. "" is what any key has.
+// Allows tells whether the key has a scope. "" is what any key has. A key that is in a project
+// does not administer.
 func (k *Key) Allows(scope string) bool {
+	if scope == ScopeAdmin && k.kept != nil && k.kept.Project != "" {
+		return false
+	}
 	return scope == "" || len(k.Scopes) == 0 && scope != ScopeAdmin || slices.Contains(k.Scopes, scope) ||
 		scope == ScopeMetrics && slices.Contains(k.Scopes, ScopeQuery)
 }

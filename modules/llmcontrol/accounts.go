@@ -330,7 +330,7 @@ func updateProjectKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := c.org.UpdateKey(c.ctx, k.Object.ID, func(s *control.Settings) error {
+	changed, err := c.updateKey(k.Object.ID, func(s *control.Settings) error {
 		if body.Scopes != nil {
 			s.Scopes = body.Scopes
 		}

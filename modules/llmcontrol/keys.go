@@ -1,6 +1,7 @@
 package llmcontrol
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	headers "github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
@@ -92,6 +94,8 @@ func checkSettings(s *control.Settings) error {
 		return bad("scopes: at least one is expected")
 	case err != nil:
 		return bad("scopes: %v", err)
+	case slices.Contains(s.Scopes, llmapp.ScopeAdmin) && (s.Project != "" || strings.HasPrefix(s.OwnerID, control.AccountPrefix)):
+		return bad("scopes: a key with %s administers the whole organisation, and is in no project", llmapp.ScopeAdmin)
 	}
 	return nil
 }
@@ -168,8 +172,15 @@ func getKey(c *call) (any, error) {
 
 // updateKey takes PATCH /v1/keys/{id}. Fields that the body does not have stay.
 func updateKey(c *call) (any, error) {
-	k, err := c.org.UpdateKey(c.ctx, c.r.PathValue("id"), c.settings)
-	return k, err
+	return c.updateKey(c.r.PathValue("id"), c.settings)
+}
+
+// updateKey changes a key, which must not be the caller's own: its bounds would be no bounds.
+func (c *call) updateKey(id string, set func(*control.Settings) error) (*control.Key, error) {
+	if own := c.key.Kept(); own != nil && own.ID == id {
+		return nil, &plugins.Error{Status: http.StatusForbidden, Message: "a key does not change itself: use another key that administers"}
+	}
+	return c.org.UpdateKey(c.ctx, id, set)
 }
 
 // deleteKey takes DELETE /v1/keys/{id}.

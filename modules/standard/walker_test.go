@@ -2,8 +2,12 @@ package standard
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"flag"
 	"fmt"
 	"io"
@@ -27,6 +31,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 	"github.com/gobwas/ws"
 	"github.com/tidwall/gjson"
 
@@ -138,6 +144,13 @@ const siteConfig = `{
 			key walker-capped
 			budget nothing 0.000000001 total
 		}
+		org acme {
+			identity jwt %[2]s {
+				audience walker
+				role role member query write gateway log
+				role role admin query write gateway log admin
+			}
+		}
 	}
 }
 http://127.0.0.1:%[3]s {
@@ -166,19 +179,31 @@ http://127.0.0.1:%[3]s {
 	llm_not_found
 }`
 
-// site is a Weir with every handler, in front of a provider that answers anything.
+// site is a Weir with every handler, in front of a provider that answers anything, and whose
+// address is that of an issuer, too.
 type site struct {
 	t     *testing.T
 	url   string
 	dir   string
+	signs *ecdsa.PrivateKey // the tokens of the issuer
+	from  string            // the URL of the issuer
 	asked atomic.Int64      // calls that have come to the provider
 	kept  map[string]string // what stands for {id}, {item} and {name}, by the first segments of a path
 }
 
 func serve(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir()}
+	signs, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, dir: t.TempDir(), signs: signs}
+	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: signs.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/.well-known/") || r.URL.Path == "/keys" {
+			issuer.ServeHTTP(w, r)
+			return
+		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		s.asked.Add(1)
 		w.Header().Set("Content-Type", "application/json")
@@ -191,6 +216,8 @@ func serve(t *testing.T) *site {
 			"usage":{"prompt_tokens":1,"completion_tokens":1,"input_tokens":1,"output_tokens":1,"total_tokens":2}}`)
 	}))
 	t.Cleanup(provider.Close)
+	s.from = provider.URL
+	issuer.SetIssuer(s.from)
 	t.Setenv("XDG_DATA_HOME", s.dir)
 	address := freeport.Address(t)
 	s.url = "http://" + address
@@ -250,7 +277,7 @@ func (s *site) keep() {
 
 // path is that of a route with ids in it.
 func (s *site) path(r walked) string {
-	path := strings.NewReplacer("{item}", "msg_kept", "{name}", "kept", "{model}", "gpt-4o-mini").Replace(r.Path)
+	path := strings.NewReplacer("{item}", "msg_kept", "{name}", "kept", "{model}", "gpt-4o-mini", "{project}", cmp.Or(s.kept["{project}"], "kept")).Replace(r.Path)
 	before, _, _ := strings.Cut(path, "/{id}")
 	id := s.kept[strings.TrimPrefix(before, dashboard)]
 	if id == "" {
