@@ -44,6 +44,7 @@ import (
 //			project  <claim>
 //			scopes   <scopes...>
 //			role     <claim> <value> <scopes...>
+//			members
 //		}
 //		provider <label> [<kind>] {
 //			<see parseProvider>

@@ -22,6 +22,7 @@ func parseIdentity(to *[]*llmapp.Identity) directive.Option {
 			"user":     directive.Text(&i.UserClaim),
 			"project":  directive.Text(&i.ProjectClaim),
 			"scopes":   directive.Texts(&i.Scopes),
+			"members":  directive.Flag(&i.Members),
 			"role":     func(d *caddyfile.Dispenser) error { return parseRole(d, i) },
 		}
 		if err := set.Parse(d, "identity"); err != nil {

@@ -49,6 +49,11 @@ type Identity struct {
 	// Roles allow more to the bearers of a claim.
 	Roles []Role `json:"roles,omitempty"`
 
+	// Members gives bearers whose claims name none of the roles that of the organisation's
+	// member who has their email, which the issuer must have verified. Whoever can make the
+	// issuer state an email is then that member. Default: false.
+	Members bool `json:"members,omitempty"`
+
 	org    string // that the identity stands in
 	issuer *identity.Issuer
 }
@@ -72,8 +77,8 @@ func (i *Identity) Check() error {
 	switch {
 	case len(i.Audiences) == 0:
 		return fmt.Errorf("identity jwt %s: audience is missing: without it, tokens for other services would be accepted", i.Issuer)
-	case len(i.Scopes) == 0 && len(i.Roles) == 0:
-		return fmt.Errorf("identity jwt %s: scopes are missing, out of %s; roles give some as well", i.Issuer, strings.Join(scopes, ", "))
+	case len(i.Scopes) == 0 && len(i.Roles) == 0 && !i.Members:
+		return fmt.Errorf("identity jwt %s: scopes are missing, out of %s; roles and members give some as well", i.Issuer, strings.Join(scopes, ", "))
 	}
 	named := slices.Clone(i.Scopes)
 	for _, r := range i.Roles {
@@ -114,7 +119,7 @@ func (a *App) verify(ctx context.Context, token string) (*Key, error) {
 			continue
 		}
 		var key *Key
-		if key, err = i.key(a, claims); err == nil {
+		if key, err = i.key(ctx, a, claims); err == nil {
 			err = a.enterProject(ctx, key)
 		}
 		if err == nil {
@@ -131,14 +136,14 @@ func (a *App) Trusts(issuer string) bool {
 
 // KeyOfBearer returns the key of whom an issuer has named. The error says which claim keeps
 // the bearer out.
-func (a *App) KeyOfBearer(c identity.Claims) (*Key, error) {
+func (a *App) KeyOfBearer(ctx context.Context, c identity.Claims) (*Key, error) {
 	err := fmt.Errorf("no identity of the issuer %s is configured", c.Issuer)
 	for _, i := range a.identities {
 		if i.Issuer != c.Issuer {
 			continue
 		}
 		var key *Key
-		if key, err = i.key(a, c); err == nil {
+		if key, err = i.key(ctx, a, c); err == nil {
 			return key, nil
 		}
 	}
@@ -146,7 +151,7 @@ func (a *App) KeyOfBearer(c identity.Claims) (*Key, error) {
 }
 
 // key returns the key that the claims give.
-func (i *Identity) key(a *App, c identity.Claims) (*Key, error) {
+func (i *Identity) key(ctx context.Context, a *App, c identity.Claims) (*Key, error) {
 	for _, claim := range slices.Sorted(maps.Keys(i.Require)) {
 		if !slices.ContainsFunc(c.Values(claim), func(value string) bool { return accepts(i.Require[claim], value) }) {
 			return nil, fmt.Errorf("its claim %s is not one that is required", claim)
@@ -175,12 +180,21 @@ func (i *Identity) key(a *App, c identity.Claims) (*Key, error) {
 		}
 		key.project = named[0]
 	}
+	named := false
 	for _, r := range i.Roles {
 		if slices.Contains(c.Values(r.Claim), r.Value) {
-			key.Scopes = append(key.Scopes, r.Scopes...)
+			key.Scopes, named = append(key.Scopes, r.Scopes...), true
+		}
+	}
+	if i.Members && !named {
+		if err := a.enterMember(ctx, key, c); err != nil {
+			return nil, err
 		}
 	}
 	if len(key.Scopes) == 0 { // a key of the configuration without scopes has all
+		if i.Members {
+			return nil, errors.New("its claims have no role, and its verified email is no member's")
+		}
 		return nil, errors.New("its claims have no role")
 	}
 	return key, nil

@@ -17,7 +17,7 @@ import (
 // ErrKeysUnavailable means that the keys that were created while Weir runs cannot be read.
 var ErrKeysUnavailable = errors.New("the keys cannot be read")
 
-// maxKnown is how many keys of a store are in memory. Others are read from the disk.
+// maxKnown is how many keys and members of a store are in memory. Others are read from the disk.
 const maxKnown = 100_000
 
 // usedInterval is how often it is noted that a key is used.
@@ -30,7 +30,8 @@ type keptKeys struct {
 	log     control.Log   // of which the keys are known, nil when closed
 	version uint64        // of the log
 	known   map[control.Hash]*Key
-	none    bool // there was no file; log may have made one since
+	members map[string]*knownMember // by the organisation and the email
+	none    bool                    // there was no file; log may have made one since
 }
 
 // Control returns the control objects of the organisations that live in the store: those that
@@ -62,15 +63,26 @@ func (s *Store) Control() (control.Log, error) {
 // use forgets the keys of another log. It needs the mutex.
 func (k *keptKeys) use(log control.Log) {
 	if k.log != log {
-		k.log, k.known, k.version = log, make(map[control.Hash]*Key), log.Version()
+		k.log, k.known, k.members, k.version = log, make(map[control.Hash]*Key), make(map[string]*knownMember), log.Version()
 	}
+}
+
+// keep makes room for what was read of a log at its version. It reports false if the store has
+// been closed meanwhile, or shares other objects. It needs the mutex.
+func (k *keptKeys) keep(log control.Log, version uint64) bool {
+	if k.version != version || len(k.known)+len(k.members) >= maxKnown {
+		clear(k.known)
+		clear(k.members)
+		k.version = version
+	}
+	return k.log == log
 }
 
 // forget makes the next call ask where the keys are now.
 func (k *keptKeys) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.log, k.known, k.none = nil, nil, false
+	k.log, k.known, k.members, k.none = nil, nil, nil, false
 }
 
 // ControlFile returns the file of control objects, nil if there is none or if nodes share them.
@@ -145,11 +157,7 @@ func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*K
 	key = &Key{Scopes: kept.Scopes, org: kept.Org, store: name, hash: hash, user: kept.User, project: kept.Project, kept: kept, within: project}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.version != version || len(k.known) >= maxKnown {
-		clear(k.known)
-		k.version = version
-	}
-	if k.log == log { // the store has not been closed meanwhile, nor shares other keys
+	if k.keep(log, version) {
 		k.known[hash] = key
 	}
 	return key, nil
@@ -183,7 +191,7 @@ func (k *keptKeys) close(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	file := k.file
-	k.file, k.log, k.known = nil, nil, nil
+	k.file, k.log, k.known, k.members = nil, nil, nil, nil
 	if file == nil {
 		return nil
 	}
@@ -205,20 +213,17 @@ func (a *App) keepsKeys() bool {
 func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
 	for name, config := range a.Stores {
 		key, err := config.store.findKey(ctx, name, hash)
-		now := storage.Millis(time.Now())
 		switch {
 		case errors.Is(err, control.ErrNotFound):
 			continue
 		case err != nil:
 			a.bounded.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-		case !key.kept.Opens(hash, now), key.within != nil && key.within.ArchivedAt != nil, a.StoreOf(key.org) != name, a.Organisations[key.org] == nil && key.org != DefaultName:
+		case !key.kept.Opens(hash, storage.Millis(time.Now())), key.within != nil && key.within.ArchivedAt != nil, a.StoreOf(key.org) != name, a.Organisations[key.org] == nil && key.org != DefaultName:
 			return nil, ErrUnknownKey
 		}
-		if last := key.used.Load(); int64(now)-last > usedInterval.Milliseconds() && key.used.CompareAndSwap(last, int64(now)) {
-			if log, err := config.store.Control(); err == nil {
-				log.Used(key.kept.ID, now)
-			}
+		if log, err := config.store.controlIfAny(); err == nil && log != nil {
+			noteUse(log, key.kept.ID, &key.used)
 		}
 		return key, nil
 	}

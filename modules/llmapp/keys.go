@@ -87,6 +87,7 @@ type Key struct {
 	project    string
 	kept       *control.Key     // nil for keys of the configuration, and for tokens
 	within     *control.Project // the project of a kept key, or of a token; nil for none
+	member     string           // the id of the member whose role a token has, "" for nobody's
 	used       atomic.Int64     // when it was last noted that a kept key is used, in milliseconds
 }
 
@@ -119,10 +120,14 @@ func (k *Key) Stamp(r *storage.Record) {
 // a token.
 func (k *Key) Kept() *control.Key { return k.kept }
 
-// Name names the key in the audit log: by its id, or by the beginning of its hash.
+// Name names the key in the audit log: by its id, by that of the member who has a token, or by
+// the beginning of its hash.
 func (k *Key) Name() string {
 	if k.kept != nil {
 		return k.kept.ID
+	}
+	if k.member != "" {
+		return k.member
 	}
 	return "sha256:" + k.Hash()[:12]
 }

@@ -17,7 +17,7 @@ var auditTypes = map[string]string{
 	"project.created": "project.created", "project.updated": "project.updated", "project.archived": "project.archived",
 	"service_account.created": "service_account.created", "service_account.updated": "service_account.updated", "service_account.deleted": "service_account.deleted",
 	"key.created": "api_key.created", "key.updated": "api_key.updated", "key.rotated": "api_key.updated", "key.deleted": "api_key.deleted",
-	"member.created": "user.added", "member.updated": "user.updated", "member.deleted": "user.deleted",
+	"member.created": "user.added", "member.updated": "user.updated", "member.joined": "invite.accepted", "member.deleted": "user.deleted",
 	"rule.created": "rate_limit.updated", "rule.updated": "rate_limit.updated", "rule.deleted": "rate_limit.deleted",
 }
 
@@ -135,6 +135,8 @@ func describeEvent(e *control.Event, projects *projectNames) (map[string]any, er
 	name, data := auditTypes[e.Action], map[string]any{}
 	said := map[string]any{"id": e.Object}
 	switch name {
+	case "invite.accepted":
+		said["id"] = inviteID(e.Object)
 	case "project.created":
 		data["name"], data["title"] = value.Get("label").Str, value.Get("name").Str
 	case "project.updated":
@@ -156,6 +158,9 @@ func describeEvent(e *control.Event, projects *projectNames) (map[string]any, er
 	described := map[string]any{
 		"id": e.ID, "type": name, "effective_at": int64(e.At) / 1000, name: said,
 		"actor": map[string]any{"type": "api_key", "api_key": map[string]any{"id": e.Actor.Key}},
+	}
+	if strings.HasPrefix(e.Actor.Key, control.MemberPrefix) {
+		described["actor"] = map[string]any{"type": "session", "session": map[string]any{"user": map[string]any{"id": e.Actor.Key}, "ip_address": e.Actor.Address}}
 	}
 	p, err := projects.of(projectOf(e))
 	if p != nil {

@@ -151,6 +151,45 @@ var endpoints = []endpoint{
 	{http.MethodDelete, organizationPath + "spend_limit", llmapp.ScopeAdmin, deleteSpendLimit, http.StatusOK, about{
 		"deleteSpendLimit", "organization", "Ends the limit", nil, "", "Deleted",
 	}},
+	{http.MethodGet, organizationPath + "users", llmapp.ScopeAdmin, listUsers, http.StatusOK, about{
+		"listUsers", "organization", "Lists the members of the organisation", []string{"Limit", "AfterID", "Emails"}, "", "UserPage",
+	}},
+	{http.MethodGet, organizationPath + "users/{id}", llmapp.ScopeAdmin, getUser, http.StatusOK, about{
+		"getUser", "organization", "One member", nil, "", "User",
+	}},
+	{http.MethodPost, organizationPath + "users/{id}", llmapp.ScopeAdmin, updateUser, http.StatusOK, about{
+		"updateUser", "organization", "Changes the role of a member", nil, "UserChange", "User",
+	}},
+	{http.MethodDelete, organizationPath + "users/{id}", llmapp.ScopeAdmin, deleteUser, http.StatusOK, about{
+		"deleteUser", "organization", "Ends a member, with the keys that the member owns", nil, "", "Deleted",
+	}},
+	{http.MethodPost, organizationPath + "invites", llmapp.ScopeAdmin, createInvite, http.StatusOK, about{
+		"createInvite", "organization", "Adds a member by email; no mail is sent", nil, "InviteSettings", "Invite",
+	}},
+	{http.MethodGet, organizationPath + "invites", llmapp.ScopeAdmin, listInvites, http.StatusOK, about{
+		"listInvites", "organization", "Lists the invitations, accepted by who has logged in", []string{"Limit", "AfterID"}, "", "InvitePage",
+	}},
+	{http.MethodGet, organizationPath + "invites/{id}", llmapp.ScopeAdmin, getInvite, http.StatusOK, about{
+		"getInvite", "organization", "One invitation", nil, "", "Invite",
+	}},
+	{http.MethodDelete, organizationPath + "invites/{id}", llmapp.ScopeAdmin, deleteInvite, http.StatusOK, about{
+		"deleteInvite", "organization", "Ends a member who has never logged in", nil, "", "Deleted",
+	}},
+	{http.MethodGet, projectsPath + "users", llmapp.ScopeAdmin, listProjectUsers, http.StatusOK, about{
+		"listProjectUsers", "organization", "Lists the members of a project", []string{"Limit", "AfterID"}, "", "ProjectUserPage",
+	}},
+	{http.MethodPost, projectsPath + "users", llmapp.ScopeAdmin, createProjectUser, http.StatusOK, about{
+		"createProjectUser", "organization", "Adds a member to a project", nil, "ProjectUserSettings", "ProjectUser",
+	}},
+	{http.MethodGet, projectsPath + "users/{id}", llmapp.ScopeAdmin, getProjectUser, http.StatusOK, about{
+		"getProjectUser", "organization", "One member of a project", nil, "", "ProjectUser",
+	}},
+	{http.MethodPost, projectsPath + "users/{id}", llmapp.ScopeAdmin, setProjectUser, http.StatusOK, about{
+		"updateProjectUser", "organization", "Changes the role of a member in a project", nil, "ProjectUserChange", "ProjectUser",
+	}},
+	{http.MethodDelete, projectsPath + "users/{id}", llmapp.ScopeAdmin, deleteProjectUser, http.StatusOK, about{
+		"deleteProjectUser", "organization", "Takes a member out of a project", nil, "", "Deleted",
+	}},
 	{http.MethodGet, organizationPath + "audit_logs", llmapp.ScopeAdmin, listAuditLogs, http.StatusOK, about{
 		"listAuditLogs", "organization", "Who changed what, the newest first", []string{"Limit", "AfterID", "EventTypes", "ActorIDs", "ResourceIDs", "ProjectIDs", "EffectiveAt"}, "", "AuditLogPage",
 	}},

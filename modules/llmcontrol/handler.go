@@ -1,5 +1,5 @@
 // Package llmcontrol is the handler http.handlers.llm_control, by which administrators
-// change projects, API keys and budgets while Weir runs, and read who changed what, what was
+// change projects, members, API keys and budgets while Weir runs, and read who changed what, what was
 // used, and what budgets count.
 package llmcontrol
 
@@ -30,7 +30,7 @@ func init() {
 	caddy.RegisterModule(new(Handler))
 }
 
-// Handler administers the organisations that live in one store: their projects, service
+// Handler administers the organisations that live in one store: their projects, members, service
 // accounts, API keys, budgets and limits. Keys and budgets have routes of their own (/v1/keys,
 // /v1/budgets, /v1/audit, and /v1/key, which tells any caller what its key may do);
 // /v1/organization/ is that of OpenAI's administration. GET /v1/keys/openapi.json describes

@@ -175,7 +175,7 @@ func (h *Handler) keyOf(r *http.Request) *llmapp.Key {
 	}
 	key, _ := h.gate.App.KeyByHash(s.key)
 	if s.key == "" {
-		key, _ = h.gate.App.KeyOfBearer(s.bearer)
+		key, _ = h.gate.App.KeyOfBearer(r.Context(), s.bearer)
 	}
 	if key == nil || key.Store() != h.Store || !key.Allows(llmapp.ScopeMetrics) {
 		return nil

@@ -96,7 +96,7 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return h.failLogin(w, err)
 	}
-	key, err := h.gate.App.KeyOfBearer(claims)
+	key, err := h.gate.App.KeyOfBearer(r.Context(), claims)
 	if err != nil {
 		return refuse(w, http.StatusForbidden, "You are logged in at the issuer, but "+err.Error()+".")
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
@@ -91,12 +92,12 @@ func runLogin(t *testing.T, i *issuer) (site string) {
 		"apps": {
 			"llm": {
 				"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}},
-				"orgs": {"acme": {"identities": [{"issuer": %q, "audiences": ["weir"], "roles": [
+				"orgs": {"acme": {"keys": [{"secret": "acme-admin", "scopes": ["admin"]}], "identities": [{"issuer": %q, "audiences": ["weir"], "members": true, "roles": [
 					{"claim": "groups", "value": "analyst", "scopes": ["query"]}, {"claim": "groups", "value": "agent", "scopes": ["gateway"]}]}]}}
 			},
 			"http": {"servers": {"ui": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"match": [{"path": ["/weir/*"]}], "handle": [
 				{"handler": "rewrite", "strip_path_prefix": "/weir"},
-				{"handler": "llm_ui", "login": {"issuer": %[2]q, "client_id": "weir-ui", "client_secret": "client-secret"}}]}]}}}
+				{"handler": "llm_ui", "login": {"issuer": %[2]q, "client_id": "weir-ui", "client_secret": "client-secret"}}]}, {"handle": [{"handler": "llm_control"}]}]}}}
 		}
 	}`, filepath.Join(t.TempDir(), "weir.db"), i.url, address)
 	if err := caddy.Load([]byte(config), true); err != nil {
@@ -207,5 +208,54 @@ func TestTheIssuerIsAway(t *testing.T) {
 	i.SetIssuer("https://other.example.com") // whose documents are not those of the issuer
 	if status, body, _ := get(t, newBrowser(t), site+"/api/login"); status != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A session of a member has the member's role as it is, and ends with the member.
+func TestSessionsOfMembers(t *testing.T) {
+	i := newIssuer(t)
+	site := runLogin(t, i)
+	i.claims = map[string]any{"groups": []string{}, "email": "ada@acme.com", "email_verified": true, "name": "Ada"}
+	administer := func(method, path, body string) string {
+		t.Helper()
+		r, err := http.NewRequest(method, strings.TrimSuffix(site, "/weir")+"/v1/organization/"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer acme-admin")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, text, err)
+		}
+		return string(text)
+	}
+	ada := newBrowser(t)
+	if status, body, _ := get(t, ada, site+"/api/login"); status != http.StatusForbidden || !strings.Contains(body, "no member's") {
+		t.Errorf("before the invitation: %d %s", status, body)
+	}
+	administer("POST", "invites", `{"email":"Ada@acme.com","role":"reader"}`)
+	if status, body, _ := get(t, ada, site+"/api/login"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	user := gjson.Get(administer("GET", "users", ""), "data.0")
+	if user.Get("name").Str != "Ada" || gjson.Get(administer("GET", "invites", ""), "data.0.status").Str != "accepted" {
+		t.Error("the login is not noted:", user.Raw)
+	}
+	for role, content := range map[string]bool{"owner": true, "reader": false} {
+		administer("POST", "users/"+user.Get("id").Str, `{"role":"`+role+`"}`)
+		if status, body, _ := get(t, ada, site+"/api/session"); status != http.StatusOK || gjson.Get(body, "data.content").Bool() != content || gjson.Get(body, "data.admin").Bool() != content {
+			t.Errorf("a session of the role %s: %d %s", role, status, body)
+		}
+	}
+	administer("DELETE", "users/"+user.Get("id").Str, "")
+	for _, path := range []string{"/api/session", "/api/v1/view"} {
+		if status, body, _ := get(t, ada, site+path); status != http.StatusUnauthorized {
+			t.Errorf("%s of a member who was removed: %d %s", path, status, body)
+		}
 	}
 }

@@ -2,7 +2,11 @@ package control
 
 import (
 	"context"
+	"errors"
+	"net/mail"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -15,22 +19,104 @@ type Member struct {
 	Org string `json:"organization"`
 	// Email is in lower case, and belongs to one member of the organisation.
 	Email string `json:"email"`
-	// Name is that of the person, "" if unknown.
+	// Name is that of the person, "" until the issuer has told the name.
 	Name string `json:"name,omitempty"`
-	// Role is what the member may do.
+	// Role is what the member may do: Owner, Contributor or Reader.
 	Role string `json:"role"`
+	// Projects are those that the member is in, in the order of joining.
+	Projects []Membership `json:"projects,omitempty"`
 	// CreatedAt is when the member was added.
 	CreatedAt storage.Timestamp `json:"created_at"`
+	// JoinedAt is when the member first logged in, or called with a token; nil before that.
+	JoinedAt *storage.Timestamp `json:"joined_at"`
 }
 
-func (m *Member) object() Object { return Object{ID: m.ID, Kind: KindMember, Name: m.Email} }
+// The roles of members.
+const (
+	Owner       = "owner"
+	Contributor = "member"
+	Reader      = "reader"
+)
 
-// AddMember adds a person to the organisation. The error may be ErrTaken.
-func (o *Organisation) AddMember(ctx context.Context, email, name, role string) (*Member, error) {
-	m := &Member{ID: newID("user_"), Org: o.Name, Email: strings.ToLower(email), Name: name, Role: role, CreatedAt: now()}
-	e, err := created(o, m)
+// Membership is that of a member in a project.
+type Membership struct {
+	// Project is the label of the project.
+	Project string `json:"project"`
+	// Role is Owner or Contributor. It tells people who answers for the project.
+	Role string `json:"role"`
+	// AddedAt is when the member was added to the project.
+	AddedAt storage.Timestamp `json:"added_at"`
+}
+
+// MemberPrefix begins the ids of members, and of no other object.
+const MemberPrefix = "user_"
+
+func (m *Member) object() Object {
+	o := Object{ID: m.ID, Kind: KindMember, Name: m.Email}
+	for _, p := range m.Projects {
+		o.Lists = append(o.Lists, InProject(p.Project))
+	}
+	return o
+}
+
+// In returns the membership in the project of a label, nil for none. It may be changed.
+func (m *Member) In(label string) *Membership {
+	i := slices.IndexFunc(m.Projects, func(p Membership) bool { return p.Project == label })
+	if i < 0 {
+		return nil
+	}
+	return &m.Projects[i]
+}
+
+// Leave ends the membership in the project of a label.
+func (m *Member) Leave(label string) {
+	m.Projects = slices.DeleteFunc(m.Projects, func(p Membership) bool { return p.Project == label })
+}
+
+// Join makes the member one of the project of a label.
+func (m *Member) Join(label, role string) {
+	m.Projects = append(m.Projects, Membership{Project: label, Role: role, AddedAt: now()})
+}
+
+// maxEmail is the longest address, in bytes (RFC 5321).
+const maxEmail = 254
+
+// Email returns an address as members have it, false for what is no address. It is of ASCII:
+// letters of other scripts may become ASCII in lower case, as the sign of Kelvin does, and
+// would make somebody else of its owner.
+func Email(text string) (string, bool) {
+	a, err := mail.ParseAddress(text)
+	ascii := !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
+	return strings.ToLower(text), err == nil && a.Address == text && ascii && len(text) <= maxEmail
+}
+
+// AddMember adds a person, of whom the email, the role and the projects are said. The error may
+// be ErrTaken.
+func (o *Organisation) AddMember(ctx context.Context, m Member) (*Member, error) {
+	m.ID, m.Org, m.Email, m.CreatedAt = newID(MemberPrefix), o.Name, strings.ToLower(m.Email), now()
+	e, err := created(o, &m)
 	if err != nil {
 		return nil, err
 	}
-	return m, o.Log.Commit(ctx, o.Name, []Event{e})
+	return &m, o.Log.Commit(ctx, o.Name, []Event{e})
+}
+
+// errJoined means that a member has joined before.
+var errJoined = errors.New("the member has joined")
+
+// MemberJoined notes that a member has logged in for the first time, and what the issuer calls
+// the member, "" for nothing.
+func (o *Organisation) MemberJoined(ctx context.Context, id, name string) error {
+	_, err := update(ctx, o, id, Joined, func(m *Member) error {
+		if m.JoinedAt != nil {
+			return errJoined
+		}
+		at := now()
+		m.JoinedAt, m.Name = &at, name
+		return nil
+	})
+	if errors.Is(err, errJoined) {
+		err = nil
+	}
+	return err
 }

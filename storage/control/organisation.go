@@ -28,6 +28,7 @@ const (
 	Updated  = "updated"
 	Rotated  = "rotated"
 	Archived = "archived"
+	Joined   = "joined"
 	Deleted  = "deleted"
 )
 

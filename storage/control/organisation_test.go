@@ -118,11 +118,11 @@ func TestOwners(t *testing.T) {
 	if err != nil || second.Project != "search" {
 		t.Fatal("the key of a service account is not in its project:", second, err)
 	}
-	m, err := o.AddMember(ctx, "Ada@Example.com", "Ada", "admin")
+	m, err := o.AddMember(ctx, Member{Email: "Ada@Example.com", Role: Owner})
 	if err != nil || m.Email != "ada@example.com" {
 		t.Fatal(m, err)
 	}
-	if _, err := o.AddMember(ctx, "ada@example.com", "", "admin"); !errors.Is(err, ErrTaken) {
+	if _, err := o.AddMember(ctx, Member{Email: "ada@example.com", Role: Owner}); !errors.Is(err, ErrTaken) {
 		t.Error(err)
 	}
 	adas, _, err := o.CreateKey(ctx, Settings{OwnerID: m.ID})
@@ -211,5 +211,59 @@ func TestAllow(t *testing.T) {
 		if got := c.project.Allow(accepts(c.listed)); got != c.want {
 			t.Errorf("%+v, listed %v: %v", c.project, c.listed, got)
 		}
+	}
+}
+
+// An address is that of one person, in whichever letters it is written.
+func TestEmail(t *testing.T) {
+	for text, want := range map[string]string{
+		"Ada.L+x@Example.com": "ada.l+x@example.com", "a@b": "a@b",
+		"\u212aelvin@example.com": "", "ad\u0430@example.com": "", "Ada <ada@example.com>": "", "ada": "", "": "", "ada@example.com ": "", "a@b,c@d": "",
+		strings.Repeat("a", 255) + "@b": "",
+	} {
+		if got, ok := Email(text); ok != (want != "") || ok && got != want {
+			t.Errorf("%q is %q, %v", text, got, ok)
+		}
+	}
+}
+
+// A member is in the lists of projects, and joins once.
+func TestMembers(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	m := &Member{Email: "ada@example.com", Role: Reader}
+	m.Join("search", Owner)
+	m, err := o.AddMember(ctx, *m)
+	if err != nil || m.JoinedAt != nil {
+		t.Fatal(m, err)
+	}
+	in := func(label string) int {
+		t.Helper()
+		all, err := All[Member](ctx, o, Page{List: InProject(label)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	if in("search") != 1 || in("mail") != 0 {
+		t.Fatal("the member is not in its project")
+	}
+	if m, err = Update(ctx, o, m.ID, func(m *Member) error {
+		m.Join("mail", Contributor)
+		m.Leave("search")
+		return nil
+	}); err != nil || in("search") != 0 || in("mail") != 1 || m.In("search") != nil || m.In("mail").Role != Contributor {
+		t.Fatal(m, err)
+	}
+	for _, name := range []string{"Ada", "Eve"} {
+		if err := o.MemberJoined(ctx, m.ID, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := o.Log.Events(ctx, "acme", m.ID, "", 10)
+	if err != nil || len(events) != 3 || events[0].Action != "member.joined" {
+		t.Fatal(events, err)
+	}
+	if joined, err := Named[Member](ctx, o, m.Email); err != nil || joined.JoinedAt == nil || joined.Name != "Ada" {
+		t.Error(joined, err)
 	}
 }

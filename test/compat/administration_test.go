@@ -10,7 +10,7 @@ import (
 )
 
 // TestAdministration administers an organisation with the official clients, the one for
-// Python with strict validation of what it reads: a project, a service account, its keys,
+// Python with strict validation of what it reads: a project, a service account, its keys, members,
 // what it may call and use, the audit log, usage and costs.
 func TestAdministration(t *testing.T) {
 	if !*withClients {
@@ -47,8 +47,9 @@ http://:{$WEIR_PORT} {
 				"deleted": "401", "accountDeleted": "401", "rotated": "true", "taken": "409", "unknown": "404",
 				"events.0": `"project.created"`, "events.1": `"service_account.created"`, "events.2": `"api_key.created"`,
 				"used": "true", "grouped": "true", "cost": "true", "buckets": "24", "admins": "1", "status": `"archived"`, "listed": "2",
+				"users": "2", "role": `"owner"`, "inProject": `["ada@example.com"]`, "noUser": "404", "memberEvents": `["user.deleted","user.added"]`,
 			} {
-				if got := seen.Get(name).Raw; got != want {
+				if got := strings.ReplaceAll(seen.Get(name).Raw, ", ", ","); got != want {
 					t.Errorf("%s is %s, want %s", name, got, want)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -182,4 +183,124 @@ func TestTokensOfProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("of an archived project", true, false)
+}
+
+// A token whose claims name no role has that of the member with its verified email, and no
+// other: not for an email that nobody has verified, nor for one that is only like it, nor in
+// another organisation.
+func TestTokensOfMembers(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
+	server := httptest.NewServer(issuer)
+	defer server.Close()
+	issuer.SetIssuer(server.URL)
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	defer cancel()
+	members := func(audience string, scopes ...string) *llmapp.Identity {
+		return &llmapp.Identity{
+			Issuer: server.URL, Audiences: []string{audience}, Scopes: scopes, Members: audience != "strict",
+			Roles: []llmapp.Role{{Claim: "groups", Value: "viewers", Scopes: []string{llmapp.ScopeMetrics}}},
+		}
+	}
+	app := &llmapp.App{
+		Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
+		Organisations: map[string]*llmapp.Organisation{
+			"acme":   {Identities: []*llmapp.Identity{members("acme"), members("strict", llmapp.ScopeLog)}},
+			"globex": {Identities: []*llmapp.Identity{members("globex")}},
+		},
+	}
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = app.Cleanup() }()
+	token := func(claims string) string {
+		return oidctest.SignIDToken(key, "one", oidc.ES256, fmt.Sprintf(`{"iss":%q,"sub":"ada","exp":%d,%s}`, server.URL, time.Now().Add(time.Hour).Unix(), claims))
+	}
+	allowed := func(claims string) string {
+		t.Helper()
+		got, err := app.Authenticate(t.Context(), token(claims))
+		if err != nil {
+			return ""
+		}
+		return strings.Join(got.Allowed(), " ")
+	}
+	const verified = `"aud":"acme","email":"ada@acme.com","email_verified":true`
+	if got := allowed(verified); got != "" {
+		t.Errorf("without members, the token has %q", got)
+	}
+	store, err := app.Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := &control.Organisation{Name: "acme"}
+	if org.Log, err = store.Control(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := org.AddMember(t.Context(), control.Member{Email: "ada@acme.com", Role: control.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reader, contributor, owner = "gateway log metrics", "query write gateway log metrics", "query write gateway log admin metrics"
+	for name, c := range map[string][2]string{
+		"a member":                       {verified, reader},
+		"in other letters":               {`"aud":"acme","email":"Ada@ACME.com","email_verified":"true"`, reader},
+		"with a role in the claims":      {verified + `,"groups":["viewers"]`, "metrics"},
+		"who is not verified":            {`"aud":"acme","email":"ada@acme.com","email_verified":false`, ""},
+		"of whom nobody says":            {`"aud":"acme","email":"ada@acme.com"`, ""},
+		"verified and not":               {`"aud":"acme","email":"ada@acme.com","email_verified":[true,false]`, ""},
+		"with two emails":                {`"aud":"acme","email":["ada@acme.com","eve@acme.com"],"email_verified":true`, ""},
+		"without an email":               {`"aud":"acme","email_verified":true,"upn":"ada@acme.com","preferred_username":"ada@acme.com"`, ""},
+		"with a name before the email":   {`"aud":"acme","email":"Ada <ada@acme.com>","email_verified":true`, ""},
+		"of another organisation":        {`"aud":"globex","email":"ada@acme.com","email_verified":true`, ""},
+		"at an identity without members": {`"aud":"strict","email":"ada@acme.com","email_verified":true`, "log"},
+		"somebody else":                  {`"aud":"acme","email":"eve@acme.com","email_verified":true`, ""},
+		"claims a member's id":           {`"aud":"acme","email":"eve@acme.com","email_verified":true,"role":"owner","member":"` + m.ID + `"`, ""},
+	} {
+		if got := allowed(c[0]); got != c[1] {
+			t.Errorf("%s has %q, not %q", name, got, c[1])
+		}
+	}
+	for role, want := range map[string]string{control.Owner: owner, control.Contributor: contributor, "root": "", control.Reader: reader} {
+		if _, err := control.Update(t.Context(), org, m.ID, func(m *control.Member) error {
+			m.Role = role
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got := allowed(verified); got != want {
+			t.Errorf("a %s has %q", role, got)
+		}
+	}
+	if joined, err := control.Get[control.Member](t.Context(), org, m.ID); err != nil || joined.Object.JoinedAt == nil {
+		t.Error("it is not noted that the member has joined:", joined, err)
+	}
+	// The calls of a member of one project are in this project.
+	for _, labels := range [][]string{{"search"}, {"search", "mail"}, {}} {
+		if _, err := control.Update(t.Context(), org, m.ID, func(m *control.Member) error {
+			m.Role, m.Projects = control.Reader, nil
+			for _, label := range labels {
+				m.Join(label, control.Contributor)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := app.Authenticate(t.Context(), token(verified))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := storage.Record{}
+		if got.Stamp(&r); r.Project != "search" == (len(labels) == 1) {
+			t.Errorf("a call of a member of %q is in the project %q", labels, r.Project)
+		}
+	}
+	if err := control.DeleteOwner[control.Member](t.Context(), org, m.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := allowed(verified); got != "" {
+		t.Errorf("a member who was removed has %q", got)
+	}
 }

@@ -18,6 +18,15 @@ type Claims struct {
 	all string // JSON
 }
 
+// VerifiedEmail is the one email of the bearer that the issuer says it has verified, "" for none.
+func (c Claims) VerifiedEmail() string {
+	emails, verified := c.Values("email"), c.Values("email_verified")
+	if len(emails) != 1 || len(verified) != 1 || verified[0] != "true" {
+		return ""
+	}
+	return emails[0]
+}
+
 // Values returns the texts of a claim: all of a list, none where the claim is missing, and
 // none of an email that the issuer has not verified, which anybody may have named. The name is that of the claim, such as `https://acme.com/team`, or else the path to a claim
 // within others, such as `realm_access.roles`.

@@ -215,7 +215,7 @@ func changeForEver(dir string) {
 			fmt.Println(k.ID, secret)
 		}
 		if err == nil {
-			m, err = o.AddMember(ctx, name, "", "admin")
+			m, err = o.AddMember(ctx, control.Member{Email: name, Role: control.Owner})
 			fmt.Println(m.ID)
 		}
 		if err == nil {

@@ -102,6 +102,25 @@ const admin = await organization.adminAPIKeys.create({ name: 'terraform' })
 seen.admins = (await collect(organization.adminAPIKeys.list({ limit: 1 }))).length
 check((await organization.adminAPIKeys.retrieve(admin.id)).name === 'terraform' && (await organization.adminAPIKeys.delete(admin.id)).deleted, 'the admin key')
 
+const { invites, users } = organization
+const invite = await invites.create({ email: 'Ada@example.com', role: 'reader', projects: [{ id: project.id, role: 'member' }] })
+check((await invites.retrieve(invite.id)).status === 'pending', 'the invitation')
+const other = await invites.create({ email: 'bo@example.com', role: 'owner' })
+check((await collect(invites.list({ limit: 1 }))).map((i) => i.email).join() === 'ada@example.com,bo@example.com', 'the invitations')
+const [ada] = await collect(users.list({ emails: ['ada@example.com'] }))
+seen.users = (await collect(users.list({ limit: 1 }))).length
+seen.role = (await users.update(ada.id, { role: 'owner' })).role
+check((await users.retrieve(ada.id)).projects.data[0].name === 'find', 'the projects of a user')
+seen.inProject = (await collect(projects.users.list(project.id))).map((u) => u.email)
+check((await projects.users.create(project.id, { email: 'bo@example.com', role: 'member' })).role === 'member', 'a user of a project')
+await projects.users.update(ada.id, { ...of, role: 'owner' })
+check((await projects.users.retrieve(ada.id, of)).role === 'owner', 'the role in a project')
+check((await projects.users.delete(ada.id, of)).deleted && (await invites.delete(other.id)).deleted, 'the end of a membership')
+check((await collect(projects.users.list(project.id))).length === 0 && (await users.delete(ada.id)).deleted, 'the end of a user')
+seen.noUser = await status(users.retrieve(ada.id))
+const memberEvents = await collect(organization.auditLogs.list({ resource_ids: [ada.id], event_types: ['user.added', 'user.deleted'] }))
+seen.memberEvents = memberEvents.map((e) => e.type)
+
 await projects.create({ name: 'mail' })
 seen.status = (await projects.archive(project.id)).status
 check((await collect(projects.list())).map((p) => p.name).join() === 'mail', 'the projects in use')

@@ -106,6 +106,23 @@ admin = organization.admin_api_keys.create(name="terraform")
 seen["admins"] = len(list(organization.admin_api_keys.list(limit=1)))
 assert organization.admin_api_keys.retrieve(admin.id).name == "terraform" and organization.admin_api_keys.delete(admin.id).deleted
 
+invite = organization.invites.create(email="Ada@example.com", role="reader", projects=[{"id": project.id, "role": "member"}])
+assert organization.invites.retrieve(invite.id).status == "pending" and organization.invites.list(limit=1).data[0].projects[0].id == project.id
+other = organization.invites.create(email="bo@example.com", role="owner")
+assert [i.email for i in organization.invites.list(limit=1)] == ["ada@example.com", "bo@example.com"]
+(ada,) = organization.users.list(emails=["ada@example.com"])
+seen["users"] = len(list(organization.users.list(limit=1)))
+seen["role"] = organization.users.update(ada.id, role="owner").role
+assert organization.users.retrieve(ada.id).projects.data[0].name == "find"
+users = projects.users
+seen["inProject"] = [u.email for u in users.list(project.id)]
+assert users.create(project.id, email="bo@example.com", role="member").role == "member"
+assert users.update(ada.id, project_id=project.id, role="owner").role == "owner" == users.retrieve(ada.id, project_id=project.id).role
+assert users.delete(ada.id, project_id=project.id).deleted and organization.invites.delete(other.id).deleted
+assert list(users.list(project.id)) == [] and organization.users.delete(ada.id).deleted
+seen["noUser"] = status(organization.users.retrieve, ada.id)
+seen["memberEvents"] = [e.type for e in organization.audit_logs.list(resource_ids=[ada.id], event_types=["user.added", "user.deleted"])]
+
 projects.create(name="mail")
 seen["status"] = projects.archive(project.id).status
 assert [p.name for p in projects.list()] == ["mail"]

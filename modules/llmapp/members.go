@@ -1,0 +1,111 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+)
+
+// memberScopes are what the roles of members allow.
+var memberScopes = map[string][]string{
+	control.Owner:       {ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog, ScopeAdmin},
+	control.Contributor: {ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog},
+	control.Reader:      {ScopeMetrics, ScopeGateway, ScopeLog},
+}
+
+// maxMemberName bounds what an issuer calls a person, in bytes.
+const maxMemberName = 256
+
+// knownMember is a member as a log has it.
+type knownMember struct {
+	*control.Member // nil if nobody has the email
+	used            atomic.Int64
+}
+
+// enterMember gives the bearer of claims the role, and the one project, of the member whose
+// verified email the claims have. Without such a member, the key stays as it is.
+func (a *App) enterMember(ctx context.Context, k *Key, c identity.Claims) error {
+	email, ok := control.Email(c.VerifiedEmail())
+	if !ok {
+		return nil
+	}
+	store := a.Stores[k.store].store
+	log, err := store.controlIfAny()
+	if log == nil && err == nil {
+		return nil
+	}
+	var m *knownMember
+	if err == nil {
+		m, err = store.findMember(ctx, log, k.org, email)
+	}
+	switch {
+	case err != nil:
+		a.bounded.Error("members cannot be read", zap.String("store", k.store), zap.Error(err))
+		return fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
+	case m.Member == nil:
+		return nil
+	}
+	if m.JoinedAt == nil {
+		o := &control.Organisation{Log: log, Name: k.org, By: control.Actor{Key: m.ID}}
+		if err := o.MemberJoined(ctx, m.ID, nameOf(c)); err != nil { // the next call notes it
+			a.bounded.Error("the first login of a member is not noted", zap.String("member", m.ID), zap.Error(err))
+		}
+	}
+	noteUse(log, m.ID, &m.used)
+	k.Scopes, k.member = append(k.Scopes, memberScopes[m.Role]...), m.ID
+	if k.project == "" && len(m.Projects) == 1 {
+		k.project = m.Projects[0].Project
+	}
+	return nil
+}
+
+// nameOf is what the issuer calls a person, "" for nothing that can be shown.
+func nameOf(c identity.Claims) string {
+	names := c.Values("name")
+	if len(names) != 1 || len(names[0]) > maxMemberName || strings.ContainsFunc(names[0], unicode.IsControl) {
+		return ""
+	}
+	return names[0]
+}
+
+// findMember returns the member of an organisation that has an email.
+func (s *Store) findMember(ctx context.Context, log control.Log, org, email string) (*knownMember, error) {
+	k, name := &s.kept, org+"\x00"+email
+	k.mu.RLock()
+	m := k.members[name]
+	known := m != nil && k.version == k.log.Version() && k.log.Trusted()
+	k.mu.RUnlock()
+	if known {
+		return m, nil
+	}
+	version := log.Version()
+	member, err := control.Named[control.Member](ctx, &control.Organisation{Log: log, Name: org}, email)
+	if err != nil && !errors.Is(err, control.ErrNotFound) {
+		return nil, err
+	}
+	m = &knownMember{Member: member}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keep(log, version) {
+		k.members[name] = m
+	}
+	return m, nil
+}
+
+// noteUse notes that an object is used now, unless that was noted a moment ago.
+func noteUse(log control.Log, id string, used *atomic.Int64) {
+	now := storage.Millis(time.Now())
+	if last := used.Load(); int64(now)-last > usedInterval.Milliseconds() && used.CompareAndSwap(last, int64(now)) {
+		log.Used(id, now)
+	}
+}
