@@ -93,7 +93,7 @@ func newSite(t testing.TB) *site {
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/broken"}, {"handler": "llm_query", "store": "broken"}]}]}]},
 					{"match": [{"path": ["/crowded/*"]}], "handle": [{"handler": "subroute", "routes": [
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/crowded"}, {"handler": "llm_query", "store": "crowded"}]}]}]},
-					{"handle": [{"handler": "llm_query"}, {"handler": "static_response", "status_code": 418}]}
+					{"handle": [{"handler": "llm_query", "timeout": "1m"}, {"handler": "static_response", "status_code": 418}]}
 				]
 			}}}
 		}

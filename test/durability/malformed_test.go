@@ -190,7 +190,7 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 	kept.must(t, w)
 	w.await("Go's transport has told of bytes after the end", func() bool {
 		log, err := os.ReadFile(w.log())
-		return err == nil && bytes.Count(log, []byte("Unsolicited response")) >= 8
+		return err == nil && bytes.Contains(log, []byte("Unsolicited response"))
 	})
 	w.flush()
 	g.check(t, w, "the running process", true)
