@@ -1,6 +1,7 @@
 package llmui_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -35,6 +36,7 @@ type issuer struct {
 	asked  url.Values     // of the last login
 	claims map[string]any // in place of others
 	secret string         // of the client
+	info   map[string]any // what the UserInfo endpoint says, nil without one
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -72,11 +74,25 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"iss": i.url, "sub": "ada", "aud": "weir-ui", "exp": time.Now().Add(time.Hour).Unix(), "nonce": i.asked.Get("nonce"), "groups": []string{"analyst"},
 		}
 		maps.Copy(claims, i.claims)
+		maps.DeleteFunc(claims, func(_ string, value any) bool { return value == nil })
 		text, _ := json.Marshal(claims) // of texts and numbers
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"access_token": "opaque", "token_type": "Bearer", "id_token": oidctest.SignIDToken(i.key, "one", oidc.ES256, string(text)),
 		})
+	case "/userinfo":
+		if r.Header.Get("Authorization") != "Bearer opaque" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(i.info)
+	case "/.well-known/openid-configuration":
+		known := httptest.NewRecorder()
+		i.Server.ServeHTTP(known, r)
+		if i.info != nil {
+			known.Body = bytes.NewBufferString(strings.Replace(known.Body.String(), "{", `{"userinfo_endpoint":"`+i.url+`/userinfo",`, 1))
+		}
+		_, _ = known.Body.WriteTo(w)
 	default:
 		i.Server.ServeHTTP(w, r)
 	}
@@ -153,6 +169,27 @@ func TestLoginAtAnIssuer(t *testing.T) {
 	}
 	if status, body, _ := get(t, newBrowser(t), site+"/api/session"); status != http.StatusUnauthorized {
 		t.Errorf("another browser: %d %s", status, body)
+	}
+}
+
+// What an issuer says at its UserInfo endpoint alone counts, if it is of the same person.
+func TestLoginWithUserInfo(t *testing.T) {
+	for name, c := range map[string]struct {
+		claims, info map[string]any
+		status       int
+	}{
+		"the role":               {map[string]any{"groups": nil}, map[string]any{"sub": "ada", "groups": []string{"analyst"}}, http.StatusOK},
+		"of somebody else":       {map[string]any{"groups": nil}, map[string]any{"sub": "eve", "groups": []string{"analyst"}}, http.StatusForbidden},
+		"of nobody":              {map[string]any{"groups": nil}, map[string]any{"groups": []string{"analyst"}}, http.StatusForbidden},
+		"what the token says":    {map[string]any{"groups": []string{"other"}}, map[string]any{"sub": "ada", "groups": []string{"analyst"}}, http.StatusForbidden},
+		"a token with the email": {map[string]any{"groups": nil, "email": "ada@acme.com"}, map[string]any{"sub": "ada", "groups": []string{"analyst"}}, http.StatusForbidden},
+	} {
+		i := newIssuer(t)
+		i.claims, i.info = c.claims, c.info
+		site := runLogin(t, i)
+		if status, body, _ := get(t, newBrowser(t), site+"/api/login"); status != c.status {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
 	}
 }
 

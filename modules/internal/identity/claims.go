@@ -1,11 +1,16 @@
 package identity
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/intake"
 )
 
 // Claims are what an issuer says of the bearer of a token.
@@ -16,6 +21,27 @@ type Claims struct {
 	Expiry time.Time
 
 	all string // JSON
+}
+
+// with returns the claims with others, in JSON, that the issuer says of the same bearer. Those
+// of the token stay as they are.
+func (c Claims) with(others []byte) (Claims, error) {
+	if err := intake.CheckJSON(others); err != nil {
+		return Claims{}, fmt.Errorf("the claims at the UserInfo endpoint: %w", err)
+	}
+	all := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(others, &all); err != nil {
+		return Claims{}, err
+	}
+	if gjson.GetBytes(all["sub"], "@this").Str != c.Subject {
+		return Claims{}, errors.New("the UserInfo endpoint tells of somebody else")
+	}
+	if err := json.Unmarshal([]byte(c.all), &all); err != nil {
+		return Claims{}, err
+	}
+	text, err := json.Marshal(all)
+	c.all = string(text)
+	return c, err
 }
 
 // VerifiedEmail is the one email of the bearer that the issuer says it has verified, "" for none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/tidwall/gjson"
 	"golang.org/x/oauth2"
 )
 
@@ -73,7 +75,29 @@ func (l *Login) End(ctx context.Context, a Attempt, callback string, answer url.
 	if nonces := claims.Values("nonce"); len(nonces) != 1 || nonces[0] != a.Nonce {
 		return Claims{}, errors.New("the token is that of another login")
 	}
-	return claims, nil
+	return l.complete(ctx, claims, tokens)
+}
+
+// complete adds to the claims of a token without an email what the issuer says of the bearer at
+// its UserInfo endpoint. Issuers may say there alone what the scopes profile and email ask for
+// (https://openid.net/specs/openid-connect-core-1_0.html#ScopeClaims).
+func (l *Login) complete(ctx context.Context, c Claims, tokens *oauth2.Token) (Claims, error) {
+	provider, err := l.Issuer.discover(ctx)
+	if err != nil {
+		return Claims{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if provider.UserInfoEndpoint() == "" || gjson.Get(c.all, "email").Exists() {
+		return c, nil
+	}
+	info, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
+	if err != nil {
+		return Claims{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	var said json.RawMessage
+	if err := info.Claims(&said); err != nil {
+		return Claims{}, err
+	}
+	return c.with(said)
 }
 
 func (l *Login) config(ctx context.Context, callback string) (*oauth2.Config, error) {
