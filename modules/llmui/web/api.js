@@ -161,7 +161,7 @@ export function useAnswer(path, body) {
   return state;
 }
 
-const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys|budgets|audit)\b.*)$/;
+const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys|organization|budgets|audit)\b.*)$/;
 
 // useRequests asks for requests without their content.
 export const useRequests = (filter, rest) => useAnswer("/v1/request/query-clickhouse", { filter, includeContent: false, ...rest });

@@ -21,8 +21,46 @@ function useKeys() {
 
 const lastUsed = { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") };
 
-// People are who owns keys, and what these may do.
-export function People() {
+// useChange is what makes changes, with what they come to, and says which failed.
+function useChange(done) {
+  const [error, setError] = useState("");
+  const change = (made) => made.then((what) => (done?.(what), setError(""), beat()), (failure) => setError(failure.message));
+  return [change, error && html`<p class="notice bad" role="alert">${error}</p>`];
+}
+
+// Delete asks once more.
+function Delete({ onSure }) {
+  const [sure, set] = useState();
+  return html`<button class=${sure ? "bad" : "quiet"} onClick=${() => (sure ? onSure() : set(true))}>${sure ? "Delete for good" : "Delete"}</button>`;
+}
+
+// People are the members, whose roles are said here, and who owns keys.
+export const People = () => html`<${Members} /><h2>Owners of keys</h2><${Owners} />`;
+
+const roles = ["reader", "member", "owner"];
+const choice = (names) => names.map((name) => html`<option>${name}</option>`);
+
+function Members() {
+  const [{ limit, after = "" }, pager] = useCursor(useView());
+  const state = useAnswer(`/v1/organization/users?limit=${limit}&after=${after}`);
+  const [change, failed] = useChange();
+  const path = (m) => "/v1/organization/users/" + m.id;
+  const invite = (e) => {
+    e.preventDefault();
+    change(post("/v1/organization/invites", Object.fromEntries(new FormData(e.target))).then(() => e.target.reset()));
+  };
+  const columns = [
+    { title: "Member", cell: (m) => html`<${To} change=${{ v: "audit", find: m.id }} title=${m.name}>${m.email}<//>` },
+    { title: "Role", cell: (m) => html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(path(m), { role: e.target.value }))}>${choice(roles)}</select>` },
+    { title: "Projects", mid: true, cell: (m) => m.projects.data.map((p) => p.name).join(", ") },
+    { title: "Last seen", number: true, mid: true, cell: ({ api_key_last_used_at: at }) => (at ? moment(at * 1000) : "never") },
+    { title: "Change", cell: (m) => html`<${Delete} onSure=${() => change(remove(path(m)))} />` },
+  ];
+  return html`<form class="bar-row" onSubmit=${invite}><input name="email" type="email" aria-label="Email" placeholder="email" required /><select name="role" aria-label="Role">${choice(["reader", "owner"])}</select><button class="primary">Invite</button></form>${failed}
+    <${Answer} state=${state} empty=${(d) => !d.length} none="No member.">${(d) => html`<${Table} label="Members" columns=${columns} rows=${d} keyOf=${(m) => m.id} />${pager(d.length === limit && d.at(-1).id)}`}<//>`;
+}
+
+function Owners() {
   const [state, pager, cost] = useKeys();
   const columns = [
     { title: "Person", cell: (p) => html`<span dir="auto" title=${p.name}>${p.name || "(nobody)"}</span>` },
@@ -51,10 +89,8 @@ function peopleOf(keys) {
 export function Keys() {
   const [state, pager, cost] = useKeys();
   const [shown, show] = useState(); // the key that has got a secret
-  const [error, setError] = useState("");
-  const [sure, setSure] = useState(""); // the id of the key that is about to be deleted
   const [overlap, setOverlap] = useState(86400);
-  const change = (done) => done.then((key) => (key?.secret && show(key), setError(""), setSure(""), beat()), (failure) => setError(failure.message));
+  const [change, failed] = useChange((key) => key?.secret && show(key));
   const create = (e) => {
     e.preventDefault();
     const form = new FormData(e.target);
@@ -66,14 +102,13 @@ export function Keys() {
     { title: "Cost", number: true, cell: (k) => html`<${To} change=${having("key_id", k.id)}>${dollars(cost(k.id))}<//>` },
     lastUsed,
     { title: "State", mid: true, cell: (k) => (k.disabled ? html`<span class="bad">disabled</span>` : k.expires_at ? `ends ${moment(k.expires_at)}` : "open") },
-    { title: "Change", wrap: true, cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button>${
-      sure === k.id ? html`<button class="bad" onClick=${() => change(remove("/v1/keys/" + k.id))}>Delete for good</button>` : html`<button class="quiet" onClick=${() => setSure(k.id)}>Delete</button>`}` },
+    { title: "Change", wrap: true, cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button><${Delete} onSure=${() => change(remove("/v1/keys/" + k.id))} />` },
   ];
   return html`<form class="bar-row" onSubmit=${create}><input name="name" aria-label="Name" placeholder="name" required /><input name="owner" aria-label="Owner" placeholder="owner" />
       ${scopes.map((s) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${s === "gateway"} /> ${s}</label>`)}<button class="primary">Create</button>
       <label>Rotated secrets end <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label></form>
     ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, shown once: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
-    ${error && html`<p class="notice bad" role="alert">${error}</p>`}
+    ${failed}
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key.">${(d) => html`<${Table} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
 }
 
