@@ -9,14 +9,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// TestAdministration administers an organisation with the official clients, the one for
-// Python with strict validation of what it reads: a project, a service account, its keys, members,
+// TestAdministration administers an organisation with the official clients, those for
+// Python and Go with strict validation of what they read: a project, a service account, its keys, members,
 // what it may call and use, the audit log, usage and costs.
 func TestAdministration(t *testing.T) {
 	if !*withClients {
 		t.Skip("the clients need Node.js and Python: see README.md, then go test ./test/compat -compat")
 	}
-	for _, command := range [][]string{{"node", "node/administration.js"}, {"python/.venv/bin/python", "python/administration.py"}} {
+	for _, command := range [][]string{
+		{"node", "node/administration.js"}, {"python/.venv/bin/python", "python/administration.py"}, {"go", "-C", "go", "run", "."},
+	} {
 		t.Run(command[0], func(t *testing.T) {
 			w := startWeir(t, strings.NewReader(`{
 	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
@@ -35,9 +37,12 @@ http://:{$WEIR_PORT} {
 }`))
 			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 			defer cancel()
-			out, err := exec.CommandContext(ctx, command[0], command[1], w.url+"/v1").CombinedOutput()
+			client := exec.CommandContext(ctx, command[0], append(command[1:], w.url+"/v1")...)
+			var failure strings.Builder
+			client.Stderr = &failure
+			out, err := client.Output()
 			if err != nil {
-				t.Fatalf("%v: %s", err, out)
+				t.Fatalf("%v: %s%s", err, out, failure.String())
 			}
 			seen := gjson.ParseBytes(out)
 			for name, want := range map[string]string{
