@@ -46,7 +46,7 @@ var standIns = map[string][2]string{
 
 // exports are the files that the pages import, by the test data of the command.
 var exports = map[string]string{
-	"helicone.jsonl": "helicone.jsonl", "spend.csv": "litellm.csv", "traces.jsonl": "langfuse.json", "observations.jsonl": "langfuse.json",
+	"helicone.jsonl": "helicone.jsonl", "spend.csv": "litellm.csv", "keys.csv": "litellm-keys.csv", "traces.jsonl": "langfuse.json", "observations.jsonl": "langfuse.json",
 	"logs.jsonl": "portkey.jsonl", "inferences.jsonl": "tensorzero.jsonl", "feedback.jsonl": "tensorzero.jsonl", "calls.jsonl": "tensorzero.jsonl",
 }
 

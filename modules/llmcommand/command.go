@@ -186,12 +186,13 @@ and the bodies are consistent, the credits, and the reconciliation.`,
 		CobraFunc: checkCommand,
 	}, {
 		Name:  "import",
-		Usage: "helicone|langfuse|litellm|portkey|tensorzero <file>...",
-		Short: "Imports the calls that another product has recorded",
+		Usage: "helicone|langfuse|litellm|litellm-keys|portkey|tensorzero <file>...",
+		Short: "Imports the calls that another product has recorded, or its keys",
 		Long: `
 Reports the calls in files that another product exported to a running Weir with llm_otlp,
 and says what a record does not have. A call that is imported again makes no second
-record: import again to continue after an error.
+record: import again to continue after an error. Of litellm-keys, which are the virtual keys
+of LiteLLM, it makes keys with new secrets at a site with llm_control.
 
 	weir import helicone helicone-export.jsonl` + connection,
 		CobraFunc: importCommand,

@@ -43,6 +43,7 @@ func importCommand(cmd *cobra.Command) {
 	cmd.Flags().Bool("keep-old", false, "Import calls that are older than the store's retention, too: it deletes them at its next maintenance")
 	cmd.Flags().Bool("replace", false, "Import calls that are already there once more, in place of their records")
 	cmd.Flags().Bool("dry-run", false, "Say what would become of each row, and import nothing")
+	cmd.Flags().String("secrets", "", "A new file for the secrets of imported keys, an object a line")
 	cmd.Flags().String("refused", "", "A new file for the rows that are refused, an object a line, each with its reason")
 	cmd.Args = cobra.MinimumNArgs(2)
 	cmd.RunE = runImport
@@ -54,15 +55,30 @@ type imported struct {
 	sender  *spanSender
 	refused *refusals
 	rows    int64
+	what    string           // what rows become: calls or keys
+	hidden  []string         // fields that no refused row has in its text
 	skipped map[string]int64 // rows that are no calls, by what they are
 	left    map[string]int64 // rows with a field that has no place, by the field
 	wrong   map[string]int64 // rows with a value of another type than the field's, by the path
 }
 
+func newImported(refused *refusals, what string) imported {
+	return imported{refused: refused, what: what, skipped: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64)}
+}
+
 func runImport(cmd *cobra.Command, args []string) (err error) {
+	keys := args[0] == litellmKeys
 	makeSource, ok := sources[args[0]]
-	if !ok {
-		return fmt.Errorf("%q: expected one of %s", args[0], strings.Join(slices.Sorted(maps.Keys(sources)), ", "))
+	if !ok && !keys {
+		return fmt.Errorf("%q: expected one of %s", args[0], strings.Join(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(sources)), litellmKeys))), ", "))
+	}
+	for flag, ofKeys := range map[string]bool{"secrets": true, "keep-old": false, "replace": false} {
+		if cmd.Flags().Changed(flag) && ofKeys != keys {
+			return fmt.Errorf("--%s is not for %s", flag, args[0])
+		}
+	}
+	if keys {
+		return importKeys(cmd, args[1:])
 	}
 	c, err := newClient(cmd)
 	if err != nil {
@@ -82,13 +98,11 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, refused.close()) }()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	i := &imported{
-		sender: &spanSender{client: c, refused: refused}, refused: refused,
-		skipped: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64),
-	}
+	i := newImported(refused, "calls")
+	i.sender = &spanSender{client: c, refused: refused}
 	from := makeSource()
 	for _, name := range args[1:] {
-		if err = i.file(ctx, from, name); err != nil {
+		if err = i.file(name, func(object gjson.Result, at origin) (*refusal, error) { return i.row(ctx, from, object, at) }); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 			break
 		}
@@ -97,16 +111,22 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 		err = sent
 	}
 	i.report(cmd.OutOrStdout(), c)
+	return i.failure(err)
+}
+
+// failure is what an import ends with.
+func (i *imported) failure(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w; import the same files again to go on: what is there already is not doubled", err)
 	}
-	if n := refused.total(); n > 0 {
+	if n := i.refused.total(); n > 0 {
 		return fmt.Errorf("%s of %s rows could not be imported", formatCount(n), formatCount(i.rows))
 	}
 	return nil
 }
 
-func (i *imported) file(ctx context.Context, from *source, name string) error {
+// file hands each row of a file to take, whose refusal is of this row alone.
+func (i *imported) file(name string, take func(gjson.Result, origin) (*refusal, error)) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
@@ -120,9 +140,9 @@ func (i *imported) file(ctx context.Context, from *source, name string) error {
 		}
 		i.rows++
 		row.Row++
-		row.Text = object.Raw
+		row.Text = i.textOf(object, isRefusal)
 		if err == nil {
-			refused, err = i.row(ctx, from, object, row)
+			refused, err = take(object, row)
 		}
 		if refused != nil {
 			err = i.refused.add(row, refused)
@@ -134,7 +154,23 @@ func (i *imported) file(ctx context.Context, from *source, name string) error {
 	return nil
 }
 
-// row sends a row. A refusal is of this row alone.
+// textOf is the text of a row for the file of refused rows, without what is hidden.
+func (i *imported) textOf(object gjson.Result, broken bool) string {
+	if len(i.hidden) == 0 {
+		return object.Raw
+	}
+	fields := make(map[string]json.RawMessage)
+	if broken || json.Unmarshal([]byte(object.Raw), &fields) != nil {
+		return ""
+	}
+	for _, name := range i.hidden {
+		delete(fields, name)
+	}
+	text, _ := json.Marshal(fields) // which was JSON
+	return string(text)
+}
+
+// row sends a row.
 func (i *imported) row(ctx context.Context, from *source, object gjson.Result, at origin) (*refusal, error) {
 	r := newRow(object, from.name)
 	s, skipped, err := from.call(r)
@@ -148,15 +184,21 @@ func (i *imported) row(ctx context.Context, from *source, object gjson.Result, a
 		i.skipped[skipped]++
 		return nil, nil
 	}
+	i.count(r, from.repeats)
+	return nil, i.sender.add(ctx, s, at)
+}
+
+// count counts the fields of a row that have no place, beside those that need none, and the
+// values of wrong types.
+func (i *imported) count(r *row, without []string) {
 	for name, value := range r.fields {
-		if !r.read[name] && !slices.Contains(from.repeats, name) && !blank(value) {
+		if !r.read[name] && !slices.Contains(without, name) && !blank(value) {
 			i.left[name]++
 		}
 	}
 	for path := range r.wrong {
 		i.wrong[path]++
 	}
-	return nil, i.sender.add(ctx, s, at)
 }
 
 func (i *imported) report(w io.Writer, c *client) {
@@ -178,14 +220,19 @@ func (i *imported) report(w io.Writer, c *client) {
 			fmt.Fprintf(w, "%s %s\n", formatCount(c.count), c.what)
 		}
 	}
+	i.details(w)
+}
+
+// details say what became of other rows, and of fields.
+func (i *imported) details(w io.Writer) {
 	for _, c := range []struct {
 		format string
 		counts map[string]int64
 	}{
 		{"%[2]s not imported: %[1]s\n", i.skipped},
 		{"%[2]s refused: %[1]s\n", i.refused.reasons},
-		{"not kept: %s of %s calls\n", i.left},
-		{"unknown, because the value has another type: %s of %s calls\n", i.wrong},
+		{"not kept: %s of %s " + i.what + "\n", i.left},
+		{"unknown, because the value has another type: %s of %s " + i.what + "\n", i.wrong},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(c.counts)) {
 			fmt.Fprintf(w, c.format, printable(key), formatCount(c.counts[key]))

@@ -191,7 +191,7 @@ func TestImport(t *testing.T) {
 func TestImportRefusals(t *testing.T) {
 	importSite(t)
 	for _, c := range []struct{ product, text, want string }{
-		{"datadog", `{}`, `"datadog": expected one of helicone, langfuse, litellm, portkey, tensorzero`},
+		{"datadog", `{}`, `"datadog": expected one of helicone, langfuse, litellm, litellm-keys, portkey, tensorzero`},
 		{"helicone", "", "the file is empty"},
 		{"helicone", `[{"request_id":"a"`, "the array does not end"},
 		{"helicone", `[{"request_id":"a","request_created_at":"2026-09-01T10:00:00Z","response_status":200}`, "the array does not end"},

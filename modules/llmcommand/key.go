@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -109,7 +110,12 @@ func keys(cmd *cobra.Command, method, path string, body any) (gjson.Result, erro
 	if err != nil {
 		return gjson.Result{}, err
 	}
-	response, err := c.send(cmd.Context(), method, path, body)
+	return c.administer(cmd.Context(), method, path, body)
+}
+
+// administer asks an endpoint of llm_control, and returns its data.
+func (c *client) administer(ctx context.Context, method, path string, body any) (gjson.Result, error) {
+	response, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return gjson.Result{}, err
 	}

@@ -2,42 +2,23 @@ package llmcommand
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/weirhq/weir/internal/freeport"
 	_ "github.com/weirhq/weir/modules/llmcontrol"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
 // The commands administer keys at a Weir that runs.
 func TestKeys(t *testing.T) {
-	t.Setenv(keyEnv, "secret")
-	address := freeport.Address(t)
-	config := fmt.Sprintf(`{
-		"admin": {"disabled": true, "config": {"persist": false}},
-		"logging": {"logs": {"default": {"level": "ERROR"}}},
-		"apps": {
-			"llm": {
-				"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}},
-				"keys": [{"secret": "secret", "scopes": ["admin"]}]
-			},
-			"http": {"servers": {"a": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [{"handler": "llm_control"}]}]}}}
-		}
-	}`, t.TempDir()+"/weir.db", address)
-	if err := caddy.Load([]byte(config), true); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = caddy.Stop() })
+	address := controlled(t)
 	ask := func(args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", "http://"+address)...); err != nil {
+		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", address)...); err != nil {
 			t.Fatalf("%q: %v", args, err)
 		}
 		return out.String()
@@ -63,7 +44,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("a deleted key is in the list %q", list)
 	}
 	var out bytes.Buffer
-	if _, err := run(t.Context(), auditCommand, &out, "--of", id, "--format", "csv", "--address", "http://"+address); err != nil || strings.Count(out.String(), "\n") != 7 || strings.Contains(out.String(), secret) {
+	if _, err := run(t.Context(), auditCommand, &out, "--of", id, "--format", "csv", "--address", address); err != nil || strings.Count(out.String(), "\n") != 7 || strings.Contains(out.String(), secret) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	for problem, args := range map[string][]string{
@@ -72,7 +53,7 @@ func TestKeys(t *testing.T) {
 		"--expires":     {"create", "x", "--expires", "soon"},
 		"no scope root": {"create", "x", "--scopes", "root"},
 	} {
-		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", "http://"+address)...); err == nil || !strings.Contains(err.Error(), problem) {
+		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", address)...); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
