@@ -109,12 +109,10 @@ export function Chart({ title, times, series, format, stacked, height = 150, col
     return () => cursors.delete(setAt);
   }, []);
   const colour = (i) => colours[i] || "c" + ((i % 6) + 1);
-  // A moment has the room of its values already when nobody points at it.
-  const widest = useMemo(() => series.map((s) => s.values.map(format).reduce((a, b) => (b.length > a.length ? b : a), "")), [series]);
   const pointed = at !== null && at < times.length;
   return html`<figure class="chart panel ${plain ? "plain" : ""}" style=${{ "--height": height + "px" }}>
-    <figcaption><span>${title}</span><time data-widest=${fullMoment(times[0])}>${pointed && fullMoment(times[at])}</time>
-      <span class="legend">${series.map((s, i) => html`<span key=${s.name}><i class=${"key " + colour(i)} aria-hidden="true"></i>${s.name} <b data-widest=${widest[i]}>${pointed && format(s.values[at])}</b></span>`)}</span>
+    <figcaption><span>${title}</span><time>${pointed && fullMoment(times[at])}</time>
+      <span class="legend">${series.map((s, i) => html`<span key=${s.name} title=${s.name}><i class=${"key " + colour(i)} aria-hidden="true"></i><span dir="auto">${s.name}</span>${pointed && html`<b>${format(s.values[at])}</b>`}</span>`)}</span>
       <button class="quiet" aria-pressed=${asTable} aria-label=${`${title} as a table`} onClick=${() => setAsTable(!asTable)}>${asTable ? "Chart" : "Table"}</button>
     </figcaption>
     ${asTable
