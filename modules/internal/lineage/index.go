@@ -58,19 +58,22 @@ type call struct {
 	before   ref   // the turn before, until the provider has reported what this call sent
 	same     ref   // an earlier call with the same messages
 
-	answered       bool
-	unread         place  // of the answer, if another call has the same messages
-	answer         stack  // the hashes of its texts, once they are read
+	answer         reply  // zero until it has come
 	toolCounts     uint32 // of the conversation, 0 before it has called a tool
 	account, model uint64
 	input          int64 // tokens, or unknown
 
-	slot, born uint32
-	keys       stack  // of the index
-	next       uint32 // the slot of the next younger call
+	ref  ref    // its own
+	keys stack  // of the index
+	next uint32 // the slot of the next younger call
 }
 
-func (c *call) ref() ref { return ref{c.slot, c.born} }
+// reply is what a later call may repeat of an answer.
+type reply struct {
+	came   bool
+	unread place // its body, if another call has the same messages
+	texts  stack // the hashes of its texts, once they are read
+}
 
 // features are what a provider's cache depends on, beside the messages.
 type features struct {
@@ -123,7 +126,7 @@ func Hash(texts ...string) uint64 {
 // get returns the call of a ref, nil if it is forgotten.
 func (x *Index) get(r ref) *call {
 	if r.slot != 0 {
-		if c := x.slots.at(r.slot); c.born == r.born {
+		if c := x.slots.at(r.slot); c.ref == r {
 			return c
 		}
 	}
@@ -139,7 +142,7 @@ func (x *Index) add(c *call, k uint64) (before ref) {
 		x.calls = make(map[uint64]ref)
 	}
 	before = x.calls[k]
-	x.calls[k] = c.ref()
+	x.calls[k] = c.ref
 	x.addKey(c, k)
 	return before
 }
@@ -156,7 +159,7 @@ func (x *Index) remember(of call) *call {
 	c := x.slots.at(slot)
 	x.born++
 	*c = of
-	c.slot, c.born = slot, x.born
+	c.ref = ref{slot, x.born}
 	if x.newest != 0 {
 		x.slots.at(x.newest).next = slot
 	} else {
@@ -179,15 +182,15 @@ func (x *Index) forget() {
 	c := x.slots.at(x.oldest)
 	for k := range words(&x.blocks, c.keys) {
 		x.size -= keySize
-		if x.calls[k] == c.ref() {
+		if x.calls[k] == c.ref {
 			delete(x.calls, k)
 		}
 		if asked := x.asked(k); len(asked) > 0 {
-			x.wait(k, slices.DeleteFunc(asked, func(r ref) bool { return r == c.ref() }))
+			x.wait(k, slices.DeleteFunc(asked, func(r ref) bool { return r == c.ref }))
 		}
 	}
 	x.letGo(c)
-	x.size -= callSize + drop(&x.blocks, &c.keys) + drop(&x.blocks, &c.answer)
+	x.size -= callSize + drop(&x.blocks, &c.keys) + drop(&x.blocks, &c.answer.texts)
 	if c.toolCounts != 0 {
 		x.leaveTools(c.toolCounts)
 	}

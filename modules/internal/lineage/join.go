@@ -41,17 +41,17 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	parent, kind := x.find(q)
 	c := x.remember(call{id: r.ID, created: r.CreatedAt, agent: q.agent, features: featuresOf(o), edited: -1, input: unknown})
 	x.keep(c, o.Messages)
-	l := &Link{index: x, call: c.ref(), scope: q.scope, messages: key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1]), features: c.features}
+	l := &Link{index: x, call: c.ref, scope: q.scope, messages: key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1]), features: c.features}
 	switch kind {
 	case repeats:
 		c.parent, c.root, c.turn = parent.parent, parent.root, parent.turn
 		x.shareTools(c, parent)
-		if l.before = parent.ref(); parent.input == unknown { // it has failed
+		if l.before = parent.ref; parent.input == unknown { // it has failed
 			c.before, c.edited = parent.before, parent.edited
 			l.before = c.before
 		}
 	case continues:
-		c.before, c.edited = parent.ref(), x.firstEdited(q, parent)
+		c.before, c.edited = parent.ref, x.firstEdited(q, parent)
 		l.before = c.before
 		c.parent, c.root = parent.id, rootOf(parent)
 		x.shareTools(c, parent)
@@ -127,7 +127,7 @@ func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
 	if c == nil {
 		return
 	}
-	if !c.answered {
+	if !c.answer.came {
 		if r.ResponseID != "" {
 			x.add(c, key(byResponse, Hash(r.Org), Hash(r.ResponseID)))
 		}
@@ -143,9 +143,9 @@ func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
 		}
 	}
 	if len(body.Data) > 0 && l.ambiguous(c) {
-		c.unread = x.unread.keep(r.Dialect, body)
+		c.answer.unread = x.unread.keep(r.Dialect, body)
 	}
-	c.answered, c.account, c.model, c.input = true, account, Hash(r.Model), unknown
+	c.answer.came, c.account, c.model, c.input = true, account, Hash(r.Model), unknown
 	if r.Usage.Input.Valid {
 		c.before, c.input = ref{}, r.Usage.Input.N
 	}
@@ -233,7 +233,7 @@ func (x *Index) find(q *query) (*call, relation) {
 func (x *Index) offer(c *call, scope, task uint64) {
 	k := key(byTask, scope, task)
 	asked := x.asked(k)
-	x.wait(k, append(asked[:min(len(asked), maxSameTasks-1)], c.ref()))
+	x.wait(k, append(asked[:min(len(asked), maxSameTasks-1)], c.ref))
 	x.addKey(c, k)
 }
 
@@ -309,11 +309,11 @@ func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
 // answerOf returns the hashes of the texts in the answer of a call, nil if they are not
 // known.
 func (x *Index) answerOf(c *call) []uint64 {
-	for _, hash := range x.unread.texts(c.unread) {
-		x.size += push(&x.blocks, &c.answer, hash)
+	for _, hash := range x.unread.texts(c.answer.unread) {
+		x.size += push(&x.blocks, &c.answer.texts, hash)
 	}
-	c.unread = place{}
-	return slices.Collect(words(&x.blocks, c.answer))
+	c.answer.unread = place{}
+	return slices.Collect(words(&x.blocks, c.answer.texts))
 }
 
 // edited returns the call that the query continues although not all of its messages
