@@ -68,18 +68,24 @@ type Assembler struct {
 	size    int // of the content, in bytes
 	cut     bool
 
-	items     []*Output     // by output_index
-	open      []*Output     // calls in the order of their mention, or one item of another kind
-	calling   []*Output     // calls of MCP tools that have no result yet
-	round     int           // index of the first item of the round
-	earlier   plugins.Usage // of the rounds before
-	opening   int           // how many items open the response
+	items     []*Output // by output_index
+	open      []*Output // calls in the order of their mention, or one item of another kind
+	rounds    rounds
+	opening   int // how many items open the response
 	committed bool
 	logprobs  struct { // of the text that comes next for key
 		key int
 		raw []byte
 	}
 	response json.RawMessage // once it ended
+}
+
+// rounds are the calls of the model that answer one request: each but the last ended with
+// calls of MCP tools.
+type rounds struct {
+	calling []*Output     // calls of MCP tools that have no result yet
+	begins  int           // index of the first item of the round
+	usage   plugins.Usage // of the rounds before
 }
 
 // NewAssembler makes the Assembler for one attempt at p. The sink takes the
@@ -300,7 +306,7 @@ func (a *Assembler) End() []byte {
 	}
 	if a.Failure() == nil {
 		a.closeAll(outcomes[a.reason].status)
-		for _, o := range slices.Clone(a.calling) {
+		for _, o := range slices.Clone(a.rounds.calling) {
 			a.MCPResult(o, "", "The response ended before the call was made.")
 		}
 	}

@@ -132,7 +132,7 @@ func (a *Assembler) settle(o *Output, status string) {
 		a.emit(Event{Type: PartClosed, Output: o, Part: p})
 	}
 	if o.Kind == MCPOutput {
-		a.calling = append(a.calling, o) // MCPResult ends it
+		a.rounds.calling = append(a.rounds.calling, o) // MCPResult ends it
 		return
 	}
 	o.JSON = o.appendJSON(nil, status)
@@ -194,8 +194,8 @@ type Tokens struct{ Input, CacheRead, CacheWrite, CacheWrite1h, Output, Reasonin
 // Tokens returns the usage so far. It is not known where there was no report.
 func (a *Assembler) Tokens() (t Tokens, known bool) {
 	u := a.seen.Usage
-	if a.round > 0 {
-		u.Add(a.earlier)
+	if a.rounds.begins > 0 {
+		u.Add(a.rounds.usage)
 	}
 	return tokensOf(u), u.Input.Valid || u.Output.Valid
 }

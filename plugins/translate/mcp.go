@@ -155,7 +155,7 @@ func (a *Assembler) MCPCalls() []*Output {
 	}
 	a.closeAll(statusCompleted)
 	a.flush()
-	return slices.Clone(a.calling)
+	return slices.Clone(a.rounds.calling)
 }
 
 // MCPResult ends the call of an MCP tool, with its output or with why it failed.
@@ -166,7 +166,7 @@ func (a *Assembler) MCPResult(o *Output, output, failure string) {
 	if failure == "" && !a.takes(max(len(output), 1)) {
 		return
 	}
-	a.calling = slices.DeleteFunc(a.calling, func(other *Output) bool { return other == o })
+	a.rounds.calling = slices.DeleteFunc(a.rounds.calling, func(other *Output) bool { return other == o })
 	o.output, o.failure = output, failure
 	status := statusCompleted
 	if failure != "" {
@@ -181,7 +181,7 @@ func (a *Assembler) MCPResult(o *Output, output, failure string) {
 // Round returns the items since the last NextRound. ok is false where the client has to
 // go on: the response ends.
 func (a *Assembler) Round() (items []json.RawMessage, ok bool) {
-	for _, o := range a.items[a.round:] {
+	for _, o := range a.items[a.rounds.begins:] {
 		if o.IsCall() || o.Kind == ApprovalOutput {
 			return nil, false
 		}
@@ -193,12 +193,12 @@ func (a *Assembler) Round() (items []json.RawMessage, ok bool) {
 // NextRound prepares the Assembler for what the model says to the results of its calls,
 // which is added to the response.
 func (a *Assembler) NextRound() {
-	if a.round == 0 {
-		a.earlier = a.seen.Usage
+	if a.rounds.begins == 0 {
+		a.rounds.usage = a.seen.Usage
 	} else {
-		a.earlier.Add(a.seen.Usage)
+		a.rounds.usage.Add(a.seen.Usage)
 	}
-	a.round = len(a.items)
+	a.rounds.begins = len(a.items)
 	a.seen.Usage, a.seen.Beside = plugins.Usage{}, nil
 	a.seen.Finish, a.seen.Phase, a.reason = "", plugins.Running, ReasonNone
 }
@@ -209,7 +209,7 @@ func (a *Assembler) Said() (n int64) {
 	if a.cut { // and all items are closed
 		return int64(a.size)
 	}
-	for _, o := range a.items[min(a.round, len(a.items)):] {
+	for _, o := range a.items[min(a.rounds.begins, len(a.items)):] {
 		n += int64(len(o.Name) + len(o.Sealed))
 		for _, p := range o.parts {
 			n += int64(len(p.Text))
