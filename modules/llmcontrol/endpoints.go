@@ -151,6 +151,36 @@ var endpoints = []endpoint{
 	{http.MethodDelete, organizationPath + "spend_limit", llmapp.ScopeAdmin, deleteSpendLimit, http.StatusOK, about{
 		"deleteSpendLimit", "organization", "Ends the limit", nil, "", "Deleted",
 	}},
+	{http.MethodGet, projectsPath + "spend_alerts", llmapp.ScopeAdmin, listAlerts, http.StatusOK, about{
+		"listProjectSpendAlerts", "organization", "Lists the parts of the spend limit of a project at which Weir tells", []string{"Limit", "AfterID", "Order"}, "", "SpendAlertPage",
+	}},
+	{http.MethodPost, projectsPath + "spend_alerts", llmapp.ScopeAdmin, createAlert, http.StatusOK, about{
+		"createProjectSpendAlert", "organization", "Tells when so much of the spend limit of a project is spent; no mail is sent", nil, "SpendAlertSettings", "SpendAlert",
+	}},
+	{http.MethodGet, projectsPath + "spend_alerts/{id}", llmapp.ScopeAdmin, getAlert, http.StatusOK, about{
+		"getProjectSpendAlert", "organization", "One alert", nil, "", "SpendAlert",
+	}},
+	{http.MethodPost, projectsPath + "spend_alerts/{id}", llmapp.ScopeAdmin, updateAlert, http.StatusOK, about{
+		"updateProjectSpendAlert", "organization", "Changes an alert", nil, "SpendAlertSettings", "SpendAlert",
+	}},
+	{http.MethodDelete, projectsPath + "spend_alerts/{id}", llmapp.ScopeAdmin, deleteAlert, http.StatusOK, about{
+		"deleteProjectSpendAlert", "organization", "Ends an alert", nil, "", "Deleted",
+	}},
+	{http.MethodGet, organizationPath + "spend_alerts", llmapp.ScopeAdmin, listAlerts, http.StatusOK, about{
+		"listSpendAlerts", "organization", "Lists the parts of the spend limit of the organisation at which Weir tells", []string{"Limit", "AfterID", "Order"}, "", "SpendAlertPage",
+	}},
+	{http.MethodPost, organizationPath + "spend_alerts", llmapp.ScopeAdmin, createAlert, http.StatusOK, about{
+		"createSpendAlert", "organization", "Tells when so much of the spend limit of the organisation is spent; no mail is sent", nil, "SpendAlertSettings", "SpendAlert",
+	}},
+	{http.MethodGet, organizationPath + "spend_alerts/{id}", llmapp.ScopeAdmin, getAlert, http.StatusOK, about{
+		"getSpendAlert", "organization", "One alert", nil, "", "SpendAlert",
+	}},
+	{http.MethodPost, organizationPath + "spend_alerts/{id}", llmapp.ScopeAdmin, updateAlert, http.StatusOK, about{
+		"updateSpendAlert", "organization", "Changes an alert", nil, "SpendAlertSettings", "SpendAlert",
+	}},
+	{http.MethodDelete, organizationPath + "spend_alerts/{id}", llmapp.ScopeAdmin, deleteAlert, http.StatusOK, about{
+		"deleteSpendAlert", "organization", "Ends an alert", nil, "", "Deleted",
+	}},
 	{http.MethodGet, organizationPath + "users", llmapp.ScopeAdmin, listUsers, http.StatusOK, about{
 		"listUsers", "organization", "Lists the members of the organisation", []string{"Limit", "AfterID", "Emails"}, "", "UserPage",
 	}},

@@ -107,6 +107,7 @@ type call struct {
 	ctx   context.Context
 	r     *http.Request
 	body  []byte
+	head  http.Header           // of the answer
 	key   *llmapp.Key           // of the caller
 	org   *control.Organisation // of the key
 	app   *llmapp.App
@@ -165,7 +166,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (da
 		}
 		return nil, refused
 	}
-	c := &call{ctx: r.Context(), r: r, key: key, app: h.app, store: h.store}
+	c := &call{ctx: r.Context(), r: r, head: w.Header(), key: key, app: h.app, store: h.store}
 	if r.Method == http.MethodPost || r.Method == http.MethodPatch {
 		received, err := intake.Reader{Memory: h.app.Memory(), Most: maxBody}.Read(w, r)
 		defer received.Release()

@@ -248,19 +248,28 @@ func (c *call) spendScope() (spendScope, error) {
 	return spendScope{"project.spend_limit", p.Label + ": spend limit", p}, nil
 }
 
-// describe writes the rule that is the spend limit.
-func (s spendScope) describe(c *call) (any, error) {
+// find returns the rule that is the spend limit, and its budget.
+func (s spendScope) find(c *call) (*control.Rule, *llmapp.Budget, error) {
 	missing := control.NotFoundError("spend_limit")
 	r, err := control.Named[control.Rule](c.ctx, c.org, s.rule)
 	if errors.Is(err, control.ErrNotFound) {
 		err = missing
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b, err := c.app.ReadBudget(c.org.Name, r.Budget)
 	if err != nil || b.Counts() != "usd" || b.Window != "month" {
-		return nil, missing // the rule was made something else by its name
+		return nil, nil, missing // the rule was made something else by its name
+	}
+	return r, b, nil
+}
+
+// describe writes the rule that is the spend limit.
+func (s spendScope) describe(c *call) (any, error) {
+	_, b, err := s.find(c)
+	if err != nil {
+		return nil, err
 	}
 	ledger, err := c.store.Credits()
 	if err != nil {
@@ -312,12 +321,27 @@ func setSpendLimit(c *call) (any, error) {
 	if s.project != nil && s.project.ArchivedAt != nil {
 		return nil, control.ErrArchived
 	}
-	dollars := fmt.Sprintf("%d.%02d", body.Amount/100, body.Amount%100)
-	rule, err := c.rule(llmapp.Budget{Name: s.rule, Limit: dollars, Window: "month"}, s.project, storage.All{})
-	if err != nil {
+	budget := llmapp.Budget{Name: s.rule, Limit: fmt.Sprintf("%d.%02d", body.Amount/100, body.Amount%100), Window: "month"}
+	kept, _, err := s.find(c)
+	switch {
+	case errors.Is(err, control.ErrNotFound):
+		rule, err := c.rule(budget, s.project, storage.All{})
+		if err != nil {
+			return nil, err
+		}
+		if err := c.org.SetRules(c.ctx, rule); err != nil {
+			return nil, err
+		}
+		return s.describe(c)
+	case err != nil:
 		return nil, err
 	}
-	if err := c.org.SetRules(c.ctx, rule); err != nil {
+	if _, err := control.Update(c.ctx, c.org, kept.ID, func(r *control.Rule) error {
+		budget.Stages = stagesOf(r.Alerts, plugins.Nanodollars(body.Amount)*cent)
+		rule, err := c.rule(budget, s.project, storage.All{})
+		r.Budget = rule.Budget
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	return s.describe(c)

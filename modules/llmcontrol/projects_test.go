@@ -396,3 +396,66 @@ func TestUsage(t *testing.T) {
 	}
 	s.refused(400, "start_time", admin, "GET", organization+"costs", "")
 }
+
+// Alerts are stages of the spend limit, which stay when the limit changes, and end with it.
+func TestSpendAlerts(t *testing.T) {
+	s := newSite(t)
+	const admin = "acme-admin"
+	project := organization + "projects/" + s.ok(admin, "POST", organization+"projects", `{"name":"search"}`).Get("id").Str
+	alert := func(cents int) string {
+		return fmt.Sprintf(`{"threshold_amount":%d,"currency":"USD","interval":"month","notification_channel":{"type":"email","recipients":["ada@example.com"],"subject_prefix":"[spend]"}}`, cents)
+	}
+	limit := func(cents int) string {
+		return fmt.Sprintf(`{"threshold_amount":%d,"currency":"USD","interval":"month"}`, cents)
+	}
+	for of, c := range map[string]struct{ path, rule string }{
+		"organization": {strings.TrimSuffix(organization, "/"), "spend limit"}, "project": {project, "search: spend limit"},
+	} {
+		path := c.path + "/spend_alerts"
+		stages := func(want string) {
+			t.Helper()
+			if got := s.must(admin, "GET", "/v1/budgets/"+url.PathEscape(c.rule), "").Get("stages.#.at").Raw; got != want {
+				t.Errorf("the stages are at %s, want %s", got, want)
+			}
+		}
+		s.refused(409, "no spend limit", admin, "POST", path, alert(80))
+		s.refused(404, "spend alert", admin, "GET", path+"/alert_none", "")
+		s.refused(404, "spend alert", admin, "DELETE", path+"/alert_none", "")
+		s.ok(admin, "POST", c.path+"/spend_limit", limit(1000))
+		a := s.ok(admin, "POST", path, alert(800))
+		if a.Get("object").Str != of+".spend_alert" || a.Get("threshold_amount").Int() != 800 || a.Get("notification_channel").Raw != `{"type":"email","recipients":["ada@example.com"],"subject_prefix":"[spend]"}` {
+			t.Error(a.Raw)
+		}
+		id := a.Get("id").Str
+		s.must(admin, "PATCH", "/v1/budgets/"+url.PathEscape(c.rule), `{"stages":[{"at":80},{"at":50}]}`) // one of them is nobody's alert
+		b := s.ok(admin, "POST", path, alert(333))
+		stages("[50,80,34]")
+		if got := s.ok(admin, "GET", path+"?order=desc&limit=1", ""); got.Get("first_id").Str != b.Get("id").Str || !got.Get("has_more").Bool() {
+			t.Error(got.Raw)
+		}
+		if got := s.ok(admin, "GET", path+"?after="+id, ""); got.Get("data.0").Raw != b.Raw || got.Get("data.#").Int() != 1 {
+			t.Error(got.Raw)
+		}
+		if got := s.ok(admin, "POST", path+"/"+id, alert(1000)); got.Get("id").Str != id || s.ok(admin, "GET", path+"/"+id, "").Raw != got.Raw {
+			t.Error(got.Raw)
+		}
+		stages("[50,100,34]")
+		s.refused(400, "at most the spend limit", admin, "POST", path+"/"+id, alert(1001))
+		s.ok(admin, "POST", c.path+"/spend_limit", limit(2000))
+		stages("[50,17]")
+		if got := s.ok(admin, "DELETE", path+"/"+id, ""); got.Raw != `{"object":"`+of+`.spend_alert.deleted","id":"`+id+`","deleted":true}` {
+			t.Error(got.Raw)
+		}
+		stages("[17]")
+		for says, body := range map[string]string{
+			"currency": `{"threshold_amount":1,"currency":"EUR"}`, "recipients": strings.Replace(alert(1), "ada@example.com", "ada", 1),
+			"number": alert(0), "email": strings.Replace(alert(1), `"email"`, `"sms"`, 1), "unknown": `{"unknown":1}`,
+		} {
+			s.refused(400, says, admin, "POST", path, body)
+		}
+		s.ok(admin, "DELETE", c.path+"/spend_limit", "")
+		if got := s.ok(admin, "GET", path, "").Get("data").Raw; got != "[]" {
+			t.Error("alerts without a limit:", got)
+		}
+	}
+}

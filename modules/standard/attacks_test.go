@@ -67,8 +67,11 @@ func (s *site) administer() {
 		if a := s.send(http.MethodPost, path+"/spend_limit", "walker-root", jsonType, []byte(`{"currency":"USD","interval":"month","threshold_amount":99900}`)); a.status != http.StatusOK {
 			s.t.Fatalf("%d %s", a.status, a.body)
 		}
+		s.kept[path+"/spend_alerts"] = s.made(path+"/spend_alerts", alertBody)
 	}
 }
+
+const alertBody = `{"threshold_amount":1,"currency":"USD","interval":"month","notification_channel":{"type":"email","recipients":["eve@example.com"]}}`
 
 // changes are the events of the organisation default.
 func (s *site) changes() string {
@@ -89,7 +92,7 @@ func TestTokensAdministerNoOthers(t *testing.T) {
 		if !r.isAdministered() || r.handler == "llm_ui" { // tokens are for the API
 			continue
 		}
-		for _, body := range []string{`{"email":"eve@example.com","role":"owner"}`, `{"role":"owner"}`, `{"user_id":"` + s.kept["/v1/organization/users"] + `","role":"owner"}`, `{"name":"kept","scopes":["admin"]}`, `{"threshold_amount":1,"currency":"USD","interval":"month"}`, `{"mode":"deny_list","model_ids":["*"]}`, `{}`} {
+		for _, body := range []string{`{"email":"eve@example.com","role":"owner"}`, `{"role":"owner"}`, `{"user_id":"` + s.kept["/v1/organization/users"] + `","role":"owner"}`, `{"name":"kept","scopes":["admin"]}`, `{"threshold_amount":1,"currency":"USD","interval":"month"}`, `{"mode":"deny_list","model_ids":["*"]}`, alertBody, `{}`} {
 			if a := s.send(r.Method, s.path(r), member, jsonType, []byte(body), headersOfOthers...); a.status != http.StatusForbidden {
 				t.Errorf("%s lets a member administer: %d %s", r, a.status, a.body)
 			}

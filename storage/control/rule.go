@@ -20,8 +20,35 @@ type Rule struct {
 	Project string `json:"project,omitempty"`
 	// Budget is the configuration of the budget, as the configuration of the app has it.
 	Budget json.RawMessage `json:"budget"`
+	// Alerts are told when so much of the limit is spent, the oldest first. Whoever sets them
+	// makes stages of the budget of them.
+	Alerts []Alert `json:"alerts,omitempty"`
 	// CreatedAt is when the rule was created.
 	CreatedAt storage.Timestamp `json:"created_at"`
+}
+
+// Alert is told when a part of a rule's limit is spent.
+type Alert struct {
+	// ID begins with `alert_`.
+	ID string `json:"id"`
+	AlertSettings
+}
+
+// AlertSettings are what an administrator says of an alert.
+type AlertSettings struct {
+	// Amount is the part of the limit, in cents.
+	Amount int64 `json:"threshold_amount"`
+	// Recipients are the emails of those whom the alert is for, and SubjectPrefix how the
+	// subjects of their mails shall begin, "" for nothing. Nobody sends mails.
+	Recipients    []string `json:"recipients"`
+	SubjectPrefix string   `json:"subject_prefix,omitempty"`
+}
+
+// AddAlert gives the rule an alert.
+func (r *Rule) AddAlert(s AlertSettings) Alert {
+	a := Alert{ID: newID("alert_"), AlertSettings: s}
+	r.Alerts = append(r.Alerts, a)
+	return a
 }
 
 func (r *Rule) object() Object {

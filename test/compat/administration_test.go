@@ -48,7 +48,7 @@ http://:{$WEIR_PORT} {
 			for name, want := range map[string]string{
 				"opens": "true", "renamed": `"find"`, "pages": "3", "accounts": "2", "owner": `"crawler"`,
 				"denied": `"model_not_allowed"`, "allowed": "true", "models": `"allow_list"`,
-				"limit.0": `"openai/o3"`, "limit.1": "7", "limits": "1", "spend": "1250", "spendOfAll": "99900", "noSpend": "404",
+				"limit.0": `"openai/o3"`, "limit.1": "7", "limits": "1", "spend": "1250", "spendOfAll": "99900", "noSpend": "404", "alerts": "[1250,500]",
 				"deleted": "401", "accountDeleted": "401", "rotated": "true", "taken": "409", "unknown": "404",
 				"events.0": `"project.created"`, "events.1": `"service_account.created"`, "events.2": `"api_key.created"`,
 				"used": "true", "grouped": "true", "cost": "true", "buckets": "24", "admins": "1", "status": `"archived"`, "listed": "2",

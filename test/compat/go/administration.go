@@ -160,6 +160,27 @@ func main() {
 	hold(must(projects.SpendLimit.Get(ctx, project.ID)).Enforcement.Status == "inactive", "the enforcement")
 	seen["spendOfAll"] = must(organization.SpendLimit.Update(ctx, openai.AdminOrganizationSpendLimitUpdateParams{Currency: "USD", Interval: "month", ThresholdAmount: 99900})).ThresholdAmount
 	hold(must(organization.SpendLimit.Get(ctx)).ThresholdAmount == 99900, "the spend limit")
+	mail := openai.AdminOrganizationProjectSpendAlertNewParamsNotificationChannel{Recipients: []string{"ada@example.com"}, SubjectPrefix: openai.String("[spend]")}
+	newAlert := openai.AdminOrganizationProjectSpendAlertNewParams{Currency: "USD", Interval: "month", ThresholdAmount: 1000, NotificationChannel: mail}
+	alert := must(projects.SpendAlerts.New(ctx, project.ID, newAlert))
+	hold(must(projects.SpendAlerts.Get(ctx, project.ID, alert.ID)).NotificationChannel.Recipients[0] == "ada@example.com", "the alert")
+	hold(must(projects.SpendAlerts.Update(ctx, project.ID, alert.ID, openai.AdminOrganizationProjectSpendAlertUpdateParams{
+		Currency: "USD", Interval: "month", ThresholdAmount: 1250,
+		NotificationChannel: openai.AdminOrganizationProjectSpendAlertUpdateParamsNotificationChannel{Recipients: mail.Recipients},
+	})).ThresholdAmount == 1250, "the change of an alert")
+	newAlert.ThresholdAmount = 500
+	must(projects.SpendAlerts.New(ctx, project.ID, newAlert))
+	amounts := []int64{}
+	for _, a := range collect(projects.SpendAlerts.ListAutoPaging(ctx, project.ID, openai.AdminOrganizationProjectSpendAlertListParams{Limit: openai.Int(1)})) {
+		amounts = append(amounts, a.ThresholdAmount)
+	}
+	seen["alerts"] = amounts
+	hold(must(projects.SpendAlerts.Delete(ctx, project.ID, alert.ID)).Deleted, "the end of an alert")
+	ofAll := must(organization.SpendAlerts.New(ctx, openai.AdminOrganizationSpendAlertNewParams{
+		Currency: "USD", Interval: "month", ThresholdAmount: 1000,
+		NotificationChannel: openai.AdminOrganizationSpendAlertNewParamsNotificationChannel{Recipients: mail.Recipients},
+	}))
+	hold(must(organization.SpendAlerts.Get(ctx, ofAll.ID)).ThresholdAmount == 1000 && must(organization.SpendAlerts.Delete(ctx, ofAll.ID)).Deleted, "an alert of all")
 	hold(must(projects.SpendLimit.Delete(ctx, project.ID)).Deleted && must(organization.SpendLimit.Delete(ctx)).Deleted, "the end of the limits")
 	seen["noSpend"] = status(projects.SpendLimit.Get(ctx, project.ID))
 

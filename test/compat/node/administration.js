@@ -66,6 +66,16 @@ seen.spend = (await projects.spendLimit.update(project.id, spend(1250))).thresho
 check((await projects.spendLimit.retrieve(project.id)).enforcement.status === 'inactive', 'the enforcement')
 seen.spendOfAll = (await organization.spendLimit.update(spend(99900))).threshold_amount
 check((await organization.spendLimit.retrieve()).threshold_amount === 99900, 'the spend limit')
+const monthly = { ...spend(1000), notification_channel: { type: 'email', recipients: ['ada@example.com'], subject_prefix: '[spend]' } }
+for (const [alerts, ids, by] of [[projects.spendAlerts, [project.id], of], [organization.spendAlerts, [], null]]) {
+  const named = (params) => (by ? [{ ...by, ...params }] : params ? [params] : [])
+  const alert = await alerts.create(...ids, monthly)
+  check((await alerts.retrieve(alert.id, ...named())).notification_channel.recipients[0] === 'ada@example.com', 'the alert')
+  check((await alerts.update(alert.id, ...named({ ...monthly, threshold_amount: 1250 }))).threshold_amount === 1250, 'the change of an alert')
+  await alerts.create(...ids, { ...monthly, threshold_amount: 500 })
+  seen.alerts = (await collect(alerts.list(...ids, { limit: 1 }))).map((a) => a.threshold_amount)
+  check((await alerts.delete(alert.id, ...named())).deleted, 'the end of an alert')
+}
 check((await projects.spendLimit.delete(project.id)).deleted && (await organization.spendLimit.delete()).deleted, 'the end of the limits')
 seen.noSpend = await status(projects.spendLimit.retrieve(project.id))
 

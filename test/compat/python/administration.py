@@ -70,6 +70,15 @@ seen["spend"] = projects.spend_limit.update(project.id, currency="USD", interval
 assert projects.spend_limit.retrieve(project.id).enforcement.status == "inactive"
 seen["spendOfAll"] = organization.spend_limit.update(currency="USD", interval="month", threshold_amount=99900).threshold_amount
 assert organization.spend_limit.retrieve().threshold_amount == 99900
+mail = {"type": "email", "recipients": ["ada@example.com"], "subject_prefix": "[spend]"}
+monthly = {"currency": "USD", "interval": "month", "notification_channel": mail}
+for alerts, of, by in (projects.spend_alerts, [project.id], {"project_id": project.id}), (organization.spend_alerts, [], {}):
+    alert = alerts.create(*of, threshold_amount=1000, **monthly)
+    assert alerts.retrieve(alert.id, **by).notification_channel.recipients == ["ada@example.com"]
+    assert alerts.update(alert.id, threshold_amount=1250, **monthly, **by).threshold_amount == 1250
+    alerts.create(*of, threshold_amount=500, **monthly)
+    seen["alerts"] = [a.threshold_amount for a in alerts.list(*of, limit=1)]
+    assert alerts.delete(alert.id, **by).deleted
 assert projects.spend_limit.delete(project.id).deleted and organization.spend_limit.delete().deleted
 seen["noSpend"] = status(projects.spend_limit.retrieve, project.id)
 
