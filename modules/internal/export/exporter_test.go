@@ -174,7 +174,7 @@ func TestBehind(t *testing.T) {
 		t.Errorf("%d records took %s", all, took)
 	}
 	close(c.gate)
-	shut(e, 10*time.Second)
+	shut(e, time.Minute)
 	if count(sent)+count(dropped) != all || count(dropped) < maxQueue {
 		t.Errorf("%d sent, %d dropped", count(sent), count(dropped))
 	}
