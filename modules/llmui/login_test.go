@@ -283,6 +283,16 @@ func TestSessionsOfMembers(t *testing.T) {
 	if user.Get("name").Str != "Ada" || gjson.Get(administer("GET", "invites", ""), "data.0.status").Str != "accepted" {
 		t.Error("the login is not noted:", user.Raw)
 	}
+	administer("POST", "users/"+user.Get("id").Str, `{"role":"owner"}`)
+	made, err := ada.Post(site+"/api/v1/keys", "application/json", strings.NewReader(`{"name":"ada's","scopes":["gateway"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Body.Close()
+	by := gjson.Get(administer("GET", "audit_logs?limit=1", ""), "data.0")
+	if made.StatusCode != http.StatusCreated || by.Get("type").Str != "api_key.created" || by.Get("actor.type").Str != "session" || by.Get("actor.session.user.id").Str != user.Get("id").Str {
+		t.Errorf("what a member does is told as %d %s", made.StatusCode, by.Raw)
+	}
 	for role, content := range map[string]bool{"owner": true, "reader": false} {
 		administer("POST", "users/"+user.Get("id").Str, `{"role":"`+role+`"}`)
 		if status, body, _ := get(t, ada, site+"/api/session"); status != http.StatusOK || gjson.Get(body, "data.content").Bool() != content || gjson.Get(body, "data.admin").Bool() != content {
