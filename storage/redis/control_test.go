@@ -198,3 +198,49 @@ func TestControlLoss(t *testing.T) {
 		t.Errorf("an older copy of Redis's data is read: %v", refused)
 	}
 }
+
+// A node hears that a member was added, changed or removed at another: what it has read under a
+// version is asked for again.
+func TestMembersOfManyNodes(t *testing.T) {
+	o := start(t).options()
+	here, there := openState(t, o).Control(), openState(t, o).Control()
+	org := &control.Organisation{Log: here, Name: "acme", By: control.Actor{Key: "admin"}}
+	other := &control.Organisation{Log: there, Name: "acme"}
+	role := func() string {
+		m, err := control.Named[control.Member](t.Context(), other, "ada@example.com")
+		if errors.Is(err, control.ErrNotFound) {
+			return ""
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Role
+	}
+	becomes := func(want string, change func() error) {
+		t.Helper()
+		before := there.Version()
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for ; there.Version() == before || role() != want; time.Sleep(time.Millisecond) {
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("the other node hears of nothing, and the role there is %q, not %q", role(), want)
+			}
+		}
+		t.Log("the other node knows after", time.Since(began))
+	}
+	var m *control.Member
+	becomes(control.Reader, func() (err error) {
+		m, err = org.AddMember(t.Context(), control.Member{Email: "ada@example.com", Role: control.Reader})
+		return err
+	})
+	becomes(control.Owner, func() error {
+		_, err := control.Update(t.Context(), org, m.ID, func(m *control.Member) error {
+			m.Role = control.Owner
+			return nil
+		})
+		return err
+	})
+	becomes("", func() error { return control.DeleteOwner[control.Member](t.Context(), org, m.ID) })
+}
