@@ -126,6 +126,7 @@ func (w *weir) logInAt(issuer, name string) *tab {
 // provider's claims give them, or that an administrator gives them on the page People. A viewer
 // sees no content.
 func TestPeopleLogInAtAnIssuer(t *testing.T) {
+	t.Parallel()
 	w, issuer := newIssued(t)
 	const said = "what the team has said"
 	w.post("/v1/responses", map[string]any{"model": "echo/echo-1", "input": said}, "Authorization: Bearer "+w.key)
@@ -166,6 +167,8 @@ func TestPeopleLogInAtAnIssuer(t *testing.T) {
 	if content, administers := sees(ada); content || administers {
 		t.Errorf("a reader sees content: %v, and administers: %v", content, administers)
 	}
+	admin.show("?v=keys")
+	admin.show("?v=people")
 	admin.until(row + `?.querySelector("a").title === "Ms ada"`)
 	js[bool](admin, `((role) => (role.value = "owner", role.dispatchEvent(new Event("change", { bubbles: true }))))(`+row+`.querySelector("select"))`)
 	for content := false; !content; {
