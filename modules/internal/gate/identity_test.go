@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -242,6 +243,14 @@ func TestTokensOfMembers(t *testing.T) {
 	m, err := org.AddMember(t.Context(), control.Member{Email: "ada@acme.com", Role: control.Reader})
 	if err != nil {
 		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() { allowed(verified) })
+	}
+	calls.Wait()
+	if events, err := org.Log.Events(t.Context(), "acme", m.ID, "", 10); err != nil || len(events) != 2 || events[0].Action != "member.joined" || events[0].Actor.Key != m.ID {
+		t.Errorf("the first calls are told as %+v, %v", events, err)
 	}
 	const reader, contributor, owner = "gateway log metrics", "query write gateway log metrics", "query write gateway log admin metrics"
 	for name, c := range map[string][2]string{
