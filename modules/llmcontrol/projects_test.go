@@ -459,3 +459,28 @@ func TestSpendAlerts(t *testing.T) {
 		}
 	}
 }
+
+// An alert is told in the audit log when so much is spent.
+func TestSpendAlertsAreTold(t *testing.T) {
+	s := newSite(t)
+	const admin = "acme-admin"
+	project := organization + "projects/" + s.ok(admin, "POST", organization+"projects", `{"name":"search"}`).Get("id").Str
+	s.ok(admin, "POST", project+"/spend_limit", `{"threshold_amount":10000,"currency":"USD","interval":"month"}`)
+	s.ok(admin, "POST", project+"/spend_alerts", `{"threshold_amount":1,"currency":"USD","interval":"month","notification_channel":{"type":"email","recipients":["ada@example.com"]}}`)
+	secret := s.ok(admin, "POST", project+"/service_accounts", `{"name":"crawler"}`).Get("api_key.value").Str
+	told := func() gjson.Result {
+		return s.must(admin, "GET", "/v1/audit?key="+url.QueryEscape("search: spend limit"), "").Get("items.0")
+	}
+	if told().Exists() {
+		t.Fatal("an alert is told of nothing:", told().Raw)
+	}
+	body := `{"model":"echo/echo-1","messages":[{"role":"user","content":"` + strings.Repeat("word ", 40_000) + `"}]}`
+	for calls := 0; calls < 100 && !told().Exists(); calls++ {
+		if status, answer := s.as(secret, "POST", "/v1/chat/completions", body); status != http.StatusOK {
+			t.Fatal(status, answer.Raw)
+		}
+	}
+	if got := told(); got.Get("action").Str != "budget.reached" || got.Get("after.at").Int() != 1 || got.Get("after.limit").Raw != "100" {
+		t.Error(got.Raw)
+	}
+}
