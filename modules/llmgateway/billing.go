@@ -81,6 +81,10 @@ func (a *attempt) atMost() llmapp.Used {
 		usage.Output.N = min(usage.Output.N, realtimeOutput)
 	case c.route.usage != nil:
 		usage = c.route.usage(c, demand.Most)
+		if c.dialect == plugins.Transcription {
+			usage.Input.N = min(usage.Input.N, m.InputLimit())
+			usage.InputAudio, usage.Output = usage.Input, usage.Input
+		}
 	default:
 		d := demand.Of(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.MCP.Allow(tool) })
 		usage = d.Usage(m, max(a.req.ContentLength, int64(len(c.sent))), asked, c.demanded().Answers())

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 
@@ -119,6 +120,8 @@ const (
 	// the pieces are that count as documents (https://cohere.com/pricing).
 	documents   = 100
 	chunkTokens = 500
+	// longestAudio is the length, in seconds, of audio in a format whose bytes do not bound it.
+	longestAudio = 24 * 60 * 60
 )
 
 // textOnly is the usage of endpoints that write nothing. A request has several texts, so
@@ -144,6 +147,9 @@ func (c *call) images(by demand.Scale) plugins.Usage {
 // audio is the usage of speech to text, which is charged by its length or in tokens.
 func (c *call) audio(by demand.Scale) plugins.Usage {
 	seconds := (int64(len(c.body)) + by.SpeechBytes - 1) / by.SpeechBytes
+	if rated := func(file []byte) bool { return demand.HasLowestRate(bytes.NewReader(file)) }; by == demand.Most && (len(c.form.files) != 1 || !rated(c.form.files[0])) {
+		seconds = longestAudio
+	}
 	tokens := plugins.Known(seconds * by.SpeechTokens)
 	return plugins.Usage{
 		Input: tokens, InputAudio: tokens, Output: tokens, AudioDuration: plugins.Duration{N: plugins.Milliseconds(seconds * 1000), Valid: true},

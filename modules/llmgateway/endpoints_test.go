@@ -236,7 +236,7 @@ func TestEndpointsArePaidFor(t *testing.T) {
 			w.Header().Set("Content-Type", c.contentType)
 			_, _ = io.WriteString(w, c.answer)
 		}}})
-		s.grant(1000)
+		s.grant(10_000)
 		contentType, body := "application/json", c.request
 		if body == "" {
 			contentType, body = upload(t, strings.Repeat("x", 3000), "model", "raw/hear")
@@ -252,6 +252,24 @@ func TestEndpointsArePaidFor(t *testing.T) {
 		}
 		if r := s.kept.all()[0]; int64(r.Cost.N) != want || !r.PassthroughBilling {
 			t.Errorf("%s: the record's cost is %v", c.path, r.Cost)
+		}
+	}
+}
+
+// A file whose bytes do not bound how long it is sets aside a day: silence in FLAC takes next
+// to nothing, whatever its name is.
+func TestAudioOfAnyLengthIsSetAside(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"text":"hello","usage":{"seconds":1}}`)
+	}}})
+	s.grant(1000)
+	for file, want := range map[string]int{
+		"fLaC" + strings.Repeat("x", 3000):                                http.StatusPaymentRequired,
+		strings.Repeat("\xff\xfb\x90\x00"+strings.Repeat("\x00", 413), 4): http.StatusOK, // MP3
+	} {
+		contentType, body := upload(t, file, "model", "raw/hear")
+		if resp, got := s.postTo("/v1/audio/transcriptions", strings.NewReader(body), "Authorization", "Bearer payer", "Content-Type", contentType); resp.StatusCode != want {
+			t.Errorf("%.4q: %d %s", file, resp.StatusCode, got)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type Demand struct {
 	// Paints is the model of the hosted tool that makes pictures, "" if there is none.
 	Paints string
 
-	inline int64 // bytes of pictures and audio within the request
+	inline int64 // bytes of the request that are pictures and audio
 	tools  bool
 	calls  int64 // of hosted tools, 0 if the request does not bound them
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
@@ -90,10 +90,14 @@ func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) boo
 
 // fetchedFields name what a provider fetches or has, and documents, which have more text
 // than bytes.
-var fetchedFields = []string{"file", "file_data", "file_id", "file_ids", "file_url", "video_url"}
+var fetchedFields = []string{
+	"audio_url", "document", "document_url", "file", "file_data", "file_id", "file_ids", "file_url", "video", "video_url",
+}
 
 // fetchedTypes are likewise those of parts of a conversation.
-var fetchedTypes = []string{"container_upload", "document", "file", "input_file", "input_video", "item_reference", "video", "video_url"}
+var fetchedTypes = []string{
+	"audio_url", "container_upload", "document", "document_url", "file", "input_file", "input_video", "item_reference", "video", "video_url",
+}
 
 // maxContentDepth is how deep the parts of a conversation are read. What is deeper may be
 // anything.
@@ -106,30 +110,43 @@ func (d *Demand) readContent(v gjson.Result, depth int) {
 		d.Unbounded = true
 		return
 	}
-	if v.IsObject() && d.readPart(v) || v.IsArray() {
-		v.ForEach(func(_, part gjson.Result) bool {
-			d.readContent(part, depth+1)
+	var skipped []string
+	if v.IsObject() {
+		skipped = d.readPart(v)
+	}
+	if v.IsObject() || v.IsArray() {
+		v.ForEach(func(key, part gjson.Result) bool {
+			if !slices.Contains(skipped, key.Str) {
+				d.readContent(part, depth+1)
+			}
 			return true
 		})
 	}
 }
 
-// readPart reads the fields of an object in a conversation, and reports whether the parts
-// within it are content too.
-func (d *Demand) readPart(v gjson.Result) bool {
-	picture, audio, fetched, called, sealed, named := false, false, false, false, false, false
+// calledFields hold the arguments of a call: the client's own text, whatever its fields are
+// called.
+var calledFields = []string{"arguments", "input"}
+
+// readPart reads the fields of an object in a conversation, and returns those that have no
+// content within. A text beside a picture is a text: not all providers refuse it.
+func (d *Demand) readPart(v gjson.Result) (skipped []string) {
+	picture, fetched, called, sealed, named := false, false, false, false, false
 	v.ForEach(func(key, field gjson.Result) bool {
 		switch key.Str {
 		case "type":
 			picture = picture || slices.Contains([]string{"image", "image_url", "input_image", "computer_screenshot"}, field.Str)
-			audio = audio || field.Str == "input_audio"
 			fetched = fetched || slices.Contains(fetchedTypes, field.Str)
 			called = called || field.Str == "tool_use" || field.Str == "function_call"
 			named = named || field.Str == "reasoning"
 		case "image_url", "image":
 			picture = true
+			d.inline += int64(len(field.Raw))
+			skipped = append(skipped, key.Str)
 		case "input_audio":
-			audio = true
+			d.readAudio(field)
+			d.inline += int64(len(field.Raw))
+			skipped = append(skipped, key.Str)
 		case "audio":
 			fetched = fetched || field.Get("id").Exists() // an earlier answer
 		case "encrypted_content":
@@ -141,18 +158,20 @@ func (d *Demand) readPart(v gjson.Result) bool {
 		}
 		return true
 	})
-	source := v.Get("source.type").Str
-	switch {
-	case fetched && source != "text" && source != "content", named && !sealed && v.Get("id").Exists():
+	source := v.Get("source")
+	if kind := source.Get("type").Str; fetched && kind != "text" && kind != "content" || named && !sealed && v.Get("id").Exists() {
 		d.Unbounded = true
-	case picture:
-		d.Pictures++
-		d.inline += int64(len(v.Raw))
-	case audio:
-		d.Audio += (int64(len(v.Raw))*3/4/Most.SpeechBytes + 1) * Most.SpeechTokens
-		d.inline += int64(len(v.Raw))
 	}
-	return !picture && !called // arguments of a call are the client's own text
+	if picture {
+		d.Pictures++
+	}
+	if picture && !fetched && source.Get("type").Str == "base64" {
+		d.inline += int64(len(source.Raw))
+	}
+	if called {
+		return append(skipped, calledFields...)
+	}
+	return skipped
 }
 
 func (d *Demand) readCacheControl(v gjson.Result) {

@@ -10,10 +10,10 @@ var (
 	// Likely counts as most calls do, for estimates that harm nobody where they are too low.
 	Likely = Scale{4, 4000, 20}
 	// Most counts so that no call uses more. Code and Chinese have two bytes a token. The
-	// lowest rate of Opus is 6 kbit/s (https://www.rfc-editor.org/rfc/rfc6716#section-2.1.1).
+	// lowest rate of MP3 is 8 kbit/s, and HasLowestRate tells which formats take as much.
 	// Gemini counts the most tokens of audio
 	// (https://ai.google.dev/gemini-api/docs/audio#technical-details).
-	Most = Scale{2, 750, 32}
+	Most = Scale{2, 1000, 32}
 )
 
 // Text returns the tokens of so many bytes of text.
