@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
+	"go.uber.org/zap"
 )
 
 // generation tells a Redis that has lost credits from one that never had any. Redis has an
@@ -79,6 +80,14 @@ func (l *Ledger) meet(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
+	before, err := strconv.ParseInt(told[2], 10, 64)
+	if err != nil {
+		return unavailable(err)
+	}
+	if lost := g.seen - before; lost > 0 && told[0] == g.known { // the time only grows
+		l.client.Logger.Error("Redis has older data than before: what was spent last can be spent again, and what was reserved is free",
+			zap.Int64("missing_at_least_seconds", lost))
+	}
 	return g.learn(told[0], seen)
 }
 
@@ -122,7 +131,7 @@ func forgotten(err error) bool { return err != nil && strings.Contains(err.Error
 // underGeneration begins a script. The last key is the hash that has the id, the time, and a
 // field for each earlier id whose loss was accepted; the last arguments are the time and the
 // id that the node knows. A crash of Redis may lose the last seconds, and a replica be as
-// late: a copy is older if it misses a minute.
+// late: a copy is older if it misses a minute. Of less, meet tells the log.
 const underGeneration = `
 local function lost()
 	return redis.error_reply('FORGOTTEN Redis has lost credits of ' .. KEYS[#KEYS] .. ': restore its latest data, or let all accounts continue with what it has by: redis-cli HSET ' .. KEYS[#KEYS] .. ' ' .. ARGV[#ARGV] .. ' accepted')
@@ -138,7 +147,7 @@ if id ~= ARGV[#ARGV] or older then return lost() end
 `
 
 // meet returns the id, which is ARGV[1] if Redis has none yet, or if a loss of credits under
-// the id was accepted, and the time.
+// the id was accepted, the time, and the time that Redis had before.
 var meet = rueidis.NewLuaScript(underGeneration + `
 local changed = id ~= ARGV[#ARGV] or older
 if changed and ARGV[#ARGV] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[#ARGV]) == 0 then return lost() end
@@ -146,6 +155,7 @@ if not id or older and id == ARGV[#ARGV] then
 	id = ARGV[1]
 	redis.call('HSET', KEYS[1], 'id', id)
 end
+local before = seen
 seen = math.max(seen, tonumber(redis.call('TIME')[1]))
 redis.call('HSET', KEYS[1], 'seen', string.format('%.0f', seen))
-return {id, string.format('%.0f', seen)}`)
+return {id, string.format('%.0f', seen), string.format('%.0f', before)}`)

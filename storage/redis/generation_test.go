@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -126,6 +128,26 @@ func TestOlderCopyIsNoticed(t *testing.T) {
 	}
 	restore() // the loss of a copy is accepted once
 	eventually(t, func() bool { return forgotten(l.renew(t.Context())) })
+}
+
+// A replica that lacks the last seconds goes on, and the log tells what is lost.
+func TestFewSecondsLostAreTold(t *testing.T) {
+	o := start(t).options()
+	core, told := observer.New(zap.ErrorLevel)
+	o.Logger = zap.New(core)
+	l := open(t, o)
+	do(t, l.Seed(t.Context(), "acme", 100))
+	do(t, l.renew(t.Context()))
+	if all := told.All(); len(all) != 0 {
+		t.Errorf("nothing is lost: %v", all)
+	}
+	command(t, l, "HSET", l.client.key("generation"), "seen", strconv.FormatInt(time.Now().Add(-30*time.Second).Unix(), 10))
+	do(t, l.renew(t.Context()))
+	do(t, l.Reserve(t.Context(), of(1)))
+	all := told.FilterMessageSnippet("older data").All()
+	if len(all) != 1 || all[0].ContextMap()["missing_at_least_seconds"].(int64) < 29 {
+		t.Errorf("told %v", told.All())
+	}
 }
 
 // An account that Redis has evicted is no new account.
