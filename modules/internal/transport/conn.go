@@ -33,6 +33,7 @@ const lateAnswer = time.Second
 
 var (
 	errHeaderSize = errors.New("the header of the provider's answer is too large: see max_response_header_size")
+	errStatus     = errors.New("the provider's status is below 100, which is no status of HTTP")
 	errSwitched   = errors.New("the provider has switched to another protocol, which nobody asked for")
 	errAnswered   = errors.New("the provider has answered before it took the whole request")
 )
@@ -214,6 +215,8 @@ func (c *conn) readHeader(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		switch {
+		case resp.StatusCode < 100: // Go's servers panic when they write it
+			return nil, errStatus
 		case resp.StatusCode/100 != 1:
 			c.left = math.MaxInt64
 			return resp, nil

@@ -570,6 +570,16 @@ func TestSwitchedProtocols(t *testing.T) {
 	}
 }
 
+// A status that no server can pass on is an error.
+func TestStatusThatIsNone(t *testing.T) {
+	address := raw(t, func(c net.Conn, _ *http.Request) {
+		_, _ = io.WriteString(c, "HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n")
+	})
+	if resp, err := provision(t).RoundTrip(request(t, "POST", address, strings.NewReader("{}"))); !errors.Is(err, errStatus) {
+		t.Error(resp, err)
+	}
+}
+
 // A client that leaves while the provider is being dialled ends the call with the reason of
 // its context: nothing is wrong with the provider.
 func TestClientLeavesWhileDialling(t *testing.T) {
