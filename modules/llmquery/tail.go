@@ -1,10 +1,15 @@
 package llmquery
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,14 +40,15 @@ func tailRequests(c *call) error {
 	if err != nil {
 		return err
 	}
-	after, err := parseEventID(c.r.Header.Get("Last-Event-ID"))
+	ids, err := c.newEventIDs()
 	if err != nil {
 		return err
 	}
+	after := ids.parse(c.r.Header.Get("Last-Event-ID"))
 	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
 	follower, complete := c.journal.Follow(after)
 	t := &tail{
-		call: c, seen: after, follower: follower, matcher: storage.NewMatcher(filter, storage.NewCancelCheck(c.ctx.Err)),
+		call: c, ids: ids, seen: after, follower: follower, matcher: storage.NewMatcher(filter, storage.NewCancelCheck(c.ctx.Err)),
 		contents: c.contents(storage.ContentParts(filter)),
 	}
 	defer t.contents.Close()
@@ -59,6 +65,7 @@ func tailRequests(c *call) error {
 // tail is what one client follows.
 type tail struct {
 	*call
+	ids      eventIDs
 	follower interface {
 		Next() (records []*storage.Record, missed int, more <-chan struct{})
 	}
@@ -80,7 +87,7 @@ func (t *tail) run(stopping <-chan struct{}) error {
 	for {
 		records, missed, more := t.follower.Next()
 		if missed > 0 {
-			t.skipped(strconv.Itoa(missed))
+			t.skipped("null") // they may be other organisations'
 		}
 		if err := t.events(records); err != nil { // the client comes again
 			t.logger.Error("requests cannot be followed", zap.Error(err))
@@ -96,7 +103,7 @@ func (t *tail) run(stopping <-chan struct{}) error {
 		select {
 		case <-more:
 		case <-heartbeat.C:
-			t.buf = fmt.Appendf(append(t.buf, ":\n"...), "id: %d.%d\n\n", t.seen.Segment, t.seen.Ordinal)
+			t.buf = fmt.Appendf(append(t.buf, ":\n"...), "id: %s\n\n", t.ids.of(t.seen))
 		case <-stopping:
 			return nil
 		case <-t.ctx.Done():
@@ -128,7 +135,7 @@ func (t *tail) events(records []*storage.Record) error {
 			skipped++
 			continue
 		}
-		t.buf = fmt.Appendf(t.buf, "id: %d.%d\ndata: ", r.Version.Segment, r.Version.Ordinal)
+		t.buf = fmt.Appendf(t.buf, "id: %s\ndata: ", t.ids.of(r.Version))
 		var err error
 		if t.buf, err = appendRecord(t.buf, r, nil, shape{}); err != nil {
 			return err
@@ -146,21 +153,43 @@ func (t *tail) skipped(count string) {
 	t.buf = append(t.buf, "event: skipped\ndata: {\"count\":"+count+"}\n\n"...)
 }
 
-// parseEventID reads the position of a record from the id of its event.
-func parseEventID(id string) (p storage.Position, err error) {
-	if id == "" {
-		return p, nil
-	}
-	segment, ordinal, _ := strings.Cut(id, ".")
-	n, err := strconv.ParseUint(ordinal, 10, 32)
-	p.Ordinal = uint32(n)
-	if err == nil {
-		p.Segment, err = strconv.ParseUint(segment, 10, 64)
-	}
+// eventIDs makes ids of events from positions in the journal. The positions stay unknown to
+// clients: they count what all organisations record.
+type eventIDs struct{ cipher.Block }
+
+// newEventIDs returns the ids of the caller's organisation.
+func (c *call) newEventIDs() (eventIDs, error) {
+	secret, err := c.app.Secret(c.store)
 	if err != nil {
-		return p, badRequest("Last-Event-ID: the id of an event is expected, as 3.141, not %.40q", id)
+		return eventIDs{}, err
 	}
-	return p, nil
+	key := sha256.Sum256(append(append([]byte("tail\x00"), secret...), "\x00"+c.org...))
+	block, err := aes.NewCipher(key[:])
+	return eventIDs{block}, err
+}
+
+func (e eventIDs) of(p storage.Position) string {
+	var id [aes.BlockSize]byte // ends with zeros, by which parse knows it
+	binary.BigEndian.PutUint64(id[:], p.Segment)
+	binary.BigEndian.PutUint32(id[8:], p.Ordinal)
+	e.Encrypt(id[:], id[:])
+	return hex.EncodeToString(id[:])
+}
+
+// parse reads the position of a record from the id of its event. An id from another node, or
+// from before the secret changed, is as unknown as a record that is gone.
+func (e eventIDs) parse(text string) storage.Position {
+	if text == "" {
+		return storage.Position{}
+	}
+	id, err := hex.DecodeString(text)
+	if err == nil && len(id) == aes.BlockSize {
+		e.Decrypt(id, id)
+		if binary.BigEndian.Uint32(id[12:]) == 0 {
+			return storage.Position{Segment: binary.BigEndian.Uint64(id), Ordinal: binary.BigEndian.Uint32(id[8:])}
+		}
+	}
+	return storage.Position{Segment: math.MaxUint64}
 }
 
 // stopping returns a channel that is closed when the server of a request begins to shut down:

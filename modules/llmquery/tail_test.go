@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -82,6 +83,9 @@ func TestTail(t *testing.T) {
 	}
 	if found := <-searching; gjson.Get(found.data, "model").Str != "other" {
 		t.Errorf("of content, %+v was found first", found)
+	}
+	if !regexp.MustCompile("^[0-9a-f]{32}$").MatchString(last.id) {
+		t.Errorf("the id %s tells how much others record", last.id)
 	}
 	leave()
 	for range events { //nolint:revive // until it has ended
