@@ -3,6 +3,7 @@ package coding
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -42,7 +43,14 @@ type opener func(in io.Reader) (decoded io.Reader, giveBack func(), err error)
 
 func openGzip(in io.Reader) (io.Reader, func(), error) {
 	z, giveBack := borrowInflater(in)
-	return &z.gzip, giveBack, z.gzip.Reset(z.in)
+	if _, err := z.in.Peek(1); err != nil {
+		return &z.gzip, giveBack, err
+	}
+	err := z.gzip.Reset(z.in)
+	if errors.Is(err, io.EOF) { // the header broke off: the body is not empty
+		err = io.ErrUnexpectedEOF
+	}
+	return &z.gzip, giveBack, err
 }
 
 // openDeflate reads zlib's format as the specification wants it, and the bare one
