@@ -147,7 +147,7 @@ func (c *call) images(by demand.Scale) plugins.Usage {
 // audio is the usage of speech to text, which is charged by its length or in tokens.
 func (c *call) audio(by demand.Scale) plugins.Usage {
 	seconds := (int64(len(c.body)) + by.SpeechBytes - 1) / by.SpeechBytes
-	if rated := func(file []byte) bool { return demand.HasLowestRate(bytes.NewReader(file)) }; by == demand.Most && (len(c.form.files) != 1 || !rated(c.form.files[0])) {
+	if by == demand.Most && (c.form == nil || len(c.form.files) != 1 || !demand.HasLowestRate(bytes.NewReader(c.form.files[0]))) {
 		seconds = longestAudio
 	}
 	tokens := plugins.Known(seconds * by.SpeechTokens)
