@@ -20,11 +20,8 @@ import (
 type alert struct {
 	Object string `json:"object"`
 	ID     string `json:"id"`
-	// Amount is in cents.
-	Amount   int64        `json:"threshold_amount"`
-	Currency string       `json:"currency"`
-	Interval string       `json:"interval"`
-	Channel  alertChannel `json:"notification_channel"`
+	monthlyAmount
+	Channel alertChannel `json:"notification_channel"`
 }
 
 type alertChannel struct {
@@ -33,19 +30,19 @@ type alertChannel struct {
 	SubjectPrefix *string  `json:"subject_prefix"` // null for none
 }
 
-// alertObject is what an alert of the scope is called.
+// alertObject is the value of `object` in an alert.
 func (s spendScope) alertObject() string { return strings.TrimSuffix(s.object, "limit") + "alert" }
 
 func (s spendScope) describeAlert(a control.Alert) alert {
-	return alert{s.alertObject(), a.ID, a.Amount, "USD", "month", alertChannel{"email", a.Recipients, optional(a.SubjectPrefix)}}
+	return alert{s.alertObject(), a.ID, monthlyAmount{a.Amount, "USD", "month"}, alertChannel{"email", a.Recipients, optional(a.SubjectPrefix)}}
 }
 
-// percent is the part of a limit that an alert is told at.
+// percent returns the percentage of a limit at which an alert is told, rounded up.
 func percent(a control.Alert, limit plugins.Nanodollars) int {
 	return int(min(100, math.Ceil(float64(a.Amount)*float64(cent)*100/float64(limit))))
 }
 
-// stagesOf are the stages of a limit that alerts are.
+// stagesOf makes the stages of a limit from its alerts.
 func stagesOf(alerts []control.Alert, limit plugins.Nanodollars) (stages []*llmapp.Stage) {
 	for _, a := range alerts {
 		at := percent(a, limit)
@@ -56,15 +53,16 @@ func stagesOf(alerts []control.Alert, limit plugins.Nanodollars) (stages []*llma
 	return stages
 }
 
-// changeAlerts changes the alerts of a spend limit. Stages that no alert has made stay.
-func (c *call) changeAlerts(set func(*control.Rule) error) error {
+// changeAlerts changes the alerts of the spend limit that the path names, and returns whose
+// the limit is. Stages that no alert has made stay.
+func (c *call) changeAlerts(set func(*control.Rule) error) (spendScope, error) {
 	s, err := c.spendScope()
 	if err != nil {
-		return err
+		return s, err
 	}
 	kept, _, err := s.find(c)
 	if err != nil {
-		return err
+		return s, err
 	}
 	_, err = control.Update(c.ctx, c.org, kept.ID, func(r *control.Rule) error {
 		b, err := c.app.ReadBudget(c.org.Name, r.Budget)
@@ -90,38 +88,33 @@ func (c *call) changeAlerts(set func(*control.Rule) error) error {
 		r.Budget, err = json.Marshal(b)
 		return err
 	})
-	return err
+	return s, err
 }
 
 // alertSettings reads the body of an alert.
 func (c *call) alertSettings() (s control.AlertSettings, err error) {
 	var body struct {
-		Amount   int64        `json:"threshold_amount"`
-		Currency string       `json:"currency"`
-		Interval string       `json:"interval"`
-		Channel  alertChannel `json:"notification_channel"`
+		monthlyAmount
+		Channel alertChannel `json:"notification_channel"`
 	}
 	if err := c.decode(&body); err != nil {
+		return s, err
+	}
+	if err := body.check(); err != nil {
 		return s, err
 	}
 	s = control.AlertSettings{Amount: body.Amount, Recipients: body.Channel.Recipients}
 	if body.Channel.SubjectPrefix != nil {
 		s.SubjectPrefix = *body.Channel.SubjectPrefix
 	}
-	known := func(email string) bool {
-		_, ok := control.Email(email)
-		return ok
+	notEmail := func(text string) bool {
+		_, ok := control.Email(text)
+		return !ok
 	}
 	switch {
-	case body.Currency != "USD":
-		return s, bad("currency: USD is expected")
-	case body.Interval != "month":
-		return s, bad("interval: month is expected")
-	case s.Amount < 1 || s.Amount > unlimited/100:
-		return s, bad("threshold_amount: a number of cents is expected, 1 or more")
 	case body.Channel.Type != "email":
 		return s, bad("notification_channel: the type email is expected")
-	case len(s.Recipients) == 0 || len(s.Recipients) > maxList || slices.ContainsFunc(s.Recipients, func(email string) bool { return !known(email) }):
+	case len(s.Recipients) == 0 || len(s.Recipients) > maxList || slices.ContainsFunc(s.Recipients, notEmail):
 		return s, bad("notification_channel: 1 to %d recipients are expected, each an email", maxList)
 	case len(s.SubjectPrefix) > maxText || strings.ContainsFunc(s.SubjectPrefix, unicode.IsControl):
 		return s, bad("notification_channel: subject_prefix has at most %d bytes and no control characters", maxText)
@@ -136,12 +129,8 @@ func createAlert(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.spendScope()
-	if err != nil {
-		return nil, err
-	}
 	var made control.Alert
-	err = c.changeAlerts(func(r *control.Rule) error {
+	s, err := c.changeAlerts(func(r *control.Rule) error {
 		if len(r.Alerts) == maxList {
 			return conflict("a spend limit has at most 100 alerts")
 		}
@@ -154,7 +143,7 @@ func createAlert(c *call) (any, error) {
 	return s.describeAlert(made), err
 }
 
-// alerts are those of the scope that the path names.
+// alerts returns the alerts of the spend limit that the path names.
 func (c *call) alerts() (s spendScope, all []control.Alert, err error) {
 	if s, err = c.spendScope(); err != nil {
 		return s, nil, err
@@ -169,10 +158,10 @@ func (c *call) alerts() (s spendScope, all []control.Alert, err error) {
 	return s, r.Alerts, nil
 }
 
-// errNoAlert is the error for an alert that there is not.
+// errNoAlert means that the spend limit has no alert of the id.
 const errNoAlert = control.NotFoundError("spend_alert")
 
-// alertAt is the place of the alert that the path names.
+// alertAt returns the index of the alert that the path names.
 func (c *call) alertAt(all []control.Alert) (int, error) {
 	i := slices.IndexFunc(all, func(a control.Alert) bool { return a.ID == c.r.PathValue("id") })
 	if i < 0 {
@@ -232,34 +221,31 @@ func updateAlert(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.changeAlerts(func(r *control.Rule) error {
+	var changed control.Alert
+	s, err := c.changeAlerts(func(r *control.Rule) error {
 		i, err := c.alertAt(r.Alerts)
 		if err == nil {
 			r.Alerts[i].AlertSettings = settings
+			changed = r.Alerts[i]
 		}
 		return err
-	}); err != nil {
-		return nil, noAlert(err)
-	}
-	return getAlert(c)
+	})
+	return s.describeAlert(changed), noAlert(err)
 }
 
 // deleteAlert takes DELETE /v1/organization/spend_alerts/{id}, and the same of a project.
 func deleteAlert(c *call) (any, error) {
-	s, err := c.spendScope()
-	if err != nil {
-		return nil, err
-	}
-	return deleted{s.alertObject() + ".deleted", c.r.PathValue("id"), true}, noAlert(c.changeAlerts(func(r *control.Rule) error {
+	s, err := c.changeAlerts(func(r *control.Rule) error {
 		i, err := c.alertAt(r.Alerts)
 		if err == nil {
 			r.Alerts = slices.Delete(r.Alerts, i, i+1)
 		}
 		return err
-	}))
+	})
+	return deleted{s.alertObject() + ".deleted", c.r.PathValue("id"), true}, noAlert(err)
 }
 
-// noAlert is an error, which names the alert where the spend limit is not there.
+// noAlert makes errNoAlert of the error for a missing spend limit.
 func noAlert(err error) error {
 	if errors.Is(err, control.NotFoundError("spend_limit")) {
 		return errNoAlert

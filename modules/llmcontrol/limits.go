@@ -218,10 +218,7 @@ func setRateLimit(c *call) (any, error) {
 // spendLimit is how OpenAI writes what may be spent in a month.
 type spendLimit struct {
 	Object string `json:"object"`
-	// Amount is in cents.
-	Amount      int64  `json:"threshold_amount"`
-	Currency    string `json:"currency"`
-	Interval    string `json:"interval"`
+	monthlyAmount
 	Enforcement struct {
 		Status string `json:"status"`
 	} `json:"enforcement"`
@@ -229,6 +226,26 @@ type spendLimit struct {
 
 // cent is the hundredth part of a dollar.
 const cent = plugins.Nanodollars(10_000_000)
+
+// monthlyAmount is how OpenAI writes an amount that calls may cost in a month.
+type monthlyAmount struct {
+	// Amount is in cents.
+	Amount   int64  `json:"threshold_amount"`
+	Currency string `json:"currency"`
+	Interval string `json:"interval"`
+}
+
+func (m monthlyAmount) check() error {
+	switch {
+	case m.Currency != "USD":
+		return bad("currency: USD is expected")
+	case m.Interval != "month":
+		return bad("interval: month is expected; /v1/budgets takes others")
+	case m.Amount < 1 || m.Amount > unlimited/100:
+		return bad("threshold_amount: a number of cents is expected, 1 or more")
+	}
+	return nil
+}
 
 // spendScope is whose spend limit it is: a project's, or that of all calls.
 type spendScope struct {
@@ -279,7 +296,7 @@ func (s spendScope) describe(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := spendLimit{Object: s.object, Amount: int64(b.Cap() / cent), Currency: "USD", Interval: "month"}
+	d := spendLimit{Object: s.object, monthlyAmount: monthlyAmount{int64(b.Cap() / cent), "USD", "month"}}
 	d.Enforcement.Status = "inactive"
 	if len(accounts) > 0 && accounts[0].Spent >= b.Cap() {
 		d.Enforcement.Status = "enforcing"
@@ -298,21 +315,12 @@ func getSpendLimit(c *call) (any, error) {
 
 // setSpendLimit takes POST /v1/organization/spend_limit, and the same of a project.
 func setSpendLimit(c *call) (any, error) {
-	body := struct {
-		Amount   int64  `json:"threshold_amount"`
-		Currency string `json:"currency"`
-		Interval string `json:"interval"`
-	}{}
+	var body monthlyAmount
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	switch {
-	case body.Currency != "USD":
-		return nil, bad("currency: USD is expected")
-	case body.Interval != "month":
-		return nil, bad("interval: month is expected; /v1/budgets takes others")
-	case body.Amount < 1 || body.Amount > unlimited/100:
-		return nil, bad("threshold_amount: a number of cents is expected, 1 or more")
+	if err := body.check(); err != nil {
+		return nil, err
 	}
 	s, err := c.spendScope()
 	if err != nil {
