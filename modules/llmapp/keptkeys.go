@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,6 +23,12 @@ const maxKnown = 100_000
 
 // usedInterval is how often it is noted that a key is used.
 const usedInterval = time.Minute
+
+// isUseDue reports, once every usedInterval, that the use of a key or a member is to be noted.
+func isUseDue(used *atomic.Int64, now storage.Timestamp) bool {
+	last := used.Load()
+	return int64(now)-last > usedInterval.Milliseconds() && used.CompareAndSwap(last, int64(now))
+}
 
 // keptKeys are the keys of a store that were created while Weir runs.
 type keptKeys struct {
@@ -213,17 +220,20 @@ func (a *App) keepsKeys() bool {
 func (a *App) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
 	for name, config := range a.Stores {
 		key, err := config.store.findKey(ctx, name, hash)
+		now := storage.Millis(time.Now())
 		switch {
 		case errors.Is(err, control.ErrNotFound):
 			continue
 		case err != nil:
 			a.bounded.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-		case !key.kept.Opens(hash, storage.Millis(time.Now())), key.within != nil && key.within.ArchivedAt != nil, a.StoreOf(key.org) != name, a.Organisations[key.org] == nil && key.org != DefaultName:
+		case !key.kept.Opens(hash, now), key.within != nil && key.within.ArchivedAt != nil, a.StoreOf(key.org) != name, a.Organisations[key.org] == nil && key.org != DefaultName:
 			return nil, ErrUnknownKey
 		}
-		if log, err := config.store.controlIfAny(); err == nil && log != nil {
-			noteUse(log, key.kept.ID, &key.used)
+		if isUseDue(&key.used, now) {
+			if log, err := config.store.Control(); err == nil {
+				log.Used(key.kept.ID, now)
+			}
 		}
 		return key, nil
 	}

@@ -61,7 +61,9 @@ func (a *App) enterMember(ctx context.Context, k *Key, c identity.Claims) error 
 			a.bounded.Error("the first login of a member is not noted", zap.String("member", m.ID), zap.Error(err))
 		}
 	}
-	noteUse(log, m.ID, &m.used)
+	if now := storage.Millis(time.Now()); isUseDue(&m.used, now) {
+		log.Used(m.ID, now)
+	}
 	k.Scopes, k.member = append(k.Scopes, memberScopes[m.Role]...), m.ID
 	if k.project == "" && len(m.Projects) == 1 {
 		k.project = m.Projects[0].Project
@@ -69,7 +71,7 @@ func (a *App) enterMember(ctx context.Context, k *Key, c identity.Claims) error 
 	return nil
 }
 
-// nameOf is what the issuer calls a person, "" for nothing that can be shown.
+// nameOf returns what the issuer calls a person, "" unless it is one name that can be shown.
 func nameOf(c identity.Claims) string {
 	names := c.Values("name")
 	if len(names) != 1 || len(names[0]) > maxMemberName || strings.ContainsFunc(names[0], unicode.IsControl) {
@@ -100,12 +102,4 @@ func (s *Store) findMember(ctx context.Context, log control.Log, org, email stri
 		k.members[name] = m
 	}
 	return m, nil
-}
-
-// noteUse notes that an object is used now, unless that was noted a moment ago.
-func noteUse(log control.Log, id string, used *atomic.Int64) {
-	now := storage.Millis(time.Now())
-	if last := used.Load(); int64(now)-last > usedInterval.Milliseconds() && used.CompareAndSwap(last, int64(now)) {
-		log.Used(id, now)
-	}
 }
