@@ -62,10 +62,6 @@ type imported struct {
 	wrong   map[string]int64 // rows with a value of another type than the field's, by the path
 }
 
-func newImported(refused *refusals, what string) imported {
-	return imported{refused: refused, what: what, skipped: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64)}
-}
-
 func runImport(cmd *cobra.Command, args []string) (err error) {
 	keys := args[0] == litellmKeys
 	makeSource, ok := sources[args[0]]
@@ -76,9 +72,6 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 		if cmd.Flags().Changed(flag) && ofKeys != keys {
 			return fmt.Errorf("--%s is not for %s", flag, args[0])
 		}
-	}
-	if keys {
-		return importKeys(cmd, args[1:])
 	}
 	c, err := newClient(cmd)
 	if err != nil {
@@ -98,15 +91,13 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, refused.close()) }()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	i := newImported(refused, "calls")
+	i := imported{refused: refused, what: "calls", skipped: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64)}
+	if keys {
+		return importKeys(ctx, cmd, i, c, args[1:])
+	}
 	i.sender = &spanSender{client: c, refused: refused}
 	from := makeSource()
-	for _, name := range args[1:] {
-		if err = i.file(name, func(object gjson.Result, at origin) (*refusal, error) { return i.row(ctx, from, object, at) }); err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
-			break
-		}
-	}
+	err = i.files(args[1:], func(object gjson.Result, at origin) (*refusal, error) { return i.row(ctx, from, object, at) })
 	if sent := i.sender.flush(ctx); err == nil {
 		err = sent
 	}
@@ -114,13 +105,23 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 	return i.failure(err)
 }
 
-// failure is what an import ends with.
+// failure returns the error that an import ends with, nil if it took all rows.
 func (i *imported) failure(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w; import the same files again to go on: what is there already is not doubled", err)
 	}
 	if n := i.refused.total(); n > 0 {
 		return fmt.Errorf("%s of %s rows could not be imported", formatCount(n), formatCount(i.rows))
+	}
+	return nil
+}
+
+// files hands each row of some files to take, up to the first error.
+func (i *imported) files(names []string, take func(gjson.Result, origin) (*refusal, error)) error {
+	for _, name := range names {
+		if err := i.file(name, take); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return nil
 }

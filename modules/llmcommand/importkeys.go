@@ -24,6 +24,15 @@ import (
 // litellmKeys is the table LiteLLM_VerificationToken of LiteLLM.
 const litellmKeys = "litellm-keys"
 
+// litellmSecrets are the fields with the hash of a key and the end of its secret.
+var litellmSecrets = []string{"token", "key_name"}
+
+// litellmBeside are the fields that a key of Weir needs no place for.
+var litellmBeside = append([]string{
+	"key_alias", "spend", "model_spend", "budget_reset_at", "soft_budget_cooldown",
+	"created_at", "created_by", "updated_at", "updated_by", "last_active", "team_id",
+}, litellmSecrets...)
+
 // importedKeys makes a key of each row.
 type importedKeys struct {
 	imported
@@ -37,7 +46,7 @@ type importedKeys struct {
 // keyLimit is a budget or a limit of a key.
 type keyLimit struct{ what, quantity, limit, window string }
 
-// keyRow is what an export says of a key.
+// keyRow is a key in an export.
 type keyRow struct {
 	name   string
 	body   map[string]any // as the API takes it, without `disabled`
@@ -47,27 +56,13 @@ type keyRow struct {
 }
 
 // importKeys takes the keys of files.
-func importKeys(cmd *cobra.Command, files []string) (err error) {
-	c, err := newClient(cmd)
-	if err != nil {
+func importKeys(ctx context.Context, cmd *cobra.Command, of imported, c *client, files []string) (err error) {
+	i := &importedKeys{imported: of, client: c, known: make(map[string]bool), made: make(map[string]bool)}
+	i.what, i.hidden = "keys", litellmSecrets
+	if err := i.list(ctx); err != nil {
 		return err
 	}
-	dry, _ := cmd.Flags().GetBool("dry-run")
-	if dry {
-		c.header = http.Header{dryRun: {"true"}}
-	}
-	file, _ := cmd.Flags().GetString("refused")
-	refused, err := newRefusals(cmd.ErrOrStderr(), file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, refused.close()) }()
-	i := &importedKeys{imported: newImported(refused, "keys"), client: c, known: make(map[string]bool), made: make(map[string]bool)}
-	i.hidden = []string{"token", "key_name"}
-	if err := i.list(cmd.Context()); err != nil {
-		return err
-	}
-	if !dry {
+	if !c.dry() {
 		name, _ := cmd.Flags().GetString("secrets")
 		if name == "" {
 			return errors.New("--secrets names a new file for the secrets of the keys, which are told once")
@@ -77,12 +72,7 @@ func importKeys(cmd *cobra.Command, files []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, i.secrets.Close()) }()
 	}
-	for _, name := range files {
-		if err = i.file(name, func(object gjson.Result, _ origin) (*refusal, error) { return i.row(cmd.Context(), object) }); err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
-			break
-		}
-	}
+	err = i.files(files, func(object gjson.Result, _ origin) (*refusal, error) { return i.row(ctx, object) })
 	i.report(cmd.OutOrStdout())
 	return i.failure(err)
 }
@@ -117,7 +107,7 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 		i.already++
 		return nil, nil
 	}
-	i.count(r, strings.Fields("token key_name key_alias spend model_spend budget_reset_at soft_budget_cooldown created_at created_by updated_at updated_by last_active team_id"))
+	i.count(r, litellmBeside)
 	if !i.client.dry() {
 		if refused, err := i.make(ctx, k); refused != nil || err != nil {
 			return refused, err
@@ -222,7 +212,7 @@ func litellmKey(r *row) (k keyRow, refused *refusal) {
 	return k, refused
 }
 
-// litellmModels are the models that a key may call. A key without models has those of its team.
+// litellmModels returns the models that a key may call. A key without models has the models of its team.
 func litellmModels(r *row) ([]string, *refusal) {
 	models, team := textsOf(r, "models"), textsOf(r, "team_models")
 	if len(models) == 0 || slices.Contains(models, "all-team-models") {
@@ -240,7 +230,7 @@ func litellmModels(r *row) ([]string, *refusal) {
 	return models, nil
 }
 
-// litellmLimits are the budget and the limits of a key.
+// litellmLimits returns the budget and the limits of a key.
 func litellmLimits(r *row) (all []keyLimit, refused *refusal) {
 	if most, ok := r.number("max_budget"); ok {
 		window, refused := litellmWindow(r.text("budget_duration"))
@@ -264,7 +254,7 @@ func litellmLimits(r *row) (all []keyLimit, refused *refusal) {
 	return all, nil
 }
 
-// litellmWindow is the window of a budget that LiteLLM sets back after a duration, such as `30d`.
+// litellmWindow returns the window for a duration after which LiteLLM resets a budget, such as `30d`.
 func litellmWindow(duration string) (string, *refusal) {
 	weeks, ok := strings.CutSuffix(duration, "w")
 	n, err := strconv.Atoi(weeks)
