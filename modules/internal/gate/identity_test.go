@@ -28,17 +28,23 @@ import (
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
-// Tokens give what the configuration says of their claims, and nothing that a claim alone
-// says: neither scopes, nor an organisation that is not there or not theirs.
-func TestTokens(t *testing.T) {
+// newIssuer returns the address of an issuer, and what signs its tokens.
+func newIssuer(t *testing.T) (address string, sign func(claims string) string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
 	server := httptest.NewServer(issuer)
-	defer server.Close()
+	t.Cleanup(server.Close)
 	issuer.SetIssuer(server.URL)
+	return server.URL, func(claims string) string { return oidctest.SignIDToken(key, "one", oidc.ES256, claims) }
+}
+
+// Tokens give what the configuration says of their claims, and nothing that a claim alone
+// says: neither scopes, nor an organisation that is not there or not theirs.
+func TestTokens(t *testing.T) {
+	issuer, sign := newIssuer(t)
 	away := httptest.NewServer(http.NotFoundHandler())
 	away.Close()
 
@@ -48,7 +54,7 @@ func TestTokens(t *testing.T) {
 		Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
 		Identities: []*llmapp.Identity{
 			{
-				Issuer: server.URL, Audiences: []string{"weir"}, OrgClaim: "tenant", UserClaim: "email",
+				Issuer: issuer, Audiences: []string{"weir"}, OrgClaim: "tenant", UserClaim: "email",
 				Scopes: []string{llmapp.ScopeGateway}, Roles: []llmapp.Role{{Claim: "realm.roles", Value: "analyst", Scopes: []string{llmapp.ScopeQuery}}},
 			},
 			{Issuer: away.URL, Audiences: []string{"weir"}, Scopes: []string{llmapp.ScopeGateway}},
@@ -56,7 +62,7 @@ func TestTokens(t *testing.T) {
 		Organisations: map[string]*llmapp.Organisation{
 			"acme": {},
 			"globex": {Identities: []*llmapp.Identity{{
-				Issuer: server.URL, Audiences: []string{"globex"}, Scopes: []string{llmapp.ScopeLog}, Require: map[string][]string{"repository": {"globex/app", "globex/lib-*"}},
+				Issuer: issuer, Audiences: []string{"globex"}, Scopes: []string{llmapp.ScopeLog}, Require: map[string][]string{"repository": {"globex/app", "globex/lib-*"}},
 			}}},
 		},
 	}
@@ -65,10 +71,10 @@ func TestTokens(t *testing.T) {
 	}
 	gate := Gate{App: app, Store: "default"}
 	token := func(claims map[string]any) string {
-		all := map[string]any{"iss": server.URL, "sub": "ada", "aud": "weir", "exp": time.Now().Add(time.Hour).Unix(), "tenant": "acme", "email": "ada@acme.com"}
+		all := map[string]any{"iss": issuer, "sub": "ada", "aud": "weir", "exp": time.Now().Add(time.Hour).Unix(), "tenant": "acme", "email": "ada@acme.com"}
 		maps.Copy(all, claims)
 		text, _ := json.Marshal(all) // of texts and lists
-		return oidctest.SignIDToken(key, "one", oidc.ES256, string(text))
+		return sign(string(text))
 	}
 	repository := func(name string) string {
 		return token(map[string]any{"aud": "globex", "repository": name, "tenant": "acme", "email": nil})
@@ -130,25 +136,18 @@ func TestTokens(t *testing.T) {
 
 // A token is bound by the project that it names, as the keys of the project are.
 func TestTokensOfProjects(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
-	server := httptest.NewServer(issuer)
-	defer server.Close()
-	issuer.SetIssuer(server.URL)
+	issuer, sign := newIssuer(t)
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
 	app := &llmapp.App{
 		Stores:     map[string]*llmapp.StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
-		Identities: []*llmapp.Identity{{Issuer: server.URL, Audiences: []string{"weir"}, ProjectClaim: "team", Scopes: []string{llmapp.ScopeGateway}}},
+		Identities: []*llmapp.Identity{{Issuer: issuer, Audiences: []string{"weir"}, ProjectClaim: "team", Scopes: []string{llmapp.ScopeGateway}}},
 	}
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = app.Cleanup() }()
-	token := oidctest.SignIDToken(key, "one", oidc.ES256, fmt.Sprintf(`{"iss":%q,"sub":"ada","aud":"weir","exp":%d,"team":"search"}`, server.URL, time.Now().Add(time.Hour).Unix()))
+	token := sign(fmt.Sprintf(`{"iss":%q,"sub":"ada","aud":"weir","exp":%d,"team":"search"}`, issuer, time.Now().Add(time.Hour).Unix()))
 	check := func(when string, refused bool, mayCall bool) {
 		t.Helper()
 		switch got, err := app.Authenticate(t.Context(), token); {
@@ -190,19 +189,12 @@ func TestTokensOfProjects(t *testing.T) {
 // other: not for an email that nobody has verified, nor for one that is only like it, nor in
 // another organisation.
 func TestTokensOfMembers(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
-	server := httptest.NewServer(issuer)
-	defer server.Close()
-	issuer.SetIssuer(server.URL)
+	issuer, sign := newIssuer(t)
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
 	members := func(audience string, scopes ...string) *llmapp.Identity {
 		return &llmapp.Identity{
-			Issuer: server.URL, Audiences: []string{audience}, Scopes: scopes, Members: audience != "strict",
+			Issuer: issuer, Audiences: []string{audience}, Scopes: scopes, Members: audience != "strict",
 			Roles: []llmapp.Role{{Claim: "groups", Value: "viewers", Scopes: []string{llmapp.ScopeMetrics}}},
 		}
 	}
@@ -218,7 +210,7 @@ func TestTokensOfMembers(t *testing.T) {
 	}
 	defer func() { _ = app.Cleanup() }()
 	token := func(claims string) string {
-		return oidctest.SignIDToken(key, "one", oidc.ES256, fmt.Sprintf(`{"iss":%q,"sub":"ada","exp":%d,%s}`, server.URL, time.Now().Add(time.Hour).Unix(), claims))
+		return sign(fmt.Sprintf(`{"iss":%q,"sub":"ada","exp":%d,%s}`, issuer, time.Now().Add(time.Hour).Unix(), claims))
 	}
 	allowed := func(claims string) string {
 		t.Helper()
