@@ -13,18 +13,29 @@ import (
 
 var shots = flag.String("shots", "", "the folder for pictures of all screens; the README's is written, too")
 
+// shoot takes a picture, if there is a folder for them.
+func (p *tab) shoot(name string) {
+	p.t.Helper()
+	if *shots == "" {
+		return
+	}
+	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.MkdirAll(*shots, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // TestPictures judges nothing: the pictures are for eyes.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	if *shots == "" {
 		t.Skip("run with -shots=<folder>")
-	}
-	folder, err := filepath.Abs(*shots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
 	}
 	w := quickstart(t)
 	long := strings.Repeat("a-very-long-name-", 12)
@@ -43,36 +54,23 @@ func TestPictures(t *testing.T) {
 	for _, side := range sides {
 		pictures["request-"+side] = list[12] + "&tab=" + side
 	}
-	var p *tab
-	shoot := func(name string) {
-		t.Helper()
-		picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, picture, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for width, height := range map[int64]int64{1440: 900, 1280: 860, 768: 1024, 390: 844} {
 		for _, theme := range []string{"light", "dark"} {
-			p = w.tab(t)
+			p := w.tab(t)
 			p.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(w.url))
 			js[bool](p, fmt.Sprintf(`(localStorage.setItem("theme", %q), true)`, theme))
-			name := func(screen string) string {
-				return filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", screen, width, theme))
-			}
+			name := func(screen string) string { return fmt.Sprintf("%s-%d-%s", screen, width, theme) }
 			p.until(`document.querySelector("input[name=key]")`)
-			shoot(name("login"))
+			p.shoot(name("login"))
 			p.login(w.key)
 			for screen, address := range pictures {
 				p.show(address)
-				shoot(name(screen))
+				p.shoot(name(screen))
 			}
 			p.show("?v=requests")
 			p.do(chromedp.Click(chromedp.CSS("#menu-views summary")))
 			p.until(`document.querySelector(".saved")`)
-			shoot(name("views"))
+			p.shoot(name("views"))
 		}
 	}
 }
