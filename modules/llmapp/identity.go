@@ -49,9 +49,9 @@ type Identity struct {
 	// Roles allow more to the bearers of a claim.
 	Roles []Role `json:"roles,omitempty"`
 
-	// Members gives bearers whose claims name none of the roles that of the organisation's
-	// member who has their email, which the issuer must have verified. Whoever can make the
-	// issuer state an email is then that member. Default: false.
+	// Members gives a bearer whose claims have none of Roles the role of the organisation's
+	// member with the same email. The issuer must have verified the email. Whoever can make
+	// the issuer state an email is then that member. Default: false.
 	Members bool `json:"members,omitempty"`
 
 	org    string // that the identity stands in

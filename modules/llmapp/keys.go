@@ -120,8 +120,8 @@ func (k *Key) Stamp(r *storage.Record) {
 // a token.
 func (k *Key) Kept() *control.Key { return k.kept }
 
-// Name names the key in the audit log: by its id, by that of the member who has a token, or by
-// the beginning of its hash.
+// Name names the key in the audit log: by the id of the key, by the id of the member who has
+// the token, or by the beginning of the hash.
 func (k *Key) Name() string {
 	if k.kept != nil {
 		return k.kept.ID

@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// token is that of a person of the organisation acme. claims begin with a comma.
+// token returns a token of a person of the organisation acme. claims begin with a comma.
 func (s *site) token(claims string) string {
 	return oidctest.SignIDToken(s.signs, "one", oidc.ES256, fmt.Sprintf(`{"iss":%q,"sub":"eve","aud":"walker","exp":%d%s}`, s.from, time.Now().Add(time.Hour).Unix(), claims))
 }

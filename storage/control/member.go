@@ -19,11 +19,11 @@ type Member struct {
 	Org string `json:"organization"`
 	// Email is in lower case, and belongs to one member of the organisation.
 	Email string `json:"email"`
-	// Name is that of the person, "" until the issuer has told the name.
+	// Name is the name of the person, "" until the issuer has told it.
 	Name string `json:"name,omitempty"`
-	// Role is what the member may do: Owner, Contributor or Reader.
+	// Role says what the member may do: Owner, Contributor or Reader.
 	Role string `json:"role"`
-	// Projects are those that the member is in, in the order of joining.
+	// Projects are the projects of the member, in the order of joining.
 	Projects []Membership `json:"projects,omitempty"`
 	// CreatedAt is when the member was added.
 	CreatedAt storage.Timestamp `json:"created_at"`
@@ -38,7 +38,7 @@ const (
 	Reader      = "reader"
 )
 
-// Membership is that of a member in a project.
+// Membership says that a member is in a project.
 type Membership struct {
 	// Project is the label of the project.
 	Project string `json:"project"`
@@ -81,17 +81,17 @@ func (m *Member) Join(label, role string) {
 // maxEmail is the longest address, in bytes (RFC 5321).
 const maxEmail = 254
 
-// Email returns an address as members have it, false for what is no address. It is of ASCII:
-// letters of other scripts may become ASCII in lower case, as the sign of Kelvin does, and
-// would make somebody else of its owner.
+// Email returns an address in lower case, as members have it, and whether it is an address.
+// Other letters than ASCII are refused: some become ASCII in lower case, as the sign of Kelvin
+// does, and would make the owner of the address somebody else.
 func Email(text string) (string, bool) {
 	a, err := mail.ParseAddress(text)
 	ascii := !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 	return strings.ToLower(text), err == nil && a.Address == text && ascii && len(text) <= maxEmail
 }
 
-// AddMember adds a person, of whom the email, the role and the projects are said. The error may
-// be ErrTaken.
+// AddMember adds a person with the email, the role and the projects of m. The error may be
+// ErrTaken.
 func (o *Organisation) AddMember(ctx context.Context, m Member) (*Member, error) {
 	m.ID, m.Org, m.Email, m.CreatedAt = newID(MemberPrefix), o.Name, strings.ToLower(m.Email), now()
 	e, err := created(o, &m)
@@ -104,8 +104,8 @@ func (o *Organisation) AddMember(ctx context.Context, m Member) (*Member, error)
 // errJoined means that a member has joined before.
 var errJoined = errors.New("the member has joined")
 
-// MemberJoined notes that a member has logged in for the first time, and what the issuer calls
-// the member, "" for nothing.
+// MemberJoined notes that a member has logged in for the first time. name is what the issuer
+// calls the member, "" if unknown.
 func (o *Organisation) MemberJoined(ctx context.Context, id, name string) error {
 	_, err := update(ctx, o, id, Joined, func(m *Member) error {
 		if m.JoinedAt != nil {

@@ -38,8 +38,8 @@ type Alert struct {
 type AlertSettings struct {
 	// Amount is the part of the limit, in cents.
 	Amount int64 `json:"threshold_amount"`
-	// Recipients are the emails of those whom the alert is for, and SubjectPrefix how the
-	// subjects of their mails shall begin, "" for nothing. Nobody sends mails.
+	// Recipients are the emails of the people whom the alert is for, and SubjectPrefix begins
+	// the subjects of mails to them. Weir keeps both, and sends no mail.
 	Recipients    []string `json:"recipients"`
 	SubjectPrefix string   `json:"subject_prefix,omitempty"`
 }

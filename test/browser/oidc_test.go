@@ -18,7 +18,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 )
 
-// people are those of an issuer by their names, each with the password `verysecure` and the
+// people are the people of an issuer by their names, each with the password `verysecure` and the
 // group of the name, but for ada, who has none.
 type people map[string]*storage.User
 
@@ -26,7 +26,7 @@ func (p people) GetUserByID(id string) *storage.User         { return p[id] }
 func (p people) GetUserByUsername(name string) *storage.User { return p[name] }
 func (people) ExampleClientID() string                       { return storage.ServiceUserID }
 
-// groups adds those of people to what the issuer says at its UserInfo endpoint.
+// groups adds the groups of people to what the issuer says at its UserInfo endpoint.
 type groups struct{ *storage.Storage }
 
 func (g groups) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, token, subject, origin string) error {

@@ -75,7 +75,7 @@ var (
 	mp3SampleRates = [3]int{44100, 48000, 32000}
 )
 
-// isMP3 reports whether the first frames are MP3's, of which each says how long it is.
+// isMP3 reports whether the first three frames are MP3's. Each frame says how long it is.
 func isMP3(r *bufio.Reader) bool {
 	for range 3 {
 		h, err := r.Peek(4)

@@ -68,7 +68,7 @@ type call struct {
 	next uint32 // the slot of the next younger call
 }
 
-// reply is what a later call may repeat of an answer.
+// reply is an answer, whose texts a later call may repeat.
 type reply struct {
 	came   bool
 	unread place // its body, if another call has the same messages

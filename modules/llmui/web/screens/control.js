@@ -21,7 +21,8 @@ function useKeys() {
 
 const lastUsed = { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") };
 
-// useChange is what makes changes, with what they come to, and says which failed.
+// useChange returns a function that waits for a change, and the error of the last change as
+// a notice. done gets what a change answers.
 function useChange(done) {
   const [error, setError] = useState("");
   const change = (made) => made.then((what) => (done?.(what), setError(""), beat()), (failure) => setError(failure.message));
@@ -34,7 +35,7 @@ function Delete({ onSure }) {
   return html`<button class=${sure ? "bad" : "quiet"} onClick=${() => (sure ? onSure() : set(true))}>${sure ? "Delete for good" : "Delete"}</button>`;
 }
 
-// People are the members, whose roles are said here, and who owns keys.
+// People shows the members, with their roles, and the owners of keys.
 export const People = () => html`<${Members} /><h2>Owners of keys</h2><${Owners} />`;
 
 const roles = ["reader", "member", "owner"];
