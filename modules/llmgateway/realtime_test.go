@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -406,6 +407,37 @@ func TestRealtimeOfASharedAccountIsRead(t *testing.T) {
 			}
 			e.records()
 		})
+	}
+}
+
+// A frame that comes before the WebSocket is open is read as any other: the server has read
+// its first byte ahead.
+func TestRealtimeOfASharedAccountIsReadFromTheFirstByte(t *testing.T) {
+	accepted := make(chan realtimeEnds, 1)
+	dialed := make(chan net.Conn, 1)
+	accept := realtimeProvider(t, accepted)
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		if _, err := (<-dialed).Write([]byte("\x83\x02no frame")); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(50 * time.Millisecond) // within which the server reads ahead
+		accept(w, r)
+	}}})
+	client, _, _, err := (&ws.Dialer{
+		Header: ws.HandshakeHeaderHTTP{"Authorization": {"Bearer k"}},
+		NetDial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			dialed <- conn
+			return conn, err
+		},
+	}).Dial(t.Context(), s.realtimeURL("raw/priced"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	e := <-accepted
+	if passed, err := io.ReadAll(e.provider); err != nil || len(passed) > 0 {
+		t.Errorf("the provider got %q, %v", passed, err)
 	}
 }
 

@@ -99,8 +99,10 @@ func (p *Passage) Pass(ctx context.Context, fromClient io.Reader) Passed {
 // whole.
 func (p *Passage) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (passed int64, refused bool) {
 	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
+	// The head of a frame has two bytes or more. net/http may have read the first alone, and
+	// no one could say whether its frame can be read.
+	for least := 2; ; least = 1 {
+		n, err := io.ReadAtLeast(from, buf, least)
 		d.Write(buf[:n])
 		if p.Reads && d.Unreadable() {
 			p.Stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, and so neither what its calls may cost nor what they name."))
