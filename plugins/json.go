@@ -1,44 +1,11 @@
 package plugins
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/tidwall/gjson"
 )
-
-// Object has the members of a JSON object in their order, found in one pass.
-type Object []Member
-
-// Member is a member of an Object.
-type Member struct {
-	Name  string
-	Value gjson.Result
-}
-
-// ParseObject finds the members of a JSON object, which must be valid. The members share the
-// memory of data.
-func ParseObject(data []byte) (o Object) {
-	gjson.Parse(View(data)).ForEach(func(name, value gjson.Result) bool {
-		o = append(o, Member{name.Str, value})
-		return true
-	})
-	return o
-}
-
-// Get returns the first member of that name. It does not exist if there is none.
-func (o Object) Get(name string) gjson.Result {
-	for i := range o {
-		if o[i].Name == name {
-			return o[i].Value
-		}
-	}
-	return gjson.Result{}
-}
 
 // AppendString appends s as a JSON string (RFC 8259, section 7). What is not
 // UTF-8 becomes U+FFFD.
@@ -156,19 +123,3 @@ func codeUnit[S string | []byte](s S) (r rune, n int) {
 	}
 	return utf8.RuneError, 2
 }
-
-// maxDepth is how deep JSON may be nested, as encoding/json has it.
-const maxDepth = 10_000
-
-// ValidJSON reports whether data is JSON that is nested no deeper than 10,000
-// levels. Everything that comes from outside must pass it before gjson looks at it:
-// gjson goes down by recursion, and a few megabytes of brackets would exhaust the
-// stack, which ends the process.
-func ValidJSON(data []byte) bool {
-	if bytes.Count(data, openArray)+bytes.Count(data, openObject) <= maxDepth {
-		return gjson.ValidBytes(data)
-	}
-	return json.Valid(data)
-}
-
-var openArray, openObject = []byte("["), []byte("{")

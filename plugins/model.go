@@ -3,19 +3,17 @@ package plugins
 import (
 	"encoding/json"
 	"unsafe"
-
-	"github.com/tidwall/gjson"
 )
 
-// WithModel is the body, or a copy of it that asks for model and is the same byte
-// for byte in all else. A body may name its model twice, and readers differ in which
+// WithModel is the data of an object, or a copy of it that asks for model and is the same byte
+// for byte in all else. An object may name its model twice, and readers differ in which
 // one counts.
-func WithModel(body []byte, model string) []byte {
+func WithModel(object *Object, model string) []byte {
 	name, _ := json.Marshal(model) // a string
 	var edited []byte
-	rest := 0
-	gjson.Parse(View(body)).ForEach(func(key, v gjson.Result) bool {
-		if key.Str == "model" && v.Raw != string(name) {
+	body, rest := object.Data, 0
+	for _, m := range object.Members {
+		if v := m.Value; m.Name == "model" && v.Raw != string(name) {
 			if edited == nil {
 				edited = make([]byte, 0, len(body)+len(name))
 			}
@@ -23,8 +21,7 @@ func WithModel(body []byte, model string) []byte {
 			edited = append(edited, name...)
 			rest = v.Index + len(v.Raw)
 		}
-		return true
-	})
+	}
 	if edited == nil {
 		return body
 	}

@@ -16,7 +16,8 @@ func FuzzWithModel(f *testing.F) {
 		if v := gjson.Parse(body); !gjson.Valid(body) || !v.IsObject() || !v.Get("model").Exists() {
 			t.Skip()
 		}
-		got := WithModel([]byte(body), "gpt-5")
+		object, _ := ParseObject([]byte(body))
+		got := WithModel(object, "gpt-5")
 		if !gjson.ValidBytes(got) {
 			t.Fatalf("%s is not JSON", got)
 		}

@@ -100,7 +100,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		req, err := native.PrepareNative(c.ctx, c.dialect, body, t)
+		req, err := native.PrepareNative(c.ctx, c.dialect, c.object(body), t)
 		if err == nil {
 			a.passRequestHeaders(req)
 		}

@@ -163,7 +163,7 @@ func (c *call) model() (string, error) {
 	if c.route.native {
 		c.form = parseForm(c.r.Header.Get("Content-Type"), c.body)
 	}
-	if c.form == nil && !plugins.ValidJSON(c.body) {
+	if c.form == nil && !c.isObject() {
 		return "", c.malformed()
 	}
 	named := c.field("model")

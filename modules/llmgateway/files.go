@@ -169,8 +169,7 @@ func (f *fileCall) readUpload(account *llmapp.Account) error {
 	number := 0
 	for line := range bytes.Lines(bytes.Join(form.files, []byte("\n"))) {
 		number++
-		call := gjson.ParseBytes(line)
-		switch valid := plugins.ValidJSON(line) && call.IsObject(); {
+		switch call, valid := plugins.ParseObject(line); {
 		case valid:
 			f.addBatched(call)
 		case isBatch && len(bytes.TrimSpace(line)) > 0:
@@ -181,26 +180,25 @@ func (f *fileCall) readUpload(account *llmapp.Account) error {
 }
 
 // addBatched adds the ids of a call in a batch that name what the provider keeps.
-func (f *fileCall) addBatched(call gjson.Result) {
+func (f *fileCall) addBatched(call *plugins.Object) {
 	var urls []string
-	call.ForEach(func(key, url gjson.Result) bool {
-		if key.Str == "url" {
-			urls = append(urls, url.Str)
+	for _, m := range call.Members {
+		if m.Name == "url" {
+			urls = append(urls, m.Value.Str)
 		}
-		return true
-	})
+	}
 	dialect := plugins.Responses // which refers to the most
 	if len(urls) == 1 {
 		if at := byPath[urls[0]]; at != nil && at.methods[http.MethodPost] != nil {
 			dialect = at.methods[http.MethodPost].dialect
 		}
 	}
-	call.ForEach(func(key, body gjson.Result) bool { // a field that stands twice may be read twice
-		if key.Str == "body" {
-			f.call.stored.IDs = append(f.call.stored.IDs, demand.StateOf(dialect, plugins.ParseObject([]byte(body.Raw))).IDs...)
+	for _, m := range call.Members { // a field that stands twice may be read twice
+		if m.Name == "body" {
+			body, _ := plugins.ParseObject([]byte(m.Value.Raw))
+			f.call.stored.IDs = append(f.call.stored.IDs, demand.StateOf(dialect, body).IDs...)
 		}
-		return true
-	})
+	}
 }
 
 func notFound(id string) *plugins.Error {

@@ -15,8 +15,8 @@ import (
 type input struct {
 	body    []byte                             // what the client sent, without its Content-Encoding
 	form    *form                              // body, nil unless it is a form
-	members plugins.Object                     // of the version of the request that fields were last asked of
-	of      []byte                             // this version: body or sent
+	last    *plugins.Object                    // the version of the request that fields were last asked of: body, sent, or a later one
+	valid   bool                               // last is a JSON object
 	outline *observe.Outline                   // hashes of the messages in body; nil for embeddings, images and audio
 	sent    []byte                             // body, with the kept items in the places of references to them
 	parsed  func() (*translate.Request, error) // reads sent, once
@@ -34,7 +34,7 @@ func (in *input) field(name string) gjson.Result {
 // fieldNames calls do with the name of each field, until do returns false.
 func (in *input) fieldNames(do func(name string) bool) {
 	if in.form == nil {
-		for _, m := range in.object(in.sent) {
+		for _, m := range in.object(in.sent).Members {
 			if !do(m.Name) {
 				return
 			}
@@ -48,12 +48,18 @@ func (in *input) fieldNames(do func(name string) bool) {
 	}
 }
 
-// object returns the members of a version of the request.
-func (in *input) object(version []byte) plugins.Object {
-	if unsafe.SliceData(version) != unsafe.SliceData(in.of) {
-		in.members, in.of = plugins.ParseObject(version), version
+// object returns a version of the request, which it reads if it is not the last.
+func (in *input) object(version []byte) *plugins.Object {
+	if in.last == nil || len(version) != len(in.last.Data) || unsafe.SliceData(version) != unsafe.SliceData(in.last.Data) {
+		in.last, in.valid = plugins.ParseObject(version)
 	}
-	return in.members
+	return in.last
+}
+
+// isObject reports whether the body is a JSON object.
+func (in *input) isObject() bool {
+	in.object(in.body)
+	return in.valid
 }
 
 // tokens estimates how many tokens the text of the request has.

@@ -70,7 +70,7 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 	if !ok {
 		return body, nil
 	}
-	body, warnings := adapter.Adapt(a.call.dialect, body, a.translateTarget())
+	body, warnings := adapter.Adapt(a.call.dialect, a.call.object(body), a.translateTarget())
 	if len(warnings) > 0 && a.call.controls.Strict {
 		field, _, _ := strings.Cut(warnings[0], ":")
 		return nil, plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the model.", field)
@@ -87,7 +87,7 @@ func (a *attempt) askForUsage(body []byte) []byte {
 	}
 	asking, changed := streamusage.Ask(body, true)
 	if adapter, ok := a.target.Account.API.(translate.Adapter); ok && changed {
-		if _, warnings := adapter.Adapt(a.call.dialect, asking, a.translateTarget()); len(warnings) > 0 {
+		if _, warnings := adapter.Adapt(a.call.dialect, a.call.object(asking), a.translateTarget()); len(warnings) > 0 {
 			return body // the provider refuses to be asked, and tells the usage unasked
 		}
 	}

@@ -162,13 +162,16 @@ func (c *call) speakResponses(targets []routing.Target) bool {
 	return c.speaks(one, c.dialect) && !slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name() != one.Name() })
 }
 
+// noFields is the least that a request can be.
+var noFields, _ = plugins.ParseObject([]byte("{}"))
+
 // speaks reports whether a target speaks a dialect itself.
 func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
 	native, ok := t.Account.API.(translate.Native)
 	if !ok {
 		return false
 	}
-	_, err := native.PrepareNative(c.ctx, d, []byte("{}"), t.Account.Target(t.Model, nil))
+	_, err := native.PrepareNative(c.ctx, d, noFields, t.Account.Target(t.Model, nil))
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 

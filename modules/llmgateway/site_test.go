@@ -158,12 +158,12 @@ func (*native) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "llm.providers.native", New: func() caddy.Module { return new(native) }}
 }
 
-func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	path := map[plugins.Dialect]string{
 		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages",
 		plugins.CountTokens: "/messages/count_tokens", plugins.Compaction: "/responses/compact", plugins.InputTokens: "/responses/input_tokens",
 	}[d]
-	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body))
+	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body.Data))
 }
 
 func (*native) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {

@@ -52,13 +52,14 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	}
 	x.update() // the body tells the model, the user and what the call continues
 	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
-	request := demand.JSON(r.Dialect, plugins.ParseObject(sent))
-	if plugins.ValidJSON(sent) {
+	object, isObject := plugins.ParseObject(sent)
+	request := demand.JSON(r.Dialect, object)
+	if isObject {
 		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
 	}
 	if pays {
 		x.TargetModel = s.Model
-		if err := x.checkCall(key, request, sent); err != nil {
+		if err := x.checkCall(key, request, object, isObject); err != nil {
 			return err
 		}
 	}

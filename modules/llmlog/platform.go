@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
@@ -143,11 +142,11 @@ func (x *exchange) isCall() bool {
 }
 
 // checkCall refuses what a call may not ask of the account that pays for it.
-func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, sent []byte) *plugins.Error {
+func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, body *plugins.Object, isObject bool) *plugins.Error {
 	if x.r.Method == http.MethodGet {
 		return nil
 	}
-	if !plugins.ValidJSON(sent) || !gjson.Parse(plugins.View(sent)).IsObject() {
+	if !isObject {
 		return plugins.Invalid("", "The body is not valid JSON: an object is expected.")
 	}
 	if err := request.CheckModels(key, x.account.Label); err != nil {
@@ -156,7 +155,7 @@ func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, sent []byt
 	if !x.h.site.App.Shares(x.Record.Org, x.account) {
 		return nil
 	}
-	for _, named := range demand.StateOf(request.Dialect, plugins.ParseObject(sent)).IDs {
+	for _, named := range demand.StateOf(request.Dialect, body).IDs {
 		if named.Param != "previous_response_id" || !x.Answered(named.ID, x.account.BaseURL) {
 			e := plugins.Unsupported(named.Param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.", named.Param, x.account.Label)
 			if named.Param == "previous_response_id" { // clients send the whole conversation then

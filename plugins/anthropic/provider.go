@@ -47,7 +47,7 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 }
 
 // PrepareNative implements translate.Native.
-func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
 	if !ok {
 		return nil, errors.ErrUnsupported

@@ -43,8 +43,8 @@ func prepare(t *testing.T, target translate.Target, request string, strict bool)
 
 func TestPrepareNative(t *testing.T) {
 	at := translate.Target{Model: "claude", BaseURL: "https://example.com", Key: "secret"}
-	body := []byte(`{"model":"label/claude", "max_tokens":1e2}`)
-	req, err := Provider{}.PrepareNative(t.Context(), plugins.Messages, body, at)
+	body := `{"model":"label/claude", "max_tokens":1e2}`
+	req, err := Provider{}.PrepareNative(t.Context(), plugins.Messages, plugintest.Object(t, body), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +55,11 @@ func TestPrepareNative(t *testing.T) {
 	if req.URL.Path != "/v1/messages" || req.Header.Get("X-Api-Key") != "secret" || req.Header.Get("Anthropic-Version") == "" {
 		t.Errorf("got %s with %v", req.URL, req.Header)
 	}
-	req, err = Provider{}.PrepareNative(t.Context(), plugins.CountTokens, body, at)
+	req, err = Provider{}.PrepareNative(t.Context(), plugins.CountTokens, plugintest.Object(t, body), at)
 	if err != nil || req.URL.Path != "/v1/messages/count_tokens" {
 		t.Errorf("a count: %v, %v", req, err)
 	}
-	if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, body, at); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, body), at); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Responses: got error %v", err)
 	}
 }

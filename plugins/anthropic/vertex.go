@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -41,19 +40,18 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 }
 
 // PrepareNative implements translate.Native.
-func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	if d != plugins.Messages {
 		return nil, errors.ErrUnsupported
 	}
-	stream := gjson.GetBytes(body, "stream").Bool()
-	body, err := sjson.DeleteBytes(body, "model")
+	data, err := sjson.DeleteBytes(body.Data, "model")
 	if err != nil {
 		return nil, err
 	}
-	if body, err = sjson.SetBytes(body, "anthropic_version", vertexVersion); err != nil {
+	if data, err = sjson.SetBytes(data, "anthropic_version", vertexVersion); err != nil {
 		return nil, err
 	}
-	return postVertex(ctx, t, body, stream)
+	return postVertex(ctx, t, data, body.Get("stream").Bool())
 }
 
 func postVertex(ctx context.Context, t translate.Target, body any, stream bool) (*http.Request, error) {

@@ -43,9 +43,9 @@ func (z *Azure) Prepare(ctx context.Context, p *translate.Request, t translate.T
 }
 
 // Adapt implements translate.Adapter.
-func (z *Azure) Adapt(d plugins.Dialect, body []byte, t translate.Target) (adapted []byte, warnings []string) {
+func (z *Azure) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target) (adapted []byte, warnings []string) {
 	if d == plugins.Responses && hasDeployments(t) { // which do not speak it
-		return body, nil
+		return body.Data, nil
 	}
 	return openai.Provider{}.Adapt(d, body, t)
 }
@@ -59,7 +59,7 @@ func (z *Azure) Decode(resp *http.Response, a *translate.Assembler) error {
 }
 
 // PrepareNative implements translate.Native.
-func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	if d == plugins.Responses {
 		return z.Azure.PrepareNative(ctx, d, body, t)
 	}

@@ -111,12 +111,12 @@ func TestAzure(t *testing.T) {
 
 func TestAzureSpeaksResponses(t *testing.T) {
 	z := &Azure{Provider: *For("azure")}
-	body := []byte(`{"model":"azure/m","input":"hi"}`)
-	req, err := z.PrepareNative(t.Context(), plugins.Responses, body, translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
+	body := `{"model":"azure/m","input":"hi"}`
+	req, err := z.PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, body), translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
 	if err != nil || req.URL.Path != "/openai/v1/responses" {
 		t.Errorf("got %v, %v", req, err)
 	}
-	_, err = z.PrepareNative(t.Context(), plugins.Responses, body, translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
+	_, err = z.PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, body), translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v for a resource, which has no Responses without a version", err)
 	}
@@ -139,7 +139,7 @@ func TestPrepareNative(t *testing.T) {
 		"version 1":    {azure, plugins.Chat, "https://x/openai/v1", "https://x/openai/v1/chat/completions"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			req, err := test.provider.PrepareNative(t.Context(), test.dialect, []byte(body), translate.Target{Model: "m", BaseURL: test.baseURL, Key: "secret"})
+			req, err := test.provider.PrepareNative(t.Context(), test.dialect, plugintest.Object(t, body), translate.Target{Model: "m", BaseURL: test.baseURL, Key: "secret"})
 			if test.want == "" {
 				if !errors.Is(err, errors.ErrUnsupported) || req != nil {
 					t.Errorf("got %v, %v", req, err)
@@ -232,7 +232,7 @@ func TestAdapt(t *testing.T) {
 		if test.vendor == "azure" {
 			p = &Azure{Provider: *For("azure")}
 		}
-		got, warnings := p.Adapt(plugins.Chat, []byte(test.body), reasons)
+		got, warnings := p.Adapt(plugins.Chat, plugintest.Object(t, test.body), reasons)
 		var warned []string
 		for _, w := range warnings {
 			field, _, _ := strings.Cut(w, ": ")

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/translate"
@@ -59,7 +57,7 @@ func (p *Provider) Prepare(ctx context.Context, r *translate.Request, t translat
 func (p *Provider) Error(resp *http.Response) *plugins.Error { return openai.Provider{}.Error(resp) }
 
 // PrepareNative implements translate.Native.
-func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	if d != plugins.Chat {
 		return nil, errors.ErrUnsupported
 	}
@@ -78,12 +76,12 @@ func (p *Provider) PrepareEndpoint(ctx context.Context, method, path string, t t
 }
 
 // Adapt implements translate.Adapter.
-func (p *Provider) Adapt(d plugins.Dialect, body []byte, _ translate.Target) (adapted []byte, warnings []string) {
+func (p *Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Target) (adapted []byte, warnings []string) {
 	if d != plugins.Chat || !p.vendor.closed {
-		return body, nil
+		return body.Data, nil
 	}
 	adapted, warnings = openai.RenameField(body, "max_completion_tokens", "max_tokens")
-	if gjson.GetBytes(adapted, "stream_options").Exists() {
+	if body.Get("stream_options").Exists() {
 		adapted = openai.DeleteField(adapted, "stream_options")
 		warnings = append(warnings, "stream_options: not supported by the provider, left out: the usage of streams comes unasked")
 	}

@@ -31,7 +31,7 @@ type Provider struct {
 func (*Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("echo") }
 
 // PrepareNative implements translate.Native.
-func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	if d == plugins.Messages {
 		return anthropic.Provider{}.PrepareNative(ctx, d, body, t)
 	}

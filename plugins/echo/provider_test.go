@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -17,7 +18,7 @@ import (
 func ask(t *testing.T, body string) (*http.Response, string) {
 	t.Helper()
 	p := new(Provider)
-	req, err := p.PrepareNative(context.Background(), plugins.Responses, []byte(body), translate.Target{Model: "echo-1"})
+	req, err := p.PrepareNative(context.Background(), plugins.Responses, plugintest.Object(t, body), translate.Target{Model: "echo-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type Azure struct{}
 // PrepareNative implements translate.Native. Only version 1 of Azure's API has
 // Responses without a date of its own: its base URL is like
 // https://acme.openai.azure.com/openai/v1.
-func (Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	if !strings.HasSuffix(t.BaseURL, "/openai/v1") {
 		return nil, errors.ErrUnsupported
 	}

@@ -51,7 +51,7 @@ var complete = []string{"openai", "azure"}
 var irregular = []string{"openrouter", "xai", "github-copilot"}
 
 // PrepareNative implements translate.Native.
-func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
 	if !ok || d == plugins.Responses && isOf(irregular, t.BaseURL) ||
 		(d == plugins.Compaction || d == plugins.InputTokens) && !isOf(complete, t.BaseURL) {
@@ -84,7 +84,8 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	if err != nil {
 		return nil, err
 	}
-	return t.Post(ctx, paths[plugins.Responses], translate.Bearer, plugins.WithModel(body, t.Model))
+	object, _ := plugins.ParseObject(body)
+	return t.Post(ctx, paths[plugins.Responses], translate.Bearer, plugins.WithModel(object, t.Model))
 }
 
 var (

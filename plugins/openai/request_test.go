@@ -39,7 +39,7 @@ func TestBytesPass(t *testing.T) {
 		`{"model":null,"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"gAAA=="}]}`:               `{"model":"gpt-5","input":[{"type":"reasoning","id":"rs_1","encrypted_content":"gAAA=="}]}`,
 	} {
 		sent := strings.Clone(body)
-		req, err := Provider{}.PrepareNative(context.Background(), plugins.Responses, []byte(body), target)
+		req, err := Provider{}.PrepareNative(context.Background(), plugins.Responses, plugintest.Object(t, body), target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestBytesPass(t *testing.T) {
 }
 
 func TestPrepareNative(t *testing.T) {
-	req, err := Provider{}.PrepareNative(context.Background(), plugins.Responses, []byte(`{"model":"m"}`), target)
+	req, err := Provider{}.PrepareNative(context.Background(), plugins.Responses, plugintest.Object(t, `{"model":"m"}`), target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,10 +80,10 @@ func TestIrregularStreams(t *testing.T) {
 		"https://api.deepseek.com": true, "http://localhost:1234/v1": true, "https://my-openrouter.ai.example.com/v1": true, "https://my-openrouter.ai/v1": true,
 	} {
 		target := translate.Target{Model: "m", BaseURL: baseURL}
-		if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, []byte(`{}`), target); native != (err == nil) || !native && !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, `{}`), target); native != (err == nil) || !native && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: got error %v", baseURL, err)
 		}
-		if req, err := (Provider{}).PrepareNative(t.Context(), plugins.Chat, []byte(`{}`), target); err != nil || !strings.HasSuffix(req.URL.Path, "/chat/completions") {
+		if req, err := (Provider{}).PrepareNative(t.Context(), plugins.Chat, plugintest.Object(t, `{}`), target); err != nil || !strings.HasSuffix(req.URL.Path, "/chat/completions") {
 			t.Errorf("%s: got %v, %v for Chat Completions", baseURL, req, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestDialects(t *testing.T) {
 	for dialect, path := range map[plugins.Dialect]string{
 		plugins.Chat: "/v1/chat/completions", plugins.Messages: "",
 	} {
-		req, err := Provider{}.PrepareNative(context.Background(), dialect, []byte(`{"model":"m"}`), target)
+		req, err := Provider{}.PrepareNative(context.Background(), dialect, plugintest.Object(t, `{"model":"m"}`), target)
 		switch {
 		case path == "" && !errors.Is(err, errors.ErrUnsupported):
 			t.Errorf("%s: got error %v", dialect, err)
@@ -105,13 +105,13 @@ func TestDialects(t *testing.T) {
 
 func TestAzure(t *testing.T) {
 	azure := target
-	body := []byte(`{"model":"m"}`)
+	body := `{"model":"m"}`
 	azure.BaseURL = "https://acme.openai.azure.com"
-	if _, err := (Azure{}).PrepareNative(context.Background(), plugins.Responses, body, azure); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := (Azure{}).PrepareNative(context.Background(), plugins.Responses, plugintest.Object(t, body), azure); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("without version 1: got error %v", err)
 	}
 	azure.BaseURL += "/openai/v1"
-	req, err := Azure{}.PrepareNative(context.Background(), plugins.Responses, body, azure)
+	req, err := Azure{}.PrepareNative(context.Background(), plugins.Responses, plugintest.Object(t, body), azure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestAdapt(t *testing.T) {
 		{plugins.Responses, plain, `{"include":["x","reasoning.encrypted_content"]}`, `{"include":["x"]}`, true},
 		{plugins.Responses, reasons, `{"include":["reasoning.encrypted_content"]}`, `{"include":["reasoning.encrypted_content"]}`, false},
 	} {
-		got, warnings := Provider{}.Adapt(test.dialect, []byte(test.body), test.target)
+		got, warnings := Provider{}.Adapt(test.dialect, plugintest.Object(t, test.body), test.target)
 		if string(got) != test.want || (len(warnings) == 1) != test.warned {
 			t.Errorf("%s: got %s, warnings %q, want %s", test.body, got, warnings, test.want)
 		}

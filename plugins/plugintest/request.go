@@ -30,6 +30,16 @@ func Request(fields string) string {
 	return `{"model":"m"` + fields + `}`
 }
 
+// Object is a body that is a JSON object, for translate.Native and translate.Adapter.
+func Object(t testing.TB, body string) *plugins.Object {
+	t.Helper()
+	object, valid := plugins.ParseObject([]byte(body))
+	if !valid {
+		t.Fatalf("%s is not an object", body)
+	}
+	return object
+}
+
 // Prepare has a provider translate a request for a target, by default one at
 // https://example.com with the key "secret". It returns the upstream request, its
 // body, and the request with the warnings to the client. The vendor of the provider must

@@ -40,7 +40,7 @@ type Native interface {
 	// PrepareNative returns the upstream request of dialect d, whose body is body
 	// but for the model. The error is errors.ErrUnsupported for a target that does
 	// not speak d.
-	PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t Target) (*http.Request, error)
+	PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t Target) (*http.Request, error)
 }
 
 // Adapter is a Native whose targets are known to refuse a field that clients of a dialect
@@ -48,7 +48,7 @@ type Native interface {
 type Adapter interface {
 	// Adapt returns a body of dialect d as the target takes it, and a warning
 	// "<field>: <what was done>" for each change.
-	Adapt(d plugins.Dialect, body []byte, t Target) (adapted []byte, warnings []string)
+	Adapt(d plugins.Dialect, body *plugins.Object, t Target) (adapted []byte, warnings []string)
 }
 
 // MCPCaller is a Provider whose targets call MCP servers themselves.

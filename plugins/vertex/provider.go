@@ -53,7 +53,7 @@ func (v Provider) Prepare(ctx context.Context, p *translate.Request, t translate
 }
 
 // PrepareNative implements translate.Native.
-func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
+func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	api, t := v.route(t)
 	if native, ok := api.(translate.Native); ok && d != plugins.Embeddings {
 		return native.PrepareNative(ctx, d, body, t)

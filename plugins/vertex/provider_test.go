@@ -86,7 +86,7 @@ func TestPrepareNative(t *testing.T) {
 	} {
 		target := target
 		target.Model = test.model
-		req, err := here.PrepareNative(t.Context(), test.dialect, []byte(test.body), target)
+		req, err := here.PrepareNative(t.Context(), test.dialect, plugintest.Object(t, test.body), target)
 		if test.path == "" {
 			if !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%s: got %v, %v", test.model, req, err)

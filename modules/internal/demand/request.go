@@ -22,9 +22,9 @@ type Request struct {
 }
 
 // JSON is the Request of a body that is a JSON object.
-func JSON(d plugins.Dialect, body plugins.Object) Request {
+func JSON(d plugins.Dialect, body *plugins.Object) Request {
 	return Request{Dialect: d, Field: body.Get, Names: func(do func(string) bool) {
-		for _, m := range body {
+		for _, m := range body.Members {
 			if !do(m.Name) {
 				return
 			}

@@ -26,11 +26,12 @@ type StateID struct {
 
 // StateOf looks through a request. Of a field that stands twice it reads both:
 // libraries differ in which they take.
-func StateOf(d plugins.Dialect, request plugins.Object) (found State) {
-	for _, field := range request {
+func StateOf(d plugins.Dialect, request *plugins.Object) (found State) {
+	hasFiles := slices.ContainsFunc(fileFields, request.MayHave)
+	for _, field := range request.Members {
 		switch name, v := field.Name, field.Value; {
 		case d.OfResponses() && name == "input":
-			found.addItems(v)
+			found.addItems(v, hasFiles)
 		case d.OfResponses() && (name == "previous_response_id" || name == "conversation" || name == "prompt"):
 			if v.Type == gjson.Null || v.Type == gjson.False {
 				break
@@ -47,7 +48,7 @@ func StateOf(d plugins.Dialect, request plugins.Object) (found State) {
 			found.AddFiles(name, v)
 		case name == "cachedContent" || name == "cached_content": // of Gemini
 			found.Add(name, v)
-		case slices.Contains(contentFields, name):
+		case hasFiles && slices.Contains(contentFields, name):
 			found.AddFiles(name, v)
 		}
 	}
@@ -57,17 +58,21 @@ func StateOf(d plugins.Dialect, request plugins.Object) (found State) {
 // contentFields hold parts of a conversation, or tools.
 var contentFields = []string{"contents", "images", "mask", "messages", "requests", "systemInstruction", "system_instruction", "tools"}
 
-func (s *State) addItems(input gjson.Result) {
+func (s *State) addItems(input gjson.Result, hasFiles bool) {
 	i := 0
 	input.ForEach(func(_, item gjson.Result) bool {
-		s.addItem(fmt.Sprintf("input[%d]", i), item)
+		param := fmt.Sprintf("input[%d]", i)
+		s.addItem(param, item)
+		if hasFiles {
+			s.AddFiles(param, item)
+		}
 		i++
 		return true
 	})
 }
 
 // addItem adds what a provider looks up for an item: what its id refers to, unless the item
-// has the content itself, and files.
+// has the content itself.
 func (s *State) addItem(param string, item gjson.Result) {
 	var ids []StateID
 	var references, typed, looked, whole bool
@@ -95,7 +100,6 @@ func (s *State) addItem(param string, item gjson.Result) {
 			s.IDs = append(s.IDs, id)
 		}
 	}
-	s.AddFiles(param, item)
 }
 
 // idFields hold ids of files, and of what files are kept in.
@@ -105,15 +109,11 @@ var idFields = []string{"file_id", "file_ids", "vector_store_ids", "container", 
 // to the provider.
 var clientFields = []string{"input", "input_schema", "input_examples", "parameters"}
 
-// idFieldSigns are what a text has that names a file, a skill or a spoken answer, or has an
-// escape that hides a name. They begin with bytes that are rare in prose, which strings.Contains is fast at.
-var idFieldSigns = []string{`"file_id`, `"fileUri"`, `"file_uri"`, `"cachedContent"`, `"cached_content"`, `"vector_store_ids`, `"container`, `"skill_id`, `"audio"`, `\u`}
+// fileFields name a file, what files are kept in, a skill, or a spoken answer.
+var fileFields = append([]string{"fileUri", "file_uri", "skill_id", "audio"}, idFields...)
 
 // AddFiles adds the ids of files, skills and spoken answers, at any depth.
 func (s *State) AddFiles(param string, v gjson.Result) {
-	if !slices.ContainsFunc(idFieldSigns, func(sign string) bool { return strings.Contains(v.Raw, sign) }) {
-		return
-	}
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch {
 		case slices.Contains(idFields, key.Str), key.Str == "skill_id" && !isPublicSkill(v.Str):

@@ -24,11 +24,14 @@ import (
 // Readable returns a body of the dialect without the reasoning that was sealed here, which a
 // provider that speaks the dialect cannot read.
 func Readable(d plugins.Dialect, body []byte) (readable []byte, warnings []string) {
+	if d != plugins.Messages && !d.OfResponses() {
+		return body, nil
+	}
 	isSealed := bytes.Contains(body, []byte(`"`+secret.Sealed))
 	if d == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`))) {
 		return readableMessages(body)
 	}
-	if !isSealed || !d.OfResponses() {
+	if !isSealed || d == plugins.Messages {
 		return body, nil
 	}
 	readable = stored.EditArray(body, "input", func(i int, item gjson.Result) string {
