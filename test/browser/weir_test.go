@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,14 +47,20 @@ var program = sync.OnceValues(func() (string, error) {
 	return name, nil
 })
 
+// freePort is a port that is free, and stays free until a server of the test has it: the system
+// takes those of outgoing connections from 32768 on.
 func freePort(t testing.TB) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := strconv.Itoa(12_000 + rand.IntN(20_000))
+		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			listener.Close()
+			return port
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
 	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
 }
 
 // newWeir runs the configuration of a file with data of its own.
