@@ -94,7 +94,8 @@ type Record struct {
 	// before are.
 	Turn plugins.Count
 	// CostCounted is true if Cost is counted by the length of what passed, because the answer
-	// ended before the provider had stated what it used.
+	// ended before the provider had stated what it used; or if Cost is the most that a call can
+	// have cost that a kill cut off.
 	CostCounted bool
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool
@@ -273,7 +274,7 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.PriceVersion }, About: "The price list that `cost` was computed with."},
 	{Wire: 90, Name: "cost_counted", Field: "is_cost_counted", Filter: true,
 		At:    func(r *Record) any { return &r.CostCounted },
-		About: "Whether `cost` is counted by the length of what passed, because the answer was broken off before the provider stated its usage. The usage stays as it was stated."},
+		About: "Whether `cost` is counted by the length of what passed, because the answer was broken off before the provider stated its usage; or, for an `interrupted` call, the most that the call can have cost. The usage stays as it was stated."},
 	{Wire: 42, Name: "passthrough", Field: "is_passthrough_billing", Filter: true,
 		At: func(r *Record) any { return &r.PassthroughBilling }, About: "Whether the operator's key paid, against credits."},
 	{Wire: 79, Name: "subscription", Field: "is_subscription", Filter: true,

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,8 +31,9 @@ type cluster struct {
 	redis      func() *exec.Cmd
 	server     *exec.Cmd // of redis
 	nodes      [nodes]*node
-	balancer   string // its address
-	granted    int64  // nanodollars
+	balancer   string       // its address
+	granted    int64        // nanodollars
+	asked      atomic.Int64 // what the calls cost that came to the provider, in nanodollars
 }
 
 type node struct {
@@ -47,7 +49,7 @@ func start(t *testing.T) *cluster {
 	c.keepRedis()
 	c.clickhouse = clickhousetest.Start(t, "")
 	c.binary = build(t)
-	upstream := httptest.NewServer(http.HandlerFunc(answer))
+	upstream := httptest.NewServer(http.HandlerFunc(c.answer))
 	t.Cleanup(upstream.Close)
 
 	c.env = append(c.env, fmt.Sprintf("ACME_CREDITS=%d.00", c.granted/1e9),

@@ -284,8 +284,11 @@ func (b *Budget) account() string {
 	if b.quantity == dollars {
 		return b.Name
 	}
-	return b.Name + "\n" + b.quantity.name
+	return b.Name + quantityMark + b.quantity.name
 }
+
+// quantityMark stands before the quantity in the account of a budget that counts no dollars.
+const quantityMark = "\n"
 
 // Bounds returns when the window of a time begins and ends, 0 and 0 for one without an end.
 // For a rolling window, they are those of its newest step.

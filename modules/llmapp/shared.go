@@ -118,6 +118,9 @@ func (s *Store) Credits() (credits.Ledger, error) {
 		s.shared.err = err
 		return nil, err
 	}
+	if err := s.settle(ledger); err != nil {
+		s.options.Logger.Error("calls that a killed process left stay reserved until the next start", zap.Error(err))
+	}
 	s.shared.credits = ledger
 	return ledger, nil
 }

@@ -113,6 +113,14 @@ func (part *share) amount(t *Ticket, s Spending) plugins.Count {
 	return most
 }
 
+// lost is what the call has used at most if the process is killed before the call ends.
+func (part *share) lost() plugins.Nanodollars {
+	if part.quantity == concurrent {
+		return 0
+	}
+	return part.most
+}
+
 // PaysWithCredits reports whether an organisation pays for calls of the account with
 // credits.
 func (a *App) PaysWithCredits(org string, account *Account) bool {
@@ -201,7 +209,7 @@ func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spend
 	part := new(share)
 	*part = empty
 	// The record's id may be the client's choice, and used elsewhere at the same time.
-	part.ID, part.Org = uuid.New(), s.Org
+	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.call()
 	if paid {
 		part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
 	}
@@ -225,6 +233,18 @@ func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spend
 		return t.charge(ctx, part, 1)
 	}
 	return nil
+}
+
+// call is what the ledger knows of the call.
+func (s *Spending) call() credits.Call {
+	r := s.Record
+	of := credits.Call{
+		ID: r.ID, CreatedAt: r.CreatedAt, AuthHash: r.AuthHash, KeyID: r.KeyID, Project: r.Project, UserID: r.UserID, SessionID: r.SessionID,
+	}
+	if of.Provider, of.Model = s.target(); r.Cost.Valid {
+		of.Spent = r.Cost.N
+	}
+	return of
 }
 
 // target returns the label or the name of the provider, and the model there.
@@ -326,6 +346,7 @@ func (t *Ticket) move(part *share, now storage.Timestamp) {
 func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
 	r := &part.Reservation
 	for range len(r.Holds) + 1 { // each account may be short once
+		r.Lost = part.lost()
 		err = t.ledger.Reserve(ctx, *r)
 		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
 			if err = g.App.SeedCredits(ctx, t.ledger, r.Org); err == nil {

@@ -50,9 +50,9 @@ type Ledger interface {
 	Seed(ctx context.Context, org string, amount plugins.Nanodollars) error
 
 	// Reserve sets r.Amount aside in all of r.Holds, or in no account. The same reservation
-	// can be made again, which changes nothing. It lasts until Release, or until its node has died: a ledger
-	// that nodes share finds that out by a lease that the node renews for all its
-	// reservations. Nothing stays set aside after an error: ErrInsufficient,
+	// can be made again, which changes nothing. It lasts until Release, or until its node has died: then
+	// r.Lost is spent. A ledger that nodes share finds the death out by a lease that the node
+	// renews for all its reservations. Nothing stays set aside after an error: ErrInsufficient,
 	// ErrUnavailable, or that r.ID is in use for something else.
 	Reserve(ctx context.Context, r Reservation) error
 
@@ -79,7 +79,7 @@ type Ledger interface {
 	Balances(ctx context.Context) ([]Balance, error)
 
 	// Close ends the node's use of the ledger: every other method then returns
-	// ErrUnavailable, and what the node has reserved is free.
+	// ErrUnavailable, and what the node has reserved ends as if the node had died.
 	Close(ctx context.Context) error
 }
 
@@ -184,6 +184,30 @@ type Reservation struct {
 	Amount plugins.Nanodollars
 	// Holds are the accounts, of which there is at least one, and each once.
 	Holds []Hold
+	// Lost is what the call has cost in each account if its node dies before Release, and
+	// no more was charged: the most that the provider may have done. It is 0 for what ends
+	// with the node.
+	Lost plugins.Nanodollars
+	// Call says whose reservation it is.
+	Call Call
+}
+
+// Call is the part of a record by which a call is recorded whose node has died.
+type Call struct {
+	// ID is that of the record.
+	ID uuid.UUID `json:"id"`
+	// CreatedAt is when the call began.
+	CreatedAt storage.Timestamp `json:"created_at"`
+	// Spent is what the call had cost before the reservation was made.
+	Spent plugins.Nanodollars `json:"spent,omitempty"`
+
+	AuthHash  string `json:"auth_hash,omitempty"`
+	KeyID     string `json:"key_id,omitempty"`
+	Project   string `json:"project,omitempty"`
+	UserID    string `json:"user_id,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+	Provider  string `json:"provider,omitempty"`
+	Model     string `json:"model,omitempty"`
 }
 
 // Equal reports whether two reservations are the same.

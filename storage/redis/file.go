@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// file has a line for each charge that Redis did not take. It is empty again when Redis
+// file has a line for each charge that Redis did not take, and one when Redis has taken it. It is empty again when Redis
 // has taken all of them.
 type file struct {
 	path string
@@ -25,6 +25,8 @@ type line struct {
 	ID    uuid.UUID           `json:"id"`
 	Org   string              `json:"org"`
 	Total plugins.Nanodollars `json:"total"`
+	// Paid says that Redis has taken the charge.
+	Paid bool `json:"paid,omitempty"`
 	// Accounts are those that are charged, the credits of Org unless there are some.
 	Accounts []credits.Account `json:"accounts,omitempty"`
 }
@@ -47,21 +49,21 @@ func (f *file) open() (waiting []*reservation, err error) {
 			if l.Accounts == nil { // a line of an earlier version
 				l.Accounts = []credits.Account{{Org: l.Org}}
 			}
-			r = &reservation{Reservation: credits.Reservation{ID: l.ID, Org: l.Org}, unpaid: true, released: true}
+			r = &reservation{Reservation: credits.Reservation{ID: l.ID, Org: l.Org}, released: true}
 			for _, of := range l.Accounts {
 				r.Holds = append(r.Holds, credits.Hold{Account: of})
 			}
 			by[l.ID] = r
 			waiting = append(waiting, r)
 		}
-		r.charged = l.Total
+		r.charged, r.unpaid, r.filed = l.Total, !l.Paid, !l.Paid
 	}
 	f.File, err = os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	return waiting, err
 }
 
 func (f *file) add(r *reservation) error {
-	l := line{ID: r.ID, Org: r.Org, Total: r.charged}
+	l := line{ID: r.ID, Org: r.Org, Total: r.charged, Paid: !r.unpaid}
 	for _, h := range r.Holds {
 		l.Accounts = append(l.Accounts, h.Account)
 	}

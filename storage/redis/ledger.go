@@ -61,6 +61,7 @@ type reservation struct {
 	// before the one before: a charge that was repeated after the release of its
 	// reservation would be taken twice.
 	unsure, unpaid, released bool
+	filed                    bool // the file has the charge, and not that Redis took it
 }
 
 func newLedger(c *client) (*Ledger, error) {
@@ -107,8 +108,8 @@ func (l *Ledger) grant(ctx context.Context, org string, amount plugins.Nanodolla
 // Reserve implements credits.Ledger. While Redis cannot be reached, it reserves from
 // the allowance of Options.
 func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
-	if r.Amount < 0 || r.Amount > maxAmount {
-		return fmt.Errorf("credits: cannot reserve %s: want 0 to %s", r.Amount, maxAmount)
+	if r.Amount < 0 || max(r.Amount, r.Lost) > maxAmount {
+		return fmt.Errorf("credits: cannot reserve %s: want 0 to %s", max(r.Amount, r.Lost), maxAmount)
 	}
 	if len(r.Holds) == 0 {
 		return credits.ErrNoAccount
@@ -134,7 +135,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount))...)
+		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost))...)
 		switch {
 		case err != nil:
 			made.unsure = !forgotten(err)
@@ -387,7 +388,10 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 		if unpaid && !unsure {
 			_, err = l.script(ctx, charge, l.keys(r), r.args(r.Org, number(charged))...)
 		} else {
-			_, err = l.script(ctx, release, l.keys(r), r.args()...)
+			if unsure { // and nothing is charged of it in Redis
+				charged = 0
+			}
+			_, err = l.script(ctx, release, l.keys(r), r.args(number(charged))...)
 		}
 		l.mu.Lock()
 		switch {
@@ -396,12 +400,17 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 				l.waiting = append(l.waiting, r)
 			}
 			if unpaid {
+				r.filed = true
 				err = errors.Join(err, l.file.add(r))
 			}
 		case unsure:
 			r.unsure = false
 		case unpaid:
 			r.unpaid = r.charged != charged
+			if r.filed && !r.unpaid { // before the release, after which it could be taken again
+				r.filed = false
+				err = l.file.add(r)
+			}
 		default:
 			r.released = false
 		}

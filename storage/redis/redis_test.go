@@ -193,8 +193,8 @@ func do(t testing.TB, err error) {
 	}
 }
 
-// Nodes together reserve no more than there is, and what a dead one had reserved is
-// free once its lease has ended.
+// Nodes together reserve no more than there is, and what a dead one had reserved ends
+// with its lease.
 func TestNodes(t *testing.T) {
 	o := start(t).options()
 	nodes := []*Ledger{open(t, o), open(t, o), open(t, o)}
@@ -238,13 +238,14 @@ func TestChargeAfterTheLease(t *testing.T) {
 	cutOff, other := open(t, o), open(t, o)
 	do(t, cutOff.Grant(t.Context(), "acme", 100))
 	r := of(60)
+	r.Lost = 50
 	do(t, cutOff.Reserve(t.Context(), r))
 	do(t, cutOff.Charge(t.Context(), r, 10))
 	cutOff.stop()
 	<-cutOff.done
 	loseLease(t, cutOff)
 	do(t, other.expire(t.Context(), cutOff.node))
-	if b := balance(t, other); b.Spent != 10 || b.Reserved != 0 {
+	if b := balance(t, other); b.Spent != 50 || b.Reserved != 0 {
 		t.Errorf("without the lease: %+v", b)
 	}
 	do(t, cutOff.Charge(t.Context(), r, 25))
@@ -252,6 +253,56 @@ func TestChargeAfterTheLease(t *testing.T) {
 	do(t, cutOff.Release(t.Context(), r))
 	if b := balance(t, other); b.Spent != 25 || b.Reserved != 0 {
 		t.Errorf("after its charge: %+v", b)
+	}
+}
+
+// A node whose lease ended between the charge and the end of a call gives back the rest.
+func TestReleaseAfterTheLease(t *testing.T) {
+	o := start(t).options()
+	cutOff, other := open(t, o), open(t, o)
+	do(t, cutOff.Grant(t.Context(), "acme", 100))
+	r := of(60)
+	r.Lost = 60
+	do(t, cutOff.Reserve(t.Context(), r))
+	do(t, cutOff.Charge(t.Context(), r, 10))
+	cutOff.stop()
+	<-cutOff.done
+	loseLease(t, cutOff)
+	do(t, other.expire(t.Context(), cutOff.node))
+	if b := balance(t, other); b.Spent != 60 || b.Reserved != 0 {
+		t.Errorf("without the lease: %+v", b)
+	}
+	do(t, cutOff.Release(t.Context(), r))
+	if b := balance(t, other); b.Spent != 10 || b.Reserved != 0 {
+		t.Errorf("after its release: %+v", b)
+	}
+}
+
+// Of two charges that waited for Redis, the first is taken and its node dies before the
+// second: the next process takes the second alone.
+func TestChargesThatWaitedAreTakenOnce(t *testing.T) {
+	s := start(t)
+	o := s.options()
+	l := open(t, o)
+	do(t, l.Grant(t.Context(), "acme", 100))
+	first, second := of(20), of(30)
+	do(t, l.Reserve(t.Context(), first))
+	do(t, l.Reserve(t.Context(), second))
+	l.stop()
+	<-l.done
+	s.kill()
+	for _, r := range []credits.Reservation{first, second} {
+		if l.Charge(t.Context(), r, r.Amount) == nil || l.Release(t.Context(), r) == nil {
+			t.Fatal("a dead server took a charge")
+		}
+	}
+	s.run()
+	eventually(t, func() bool { return l.send(t.Context(), l.waiting[0]) == nil })
+	s.die(l)
+	next := open(t, o)
+	eventually(t, func() bool { return next.flush(t.Context()) == nil })
+	if b := balance(t, next); b.Spent != 50 {
+		t.Errorf("two charges of 20 and 30 are taken as %+v", b)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // and available, which is granted - spent - reserved. An organisation's credits are a hash
 // without a suffix. The values of a budget in one window are suffixes in one hash, to which
 // nothing is granted. A reservation is a hash too: org, amount, charged, held, which is what
-// is reserved and not charged, and accounts if credits are not the only one. Numbers are
+// is reserved and not charged, lost, which is spent if the node dies, and accounts if credits are not the only one. Numbers are
 // billionths of a dollar. Sums are made by HINCRBY in 64 bits; Lua's own numbers are exact up
 // to 2^53, which bounds the amounts of one call and the limits of budgets.
 
@@ -64,10 +64,16 @@ end
 `, first)
 }
 
-// reserve sets ARGV[2] aside in all accounts, for organisation ARGV[1]; ARGV[3] is -ARGV[2].
+// decimal defines text, which writes a number of a script.
+const decimal = `
+local function text(n) return string.format('%.0f', n) end
+`
+
+// reserve sets ARGV[2] aside in all accounts, for organisation ARGV[1]; ARGV[3] is -ARGV[2],
+// and ARGV[4] is spent if the node dies.
 // It returns 0, or the number of the first account that has too little, or -1 for an id in
 // use.
-var reserve = rueidis.NewLuaScript(accounts(3) + `
+var reserve = rueidis.NewLuaScript(accounts(4) + `
 local made = redis.call('HMGET', KEYS[1], 'org', 'amount', 'accounts')
 if made[1] then
 	if made[1] == ARGV[1] and made[2] == ARGV[2] and (made[3] or '') == kept() then return 0 end
@@ -83,18 +89,17 @@ for i, a in ipairs(accounts) do
 	if left < tonumber(ARGV[2]) then return i end
 end
 for _, a in ipairs(accounts) do add(a, 'available', ARGV[3]) end
-redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', ARGV[2], 'charged', '0', 'held', ARGV[2], 'accounts', kept())
+redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', ARGV[2], 'charged', '0', 'held', ARGV[2], 'lost', ARGV[4], 'accounts', kept())
 redis.call('SADD', KEYS[2], KEYS[1])
 return 0`)
 
 // charge makes ARGV[2] what the call of organisation ARGV[1] has cost. A reservation
 // that was made without Redis, or lost to another node, has nothing set aside.
-var charge = rueidis.NewLuaScript(accounts(2) + `
+var charge = rueidis.NewLuaScript(accounts(2) + decimal + `
 local made = redis.call('HMGET', KEYS[1], 'amount', 'charged', 'held')
 local amount, charged, held = tonumber(made[1] or 0), tonumber(made[2] or 0), tonumber(made[3] or 0)
 local total = tonumber(ARGV[2])
 local holds = math.max(amount - total, 0)
-local function text(n) return string.format('%.0f', n) end
 for _, a in ipairs(accounts) do
 	add(a, 'spent', text(total - charged))
 	add(a, 'available', text(held - holds - (total - charged)))
@@ -103,31 +108,41 @@ redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', text(amount), 'charged', A
 redis.call('SADD', KEYS[2], KEYS[1])
 return 1`)
 
-// release ends a reservation.
-var release = rueidis.NewLuaScript(accounts(0) + `
-local held = redis.call('HGET', KEYS[1], 'held')
-if held then
-	for _, a in ipairs(accounts) do add(a, 'available', held) end
+// release ends a reservation, of which the node has charged ARGV[1].
+var release = rueidis.NewLuaScript(accounts(1) + decimal + `
+local made = redis.call('HMGET', KEYS[1], 'held', 'charged', 'dead')
+if made[1] then
+	local more = 0
+	if made[3] then more = tonumber(ARGV[1]) - tonumber(made[2]) end
+	for _, a in ipairs(accounts) do
+		if more ~= 0 then add(a, 'spent', text(more)) end
+		add(a, 'available', text(tonumber(made[1]) - more))
+	end
 	redis.call('DEL', KEYS[1])
 end
 redis.call('SREM', KEYS[2], KEYS[1])
 return 1`)
 
-// expire frees what a node that died has reserved: KEYS[1] is its lease, KEYS[2] its
+// expire ends what a node that died has reserved, with what each call can have cost: KEYS[1] is its lease, KEYS[2] its
 // reservations, KEYS[3] the nodes, ARGV[1] its name, and ARGV[2] the prefix of
-// organisations. What was charged is remembered for ARGV[3] seconds, in case that the
-// node lives and was only cut off. It returns how many reservations are left.
-var expire = rueidis.NewLuaScript(`
+// organisations. What was charged is remembered for ARGV[3] seconds: a node that lives, and
+// was only cut off, charges what the call has cost in its place. It returns how many reservations are left.
+var expire = rueidis.NewLuaScript(decimal + `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 for _, key in ipairs(redis.call('SPOP', KEYS[2], 500)) do
-	local made = redis.call('HMGET', key, 'org', 'held', 'accounts')
+	local made = redis.call('HMGET', key, 'org', 'held', 'accounts', 'charged', 'lost')
 	if made[1] then
 		local accounts = {{key = ARGV[2] .. made[1], suffix = ''}}
 		if made[3] and made[3] ~= '' then accounts = cjson.decode(made[3]) end
+		local charged = tonumber(made[4])
+		local total = math.max(charged, tonumber(made[5] or 0))
 		for _, a in ipairs(accounts) do
-			if redis.call('EXISTS', a.key) == 1 then redis.call('HINCRBY', a.key, 'available' .. a.suffix, made[2]) end
+			if redis.call('EXISTS', a.key) == 1 then
+				redis.call('HINCRBY', a.key, 'spent' .. a.suffix, text(total - charged))
+				redis.call('HINCRBY', a.key, 'available' .. a.suffix, text(tonumber(made[2]) - (total - charged)))
+			end
 		end
-		redis.call('HSET', key, 'amount', '0', 'held', '0')
+		redis.call('HSET', key, 'amount', '0', 'held', '0', 'charged', text(total), 'dead', '1')
 		redis.call('EXPIRE', key, ARGV[3])
 	end
 end

@@ -35,7 +35,7 @@ func Run(t *testing.T, place func() Place) {
 		"a charge may exceed its reservation":            testBeyond,
 		"no charge without a reservation":                testNoReservation,
 		"a seed is granted once":                         testSeed,
-		"charges survive, reservations do not":           testRestart,
+		"what a node has reserved is spent by its death": testRestart,
 		"concurrent calls reserve no more than there is": testConcurrent,
 		"a closed ledger is unavailable":                 testClosed,
 	} {
@@ -261,15 +261,22 @@ func testRestart(t *testing.T, n *node) {
 		before, err := n.Balance(ctx, credits.Hold{Account: acme})
 		n.do(err)
 		n.do(n.Grant(ctx, "acme", 100))
-		r := of(100 + before.Available())
-		n.do(n.Reserve(ctx, r))
-		n.do(n.Charge(ctx, r, 20))
+		lost, charged, ends, released := of(40), of(10), of(30), of(10)
+		lost.Lost, charged.Lost, released.Lost = 35, 10, 10
+		for _, r := range []credits.Reservation{lost, charged, ends, released} {
+			n.do(n.Reserve(ctx, r))
+		}
+		n.do(n.Charge(ctx, lost, 20))
+		n.do(n.Charge(ctx, charged, 15))
+		n.do(n.Charge(ctx, released, 5))
+		n.do(n.Release(ctx, released))
 		end()
 		n.open()
-		n.want(before.Granted+100, before.Spent+20, 0)
-		all := of(before.Available() + 80)
+		spent := before.Spent + 35 + 15 + 5
+		n.want(before.Granted+100, spent, 0)
+		all := of(before.Granted + 100 - spent)
 		if err := n.Reserve(ctx, all); err != nil {
-			t.Errorf("after %s what was reserved is not free: %v", name, err)
+			t.Errorf("after %s what ends with the node is not free: %v", name, err)
 		}
 		n.do(n.Release(ctx, all))
 	}

@@ -151,12 +151,16 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// Clone returns the model after the death of all nodes: charges stay, reservations
-// end.
+// Clone returns the model after the death of all nodes: charges stay, and open reservations
+// end with what they lose.
 func (m *Model) Clone() *Model {
 	dead := &Model{Grants: slices.Clone(m.Grants)}
 	for _, r := range m.Reservations {
-		dead.Reservations = append(dead.Reservations, &Reserved{r.Reservation, r.Charged, true})
+		charged := r.Charged
+		if !r.Released {
+			charged = max(charged, r.Lost)
+		}
+		dead.Reservations = append(dead.Reservations, &Reserved{r.Reservation, charged, true})
 	}
 	return dead
 }
@@ -196,7 +200,7 @@ func (m *Machine) Step(t T) {
 			m.Model.Grants = append(m.Model.Grants, Amount{org, amount})
 		}
 	case "reserve":
-		r := credits.Reservation{ID: uuid.New(), Org: org, Amount: amount, Holds: holds(t, org)}
+		r := credits.Reservation{ID: uuid.New(), Org: org, Amount: amount, Holds: holds(t, org), Lost: plugins.Nanodollars(t.Draw(2, "lost")) * amount}
 		err = m.Ledger.Reserve(ctx, r)
 		if short := m.Model.short(r); short != nil {
 			want = credits.ErrInsufficient

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
@@ -19,7 +20,7 @@ import (
 )
 
 // file is the file of a ledger: a header, the balances at that time, and one line
-// for each grant and charge since then. A line is the CRC-32C of its JSON and the
+// for each grant, reservation, charge and release since then. A line is the CRC-32C of its JSON and the
 // JSON. Beside the file is its state, by which a file that was deleted, cut or
 // replaced by an older one is told from a new ledger and from a crash.
 type file struct {
@@ -51,6 +52,24 @@ type entry struct {
 	Charge plugins.Nanodollars `json:"charge,omitempty"`
 	// Accounts are those of the entry, the credits of Org unless there are some.
 	Accounts []credits.Account `json:"accounts,omitempty"`
+	// ID is the reservation that the entry makes, charges or releases. It is zero for what
+	// has none.
+	ID uuid.UUID `json:"id,omitzero"`
+	// Lost is above 0 in the entry that makes a reservation. Charged was charged before the
+	// file was replaced, and is in the balances.
+	Lost    plugins.Nanodollars `json:"lost,omitempty"`
+	Charged plugins.Nanodollars `json:"charged,omitempty"`
+	Call    *credits.Call       `json:"call,omitempty"`
+	// Released ends the reservation.
+	Released bool `json:"released,omitempty"`
+}
+
+// accounts are those to which the entry adds.
+func (e *entry) accounts() []credits.Account {
+	if e.Accounts == nil {
+		return []credits.Account{{Org: e.Org}}
+	}
+	return e.Accounts
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -72,7 +91,7 @@ func parseLine(line []byte, to any) bool {
 func (f *file) open(apply func(entry)) error {
 	err := f.read(os.O_RDWR, apply)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.replace(nil)
+		return f.replace(nil, nil)
 	}
 	if err == nil {
 		err = errors.Join(f.cut(), f.saveState())
@@ -188,9 +207,9 @@ func (f *file) append(lines []byte, durable bool) error {
 // full reports whether it is time to replace the file.
 func (f *file) full() bool { return f.f != nil && f.size >= f.limit }
 
-// replace replaces the file by one of the next generation that has the balances
-// alone. After an error the file is as before.
-func (f *file) replace(balances []credits.Balance) error {
+// replace replaces the file by one of the next generation that has the balances and the
+// open reservations alone. After an error the file is as before.
+func (f *file) replace(balances []credits.Balance, open []entry) error {
 	f.limit = f.size + f.minLimit // when to try again
 	next := state{Generation: f.state.Generation + 1}
 	text := appendLine(nil, next)
@@ -199,6 +218,9 @@ func (f *file) replace(balances []credits.Balance) error {
 		if b.Budget != "" {
 			e.Accounts = []credits.Account{b.Account}
 		}
+		text = appendLine(text, e)
+	}
+	for _, e := range open {
 		text = appendLine(text, e)
 	}
 	fresh, err := f.replaceAt(f.path, text)

@@ -62,7 +62,7 @@ func (c *crashing) open(t *rapid.T, d disk) error {
 			t.Fatal(err)
 		}
 	}
-	l, err := open(unsynced(c.dir, 400))
+	l, err := settled(unsynced(c.dir, 400))
 	if err == nil {
 		c.Ledger = l
 	}

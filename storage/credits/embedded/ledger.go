@@ -1,6 +1,6 @@
-// Package embedded keeps the credits and the budgets of one process in a file. A charge is in the
-// file before Charge returns, so that a crash loses none;
-// reservations are in memory, and end with the process, which is their lease.
+// Package embedded keeps the credits and the budgets of one process in a file. A reservation is
+// in the file before Reserve returns, and a charge before Charge returns, so that a crash loses
+// none. The process is the lease of its reservations: Settle ends those of the process before.
 //
 // The owner of the directory keeps other processes out.
 package embedded
@@ -37,8 +37,9 @@ type Ledger struct {
 	mu           sync.Mutex
 	accounts     map[credits.Account]*credits.Balance
 	reservations map[uuid.UUID]*reservation
-	lines        []byte // charges that are not in the file yet
-	failing      bool   // the file did not take the charges that came before
+	left         []*reservation // by the process before, until Settle
+	lines        []byte         // that are not in the file yet
+	failing      bool           // the file did not take the lines that came before
 	closed       bool
 }
 
@@ -47,10 +48,10 @@ type reservation struct {
 	charged plugins.Nanodollars
 }
 
-// entry is the line of a charge: one for all accounts, so that a crash leaves it in all of
+// entry is a line of the reservation: one for all accounts, so that a crash leaves it in all of
 // them or in no account.
-func (r *reservation) entry(charge plugins.Nanodollars) entry {
-	e := entry{Org: r.Org, Charge: charge}
+func (r *reservation) entry() entry {
+	e := entry{Org: r.Org, ID: r.ID}
 	if len(r.Holds) > 1 || r.Holds[0].Budget != "" {
 		for _, h := range r.Holds {
 			e.Accounts = append(e.Accounts, h.Account)
@@ -86,20 +87,65 @@ func Check(dir string) error {
 
 func open(f *file) (*Ledger, error) {
 	l := &Ledger{file: f, accounts: make(map[credits.Account]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
-	if err := f.open(l.apply); err != nil {
+	if err := f.open(l.load); err != nil {
 		return nil, unavailable(err)
 	}
+	for _, made := range l.reservations {
+		l.hold(made, made.held())
+	}
 	return l, nil
+}
+
+// load applies a line of the file.
+func (l *Ledger) load(e entry) {
+	made := l.reservations[e.ID]
+	if e.Lost == 0 && !e.Released {
+		l.apply(e)
+	}
+	switch {
+	case e.Lost > 0:
+		made = &reservation{Reservation: credits.Reservation{ID: e.ID, Org: e.Org, Amount: e.Lost, Lost: e.Lost}, charged: e.Charged}
+		for _, of := range e.accounts() {
+			made.Holds = append(made.Holds, credits.Hold{Account: of})
+		}
+		if e.Call != nil {
+			made.Call = *e.Call
+		}
+		l.reservations[e.ID] = made
+		l.left = append(l.left, made)
+	case made != nil && e.Released:
+		delete(l.reservations, e.ID)
+	case made != nil:
+		made.charged += e.Charge
+	}
+}
+
+// Settle ends the reservations that the process before has left, which are set aside until
+// then. total returns what a call has cost, of which so much was charged: at least r.Lost,
+// unless it is known better.
+func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (failed error) {
+	left := l.left
+	l.left = nil
+	for _, made := range left {
+		l.mu.Lock()
+		open, charged := l.reservations[made.ID] == made, made.charged
+		l.mu.Unlock()
+		if !open {
+			continue
+		}
+		n, err := total(made.Reservation, charged)
+		if err == nil {
+			err = errors.Join(l.Charge(ctx, made.Reservation, n), l.Release(ctx, made.Reservation))
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", credits.ErrUnavailable, err) }
 
 func (l *Ledger) apply(e entry) {
-	accounts := e.Accounts
-	if accounts == nil {
-		accounts = []credits.Account{{Org: e.Org}}
-	}
-	for _, of := range accounts {
+	for _, of := range e.accounts() {
 		a := l.account(of)
 		a.Granted += e.Grant
 		a.Spent += e.Charge
@@ -152,7 +198,18 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 }
 
 // Reserve implements credits.Ledger.
-func (l *Ledger) Reserve(_ context.Context, r credits.Reservation) error {
+func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
+	if err := l.reserve(r); err != nil || r.Lost == 0 {
+		return err
+	}
+	if err := l.flush(); err != nil {
+		_ = l.Release(ctx, r) // the disk refuses this line, too, for now
+		return err
+	}
+	return nil
+}
+
+func (l *Ledger) reserve(r credits.Reservation) error {
 	if r.Amount < 0 {
 		return fmt.Errorf("credits: cannot reserve %s: want 0 or more", r.Amount)
 	}
@@ -186,8 +243,19 @@ func (l *Ledger) Reserve(_ context.Context, r credits.Reservation) error {
 	for _, h := range r.Holds {
 		l.account(h.Account).Reserved += r.Amount
 	}
-	l.reservations[r.ID] = &reservation{Reservation: r}
+	made := &reservation{Reservation: r}
+	l.reservations[r.ID] = made
+	if r.Lost > 0 {
+		l.lines = appendLine(l.lines, made.line())
+	}
 	return nil
+}
+
+// line is the entry of a reservation that is open.
+func (r *reservation) line() entry {
+	e := r.entry()
+	e.Lost, e.Charged, e.Call = r.Lost, r.charged, &r.Call
+	return e
 }
 
 // Charge implements credits.Ledger.
@@ -208,8 +276,8 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 	if made == nil {
 		return fmt.Errorf("%w: %s", credits.ErrNoReservation, r.ID)
 	}
-	e := made.entry(total - made.charged)
-	if e.Charge == 0 {
+	e := made.entry()
+	if e.Charge = total - made.charged; e.Charge == 0 {
 		return nil
 	}
 	held := made.held()
@@ -243,15 +311,25 @@ func (l *Ledger) balance(of credits.Account) credits.Balance {
 // Release implements credits.Ledger.
 func (l *Ledger) Release(_ context.Context, r credits.Reservation) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	made := l.reservations[r.ID]
+	switch {
+	case l.closed:
+		l.mu.Unlock()
 		return unavailable(os.ErrClosed)
+	case made == nil:
+		l.mu.Unlock()
+		return nil
 	}
-	if made := l.reservations[r.ID]; made != nil {
-		l.hold(made, -made.held())
-		delete(l.reservations, r.ID)
+	l.hold(made, -made.held())
+	delete(l.reservations, r.ID)
+	if made.Lost > 0 {
+		l.lines = appendLine(l.lines, entry{Org: r.Org, ID: r.ID, Released: true})
 	}
-	return nil
+	l.mu.Unlock()
+	if made.Lost == 0 {
+		return nil
+	}
+	return l.flush()
 }
 
 // Balance implements credits.Ledger.
@@ -312,7 +390,7 @@ func (l *Ledger) forget() {
 	})
 }
 
-// flush writes the charges that wait, those of other goroutines included.
+// flush writes the lines that wait, those of other goroutines included.
 func (l *Ledger) flush() error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -342,8 +420,14 @@ func (l *Ledger) compact() {
 	l.forget()
 	balances, lines := l.balances(func(credits.Account) bool { return true }), l.lines
 	l.lines = nil
+	var open []entry
+	for _, made := range l.reservations {
+		if made.Lost > 0 {
+			open = append(open, made.line())
+		}
+	}
 	l.mu.Unlock()
-	if err := l.file.replace(balances); err != nil {
+	if err := l.file.replace(balances, open); err != nil {
 		l.file.logger.Error("the credits cannot be compacted: the file grows until they can", zap.String("file", l.file.path), zap.Error(err))
 		l.mu.Lock()
 		l.lines = append(lines, l.lines...)

@@ -23,6 +23,17 @@ func unsynced(dir string, limit int64) *file {
 	return &file{path: filepath.Join(dir, "credits"), minLimit: limit, logger: zap.NewNop(), sync: func(*os.File) error { return nil }}
 }
 
+// settled opens a ledger, and ends what the process before has reserved.
+func settled(f *file) (*Ledger, error) {
+	l, err := open(f)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.Settle(context.Background(), func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+		return max(r.Lost, charged), nil
+	})
+}
+
 // memoryDir is a directory on a file system without a disk, where there is one:
 // replacing a file there is a hundred times as fast.
 func memoryDir(t *testing.T) string {
@@ -46,7 +57,7 @@ func TestLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 		return creditstest.Place{
-			Open: func() (credits.Ledger, error) { return open(unsynced(dir, limit)) },
+			Open: func() (credits.Ledger, error) { return settled(unsynced(dir, limit)) },
 			Kill: func(l credits.Ledger) { _ = l.(*Ledger).file.f.Close() },
 		}
 	})
@@ -134,13 +145,13 @@ func TestFailedGrantLeavesNothing(t *testing.T) {
 
 // However many charges there are, the file stays small while Weir runs.
 func TestFileIsBounded(t *testing.T) {
-	const limit, charges, line = 4096, 2000, 50
+	const limit, charges, line = 4096, 2000, 300
 	ctx := t.Context()
 	dir := t.TempDir()
 	l := begin(t, dir, limit)
 	must(t, l.Grant(ctx, "acme", 1_000_000))
 	for range charges {
-		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7, Holds: []credits.Hold{{Account: acme}}}
+		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7, Lost: 7, Holds: []credits.Hold{{Account: acme}}}
 		must(t, l.Reserve(ctx, r), l.Charge(ctx, r, 3), l.Release(ctx, r))
 		if info, err := os.Stat(l.file.path); err != nil || info.Size() > limit+line {
 			t.Fatalf("the file has %d bytes: %v", info.Size(), err)
@@ -173,7 +184,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7, Holds: []credits.Hold{{Account: acme}}}
+			r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7, Lost: 7, Holds: []credits.Hold{{Account: acme}}}
 			must(b, errors.Join(l.Reserve(ctx, r), l.Charge(ctx, r, plugins.Nanodollars(3)), l.Release(ctx, r)))
 		}
 	})
