@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/freeport"
 )
 
 // A node answers for a response that another one generates in the background, cancels it,
@@ -64,7 +66,7 @@ func TestNodesAnswerForEachOther(t *testing.T) {
 	}
 	c.env = append(c.env, "UPSTREAM="+upstream.URL)
 	start := func() (address string, kill func()) {
-		port, dir := freePort(t), t.TempDir()
+		port, dir := freeport.Port(t), t.TempDir()
 		process := c.run(config, "WEIR_PORT="+port, "WEIR_DATA="+dir, "XDG_DATA_HOME="+dir)
 		return "http://127.0.0.1:" + port + "/v1/responses", func() { _ = process.Process.Kill() }
 	}

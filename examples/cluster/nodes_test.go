@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 )
 
@@ -56,11 +56,11 @@ func start(t *testing.T) *cluster {
 		"CLICKHOUSE="+c.clickhouse.Addr, "OPENAI_BASE_URL="+upstream.URL+"/v1", "OPENAI_API_KEY=x")
 	var addresses []string
 	for i := range c.nodes {
-		c.nodes[i] = &node{dir: t.TempDir(), port: freePort(t), admin: freePort(t)}
+		c.nodes[i] = &node{dir: t.TempDir(), port: freeport.Port(t), admin: freeport.Port(t)}
 		addresses = append(addresses, "127.0.0.1:"+c.nodes[i].port)
 		c.startNode(c.nodes[i])
 	}
-	balancer := freePort(t)
+	balancer := freeport.Port(t)
 	c.balancer = "http://127.0.0.1:" + balancer
 	c.run("balancer/Caddyfile", "BALANCER_PORT="+balancer, "NODES="+strings.Join(addresses, " "), "XDG_DATA_HOME="+t.TempDir())
 	for _, n := range c.nodes {
@@ -93,16 +93,6 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(filepath.Dir(built))
 	}
 	os.Exit(code)
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // run runs Weir until the test ends.
@@ -166,7 +156,7 @@ func (c *cluster) keepRedis() {
 		}
 		c.t.Skip("redis-server is not installed")
 	}
-	dir, port := c.t.TempDir(), freePort(c.t)
+	dir, port := c.t.TempDir(), freeport.Port(c.t)
 	c.redis = func() *exec.Cmd {
 		return exec.Command("redis-server", "--port", port, "--dir", dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
 	}

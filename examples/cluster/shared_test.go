@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/freeport"
 )
 
 // nodeFile is a node with records of its own, which shares the rest.
@@ -60,7 +62,7 @@ func TestNodesShare(t *testing.T) {
 	c.env = append(c.env, "UPSTREAM="+upstream.URL)
 	var a, b string
 	for _, address := range []*string{&a, &b} {
-		port, dir := freePort(t), t.TempDir()
+		port, dir := freeport.Port(t), t.TempDir()
 		*address = "http://127.0.0.1:" + port
 		c.run(config, "WEIR_PORT="+port, "WEIR_DATA="+dir, "XDG_DATA_HOME="+dir)
 	}

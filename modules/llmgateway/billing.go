@@ -99,8 +99,8 @@ func (a *attempt) atMost() llmapp.Used {
 	// Anthropic's fast mode is priced as a tier
 	// (https://platform.claude.com/docs/en/build-with-claude/fast-mode).
 	cost := m.AtMost(usage, a.conditions(cmp.Or(c.field("speed").Str, c.tier())))
-	if cost.Valid {
-		cost = cost.Plus(painted)
+	if cost.Valid = cost.Valid && painted.Valid; cost.Valid {
+		cost.N += painted.N
 	}
 	return llmapp.Used{Cost: cost, Usage: usage}
 }
@@ -115,14 +115,14 @@ func (a *attempt) expected(output int64) llmapp.Used {
 }
 
 // painted is the most that pictures cost which a hosted tool makes, at the price of the
-// tool's own model.
+// tool's own model: unknown if that model is not known.
 func (a *attempt) painted(d *demand.Demand) plugins.Cost {
 	if d.Paints == "" {
 		return plugins.KnownCost(0)
 	}
 	m, ok := a.call.h.site.App.Catalog().Lookup(a.target.Account.Provider, d.Paints)
 	if !ok {
-		return plugins.KnownCost(0)
+		return plugins.Cost{}
 	}
 	n := d.MostCalls()
 	tokens := plugins.Known(n * imageTokens)
