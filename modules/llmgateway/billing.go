@@ -99,10 +99,7 @@ func (a *attempt) atMost() llmapp.Used {
 	// Anthropic's fast mode is priced as a tier
 	// (https://platform.claude.com/docs/en/build-with-claude/fast-mode).
 	cost := m.AtMost(usage, a.conditions(cmp.Or(c.field("speed").Str, c.tier())))
-	if cost.Valid = cost.Valid && painted.Valid; cost.Valid {
-		cost.N += painted.N
-	}
-	return llmapp.Used{Cost: cost, Usage: usage}
+	return llmapp.Used{Cost: cost.Both(painted), Usage: usage}
 }
 
 // expected returns the most that the attempt can use if each answer has no more than so many

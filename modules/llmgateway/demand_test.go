@@ -51,6 +51,28 @@ func TestWhatTheProviderFetchesIsSetAside(t *testing.T) {
 	}
 }
 
+// Pictures of a hosted tool are set aside at the price of the tool's model: a tool whose model
+// has no price is refused, unless the budget lets calls without a price pass.
+func TestAPainterWithoutAPriceIsRefused(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
+	s.grant(1e6)
+	ask := func(key, painter string) (*http.Response, string) {
+		body := fmt.Sprintf(`{"model":"raw/priced","input":"hi","max_output_tokens":1,"tools":[{"type":"image_generation","model":%q,"partial_images":3}]}`, painter)
+		return s.postTo("/v1/responses", strings.NewReader(body), "Authorization", "Bearer "+key)
+	}
+	for _, key := range []string{"payer", "capped"} {
+		if resp, body := ask(key, "unknown"); resp.StatusCode != http.StatusBadRequest || gjson.Get(body, "error.code").Str != "model_not_priced" {
+			t.Errorf("%s, without a price: %d %s", key, resp.StatusCode, body)
+		}
+	}
+	if resp, body := ask("payer", "paint"); resp.StatusCode != http.StatusOK {
+		t.Errorf("with a price: %d %s", resp.StatusCode, body)
+	}
+	if resp, body := ask("patient", "unknown"); resp.StatusCode != http.StatusOK {
+		t.Errorf("a budget that lets it pass: %d %s", resp.StatusCode, body)
+	}
+}
+
 // A field that names another model, or that stands twice, tells nothing of the cost.
 func TestWhatCannotBePaidIsRefused(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
