@@ -115,7 +115,7 @@ func (part *share) amount(t *Ticket, s Spending) plugins.Count {
 
 // lost is what the call has used at most if the process is killed before the call ends.
 func (part *share) lost() plugins.Nanodollars {
-	if part.quantity == concurrent {
+	if !part.metered() { // calls at once end with the process, and the number of calls is charged before they are made
 		return 0
 	}
 	return part.most

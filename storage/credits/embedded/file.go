@@ -3,6 +3,8 @@ package embedded
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +79,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // appendLine adds the line of an entry or a state to text.
 func appendLine(text []byte, of any) []byte {
 	encoded, _ := json.Marshal(of) // of strings and numbers, which cannot fail
-	text = fmt.Appendf(text, "%08x ", crc32.Checksum(encoded, castagnoli))
+	var sum [4]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(encoded, castagnoli))
+	text = append(hex.AppendEncode(text, sum[:]), ' ')
 	return append(append(text, encoded...), '\n')
 }
 
