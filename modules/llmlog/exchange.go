@@ -47,19 +47,28 @@ type exchange struct {
 		Close()
 	}
 
-	limit   *llmapp.Budget  // that the caller set to its own calls, nil for none
-	account *llmapp.Account // that pays, nil if the caller's own credentials pass
-	bounded *bounded        // nil unless a budget counts the call
-	cutter  *cut.Writer     // ends the stream, nil unless a budget may end it
+	payment
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
 
 	upstream string // provider by the upstream's host
 	warnings []string
 
-	// returned is false while a panic passes; err is what next returned.
-	returned bool
-	err      error
+	outcome
+}
+
+// payment is who pays for a call, and what bounds the cost.
+type payment struct {
+	limit   *llmapp.Budget  // that the caller set to its own calls, nil for none
+	account *llmapp.Account // that pays, nil if the caller's own credentials pass
+	bounded *bounded        // nil unless a budget counts the call
+	cutter  *cut.Writer     // ends the stream, nil unless a budget may end it
+}
+
+// outcome is how a call left the next handler.
+type outcome struct {
+	returned bool  // false while a panic passes
+	err      error // what the next handler returned
 	failed   bool
 }
 
