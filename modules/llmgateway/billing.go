@@ -96,9 +96,7 @@ func (a *attempt) atMost() llmapp.Used {
 	if slices.Contains(m.Output, "image") {
 		usage.OutputImage = usage.Output
 	}
-	// Anthropic's fast mode is priced as a tier
-	// (https://platform.claude.com/docs/en/build-with-claude/fast-mode).
-	cost := m.AtMost(usage, a.conditions(cmp.Or(c.field("speed").Str, c.tier())))
+	cost := m.AtMost(usage, a.conditions(""), c.demanded().Tiers()...)
 	return llmapp.Used{Cost: cost.Both(painted), Usage: usage}
 }
 

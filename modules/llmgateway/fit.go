@@ -97,7 +97,7 @@ func (a *attempt) limited(body []byte) ([]byte, error) {
 	a.warnings = append(a.warnings, a.lowered())
 	body, err := sjson.SetBytes(body, a.limitField(), a.fitted)
 	for _, field := range observe.OutputLimits(a.call.dialect) { // vendors differ in which field they obey
-		if err == nil && a.call.field(field).Type == gjson.Number {
+		if err == nil && a.call.field(field).Type != gjson.Null {
 			body, err = sjson.SetBytes(body, field, a.fitted)
 		}
 	}

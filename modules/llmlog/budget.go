@@ -25,9 +25,15 @@ type bounded struct {
 	model      *catalog.Model // nil without a price
 	usage      plugins.Usage  // at most
 	conditions catalog.Conditions
-	cutAt      int64 // the output tokens after which the stream is ended; 0: it is not
-	silent     bool  // the model may think what its answer does not show
+	tiers      []string // that the request asks for
+	cutAt      int64    // the output tokens after which the stream is ended; 0: it is not
+	silent     bool     // the model may think what its answer does not show
 }
+
+// tierFields are the header fields by which clients of Vertex AI and Bedrock ask for a service
+// tier (https://cloud.google.com/vertex-ai/generative-ai/docs/priority-paygo,
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html).
+var tierFields = []string{"X-Vertex-AI-LLM-Shared-Request-Type", "X-Amzn-Bedrock-Service-Tier"}
 
 // reserve sets aside what the call may cost, if a budget counts the call. The bytes of the
 // call stay as they are. A budget counts what a provider is asked to make: not what is read
@@ -63,7 +69,13 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 			return err
 		}
 	}
-	b := &bounded{conditions: catalog.Conditions{At: r.CreatedAt.Time()}}
+	b := &bounded{
+		conditions: catalog.Conditions{At: r.CreatedAt.Time(), Geography: request.Field("inference_geo").Str},
+		tiers:      request.Tiers(),
+	}
+	for _, field := range tierFields {
+		b.tiers = append(b.tiers, x.r.Header.Values(field)...)
+	}
 	s.AtMost = func() llmapp.Used {
 		if x.isFree() {
 			return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
@@ -153,9 +165,7 @@ func (b *bounded) atMost(prices *catalog.Catalog, s *llmapp.Spending, request de
 	default:
 		return llmapp.Used{}
 	}
-	b.conditions.Tier = cmp.Or(request.Field("speed").Str, request.Field("service_tier").Str)
-	b.conditions.Geography = request.Field("inference_geo").Str
-	return llmapp.Used{Cost: b.model.AtMost(b.usage, b.conditions), Usage: b.usage}
+	return llmapp.Used{Cost: b.model.AtMost(b.usage, b.conditions, b.tiers...), Usage: b.usage}
 }
 
 // charge counts a cost in the budgets.
@@ -192,7 +202,7 @@ func (x *exchange) settle(end storage.EndState) {
 	}
 	if counted := x.bounded.Reserved(); counted.Valid && (broken || !cost.Valid) {
 		if broken && x.bounded.model != nil {
-			if most := x.bounded.model.AtMost(usage, x.bounded.conditions); most.Valid {
+			if most := x.bounded.model.AtMost(usage, x.bounded.conditions, x.bounded.tiers...); most.Valid {
 				counted.N = min(counted.N, most.N)
 			}
 		}

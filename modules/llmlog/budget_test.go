@@ -83,7 +83,7 @@ func budgeted(t *testing.T, p *priced, budget object) *site {
 	prices := filepath.Join(t.TempDir(), "prices.json")
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [{"id": "deep", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"], "reasoning": true,
 		"prices": [{"input": "1000", "output": "2000"}]}, {"id": "m", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
-		"prices": [{"input": "1000", "output": "2000"}]}, {"id": "cheap", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
+		"prices": [{"input": "1000", "output": "2000"}, {"tier": "priority", "input": "9000", "output": "9000"}]}, {"id": "cheap", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
 		"prices": [{"input": "1", "output": "2"}]}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +180,29 @@ func TestBudgetsBoundProxies(t *testing.T) {
 	}
 	if spent, reserved := counted(t); spent != 65 || reserved != 0 {
 		t.Errorf("what was refused has spent: %d, reserved %d", spent, reserved)
+	}
+}
+
+// A tier is set aside at its price in whatever way a client asks for it: a call that costs 41 at
+// most costs twice as much.
+func TestTiersAreSetAsideAtTheirPrice(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "0.1", "window": "total"})
+	for name, c := range map[string]struct {
+		fields string
+		header []string
+	}{
+		"beside a speed":   {fields: `,"speed":"a","service_tier":"priority"`},
+		"as Google spells": {fields: `,"serviceTier":"priority"`},
+		"in a header":      {header: []string{"X-Vertex-AI-LLM-Shared-Request-Type", "priority"}},
+	} {
+		resp, answer := s.do("POST", "/v1/chat/completions", `{"model":"m","max_tokens":1`+c.fields+`}`, c.header...)
+		if resp.StatusCode != http.StatusPaymentRequired {
+			t.Errorf("%s: %d %s", name, resp.StatusCode, answer)
+		}
+	}
+	if resp, answer := s.do("POST", "/v1/chat/completions", `{"model":"m","max_tokens":1,"metadata":{"a":"`+strings.Repeat("a", 20)+`"}}`); resp.StatusCode != http.StatusOK {
+		t.Errorf("without a tier: %d %s", resp.StatusCode, answer)
 	}
 }
 

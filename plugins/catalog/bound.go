@@ -37,9 +37,9 @@ func (m *Model) OutputLimit() int64 {
 // AtMost returns the most that a call costs which uses no more than u. The parts of the
 // input and output in u are what may be charged at a rate of their own, not what will be:
 // each token is charged at the dearest rate that it may have. A provider may serve the
-// standard tier in place of the one asked for, and process a call in a geography that it
+// standard tier in place of those asked for, and process a call in a geography that it
 // was not asked for. A part whose rate is unknown is charged at the rate of the whole.
-func (m *Model) AtMost(u plugins.Usage, c Conditions) (most plugins.Cost) {
+func (m *Model) AtMost(u plugins.Usage, c Conditions, tiers ...string) (most plugins.Cost) {
 	inputs := []int64{u.Input.N}
 	for i := range m.Prices { // longer inputs may have lower rates
 		if above := m.Prices[i].InputAbove; 0 < above && above < u.Input.N {
@@ -47,7 +47,7 @@ func (m *Model) AtMost(u plugins.Usage, c Conditions) (most plugins.Cost) {
 		}
 	}
 	for _, input := range inputs {
-		for _, tier := range [...]string{c.Tier, ""} {
+		for _, tier := range append(tiers, c.Tier, "") {
 			for _, geography := range [...]string{c.Geography, "", "us"} {
 				p := m.price(input, Conditions{At: c.At, Tier: tier, Geography: geography})
 				if p == nil {

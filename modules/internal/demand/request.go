@@ -1,7 +1,9 @@
 package demand
 
 import (
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -33,19 +35,25 @@ func JSON(d plugins.Dialect, body *plugins.Object) Request {
 }
 
 // OutputLimit returns the limit of output tokens that the request sets, 0 for none. Vendors
-// differ in which of several fields they obey: the highest counts.
+// differ in which of several fields they obey: the highest counts. They also differ in what
+// they make of numbers in strings and beyond all bounds: such a field limits nothing.
 func (r Request) OutputLimit() (limit int64, err error) {
+	unlimited := false
 	for _, field := range observe.OutputLimits(r.Dialect) {
 		asked := r.Field(field)
-		if asked.Type != gjson.Number {
+		if asked.Type == gjson.Null {
 			continue
 		}
-		if asked.Num < 0 {
+		if asked.Type == gjson.Number && asked.Num < 0 {
 			e := plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, asked.Raw)
 			e.Code = "integer_below_min_value"
 			return 0, e
 		}
+		unlimited = unlimited || asked.Type != gjson.Number || asked.Num > math.MaxInt32
 		limit = max(limit, asked.Int(), 1)
+	}
+	if unlimited {
+		return 0, nil
 	}
 	return limit, nil
 }
@@ -53,7 +61,8 @@ func (r Request) OutputLimit() (limit int64, err error) {
 // maxAnswers is how many answers one call can ask for, OpenAI's own limit.
 const maxAnswers = 128
 
-// Answers returns how many answers the request asks for. Gemini takes the names of fields in
+// Answers returns how many answers the request asks for: so many for each prompt of
+// Completions, which may be texts or the numbers of tokens. Gemini takes the names of fields in
 // two spellings, and of a field that stands twice the last: the highest number counts.
 func (r Request) Answers() int64 {
 	if r.Dialect == plugins.GenerateContent {
@@ -71,7 +80,28 @@ func (r Request) Answers() int64 {
 	if !r.Dialect.OfChat() {
 		return 1
 	}
-	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1)
+	prompts := int64(0)
+	if r.Dialect == plugins.Completions {
+		r.Field("prompt").ForEach(func(_, prompt gjson.Result) bool {
+			if prompt.Type != gjson.Number {
+				prompts++
+			}
+			return true
+		})
+	}
+	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1) * max(prompts, 1)
+}
+
+// Tiers returns the service tiers that the request asks for. Anthropic's fast mode is priced as
+// a tier (https://platform.claude.com/docs/en/build-with-claude/fast-mode). Google takes the
+// names of fields in two spellings.
+func (r Request) Tiers() (tiers []string) {
+	for _, field := range []string{"speed", "service_tier", "serviceTier"} {
+		if tier := r.Field(field).Str; tier != "" {
+			tiers = append(tiers, tier)
+		}
+	}
+	return tiers
 }
 
 // modelFields are fields that name further models.
@@ -82,8 +112,8 @@ var modelFields = []string{"models", "fallbacks"}
 var unboundFields = append([]string{"file_url", "file_id"}, modelFields...)
 
 // Check refuses a request that does not tell what it may cost.
-func (r Request) Check() error {
-	if _, err := r.OutputLimit(); err != nil {
+func (r Request) Check() (err error) {
+	if _, err = r.OutputLimit(); err != nil {
 		return err
 	}
 	for _, field := range []string{"n", "best_of"} {
@@ -91,8 +121,29 @@ func (r Request) Check() error {
 			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxAnswers)
 		}
 	}
+	bounding := append([]string{"model", "n", "best_of", "service_tier", "tools"}, observe.OutputLimits(r.Dialect)...)
+	bounding = append(bounding, modelFields...)
+	check := func(name string) bool { // some providers put what extra_body has beside it, and some take a name in any case
+		if plain := fold(name); plain != name && slices.Contains(bounding, plain) {
+			err = plugins.Unsupported(name, "Unsupported parameter: '%.64s': write '%s'.", name, plain)
+		}
+		return err == nil
+	}
+	r.Names(check)
+	r.Field("extra_body").ForEach(func(key, _ gjson.Result) bool {
+		if slices.Contains(bounding, key.Str) {
+			err = plugins.Unsupported("extra_body", "Unsupported parameter: '%s' in 'extra_body': move it out.", key.Str)
+		}
+		return check(key.Str)
+	})
+	if err != nil {
+		return err
+	}
 	return r.Refuse(unboundFields, "has a cost that neither credits nor a budget can bound")
 }
+
+// fold returns the name that providers may take a name for which differs in case.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // CheckModels refuses models beside that of the request which the key may not call of a
 // provider, by its label.
@@ -108,18 +159,18 @@ func (r Request) CheckModels(key *llmapp.Key, label string) error {
 	return r.Refuse(modelFields, "names models that the API key may not call")
 }
 
-// Refuse refuses fields for a reason, and each field that stands twice: libraries differ in
-// which of the two they take.
+// Refuse refuses fields for a reason, and each field that stands twice, in whatever case:
+// libraries differ in which of the two they take.
 func (r Request) Refuse(refused []string, reason string) (err error) {
 	seen := make(map[string]bool)
 	r.Names(func(name string) bool {
 		switch {
 		case slices.Contains(refused, name):
 			err = plugins.Unsupported(name, "Unsupported parameter: '%s' %s.", name, reason)
-		case seen[name] && !r.Form:
+		case seen[fold(name)] && !r.Form:
 			err = plugins.Invalid(name, "Duplicate parameter: '%.64s' stands twice.", name)
 		}
-		seen[name] = true
+		seen[fold(name)] = true
 		return err == nil
 	})
 	return err
