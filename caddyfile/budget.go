@@ -20,6 +20,7 @@ import (
 //
 //	budget <name> <dollars> [day|week|month|year|total|<duration>] {
 //		timezone    <name>
+//		since       <day or time>
 //		for         <attribute> <values...>
 //		per         <attribute>
 //		trust
@@ -76,6 +77,7 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 	var counted storage.Filter = storage.All{}
 	set := directive.Options{
 		"timezone":    directive.Text(&b.Timezone),
+		"since":       directive.Text(&b.Since),
 		"for":         func(d *caddyfile.Dispenser) error { return parseFor(d, &counted) },
 		"per":         directive.Text(&b.Per),
 		"trust":       directive.Flag(&b.Trust),

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -103,6 +104,7 @@ type provisioned struct {
 	kept       keptBudgets
 	habits     habits
 	callers    callerAccounts
+	beginning  sync.Mutex  // while a budget begins with records
 	claimed    []string    // host:port
 	identities []*Identity // of all organisations
 	accounts

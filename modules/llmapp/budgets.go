@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -46,6 +47,11 @@ type Budget struct {
 	// Timezone is the IANA name of the time zone whose midnight begins a window. Default:
 	// UTC.
 	Timezone string `json:"timezone,omitempty"`
+
+	// Since is a day such as `2026-11-01`, whose midnight is that of Timezone, or a time such as
+	// `2026-11-01T12:00:00Z`. A new budget begins with what the records of the window have
+	// cost since then. Later changes of Since change nothing. Default: a new budget begins at 0.
+	Since string `json:"since,omitempty"`
 
 	// Filter says which calls the budget counts, in the filter language of the query API.
 	// It may name what is known before a call: `user_id`, `session_id`, `project`, `key_id`,
@@ -98,7 +104,9 @@ type counted struct {
 	filter    storage.Filter
 	per       func(*storage.Record) string // nil if all calls share the limit
 	label     metric.Label
-	own       *callerLimit // nil unless the caller of a call set the limit
+	own       *callerLimit      // nil unless the caller of a call set the limit
+	since     storage.Timestamp // 0 unless a new budget begins with records
+	begun     *atomic.Bool      // what was before counts; nil without since
 }
 
 // windowTotal is the window without an end.
@@ -198,6 +206,9 @@ func (b *Budget) provision(org string, aliases map[string][]string) (err error) 
 		if b.per = attributes[b.Per]; b.per == nil {
 			return fmt.Errorf("budget %s: per takes %s or property.<name>, not %s", b.Name, strings.Join(slices.Sorted(maps.Keys(attributes)), ", "), b.Per)
 		}
+	}
+	if err := b.provisionSince(); err != nil {
+		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
 	if b.Per == "session" && !b.Trust {
 		return fmt.Errorf("budget %s: only callers name sessions, so that a caller chooses whose limit counts; say trust if your callers may", b.Name)

@@ -164,6 +164,11 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	}
 	if err == nil {
 		t.ledger = ledger
+		for _, b := range budgets {
+			err = errors.Join(err, g.App.Begin(ctx, ledger, b.Budget))
+		}
+	}
+	if err == nil {
 		err = g.setAside(ctx, t, s, paid)
 	}
 	if err == nil {

@@ -26,6 +26,7 @@ func budgetCommand(cmd *cobra.Command) {
 	f := set.Flags()
 	f.String("quantity", "usd", "What counts: usd, tokens, input_tokens, output_tokens, uncached_tokens, requests or concurrent")
 	f.String("window", "", "day, week, month, year, total, or a duration such as 1m (default: month for usd, else 1m)")
+	f.String("since", "", "The day or time since which records count in a new budget, such as 2026-11-01 (default: it begins at 0)")
 	f.String("timezone", "", "The time zone whose midnight begins a window, such as Europe/Berlin (default: UTC)")
 	f.String("per", "", "The attribute each value of which has the limit, such as user or key (default: all calls share the limit)")
 	f.String("project", "", "The project whose calls count (default: all calls)")
@@ -58,7 +59,7 @@ func budgetCommand(cmd *cobra.Command) {
 
 func setBudget(cmd *cobra.Command, args []string) error {
 	body := map[string]any{"name": args[0], "limit": args[1]}
-	for _, flag := range []string{"quantity", "window", "timezone", "per"} {
+	for _, flag := range []string{"quantity", "window", "timezone", "since", "per"} {
 		if value, _ := cmd.Flags().GetString(flag); value != "" {
 			body[flag] = value
 		}

@@ -25,6 +25,8 @@ type budget struct {
 	Limit    json.RawMessage `json:"limit"`
 	Window   string          `json:"window"`
 	Timezone string          `json:"timezone"`
+	// Since is that of the configuration, null for a budget that began at 0.
+	Since *string `json:"since"`
 	// Per is the attribute each value of which has the limit, null if all calls share it.
 	Per *string `json:"per"`
 	// Filter says which calls the budget counts, null for all.
@@ -67,6 +69,9 @@ func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balanc
 	}
 	if b.Per != "" {
 		d.Per = &b.Per
+	}
+	if b.Since != "" {
+		d.Since = &b.Since
 	}
 	if begins, ends := b.Bounds(storage.Millis(time.Now())); ends != 0 && !b.Rolls() {
 		d.BeginsAt, d.EndsAt = &begins, &ends
@@ -129,6 +134,9 @@ func unreadable(r *control.Rule, err error) error {
 func (c *call) describe(b *llmapp.Budget, r *control.Rule, limit int) (budget, error) {
 	ledger, err := c.store.Credits()
 	if err != nil {
+		return budget{}, err
+	}
+	if err := c.app.Begin(c.ctx, ledger, b); err != nil {
 		return budget{}, err
 	}
 	accounts, err := b.Counted(c.ctx, ledger)

@@ -580,7 +580,7 @@ func TestOpenAPI(t *testing.T) {
 	described("Deleted", s.ok(admin, "DELETE", of+"/spend_limit", ""))
 	described("AuditLogPage", s.ok(admin, "GET", organization+"audit_logs", ""))
 	described("UsagePage", s.ok(admin, "GET", organization+"costs?start_time=1795000000", ""))
-	described("Budget", s.must(admin, "POST", "/v1/budgets", `{"name":"x","limit":"5"}`))
+	described("Budget", s.must(admin, "POST", "/v1/budgets", `{"name":"x","limit":"5","since":"2026-11-01"}`))
 	for path, methods := range map[string]string{
 		"/v1/budgets": "get,post", "/v1/budgets/{name}": "delete,get,patch", organization + "projects/{project}": "get,post",
 		organization + "projects/{project}/spend_limit": "delete,get,post", organization + "costs": "get",

@@ -1,0 +1,181 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// beginTimeout bounds how long records are added up before the first call of a budget.
+const beginTimeout = 10 * time.Minute
+
+// sincePage is how many records a query reads for a budget.
+const sincePage = 1000
+
+// errBeginning is the error for a call of a budget whose records are added up.
+var errBeginning = fmt.Errorf("%w: the records are added up with which a budget begins", credits.ErrUnavailable)
+
+// vouchedBefore are the fields and the attributes that records tell as calls do, though no
+// caller is trusted. The model of a record is the one that answered.
+var vouchedBefore = []string{"", "project", "key_id", "provider", "request_model", "key", "tree"}
+
+// provisionSince reads the time from which records count.
+func (b *Budget) provisionSince() error {
+	if b.Since == "" {
+		return nil
+	}
+	if b.quantity != dollars || b.rolling > 0 {
+		return errors.New("since is for US dollars in a window of the calendar or without an end")
+	}
+	names := []string{b.Per}
+	for leaf := range storage.Leaves(b.filter) {
+		names = append(names, leaf.Field.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(vouchedBefore, name) && (!b.Trust || name == "model") {
+			return fmt.Errorf("since: records do not tell the %s as a call does that nobody trusts; say trust, or leave since out", name)
+		}
+	}
+	zone, err := time.LoadLocation(b.Timezone)
+	if err != nil {
+		return err
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, b.Since, zone); err == nil {
+			b.since, b.begun = storage.Millis(at), new(atomic.Bool)
+			return nil
+		}
+	}
+	return fmt.Errorf("since is a day such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z, not %q", b.Since)
+}
+
+// Begin charges a new budget what the records have cost since the time that the budget names,
+// once. The ledger remembers for ever when the budget began, and in the accounts of a window
+// what was charged so: a crash repeats what is missing alone.
+func (a *App) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error {
+	if b.since == 0 || b.begun.Load() {
+		return nil
+	}
+	if !a.beginning.TryLock() {
+		return errBeginning
+	}
+	defer a.beginning.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
+	defer cancel()
+	now := storage.Millis(time.Now())
+	of := b.hold(new(storage.Record), now)
+	of.Value, of.Limit = "", math.MaxInt64
+	mark := func(name string) credits.Hold {
+		h := of
+		h.Budget += "\nsince " + name
+		return h
+	}
+	began := mark("began")
+	began.Begins, began.Ends = 0, 0
+	known, err := ledger.Balance(ctx, began)
+	if err != nil {
+		return err
+	}
+	if known.Spent == 0 {
+		counted, err := ledger.Counted(ctx, of)
+		if err != nil {
+			return err
+		}
+		if len(counted) > 0 { // it is not new
+			known.Spent = 1
+		} else {
+			known.Spent = plugins.Nanodollars(now)
+		}
+		if err := chargeOnce(ctx, ledger, known.Spent, began); err != nil {
+			return err
+		}
+		if known, err = ledger.Balance(ctx, began); err != nil { // of the node that was first
+			return err
+		}
+	}
+	from, to := max(b.since, of.Begins), storage.Timestamp(known.Spent)
+	done := mark("done")
+	if from < to {
+		switch ended, err := ledger.Balance(ctx, done); {
+		case err != nil:
+			return err
+		case ended.Spent == 0:
+			sums, err := a.costs(ctx, b, from, to)
+			if err != nil {
+				return err
+			}
+			for value, cost := range sums {
+				account, charged := of, mark("value")
+				account.Value, charged.Value = value, value
+				if err := chargeOnce(ctx, ledger, cost, charged, account); err != nil {
+					return err
+				}
+			}
+			if err := chargeOnce(ctx, ledger, 1, done); err != nil {
+				return err
+			}
+		}
+	}
+	b.begun.Store(true)
+	return nil
+}
+
+// chargeOnce charges an amount to accounts, unless the first has been charged before.
+func chargeOnce(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodollars, holds ...credits.Hold) error {
+	holds[0].Limit = amount
+	r := credits.Reservation{ID: uuid.New(), Org: holds[0].Org, Amount: amount, Holds: holds}
+	switch err := ledger.Reserve(ctx, r); {
+	case errors.Is(err, credits.ErrInsufficient):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.Join(ledger.Charge(ctx, r, amount), ledger.Release(ctx, r))
+}
+
+// costs are what the records that a budget counts have cost from a time up to another, by the
+// value of the budget.
+func (a *App) costs(ctx context.Context, b *Budget, from, to storage.Timestamp) (map[string]plugins.Nanodollars, error) {
+	store, err := a.Store(a.StoreOf(b.org))
+	if err != nil {
+		return nil, err
+	}
+	journal, err := store.Journal()
+	if err == nil {
+		err = journal.Flush(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	created := storage.LookupField(storage.RequestResponse, "request_created_at")
+	page := &storage.RequestQuery{
+		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
+		Filter: storage.And(storage.And(b.filter, &storage.Leaf{Field: created, Op: storage.GTE, Time: from}), &storage.Leaf{Field: created, Op: storage.LT, Time: to}),
+	}
+	sums := make(map[string]plugins.Nanodollars)
+	for {
+		records, err := journal.Backend().Requests(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r.Cost.N > 0 {
+				sums[b.hold(r, r.CreatedAt).Value] += r.Cost.N
+			}
+		}
+		if len(records) < sincePage {
+			return sums, nil
+		}
+		page.After = page.Cursor(records[len(records)-1], nil)
+	}
+}

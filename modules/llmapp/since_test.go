@@ -1,0 +1,115 @@
+package llmapp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// A new budget begins with the sum of the records since a time, of each value, once, also if
+// the process ended while they were charged. One without such a time begins at 0, and one that
+// has counted before keeps what it counted.
+func TestABudgetBeginsWithTheRecords(t *testing.T) {
+	app := startKeyed(t, t.TempDir())
+	store, err := app.Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := store.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now().Add(-time.Hour)
+	for i, project := range []string{"a", "a", "b", "other", "old"} {
+		r := &storage.Record{Org: DefaultName, ID: uuid.New(), Project: project, CreatedAt: storage.Millis(time.Now().Add(-time.Minute)), Cost: plugins.KnownCost(plugins.Nanodollars(10 + i))}
+		if project == "old" {
+			r.Project, r.CreatedAt = "a", storage.Millis(since.Add(-time.Minute))
+		}
+		if err := journal.Append(r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ledger := ledgerOf(t, store)
+	begin := func(name, since string) (*Budget, string) {
+		t.Helper()
+		b := &Budget{Name: name, Limit: "1", Window: "total", Per: "project", Since: since}
+		b.Filter = []byte(`{"request_response_rmt":{"project":{"not-equals":"other"}}}`)
+		if err := b.provision(DefaultName, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Begin(t.Context(), ledger, b); err != nil {
+			t.Fatal(err)
+		}
+		counted, err := b.Counted(t.Context(), ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, a := range counted {
+			text += fmt.Sprintf("%s %d;", a.Value, a.Spent)
+		}
+		return b, text
+	}
+	at := since.Format(time.RFC3339)
+	for range 2 { // the second time is after a restart
+		if _, got := begin("new", at); got != "a 21;b 12;" {
+			t.Errorf("the budget begins with %s", got)
+		}
+	}
+	b, got := begin("from 0", "")
+	if got != "" {
+		t.Errorf("a budget without a time begins with %s", got)
+	}
+	if err := chargeOnce(t.Context(), ledger, 5, b.hold(&storage.Record{Project: "a"}, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, got := begin("from 0", at); got != "a 5;" {
+		t.Errorf("a budget that is not new counts %s", got)
+	}
+
+	// The process ended after the first of the charges.
+	half := &Budget{Name: "half", Limit: "1", Window: "total"}
+	if err := half.provision(DefaultName, nil); err != nil {
+		t.Fatal(err)
+	}
+	began, charged, account := half.hold(nil, 1), half.hold(nil, 1), half.hold(nil, 1)
+	began.Budget += "\nsince began"
+	charged.Budget, charged.Value, account.Value, account.Limit = charged.Budget+"\nsince value", "a", "a", 1000
+	for amount, holds := range map[plugins.Nanodollars][]credits.Hold{plugins.Nanodollars(time.Now().UnixMilli()): {began}, 21: {charged, account}} {
+		if err := chargeOnce(t.Context(), ledger, amount, holds...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, got := begin("half", at); got != "a 21;b 12;" {
+		t.Errorf("after a crash the budget begins with %s", got)
+	}
+}
+
+func TestSinceNeedsWhatRecordsTell(t *testing.T) {
+	for name, b := range map[string]*Budget{
+		"records do not tell the user":  {Per: "user", Window: "total"},
+		"records do not tell the model": {Per: "model", Window: "total", Trust: true},
+		"in a window of the calendar":   {Window: "24h"},
+		"is for US dollars":             {Quantity: "requests", Window: "day"},
+		"since is a day":                {Window: "day", Since: "yesterday"},
+	} {
+		b.Name, b.Limit = "b", "1"
+		if b.Since == "" {
+			b.Since = "2026-11-01"
+		}
+		if err := b.provision(DefaultName, nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%+v: %v", b.Window, err)
+		}
+	}
+	b := &Budget{Name: "b", Limit: "1", Window: "day", Since: "2026-11-01", Timezone: "Europe/Berlin", Per: "user", Trust: true}
+	if err := b.provision(DefaultName, nil); err != nil || b.since.Time().UTC().Hour() != 23 {
+		t.Errorf("midnight in Berlin is %s, %v", b.since, err)
+	}
+}
