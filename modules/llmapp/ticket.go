@@ -310,6 +310,9 @@ func (g Gate) reserve(ctx context.Context, t *Ticket, part *share, s Spending) e
 	began, waited := time.Now(), false
 	for {
 		short, held, err := g.tryReserve(ctx, t, part, s, waited)
+		if full, ok := errors.AsType[*credits.FullError](err); ok {
+			return refuseValue(t.budgets.find(full.Account))
+		}
 		if short == nil {
 			return err
 		}
@@ -455,6 +458,15 @@ func refuse(part *share, short *credits.InsufficientError, b *Budget, held bool)
 	return &plugins.Error{
 		Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: code.String(),
 		Message: fmt.Sprintf("Too little is left of the %s for this call. %s Lower the limit of output tokens, or %s.", of, sums, more),
+	}
+}
+
+// refuseValue refuses a call of a value that is one too many for a budget without an end.
+func refuseValue(b *Budget) *plugins.Error {
+	budgetRefusals.With(b.label, codeRate).Inc()
+	return &plugins.Error{
+		Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: codeRate.String(), Final: true,
+		Message: fmt.Sprintf("The budget %s counts %d values of %s for ever, and no other: give the budget a window, such as month.", b.Name, credits.MaxValues, b.Per),
 	}
 }
 

@@ -30,10 +30,30 @@ var (
 	// ErrNoAccount means that a reservation names no account to take from.
 	ErrNoAccount = errors.New("the reservation names no account")
 
+	// ErrFull means that a budget without an end has an account for each of MaxValues values,
+	// and no other value can be counted. The error is an *FullError, which names the budget.
+	ErrFull = errors.New("the budget counts no more values")
+
 	// ErrNoReservation means that there is nothing to charge: the reservation was
 	// never made, or was released.
 	ErrNoReservation = errors.New("no such reservation")
 )
+
+// MaxValues is how many values a budget without an end counts at most, about 60 MB. A ledger
+// never forgets such an account, because its value could spend its limit again.
+const MaxValues = 250_000
+
+// FullError says which account is one too many.
+type FullError struct{ Account }
+
+// Error implements error.
+func (e *FullError) Error() string { return e.Org + ": " + e.Budget + ": " + ErrFull.Error() }
+
+// Is reports that the error is an ErrFull.
+func (*FullError) Is(other error) bool { return other == ErrFull }
+
+// Endless reports whether the account is one of a budget without an end.
+func (a Account) Endless() bool { return a.Budget != "" && a.Ends == 0 }
 
 // Ledger keeps the credits of organisations and what budgets count. Several nodes may share one: each
 // method takes effect at once and as a whole, or fails and has no effect, where
@@ -52,7 +72,7 @@ type Ledger interface {
 	// Reserve sets r.Amount aside in all of r.Holds, or in no account. The same reservation
 	// can be made again, which changes nothing. It lasts until Release, or until its node has died: then
 	// r.Lost is spent. A ledger that nodes share finds the death out by a lease that the node
-	// renews for all its reservations. Nothing stays set aside after an error: ErrInsufficient,
+	// renews for all its reservations. Nothing stays set aside after an error: ErrInsufficient, ErrFull,
 	// ErrUnavailable, or that r.ID is in use for something else.
 	Reserve(ctx context.Context, r Reservation) error
 

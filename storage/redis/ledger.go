@@ -31,6 +31,7 @@ type Ledger struct {
 	file   file
 
 	generation *generation
+	most       int // values of a budget without an end
 
 	// mu is never held while Redis is waited for.
 	mu      sync.Mutex
@@ -66,7 +67,7 @@ type reservation struct {
 
 func newLedger(c *client) (*Ledger, error) {
 	l := &Ledger{
-		client: c, node: uuid.NewString(), done: make(chan struct{}), file: file{path: c.File},
+		client: c, node: uuid.NewString(), most: credits.MaxValues, done: make(chan struct{}), file: file{path: c.File},
 		made: make(map[uuid.UUID]*reservation), lent: make(map[string]plugins.Nanodollars),
 	}
 	var err error
@@ -135,12 +136,14 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost))...)
+		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most))...)
 		switch {
 		case err != nil:
 			made.unsure = !forgotten(err)
 		case n > 0:
 			return l.insufficient(ctx, r.Holds[n-1], r.Amount)
+		case n < -1:
+			return &credits.FullError{Account: r.Holds[-n-2].Account}
 		case n < 0:
 			return fmt.Errorf("credits: the reservation %s is in use for something else", r.ID)
 		}

@@ -256,6 +256,29 @@ func TestChargeAfterTheLease(t *testing.T) {
 	}
 }
 
+// A budget without an end counts so many values and no more, and one of which nothing is spent
+// makes room.
+func TestValuesAreBounded(t *testing.T) {
+	l := open(t, start(t).options())
+	l.most = 1
+	of := func(value string) credits.Reservation {
+		return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 1, Holds: []credits.Hold{{Account: credits.Account{Org: "acme", Budget: "run", Value: value}, Limit: 100}}}
+	}
+	a, b := of("a"), of("b")
+	do(t, l.Reserve(t.Context(), a))
+	do(t, l.Reserve(t.Context(), b)) // there is room for the two fields of one value
+	if err := l.Reserve(t.Context(), of("c")); !errors.Is(err, credits.ErrFull) {
+		t.Errorf("one more value: %v", err)
+	}
+	do(t, l.Charge(t.Context(), a, 1))
+	do(t, l.Release(t.Context(), a))
+	do(t, l.Release(t.Context(), b))
+	if err := l.Reserve(t.Context(), of("c")); !errors.Is(err, credits.ErrFull) {
+		t.Errorf("a value that has spent something made room: %v", err)
+	}
+	do(t, l.Reserve(t.Context(), of("a")))
+}
+
 // A node whose lease ended between the charge and the end of a call gives back the rest.
 func TestReleaseAfterTheLease(t *testing.T) {
 	o := start(t).options()

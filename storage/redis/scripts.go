@@ -72,8 +72,9 @@ local function text(n) return string.format('%.0f', n) end
 // reserve sets ARGV[2] aside in all accounts, for organisation ARGV[1]; ARGV[3] is -ARGV[2],
 // and ARGV[4] is spent if the node dies.
 // It returns 0, or the number of the first account that has too little, or -1 for an id in
-// use.
-var reserve = rueidis.NewLuaScript(accounts(4) + `
+// use, or -1 less the number of an account that is one too many: ARGV[5] bounds the fields of
+// the hash of a budget without an end, of which each value has two.
+var reserve = rueidis.NewLuaScript(accounts(5) + `
 local made = redis.call('HMGET', KEYS[1], 'org', 'amount', 'accounts')
 if made[1] then
 	if made[1] == ARGV[1] and made[2] == ARGV[2] and (made[3] or '') == kept() then return 0 end
@@ -82,6 +83,7 @@ end
 for i, a in ipairs(accounts) do
 	local available = redis.call('HGET', a.key, 'available' .. a.suffix)
 	if a.limit == '' and not available then return i end
+	if a.limit ~= '' and a.ends == '0' and not available and redis.call('HLEN', a.key) >= tonumber(ARGV[5]) then return -1 - i end
 	local left = tonumber(available or 0) + tonumber(a.limit ~= '' and a.limit or 0)
 	for _, key in ipairs(earlier[i]) do
 		left = left + tonumber(redis.call('HGET', key, 'available' .. a.suffix) or 0)
@@ -117,6 +119,9 @@ if made[1] then
 	for _, a in ipairs(accounts) do
 		if more ~= 0 then add(a, 'spent', text(more)) end
 		add(a, 'available', text(tonumber(made[1]) - more))
+		if a.limit ~= '' and a.ends == '0' and redis.call('HGET', a.key, 'available' .. a.suffix) == '0' then
+			redis.call('HDEL', a.key, 'available' .. a.suffix, 'spent' .. a.suffix) -- nothing is spent
+		end
 	end
 	redis.call('DEL', KEYS[1])
 end

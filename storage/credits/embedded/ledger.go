@@ -36,6 +36,8 @@ type Ledger struct {
 	// mu is never held while the disk is waited for.
 	mu           sync.Mutex
 	accounts     map[credits.Account]*credits.Balance
+	values       map[credits.Account]int // of budgets without an end, by organisation and budget
+	most         int                     // of them
 	reservations map[uuid.UUID]*reservation
 	left         []*reservation // by the process before, until Settle
 	lines        []byte         // that are not in the file yet
@@ -86,7 +88,7 @@ func Check(dir string) error {
 }
 
 func open(f *file) (*Ledger, error) {
-	l := &Ledger{file: f, accounts: make(map[credits.Account]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
+	l := &Ledger{file: f, values: make(map[credits.Account]int), most: credits.MaxValues, accounts: make(map[credits.Account]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
 	if err := f.open(l.load); err != nil {
 		return nil, unavailable(err)
 	}
@@ -158,8 +160,16 @@ func (l *Ledger) account(of credits.Account) *credits.Balance {
 	if a == nil {
 		a = &credits.Balance{Account: of}
 		l.accounts[of] = a
+		l.count(of, 1)
 	}
 	return a
+}
+
+// count counts the values of a budget without an end.
+func (l *Ledger) count(of credits.Account, n int) {
+	if of.Endless() {
+		l.values[credits.Account{Org: of.Org, Budget: of.Budget}] += n
+	}
 }
 
 // Grant implements credits.Ledger.
@@ -241,6 +251,11 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 		}
 	}
 	for _, h := range r.Holds {
+		if h.Endless() && l.accounts[h.Account] == nil && l.values[credits.Account{Org: h.Org, Budget: h.Budget}] >= l.most {
+			return &credits.FullError{Account: h.Account}
+		}
+	}
+	for _, h := range r.Holds {
 		l.account(h.Account).Reserved += r.Amount
 	}
 	made := &reservation{Reservation: r}
@@ -296,6 +311,7 @@ func (l *Ledger) hold(r *reservation, more plugins.Nanodollars) {
 		a.Reserved += more
 		if h.Budget != "" && *a == (credits.Balance{Account: h.Account}) {
 			delete(l.accounts, h.Account)
+			l.count(h.Account, -1)
 		}
 	}
 }

@@ -163,6 +163,30 @@ func TestFileIsBounded(t *testing.T) {
 	wantBalance(t, begin(t, dir, limit), credits.Balance{Granted: 1_000_000, Spent: 3 * charges})
 }
 
+// A budget without an end counts so many values and no more: who has an account goes on, and
+// one that counts nothing makes room.
+func TestValuesAreBounded(t *testing.T) {
+	ctx := t.Context()
+	l := begin(t, t.TempDir(), 1<<20)
+	l.most = 2
+	reserve := func(value string, amount plugins.Nanodollars) (credits.Reservation, error) {
+		of := credits.Account{Org: "acme", Budget: "run", Value: value}
+		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount, Holds: []credits.Hold{{Account: of, Limit: 100}}}
+		return r, l.Reserve(ctx, r)
+	}
+	first, err := reserve("a", 10)
+	must(t, err, l.Charge(ctx, first, 10))
+	second, err := reserve("b", 10)
+	must(t, err)
+	if _, err := reserve("c", 10); !errors.Is(err, credits.ErrFull) {
+		t.Errorf("one more value: %v", err)
+	}
+	_, err = reserve("a", 10)
+	must(t, err, l.Release(ctx, second))
+	_, err = reserve("c", 10)
+	must(t, err)
+}
+
 func TestGrantsStayInRange(t *testing.T) {
 	ctx := t.Context()
 	l := begin(t, t.TempDir(), 1<<20)

@@ -1,0 +1,41 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// full is a ledger that counts no more values.
+type full struct{ credits.Ledger }
+
+func (full) Reserve(_ context.Context, r credits.Reservation) error {
+	return &credits.FullError{Account: r.Holds[0].Account}
+}
+
+// A call of one value too many is refused, and the refusal names the budget and what to do.
+func TestOneValueTooManyIsRefused(t *testing.T) {
+	app := startKeyed(t, t.TempDir())
+	b := &Budget{Name: "each-run", Limit: "5", Window: "total", Per: "tree"}
+	if err := b.provision(DefaultName, nil); err != nil {
+		t.Fatal(err)
+	}
+	app.budgets[DefaultName] = []*Budget{b}
+	gate := Gate{App: app, Credits: func() (credits.Ledger, error) { return full{}, nil }, Logger: zap.NewNop()}
+	_, err := gate.Admit(t.Context(), Spending{
+		Org: DefaultName, Provider: "openai", Model: "m", Record: new(storage.Record),
+		AtMost: func() Used { return Used{Cost: plugins.KnownCost(1)} },
+	})
+	refusal, ok := errors.AsType[*plugins.Error](err)
+	if !ok || refusal.Status != http.StatusTooManyRequests || !refusal.Final || !strings.Contains(refusal.Message, "each-run") || !strings.Contains(refusal.Message, "give the budget a window") {
+		t.Errorf("the refusal is %+v", err)
+	}
+}
