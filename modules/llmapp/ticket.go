@@ -352,8 +352,9 @@ func (t *Ticket) move(part *share, now storage.Timestamp) {
 // calls hold what is missing. The call is fitted into what is left only if waiting for other
 // calls would not help, or if the call has waited.
 func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
-	r := &part.Reservation
-	for range len(r.Holds) + 1 { // each account may be short once
+	r, holds := &part.Reservation, part.Holds
+	r.Holds = part.sparing(s, t.budgets)
+	for range len(r.Holds) + 2 { // each account may be short once, and the first without what is spared
 		r.Lost = part.lost()
 		err = t.ledger.Reserve(ctx, *r)
 		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
@@ -364,8 +365,15 @@ func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending
 		if !errors.As(err, &short) {
 			return nil, false, err
 		}
-		fit, unspent := part.fit(s, t.budgets.find(short.Account)), short.Granted-short.Spent
+		b := t.budgets.find(short.Account)
+		if b != nil {
+			short.Granted = b.limit
+		}
+		spared := short.Available() >= r.Amount
+		r.Holds = holds
+		fit, unspent := part.fit(s, b), short.Granted-short.Spent
 		switch {
+		case b != nil && b.Wait == 0 && fit != nil && fit(b.portion(short)), spared:
 		case unspent >= r.Amount && (!waited || fit == nil):
 			return short, true, nil
 		case fit == nil:
@@ -376,6 +384,31 @@ func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending
 		r.Amount = plugins.Nanodollars(part.amount(t, s).N)
 	}
 	return short, true, nil // calls came between
+}
+
+// sparing returns the holds of a share. If the call can be lowered, a twentieth of each limit
+// stays free of it for calls that are lowered: else a few that ask for far more than they
+// write hold all that is left, and others are refused.
+func (part *share) sparing(s Spending, budgets bounding) []credits.Hold {
+	if s.Fit == nil || !part.metered() {
+		return part.Holds
+	}
+	holds := slices.Clone(part.Holds)
+	for i := range holds {
+		if b := budgets.find(holds[i].Account); b != nil && b.Wait == 0 {
+			holds[i].Limit -= b.limit / 20
+		}
+	}
+	return holds
+}
+
+// portion is to how much of what is left a call is lowered for which nobody shall wait: an
+// eighth lets 20 calls at once have a part, and half is enough for a call that is alone.
+func (b *Budget) portion(left *credits.InsufficientError) plugins.Nanodollars {
+	if left.Reserved == 0 {
+		return left.Available() / 2
+	}
+	return left.Available() / 8
 }
 
 // fit returns what lowers a call to what is left in a budget, or in the credits if b is nil.

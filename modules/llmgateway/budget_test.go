@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -183,17 +184,28 @@ func TestWaitForABudget(t *testing.T) {
 	}
 }
 
-// Agents that ask for far more output than they get spend a budget nearly whole: a call
-// reserves two dollars, and costs 13 thousandths.
+// Agents that ask for far more output than they get spend a budget nearly whole, and no agent
+// waits for another: a call may cost 1.60 dollars, and costs 0.0075.
 func TestBudgetsDoNotStarve(t *testing.T) {
-	s := serve(t, map[string][]upstream{"one": {hello}})
+	var spent atomic.Int64 // nanodollars
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Millisecond) // the other agents' calls are in flight
+		written := min(gjson.GetBytes(body, "max_output_tokens").Int(), 300)
+		spent.Add(4*5_000 + written*25_000)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id":"resp_1","object":"response","status":"completed","model":"writes","output":[{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"done"}]}],"usage":{"input_tokens":4,"output_tokens":%d}}`, written)
+	}}})
 	var agents sync.WaitGroup
 	var made, refused atomic.Int64
-	const enough = 47_500 // of 50,000
+	const limit = 25_000_000_000
 	for range 20 {
 		agents.Go(func() {
-			for made.Load()*13 < enough {
-				resp, body := s.post(`{"model":"one/m","input":"hi","max_output_tokens":64000}`, "Authorization", "Bearer agents")
+			for spent.Load() < limit/100*95 && !t.Failed() {
+				resp, body := s.post(`{"model":"raw/writes","input":"hi","max_output_tokens":64000}`, "Authorization", "Bearer agents")
 				switch resp.StatusCode {
 				case http.StatusOK:
 					made.Add(1)
@@ -209,8 +221,9 @@ func TestBudgetsDoNotStarve(t *testing.T) {
 	if refused.Load()*100 > made.Load() {
 		t.Errorf("%d calls were made, and %d refused before 95 %% was spent", made.Load(), refused.Load())
 	}
-	if spent, reserved := s.counted("agents", "agents", ""); spent != 13*made.Load() || reserved != 0 || spent > 50_000 {
-		t.Errorf("spent %d, reserved %d", spent, reserved)
+	counted, reserved := s.counted("agents", "agents", "")
+	if want := spent.Load(); counted != want/1e6 || reserved != 0 || want > limit {
+		t.Errorf("the provider charged %d, the budget counts %d and has reserved %d", want/1e6, counted, reserved)
 	}
 }
 

@@ -397,7 +397,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	price := `"input": ["text"], "output": ["text"], "context": ` + strconv.Itoa(pricedContext) + `, "prices": [{"input": "1000", "output": "2000"}]`
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [
 		{"id": "m", `+price+`}, {"id": "cheap", "prices": [{"input": "0.001", "output": "0.001"}]}, {"id": "brief", "max_output": 100, `+price+`}]},
-		{"id": "raw", "models": [{"id": "priced", `+price+`}, {"id": "thinks", "reasoning": true, `+price+`}, {"id": "batched", "prices": [{"input": "1", "output": "2"}, {"tier": "batch", "input": "0.5", "output": "1"}]}, {"id": "paint", "prices": [{"image": "0.04"}]},
+		{"id": "raw", "models": [{"id": "priced", `+price+`}, {"id": "thinks", "reasoning": true, `+price+`}, {"id": "writes", "max_output": 64000, "prices": [{"input": "5", "output": "25"}]}, {"id": "batched", "prices": [{"input": "1", "output": "2"}, {"tier": "batch", "input": "0.5", "output": "1"}]}, {"id": "paint", "prices": [{"image": "0.04"}]},
 			{"id": "rank", "prices": [{"search_unit": "0.002"}]}, {"id": "hear", "prices": [{"audio_hour": "0.36"}]}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 				{"name": "all", "limit": "0.4", "window": "total", "filter": {"request_response_rmt": {"properties": {"Team": {"not-equals": "free"}}}}, "trust": true},
 				{"name": "each", "limit": "0.06", "per": "user", "trust": true},
 				{"name": "vouched", "limit": "0.2", "per": "user", "window": "day", "timezone": "Europe/Berlin"}]},
-			"agents": {"keys": [{"secret": "agents"}], "budgets": [{"name": "agents", "limit": "50", "window": "total", "wait": 30000000000}]},
+			"agents": {"keys": [{"secret": "agents"}], "budgets": [{"name": "agents", "limit": "25", "window": "total"}]},
 			"brisk": {"keys": [{"secret": "brisk"}], "budgets": [{"name": "brisk", "limit": "3", "window": "total"}]},
 			"patient": {"keys": [{"secret": "patient"}], "budgets": [{"name": "one", "limit": "0.06", "wait": 30000000000, "on_unpriced": "pass"}]},
 			"limited": {"keys": [{"secret": "limited"}], "budgets": [
