@@ -72,6 +72,23 @@ func TestSpentBudget(t *testing.T) {
 	home := t.TempDir()
 	codex.Env = append(os.Environ(), "HOME="+home, "CODEX_HOME="+home, "WEIR_API_KEY=spent")
 	said, err := codex.CombinedOutput()
+	if *withAgents {
+		folder := t.TempDir()
+		if out, err := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--prefix", folder, codingAgents[0].packages).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		claude := exec.CommandContext(t.Context(), folder+"/node_modules/.bin/claude", "-p", "hi", "--model", "echo/echo-1")
+		home := t.TempDir()
+		claude.Dir = t.TempDir()
+		claude.Env = append(os.Environ(), "HOME="+home, "ANTHROPIC_BASE_URL="+counter.URL+"/claude", "ANTHROPIC_API_KEY=spent", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+		said, err := claude.CombinedOutput()
+		mu.Lock()
+		n := calls["claude"]
+		mu.Unlock()
+		if err == nil || n != 1 {
+			t.Errorf("Claude Code made %d calls: %v\n%s", n, err, said)
+		}
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if err == nil || calls["codex"] != 1 {
