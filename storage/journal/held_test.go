@@ -143,6 +143,22 @@ func (b *failing) Write(ctx context.Context, batch *storage.Batch) error {
 	return b.backend.Write(ctx, batch)
 }
 
+// What a crash has left is read before the backend has it.
+func TestWhatACrashLeavesIsReadAtOnce(t *testing.T) {
+	b := &backend{}
+	o := Options{Dir: t.TempDir(), SegmentBytes: 1}
+	j := open(t, b, o)
+	left := provisional(t, j, 0)
+	flush(t, j)
+	abandon(j)
+	defer b.block()()
+	j = open(t, b, o)
+	if got, err := j.Request(t.Context(), left.Key()); err != nil || got.EndState != storage.Interrupted || got.Content != left.Content {
+		t.Errorf("the journal has %+v, %v", got, err)
+	}
+	wantContent(t, j, left.Content, 0)
+}
+
 // A batch under way takes the annotations along that were held of its records. After a
 // crash it has them again; where the backend has the batch, they do not come behind
 // later annotations.

@@ -71,9 +71,14 @@ const drainTimeout = time.Second
 func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
 	j.mu.Lock()
 	last, waits := j.versions.pending[key]
+	left := j.versions.left(key)
 	failing := j.delivery.err != nil
 	j.mu.Unlock()
-	if !waits {
+	switch {
+	case waits:
+	case left != nil:
+		return left, nil
+	default:
 		return j.backend.Request(ctx, key)
 	}
 	err := storage.ErrUnavailable

@@ -60,6 +60,17 @@ func (v *versions) waits(key storage.RecordKey) bool {
 	return pending || h != nil && h.record != nil
 }
 
+// left returns a copy of what is held of an exchange that an earlier process left without
+// an end, nil if nothing is.
+func (v *versions) left(key storage.RecordKey) *storage.Record {
+	h := v.held[key]
+	if _, lives := v.live[key]; lives || h == nil || h.record == nil {
+		return nil
+	}
+	r := *h.record
+	return &r
+}
+
 // claim reserves a key, unless it is in use.
 func (v *versions) claim(key storage.RecordKey) bool {
 	if _, claimed := v.claims[key]; claimed || v.waits(key) {
