@@ -71,7 +71,8 @@ function useCalls(v, total) {
   return state;
 }
 
-// usePreviews are the previews of the calls in sight, by id.
+// usePreviews are the previews of the calls in sight, by id: null is that of a call that is
+// gone.
 function usePreviews() {
   const [known, set] = useState(new Map());
   const asked = useRef(new Set());
@@ -80,7 +81,7 @@ function usePreviews() {
     if (!fresh.length) return;
     fresh.forEach((id) => asked.current.add(id));
     page("/v1/request/query-clickhouse", { filter: either(...fresh.map((id) => ({ request_id: { equals: id } }))), limit: fresh.length, includeContent: false, includePreview: true }).then(
-      ({ data }) => set((old) => new Map([...old, ...data.map((r) => [r.request_id, r.preview])])),
+      ({ data }) => set((old) => new Map([...old, ...fresh.map((id) => [id, null]), ...data.map((r) => [r.request_id, r.preview])])),
       () => fresh.forEach((id) => asked.current.delete(id)),
     );
   };
@@ -254,8 +255,11 @@ function Rows({ v, calls, clock, more, nodes }) {
   }, [shown, index, closed, v.id]);
 
   const columns = useMemo(() => [
-    { title: "Step", cell: ({ node, request: r, depth }) => html`<span class="step" style=${indent(depth)}>${node ? html`<${Agent} node=${node} open=${!closed.has(node.id)} p=${previews.get(node.own_calls[0]?.request_id)} v=${v} />`
-      : html`<small class="quiet" title="Turn of the conversation">${r.turn ?? "·"}</small> <${Summary} r=${r} p=${previews.get(r.request_id)} /><${Marks} r=${r} />`}</span>` },
+    { title: "Step", cell: ({ node, request: r, depth }) => {
+      const first = node ? node.own_calls[0] : r, p = previews.get(first?.request_id);
+      return html`<span class="step" style=${indent(depth)} aria-busy=${Boolean(first) && p === undefined}>${node ? html`<${Agent} node=${node} open=${!closed.has(node.id)} p=${p} v=${v} />`
+        : html`<small class="quiet" title="Turn of the conversation">${r.turn ?? "·"}</small> <${Summary} r=${r} p=${p} /><${Marks} r=${r} />`}</span>`;
+    } },
     { title: "Tokens in", semi: true, cell: ({ node, request: r }) => (node ? html`<small class="quiet">${compact(node.total?.prompt_tokens)}</small>` : html`<${Tokens} r=${r} top=${top} />`) },
     { title: "First", number: true, wide: true, cell: ({ request: r }) => (r ? duration(r.time_to_first_token) : "") },
     { title: "Time", number: true, mid: true, cell: ({ request: r }) => (r ? duration(r.delay_ms) : "") },
