@@ -107,7 +107,7 @@ func TestTooManyQueries(t *testing.T) {
 	s := newSite(t)
 	s.record("default", &storage.Record{Org: "default"}, nil)
 	const asked, waiting = 100, 32
-	running := max(1, max(2, runtime.GOMAXPROCS(0)/2)/2)
+	running := (max(3, runtime.GOMAXPROCS(0)/2) + 1) / 2 // of one key
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	answers := make(chan *http.Response, asked)
