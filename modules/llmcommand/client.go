@@ -19,6 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Where the API and its key are when no flag says so.
@@ -218,7 +220,7 @@ func (c *client) refusal(response *http.Response) error {
 	}
 	e := &statusError{status: response.StatusCode}
 	switch {
-	case !gjson.ValidBytes(text) || message.Type != gjson.String:
+	case !plugins.ValidJSON(text) || message.Type != gjson.String:
 		e.message = c.noAPI(response.Status).Error()
 	case response.StatusCode == http.StatusUnauthorized:
 		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s", c.address, message.Str, keyEnv)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // row is a row of an export. It remembers which fields were read, and which values had a wrong
@@ -39,7 +41,7 @@ func (r *row) get(path string) gjson.Result {
 
 // structure is an object or an array that a text may hold.
 func structure(v gjson.Result) gjson.Result {
-	if v.Type == gjson.String && gjson.Valid(v.Str) {
+	if v.Type == gjson.String && plugins.ValidJSON([]byte(v.Str)) {
 		return gjson.Parse(v.Str)
 	}
 	return v

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // tensorzero reads rows of TensorZero's tables, of ClickHouse or of Postgres. A call is a row
@@ -122,7 +124,7 @@ func tensorzeroPath(provider, model string, request gjson.Result) string {
 // events, an event a line.
 func tensorzeroAnswer(raw string) string {
 	lines := strings.Split(strings.TrimSpace(raw), "\n")
-	if gjson.Valid(raw) || !gjson.Valid(lines[0]) {
+	if plugins.ValidJSON([]byte(raw)) || !plugins.ValidJSON([]byte(lines[0])) {
 		return raw
 	}
 	return "data: " + strings.Join(lines, "\n\ndata: ") + "\n\n"

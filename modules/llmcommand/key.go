@@ -12,6 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 var keyColumns = []column{
@@ -121,7 +123,7 @@ func (c *client) administer(ctx context.Context, method, path string, body any) 
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err == nil && !gjson.ValidBytes(text) {
+	if err == nil && !plugins.ValidJSON(text) {
 		err = errors.New("the answer is not JSON; --address must name a site with llm_control")
 	}
 	return gjson.GetBytes(text, "data"), err

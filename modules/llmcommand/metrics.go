@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -163,7 +164,7 @@ func (c *client) answer(ctx context.Context, path string, body any) ([]byte, err
 	if _, err := io.Copy(&text, response.Body); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", c.address, errBroken, err)
 	}
-	if !gjson.ValidBytes(text.Bytes()) {
+	if !plugins.ValidJSON(text.Bytes()) {
 		return nil, c.noAPI(response.Status)
 	}
 	return text.Bytes(), nil

@@ -22,7 +22,7 @@ const mediaTokens = 1600
 
 // answerEstimate answers how many tokens a request has, where its target counts none.
 func (c *call) answerEstimate(t routing.Target) {
-	text, media := measure(gjson.ParseBytes(c.sent))
+	text, media := measure(gjson.ParseBytes(c.sent), 0)
 	tokens := demand.Likely.Text(int64(text)) + int64(media)*mediaTokens
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
 		t.Account.Label, demand.Likely.TextBytes, mediaTokens))
@@ -65,14 +65,21 @@ func (a *attempt) count(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	return routing.Answered, nil
 }
 
+// mediaDepth is how deep media are looked for: in the content of a result of a tool they are
+// six levels deep. Each level reads all that is below the level again.
+const mediaDepth = 8
+
 // measure returns the bytes of a value without its media, and how many media it has.
-func measure(v gjson.Result) (text, media int) {
+func measure(v gjson.Result, depth int) (text, media int) {
 	text = len(v.Raw)
+	if depth == mediaDepth {
+		return text, 0
+	}
 	v.ForEach(func(_, child gjson.Result) bool {
 		if !child.IsObject() && !child.IsArray() {
 			return true
 		}
-		within, n := measure(child)
+		within, n := measure(child, depth+1)
 		switch child.Get("source.type").Str {
 		case "base64", "url", "file":
 			within, n = 0, 1

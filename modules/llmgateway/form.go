@@ -7,6 +7,8 @@ import (
 	"net/textproto"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // form is a body of multipart/form-data (RFC 7578).
@@ -61,10 +63,10 @@ func parseForm(contentType string, body []byte) *form {
 }
 
 // get returns the last value of a field.
-func (f *form) get(name string) (value string, ok bool) {
+func (f *form) get(name string) (value []byte, ok bool) {
 	for _, field := range f.fields {
 		if field.name == name {
-			value, ok = string(f.body[field.start:field.end]), true
+			value, ok = f.body[field.start:field.end], true
 		}
 	}
 	return value, ok
@@ -76,10 +78,10 @@ func (f *form) field(name string) gjson.Result {
 	switch {
 	case !ok:
 		return gjson.Result{}
-	case name != "model" && gjson.Valid(value):
-		return gjson.Parse(value)
+	case name != "model" && plugins.ValidJSON(value):
+		return gjson.ParseBytes(value)
 	}
-	return gjson.Result{Type: gjson.String, Raw: value, Str: value}
+	return gjson.Result{Type: gjson.String, Raw: string(value), Str: string(value)}
 }
 
 // withModel returns the body in parts, with the model in the place of each field `model`.

@@ -113,7 +113,9 @@ func (a *attempt) ended(body []byte) {
 	found.AddFiles("", gjson.ParseBytes(body))
 	var ids []string
 	for _, named := range found.IDs {
-		ids = append(ids, named.ID)
+		if named.ID != "" {
+			ids = append(ids, named.ID)
+		}
 	}
 	c.remember(c.payer(), []byte(response), ids)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -63,7 +64,7 @@ func ReadUser(r *storage.Record, id string) {
 		return
 	}
 	user, session := strings.ToValidUTF8(id, ""), ""
-	if v := gjson.Parse(id); v.IsObject() && gjson.Valid(id) {
+	if v := gjson.Parse(id); v.IsObject() && plugins.ValidJSON([]byte(id)) {
 		user, session = cmp.Or(v.Get("account_uuid").Str, v.Get("device_id").Str), v.Get("session_id").Str
 	} else if before, after, ok := strings.Cut(id, "_session_"); ok && strings.HasPrefix(before, "user_") {
 		user, session = before, after

@@ -52,25 +52,34 @@ type stream struct {
 	over bool   // the stream was cut
 }
 
+// maxEvent bounds an event in bytes. A stream ends before an event that is longer.
+const maxEvent = 16 << 20
+
 // pass appends to b the events that p completes, up to the one that is too much, and then the
 // end of the stream.
 func (s *stream) pass(b, p []byte) []byte {
 	if s.over {
 		return b
 	}
+	looked := max(0, len(s.held)-len("\r\n\r\n")) // no event ends before
 	s.held = append(s.held, p...)
 	rest := s.held
 	for {
-		n := streamusage.EventLen(rest)
+		n := streamusage.EventLen(rest[looked:])
 		if n == 0 {
 			break
 		}
+		n, looked = n+looked, 0
 		if e, fits := s.take(rest[:n]); !fits {
 			b = s.end(b, e)
 			s.held, s.over = nil, true
 			return b
 		}
 		b, rest = append(b, rest[:n]...), rest[n:]
+	}
+	if len(rest) > maxEvent {
+		s.held, s.over = nil, true
+		return s.end(b, gjson.Result{})
 	}
 	s.held = append(s.held[:0], rest...)
 	return b
@@ -79,7 +88,7 @@ func (s *stream) pass(b, p []byte) []byte {
 // take returns an event, and whether the client gets the event.
 func (s *stream) take(event []byte) (e gjson.Result, fits bool) {
 	data := streams.LastData(event)
-	if !gjson.ValidBytes(data) { // a comment, or [DONE]
+	if !plugins.ValidJSON(data) { // a comment, or [DONE]
 		return e, true
 	}
 	e = gjson.ParseBytes(data)

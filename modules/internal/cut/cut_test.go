@@ -175,3 +175,16 @@ func (p *pieces) Read(b []byte) (int, error) {
 	p.rest = p.rest[n:]
 	return n, nil
 }
+
+// A stream ends before an event that does not end: the event is not kept in memory, and the
+// client does not get it.
+func TestEndlessEvent(t *testing.T) {
+	for d, bodies := range answers(t) {
+		s := stream{dialect: newDialect(d), left: 1 << 40}
+		got := s.pass(nil, []byte(bodies[0][:len(bodies[0])/2]))
+		got = append(got, s.pass(nil, []byte("\n\ndata: "+strings.Repeat("a", maxEvent)))...)
+		if !s.over || s.held != nil || bytes.Contains(got, []byte("aaaa")) {
+			t.Errorf("%s: over %v, %d bytes are held", d, s.over, len(s.held))
+		}
+	}
+}

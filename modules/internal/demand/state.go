@@ -112,8 +112,18 @@ var clientFields = []string{"input", "input_schema", "input_examples", "paramete
 // fileFields name a file, what files are kept in, a skill, or a spoken answer.
 var fileFields = append([]string{"fileUri", "file_uri", "skill_id", "audio"}, idFields...)
 
-// AddFiles adds the ids of files, skills and spoken answers, at any depth.
-func (s *State) AddFiles(param string, v gjson.Result) {
+// maxDepth is how deep AddFiles and Said look. Each level reads all that is below the level again.
+const maxDepth = 256
+
+// AddFiles adds the ids of files, skills and spoken answers. What is nested too deep to be looked
+// at counts as an id that nobody knows.
+func (s *State) AddFiles(param string, v gjson.Result) { s.addFiles(param, v, 0) }
+
+func (s *State) addFiles(param string, v gjson.Result, depth int) {
+	if depth == maxDepth {
+		s.IDs = append(s.IDs, StateID{Param: param})
+		return
+	}
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch {
 		case slices.Contains(idFields, key.Str), key.Str == "skill_id" && !isPublicSkill(v.Str):
@@ -124,7 +134,7 @@ func (s *State) AddFiles(param string, v gjson.Result) {
 			s.Add(param, v.Get("id"))
 		}
 		if (v.IsObject() || v.IsArray()) && !slices.Contains(clientFields, key.Str) {
-			s.AddFiles(param, v)
+			s.addFiles(param, v, depth+1)
 		}
 		return true
 	})

@@ -237,7 +237,7 @@ func (m *Tools) make(c *Call) {
 	switch {
 	case !offered:
 		c.Failure = "The MCP server has no such tool, or the request does not allow it."
-	case !gjson.Valid(arguments) || !gjson.Parse(arguments).IsObject():
+	case !plugins.ValidJSON([]byte(arguments)) || !gjson.Parse(arguments).IsObject():
 		c.Failure = "The arguments of the call are not a JSON object."
 	default:
 		var err error
