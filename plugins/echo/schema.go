@@ -12,6 +12,7 @@ import (
 const (
 	maxExampleDepth = 8
 	maxExampleRefs  = 64
+	maxExampleBytes = 64 << 10 // which a value that is copied from the schema may exceed once
 )
 
 // exampleArguments is an object with the required properties of a JSON Schema.
@@ -33,7 +34,7 @@ type exampler struct {
 }
 
 func (e *exampler) value(s gjson.Result, depth int) {
-	if !s.IsObject() || depth > maxExampleDepth {
+	if !s.IsObject() || depth > maxExampleDepth || len(e.buf) > maxExampleBytes {
 		e.buf = append(e.buf, "null"...)
 		return
 	}

@@ -2,6 +2,8 @@ package echo
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -37,5 +39,19 @@ func TestExampleOfRecursiveSchemaIsBounded(t *testing.T) {
 	got := exampleArguments(json.RawMessage(schema))
 	if !json.Valid(got) || len(got) > maxExampleRefs*len(schema) {
 		t.Errorf("%d bytes, valid: %v", len(got), json.Valid(got))
+	}
+}
+
+// A schema that refers often to a long value makes no answer of many times its length.
+func TestExampleIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	var properties, required []string
+	for i := range 64 {
+		properties = append(properties, fmt.Sprintf(`"p%d":{"$ref":"#/$defs/long"}`, i))
+		required = append(required, fmt.Sprintf(`"p%d"`, i))
+	}
+	schema := `{"$defs":{"long":{"const":"` + long + `"}},"properties":{` + strings.Join(properties, ",") + `},"required":[` + strings.Join(required, ",") + `]}`
+	if got := exampleArguments(json.RawMessage(schema)); len(got) > 2<<20 || !json.Valid(got) {
+		t.Errorf("%d bytes", len(got))
 	}
 }
