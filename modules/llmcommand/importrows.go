@@ -14,8 +14,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxRow bounds a row in bytes, so that a file without line ends does not fill the memory.
-const maxRow = 256 << 20
+// maxRow bounds a row in bytes, so that a file without line ends does not fill the memory. A row
+// takes some ten times its bytes until it is sent; llm_otlp takes 16 MiB.
+const maxRow = 32 << 20
 
 var errRowSize = &refusal{reason: fmt.Sprintf("it has more than %s", formatBytes(maxRow))}
 
@@ -236,19 +237,21 @@ func (v *valueReader) skip() (byte, error) {
 // csvRows makes an object of each line, with texts as values. A field that holds an object
 // or an array is an object or an array.
 func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
-	lines := csv.NewReader(in)
+	line := &lineReader{Reader: in, left: maxRow}
+	lines := csv.NewReader(line)
 	names, err := lines.Read()
 	if err != nil {
 		yield(gjson.Result{}, err)
 		return
 	}
 	for {
-		line, err := lines.Read()
+		line.left = maxRow
+		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
 			return
 		}
 		if _, ok := errors.AsType[*csv.ParseError](err); ok {
-			if !yield(gjson.Result{Raw: csvLine(line)}, &refusal{"it is no line of CSV with the fields of the first line", err.Error()}) {
+			if !yield(gjson.Result{Raw: csvLine(fields)}, &refusal{"it is no line of CSV with the fields of the first line", err.Error()}) {
 				return
 			}
 			continue
@@ -259,9 +262,9 @@ func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 		}
 		row := make(map[string]any, len(names))
 		for i, name := range names {
-			row[name] = line[i]
-			if strings.HasPrefix(line[i], "{") || strings.HasPrefix(line[i], "[") {
-				if raw := []byte(line[i]); json.Valid(raw) {
+			row[name] = fields[i]
+			if strings.HasPrefix(fields[i], "{") || strings.HasPrefix(fields[i], "[") {
+				if raw := []byte(fields[i]); json.Valid(raw) {
 					row[name] = json.RawMessage(raw)
 				}
 			}
@@ -275,6 +278,22 @@ func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 			return
 		}
 	}
+}
+
+// lineReader ends a file whose line is too long: where the next line begins is not known then.
+type lineReader struct {
+	io.Reader
+	left int // bytes of the line that may still come
+}
+
+// Read implements io.Reader.
+func (l *lineReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, fmt.Errorf("a line has more than %s, or a quote in it does not end", formatBytes(maxRow))
+	}
+	n, err := l.Reader.Read(p)
+	l.left -= n
+	return n, err
 }
 
 // csvLine is a line of CSV without its end.

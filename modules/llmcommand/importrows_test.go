@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -366,5 +367,32 @@ func TestImportKeepsOld(t *testing.T) {
 		if _, err := run(t.Context(), importCommand, &out, flag, "litellm", "testdata/litellm.csv"); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, and the import says\n%s", flag, err, &out)
 		}
+	}
+}
+
+// endless is a text of more than any row may have.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.read > 3*maxRow {
+		return 0, io.EOF
+	}
+	for i := range p {
+		p[i] = 'a'
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// A file whose quote does not end is not read into memory.
+func TestEndlessLineOfCSV(t *testing.T) {
+	text := &endless{}
+	for _, err := range rows(io.MultiReader(strings.NewReader("a,b\n1,\""), text)) {
+		if err == nil || text.read > 2*maxRow {
+			t.Fatalf("after %d bytes: %v", text.read, err)
+		}
+	}
+	if text.read == 0 {
+		t.Error("nothing was read")
 	}
 }
