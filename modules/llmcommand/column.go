@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/spreadsheet"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -108,8 +109,15 @@ func (f format) width() int {
 	return [...]int{moment: 19, millis: 7, dollars: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
 }
 
-// raw is the value as CSV has it: as in the API, nothing where it is unknown.
-func (c *column) raw(record gjson.Result) string { return record.Get(c.path).String() }
+// raw is the value as CSV has it: as in the API, nothing where it is unknown. A text that is no
+// number is none of a spreadsheet's formulas either.
+func (c *column) raw(record gjson.Result) string {
+	value := record.Get(c.path).String()
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return value
+	}
+	return spreadsheet.Text(value)
+}
 
 // maxIndent bounds the depth by which a table indents a value.
 const maxIndent = 16

@@ -200,6 +200,13 @@ func TestExportLinesAndCSV(t *testing.T) {
 	if err != nil || len(rows) != 2 || len(rows[0]) != len(allColumns) {
 		t.Errorf("CSV of all columns: %v, %q", err, rows)
 	}
+
+	for value, want := range map[string]string{`"=cmd|' /C calc'!A0"`: `'=cmd|' /C calc'!A0`, `"@SUM(A1)"`: "'@SUM(A1)", `"-1.5"`: "-1.5", `-2`: "-2"} {
+		c := column{"user", "user", plain}
+		if got := c.raw(gjson.Parse(`{"user":` + value + `}`)); got != want {
+			t.Errorf("%s is %s in CSV, want %s", value, got, want)
+		}
+	}
 }
 
 func TestRefusals(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/spreadsheet"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -133,7 +134,7 @@ func (a *answer) csv(names []string) func(*storage.Record) error {
 	return func(r *storage.Record) (err error) {
 		for i, c := range columns {
 			if c == nil {
-				cells[i] = asText(r.Properties[strings.TrimPrefix(names[i], propertyColumn)])
+				cells[i] = spreadsheet.Text(r.Properties[strings.TrimPrefix(names[i], propertyColumn)])
 				continue
 			}
 			if value, err = appendValue(value[:0], c, r); err != nil {
@@ -153,19 +154,10 @@ func cellOf(value []byte) string {
 	case gjson.Null:
 		return ""
 	case gjson.String:
-		return asText(v.Str)
+		return spreadsheet.Text(v.Str)
 	default:
 		return v.Raw
 	}
-}
-
-// asText keeps a spreadsheet from taking a text for a formula
-// (https://owasp.org/www-community/attacks/CSV_Injection).
-func asText(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
-		return "'" + cell
-	}
-	return cell
 }
 
 // answerWriter appends to an answer.
