@@ -24,6 +24,7 @@ func hostile() (texts []string) {
 	return append(texts,
 		"[a](javascript:"+run+")", "[a](JaVaScRiPt:"+run+")", "![a](x \"onerror="+run+"\")", "[a](data:text/html;base64,"+encoded+")", "<javascript:"+run+">",
 		"`</code><script>"+run+"</script>`", "```html\n<script>"+run+"</script>\n```", "| a |\n|---|\n| <script>"+run+"</script> |", "# <script>"+run+"</script>", "> <img src=x onerror="+run+">",
+		strings.Repeat(">", 6000)+" pwned", strings.Repeat("[", 6000)+" pwned",
 		"{{constructor.constructor('"+run+"')()}}", "${"+run+"}", "javascript:"+run, "</textarea><script>"+run+"</script>", "<!--><script>"+run+"</script>-->",
 		"&lt;script&gt;"+run+"&lt;/script&gt;", "\u202e<script>"+run+"</script>", "<scr\x00ipt>"+run+"</scr\x00ipt>", "__proto__", "constructor",
 	)

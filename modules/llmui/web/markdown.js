@@ -6,7 +6,8 @@ const safe = /^(https?:|mailto:)/i;
 
 function inline(text) {
   const out = [];
-  const token = /(`+)(.+?)\1|\*\*(.+?)\*\*|\*([^\s*](?:.*?[^\s*])?)\*|\[([^\]]*)\]\(([^)\s]+)\)/g;
+  // What never ends is looked for in a bounded length, or a long text would block the page.
+  const token = /(`+)(.{1,2000}?)\1|\*\*(.{1,2000}?)\*\*|\*([^\s*](?:.{0,2000}?[^\s*])?)\*|\[([^\][]{0,500})\]\(([^)\s]{1,2000})\)/g;
   let at = 0;
   for (let m; (m = token.exec(text)); at = token.lastIndex) {
     if (m.index > at) out.push(text.slice(at, m.index));
@@ -32,11 +33,15 @@ const kinds = [
   [/^#{1,6} /, (l) => /^#{1,6} /.test(l), (ls) => ls.map((l) => html`<p class="heading">${inline(l.replace(/^#+ /, ""))}</p>`)],
   [/^\s*[-*+] /, (l) => /^\s*[-*+] |^\s+\S/.test(l), (ls) => html`<ul>${ls.map((l) => html`<li>${inline(l.replace(/^\s*[-*+] /, ""))}</li>`)}</ul>`],
   [/^\s*\d+[.)] /, (l) => /^\s*\d+[.)] |^\s+\S/.test(l), (ls) => html`<ol start=${parseInt(ls[0].trim())}>${ls.map((l) => html`<li>${inline(l.replace(/^\s*\d+[.)] /, ""))}</li>`)}</ol>`],
-  [/^> ?/, (l) => /^>/.test(l), (ls) => html`<blockquote>${markdown(ls.map((l) => l.replace(/^> ?/, "")).join("\n"))}</blockquote>`],
+  [/^> ?/, (l) => /^>/.test(l), (ls, depth) => html`<blockquote>${markdown(ls.map((l) => l.replace(/^> ?/, "")).join("\n"), depth + 1)}</blockquote>`],
 ];
 
+// deepest is how many quotes stand in each other. What is deeper is text: the stack has an end.
+const deepest = 16;
+
 // markdown is the nodes of a text.
-export function markdown(text) {
+export function markdown(text, depth = 0) {
+  if (depth > deepest) return text;
   const lines = text.split("\n");
   const out = [];
   for (let i = 0; i < lines.length; ) {
@@ -59,7 +64,7 @@ export function markdown(text) {
     let end = i + 1;
     while (end < lines.length && belongs(lines[end])) end++;
     const block = lines.slice(i, end);
-    out.push(kind ? kind[2](block) : isTable ? table(block) : html`<p>${block.flatMap((l, n) => [n ? html`<br />` : null, inline(l)])}</p>`);
+    out.push(kind ? kind[2](block, depth) : isTable ? table(block) : html`<p>${block.flatMap((l, n) => [n ? html`<br />` : null, inline(l)])}</p>`);
     i = end;
   }
   return out;
