@@ -24,7 +24,6 @@ func hostile() (texts []string) {
 	return append(texts,
 		"[a](javascript:"+run+")", "[a](JaVaScRiPt:"+run+")", "![a](x \"onerror="+run+"\")", "[a](data:text/html;base64,"+encoded+")", "<javascript:"+run+">",
 		"`</code><script>"+run+"</script>`", "```html\n<script>"+run+"</script>\n```", "| a |\n|---|\n| <script>"+run+"</script> |", "# <script>"+run+"</script>", "> <img src=x onerror="+run+">",
-		strings.Repeat(">", 6000)+" pwned", strings.Repeat("[", 6000)+" pwned",
 		"{{constructor.constructor('"+run+"')()}}", "${"+run+"}", "javascript:"+run, "</textarea><script>"+run+"</script>", "<!--><script>"+run+"</script>-->",
 		"&lt;script&gt;"+run+"&lt;/script&gt;", "\u202e<script>"+run+"</script>", "<scr\x00ipt>"+run+"</scr\x00ipt>", "__proto__", "constructor",
 	)
@@ -47,6 +46,9 @@ func TestHostileTextStaysText(t *testing.T) {
 		labels = append(labels, fmt.Sprintf("Service-Property-P%d: %s", i, header(text)))
 	}
 	messages = append(messages, map[string]string{"role": "user", "content": strings.Join(texts, "\n\n")})
+	for _, nested := range []string{">", "["} { // without an end
+		messages = append(messages, map[string]string{"role": "assistant", "content": strings.Repeat(nested, 20000)})
+	}
 	w.post("/echo/v1/chat/completions", map[string]any{"model": "echo-all", "messages": messages}, labels...)
 	w.until(len(texts) + 1)
 
