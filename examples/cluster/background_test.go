@@ -7,23 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/internal/freeport"
 )
 
 // A node answers for a response that another one generates in the background, cancels it,
 // and says that it failed when its node was killed.
 func TestNodesAnswerForEachOther(t *testing.T) {
-	c := &cluster{t: t}
-	c.keepRedis()
-	c.binary = build(t)
 	proceed := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -38,8 +31,7 @@ func TestNodesAnswerForEachOther(t *testing.T) {
 		fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(upstream.Close)
-	config := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(config, []byte(`{
+	_, started := sharing(t, `{
 		admin off
 		persist_config off
 		llm {
@@ -61,20 +53,8 @@ func TestNodesAnswerForEachOther(t *testing.T) {
 		llm_gateway
 		llm_health
 	}
-	`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.env = append(c.env, "UPSTREAM="+upstream.URL)
-	start := func() (address string, kill func()) {
-		port, dir := freeport.Port(t), t.TempDir()
-		process := c.run(config, "WEIR_PORT="+port, "WEIR_DATA="+dir, "XDG_DATA_HOME="+dir)
-		return "http://127.0.0.1:" + port + "/v1/responses", func() { _ = process.Process.Kill() }
-	}
-	a, kill := start()
-	b, _ := start()
-	for _, node := range []string{a, b} {
-		c.wait(strings.TrimSuffix(node, "/v1/responses") + "/health/ready")
-	}
+	`, 2, "UPSTREAM="+upstream.URL)
+	a, b := started[0].address()+"/v1/responses", started[1].address()+"/v1/responses"
 	do := func(method, url, body string) string {
 		t.Helper()
 		_, answer := ask(t, method, url, body)
@@ -123,7 +103,7 @@ func TestNodesAnswerForEachOther(t *testing.T) {
 
 	id = begin()
 	until(b+id, "in_progress")
-	kill()
+	_ = started[0].process.Process.Kill()
 	if answer := until(b+id, "failed"); gjson.Get(answer, "error.code").Str != "server_error" {
 		t.Error(answer)
 	}

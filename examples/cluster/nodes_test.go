@@ -41,6 +41,8 @@ type node struct {
 	process          *exec.Cmd
 }
 
+func (n *node) address() string { return "http://127.0.0.1:" + n.port }
+
 func start(t *testing.T) *cluster {
 	c := &cluster{t: t, granted: 10_000_000_000}
 	if *rate > 0 {
@@ -64,10 +66,33 @@ func start(t *testing.T) *cluster {
 	c.balancer = "http://127.0.0.1:" + balancer
 	c.run("balancer/Caddyfile", "BALANCER_PORT="+balancer, "NODES="+strings.Join(addresses, " "), "XDG_DATA_HOME="+t.TempDir())
 	for _, n := range c.nodes {
-		c.wait("http://127.0.0.1:" + n.port + "/health/ready")
+		c.wait(n.address() + "/health/ready")
 	}
 	c.wait(c.balancer + "/health/ready")
 	return c
+}
+
+// sharing starts nodes of a Caddyfile, which have records of their own and share a Redis.
+func sharing(t *testing.T, caddyfile string, count int, env ...string) (*cluster, []*node) {
+	t.Helper()
+	c := &cluster{t: t}
+	c.keepRedis()
+	c.binary = build(t)
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(caddyfile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.env = append(c.env, env...)
+	started := make([]*node, count)
+	for i := range started {
+		n := &node{dir: t.TempDir(), port: freeport.Port(t)}
+		n.process = c.run(config, "WEIR_PORT="+n.port, "WEIR_DATA="+n.dir, "XDG_DATA_HOME="+n.dir)
+		started[i] = n
+	}
+	for _, n := range started {
+		c.wait(n.address() + "/health/ready")
+	}
+	return c, started
 }
 
 var built string // the binary

@@ -7,8 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,8 +14,6 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/internal/freeport"
 )
 
 // keyFile is a node whose keys are in Redis.
@@ -55,23 +51,8 @@ func TestRotation(t *testing.T) {
 		t.Skip("takes 3 seconds for each kill: -rate 1000")
 	}
 	const overlap = 2 * time.Second
-	c := &cluster{t: t}
-	c.keepRedis()
-	c.binary = build(t)
-	config := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(config, []byte(keyFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var addresses [nodes]string
-	for i := range addresses {
-		port, dir := freeport.Port(t), t.TempDir()
-		addresses[i] = "http://127.0.0.1:" + port
-		c.run(config, "WEIR_PORT="+port, "WEIR_DATA="+dir, "XDG_DATA_HOME="+dir)
-	}
-	for _, address := range addresses {
-		c.wait(address + "/health/ready")
-	}
-	node := func() string { return addresses[rand.N(nodes)] }
+	c, started := sharing(t, keyFile, nodes)
+	node := func() string { return started[rand.N(nodes)].address() }
 	status, answer := ask(t, "POST", node()+"/v1/keys", `{"name":"x","scopes":["gateway"]}`)
 	id, secret := gjson.Get(answer, "data.id").Str, gjson.Get(answer, "data.secret").Str
 	if status != http.StatusCreated {

@@ -7,14 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/weirhq/weir/internal/freeport"
 )
 
 // nodeFile is a node with records of its own, which shares the rest.
@@ -49,26 +45,11 @@ http://:{$WEIR_PORT} {
 // the client left out, and a provider that failed one node comes last at the other. Each
 // goes on alone while Redis is dead.
 func TestNodesShare(t *testing.T) {
-	c := &cluster{t: t}
-	c.keepRedis()
-	c.binary = build(t)
 	p := new(provider)
 	upstream := httptest.NewServer(p)
 	t.Cleanup(upstream.Close)
-	config := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(config, []byte(nodeFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.env = append(c.env, "UPSTREAM="+upstream.URL)
-	var a, b string
-	for _, address := range []*string{&a, &b} {
-		port, dir := freeport.Port(t), t.TempDir()
-		*address = "http://127.0.0.1:" + port
-		c.run(config, "WEIR_PORT="+port, "WEIR_DATA="+dir, "XDG_DATA_HOME="+dir)
-	}
-	for _, address := range []string{a, b} {
-		c.wait(address + "/health/ready")
-	}
+	c, started := sharing(t, nodeFile, 2, "UPSTREAM="+upstream.URL)
+	a, b := started[0].address(), started[1].address()
 
 	calls := 0
 	// goesOn begins a loop at one node, goes on at another, and reports whether the

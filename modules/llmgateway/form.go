@@ -81,7 +81,8 @@ func (f *form) field(name string) gjson.Result {
 	case name != "model" && plugins.ValidJSON(value):
 		return gjson.ParseBytes(value)
 	}
-	return gjson.Result{Type: gjson.String, Raw: string(value), Str: string(value)}
+	text := string(value)
+	return gjson.Result{Type: gjson.String, Raw: text, Str: text}
 }
 
 // withModel returns the body in parts, with the model in the place of each field `model`.
