@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"os/signal"
@@ -250,11 +251,16 @@ func spanOf(trace, id string, begin, end time.Time) (*span, error) {
 		return nil, &refusal{reason: "it has no id"}
 	case begin.IsZero():
 		return nil, &refusal{reason: "it does not say when it began"}
+	case begin.Before(time.Unix(0, 0)) || begin.After(lastTime) || end.After(lastTime):
+		return nil, &refusal{reason: "it has a time before 1970 or after 2261"}
 	}
 	s := &span{TraceID: hexID(trace, 16), SpanID: hexID(id, 8), Name: "chat"}
 	s.took(begin, end)
 	return s, nil
 }
+
+// lastTime is the last time that a span can have: int64 counts its nanoseconds.
+var lastTime = time.Unix(0, math.MaxInt64)
 
 func hexID(id string, size int) string {
 	plain := strings.ReplaceAll(strings.ToLower(id), "-", "")

@@ -39,7 +39,7 @@ type importedKeys struct {
 	client       *client
 	secrets      *os.File // nil in a dry run
 	known        map[string]bool
-	made         map[string]bool // names of this import
+	taken        map[string]bool // names of rows of this import
 	new, already int64
 }
 
@@ -57,7 +57,7 @@ type keyRow struct {
 
 // importKeys takes the keys of files.
 func importKeys(ctx context.Context, cmd *cobra.Command, of imported, c *client, files []string) (err error) {
-	i := &importedKeys{imported: of, client: c, known: make(map[string]bool), made: make(map[string]bool)}
+	i := &importedKeys{imported: of, client: c, known: make(map[string]bool), taken: make(map[string]bool)}
 	i.what, i.hidden = "keys", litellmSecrets
 	if err := i.list(ctx); err != nil {
 		return err
@@ -98,13 +98,14 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 	switch {
 	case refused != nil:
 		return refused, nil
-	case i.made[k.name]:
+	case i.taken[k.name]:
 		return &refusal{reason: "another row has the same name", detail: k.name}, nil
 	case k.ended:
 		i.skipped["a key that has ended"]++
 		return nil, nil
 	case i.known[k.name]:
 		i.already++
+		i.taken[k.name] = true
 		return nil, nil
 	}
 	i.count(r, litellmBeside)
@@ -113,7 +114,7 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 			return refused, err
 		}
 	}
-	i.made[k.name] = true
+	i.taken[k.name] = true
 	i.new++
 	return nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/tidwall/gjson"
@@ -148,7 +149,7 @@ func TestImportKeys(t *testing.T) {
 		}
 	}
 	// The rows that stay, again and as JSON.
-	if out, _, _ := in("litellm-keys", file, "--secrets", dir+"/again"); !strings.Contains(out, "13 rows: 0 new keys") || !strings.Contains(out, "5 already there") {
+	if out, _, _ := in("litellm-keys", file, "--secrets", dir+"/again"); !strings.Contains(out, "13 rows: 0 new keys") || !strings.Contains(out, "4 already there") {
 		t.Errorf("again: %s", out)
 	}
 	table := `[{"token":"h","key_alias":"json","models":["openai/*"],"blocked":false,"max_budget":0.5,"budget_duration":"2w","expires":"2099-01-31T12:00:00","team_id":null},
@@ -166,6 +167,54 @@ func TestImportKeys(t *testing.T) {
 	for _, flags := range [][]string{{"litellm-keys", file, "--replace"}, {"litellm", file, "--secrets", dir + "/x"}} {
 		if _, _, err := in(flags...); err == nil || !strings.Contains(err.Error(), "is not for") {
 			t.Errorf("%q: %v", flags, err)
+		}
+	}
+}
+
+// A table of 10,000 keys, of which 1,000 are broken in different ways, is accounted for to the last
+// row, and importing the table again changes nothing.
+func TestImportKeysAccountsForManyRows(t *testing.T) {
+	address := controlled(t)
+	dir := t.TempDir()
+	var rows strings.Builder
+	for n := range manyRows {
+		row := map[string]any{"token": "hash", "key_alias": fmt.Sprint("key ", n), "models": []string{"gpt-5-mini"}, "blocked": false}
+		switch n % 100 {
+		case 9, 19:
+			row = nil
+		case 29, 39:
+			row["max_budget"] = "much"
+		case 49, 59:
+			row["key_alias"] = fmt.Sprint("key ", n-1)
+		case 69, 79:
+			row["models"] = []string{"no-default-models"}
+		case 89, 99:
+			row["allowed_routes"] = []string{"management_routes"}
+		case 50:
+			row["max_budget"], row["budget_duration"], row["rpm_limit"] = 5, "30d", 100
+		}
+		rows.Write(append(rowText(row), '\n'))
+	}
+	file := dir + "/keys.jsonl"
+	if err := os.WriteFile(file, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	most, broken := formatCount(int64(manyRows*9/10)), manyRows/10
+	for _, step := range []struct{ name, flag, says string }{
+		{"dry", "--dry-run", most + " new keys"}, {"first", "--secrets=" + dir + "/first", most + " new keys"}, {"again", "--secrets=" + dir + "/again", most + " already there"},
+	} {
+		var out bytes.Buffer
+		began := time.Now()
+		_, err := run(t.Context(), importCommand, &out, "litellm-keys", file, "--address", address, step.flag, "--refused", dir+"/refused "+step.name)
+		t.Logf("%s: %v", step.name, time.Since(began))
+		if want := fmt.Sprintf("%s of %s rows could not be imported", formatCount(int64(broken)), formatCount(int64(manyRows))); err == nil || err.Error() != want || !strings.Contains(out.String(), step.says) {
+			t.Errorf("%s ends with %v, and says\n%s", step.name, err, &out)
+		}
+	}
+	for name, want := range map[string]int{"/first": manyRows - broken, "/again": 0, "/refused dry": broken, "/refused first": broken, "/refused again": broken} {
+		text, err := os.ReadFile(dir + name)
+		if err != nil || bytes.Count(text, []byte("\n")) != want {
+			t.Errorf("%s has %d lines, want %d; %v", name, bytes.Count(text, []byte("\n")), want, err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ var exports = []productRows{
 		"response_time", "ai_org", "ai_model", "req_units", "cost", "cost_currency", "cache_status", "response_status_code", "is_success", "request_url",
 		"request", "response", "metadata", "config", "prompt_slug", "another",
 	}},
-	{"tensorzero", "id", "created_at", map[string]any{"inference_id": "one", "model_name": "openai::gpt-4o-mini"}, "output_tokens", []string{
+	{"tensorzero", "id", "created_at", map[string]any{"inference_id": "one", "model_name": "openai::gpt-4o-mini", "response_time_ms": 700}, "output_tokens", []string{
 		"response_time_ms", "ttft_ms", "input_tokens", "model_provider_name", "cached", "cost", "raw_request", "raw_response", "another",
 	}},
 }
@@ -158,7 +158,7 @@ func TestImportAccounts(t *testing.T) {
 }
 
 // manyRows is how many rows of each product TestImportAccountsForManyRows imports, in steps of
-// 40: as many as IMPORT_ROWS says.
+// 100: as many as IMPORT_ROWS says.
 var manyRows = func() int {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("IMPORT_ROWS"), "1000"))
 	if err != nil {
@@ -178,15 +178,19 @@ func TestImportAccountsForManyRows(t *testing.T) {
 			for n := range manyRows {
 				row := map[string]any{x.id: fmt.Sprint("call-", n), x.begin: "2026-09-01T10:00:00Z", x.counts: n}
 				maps.Copy(row, x.fixed)
-				switch n % 40 {
-				case 9:
+				switch n % 100 {
+				case 9, 19:
 					row = nil
-				case 19:
+				case 29, 39:
 					delete(row, x.id)
-				case 29:
+				case 49, 59:
 					row[x.begin] = "yesterday"
-				case 39:
-					row[x.begin] = "1996-09-01T10:00:00Z" // Weir records nothing from before 2020
+				case 69:
+					row[x.begin] = "1966-09-01T10:00:00Z"
+				case 79:
+					row[x.begin] = "2600-09-01T10:00:00Z" // in nanoseconds, no int64 holds it
+				case 89, 99:
+					row[x.begin] = "1996-09-01T10:00:00Z" // Weir records nothing from before 2000
 				}
 				rows = append(rows, row)
 			}
@@ -227,12 +231,15 @@ func checkRefused(t *testing.T, file string, rows []map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reasons := map[int64]string{9: "it is no ", 19: "it has no id", 29: "it does not say when it began", 39: "the site says: start_time_unix_nano: "}
+	reasons := map[int64]string{
+		9: "it is no ", 19: "it is no ", 29: "it has no id", 39: "it has no id", 49: "it does not say when it began", 59: "it does not say when it began",
+		69: "it has a time before 1970", 79: "it has a time before 1970", 89: "the site says: start_time_unix_nano: ", 99: "the site says: start_time_unix_nano: ",
+	}
 	named := make(map[int64]bool)
 	for line := range strings.Lines(string(text)) {
 		row := gjson.Parse(line)
 		n := row.Get("row").Int() - 1
-		if want := reasons[n%40]; want == "" || named[n] || !strings.HasPrefix(row.Get("reason").Str, want) || row.Get("text").Str == "" {
+		if want := reasons[n%100]; want == "" || named[n] || !strings.HasPrefix(row.Get("reason").Str, want) || row.Get("text").Str == "" {
 			t.Fatalf("among the refused is %s", line)
 		}
 		named[n] = true
@@ -289,10 +296,7 @@ func exportText(x productRows, form string, rows []map[string]any) []byte {
 		b.WriteString("[\n")
 	}
 	for i, row := range rows {
-		text := []byte(`{"` + x.id + `":"cut off`)
-		if row != nil {
-			text, _ = json.Marshal(row)
-		}
+		text := rowText(row)
 		if form == "pretty" && row != nil {
 			text, _ = json.MarshalIndent(row, "", "  ")
 		}
@@ -306,6 +310,14 @@ func exportText(x productRows, form string, rows []map[string]any) []byte {
 		b.WriteString("]\n")
 	}
 	return b.Bytes()
+}
+
+func rowText(row map[string]any) []byte {
+	if row == nil {
+		return []byte(`{"id":"cut off`)
+	}
+	text, _ := json.Marshal(row)
+	return text
 }
 
 func exportCSV(x productRows, rows []map[string]any) []byte {

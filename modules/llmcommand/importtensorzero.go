@@ -59,7 +59,7 @@ func (t *tensorzero) call(r *row) (*span, string, error) {
 	// TensorZero makes the id and the time of a row when the provider has answered.
 	end, inference := r.time("created_at"), r.text("inference_id")
 	begin := end
-	if took, ok := r.milliseconds("response_time_ms"); ok {
+	if took, ok := r.milliseconds("response_time_ms"); ok && !end.IsZero() {
 		begin = end.Add(-took)
 	}
 	s, err := spanOf(inference, r.text("id"), begin, end)
