@@ -1,0 +1,30 @@
+package browser
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// The documentation can be read from a disk: its search needs no server, and its pages ask no
+// other host.
+func TestTheDocumentationOnADisk(t *testing.T) {
+	t.Parallel()
+	requireBrowser(t)
+	const mkdocs = "../../packaging/site/.venv/bin/mkdocs"
+	if _, err := os.Stat(mkdocs); err != nil && os.Getenv("REQUIRE_BROWSER") != "1" {
+		t.Skip("MkDocs is not installed: packaging/site/mkdocs.yml says how")
+	}
+	w := &weir{t: t, url: "file://" + t.TempDir()}
+	out, err := exec.Command(mkdocs, "build", "--strict", "--config-file", "../../packaging/site/mkdocs.yml", "--site-dir", w.url[len("file://"):]+"/site").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p := w.tab(t)
+	p.do(chromedp.Navigate(w.url + "/site/tasks/slow.html"))
+	p.until(`document.querySelector(".md-search__input").offsetWidth > 0`)
+	p.do(chromedp.SendKeys(chromedp.CSS(".md-search__input"), "budget"))
+	p.until(`document.querySelector("a.md-search-result__link[href*='/site/budgets.html']")`)
+}
