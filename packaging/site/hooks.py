@@ -1,4 +1,4 @@
-"""Links to files of the repository that are no pages lead to the repository."""
+"""What the site needs beside MkDocs and its theme."""
 
 import posixpath
 import re
@@ -7,6 +7,7 @@ link = re.compile(r"\]\((\.\./[^)\s]*)\)")
 
 
 def on_page_markdown(markdown, page, config, **_):
+    """Links to files of the repository that are no pages lead to the repository."""
     folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri))
 
     def lead(match):
@@ -14,3 +15,10 @@ def on_page_markdown(markdown, page, config, **_):
         return match[0] if path.startswith("docs/") else f"]({config.repo_url}/blob/main/{path})"
 
     return link.sub(lead, markdown)
+
+
+def on_pre_page(page, config, **_):
+    """The theme finds a page in another version by the sitemap, which must have the root."""
+    if page.file.src_uri == "index.md":
+        page.canonical_url = config.site_url.rstrip("/") + "/"
+    return page
