@@ -29,14 +29,20 @@ type Options struct {
 	// Provider is the vendor whose way of stating usage and cost is read. Default: the
 	// one that the plugin names.
 	Provider string
-	// Limit bounds the content of a response, in bytes; 64 MiB by default.
+	// Limit bounds Size; 64 MiB by default.
 	Limit int
 	// Cut ends a response that has more bytes of content, as if the model had reached its
 	// limit of output tokens. 0: no response is cut.
 	Cut int
 }
 
-const maxContent = 64 << 20
+const (
+	// maxSize is the size of a response unless Options say.
+	maxSize = 64 << 20
+	// itemSize is what an item or a part takes beside its content, in bytes: in memory, and
+	// as JSON.
+	itemSize = 2 << 10
+)
 
 // Assembler turns what a plugin reads into one legal response: a stream of events,
 // or one object, which an Encoder writes. It owns ids, indices, what opens and
@@ -66,6 +72,7 @@ type Assembler struct {
 	reason  Reason
 	failure *plugins.Error
 	size    int // of the content, in bytes
+	beside  int // what stands beside the content: items, parts, and names of tools, in bytes
 	cut     bool
 
 	items     []*Output // by output_index
@@ -101,7 +108,7 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 		o.Encoder = new(responses)
 	}
 	if o.Limit == 0 {
-		o.Limit = maxContent
+		o.Limit = maxSize
 	}
 	a := &Assembler{request: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix()}
 	a.seen.Dialect = plugins.Responses
@@ -373,11 +380,28 @@ func (a *Assembler) takes(n int) bool {
 		a.Finish(ReasonMaxOutputTokens)
 		a.cut = true
 		return false
-	case a.size > a.opts.Limit:
-		a.Fail(plugins.Upstream("The response is over %d bytes long.", a.opts.Limit))
+	case !a.fits():
 		return false
 	}
 	return true
+}
+
+// Size is how long the response is so far, in bytes.
+func (a *Assembler) Size() int { return a.size + a.beside }
+
+// grow counts n bytes beside the content.
+func (a *Assembler) grow(n int) {
+	a.beside += n
+	a.fits()
+}
+
+// fits fails a response that is too long.
+func (a *Assembler) fits() bool {
+	if a.Size() <= a.opts.Limit {
+		return true
+	}
+	a.Fail(plugins.Upstream("The response is over %d bytes long.", a.opts.Limit))
+	return false
 }
 
 // appendText adds s to the item's last part if that has the kind, or else to a new part.

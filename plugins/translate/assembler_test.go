@@ -319,17 +319,45 @@ func TestFailureTellsBeforeTheEnd(t *testing.T) {
 	}
 }
 
+// itemSize is what an item or a part takes beside its content, in bytes.
+const itemSize = 2 << 10
+
 func TestContentIsBounded(t *testing.T) {
 	stream, response := play(t, func(a *Assembler) {
 		a.Text(0, "12345")
 		a.Text(0, "678901")
 		a.Finish(ReasonStop)
-	}, Options{Limit: 10})
+	}, Options{Limit: 2*itemSize + 10})
 	if _, err := plugintest.Check(stream); err != nil {
 		t.Error(err)
 	}
 	if s := outline(response); s != "failed: message(12345) incomplete" {
 		t.Error(s)
+	}
+}
+
+// A provider that says next to nothing, in ever more items, parts or names, is cut off.
+func TestWhatStandsBesideContentIsBounded(t *testing.T) {
+	const most = 100 // items and parts
+	for name, say := range map[string]func(a *Assembler, i int){
+		"messages":              func(a *Assembler, i int) { a.Text(i, "a") },
+		"parts of a summary":    func(a *Assembler, i int) { a.Summary(0, i, "a") },
+		"parts of a message":    func(a *Assembler, _ int) { a.Text(0, "a"); a.Refusal(0, "a") },
+		"calls":                 func(a *Assembler, i int) { a.Call(i, "id", "f"); a.Args(i, "{}") },
+		"calls without a name":  func(a *Assembler, i int) { a.Call(i, "id", "") },
+		"calls that follow":     func(a *Assembler, i int) { a.Call(0, fmt.Sprint(i), "f") },
+		"a name without an end": func(a *Assembler, i int) { a.Call(0, "id", fmt.Sprintf("%02048d", i)) },
+		"items of hosted tools": func(a *Assembler, _ int) { a.Item([]byte(`{"type":"web_search_call"}`)) },
+		"pictures":              func(a *Assembler, _ int) { a.Image("image/png", "AAAA") },
+		"sealed reasoning":      func(a *Assembler, i int) { a.Seal(i, "a") },
+	} {
+		a := NewAssembler(&Request{Raw: []byte(`{}`), Stream: true}, io.Discard, Options{Limit: most * itemSize})
+		for i := range most + 1 {
+			say(a, i)
+		}
+		if e := a.Failure(); !strings.Contains(e.Message, "bytes long") {
+			t.Errorf("%s: %d are not refused: %v", name, most+1, e)
+		}
 	}
 }
 

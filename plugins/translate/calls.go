@@ -22,6 +22,7 @@ func (a *Assembler) Call(key int, id, name string) {
 		}
 		o = &Output{Kind: CallOutput, key: key, Index: unopened}
 		a.open = append(a.open, o)
+		a.grow(itemSize)
 	}
 	if o.Index != unopened {
 		return
@@ -31,6 +32,7 @@ func (a *Assembler) Call(key int, id, name string) {
 	}
 	if name != o.Name {
 		o.Name += name
+		a.grow(len(name))
 	}
 }
 

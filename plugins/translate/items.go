@@ -80,6 +80,7 @@ func (a *Assembler) native(item []byte, v gjson.Result) {
 
 // addWhole adds an item under a new id.
 func (a *Assembler) addWhole(item []byte) {
+	a.grow(itemSize)
 	prefix := cmp.Or(map[string]string{"mcp_list_tools": "mcpl_", "mcp_call": "mcp_"}[gjson.GetBytes(item, "type").Str], idPrefixes[HostedOutput])
 	o := &Output{Kind: HostedOutput, Index: len(a.items), ID: a.opts.ID(prefix)}
 	o.JSON, _ = sjson.SetBytes(item, "id", o.ID) // an object, and a path without wildcards

@@ -25,6 +25,7 @@ func (a *Assembler) commit() {
 
 func (a *Assembler) announce(o *Output) {
 	a.commit()
+	a.grow(itemSize)
 	o.Index = len(a.items)
 	o.ID = a.opts.ID(idPrefixes[o.Kind])
 	a.items = append(a.items, o)

@@ -241,6 +241,7 @@ func (a *Assembler) addPart(o *Output, kind PartKind) *OutputPart {
 	if p := o.part(); p != nil {
 		a.emit(Event{Type: PartClosed, Output: o, Part: p})
 	}
+	a.grow(itemSize)
 	index := len(o.parts)
 	if o.Kind == ReasoningOutput { // its summary and its content count apart
 		index = o.count(kind)
