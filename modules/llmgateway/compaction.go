@@ -77,8 +77,12 @@ func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error)
 	c := a.call
 	reader := translate.NewAssembler(a.request, nil, translate.Options{})
 	a.x.Answer = reader
-	a.decode(resp, reader)
-	if e := reader.Failure(); e != nil {
+	room := c.room(resp)
+	defer room.Release()
+	a.decode(resp, reader, room)
+	if e := reader.Failure(); room.Refused() {
+		return a.fail(storage.UpstreamAborted, e, routing.Abort)
+	} else if e != nil {
 		return a.broken(e)
 	}
 	stopped := reader.StopReason() == translate.ReasonStop

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/andybalholm/brotli"
@@ -140,7 +142,8 @@ func TestWarningsAreBounded(t *testing.T) {
 // what is left is refused, and nothing of it is held.
 func TestAnswersShareTheMemory(t *testing.T) {
 	long := strings.Repeat("0.25,", 1<<20)
-	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+	write := slices.Concat([]string{"model m-1"}, slices.Repeat([]string{"text " + long}, 2), []string{"stop"})
+	s := serve(t, map[string][]upstream{"one": {says(write...)}, "raw": {func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.Contains(readAndRestore(r), `"stream":true`):
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -159,15 +162,32 @@ func TestAnswersShareTheMemory(t *testing.T) {
 	if refused != nil {
 		t.Fatal(refused)
 	}
-	embed, chat := `{"model":"raw/m","input":"hi"}`, `{"model":"raw/m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
-	if resp, body := s.postTo("/v1/embeddings", strings.NewReader(embed)); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("an object: %d %.200s", resp.StatusCode, body)
+	lanes := map[string][2]string{
+		"an object that passes":  {"/v1/embeddings", `{"model":"raw/m","input":"hi"}`},
+		"a translated object":    {"/v1/responses", `{"model":"one/m","input":"hi"}`},
+		"a translated stream":    {"/v1/responses", `{"model":"one/m","input":"hi","stream":true}`},
+		"a stream in Messages":   {"/v1/messages", `{"model":"one/m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"stream":true}`},
+		"the summary of a model": {"/v1/responses/compact", `{"model":"one/m","input":"hi"}`},
 	}
+	var waiting sync.WaitGroup
+	for name, lane := range lanes {
+		waiting.Go(func() {
+			resp, body := s.postTo(lane[0], strings.NewReader(lane[1]))
+			failed := resp.StatusCode == http.StatusOK && strings.Contains(body, "all memory that there is") // after its beginning
+			if !failed && (resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "") {
+				t.Errorf("%s: %d %.200s", name, resp.StatusCode, body)
+			}
+		})
+	}
+	waiting.Wait()
 	held.Release()
-	if resp, body := s.postTo("/v1/embeddings", strings.NewReader(embed)); resp.StatusCode != http.StatusOK || len(body) < len(long) {
-		t.Errorf("an object, with memory: %d %.200s", resp.StatusCode, body)
+	for name, lane := range lanes {
+		if resp, body := s.postTo(lane[0], strings.NewReader(lane[1])); resp.StatusCode != http.StatusOK || len(body) < len(long) {
+			t.Errorf("%s, with memory: %d %.200s", name, resp.StatusCode, body)
+		}
 	}
 	s.handler.policy.Retries = 0
+	chat := `{"model":"raw/m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 	if resp, body := s.postTo("/v1/chat/completions", strings.NewReader(chat)); resp.StatusCode != http.StatusBadGateway {
 		t.Errorf("an event without an end: %d %.200s", resp.StatusCode, body)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
@@ -43,7 +44,7 @@ type toolRounds struct {
 // until it calls no more tools or the client has to answer a call. The assembler has the first
 // round. If a round fails, the response fails: tools have had their effects, so no other target
 // may begin again.
-func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler) {
+func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
 	for {
 		outputs := assembler.MCPCalls()
 		if len(outputs) == 0 {
@@ -70,7 +71,7 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		}
 		a.x.NextRound()
 		assembler.NextRound()
-		a.read(resp, out, assembler)
+		a.read(resp, out, assembler, room)
 	}
 }
 

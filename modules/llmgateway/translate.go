@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -41,15 +42,17 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	assembler := translate.NewAssembler(a.request, out, options)
 	a.x.Answer = assembler
 	a.x.Record.Stream = a.request.Stream
+	room := a.call.room(resp)
+	defer room.Release()
 
-	a.read(resp, out, assembler)
+	a.read(resp, out, assembler, room)
 	a.x.Cut = assembler.Cut()
 	if a.mcp != nil {
-		a.useTools(out, assembler)
+		a.useTools(out, assembler, room)
 	}
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
 		outcome, e := a.broken(e)
-		if a.round > 0 || e.Status < http.StatusInternalServerError { // an answer that was charged
+		if a.round > 0 || e.Status < http.StatusInternalServerError || room.Refused() { // an answer that was charged
 			outcome = routing.Abort
 		}
 		return outcome, e
@@ -78,41 +81,46 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 }
 
 // read reads a provider's answer, and keeps the client's connection alive meanwhile.
-func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler) {
+func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
 	defer resp.Body.Close()
-	if translate.IsObject(resp, a.request) {
-		room := a.call.room(resp)
-		defer room.Release()
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{room.Reader(resp.Body), resp.Body}
-	}
 	if a.request.Stream {
 		body := newIdleReader(resp.Body, out.flush, func() time.Duration { return out.idle(assembler) })
 		defer body.stop()
-		resp.Body = untilCut{body, assembler}
+		resp.Body = body
 	}
-	a.decode(resp, assembler)
+	a.decode(resp, assembler, room)
 }
 
-// untilCut is the body of an answer up to where the response was cut.
-type untilCut struct {
+// answerBody is the body of an answer up to where the response was cut. What the assembler has
+// of it takes memory, and what has come since, for an event or an object is read whole.
+type answerBody struct {
 	io.ReadCloser
 	assembler *translate.Assembler
+	room      *admission.Answer
+	size      int // of the response, as it was last
+	since     int // bytes that have come while the response had this size
 }
 
 // Read implements io.Reader.
-func (u untilCut) Read(p []byte) (int, error) {
-	if u.assembler.Cut() {
+func (b *answerBody) Read(p []byte) (int, error) {
+	if b.assembler.Cut() {
 		return 0, io.EOF
 	}
-	return u.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	if size := b.assembler.Size(); size != b.size {
+		b.size, b.since = size, 0
+	}
+	b.since += n
+	if refused := b.room.Grow(int64(b.size + b.since)); refused != nil {
+		return n, refused
+	}
+	return n, err
 }
 
-// decode lets the provider's plugin read the answer. If the plugin fails or panics, the
-// response fails.
-func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler) {
+// decode lets the provider's plugin read the answer, as far as there is room for it. If the
+// plugin fails or panics, the response fails.
+func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler, room *admission.Answer) {
+	resp.Body = &answerBody{ReadCloser: resp.Body, assembler: assembler, room: room}
 	defer func() {
 		if v := recover(); v != nil {
 			a.call.h.site.Logger.Error("a provider's plugin panicked", zap.String("target", a.target.Name()),

@@ -23,6 +23,7 @@ type Answer struct {
 	most      int64 // bytes
 	room      int64 // bytes that may come before more is held
 	held      Held
+	refused   bool
 }
 
 // Answer returns the memory of an answer of at most so many bytes.
@@ -48,11 +49,14 @@ func (a *Answer) Grow(n int64) (refused *plugins.Error) {
 	} else {
 		refused = a.held.Resize(a.ctx, answerCopies*room)
 	}
-	if refused == nil {
+	if a.refused = refused != nil; !a.refused {
 		a.room = room
 	}
 	return refused
 }
+
+// Refused reports whether there was no memory for the answer. Another answer would be as long.
+func (a *Answer) Refused() bool { return a.refused }
 
 // Reader returns what reads the answer from in, as far as there is memory for it.
 func (a *Answer) Reader(in io.Reader) io.Reader { return &answerReader{a, in, 0} }
