@@ -103,3 +103,27 @@ func checkPage(t *testing.T, path, name, want string) {
 		t.Errorf("%s is not what came of the test, which is below: go test ./test/compat -run %s -update writes it\n%s", path, t.Name(), want)
 	}
 }
+
+// The page of the judges names the versions that the tests install.
+func TestJudgesHaveTheirVersions(t *testing.T) {
+	text := func(file string) string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	page := text("../../docs/judges.md")
+	for _, judge := range []struct{ row, file, before string }{
+		{"the types of OpenAI's Python library | ", "python/requirements.txt", "openai[realtime]=="},
+		{"the types of Anthropic's Python library | ", "python/requirements.txt", "anthropic=="},
+		{"by the authors of the protocol | npm ", "node/package.json", `"@modelcontextprotocol/conformance": "`},
+		{"(https://github.com/dequelabs/axe-core) | npm ", "../browser/package.json", `"axe-core": "`},
+	} {
+		_, version, found := strings.Cut(text(judge.file), judge.before)
+		version = version[:max(strings.IndexAny(version, "\"\n"), 0)]
+		if !found || !strings.Contains(page, judge.row+version) {
+			t.Errorf("docs/judges.md has not the version %q of %s after %q", version, judge.file, judge.row)
+		}
+	}
+}
