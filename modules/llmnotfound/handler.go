@@ -36,7 +36,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	message := "There is no " + strconv.QuoteToASCII(r.URL.Path) + " here."
-	offered := slices.Sorted(slices.Values(paths.Offered(r.Context())))
+	offered := slices.Compact(slices.Sorted(slices.Values(paths.Offered(r.Context()))))
 	if near := near(r.URL.Path, offered); len(near) > 0 {
 		message += " Did you mean " + strings.Join(near, " or ") + "?"
 	} else if len(offered) > 0 {

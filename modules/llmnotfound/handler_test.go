@@ -30,7 +30,7 @@ func TestNotFound(t *testing.T) {
 	} {
 		ctx := context.WithValue(t.Context(), caddyhttp.VarsCtxKey, map[string]any{})
 		paths.Offer(ctx, []string{"/v1/responses", "/v1/chat/completions"})
-		paths.Offer(ctx, []string{"/v1/traces", "/v1/request/query"})
+		paths.Offer(ctx, []string{"/v1/traces", "/v1/request/query", "/v1/responses"}) // by another method
 		w := httptest.NewRecorder()
 		if err := (Handler{}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", path, nil), nil); err != nil {
 			t.Fatal(err)
