@@ -101,7 +101,7 @@ type provisioned struct {
 	catalog    *catalog.Catalog
 	keys       keyring
 	budgets    map[string][]*Budget // of the configuration, by organisation
-	kept       keptBudgets
+	kept       sync.Map             // of *keptBudgets, by organisation
 	habits     habits
 	callers    callerAccounts
 	beginning  sync.Mutex  // while a budget begins with records

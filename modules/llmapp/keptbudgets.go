@@ -1,12 +1,11 @@
 package llmapp
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,23 +14,18 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// keptBudgets are the budgets of organisations, with those that were made while Weir runs.
+// keptBudgets are the budgets of an organisation, with those that were made while Weir runs.
+// Other organisations do not wait while they are read.
 type keptBudgets struct {
-	mu  sync.RWMutex
-	org map[string]*budgetsOf
+	mu  sync.Mutex // of whoever reads them again
+	now atomic.Pointer[budgetsOf]
 }
 
 // budgetsOf are the budgets of an organisation as of a version of its control objects.
 type budgetsOf struct {
 	version uint64
-	kept    []keptBudget
+	kept    map[string]*Budget // those that were made while Weir runs, by their configurations
 	all     []*Budget
-}
-
-// keptBudget is a budget that was made while Weir runs, and its configuration.
-type keptBudget struct {
-	*Budget
-	text json.RawMessage
 }
 
 // ruleNames are the names of budgets that were made while Weir runs, as metrics have them.
@@ -52,16 +46,18 @@ func (a *App) BudgetsOf(org string) ([]*Budget, error) {
 		return a.budgets[org], err
 	}
 	version := log.Version()
-	k := &a.kept
-	k.mu.RLock()
-	known := k.org[org]
-	k.mu.RUnlock()
-	if known != nil && known.version == version {
+	found, ok := a.kept.Load(org)
+	if !ok {
+		found, _ = a.kept.LoadOrStore(org, new(keptBudgets))
+	}
+	k := found.(*keptBudgets)
+	if known := k.now.Load(); known != nil && known.version == version {
 		return known.all, nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if known = k.org[org]; known != nil && known.version == version { // another call has read them
+	known := k.now.Load()
+	if known != nil && known.version == version { // another call has read them
 		return known.all, nil
 	}
 	read, err := a.readBudgets(log, org, known)
@@ -69,10 +65,7 @@ func (a *App) BudgetsOf(org string) ([]*Budget, error) {
 		return nil, fmt.Errorf("the budgets of %s that were made while Weir runs cannot be read: %w", org, err)
 	}
 	read.version = version
-	if k.org == nil {
-		k.org = make(map[string]*budgetsOf)
-	}
-	k.org[org] = read
+	k.now.Store(read)
 	return read.all, nil
 }
 
@@ -85,33 +78,23 @@ func (a *App) readBudgets(log control.Log, org string, before *budgetsOf) (*budg
 	if err != nil {
 		return nil, err
 	}
-	read := &budgetsOf{all: slices.Clone(a.budgets[org])}
+	read := &budgetsOf{kept: make(map[string]*Budget, len(rules)), all: slices.Clone(a.budgets[org])}
 	for _, rule := range rules {
 		if slices.ContainsFunc(a.budgets[org], func(b *Budget) bool { return b.Name == rule.Name }) {
 			a.bounded.Error("a budget of the configuration takes the place of one that was made while Weir runs", zap.String("org", org), zap.String("budget", rule.Name))
 			continue
 		}
-		b := before.find(rule.Budget)
+		var b *Budget
+		if before != nil {
+			b = before.kept[string(rule.Budget)]
+		}
 		if b == nil {
 			if b, err = a.ReadBudget(org, rule.Budget); err != nil {
 				return nil, fmt.Errorf("%s: %w", rule.ID, err)
 			}
 			b.label = ruleNames.Of(b.Name)
 		}
-		read.kept, read.all = append(read.kept, keptBudget{b, rule.Budget}), append(read.all, b)
+		read.kept[string(rule.Budget)], read.all = b, append(read.all, b)
 	}
 	return read, nil
-}
-
-// find returns the budget of a configuration, nil if there is none.
-func (o *budgetsOf) find(text json.RawMessage) *Budget {
-	if o == nil {
-		return nil
-	}
-	for _, k := range o.kept {
-		if bytes.Equal(k.text, text) {
-			return k.Budget
-		}
-	}
-	return nil
 }

@@ -131,7 +131,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	case ok:
 	case errors.Is(err, control.ErrNotFound):
 		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
-	case errors.Is(err, control.ErrTaken), errors.Is(err, control.ErrArchived):
+	case errors.Is(err, control.ErrTaken), errors.Is(err, control.ErrArchived), errors.Is(err, control.ErrFull):
 		refused = &plugins.Error{Status: http.StatusConflict, Message: err.Error()}
 	case errors.Is(err, control.ErrNoPlace):
 		refused = &plugins.Error{Status: http.StatusBadRequest, Message: err.Error()}

@@ -148,7 +148,14 @@ func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb st
 		if err != nil {
 			return err
 		}
-		return o.Log.Commit(ctx, o.Name, []Event{o.event(verb, &kept, &after)})
+		e := o.event(verb, &kept, &after)
+		if after.Kind == KindRule {
+			err = o.checkRules(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+		return o.Log.Commit(ctx, o.Name, []Event{e})
 	})
 	return v, err
 }

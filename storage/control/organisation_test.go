@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,43 @@ func TestRules(t *testing.T) {
 	}
 	if all, err := Rules(ctx, o.Log, "acme"); err != nil || len(all) != 0 {
 		t.Fatal(all, err)
+	}
+}
+
+// An organisation has no more rules, and no longer ones, than its calls can look at. Those that
+// are there can be made fewer and shorter.
+func TestRulesAreBounded(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	rules := func(n, size int) (all []RuleSettings) {
+		for i := range n {
+			all = append(all, RuleSettings{Name: fmt.Sprint("rule ", i), Budget: json.RawMessage(`{"name":"` + strings.Repeat("a", size) + `"}`)})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		n, size int
+		full    bool
+	}{{2000, 1, false}, {2001, 1, true}, {100, 10_000, false}, {100, 30_000, true}, {2000, 1, false}} {
+		if err := o.SetRules(ctx, rules(c.n, c.size)...); (err != nil) != c.full {
+			t.Errorf("%d rules of %d bytes: %v", c.n, c.size, err)
+		}
+	}
+	r, err := Named[Rule](ctx, o, "rule 7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grow := func(size int) error {
+		_, err := Update(ctx, o, r.ID, func(r *Rule) error {
+			r.Budget = json.RawMessage(`{"name":"` + strings.Repeat("a", size) + `"}`)
+			return nil
+		})
+		return err
+	}
+	if long, short := grow(3<<20), grow(2); long == nil || short != nil {
+		t.Error(long, short)
+	}
+	if err := Delete[Rule](ctx, o, r.ID); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -59,6 +60,46 @@ func (r *Rule) object() Object {
 	return o
 }
 
+// Each call looks at all rules of its organisation. An organisation has at most maxRules, whose
+// values have maxRulesSize bytes together.
+const (
+	maxRules     = 2000
+	maxRulesSize = 2 << 20
+)
+
+// ErrFull means that the organisation has as many rules as it may have, or as long ones.
+var ErrFull = fmt.Errorf("an organisation has at most %d budgets and limits that are made while Weir runs, of %d MiB together: delete some", maxRules, maxRulesSize>>20)
+
+// checkRules refuses events that make the rules too many or too long. Those that are fewer or
+// shorter after the events may be so.
+func (o *Organisation) checkRules(ctx context.Context, events ...Event) error {
+	more, longer := 0, 0
+	for _, e := range events {
+		if e.Before == nil {
+			more++
+		} else {
+			longer -= len(e.Before.Value)
+		}
+		if e.After == nil {
+			more--
+		} else {
+			longer += len(e.After.Value)
+		}
+	}
+	if more <= 0 && longer <= 0 {
+		return nil
+	}
+	kept, err := o.Log.List(ctx, o.Name, KindRule, Page{})
+	size := longer
+	for _, r := range kept {
+		size += len(r.Value)
+	}
+	if err == nil && (more > 0 && len(kept)+more > maxRules || longer > 0 && size > maxRulesSize) {
+		err = ErrFull
+	}
+	return err
+}
+
 // RuleSettings are what a rule shall be.
 type RuleSettings struct {
 	// Name is that of the rule, which is made if there is none.
@@ -98,7 +139,10 @@ func (o *Organisation) SetRules(ctx context.Context, all ...RuleSettings) error 
 			}
 			events = append(events, o.event(Updated, &kept, &after))
 		}
-		err := o.Log.Commit(ctx, o.Name, events)
+		err := o.checkRules(ctx, events...)
+		if err == nil {
+			err = o.Log.Commit(ctx, o.Name, events)
+		}
 		if errors.Is(err, ErrTaken) { // by a rule that was made meanwhile
 			err = ErrChanged
 		}
