@@ -28,9 +28,12 @@ func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
 	return func(yield func(gjson.Result, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
 		first, err := firstByte(in)
+		head, _ := in.Peek(512) // an error follows when the rows are read
 		switch {
 		case err != nil:
 			yield(gjson.Result{}, err)
+		case bytes.IndexByte(head, 0) >= 0:
+			yield(gjson.Result{}, errors.New("it is no text in UTF-8: unpack or convert it first"))
 		case first == '[':
 			_, _ = in.ReadByte() // which firstByte has seen
 			values := &valueReader{in: in, array: true}

@@ -3,6 +3,7 @@ package llmcommand
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -406,5 +407,24 @@ func TestEndlessLineOfCSV(t *testing.T) {
 	}
 	if text.read == 0 {
 		t.Error("nothing was read")
+	}
+}
+
+// Of a file that is compressed, or in UTF-16, no row is made.
+func TestExportIsText(t *testing.T) {
+	const row = `{"request_id":"a"}`
+	var compressed, wide bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = io.WriteString(w, row)
+	_ = w.Close()
+	for _, c := range row {
+		wide.Write([]byte{byte(c), 0})
+	}
+	for _, file := range []io.Reader{&compressed, &wide} {
+		for row, err := range rows(file) {
+			if err == nil || !strings.Contains(err.Error(), "no text in UTF-8") {
+				t.Errorf("the row is %s, %v", row.Raw, err)
+			}
+		}
 	}
 }
