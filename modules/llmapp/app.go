@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
@@ -103,6 +104,7 @@ type provisioned struct {
 	budgets    map[string][]*Budget // of the configuration, by organisation
 	kept       sync.Map             // of *keptBudgets, by organisation
 	habits     habits
+	counts     lineage.Counts
 	callers    callerAccounts
 	beginning  sync.Mutex  // while a budget begins with records
 	claimed    []string    // host:port
@@ -265,6 +267,9 @@ func (a *App) Catalog() *catalog.Catalog { return a.catalog }
 
 // Memory returns what bounds the requests that are held in memory.
 func (a *App) Memory() *admission.Memory { return a.memory }
+
+// Counts returns how many tokens providers counted for the turns of conversations.
+func (a *App) Counts() *lineage.Counts { return &a.counts }
 
 // Headers returns how control headers are spelled.
 func (a *App) Headers() *Headers { return a.headers }

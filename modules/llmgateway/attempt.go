@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -51,6 +52,8 @@ type payment struct {
 	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
 	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
 	paid   llmapp.Used    // what earlier rounds of tools have used
+	reads  *demand.Demand // nil until the request has been read for what it may cost
+	pieces lineage.Pieces // of the request, by which the next turn knows it
 }
 
 // maxError bounds what is kept of the body of an error, in bytes.

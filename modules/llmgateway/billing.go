@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -61,7 +62,10 @@ func free() llmapp.Used {
 }
 
 // atMost returns the most that the attempt can use, unknown without a price.
-func (a *attempt) atMost() llmapp.Used {
+func (a *attempt) atMost() llmapp.Used { return a.uses(demand.Most) }
+
+// uses is atMost by the tokens that text has by a scale.
+func (a *attempt) uses(by demand.Scale) llmapp.Used {
 	c, m := a.call, a.target.Listed
 	switch {
 	case c.dialect.CountsTokens():
@@ -80,15 +84,15 @@ func (a *attempt) atMost() llmapp.Used {
 		usage.InputAudio, usage.InputImage = usage.Input, usage.Input
 		usage.Output.N = min(usage.Output.N, realtimeOutput)
 	case c.route.usage != nil:
-		usage = c.route.usage(c, demand.Most)
+		usage = c.route.usage(c, by)
 		if c.dialect == plugins.Transcription {
 			usage.Input.N = min(usage.Input.N, m.InputLimit())
 			usage.InputAudio, usage.Output = usage.Input, usage.Input
 		}
 	default:
-		d := demand.Of(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.MCP.Allow(tool) })
-		usage = d.Usage(m, max(a.req.ContentLength, int64(len(c.sent))), asked, c.demanded().Answers())
-		painted = a.painted(&d)
+		d := a.demand()
+		usage = d.Usage(m, by, max(a.req.ContentLength, int64(len(c.sent))), asked, c.demanded().Answers())
+		painted = a.painted(d)
 	}
 	if slices.Contains(m.Output, "audio") {
 		usage.OutputAudio = usage.Output
@@ -100,13 +104,30 @@ func (a *attempt) atMost() llmapp.Used {
 	return llmapp.Used{Cost: cost.Both(painted), Usage: usage}
 }
 
-// expected returns the most that the attempt can use if each answer has no more than so many
+// demand is what the request can make the provider read and write. The search for a limit that
+// fits asks many times: the request is read once.
+func (a *attempt) demand() *demand.Demand {
+	if a.reads != nil {
+		return a.reads
+	}
+	c := a.call
+	var before lineage.Counted
+	if a.mcp == nil { // the client's request has no tools and results of MCP servers
+		a.pieces = lineage.PiecesOf(c.sent, a.x.Record.Org, a.target.Name(), string(c.dialect))
+		before = c.h.site.App.Counts().Find(a.pieces)
+	}
+	d := demand.Of(c.dialect, c.sent, before, func(tool gjson.Result) bool { return a.mcp != nil && c.h.MCP.Allow(tool) })
+	a.reads = &d
+	return a.reads
+}
+
+// expected returns what the attempt is likely to use if each answer has no more than so many
 // tokens.
 func (a *attempt) expected(output int64) llmapp.Used {
 	limit := a.cutAt
 	defer func() { a.cutAt = limit }()
 	a.cutAt = output
-	return a.atMost()
+	return a.uses(demand.Likely)
 }
 
 // painted is the most that pictures cost which a hosted tool makes, at the price of the
@@ -177,6 +198,9 @@ func (a *attempt) unpricedTier() bool {
 
 // charge counts what the call has cost and used in the credits and the budgets.
 func (a *attempt) charge(cost plugins.Cost) {
+	if read := a.x.Record.Usage.Input; read.Valid {
+		a.call.h.site.App.Counts().Learn(a.pieces, read.N)
+	}
 	a.meter(llmapp.Used{Cost: cost, Usage: a.x.Record.Usage})
 }
 
@@ -250,7 +274,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	d := demand.Of(c.dialect, c.sent, lineage.Counted{}, func(gjson.Result) bool { return false })
 	return !d.Searches && d.Paints == "" && (a.stated().Input.Valid || !d.Unbounded && d.Pictures == 0 && d.Audio == 0)
 }
 

@@ -58,8 +58,8 @@ func TestCredits(t *testing.T) {
 	}{
 		"charged":                {"payer", bounded, 1000, 200, "", 13, true},
 		"charged stream":         {"payer", `{"model":"one/m","input":"hi","max_output_tokens":10,"stream":true}`, 1000, 200, "", 13, true},
-		"too little":             {"payer", bounded, 46, 402, "insufficient_quota", 0, false},
-		"just enough":            {"payer", bounded, 47, 200, "", 13, true},
+		"too little":             {"payer", bounded, 72, 402, "insufficient_quota", 0, false},
+		"just enough":            {"payer", bounded, 73, 200, "", 13, true},
 		"unbounded output":       {"payer", ask, 2000, 200, "", 13, true},
 		"bounded by the model":   {"payer", `{"model":"one/brief","input":"hi"}`, 300, 200, "", 13, true},
 		"no price":               {"payer", `{"model":"two/m","input":"hi"}`, 1000, 400, "model_not_priced", 0, false},
@@ -100,6 +100,35 @@ func TestFailuresCostNothing(t *testing.T) {
 	}
 }
 
+// The next turn of a conversation sets aside what the provider counted for the turn before, and
+// the bytes that it adds: in each API, as it is and translated.
+func TestTheNextTurnSetsAsideWhatIsNew(t *testing.T) {
+	first := `{"role":"user","content":"` + strings.Repeat("a ", 300) + `"}`
+	next := first + `,{"role":"assistant","content":"hi"},{"role":"user","content":"` + strings.Repeat("b ", 50) + `"}`
+	for path, fields := range map[string]string{
+		"/v1/responses": `"max_output_tokens":10,"input"`, "/v1/messages": `"max_tokens":10,"messages"`, "/v1/chat/completions": `"max_tokens":10,"messages"`,
+	} {
+		for _, model := range []string{"one/m", "raw/priced"} {
+			t.Run(path+" of "+model, func(t *testing.T) {
+				s := serve(t, map[string][]upstream{"one": {hello}, "raw": {speaksResponses}})
+				s.grant(800)
+				for _, c := range []struct {
+					name, model, messages string
+					status                int
+				}{
+					{"not known", model, next, 402}, {"the first turn", model, first, 200}, {"the next", model, next, 200},
+					{"of another model", "one/brief", next, 402},
+				} {
+					body := `{"model":"` + c.model + `",` + fields + `:[` + c.messages + `]}`
+					if resp, answer := s.postTo(path, strings.NewReader(body), "Authorization", "Bearer payer"); resp.StatusCode != c.status {
+						t.Errorf("%s: %d %s", c.name, resp.StatusCode, answer)
+					}
+				}
+			})
+		}
+	}
+}
+
 // Calls at the same time reserve what each may cost: none is let in that the
 // others leave no room for.
 func TestReservationsHold(t *testing.T) {
@@ -111,7 +140,7 @@ func TestReservationsHold(t *testing.T) {
 		<-proceed
 		hello(w, r)
 	}}})
-	s.grant(100) // two of 47
+	s.grant(150) // two of 73
 	var calls sync.WaitGroup
 	for range 2 {
 		calls.Go(func() {
@@ -135,7 +164,7 @@ func TestReservationsHold(t *testing.T) {
 // Of many calls at the same time exactly those are let in whose reservations the
 // credits cover.
 func TestCallsThatFit(t *testing.T) {
-	const calls, fit, reserved, cost = 100, 10, 34 + 2*10, 13
+	const calls, fit, reserved, cost = 100, 10, 68 + 2*10, 13
 	for name, mode := range map[string]string{"objects": "false", "streams": "true "} {
 		t.Run(name, func(t *testing.T) {
 			var decided sync.WaitGroup

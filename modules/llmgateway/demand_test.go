@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -105,8 +106,8 @@ type randomCall struct {
 
 func newRandomCall(r *rand.Rand, m *catalog.Model) (c randomCall) {
 	c.dialect = []plugins.Dialect{plugins.Responses, plugins.Chat, plugins.Messages}[r.IntN(3)]
-	text := strings.Repeat([]string{"The quick brown fox. ", "if(a[i]!=b){c++;}", "我们明天去北京。"}[r.IntN(3)], 1+r.IntN(1<<r.IntN(14)))
-	tokens := int64(len(text)) / 2
+	text := strings.Repeat([]string{"The quick brown fox. ", "if(a[i]!=b){c++;}", "我们明天去北京。", "8 3 1 7 "}[r.IntN(4)], 1+r.IntN(1<<r.IntN(14)))
+	tokens := int64(len(text)) // at a tokenizer that has no token of more than a byte for the text
 	fields, parts := "", []string{`{"type":"text","text":"` + text + `"}`}
 	for range r.IntN(3) { // pictures of any size
 		picture := []string{"https://example.com/a.png", "data:image/png;base64," + strings.Repeat("A", r.IntN(5000))}[r.IntN(2)]
@@ -176,8 +177,8 @@ func TestNoCallCostsMoreThanIsSetAside(t *testing.T) {
 		c := newRandomCall(r, m)
 		at := time.Now().Add(time.Duration(r.IntN(1000)) * time.Minute)
 		asked := gjson.Get(c.body, observe.OutputLimits(c.dialect)[0]).Int()
-		d := demand.Of(c.dialect, []byte(c.body), func(gjson.Result) bool { return false })
-		reserved := m.AtMost(d.Usage(m, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
+		d := demand.Of(c.dialect, []byte(c.body), lineage.Counted{}, func(gjson.Result) bool { return false })
+		reserved := m.AtMost(d.Usage(m, demand.Most, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
 		served := []string{c.tier, ""}[r.IntN(2)]
 		charged := m.Cost(c.used, catalog.Conditions{At: at, Tier: served, Geography: []string{"", "us"}[r.IntN(2)]})
 		if !charged.Valid {

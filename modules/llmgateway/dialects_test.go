@@ -163,14 +163,14 @@ func TestDialectCredits(t *testing.T) {
 		grant        int64
 		status       int
 	}{
-		"chat":                   {"/v1/chat/completions", `"max_tokens":10`, 70, 200},
-		"chat, the newer limit":  {"/v1/chat/completions", `"max_tokens":10,"max_completion_tokens":100`, 60, 402},
-		"chat, several choices":  {"/v1/chat/completions", `"max_tokens":10,"n":5`, 60, 402},
-		"chat, an absurd limit":  {"/v1/chat/completions", `"max_tokens":1e18,"n":1e18`, 60, 400},
-		"chat, a negative limit": {"/v1/chat/completions", `"max_tokens":-1000`, 60, 400},
-		"messages":               {"/v1/messages", `"max_tokens":10`, 70, 200},
-		"messages, too many":     {"/v1/messages", `"max_tokens":100`, 60, 402},
-		"embeddings":             {"/v1/embeddings", `"input":"hi"`, 60, 200},
+		"chat":                   {"/v1/chat/completions", `"max_tokens":10`, 110, 200},
+		"chat, the newer limit":  {"/v1/chat/completions", `"max_tokens":10,"max_completion_tokens":100`, 110, 402},
+		"chat, several choices":  {"/v1/chat/completions", `"max_tokens":10,"n":5`, 110, 402},
+		"chat, an absurd limit":  {"/v1/chat/completions", `"max_tokens":1e18,"n":1e18`, 110, 400},
+		"chat, a negative limit": {"/v1/chat/completions", `"max_tokens":-1000`, 110, 400},
+		"messages":               {"/v1/messages", `"max_tokens":10`, 110, 200},
+		"messages, too many":     {"/v1/messages", `"max_tokens":100`, 110, 402},
+		"embeddings":             {"/v1/embeddings", `"input":"hi"`, 110, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, map[string][]upstream{"raw": {speaksResponses}})

@@ -61,7 +61,7 @@ func TestOutputIsFitted(t *testing.T) {
 				t.Fatalf("warning %q, fitted %v", warning, c.fitted)
 			}
 			answers := max(gjson.Get(c.body, "n").Int(), 1)
-			input := int64(len(c.body)+1) / 2
+			input := int64(len(c.body))
 			if most := (c.grant - input) / 2 / answers; c.fitted && (limit > most || limit < most-2) {
 				t.Errorf("lowered to %d; the credits cover %d", limit, most)
 			}

@@ -96,7 +96,7 @@ func TestLimitOfTokens(t *testing.T) {
 		}
 		resp, body = ask("1000")
 	}
-	if resp.StatusCode != http.StatusTooManyRequests || gjson.Get(body, "error.code").Str != "rate_limit_exceeded" || !strings.Contains(body, "320 tokens") {
+	if resp.StatusCode != http.StatusTooManyRequests || gjson.Get(body, "error.code").Str != "rate_limit_exceeded" || !strings.Contains(body, "360 tokens") {
 		t.Errorf("beyond the limit: %d %s", resp.StatusCode, body)
 	}
 	if spent, reserved := s.counts("limited", "words", ""); spent > 320 || reserved != 0 {
@@ -153,9 +153,9 @@ func TestLimitOfTheCaller(t *testing.T) {
 		{"k", "ada", "2;w=60;s=user", 200, "2", "0"},
 		{"k", "ada", "2;w=60;s=user", 429, "", ""},
 		{"k", "bob", "2;w=60;s=user", 200, "2", "1"},
-		{"k", "ada", "6;w=3600;u=Cents", 200, "6", "1"}, // 4.7 are held, and 1.3 spent
-		{"k", "ada", "6;w=3600;u=Cents", 200, "6", "0"},
-		{"k", "ada", "6;w=3600;u=Cents", 402, "", ""},
+		{"k", "ada", "9;w=3600;u=Cents", 200, "9", "1"}, // 7.3 are held, and 1.3 spent
+		{"k", "ada", "9;w=3600;u=Cents", 200, "9", "0"},
+		{"k", "ada", "9;w=3600;u=Cents", 402, "", ""},
 		{"k", "ada", "", 200, "", ""},
 		{"limited", "eve", "100;w=60", 200, "100", "99"},
 		{"limited", "eve", "100;w=60", 200, "100", "98"},

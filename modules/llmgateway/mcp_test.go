@@ -199,7 +199,7 @@ func TestMCPIsPaid(t *testing.T) {
 		usage, cost bool
 	}{
 		"charged":                       {1000, [][]string{addsOnce, answers3}, 24, "completed", "", true, true},
-		"no credits for the next round": {120, [][]string{{`use mcp_calc_add c-1 {"a":1,"b":2}`, "usage 40 20", "stop"}, answers3}, 80, "failed", "insufficient_quota", true, true},
+		"no credits for the next round": {240, [][]string{{`use mcp_calc_add c-1 {"a":1,"b":2}`, "usage 40 20", "stop"}, answers3}, 80, "failed", "insufficient_quota", true, true},
 		"a round without usage is charged by its length": {1000, [][]string{{`use mcp_calc_add c-1 {"a":1,"b":2}`, "stop"}, answers3}, 0, "completed", "", false, true},
 		"a round that fails costs nothing":               {1000, [][]string{addsOnce, {}}, 13, "failed", "", true, true},
 	} {

@@ -408,14 +408,14 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		"catalog": "`+prices+`",
 		"orgs": {"payer": {"keys": [{"secret": "payer"}], "credits": "1"}, "capped": {"keys": [{"secret": "capped"}, {"secret": "lax"}], "budgets": [
 				{"name": "all", "limit": "0.4", "window": "total", "filter": {"request_response_rmt": {"properties": {"Team": {"not-equals": "free"}}}}, "trust": true},
-				{"name": "each", "limit": "0.06", "per": "user", "trust": true},
+				{"name": "each", "limit": "0.09", "per": "user", "trust": true},
 				{"name": "vouched", "limit": "0.2", "per": "user", "window": "day", "timezone": "Europe/Berlin"}]},
 			"agents": {"keys": [{"secret": "agents"}], "budgets": [{"name": "agents", "limit": "25", "window": "total"}]},
 			"brisk": {"keys": [{"secret": "brisk"}], "budgets": [{"name": "brisk", "limit": "3", "window": "total"}]},
-			"patient": {"keys": [{"secret": "patient"}], "budgets": [{"name": "one", "limit": "0.06", "wait": 30000000000, "on_unpriced": "pass"}]},
+			"patient": {"keys": [{"secret": "patient"}], "budgets": [{"name": "one", "limit": "0.09", "wait": 30000000000, "on_unpriced": "pass"}]},
 			"limited": {"keys": [{"secret": "limited"}], "budgets": [
 				{"name": "calls", "limit": "3", "quantity": "requests", "window": "1h", "per": "user", "trust": true, "filter": {"request_response_rmt": {"user_id": {"not-equals": "talker"}}}},
-				{"name": "words", "limit": "320", "quantity": "tokens", "window": "1h", "filter": {"request_response_rmt": {"user_id": {"equals": "talker"}}}, "trust": true}]},
+				{"name": "words", "limit": "360", "quantity": "tokens", "window": "1h", "filter": {"request_response_rmt": {"user_id": {"equals": "talker"}}}, "trust": true}]},
 			"warned": {"keys": [{"secret": "warned"}], "budgets": [
 				{"name": "each", "limit": "1", "window": "total", "per": "user", "trust": true, "stages": [{"at": 10}, {"at": 50}]},
 				{"name": "pace", "limit": "20", "quantity": "requests", "window": "total", "stages": [{"at": 100}]}]},

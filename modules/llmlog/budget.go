@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -25,9 +26,11 @@ type bounded struct {
 	model      *catalog.Model // nil without a price
 	usage      plugins.Usage  // at most
 	conditions catalog.Conditions
-	tiers      []string // that the request asks for
-	cutAt      int64    // the output tokens after which the stream is ended; 0: it is not
-	silent     bool     // the model may think what its answer does not show
+	tiers      []string       // that the request asks for
+	cutAt      int64          // the output tokens after which the stream is ended; 0: it is not
+	silent     bool           // the model may think what its answer does not show
+	reads      *demand.Demand // nil until the request has been read
+	pieces     lineage.Pieces // of the request, by which the next turn knows it
 }
 
 // tierFields are the header fields by which clients of Vertex AI and Bedrock ask for a service
@@ -80,13 +83,15 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		if x.isFree() {
 			return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
 		}
-		return b.atMost(app.Catalog(), &s, request, sent)
+		most := b.uses(demand.Most, app, &s, request, sent)
+		b.usage = most.Usage
+		return most
 	}
 	s.Expected = func(output int64) llmapp.Used {
 		limit := b.cutAt
 		defer func() { b.cutAt = limit }()
 		b.cutAt = output
-		return s.AtMost()
+		return b.uses(demand.Likely, app, &s, request, sent)
 	}
 	if x.asksForEvents(request) {
 		s.Cut = func(fits func(llmapp.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
@@ -143,33 +148,42 @@ func (x *exchange) readAhead() ([]byte, *plugins.Error) {
 	return sent.Bytes, refused
 }
 
-// atMost is the most that the call can use, unknown if that is not known.
-func (b *bounded) atMost(prices *catalog.Catalog, s *llmapp.Spending, request demand.Request, body []byte) llmapp.Used {
+// uses is the most that the call can use, by the tokens that text has by a scale. It is unknown
+// without a price.
+func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, request demand.Request, body []byte) llmapp.Used {
 	var ok bool
-	if b.model, ok = prices.Lookup(s.Provider, s.Model); !ok || s.Model == "" {
+	if b.model, ok = app.Catalog().Lookup(s.Provider, s.Model); !ok || s.Model == "" {
 		b.model = nil
 		return llmapp.Used{}
 	}
-	found := demand.Of(request.Dialect, body, func(gjson.Result) bool { return false })
+	if b.reads == nil {
+		b.pieces = lineage.PiecesOf(body, s.Org, s.Provider, s.Model, string(request.Dialect))
+		reads := demand.Of(request.Dialect, body, app.Counts().Find(b.pieces), func(gjson.Result) bool { return false })
+		b.reads = &reads
+	}
+	var usage plugins.Usage
 	switch asked, err := request.OutputLimit(); {
-	case err != nil || found.Paints != "":
+	case err != nil || b.reads.Paints != "":
 		return llmapp.Used{}
 	case request.Dialect == plugins.Embeddings:
-		b.usage = found.Usage(b.model, int64(len(body)), 0, 1)
-		b.usage.Output = plugins.Known(0)
+		usage = b.reads.Usage(b.model, by, int64(len(body)), 0, 1)
+		usage.Output = plugins.Known(0)
 	case len(observe.OutputLimits(request.Dialect)) > 0, request.Dialect == plugins.GenerateContent:
 		if b.cutAt > 0 {
 			asked = b.cutAt
 		}
-		b.usage = found.Usage(b.model, int64(len(body)), asked, request.Answers())
+		usage = b.reads.Usage(b.model, by, int64(len(body)), asked, request.Answers())
 	default:
 		return llmapp.Used{}
 	}
-	return llmapp.Used{Cost: b.model.AtMost(b.usage, b.conditions, b.tiers...), Usage: b.usage}
+	return llmapp.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
 }
 
 // charge counts a cost in the budgets.
 func (x *exchange) charge(cost plugins.Cost) {
+	if read := x.Record.Usage.Input; read.Valid {
+		x.h.site.App.Counts().Learn(x.bounded.pieces, read.N)
+	}
 	x.meter(llmapp.Used{Cost: cost, Usage: x.Record.Usage})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -64,6 +65,41 @@ func FuzzHasLowestRate(f *testing.F) {
 	})
 }
 
+// What the provider has counted with the turn before is not counted again, unless an address may
+// lead to something else now.
+func TestTheTurnBeforeIsCounted(t *testing.T) {
+	m := &catalog.Model{}
+	m.Context = 1_000_000
+	picture := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 20_000) + `"}}`
+	sealed := `{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 20_000) + `"}}`
+	linked := `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`
+	spoken := `{"type":"input_audio","input_audio":{"data":"` + base64.StdEncoding.EncodeToString([]byte(wave(1, 8000, ""))) + `"}}`
+	for name, c := range map[string]struct {
+		before, added string
+		want          int64
+	}{
+		"text":                       {`{"type":"text","text":"a"}`, `{"type":"text","text":"b"}`, 0},
+		"a picture before":           {picture, linked, PictureTokens},
+		"another one before":         {sealed, `{"type":"text","text":"b"}`, 0},
+		"a picture of an address":    {linked, `{"type":"text","text":"b"}`, PictureTokens},
+		"of both":                    {strings.Replace(picture, `"image_url":{`, `"image":"https://example.com/a.png","image_url":{`, 1), `{}`, PictureTokens},
+		"a new picture":              {`{"type":"text","text":"a"}`, picture, PictureTokens},
+		"audio before":               {spoken, `{"type":"text","text":"b"}`, 0},
+		"a file before, as at first": {`{"type":"file","file":{"file_id":"a"}}`, `{"type":"text","text":"b"}`, 1_000_000},
+	} {
+		old := fmt.Sprintf(`{"role":"user","content":[%s]}`, c.before)
+		added := fmt.Sprintf(`{"role":"user","content":[%s]}`, c.added)
+		var counts lineage.Counts
+		counts.Learn(lineage.PiecesOf(fmt.Appendf(nil, `{"messages":[%s]}`, old)), 500)
+		body := fmt.Appendf(nil, `{"messages":[%s,%s]}`, old, added)
+		d := Of(plugins.Chat, body, counts.Find(lineage.PiecesOf(body)), nil)
+		got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N
+		if got < min(500+c.want, 1_000_000) || got > 500+c.want+200 {
+			t.Errorf("%s: %d tokens, want about %d", name, got, 500+c.want)
+		}
+	}
+}
+
 // What stands beside or in the name of a picture or of audio counts as text, and what
 // tells no length as all that the model reads.
 func TestNothingHidesBehindMedia(t *testing.T) {
@@ -87,8 +123,8 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		`{"document":{"format":"pdf","name":"a","source":{"bytes":"AAAA"}}}`:                                                                  1_000_000,
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
-		d := Of(plugins.Chat, []byte(body), nil)
-		if got := d.Usage(m, int64(len(body)), 1, 1).Input.N; got < least {
+		d := Of(plugins.Chat, []byte(body), lineage.Counted{}, nil)
+		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < least {
 			t.Errorf("%.60s…%.60s: %d tokens", part, part[len(part)-60:], got)
 		}
 	}
@@ -99,8 +135,8 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		`{"type":"input_audio","input_audio":{"format":"wav","data":"` + wav + `"}}`:                                         300,
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
-		d := Of(plugins.Chat, []byte(body), nil)
-		if got := d.Usage(m, int64(len(body)), 1, 1).Input.N; got > most {
+		d := Of(plugins.Chat, []byte(body), lineage.Counted{}, nil)
+		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got > most {
 			t.Errorf("%.60s: %d tokens", part, got)
 		}
 	}

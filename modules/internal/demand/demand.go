@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -41,6 +42,7 @@ type Demand struct {
 	// Paints is the model of the hosted tool that makes pictures, "" if there is none.
 	Paints string
 
+	linked int64 // of the pictures: how many the provider fetches
 	inline int64 // bytes of the request that are pictures and audio
 	tools  bool
 	calls  int64 // of hosted tools, 0 if the request does not bound them
@@ -48,6 +50,10 @@ type Demand struct {
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
 	predicted                  int64 // bytes of an answer that the client expects, charged if they are wrong
+	// before is what the turn before tells of the request. addedInline is inline without the
+	// bytes of that turn, whose pictures and audio the provider has counted.
+	before                                     lineage.Counted
+	addedInline, countedPictures, countedAudio int64
 }
 
 // plainFields are fields of requests with objects or arrays that make the provider read
@@ -58,11 +64,15 @@ var plainFields = []string{
 }
 
 // Of reads a request. What it does not know, the provider may look up: the input is
-// then unbounded. gatewayCalls reports of a tool that the gateway calls it.
-func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
+// then unbounded. gatewayCalls reports of a tool that the gateway calls it. before is what
+// the turn before tells of the request, zero if there is none.
+func Of(d plugins.Dialect, body []byte, before lineage.Counted, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
+	found.before = before
 	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		switch name := key.Str; name {
-		case "input", "messages", "system", "images", "mask", "documents":
+		case "input", "messages":
+			found.readConversation(v)
+		case "system", "images", "mask", "documents":
 			found.readContent(v, 0)
 		case "tools":
 			found.readTools(v, gatewayCalls)
@@ -99,6 +109,27 @@ var fetchedTypes = []string{
 	"audio_url", "container_upload", "document", "document_url", "file", "input_file", "input_video", "item_reference", "video", "video_url",
 }
 
+// readConversation reads the messages of a request. The provider has counted those that the turn
+// before had, but a picture of an address may be another one now.
+func (d *Demand) readConversation(v gjson.Result) {
+	if !v.IsArray() || d.before.Messages == 0 {
+		d.readContent(v, 0)
+		return
+	}
+	left := d.before.Messages
+	v.ForEach(func(_, message gjson.Result) bool {
+		of := *d
+		d.readContent(message, 1)
+		if left--; left < 0 {
+			d.addedInline += d.inline - of.inline
+			return true
+		}
+		d.countedAudio += d.Audio - of.Audio
+		d.countedPictures += d.Pictures - d.linked - of.Pictures + of.linked
+		return true
+	})
+}
+
 // maxContentDepth is how deep the parts of a conversation are read. What is deeper may be
 // anything.
 const maxContentDepth = 32
@@ -131,7 +162,7 @@ var calledFields = []string{"arguments", "input"}
 // readPart reads the fields of an object in a conversation, and returns those that have no
 // content within. A text beside a picture is a text: not all providers refuse it.
 func (d *Demand) readPart(v gjson.Result) (skipped []string) {
-	picture, fetched, called, sealed, named := false, false, false, false, false
+	picture, linked, sent, fetched, called, sealed, named := false, false, false, false, false, false, false
 	v.ForEach(func(key, field gjson.Result) bool {
 		switch key.Str {
 		case "type":
@@ -140,7 +171,8 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 			called = called || field.Str == "tool_use" || field.Str == "function_call"
 			named = named || field.Str == "reasoning"
 		case "image_url", "image":
-			picture = true
+			data := strings.HasPrefix(field.Str+field.Get("url").Str, "data:")
+			picture, linked, sent = true, linked || !data, sent || data
 			d.inline += int64(len(field.Raw))
 			skipped = append(skipped, key.Str)
 		case "input_audio":
@@ -162,11 +194,15 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 	if kind := source.Get("type").Str; fetched && kind != "text" && kind != "content" || named && !sealed && v.Get("id").Exists() {
 		d.Unbounded = true
 	}
+	if picture && !fetched && source.Get("type").Str == "base64" {
+		d.inline += int64(len(source.Raw))
+		sent = true
+	}
 	if picture {
 		d.Pictures++
 	}
-	if picture && !fetched && source.Get("type").Str == "base64" {
-		d.inline += int64(len(source.Raw))
+	if picture && (linked || !sent) {
+		d.linked++
 	}
 	if called {
 		return append(skipped, calledFields...)
@@ -218,16 +254,20 @@ const imageModel = "gpt-image-1"
 // others, such as OpenAI, each request may write it.
 var hostsOfClaude = []string{"anthropic", "bedrock", "vertex"}
 
-// Usage returns the most that a call uses whose request has so many bytes, sent as it is or
-// as a translation, and asks for so many answers of at most asked tokens each; 0 is no limit.
-func (d *Demand) Usage(m *catalog.Model, bytes, asked, answers int64) plugins.Usage {
+// Usage returns the most that a call uses, by the tokens that text has by a scale. The request
+// has so many bytes, sent as it is or as a translation, and asks for so many answers of at most
+// asked tokens each; 0 is no limit.
+func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) plugins.Usage {
 	limit := m.InputLimit()
 	perPicture := int64(PictureTokens)
 	if strings.Contains(m.ID, "gpt-4o-mini") {
 		perPicture = pictureTokens4oMini
 	}
-	pictures := d.Pictures * perPicture
-	tokens := Most.Text(max(bytes-d.inline, 0)) + pictures + d.Audio
+	text := bytes - d.inline
+	if d.before.Messages > 0 {
+		text = d.before.Added - d.addedInline
+	}
+	tokens := d.before.Tokens + by.Text(max(text, 0)) + (d.Pictures-d.countedPictures)*perPicture + d.Audio - d.countedAudio
 	ofClaude := slices.Contains(hostsOfClaude, m.Provider)
 	if d.tools && ofClaude {
 		tokens += toolTokens
@@ -235,7 +275,7 @@ func (d *Demand) Usage(m *catalog.Model, bytes, asked, answers int64) plugins.Us
 	if tokens = min(tokens, limit); d.Unbounded {
 		tokens = limit
 	}
-	u := plugins.Usage{Input: plugins.Known(tokens), InputAudio: plugins.Known(d.Audio), InputImage: plugins.Known(pictures)}
+	u := plugins.Usage{Input: plugins.Known(tokens), InputAudio: plugins.Known(d.Audio), InputImage: plugins.Known(d.Pictures * perPicture)}
 	if d.Unbounded { // what is fetched may be anything
 		u.InputAudio, u.InputImage = u.Input, u.Input
 	}
@@ -249,7 +289,7 @@ func (d *Demand) Usage(m *catalog.Model, bytes, asked, answers int64) plugins.Us
 	if asked > 0 {
 		output = min(output, asked)
 	}
-	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + Most.Text(d.predicted))
+	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + by.Text(d.predicted))
 	if d.Searches {
 		u.WebSearches = plugins.Known(d.MostCalls())
 	}

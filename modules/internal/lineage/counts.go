@@ -1,0 +1,195 @@
+package lineage
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Counts remembers how many tokens providers counted for requests, in memory. A model reads as
+// many tokens of the next turn of a conversation, and at most one for each byte that the turn
+// adds: no tokenizer makes a token of less. The zero Counts is empty.
+type Counts struct {
+	mu sync.Mutex
+	of map[uint64]count // by the hash of the whole conversation
+}
+
+// count is what a provider counted for a request.
+type count struct {
+	tokens int64
+	marks  int      // bytes of the conversation that are left out of its hash
+	rest   []uint64 // hashes of the pieces that are not of the conversation
+	beside int      // bytes that were in no piece
+}
+
+const (
+	// maxCounts bounds how many requests are remembered.
+	maxCounts = 10_000
+	// maxPieces bounds the pieces of a request beside its conversation, such as its tools. A
+	// request of more is not remembered.
+	maxPieces = 1000
+)
+
+// Pieces are the parts of a request between which no tokenizer joins text: its messages, and the
+// other fields, element by element where a field is a list.
+type Pieces struct {
+	messages []message
+	rest     []piece // sorted by hash
+	beside   int     // bytes of the request that are in no piece: brackets, spaces, what is no JSON
+}
+
+// piece is a part of a request.
+type piece struct {
+	hash  uint64
+	bytes int
+}
+
+// message is a piece of the conversation.
+type message struct {
+	hash  uint64 // of the conversation up to its end
+	bytes int    // of the message
+	marks int    // bytes of the conversation up to its end that are left out of the hash
+}
+
+// conversations are the fields that hold the conversation of a request.
+var conversations = []string{"contents", "input", "messages"}
+
+// shortening are the fields by which a provider leaves parts of a conversation out. It may read
+// in the next turn what it left out of this one.
+var shortening = []string{"context_management", "transforms", "truncation"}
+
+// PiecesOf takes a request apart that goes to a target: the organisation, the account, the model
+// and whatever else a provider's count depends on. What is no conversation has no pieces.
+func PiecesOf(body []byte, target ...string) (p Pieces) {
+	p.beside = len(body)
+	lists, shortened := 0, false
+	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
+		shortened = shortened || slices.Contains(shortening, key.Str)
+		switch {
+		case v.IsArray() && slices.Contains(conversations, key.Str):
+			lists++
+			p.messages = messagesOf(v, Hash(target...))
+		case v.IsArray():
+			v.ForEach(func(_, element gjson.Result) bool {
+				p.rest = append(p.rest, piece{Hash(key.Raw, element.Raw), len(key.Raw) + len(element.Raw)})
+				return true
+			})
+		default:
+			p.rest = append(p.rest, piece{Hash(key.Raw, v.Raw), len(key.Raw) + len(v.Raw)})
+		}
+		return true
+	})
+	if lists != 1 || shortened || len(p.rest) > maxPieces {
+		return Pieces{}
+	}
+	for _, m := range p.messages {
+		p.beside -= m.bytes
+	}
+	for _, piece := range p.rest {
+		p.beside -= piece.bytes
+	}
+	slices.SortFunc(p.rest, func(a, b piece) int { return cmp.Compare(a.hash, b.hash) })
+	return p
+}
+
+// messagesOf takes a conversation with a target apart.
+func messagesOf(list gjson.Result, target uint64) (messages []message) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	maphash.WriteComparable(&h, target)
+	marks := 0
+	list.ForEach(func(_, v gjson.Result) bool {
+		for rest := v.Raw; rest != ""; {
+			before, mark := cutMark(rest)
+			_, _ = h.WriteString(before)
+			marks += mark
+			rest = rest[len(before)+mark:]
+		}
+		messages = append(messages, message{h.Sum64(), len(v.Raw), marks})
+		return true
+	})
+	return messages
+}
+
+// cutMark returns what is before the first mark of Anthropic's cache, and the length of the mark.
+// Clients move the mark to the newest message in each turn. In text its quotes would be escaped.
+func cutMark(text string) (before string, mark int) {
+	const name = `,"cache_control":{`
+	i := strings.Index(text, name)
+	if i < 0 {
+		return text, 0
+	}
+	end := strings.IndexAny(text[i+len(name):], "{}[")
+	if end < 0 || text[i+len(name)+end] != '}' {
+		return text[:i+len(name)], 0
+	}
+	return text[:i], len(name) + end + 1
+}
+
+// Learn takes in how many tokens a provider counted for a request.
+func (c *Counts) Learn(p Pieces, tokens int64) {
+	if len(p.messages) == 0 {
+		return
+	}
+	rest := make([]uint64, len(p.rest))
+	for i, piece := range p.rest {
+		rest[i] = piece.hash
+	}
+	last := p.messages[len(p.messages)-1]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[uint64]count)
+	}
+	for other := range c.of { // any, if there are too many
+		if len(c.of) < maxCounts {
+			break
+		}
+		delete(c.of, other)
+	}
+	c.of[last.hash] = count{tokens, last.marks, rest, p.beside}
+}
+
+// Counted is what the turn before tells of the tokens of a request. It is zero if no turn before
+// is known.
+type Counted struct {
+	Messages int   // that the turn before had
+	Tokens   int64 // that the provider counted for the turn before
+	Added    int64 // bytes of the request that the turn before did not have
+}
+
+// Find returns what the longest turn before tells of a request.
+func (c *Counts) Find(p Pieces) Counted {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	added := 0
+	for i, m := range slices.Backward(p.messages) {
+		if known, ok := c.of[m.hash]; ok {
+			added += max(m.marks-known.marks, 0) + max(p.beside-known.beside, 0) + newBytes(p.rest, known.rest)
+			return Counted{i + 1, known.tokens, int64(added)}
+		}
+		added += m.bytes
+	}
+	return Counted{}
+}
+
+// newBytes returns the bytes of the pieces that are not among the known ones.
+func newBytes(pieces []piece, known []uint64) (n int) {
+	for _, p := range pieces {
+		for len(known) > 0 && known[0] < p.hash {
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0] == p.hash {
+			known = known[1:]
+		} else {
+			n += p.bytes
+		}
+	}
+	return n
+}
