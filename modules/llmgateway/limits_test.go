@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -158,6 +159,7 @@ func TestAnswersShareTheMemory(t *testing.T) {
 		}
 	}}})
 	memory := s.handler.site.App.Memory()
+	memory.MaxWait = 100 * time.Millisecond
 	held, refused := memory.Hold(t.Context(), memory.Largest()-1<<20) // all but what the requests take
 	if refused != nil {
 		t.Fatal(refused)

@@ -18,7 +18,7 @@ import (
 const (
 	// Small is up to how many bytes a request is small.
 	Small = 16 << 20
-	// maxWait is how long a request waits for memory before it is refused.
+	// maxWait is the MaxWait of a new Memory.
 	maxWait = 10 * time.Second
 	// retryAfter is when a refused one should come back.
 	retryAfter = 5 * time.Second
@@ -38,6 +38,9 @@ const maxMemory = 1 << 30
 // Memory bounds the bytes that requests take at the same time. Half of it is for small
 // requests, which large ones never keep waiting.
 type Memory struct {
+	// MaxWait is how long a request waits for memory before it is refused.
+	MaxWait time.Duration
+
 	small, large *semaphore.Weighted
 	half         int64
 }
@@ -46,7 +49,7 @@ type Memory struct {
 // request that is larger than it could ever hold is admitted alone.
 func NewMemory(bytes int64) *Memory {
 	half := max(cmp.Or(bytes, Share(maxMemory))/2, 1)
-	return &Memory{semaphore.NewWeighted(half), semaphore.NewWeighted(half), half}
+	return &Memory{maxWait, semaphore.NewWeighted(half), semaphore.NewWeighted(half), half}
 }
 
 // Largest returns how much one request can hold, in bytes.
@@ -85,11 +88,11 @@ func (h *Held) Resize(ctx context.Context, bytes int64) *plugins.Error {
 	case weight <= h.weight:
 		h.pool.Release(h.weight - weight)
 	case bytes <= Small || h.pool == large:
-		if !acquire(ctx, h.pool, weight-h.weight) {
+		if !h.memory.acquire(ctx, h.pool, weight-h.weight) {
 			return overloaded()
 		}
 	default: // the small one waits among the large ones, which wait for no small one
-		if !acquire(ctx, large, weight) {
+		if !h.memory.acquire(ctx, large, weight) {
 			return overloaded()
 		}
 		h.pool.Release(h.weight)
@@ -100,11 +103,11 @@ func (h *Held) Resize(ctx context.Context, bytes int64) *plugins.Error {
 }
 
 // acquire waits for room in a pool.
-func acquire(ctx context.Context, pool *semaphore.Weighted, weight int64) bool {
+func (m *Memory) acquire(ctx context.Context, pool *semaphore.Weighted, weight int64) bool {
 	if pool.TryAcquire(weight) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	ctx, cancel := context.WithTimeout(ctx, m.MaxWait)
 	defer cancel()
 	return pool.Acquire(ctx, weight) == nil
 }
