@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 func newBench(t *testing.T, targets []target, names string) *bench {
 	t.Helper()
-	b := &bench{targetsFile: "targets.json", targets: targets, rounds: 1, duration: 50 * time.Millisecond, dir: t.TempDir()}
+	b := &bench{targetsFile: "targets.json", targets: targets, rounds: 1, duration: 50 * time.Millisecond, warmUp: 50 * time.Millisecond, settle: 50 * time.Millisecond, dir: t.TempDir()}
 	var err error
 	if b.weir, err = os.Executable(); err != nil {
 		t.Fatal(err)

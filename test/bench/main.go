@@ -87,6 +87,11 @@ type bench struct {
 	cases       []benchCase
 	rounds      int
 	duration    time.Duration
+	// warmUp is how long a target is under load before it is measured.
+	warmUp time.Duration
+	// settle is the time from the load to one last call, at which a target
+	// begins what it does once a second, like closing a segment.
+	settle time.Duration
 
 	dir      string // for everything that the run writes
 	weir     string // the binary
@@ -95,7 +100,7 @@ type bench struct {
 
 func main() {
 	var (
-		b     bench
+		b     = bench{warmUp: 300 * time.Millisecond, settle: 1100 * time.Millisecond}
 		names string
 		quick bool
 		raw   bool

@@ -56,14 +56,6 @@ type server struct {
 	Kept    float64 `json:"disk_kept_per_byte"`
 }
 
-const (
-	// warmUp is how long a target is under load before it is measured.
-	warmUp = 300 * time.Millisecond
-	// settle is the time from the load to one last call, at which a target
-	// begins what it does once a second, like closing a segment.
-	settle = 1100 * time.Millisecond
-)
-
 // measure starts a target, puts it under the load of a case, and stops it.
 func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, error) {
 	p, err := b.newVariables(t)
@@ -76,7 +68,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 
 	result := &cell{Case: c.name, Target: t.Name}
 	if len(t.Command) == 0 {
-		c.warm(ctx, calls)
+		c.warm(ctx, calls, b.warmUp)
 		b.observe(ctx, result, nil, calls, t, c)
 		return result, ctx.Err()
 	}
@@ -92,14 +84,14 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 	}
 	cold := time.Since(began)
 	idle := s.memory(resident)
-	c.warm(ctx, calls)
+	c.warm(ctx, calls, b.warmUp)
 	if err := s.quiet(); err != nil {
 		return nil, err
 	}
 
 	before, written, kept := s.processor(), s.written(), sizeOf(p["DIR"])
 	sent := b.observe(ctx, result, s, calls, t, c)
-	time.Sleep(settle)
+	time.Sleep(b.settle)
 	if err := s.await(ctx, calls, c.ping); err != nil {
 		return nil, err
 	}
@@ -119,9 +111,9 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 
 // warm lets connections be made and pools be filled. Streams that take their
 // time are not worth the wait.
-func (c *benchCase) warm(ctx context.Context, calls *caller) {
+func (c *benchCase) warm(ctx context.Context, calls *caller, duration time.Duration) {
 	if c.traffic.gap == 0 {
-		calls.run(ctx, load{clients: max(1, c.load.clients), duration: warmUp}, c.pool)
+		calls.run(ctx, load{clients: max(1, c.load.clients), duration: duration}, c.pool)
 	}
 }
 
