@@ -79,7 +79,7 @@ func TestPages(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","created":1790000000,"model":"gpt-4o-mini","choices":[{"index":0,"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10}}`)
 	}))
-	defer provider.Close()
+	t.Cleanup(provider.Close)
 	toProvider := strings.NewReplacer("llm_proxy openai\n", "llm_proxy openai "+provider.URL+"\n", "llm_proxy openrouter\n", "llm_proxy openrouter "+provider.URL+"\n",
 		"provider openai {\n", "provider openai {\n\t\t\tbase_url "+provider.URL+"/v1\n")
 	// With what the pages about keys and credits need.
@@ -111,7 +111,10 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: a comment that says not to run stands before no block of sh", path)
 		}
 		if run {
-			t.Run(strings.TrimSuffix(strings.TrimPrefix(path, "../"), ".md"), func(t *testing.T) { runPage(t, config, found, prints) })
+			t.Run(strings.TrimSuffix(strings.TrimPrefix(path, "../"), ".md"), func(t *testing.T) {
+				t.Parallel()
+				runPage(t, config, found, prints)
+			})
 		}
 	}
 }
@@ -150,7 +153,7 @@ func runPage(t *testing.T, config string, blocks [][]string, prints bool) {
 // reader is who follows a page, in a directory of their own, beside a Weir.
 type reader struct {
 	t           *testing.T
-	dir         string
+	dir, admin  string
 	environment []string
 	here        *strings.Replacer // from the addresses and paths of the pages to those of the test
 }
@@ -159,7 +162,7 @@ type reader struct {
 func serve(t *testing.T, config string) *reader {
 	t.Helper()
 	dir, port, admin := t.TempDir(), freeport.Port(t), freeport.Port(t)
-	w := &reader{t: t, dir: dir}
+	w := &reader{t: t, dir: dir, admin: admin}
 	w.here = strings.NewReplacer("go run ./xcaddy/weir", "weir", "localhost:8080", "localhost:"+port, "localhost:2019", "localhost:"+admin,
 		"https://llm.example.com", "http://localhost:"+port, "/var/backups", dir+"/backups", "/var/lib", dir+"/lib")
 	w.environment = append(os.Environ(), beWeir+"=1", "PATH="+dir+"/bin:"+os.Getenv("PATH"), "HOME="+dir, "XDG_DATA_HOME="+dir+"/share",
@@ -216,11 +219,24 @@ func serve(t *testing.T, config string) *reader {
 	}
 }
 
+// awaitRecords waits until all records can be queried, for as long as the README promises.
+func (w *reader) awaitRecords() {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if resp, err := http.Get("http://localhost:" + w.admin + "/llm/status"); err == nil {
+			status, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if pending := gjson.GetBytes(status, "#.pending_records"); pending.IsArray() && strings.Trim(pending.Raw, "[0,]") == "" {
+				return
+			}
+		}
+	}
+}
+
 // run returns what commands print that must succeed.
 func (w *reader) run(commands string) string {
 	w.t.Helper()
 	if strings.Contains(commands, "/query") {
-		time.Sleep(time.Second) // what the README promises
+		w.awaitRecords()
 	}
 	commands = w.here.Replace(commands)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
