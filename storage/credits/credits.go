@@ -72,7 +72,8 @@ type Ledger interface {
 	// Reserve sets r.Amount aside in all of r.Holds, or in no account. The same reservation
 	// can be made again, which changes nothing. It lasts until Release, or until its node has died: then
 	// r.Lost is spent. A ledger that nodes share finds the death out by a lease that the node
-	// renews for all its reservations. Nothing stays set aside after an error: ErrInsufficient, ErrFull,
+	// renews for all its reservations. One with r.Until lasts until End, or until r.Until: then
+	// r.Lost is spent. Nothing stays set aside after an error: ErrInsufficient, ErrFull,
 	// ErrUnavailable, or that r.ID is in use for something else.
 	Reserve(ctx context.Context, r Reservation) error
 
@@ -86,6 +87,11 @@ type Ledger interface {
 	// Release frees what is reserved and not charged, and ends the reservation. It
 	// does nothing if that is done.
 	Release(ctx context.Context, r Reservation) error
+
+	// End ends a reservation that has Until, of which total is spent and the rest is free,
+	// whichever node made it, and returns its accounts. The error is ErrNoReservation if there
+	// is none any more, or ErrUnavailable. Charge and Release know no such reservation.
+	End(ctx context.Context, id uuid.UUID, total plugins.Nanodollars) ([]Account, error)
 
 	// Balance returns the state of what a hold counts, zero if there never was anything in
 	// the account.
@@ -194,6 +200,14 @@ func (h Hold) Standing(amount plugins.Nanodollars, each func(Account) Balance) (
 	return sum, freeAt
 }
 
+// Accounts are those of the holds.
+func (r *Reservation) Accounts() (list []Account) {
+	for _, h := range r.Holds {
+		list = append(list, h.Account)
+	}
+	return list
+}
+
 // Reservation is what one call may spend.
 type Reservation struct {
 	// ID identifies the reservation among those of all nodes, and is used once.
@@ -208,6 +222,9 @@ type Reservation struct {
 	// no more was charged: the most that the provider may have done. It is 0 for what ends
 	// with the node.
 	Lost plugins.Nanodollars
+	// Until is how long a reservation lasts that does not end with its node, because the
+	// provider works on for hours: 0 for any other. Lost is above 0 then.
+	Until storage.Timestamp
 	// Call says whose reservation it is.
 	Call Call
 }

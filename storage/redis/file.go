@@ -63,10 +63,7 @@ func (f *file) open() (waiting []*reservation, err error) {
 }
 
 func (f *file) add(r *reservation) error {
-	l := line{ID: r.ID, Org: r.Org, Total: r.charged, Paid: !r.unpaid}
-	for _, h := range r.Holds {
-		l.Accounts = append(l.Accounts, h.Account)
-	}
+	l := line{ID: r.ID, Org: r.Org, Total: r.charged, Paid: !r.unpaid, Accounts: r.Accounts()}
 	text, err := json.Marshal(l)
 	if err == nil {
 		_, err = f.Write(append(text, '\n'))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // run renews the lease, ends those of nodes that died, and writes what waits.
@@ -103,6 +105,25 @@ func (l *Ledger) expire(ctx context.Context, node string) error {
 			return err
 		}
 	}
+}
+
+// nodeUntil names a node that dies at a time: it has the reservations that last so long,
+// whichever nodes live.
+func nodeUntil(at storage.Timestamp) string { return "until:" + strconv.FormatInt(int64(at), 10) }
+
+// outlive gives the node that dies at a time its lease.
+func (l *Ledger) outlive(ctx context.Context, until storage.Timestamp) error {
+	return l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
+		for _, reply := range server.DoMulti(ctx,
+			server.B().Set().Key(l.client.key("lease:"+nodeUntil(until))).Value("").PxatMillisecondsTimestamp(int64(until)).Build(),
+			server.B().Sadd().Key(l.client.key("nodes")).Member(nodeUntil(until)).Build(),
+		) {
+			if err := reply.Error(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // end gives up the lease and what is reserved.

@@ -3,6 +3,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -134,9 +135,14 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	case failing: // nothing is spent before what was spent is written
 		err = l.flush(ctx)
 	}
+	kept := ""
+	if err == nil && r.Until > 0 {
+		encoded, _ := json.Marshal(r.Accounts()) // strings and numbers, which cannot fail
+		kept, err = string(encoded), l.outlive(ctx, r.Until)
+	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most))...)
+		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most), kept)...)
 		switch {
 		case err != nil:
 			made.unsure = !forgotten(err)
@@ -154,15 +160,39 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 		l.waiting = append(l.waiting, made)
 	}
 	if err != nil {
-		if forgotten(err) || l.lent[r.Org]+r.Amount > l.client.Allowance {
+		if forgotten(err) || r.Until > 0 || l.lent[r.Org]+r.Amount > l.client.Allowance {
 			made.released = true
 			return err
 		}
 		l.lent[r.Org] += r.Amount
 		l.client.Lent(r.Amount)
 	}
-	l.made[r.ID] = made
+	if r.Until == 0 {
+		l.made[r.ID] = made
+	}
 	return nil
+}
+
+// End implements credits.Ledger.
+func (l *Ledger) End(ctx context.Context, id uuid.UUID, total plugins.Nanodollars) (of []credits.Account, err error) {
+	if total > maxAmount {
+		return nil, fmt.Errorf("credits: cannot charge %s: want at most %s", total, maxAmount)
+	}
+	if l.isClosed() {
+		return nil, unavailable(os.ErrClosed)
+	}
+	reply, err := l.ask(ctx, end, []string{l.client.key("call:" + id.String())}, number(total), l.org(""))
+	if err != nil {
+		return nil, err
+	}
+	kept, err := reply.AsBytes()
+	switch {
+	case err != nil:
+		return nil, unavailable(err)
+	case len(kept) == 0:
+		return nil, fmt.Errorf("%w: %s", credits.ErrNoReservation, id)
+	}
+	return of, json.Unmarshal(kept, &of)
 }
 
 // insufficient is the error of a reservation that an account does not cover.
@@ -456,7 +486,11 @@ func suffix(of credits.Account) string {
 func (l *Ledger) reservations(node string) string { return l.client.key("node:" + node) }
 
 func (l *Ledger) keys(r *reservation) []string {
-	keys := []string{l.client.key("call:" + r.ID.String()), l.reservations(l.node)}
+	node := l.node
+	if r.Until > 0 {
+		node = nodeUntil(r.Until)
+	}
+	keys := []string{l.client.key("call:" + r.ID.String()), l.reservations(node)}
 	for _, h := range r.Holds {
 		keys = append(keys, l.account(h.Account))
 	}

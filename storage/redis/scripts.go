@@ -10,7 +10,8 @@ import (
 // and available, which is granted - spent - reserved. An organisation's credits are a hash
 // without a suffix. The values of a budget in one window are suffixes in one hash, to which
 // nothing is granted. A reservation is a hash too: org, amount, charged, held, which is what
-// is reserved and not charged, lost, which is spent if the node dies, and accounts if credits are not the only one. Numbers are
+// is reserved and not charged, lost, which is spent if the node dies, accounts if credits are not the only one, and
+// of one that outlives its node set, which has it, and kept, which are its accounts. Numbers are
 // billionths of a dollar. Sums are made by HINCRBY in 64 bits; Lua's own numbers are exact up
 // to 2^53, which bounds the amounts of one call and the limits of budgets.
 
@@ -73,8 +74,9 @@ local function text(n) return string.format('%.0f', n) end
 // and ARGV[4] is spent if the node dies.
 // It returns 0, or the number of the first account that has too little, or -1 for an id in
 // use, or -1 less the number of an account that is one too many: ARGV[5] bounds the fields of
-// the hash of a budget without an end, of which each value has two.
-var reserve = rueidis.NewLuaScript(accounts(5) + `
+// the hash of a budget without an end, of which each value has two. ARGV[6] are the
+// accounts in JSON of a reservation that outlives its node.
+var reserve = rueidis.NewLuaScript(accounts(6) + `
 local made = redis.call('HMGET', KEYS[1], 'org', 'amount', 'accounts')
 if made[1] then
 	if made[1] == ARGV[1] and made[2] == ARGV[2] and (made[3] or '') == kept() then return 0 end
@@ -92,6 +94,7 @@ for i, a in ipairs(accounts) do
 end
 for _, a in ipairs(accounts) do add(a, 'available', ARGV[3]) end
 redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', ARGV[2], 'charged', '0', 'held', ARGV[2], 'lost', ARGV[4], 'accounts', kept())
+if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'set', KEYS[2], 'kept', ARGV[6]) end
 redis.call('SADD', KEYS[2], KEYS[1])
 return 0`)
 
@@ -128,28 +131,50 @@ end
 redis.call('SREM', KEYS[2], KEYS[1])
 return 1`)
 
+// spend defines spend, which makes total what a reservation has spent that ends with it, and
+// needs the prefix of organisations. It returns false if there is none.
+func spend(prefix string) string {
+	return decimal + `
+local function spend(key, total)
+	local made = redis.call('HMGET', key, 'org', 'held', 'accounts', 'charged', 'lost')
+	if not made[1] then return false end
+	local charged = tonumber(made[4])
+	if not total then total = math.max(charged, tonumber(made[5] or 0)) end
+	local accounts = {{key = ` + prefix + ` .. made[1], suffix = ''}}
+	if made[3] and made[3] ~= '' then accounts = cjson.decode(made[3]) end
+	for _, a in ipairs(accounts) do
+		if redis.call('EXISTS', a.key) == 1 then
+			redis.call('HINCRBY', a.key, 'spent' .. a.suffix, text(total - charged))
+			local left = redis.call('HINCRBY', a.key, 'available' .. a.suffix, text(tonumber(made[2]) - (total - charged)))
+			if total == 0 and a.ends == '0' and a.limit ~= '' and tonumber(left) == 0 then
+				redis.call('HDEL', a.key, 'available' .. a.suffix, 'spent' .. a.suffix) -- nothing is spent
+			end
+		end
+	end
+	redis.call('HSET', key, 'amount', '0', 'held', '0', 'charged', text(total), 'dead', '1')
+	return true
+end
+`
+}
+
+// end ends a reservation that has outlived its node, and of which ARGV[1] is spent. ARGV[2] is
+// the prefix of organisations. It returns the accounts, "" if there is no such reservation.
+var end = rueidis.NewLuaScript(sameGeneration + spend("ARGV[2]") + `
+local made = redis.call('HMGET', KEYS[1], 'set', 'kept', 'dead')
+if not made[1] or made[3] then return '' end
+spend(KEYS[1], tonumber(ARGV[1]))
+redis.call('SREM', made[1], KEYS[1])
+redis.call('DEL', KEYS[1])
+return made[2]`)
+
 // expire ends what a node that died has reserved, with what each call can have cost: KEYS[1] is its lease, KEYS[2] its
 // reservations, KEYS[3] the nodes, ARGV[1] its name, and ARGV[2] the prefix of
 // organisations. What was charged is remembered for ARGV[3] seconds: a node that lives, and
 // was only cut off, charges what the call has cost in its place. It returns how many reservations are left.
-var expire = rueidis.NewLuaScript(decimal + `
+var expire = rueidis.NewLuaScript(spend("ARGV[2]") + `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 for _, key in ipairs(redis.call('SPOP', KEYS[2], 500)) do
-	local made = redis.call('HMGET', key, 'org', 'held', 'accounts', 'charged', 'lost')
-	if made[1] then
-		local accounts = {{key = ARGV[2] .. made[1], suffix = ''}}
-		if made[3] and made[3] ~= '' then accounts = cjson.decode(made[3]) end
-		local charged = tonumber(made[4])
-		local total = math.max(charged, tonumber(made[5] or 0))
-		for _, a in ipairs(accounts) do
-			if redis.call('EXISTS', a.key) == 1 then
-				redis.call('HINCRBY', a.key, 'spent' .. a.suffix, text(total - charged))
-				redis.call('HINCRBY', a.key, 'available' .. a.suffix, text(tonumber(made[2]) - (total - charged)))
-			end
-		end
-		redis.call('HSET', key, 'amount', '0', 'held', '0', 'charged', text(total), 'dead', '1')
-		redis.call('EXPIRE', key, ARGV[3])
-	end
+	if spend(key) then redis.call('EXPIRE', key, ARGV[3]) end
 end
 local left = redis.call('SCARD', KEYS[2])
 if left == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end

@@ -10,10 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -36,6 +38,8 @@ func Run(t *testing.T, place func() Place) {
 		"no charge without a reservation":                testNoReservation,
 		"a seed is granted once":                         testSeed,
 		"what a node has reserved is spent by its death": testRestart,
+		"what lasts outlives its node":                   testLasting,
+		"what has lasted too long is spent":              testExpired,
 		"concurrent calls reserve no more than there is": testConcurrent,
 		"a closed ledger is unavailable":                 testClosed,
 	} {
@@ -282,6 +286,82 @@ func testRestart(t *testing.T, n *node) {
 	}
 }
 
+func testLasting(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 100))
+	budget := credits.Hold{Account: credits.Account{Org: "acme", Budget: "run", Value: "a"}, Limit: 70}
+	r := of(60)
+	r.Lost, r.Until = 60, ends
+	r.Holds = append(r.Holds, budget)
+	for range 2 {
+		n.do(n.Reserve(ctx, r))
+	}
+	for name, end := range map[string]func(){
+		"death": func() { n.place.Kill(n.Ledger) },
+		"close": func() { n.do(n.Close(ctx)) },
+	} {
+		end()
+		n.open()
+		n.want(100, 0, 60)
+		if err := n.Reserve(ctx, of(41)); !errors.Is(err, credits.ErrInsufficient) {
+			t.Errorf("after %s, what is reserved is free: %v", name, err)
+		}
+	}
+	if err := n.Charge(ctx, r, 10); !errors.Is(err, credits.ErrNoReservation) {
+		t.Errorf("charged: %v", err)
+	}
+	n.do(n.Release(ctx, r))
+	n.want(100, 0, 60)
+	accounts, err := n.End(ctx, r.ID, 25)
+	if n.do(err); !slices.Equal(accounts, r.Accounts()) {
+		t.Errorf("the accounts are %+v", accounts)
+	}
+	n.want(100, 25, 0)
+	if b, err := n.Balance(ctx, budget); err != nil || b.Spent != 25 || b.Reserved != 0 {
+		t.Errorf("the budget counts %+v, %v", b, err)
+	}
+	short := of(1)
+	short.Lost = 1
+	n.do(n.Reserve(ctx, short))
+	for name, id := range map[string]uuid.UUID{"ended": r.ID, "never made": uuid.New(), "of a call": short.ID} {
+		if _, err := n.End(ctx, id, 10); !errors.Is(err, credits.ErrNoReservation) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	n.do(n.Release(ctx, short))
+	refused := r
+	refused.ID = uuid.New()
+	refused.Holds = []credits.Hold{{Account: acme}, {Account: credits.Account{Org: "acme", Budget: "run", Value: "b"}, Limit: 70}}
+	n.do(n.Reserve(ctx, refused))
+	_, err = n.End(ctx, refused.ID, 0)
+	n.do(err)
+	n.place.Kill(n.Ledger)
+	n.open()
+	n.want(100, 25, 0)
+}
+
+func testExpired(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 100))
+	r := of(60)
+	r.Lost, r.Until = 60, storage.Millis(time.Now().Add(500*time.Millisecond))
+	n.do(n.Reserve(ctx, r))
+	n.want(100, 0, 60)
+	late := time.Now().Add(20 * time.Second)
+	for b := (credits.Balance{}); b.Spent != 60 || b.Reserved != 0; time.Sleep(10 * time.Millisecond) {
+		other := of(0)
+		n.do(n.Reserve(ctx, other))
+		n.do(n.Release(ctx, other))
+		var err error
+		if b, err = n.Balance(ctx, credits.Hold{Account: acme}); err != nil || time.Now().After(late) {
+			t.Fatalf("the balance is %+v, %v", b, err)
+		}
+	}
+	if _, err := n.End(ctx, r.ID, 10); !errors.Is(err, credits.ErrNoReservation) {
+		t.Errorf("ended again: %v", err)
+	}
+}
+
 func testConcurrent(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 1000))
@@ -328,11 +408,12 @@ func testClosed(t *testing.T, n *node) {
 	n.do(n.Reserve(ctx, r))
 	n.do(n.Close(ctx))
 	n.do(n.Close(ctx))
+	_, ended := n.End(ctx, r.ID, 1)
 	_, balance := n.Balance(ctx, credits.Hold{Account: acme})
 	_, balances := n.Balances(ctx)
 	for name, err := range map[string]error{
 		"Grant": n.Grant(ctx, "acme", 1), "Seed": n.Seed(ctx, "other", 1), "Reserve": n.Reserve(ctx, of(1)),
-		"Charge": n.Charge(ctx, r, 1), "Release": n.Release(ctx, r), "Balance": balance, "Balances": balances,
+		"Charge": n.Charge(ctx, r, 1), "Release": n.Release(ctx, r), "End": ended, "Balance": balance, "Balances": balances,
 	} {
 		if !errors.Is(err, credits.ErrUnavailable) {
 			t.Errorf("%s: the error is %v", name, err)

@@ -152,12 +152,17 @@ func compareBool(a, b bool) int {
 }
 
 // Clone returns the model after the death of all nodes: charges stay, and open reservations
-// end with what they lose.
+// end with what they lose, but for those that last longer.
 func (m *Model) Clone() *Model {
 	dead := &Model{Grants: slices.Clone(m.Grants)}
 	for _, r := range m.Reservations {
 		charged := r.Charged
-		if !r.Released {
+		switch {
+		case r.Until > 0:
+			lasts := *r
+			dead.Reservations = append(dead.Reservations, &lasts)
+			continue
+		case !r.Released:
 			charged = max(charged, r.Lost)
 		}
 		dead.Reservations = append(dead.Reservations, &Reserved{r.Reservation, charged, true})
@@ -180,7 +185,7 @@ type T interface {
 
 var (
 	orgs    = []string{"acme", "umbrella", "\"ö\n"}
-	actions = []string{"grant", "seed", "reserve", "charge", "charge", "charge", "release"}
+	actions = []string{"grant", "seed", "reserve", "reserve to last", "charge", "charge", "charge", "release", "end"}
 )
 
 // Step does something at random, and checks that the ledger does as the model.
@@ -199,8 +204,11 @@ func (m *Machine) Step(t T) {
 		if !slices.ContainsFunc(m.Model.Grants, func(g Amount) bool { return g.Org == org }) {
 			m.Model.Grants = append(m.Model.Grants, Amount{org, amount})
 		}
-	case "reserve":
+	case "reserve", "reserve to last":
 		r := credits.Reservation{ID: uuid.New(), Org: org, Amount: amount, Holds: holds(t, org), Lost: plugins.Nanodollars(t.Draw(2, "lost")) * amount}
+		if action != "reserve" && amount > 0 {
+			r.Lost, r.Until = amount, ends
+		}
 		err = m.Ledger.Reserve(ctx, r)
 		if short := m.Model.short(r); short != nil {
 			want = credits.ErrInsufficient
@@ -216,16 +224,22 @@ func (m *Machine) Step(t T) {
 			return
 		}
 		r := m.Model.Reservations[t.Draw(len(m.Model.Reservations), "reservation")]
-		if action == "release" {
+		lasts := action == "end"
+		switch {
+		case lasts:
+			_, err = m.Ledger.End(ctx, r.ID, amount)
+		case action == "release":
 			err = m.Ledger.Release(ctx, r.Reservation)
-			r.Released = true
-			break
+			r.Released = r.Released || r.Until == 0
+		default:
+			err = m.Ledger.Charge(ctx, r.Reservation, amount)
 		}
-		err = m.Ledger.Charge(ctx, r.Reservation, amount)
-		if r.Released {
+		switch {
+		case action == "release":
+		case r.Released || lasts != (r.Until > 0):
 			want = credits.ErrNoReservation
-		} else {
-			r.Charged = amount
+		default:
+			r.Charged, r.Released = amount, lasts
 		}
 	}
 	if !is(err, want) {

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -62,6 +63,7 @@ type entry struct {
 	Lost    plugins.Nanodollars `json:"lost,omitempty"`
 	Charged plugins.Nanodollars `json:"charged,omitempty"`
 	Call    *credits.Call       `json:"call,omitempty"`
+	Until   storage.Timestamp   `json:"until,omitempty"`
 	// Released ends the reservation.
 	Released bool `json:"released,omitempty"`
 }

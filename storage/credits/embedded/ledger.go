@@ -39,9 +39,10 @@ type Ledger struct {
 	values       map[credits.Account]int // of budgets without an end, by organisation and budget
 	most         int                     // of them
 	reservations map[uuid.UUID]*reservation
-	left         []*reservation // by the process before, until Settle
-	lines        []byte         // that are not in the file yet
-	failing      bool           // the file did not take the lines that came before
+	until        storage.Timestamp // the first Until of all reservations, or an earlier time
+	left         []*reservation    // by the process before, until Settle
+	lines        []byte            // that are not in the file yet
+	failing      bool              // the file did not take the lines that came before
 	closed       bool
 }
 
@@ -55,9 +56,7 @@ type reservation struct {
 func (r *reservation) entry() entry {
 	e := entry{Org: r.Org, ID: r.ID}
 	if len(r.Holds) > 1 || r.Holds[0].Budget != "" {
-		for _, h := range r.Holds {
-			e.Accounts = append(e.Accounts, h.Account)
-		}
+		e.Accounts = r.Accounts()
 	}
 	return e
 }
@@ -101,12 +100,12 @@ func open(f *file) (*Ledger, error) {
 // load applies a line of the file.
 func (l *Ledger) load(e entry) {
 	made := l.reservations[e.ID]
-	if e.Lost == 0 && !e.Released {
+	if e.Lost == 0 && (!e.Released || e.Charge != 0) {
 		l.apply(e)
 	}
 	switch {
 	case e.Lost > 0:
-		made = &reservation{Reservation: credits.Reservation{ID: e.ID, Org: e.Org, Amount: e.Lost, Lost: e.Lost}, charged: e.Charged}
+		made = &reservation{Reservation: credits.Reservation{ID: e.ID, Org: e.Org, Amount: e.Lost, Lost: e.Lost, Until: e.Until}, charged: e.Charged}
 		for _, of := range e.accounts() {
 			made.Holds = append(made.Holds, credits.Hold{Account: of})
 		}
@@ -123,8 +122,8 @@ func (l *Ledger) load(e entry) {
 }
 
 // Settle ends the reservations that the process before has left, which are set aside until
-// then. total returns what a call has cost, of which so much was charged: at least r.Lost,
-// unless it is known better.
+// then, but for those that outlive it. total returns what a call has cost, of which so much was
+// charged: at least r.Lost, unless it is known better.
 func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (failed error) {
 	left := l.left
 	l.left = nil
@@ -132,7 +131,7 @@ func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, c
 		l.mu.Lock()
 		open, charged := l.reservations[made.ID] == made, made.charged
 		l.mu.Unlock()
-		if !open {
+		if !open || made.Until > 0 {
 			continue
 		}
 		n, err := total(made.Reservation, charged)
@@ -238,6 +237,7 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 	if l.closed {
 		return unavailable(os.ErrClosed)
 	}
+	l.expire(storage.Millis(time.Now()))
 	if made := l.reservations[r.ID]; made != nil {
 		if !made.Equal(r) {
 			return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, made.Amount, made.Org)
@@ -263,13 +263,33 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 	if r.Lost > 0 {
 		l.lines = appendLine(l.lines, made.line())
 	}
+	if r.Until > 0 {
+		l.until = min(l.until, r.Until)
+	}
 	return nil
+}
+
+// expire ends the reservations that have lasted as long as they may. It needs mu.
+func (l *Ledger) expire(now storage.Timestamp) {
+	if now < l.until {
+		return
+	}
+	l.until = math.MaxInt64
+	for _, made := range l.reservations {
+		switch {
+		case made.Until == 0:
+		case made.Until <= now:
+			l.conclude(made, max(made.Lost, made.charged))
+		default:
+			l.until = min(l.until, made.Until)
+		}
+	}
 }
 
 // line is the entry of a reservation that is open.
 func (r *reservation) line() entry {
 	e := r.entry()
-	e.Lost, e.Charged, e.Call = r.Lost, r.charged, &r.Call
+	e.Lost, e.Charged, e.Call, e.Until = r.Lost, r.charged, &r.Call, r.Until
 	return e
 }
 
@@ -288,7 +308,7 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 		return unavailable(os.ErrClosed)
 	}
 	made := l.reservations[r.ID]
-	if made == nil {
+	if made == nil || made.Until > 0 {
 		return fmt.Errorf("%w: %s", credits.ErrNoReservation, r.ID)
 	}
 	e := made.entry()
@@ -332,20 +352,47 @@ func (l *Ledger) Release(_ context.Context, r credits.Reservation) error {
 	case l.closed:
 		l.mu.Unlock()
 		return unavailable(os.ErrClosed)
-	case made == nil:
+	case made == nil || made.Until > 0:
 		l.mu.Unlock()
 		return nil
 	}
-	l.hold(made, -made.held())
-	delete(l.reservations, r.ID)
-	if made.Lost > 0 {
-		l.lines = appendLine(l.lines, entry{Org: r.Org, ID: r.ID, Released: true})
-	}
+	l.conclude(made, made.charged)
 	l.mu.Unlock()
 	if made.Lost == 0 {
 		return nil
 	}
 	return l.flush()
+}
+
+// conclude ends a reservation, of which total is spent, in one line. It needs mu.
+func (l *Ledger) conclude(made *reservation, total plugins.Nanodollars) {
+	e := entry{Org: made.Org, ID: made.ID, Released: true}
+	if total != made.charged {
+		e.Accounts, e.Charge = made.entry().Accounts, total-made.charged
+		l.apply(e)
+	}
+	l.hold(made, -made.held())
+	delete(l.reservations, made.ID)
+	if made.Lost > 0 {
+		l.lines = appendLine(l.lines, e)
+	}
+}
+
+// End implements credits.Ledger.
+func (l *Ledger) End(_ context.Context, id uuid.UUID, total plugins.Nanodollars) ([]credits.Account, error) {
+	l.mu.Lock()
+	made := l.reservations[id]
+	switch {
+	case l.closed:
+		l.mu.Unlock()
+		return nil, unavailable(os.ErrClosed)
+	case made == nil || made.Until == 0:
+		l.mu.Unlock()
+		return nil, fmt.Errorf("%w: %s", credits.ErrNoReservation, id)
+	}
+	l.conclude(made, total)
+	l.mu.Unlock()
+	return made.Accounts(), l.flush()
 }
 
 // Balance implements credits.Ledger.
