@@ -37,6 +37,9 @@ type Usage struct {
 	ReportedCost Cost
 }
 
+// BatchTier is the service tier by which the catalogue prices the calls of batches.
+const BatchTier = "batch"
+
 // Total is Input plus Output, unknown when either is.
 func (u Usage) Total() Count {
 	return u.Input.Both(u.Output)

@@ -107,6 +107,9 @@ type Record struct {
 	// RateLimits is the JSON object of the headers in which the provider told what is
 	// left of the subscription, "" for none.
 	RateLimits JSONText
+	// Batch is the JSON object of what the calls of a batch, or of an uploaded file, can use at
+	// most, by model and endpoint; "" for any other call, and if that is not known.
+	Batch JSONText
 
 	UserID                              string
 	SessionID, SessionName, SessionPath string
@@ -286,6 +289,9 @@ var Schema = []*Column{
 	{Wire: 81, Name: "rate_limits", Field: "rate_limits", Detail: true,
 		At:    func(r *Record) any { return &r.RateLimits },
 		About: "The headers in which the provider told what is left of the subscription, by their lower-case names."},
+	{Wire: 93, Name: "batch", Field: "batch", Detail: true,
+		At:    func(r *Record) any { return &r.Batch },
+		About: "What the calls of a batch, or of an uploaded file with the calls of one, can use at most, by model and endpoint; null if that is not known."},
 	{Wire: 82, Name: "parent", Field: "parent_request_id", Filter: true,
 		At:    func(r *Record) any { return &r.ParentID },
 		About: "The call that this one continues: the turn before or, of the first turn of a sub-agent, the call that asked for it. Null for none, or an unknown one."},

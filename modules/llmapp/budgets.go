@@ -327,14 +327,27 @@ func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) ([]credits.
 	return ledger.Counted(ctx, b.hold(new(storage.Record), storage.Millis(time.Now())))
 }
 
-// counts returns the record by which a budget judges a call, nil if the budget does not
-// count the call.
-func (b *Budget) counts(whole, vouched *storage.Record) *storage.Record {
+// ofAnyModel returns the filter that takes what a filter may take whose models are not known.
+func ofAnyModel(f storage.Filter) storage.Filter {
+	switch f := f.(type) {
+	case *storage.Branch:
+		return &storage.Branch{Or: f.Or, Left: ofAnyModel(f.Left), Right: ofAnyModel(f.Right)}
+	case *storage.Leaf:
+		if f.Field.Name == "model" || f.Field.Name == "request_model" {
+			return storage.All{}
+		}
+	}
+	return f
+}
+
+// counts returns the record by which a budget judges a call, nil if the filter, which is that
+// of the budget, does not take the call.
+func (b *Budget) counts(filter storage.Filter, whole, vouched *storage.Record) *storage.Record {
 	r := vouched
 	if b.Trust {
 		r = whole
 	}
-	if !storage.Match(b.filter, r, func() *storage.Content { return nil }) {
+	if !storage.Match(filter, r, func() *storage.Content { return nil }) {
 		return nil
 	}
 	return r
@@ -362,17 +375,38 @@ func (a *App) bounding(s *Spending) (all bounding, err error) {
 	if s.Account != nil {
 		whole.Provider = s.Account.Provider
 	}
-	vouched := whole
+	if len(s.Batch) == 0 {
+		return a.boundingOf(&whole, s, budgets, nil)
+	}
+	for _, model := range s.Batch {
+		whole.Model, whole.RequestModel = model, model
+		if all, err = a.boundingOf(&whole, s, budgets, all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// boundingOf adds those of some budgets that count a call, each account once.
+func (a *App) boundingOf(whole *storage.Record, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
+	vouched := *whole
 	s.Key.vouch(&vouched)
 	for _, b := range budgets {
 		if b.quantity == concurrent && s.Within {
 			continue
 		}
-		r := b.counts(&whole, &vouched)
+		filter := b.filter
+		if s.Batch != nil && len(s.Batch) == 0 {
+			filter = ofAnyModel(filter)
+		}
+		r := b.counts(filter, whole, &vouched)
 		if r == nil {
 			continue
 		}
 		h := b.hold(r, whole.CreatedAt)
+		if all.find(h.Account) != nil {
+			continue
+		}
 		if b.own != nil {
 			if err := a.callers.admit(h); err != nil {
 				return nil, err
@@ -402,7 +436,7 @@ func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, holds []credits.Hold, err
 	k.vouch(r)
 	now := storage.Millis(time.Now())
 	for _, b := range all {
-		if b.counts(r, r) != nil && !slices.Contains(ofCall, b.Per) {
+		if b.counts(b.filter, r, r) != nil && !slices.Contains(ofCall, b.Per) {
 			budgets, holds = append(budgets, b), append(holds, b.hold(r, now))
 		}
 	}

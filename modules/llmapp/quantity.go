@@ -15,6 +15,11 @@ type Used struct {
 	Usage plugins.Usage
 }
 
+// Free is what a call uses that costs nothing.
+func Free() Used {
+	return Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
+}
+
 // quantity is what a budget counts.
 type quantity struct {
 	name string

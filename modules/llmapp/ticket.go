@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
@@ -57,6 +58,10 @@ type Spending struct {
 	Provider string
 	// Model is the name of the target at the account, "" for what is no call of a model.
 	Model string
+	// Batch has the models of a batch whose calls the provider makes later, empty if they are
+	// not known; nil for any other call. Every budget counts the whole batch that counts one of
+	// the models.
+	Batch []string
 	// Record says whose call it is, and when the call began.
 	Record *storage.Record
 	// Limit is one that the caller set to its own calls, nil for none.
@@ -91,6 +96,8 @@ type Ticket struct {
 	habit    habit         // whose calls write alike, if a budget expects something of them
 	writes   int64         // what the call is expected to write, in tokens; 0 if nothing is
 	wrote    plugins.Count // what it has written
+	batch    uuid.UUID     // names the shares of a batch
+	works    bool          // the provider may have taken a batch, and works on
 	released atomic.Bool
 }
 
@@ -103,6 +110,9 @@ type share struct {
 	most    plugins.Nanodollars // that the call can use
 	charged plugins.Nanodollars
 }
+
+// outlives reports whether the share is kept until the provider has told what a batch has used.
+func (part *share) outlives() bool { return part.Until > 0 }
 
 // amount is how much is set aside, unknown if that is.
 func (part *share) amount(t *Ticket, s Spending) plugins.Count {
@@ -225,11 +235,17 @@ func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spend
 	if !amount.Valid {
 		bounding = slices.DeleteFunc(bounding, func(b bound) bool { return b.Unpriced == passUnpriced })
 		if paid || len(bounding) > 0 {
-			return notPriced(s.Model, bounding)
+			return notPriced(s, bounding)
 		}
 		return nil
 	}
 	part.Amount = plugins.Nanodollars(amount.N)
+	if s.Batch != nil && part.metered() && amount.N > 0 {
+		if t.batch == uuid.Nil {
+			t.batch = uuid.New()
+		}
+		part.ID, part.Until = batchShare(t.batch, part.quantity, part.expected), batchUntil(s.Record.CreatedAt)
+	}
 	if err := g.reserve(ctx, t, part, s); err != nil {
 		return err
 	}
@@ -267,7 +283,7 @@ func (g Gate) Bounds(s Spending) bool {
 }
 
 // notPriced is the error for a call whose use is not known and would have to be counted.
-func notPriced(model string, budgets bounding) *plugins.Error {
+func notPriced(s Spending, budgets bounding) *plugins.Error {
 	counted, missing := "paid for with credits", "price"
 	if len(budgets) > 0 {
 		counted = "counted by the budget " + budgets[0].Name
@@ -276,9 +292,12 @@ func notPriced(model string, budgets bounding) *plugins.Error {
 		}
 		budgetRefusals.With(budgets[0].label, codeNotPriced).Inc()
 	}
-	e := plugins.Invalid("model", "The model '%s' has no known %s, and cannot be %s.", model, missing, counted)
-	if model == "" {
+	e := plugins.Invalid("model", "The model '%s' has no known %s, and cannot be %s.", s.Model, missing, counted)
+	if s.Model == "" {
 		e = plugins.Invalid("", "What this call uses is not known before the call has ended, and cannot be %s.", counted)
+	}
+	if s.Batch != nil {
+		e.Message += " The calls of a batch are known if they stand in the request, or in a file that was uploaded here, and if all of their models have a price of batches."
 	}
 	e.Code = codeNotPriced.String()
 	return e
@@ -555,10 +574,21 @@ func (t *Ticket) Send(req *http.Request) (*http.Response, error) {
 		return nil, errReleased
 	}
 	resp, err := t.account.Transport.through.RoundTrip(t.account.sign(req))
-	if err == nil {
-		resp.Request = req
+	if err != nil {
+		t.Answered(0, err)
+		return nil, err
 	}
-	return resp, err
+	t.Answered(resp.StatusCode, nil)
+	resp.Request = req
+	return resp, nil
+}
+
+// Answered says how a request of the call ended that Send has not sent, by the status, 0 for
+// none, or the error. A provider works on at a batch unless it has refused the batch, or was
+// never reached.
+func (t *Ticket) Answered(status int, err error) {
+	var dial reverseproxy.DialError
+	t.works = status < http.StatusMultipleChoices && !errors.As(err, &dial)
 }
 
 // Bounded reports whether credits or budgets bound what the call uses.
@@ -591,7 +621,7 @@ func (t *Ticket) Charge(ctx context.Context, total, earlier Used) error {
 		t.wrote = plugins.Known(written.N - earlier.Usage.Output.N)
 	}
 	for _, part := range t.shares {
-		if !part.metered() {
+		if !part.metered() || part.outlives() {
 			continue
 		}
 		if n := part.of(total); n.Valid {
@@ -603,15 +633,8 @@ func (t *Ticket) Charge(ctx context.Context, total, earlier Used) error {
 
 // charge makes total what the call has used of a share.
 func (t *Ticket) charge(ctx context.Context, part *share, total plugins.Nanodollars) error {
-	if part.quantity == dollars && total > part.charged {
-		excess := max(total, part.Amount) - max(part.charged, part.Amount)
-		for _, b := range t.budgets.of(part) {
-			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())
-			budgetExcess.With(b.label).Add(plugins.KnownCost(excess).Float())
-		}
-	}
 	more := total > part.charged
-	part.charged = total
+	t.count(part, total)
 	ctx = context.WithoutCancel(ctx)
 	err := t.ledger.Charge(ctx, part.Reservation, total)
 	if err == nil && more {
@@ -620,8 +643,20 @@ func (t *Ticket) charge(ctx context.Context, part *share, total plugins.Nanodoll
 	return err
 }
 
-// Release ends the call: what was set aside and not charged is free again. A second Release
-// does nothing.
+// count tells the metrics what the call has used of a share.
+func (t *Ticket) count(part *share, total plugins.Nanodollars) {
+	if part.quantity == dollars && total > part.charged {
+		excess := max(total, part.Amount) - max(part.charged, part.Amount)
+		for _, b := range t.budgets.of(part) {
+			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())
+			budgetExcess.With(b.label).Add(plugins.KnownCost(excess).Float())
+		}
+	}
+	part.charged = total
+}
+
+// Release ends the call: what was set aside and not charged is free again, but for what a batch
+// may cost at which the provider works. A second Release does nothing.
 func (t *Ticket) Release(ctx context.Context) error {
 	if t.released.Swap(true) {
 		return nil
@@ -634,7 +669,13 @@ func (t *Ticket) Release(ctx context.Context) error {
 		if part.expected && part.charged > part.Amount {
 			t.logger.Info("a call used more than was expected", zap.String("org", part.Org), zap.String("used", part.text(part.charged)), zap.String("expected", part.text(part.Amount)))
 		}
-		failed = errors.Join(failed, t.ledger.Release(context.WithoutCancel(ctx), part.Reservation))
+		switch ctx := context.WithoutCancel(ctx); {
+		case !part.outlives():
+			failed = errors.Join(failed, t.ledger.Release(ctx, part.Reservation))
+		case !t.works:
+			_, err := t.ledger.End(ctx, part.ID, 0)
+			failed = errors.Join(failed, err)
+		}
 	}
 	return failed
 }

@@ -87,10 +87,9 @@ func BenchmarkStream(b *testing.B) {
 	h := &Handler{MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools}
 	h.gateway = gateway{
 		breakers: func() shared.Breakers { return breakers },
-		money:    llmapp.Gate{App: app, Logger: zap.NewNop()},
 		secrets:  func() (*secret.Secrets, error) { return secret.New([]byte("secret"), nil) },
 		site: &recording.Site{
-			App: app, Store: llmapp.DefaultName, Logger: zap.NewNop(),
+			App: app, Store: llmapp.DefaultName, Logger: zap.NewNop(), Money: llmapp.Gate{App: app, Logger: zap.NewNop()},
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {
 				return nil, nil, errors.New("there is no store")
 			},

@@ -28,7 +28,7 @@ func (a *attempt) admit() error {
 	if budgets, err := a.call.h.site.App.BudgetsOf(s.Org); len(budgets) > 0 || err != nil || s.Limit != nil {
 		s.Expected, s.Cut = a.expected, a.cut()
 	}
-	ticket, err := a.call.h.money.Admit(a.call.ctx, s)
+	ticket, err := a.call.h.site.Money.Admit(a.call.ctx, s)
 	if err != nil { // of the round before there may be one, which has ended
 		return err
 	}
@@ -49,16 +49,11 @@ func (c *call) spending(t routing.Target) llmapp.Spending {
 }
 
 // bounded reports whether credits or budgets bound what the call costs at a target.
-func (c *call) bounded(t routing.Target) bool { return c.h.money.Bounds(c.spending(t)) }
+func (c *call) bounded(t routing.Target) bool { return c.h.site.Money.Bounds(c.spending(t)) }
 
 // demanded is what is read of the request to bound its cost.
 func (c *call) demanded() demand.Request {
 	return demand.Request{Dialect: c.dialect, Field: c.field, Names: c.fieldNames, Form: c.form != nil}
-}
-
-// free is what a call uses that costs nothing.
-func free() llmapp.Used {
-	return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
 }
 
 // atMost returns the most that the attempt can use, unknown without a price.
@@ -69,7 +64,7 @@ func (a *attempt) uses(by demand.Scale) llmapp.Used {
 	c, m := a.call, a.target.Listed
 	switch {
 	case c.dialect.CountsTokens():
-		return free()
+		return llmapp.Free()
 	case m == nil:
 		return llmapp.Used{}
 	}
@@ -225,6 +220,9 @@ func (a *attempt) stated() plugins.Usage {
 // provider had stated its usage: until the end, some providers state only what they began
 // with. Credits pay so, too, for an answer by a tier without a price.
 func (a *attempt) settle(end storage.EndState) {
+	if a.call.dialect == plugins.Batches { // whose calls tell what they cost
+		return
+	}
 	cost, paid := a.x.Record.Cost, a.ticket.Open() && a.ticket.Reserved().Valid
 	defer a.settleTokens(end) // after what the provider has stated of them
 	if cost.Valid && !a.brokenOff(end) || !paid && !a.countable(end) {

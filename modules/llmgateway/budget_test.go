@@ -20,7 +20,7 @@ import (
 // counted is what a budget counts of a value, in thousandths of a dollar.
 func (s *site) counted(org, budget, value string) (spent, reserved int64) {
 	s.t.Helper()
-	budgets, err := s.handler.money.App.BudgetsOf(org)
+	budgets, err := s.handler.site.Money.App.BudgetsOf(org)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestACallFitsBesideOthers(t *testing.T) {
 	}
 }
 
-// Batches cost what their calls do, which nobody knows before: a budget refuses them.
+// A batch whose calls are not known costs nobody knows what: a budget refuses it.
 func TestBudgetsRefuseBatches(t *testing.T) {
 	var asked []string
 	s := serve(t, map[string][]upstream{"raw": {filesOf(&asked)}})

@@ -29,8 +29,16 @@ import (
 type fileCall struct {
 	*attempt
 	file   fileID
-	upload capture.Body // the transport may read on when the answer has come
+	upload capture.Body  // the transport may read on when the answer has come
+	calls  demand.Upload // the calls of a batch in the file that is uploaded
+	batch  demand.Batch  // what the calls of the batch can use that is made, or those in the file
 }
+
+// makesBatch reports whether the request makes a batch.
+func (f *fileCall) makesBatch() bool { return f.call.route.pattern == "POST /v1/batches" }
+
+// uploads reports whether the request uploads a file.
+func (f *fileCall) uploads() bool { return f.call.route.pattern == "POST /v1/files" }
 
 // serveFiles answers an endpoint of files and batches.
 func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
@@ -43,6 +51,7 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	defer c.close()
 	f := &fileCall{attempt: &attempt{call: c, x: &c.exchange, client: client{w: w}}}
 	f.answer = f.pass
+	defer f.calls.Free()
 	if err := f.prepare(at.id); err != nil {
 		c.refuse(apierror.Of(err))
 		return nil
@@ -62,27 +71,39 @@ func (f *fileCall) prepare(id string) (err error) {
 		return err
 	}
 	r := &f.x.Record
-	r.Provider, r.Path, r.TargetURL = f.file.account.Provider, f.req.URL.Path, redact.URL(f.req.URL.String())
-	f.target.Account = f.file.account
+	account := f.file.account
+	r.Provider, r.Path, r.TargetURL = account.Provider, f.req.URL.Path, redact.URL(f.req.URL.String())
+	r.InferenceGeo = observe.Geography(r.Provider, f.req.URL.Host, r.Path)
+	f.target.Account = account
 	s := f.call.spending(f.target)
 	s.Model, s.AtMost = "", f.atMost
-	f.ticket, err = f.call.h.money.Admit(f.call.ctx, s)
+	if f.makesBatch() {
+		r.PassthroughBilling = f.call.h.site.App.PaysWithCredits(r.Org, account)
+		f.batch = f.x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
+		s.Batch = append([]string{}, f.batch.Models()...)
+	}
+	if f.ticket, err = f.call.h.site.Money.Admit(f.call.ctx, s); err == nil {
+		f.batch.Reservation = f.ticket.Batch()
+		r.Batch = f.batch.Text()
+	}
 	return err
 }
 
-// atMost returns what a call about files costs: nothing, or unknown for a batch, which costs
-// what its calls do.
+// atMost returns what a call about files costs: nothing, or what the calls of a batch do.
 func (f *fileCall) atMost() llmapp.Used {
-	if f.call.route.pattern == "POST /v1/batches" {
-		return llmapp.Used{}
+	if f.makesBatch() {
+		return f.batch.AtMost(f.call.h.site.App.Catalog(), f.file.account.Provider, f.x.Record.CreatedAt.Time())
 	}
-	return free()
+	return llmapp.Free()
 }
 
 // endUpload counts the bytes of an upload that the provider has read.
 func (f *fileCall) endUpload() {
 	f.upload.Look(func(_ *capture.Tap, received int64) {
 		f.x.Record.RequestBytes = max(f.x.Record.RequestBytes, received)
+		if f.uploads() {
+			f.batch = f.calls.Batch()
+		}
 	})
 	f.upload.Detach()
 }
@@ -98,7 +119,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 		if f.file, ok = f.call.h.openID(org, id); !ok {
 			return nil, notFound(id)
 		}
-	case f.call.route.pattern == "POST /v1/batches":
+	case f.makesBatch():
 		if err := f.call.readBody(); err != nil {
 			return nil, err
 		}
@@ -123,13 +144,18 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 	if err := f.allowFiles(account); err != nil {
 		return nil, err
 	}
-	switch uploads := f.call.route.pattern == "POST /v1/files"; {
-	case uploads && f.call.shares(account):
+	f.calls.Adder = demand.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: account.Provider}
+	switch {
+	case f.uploads() && f.call.shares(account):
 		if err := f.readUpload(account); err != nil {
 			return nil, err
 		}
+		f.calls.Write(f.call.body)
 		body, length = io.NopCloser(bytes.NewReader(f.call.body)), int64(len(f.call.body))
-	case uploads:
+	case f.uploads():
+		if f.call.r.Header.Get("Content-Encoding") == "" { // else the provider might read something else
+			f.upload.Look(func(t *capture.Tap, _ int64) { t.Open("", &f.calls) })
+		}
 		f.upload.ReadCloser = f.call.r.Body //nolint:forbidigo // a file passes as it comes
 		body, length = &f.upload, f.call.r.ContentLength
 	}
@@ -222,14 +248,8 @@ func (f *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 	return nil, err
 }
 
-// allowFiles refuses calls that credits cannot pay, and lists of an account that others use.
+// allowFiles refuses lists of an account that others use.
 func (f *fileCall) allowFiles(account *llmapp.Account) error {
-	if f.call.h.site.App.PaysWithCredits(f.x.Record.Org, account) {
-		e := plugins.Invalid("", "Files and batches are not paid with credits: the provider tells what a batch costs when its results are downloaded. "+
-			"Configure %s for the organization with a key of its own.", account.Label)
-		e.Code = unsupportedEndpoint
-		return e
-	}
 	lists := f.file.id == "" && f.call.r.Method == http.MethodGet
 	if lists && f.call.shares(account) {
 		e := plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+
@@ -274,11 +294,17 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 	if err != nil || len(body) > maxResponse || !plugins.ValidJSON(body) {
 		return f.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}
-	if f.call.route.pattern == "POST /v1/batches" { // the results belong to who made the batch
+	if f.makesBatch() || f.uploads() { // by its id the results, and the batch, find the record
 		observer := observe.New(plugins.Batches, f.x.Record.Provider, resp.Header)
 		observer.Write(body)
 		observer.Close()
 		f.x.Answer = observer
+	}
+	if f.uploads() {
+		f.x.Record.Batch = f.batch.Text()
+	}
+	if f.call.r.Method == http.MethodGet {
+		f.x.SeeBatch(f.file.id, body)
 	}
 	if body, err = f.sealIDs(body); err != nil {
 		return f.fail(storage.Failed, apierror.Of(err), routing.Abort)
@@ -341,8 +367,6 @@ func (f *fileCall) passContent(resp *http.Response) (routing.Outcome, *plugins.E
 		f.client.w.Header()["Content-Disposition"] = values
 	}
 	return f.passBytes(resp, func(p []byte) { results.Write(p) }, func(whole bool) {
-		if whole {
-			results.Close()
-		}
+		results.Close(whole)
 	})
 }

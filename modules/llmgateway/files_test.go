@@ -133,7 +133,7 @@ func TestFilesOfOthers(t *testing.T) {
 		{"GET", "/v1/files?provider=raw", "", "k", 400, unsupportedEndpoint}, // other organisations use it too
 		{"GET", "/v1/files?provider=nobody", "", "k", 400, "provider"},
 		{"GET", "/v1/files?provider=one", "", "k", 400, unsupportedEndpoint},
-		{"POST", "/v1/files?provider=raw", "", "payer", 400, unsupportedEndpoint}, // credits
+		{"GET", "/v1/files?provider=raw", "", "payer", 400, unsupportedEndpoint},
 		{"PUT", "/v1/files", "", "k", 405, "method_not_allowed"},
 		{"GET", "/v1/files", "", "narrow", 403, ""},
 	} {

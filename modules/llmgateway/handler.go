@@ -19,7 +19,6 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/models"
@@ -95,7 +94,6 @@ type Handler struct {
 // gateway is what the handler makes of its configuration.
 type gateway struct {
 	site     *recording.Site
-	money    llmapp.Gate
 	kept     kept.Room
 	policy   routing.Policy
 	models   models.List
@@ -128,7 +126,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.site = site
 	app := site.App
 	h.unloaded = ctx.Done()
-	h.money = llmapp.Gate{App: app, Credits: store.Credits, Logger: site.Logger}
 	h.secrets = sync.OnceValues(func() (*secret.Secrets, error) {
 		text, err := app.Secret(store)
 		if err != nil {

@@ -448,12 +448,12 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			Journal: func() (stored.Journal, error) { return s.kept, nil }, Secrets: secrets,
 			Nodes: func() shared.Runs { return nil }, Runs: new(background.Runs), Logger: zap.NewNop(),
 		},
-		money: llmapp.Gate{
-			App: loaded.(*llmapp.App), Logger: zap.New(logs), Credits: func() (credits.Ledger, error) { return s.credits, nil },
-		},
 		breakers: func() shared.Breakers { return s.breakers },
 		site: &recording.Site{
 			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
+			Money: llmapp.Gate{
+				App: loaded.(*llmapp.App), Logger: zap.New(logs), Credits: func() (credits.Ledger, error) { return s.credits, nil },
+			},
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
 		},
 		policy: routing.Policy{Retries: 1, Backoff: 2, TryDuration: defaultTryDuration},

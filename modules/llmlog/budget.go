@@ -29,6 +29,7 @@ type bounded struct {
 	tiers      []string       // that the request asks for
 	cutAt      int64          // the output tokens after which the stream is ended; 0: it is not
 	silent     bool           // the model may think what its answer does not show
+	batch      bool           // the provider makes the calls later
 	reads      *demand.Demand // nil until the request has been read
 	pieces     lineage.Pieces // of the request, by which the next turn knows it
 }
@@ -66,6 +67,12 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	if isObject {
 		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
 	}
+	var batch demand.Batch
+	makesBatch := r.Dialect == plugins.Batches && !x.isFree()
+	if makesBatch {
+		batch = x.batched(s.Model, object)
+		s.Model, s.Batch = "", append([]string{}, batch.Models()...)
+	}
 	if pays {
 		x.TargetModel = s.Model
 		if err := x.checkCall(key, request, object, isObject); err != nil {
@@ -80,8 +87,11 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		b.tiers = append(b.tiers, x.r.Header.Values(field)...)
 	}
 	s.AtMost = func() llmapp.Used {
-		if x.isFree() {
-			return llmapp.Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
+		switch {
+		case x.isFree():
+			return llmapp.Free()
+		case makesBatch:
+			return batch.AtMost(app.Catalog(), s.Provider, b.conditions.At)
 		}
 		most := b.uses(demand.Most, app, &s, request, sent)
 		b.usage = most.Usage
@@ -93,20 +103,24 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		b.cutAt = output
 		return b.uses(demand.Likely, app, &s, request, sent)
 	}
+	if makesBatch {
+		s.Expected = nil
+	}
 	if x.asksForEvents(request) {
 		s.Cut = func(fits func(llmapp.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
 	}
-	gate := llmapp.Gate{App: app, Credits: x.h.credits, Logger: x.h.site.Logger}
-	if gate.Bounds(s) && s.Model != "" {
+	if x.h.site.Money.Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
 			return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Check returns no other
 		}
 	}
-	ticket, err := gate.Admit(x.ctx, s)
+	ticket, err := x.h.site.Money.Admit(x.ctx, s)
 	if err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
 	}
-	b.Ticket, b.silent = ticket, b.model != nil && request.Silent(b.model)
+	b.Ticket, b.silent, b.batch = ticket, b.model != nil && request.Silent(b.model), makesBatch
+	batch.Reservation = ticket.Batch()
+	r.Batch = batch.Text()
 	if x.bounded = b; ticket.Bounded() {
 		x.Pay = x.charge
 	}
@@ -116,8 +130,31 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	return nil
 }
 
+// batched returns what the calls of a batch can use at most: those within the request, or in a
+// file that was uploaded before.
+func (x *exchange) batched(model string, body *plugins.Object) demand.Batch {
+	file := body.Get("input_file_id").Str
+	if file == "" {
+		adder := x.adder()
+		return adder.Inline(model, body)
+	}
+	return x.Uploaded(file, "").MadeBy(body)
+}
+
+// adder adds up the calls of a batch at the provider.
+func (x *exchange) adder() demand.Adder {
+	return demand.Adder{Catalog: x.h.site.App.Catalog(), Provider: cmp.Or(x.Record.Provider, x.h.Provider)}
+}
+
+// uploads reports whether the request uploads a file, which may have the calls of a batch.
+func (x *exchange) uploads() bool {
+	return x.r.Method == http.MethodPost && x.Record.Dialect == plugins.Batches && observe.IsUpload(x.Record.Path)
+}
+
 // isFree reports whether the call costs nothing.
-func (x *exchange) isFree() bool { return x.Record.Dialect.CountsTokens() || !x.makes() }
+func (x *exchange) isFree() bool {
+	return x.Record.Dialect.CountsTokens() || !x.makes() || x.uploads() || observe.IsCancel(x.Record.Path)
+}
 
 // makes reports whether the request makes the provider do something, or opens a connection on
 // which it may.
@@ -161,19 +198,8 @@ func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, req
 		reads := demand.Of(request.Dialect, body, app.Counts().Find(b.pieces), func(gjson.Result) bool { return false })
 		b.reads = &reads
 	}
-	var usage plugins.Usage
-	switch asked, err := request.OutputLimit(); {
-	case err != nil || b.reads.Paints != "":
-		return llmapp.Used{}
-	case request.Dialect == plugins.Embeddings:
-		usage = b.reads.Usage(b.model, by, int64(len(body)), 0, 1)
-		usage.Output = plugins.Known(0)
-	case len(observe.OutputLimits(request.Dialect)) > 0, request.Dialect == plugins.GenerateContent:
-		if b.cutAt > 0 {
-			asked = b.cutAt
-		}
-		usage = b.reads.Usage(b.model, by, int64(len(body)), asked, request.Answers())
-	default:
+	usage, ok := request.Uses(b.model, b.reads, by, int64(len(body)), b.cutAt)
+	if !ok {
 		return llmapp.Used{}
 	}
 	return llmapp.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
@@ -199,7 +225,7 @@ func (x *exchange) meter(used llmapp.Used) {
 func (x *exchange) settle(end storage.EndState) {
 	status := x.Record.Status
 	left := status.N == recording.StatusClientLeft // before the provider answered, which works on
-	if x.bounded == nil || !x.bounded.Open() || !left && (status.N < 200 || status.N >= 300) {
+	if x.bounded == nil || x.bounded.batch || !x.bounded.Open() || !left && (status.N < 200 || status.N >= 300) {
 		return
 	}
 	usage, stated, cost := x.bounded.usage, x.Record.Usage, x.Record.Cost
@@ -231,6 +257,11 @@ func (x *exchange) settle(end storage.EndState) {
 func (x *exchange) release() {
 	if x.bounded == nil {
 		return
+	}
+	if status := x.writer.Status(); x.err != nil {
+		x.bounded.Answered(0, x.err)
+	} else if x.account == nil {
+		x.bounded.Answered(status, nil)
 	}
 	if err := x.bounded.Release(x.ctx); err != nil {
 		x.h.site.Logger.Error("a reservation is not released", zap.Stringer("id", x.Record.ID), zap.Error(err))

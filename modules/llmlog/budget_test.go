@@ -83,7 +83,7 @@ func budgeted(t *testing.T, p *priced, budget object) *site {
 	prices := filepath.Join(t.TempDir(), "prices.json")
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [{"id": "deep", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"], "reasoning": true,
 		"prices": [{"input": "1000", "output": "2000"}]}, {"id": "m", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
-		"prices": [{"input": "1000", "output": "2000"}, {"tier": "priority", "input": "9000", "output": "9000"}]}, {"id": "cheap", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
+		"prices": [{"input": "1000", "output": "2000"}, {"tier": "batch", "input": "1000", "output": "2000"}, {"tier": "priority", "input": "9000", "output": "9000"}]}, {"id": "cheap", "context": 1000, "max_output": 1000, "input": ["text"], "output": ["text"],
 		"prices": [{"input": "1", "output": "2"}]}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,9 @@ import (
 // commit fills in what the traffic has told so far, and commits the record.
 func (x *exchange) commit(end storage.EndState) {
 	x.update()
+	if x.upload != nil && end == storage.Complete && x.Record.Status.N < http.StatusMultipleChoices {
+		x.body.Look(func(*capture.Tap, int64) { x.Record.Batch = x.upload.Batch().Text() })
+	}
 	x.Commit(end)
 }
 

@@ -25,7 +25,7 @@ func (x *exchange) end() {
 	if x.Record.TargetURL == "" {
 		x.locate()
 	}
-	x.closeResponse()
+	x.closeResponse(x.isWhole())
 	if x.tunnel != nil {
 		x.tunnel.Close(x.ctx.Err() != nil || x.writer.ClientLeft())
 	}
@@ -37,6 +37,9 @@ func (x *exchange) end() {
 	x.release()
 
 	x.body.Detach()
+	if x.upload != nil {
+		x.upload.Free()
+	}
 	x.ahead.Release()
 	x.reader.Free()
 	x.response.Free()
@@ -62,7 +65,7 @@ func (x *exchange) endState() storage.EndState {
 		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
 	case x.gaveUp():
 		return storage.UpstreamAborted
-	case x.returned && x.err == nil && w.Err() == nil && !w.Short():
+	case x.isWhole():
 		return storage.Complete
 	case x.phase() == plugins.Ended && w.Err() == nil && !w.Short():
 		return storage.Complete // official clients hang up at the terminal event
@@ -73,6 +76,11 @@ func (x *exchange) endState() storage.EndState {
 	default:
 		return storage.UpstreamAborted
 	}
+}
+
+// isWhole reports whether all of the answer has passed.
+func (x *exchange) isWhole() bool {
+	return x.returned && x.err == nil && x.writer.Err() == nil && !x.writer.Short()
 }
 
 // gaveUp reports whether the provider ended a stream by an error, and not by the event that

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/cut"
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
@@ -42,10 +43,8 @@ type exchange struct {
 	response capture.Tap
 	observer plugins.Observer // nil unless the response is one of a call
 	closed   bool             // the observer, since the response ended
-	later    interface {      // reads what the answer to a GET tells of earlier calls, nil if nothing
-		capture.Reader
-		Close()
-	}
+	later    recording.Later  // reads what the answer to a GET tells of earlier calls, nil if nothing
+	upload   *demand.Upload   // reads the calls of a batch in the file that the request uploads, nil for any other
 
 	payment
 
@@ -174,7 +173,13 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 		x.Kept.Request(&x.Record, storage.Body{Type: x.r.Header.Get("Content-Type")}, 0, false)
 		t.Keep(int64(x.h.MaxBody), x.r.ContentLength)
 	}
-	t.Open(contentEncoding(x.r.Header), x.reader)
+	encoding := contentEncoding(x.r.Header)
+	if x.uploads() && encoding == "" { // else the provider might read something else
+		x.upload = &demand.Upload{Adder: x.adder()}
+		t.Open("", x.upload)
+		return
+	}
+	t.Open(encoding, x.reader)
 }
 
 // Header implements capture.Observer.
@@ -202,6 +207,9 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	var reader capture.Reader
 	switch x.r.Method {
 	case http.MethodPost:
+		if observe.IsCancel(x.Record.Path) { // or its record would be found in place of the batch's
+			break
+		}
 		// A GET of a stored response repeats the usage of the call that made it.
 		x.observer = observe.New(x.Record.Dialect, x.Record.Provider, header)
 		x.Answer, reader = x.observer, x.observer
@@ -209,12 +217,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		if x.writer.Status() != http.StatusOK {
 			break
 		}
-		if of, ok := observe.ResultsOf(x.Record.Path); ok {
-			x.later = x.Results(of, int64(x.h.MaxBody))
-		} else if d, id, ok := observe.Polled(x.Record.Provider, x.Record.Path); ok {
-			x.later = x.Poll(d, id, header)
-		}
-		if x.later != nil {
+		if x.later = x.Later(x.Record.Path, header, int64(x.h.MaxBody)); x.later != nil {
 			reader = x.later
 		}
 	}
@@ -239,7 +242,7 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	x.Record.ResponseBytes += int64(len(p))
 	x.response.Write(p)
 	if last {
-		x.closeResponse()
+		x.closeResponse(true)
 	}
 	if x.Record.Stream && !x.Record.TimeToFirstToken.Valid {
 		x.MarkFirstToken()
@@ -264,10 +267,11 @@ func (x *exchange) phase() plugins.Phase {
 	return x.Answer.Info().Phase
 }
 
-func (x *exchange) closeResponse() {
+// closeResponse says that the answer ended, and whether all of it has passed.
+func (x *exchange) closeResponse(whole bool) {
 	x.response.Close()
 	if x.later != nil {
-		x.later.Close()
+		x.later.Close(whole)
 		x.later = nil
 	}
 	if x.observer != nil && !x.closed {

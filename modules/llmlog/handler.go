@@ -23,7 +23,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/observe"
-	"github.com/weirhq/weir/storage/credits"
 )
 
 func init() {
@@ -119,7 +118,6 @@ type Handler struct {
 	CountryHeader string `json:"country_header,omitempty"`
 
 	site                      *recording.Site
-	credits                   func() (credits.Ledger, error)
 	gate                      gate.Gate
 	omitRequest, omitResponse bool
 	unstripped                sync.Once // warns of a prefix
@@ -137,11 +135,11 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	site, store, err := recording.NewSite(ctx, h.Store)
+	site, _, err := recording.NewSite(ctx, h.Store)
 	if err != nil {
 		return err
 	}
-	h.site, h.credits = site, store.Credits
+	h.site = site
 	app, name := h.site.App, h.site.Store
 	h.gate = gate.Gate{App: app, Store: name}
 	if err := app.CheckProxy(name); err != nil {

@@ -312,7 +312,8 @@ func (s *site) bodies(text string) map[string][]byte {
 		"items":            []byte(`{"items":` + item + `}`),
 		"items, metadata":  []byte(`{"items":` + item + `,"metadata":{"k":"` + text + `"}}`),
 		"metadata":         []byte(`{"metadata":{"k":"` + text + `"}}`),
-		"a batch":          []byte(`{"input_file_id":"` + s.kept["/v1/files"] + `","metadata":{"k":"` + text + `"}}`),
+		"a batch":          []byte(`{"input_file_id":"` + s.kept["/v1/files"] + `","endpoint":"/v1/chat/completions","metadata":{"k":"` + text + `"}}`),
+		"a batch of calls": []byte(`{"requests":[{"custom_id":"a","params":{"model":"openai/gpt-4o-mini",` + fields + `}]}`),
 		"a compaction":     []byte(`{"model":"openai/gpt-4o-mini","input":[{"role":"user","content":"` + text + `"}]}`),
 		"an empty object":  []byte(`{}`),
 		"a form":           form(text),
@@ -546,7 +547,12 @@ func TestAdminTellsNoSecrets(t *testing.T) {
 // A call that cannot be paid, or that no budget covers, reaches no provider.
 func TestNothingIsFree(t *testing.T) {
 	s := serve(t)
-	refused := make(map[string]int) // by lane and key
+	refused := make(map[string]int)  // by lane and key
+	files := make(map[string]string) // with the calls of a batch, by key
+	for _, key := range []string{"walker-poor", "walker-capped"} {
+		call := `{"url":"/v1/chat/completions","body":{"model":"gpt-4o-mini","max_tokens":16,"messages":[]}}`
+		files[key] = gjson.Get(s.send("POST", "/v1/files", key, formType, bytes.Replace(form(""), []byte(`{"body":""}`), []byte(call), 1)).body, "id").Str
+	}
 	for _, r := range routes(t) {
 		path := s.path(r)
 		counts, keeps := strings.HasSuffix(path, "tokens"), strings.HasPrefix(path, "/v1/conversations")
@@ -555,10 +561,11 @@ func TestNothingIsFree(t *testing.T) {
 			continue
 		}
 		for _, key := range []string{"walker-poor", "walker-capped"} {
-			// Credits pay for no call with the caller's own credentials. A budget takes files, which cost nothing.
-			if key == "walker-poor" && proxied || key == "walker-capped" && strings.HasPrefix(path, "/v1/files") {
+			// Credits pay for no call with the caller's own credentials. Files cost nothing.
+			if key == "walker-poor" && proxied || strings.HasSuffix(path, "/files") {
 				continue
 			}
+			s.kept["/v1/files"] = files[key]
 			for name, body := range s.bodies("poor") {
 				asked := s.asked.Load()
 				a := s.send(r.Method, path, key, typeOf(body), body, "Service-Auth", "Bearer "+key)
@@ -567,6 +574,9 @@ func TestNothingIsFree(t *testing.T) {
 				}
 				if a.status < 400 && !counts && !keeps && (proxied || r.handler == paid || r.handler == "llm_gateway") {
 					t.Errorf("%s answers %s of %s: %d %s", r, name, key, a.status, a.body)
+				}
+				if a.status == http.StatusPaymentRequired && path == "/v1/batches" && name == "a batch" {
+					refused["a batch "+key]++
 				}
 				if a.status == http.StatusPaymentRequired || strings.Contains(a.body, "model_not_priced") {
 					refused[r.handler+" "+key]++
@@ -578,6 +588,9 @@ func TestNothingIsFree(t *testing.T) {
 		if refused[lane] < 10 {
 			t.Errorf("%s: %d refusals for money prove nothing", lane, refused[lane])
 		}
+	}
+	if refused["a batch walker-poor"] != 1 || refused["a batch walker-capped"] != 1 {
+		t.Errorf("batches of known calls are refused %v", refused)
 	}
 }
 

@@ -1,6 +1,11 @@
 package catalog
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"cmp"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+)
 
 // assumedLimit is the limit, in tokens, of a model whose limits are unknown. No model that is sold today writes
 // more at once.
@@ -39,28 +44,50 @@ func (m *Model) OutputLimit() int64 {
 // each token is charged at the dearest rate that it may have. A provider may serve the
 // standard tier in place of those asked for, and process a call in a geography that it
 // was not asked for. A part whose rate is unknown is charged at the rate of the whole.
+//
+// In the tier of batches, u may be what several calls use, of which c.Longest is the longest
+// input. A provider charges a batch by that tier alone, at any time until the batch
+// has expired.
 func (m *Model) AtMost(u plugins.Usage, c Conditions, tiers ...string) (most plugins.Cost) {
-	inputs := []int64{u.Input.N}
+	longest, times := cmp.Or(c.Longest, u.Input.N), []time.Time{c.At}
+	batched := c.Tier == plugins.BatchTier
+	if tiers = append(tiers, c.Tier, ""); batched {
+		tiers = []string{c.Tier}
+	}
+	inputs := []int64{longest}
 	for i := range m.Prices { // longer inputs may have lower rates
-		if above := m.Prices[i].InputAbove; 0 < above && above < u.Input.N {
+		if above := m.Prices[i].InputAbove; 0 < above && above < longest {
 			inputs = append(inputs, above)
+		}
+		if from := m.Prices[i].From.Time(); batched && from.After(c.At) && from.Before(c.At.Add(batchTime)) {
+			times = append(times, from)
 		}
 	}
 	for _, input := range inputs {
-		for _, tier := range append(tiers, c.Tier, "") {
+		read := input
+		if c.Longest > 0 {
+			read = u.Input.N
+		}
+		for _, tier := range tiers {
 			for _, geography := range [...]string{c.Geography, "", "us"} {
-				p := m.price(input, Conditions{At: c.At, Tier: tier, Geography: geography})
-				if p == nil {
-					continue
-				}
-				if cost := p.atMost(input, u); cost.Valid && (!most.Valid || cost.N > most.N) {
-					most = cost
+				for _, at := range times {
+					p := m.price(input, Conditions{At: at, Tier: tier, Geography: geography})
+					if p == nil {
+						continue
+					}
+					if cost := p.atMost(read, u); cost.Valid && (!most.Valid || cost.N > most.N) {
+						most = cost
+					}
 				}
 			}
 		}
 	}
 	return most
 }
+
+// batchTime is how long a batch runs at most, at the provider that takes the most time
+// (https://console.groq.com/docs/batch).
+const batchTime = 7 * 24 * time.Hour
 
 func (p *Price) atMost(input int64, u plugins.Usage) plugins.Cost {
 	var b bill

@@ -199,6 +199,9 @@ type Conditions struct {
 	// Geography is where the provider processed the call, such as "us" or
 	// "europe-west4". Default: "global", which is anywhere.
 	Geography string
+	// Longest is the longest input of several calls whose usage is added up. 0: the usage is
+	// that of one call.
+	Longest int64
 }
 
 // regional reports whether a place was chosen. Anthropic calls it not_available for
@@ -211,7 +214,7 @@ func (c Conditions) regional() bool {
 // first day is to come holds if no other does: the collections know some tiers only since
 // they began to list them.
 func (m *Model) price(input int64, c Conditions) *Price {
-	tier, at, regional := tierName(c.Tier), c.At.UTC(), c.regional()
+	tier, at, regional, input := tierName(c.Tier), c.At.UTC(), c.regional(), cmp.Or(c.Longest, input)
 	today, minute := dateOf(at), minutes(at)
 	var first *Price
 	for i := len(m.Prices) - 1; i >= 0; i-- {

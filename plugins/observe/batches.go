@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -12,8 +14,9 @@ import (
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// Batches is the making of a batch by OpenAI, Anthropic and Gemini. It costs nothing
-// beside its calls, whose results are downloaded later: see ResultsOf.
+// Batches is the making of a batch by OpenAI, Anthropic and Gemini, and the upload of the file
+// with its calls. It costs nothing beside the calls, whose results are downloaded later: see
+// ResultsOf.
 // https://platform.openai.com/docs/api-reference/batch
 // https://docs.claude.com/en/api/creating-message-batches
 // https://ai.google.dev/gemini-api/docs/batch-api
@@ -21,13 +24,63 @@ func init() {
 	Register(Dialect{
 		Name:      plugins.Batches,
 		Operation: "batch", // OpenTelemetry has no name for it
-		Paths:     []string{"/batches", "/{model}:batchGenerateContent"},
+		Paths:     []string{"/batches", "/v1/files", "/openai/files", "/{model}:batchGenerateContent"},
+		Polled:    []string{"/batches/{id}"},
 		Response: tables(errorFields.Under("error"), Table{
 			"id":   ResponseID,
 			"name": ResponseID, // Gemini
 		}),
 		Transcript: transcript.Format{},
 	})
+}
+
+// IsUpload reports whether a POST of Batches uploads a file, which may have the calls of a batch.
+func IsUpload(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/files") }
+
+// IsCancel reports whether a POST ends a batch.
+func IsCancel(path string) bool { return cancelled.MatchString(path) }
+
+var cancelled = regexp.MustCompile(`/batches/[^/:]+[/:]cancel/?$`)
+
+// BatchState is what a provider tells of a batch.
+type BatchState struct {
+	ID string
+	// Ended is true if no call of the batch will be made any more.
+	Ended bool
+	// Succeeded is how many calls have an answer, which is charged.
+	Succeeded plugins.Count
+	// Usage is that of all calls, the zero Usage if the provider does not state it.
+	Usage plugins.Usage
+}
+
+// ParseBatch reads what OpenAI and those like it, and Anthropic, tell of a batch. It is false
+// for anything else.
+func ParseBatch(body []byte) (b BatchState, ok bool) {
+	if !plugins.ValidJSON(body) {
+		return b, false
+	}
+	v := gjson.GetManyBytes(body, "id", "object", "type", "status", "processing_status", "request_counts.completed", "request_counts.succeeded", "usage")
+	succeeded, usage := v[5], v[7]
+	switch {
+	case v[1].Str == "batch":
+		b.Ended = slices.Contains([]string{"completed", "expired", "cancelled", "failed"}, v[3].Str)
+	case v[2].Str == "message_batch":
+		b.Ended = v[4].Str == "ended"
+		succeeded = v[6]
+	default:
+		return b, false
+	}
+	b.ID = v[0].Str
+	if succeeded.Type == gjson.Number {
+		b.Succeeded = plugins.Known(succeeded.Int())
+	}
+	if input, output := usage.Get("input_tokens"), usage.Get("output_tokens"); input.Int() > 0 || output.Int() > 0 {
+		b.Usage = plugins.Usage{
+			Input: plugins.Known(input.Int()), CacheRead: plugins.Known(usage.Get("input_tokens_details.cached_tokens").Int()),
+			Output: plugins.Known(output.Int()), Reasoning: plugins.Known(usage.Get("output_tokens_details.reasoning_tokens").Int()),
+		}
+	}
+	return b, true
 }
 
 // Results are those of the calls of a batch, as a client downloads them: a line each,
@@ -74,9 +127,6 @@ type Result struct {
 	// Info is what the answer reports. A call that failed is charged nothing.
 	Info plugins.ResponseInfo
 }
-
-// batchTier is the service tier by which the catalogue prices the calls of batches.
-const batchTier = "batch"
 
 // ParseResult reads the result of the call at an index, false if the JSON is no result.
 func ParseResult(provider string, result []byte, index int) (Result, bool) {
@@ -126,7 +176,7 @@ func ParseResult(provider string, result []byte, index int) (Result, bool) {
 	observer.Write(r.Body)
 	observer.Close()
 	r.Info = *observer.Info()
-	r.Info.ServiceTier = batchTier
+	r.Info.ServiceTier = plugins.BatchTier
 	if r.Created = answer.Get("created").Int(); r.Created == 0 {
 		r.Created = answer.Get("created_at").Int()
 	}

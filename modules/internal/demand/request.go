@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
@@ -90,6 +91,34 @@ func (r Request) Answers() int64 {
 		})
 	}
 	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1) * max(prompts, 1)
+}
+
+// Uses returns the most that the request makes a model use, by the tokens that text has by a
+// scale. The request has so many bytes and reads what is given. limit is how many tokens an answer
+// has at most, 0 if the request alone says so. ok is false if the request does not tell.
+func (r Request) Uses(m *catalog.Model, reads *Demand, by Scale, bytes, limit int64) (u plugins.Usage, ok bool) {
+	asked, err := r.OutputLimit()
+	switch {
+	case err != nil || reads.Paints != "":
+		return u, false
+	case r.Dialect == plugins.Embeddings:
+		u = reads.Usage(m, by, bytes, 0, 1)
+		u.Output = plugins.Known(0)
+	case len(observe.OutputLimits(r.Dialect)) > 0, r.Dialect == plugins.GenerateContent:
+		if limit > 0 {
+			asked = limit
+		}
+		u = reads.Usage(m, by, bytes, asked, r.Answers())
+	default:
+		return u, false
+	}
+	if slices.Contains(m.Output, "audio") {
+		u.OutputAudio = u.Output
+	}
+	if slices.Contains(m.Output, "image") {
+		u.OutputImage = u.Output
+	}
+	return u, true
 }
 
 // Tiers returns the service tiers that the request asks for. Anthropic's fast mode is priced as

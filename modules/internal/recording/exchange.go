@@ -404,6 +404,7 @@ type Site struct {
 	Open   Opener
 	Logger *zap.Logger    // of bounded rate
 	Calls  *lineage.Index // of the store, nil to link none
+	Money  llmapp.Gate    // decides what calls may cost
 }
 
 // NewSite returns the site of a handler that ctx provisions, and the store of that
@@ -414,5 +415,9 @@ func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
 		return nil, nil, err
 	}
 	name := cmp.Or(store, llmapp.DefaultName)
-	return &Site{App: app, Store: name, Open: Open(opened), Logger: llmapp.BoundedLogger(ctx.Logger()), Calls: opened.Calls()}, opened, nil
+	logger := llmapp.BoundedLogger(ctx.Logger())
+	return &Site{
+		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(),
+		Money: llmapp.Gate{App: app, Credits: opened.Credits, Logger: logger},
+	}, opened, nil
 }

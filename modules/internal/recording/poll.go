@@ -28,7 +28,7 @@ func (x *Exchange) Poll(d plugins.Dialect, response string, header http.Header) 
 func (p *Poll) Write(b []byte) { p.observer.Write(b) }
 
 // Close says that the body ended.
-func (p *Poll) Close() {
+func (p *Poll) Close(bool) {
 	p.observer.Close()
 	defer p.observer.Free()
 	x, seen := p.x, p.observer.Info()

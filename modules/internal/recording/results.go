@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
@@ -26,6 +28,7 @@ type Results struct {
 	index    int
 	disabled bool // it is no results
 	unsure   bool // the backend cannot tell what it has
+	batch         // what is known of the calls so far
 
 	// Of Inline: the containers that are open, and whether a string is, and an escape.
 	open            []byte
@@ -38,16 +41,26 @@ const maxResult = 32 << 20
 // resultIDs is the namespace of the ids of these records (RFC 9562, section 5.5).
 var resultIDs = uuid.MustParse("6f6b1f0a-7a51-4d0e-9c3c-2f2b8d1b6a57")
 
+// batch is what the calls of a batch have used whose results have passed.
+type batch struct {
+	made               *storage.Record // the record of the batch, nil if it is not known
+	results, succeeded int64
+	used               llmapp.Used // the cost is unknown if that of a call is
+	skipped            bool        // a result was not read
+}
+
 // Results begins a download, of which x is the exchange: it reads the plain bytes of
 // the answer. The records have the user, the session and the properties of who made the
 // batch, if that is known, and else of who downloads it. What either must not keep, they
 // do not, and nor does the record of the download: call it before anything is kept.
 func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	rs := &Results{x: x, of: of, maxBody: maxBody, like: x.Record}
+	rs.used = llmapp.Free()
 	rs.like.CreatedAt = dayOf(x.Record.CreatedAt)
 	if of.Batch != "" {
 		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {
-			rs.like = *made
+			rs.like, rs.made = *made, made
+			rs.like.Batch = ""
 			x.Kept.Omit(&x.Record, made.RequestOmitted, made.ResponseOmitted)
 		}
 	}
@@ -79,10 +92,20 @@ func (rs *Results) Write(p []byte) {
 	}
 }
 
-// Close says that the body ended.
-func (rs *Results) Close() {
+// Close says that the body ended. If all of it has passed, what is set aside for the batch
+// ends: what its calls have used is known. The results of all calls must be there, because a
+// provider may be asked for a part of them. OpenAI has a file for the calls that failed, which
+// cost nothing, beside the file for those that succeeded.
+func (rs *Results) Close(whole bool) {
 	if !rs.of.Inline {
 		rs.take()
+	}
+	if !whole || rs.made == nil || rs.skipped || rs.disabled {
+		return
+	}
+	ofErrors := rs.of.File != rs.of.Batch && rs.succeeded > 0 // has the rest
+	if rs.results == demand.ParseBatch(rs.made.Batch).Calls() || ofErrors {
+		rs.x.endBatch(rs.made, rs.used)
 	}
 }
 
@@ -135,23 +158,44 @@ func (rs *Results) take() {
 	}
 	index := rs.index
 	rs.index++
-	if len(result) > maxResult {
+	if rs.results++; len(result) > maxResult {
+		rs.skipped = true
 		rs.x.site.Logger.Error("a call of a batch has no record: its result is too long", zap.Stringer("id", rs.x.Record.ID),
 			zap.Int("index", index), zap.Int("max_bytes", maxResult))
 		return
 	}
 	parsed, ok := observe.ParseResult(rs.x.Record.Provider, result, index)
 	if !ok {
-		rs.disabled = index == 0
+		rs.disabled, rs.skipped = index == 0, true
 		return
 	}
 	rs.record(&parsed)
+}
+
+// count adds what a call has used. What its caller said does not choose its price.
+func (rs *Results) count(r storage.Record, result *observe.Result) {
+	r.ModelOverride = ""
+	learn(&r, &result.Info)
+	models := append([]string{r.ResponseModel}, demand.ParseBatch(rs.made.Batch).Models()...)
+	price(&r, result.Info.Beside, rs.x.site.App.Catalog(), r.CreatedAt.Time(), models[:min(len(models), 2)]...)
+	rs.used.Cost = rs.used.Cost.Both(r.Cost)
+	if !r.Usage.ReportedCost.Valid { // which is 0 for a call that failed
+		rs.succeeded++
+		rs.used.Usage.Add(r.Usage)
+	}
 }
 
 func (rs *Results) record(result *observe.Result) {
 	x, r := rs.x, rs.like
 	r.Provider, r.Path, r.TargetURL = x.Record.Provider, x.Record.Path, x.Record.TargetURL
 	r.ID = uuid.NewSHA1(resultIDs, []byte(r.Org+"\x00"+r.Provider+"\x00"+rs.of.File+"\x00"+result.Key))
+	if result.Created > 0 {
+		r.CreatedAt = storage.Millis(time.Unix(result.Created, 0))
+	}
+	r.Status, r.Dialect = result.Status, result.Info.Dialect
+	if rs.made != nil {
+		rs.count(r, result)
+	}
 	ctx := context.WithoutCancel(x.ctx) // a client that leaves has made the call, too
 	if !rs.unsure {
 		known, err := x.recorder.Known(ctx, r.Key())
@@ -160,13 +204,9 @@ func (rs *Results) record(result *observe.Result) {
 		}
 		rs.unsure = err != nil // then a record that is known is replaced by the same
 	}
-	if result.Created > 0 {
-		r.CreatedAt = storage.Millis(time.Unix(result.Created, 0))
-	}
 	r.RespondedAt, r.UpdatedAt = r.CreatedAt, storage.Millis(time.Now())
 	r.Latency, r.TimeToFirstToken, r.Stream = plugins.Duration{}, plugins.Duration{}, false
-	r.Status, r.EndState, r.Number = result.Status, storage.Complete, 0
-	r.Dialect = result.Info.Dialect
+	r.EndState, r.Number = storage.Complete, 0
 	r.RequestModel, r.RequestTruncated, r.RequestBytes = "", false, 0
 	r.ResponseBytes = int64(len(result.Body))
 	r.ResponseTruncated = false

@@ -37,7 +37,7 @@ func download(x *Exchange, provider, path, body string, chunk int) {
 		rs.Write([]byte(body[:n]))
 		body = body[n:]
 	}
-	rs.Close()
+	rs.Close(true)
 }
 
 // Each call of a batch has one record, at the price of batches, however often and in
@@ -169,7 +169,7 @@ func TestResultsThatAreTooLong(t *testing.T) {
 		t.Errorf("%d bytes are held", cap(rs.result))
 	}
 	rs.Write([]byte("\n" + lines[1]))
-	rs.Close()
+	rs.Close(true)
 	if len(kept.records) != 4 {
 		t.Errorf("%d records", len(kept.records))
 	}

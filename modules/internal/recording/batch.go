@@ -1,0 +1,113 @@
+package recording
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage"
+)
+
+// Later reads what the answer to a GET tells of calls that were made before.
+type Later interface {
+	// Write reads the next plain bytes. It does not keep p.
+	Write(p []byte)
+	// Close says that the body ended, and whether all of it has passed.
+	Close(whole bool)
+}
+
+// Later returns the reader of the answer to a GET of the path, nil if the answer tells nothing
+// of earlier calls. The header is that of the answer.
+func (x *Exchange) Later(path string, header map[string][]string, maxBody int64) Later {
+	if of, ok := observe.ResultsOf(path); ok {
+		return x.Results(of, maxBody)
+	}
+	switch d, id, ok := observe.Polled(x.Record.Provider, path); {
+	case !ok:
+		return nil
+	case d == plugins.Batches:
+		return &batchPoll{x: x, id: id}
+	default:
+		return x.Poll(d, id, header)
+	}
+}
+
+// maxBatchObject bounds what a provider tells of a batch, in bytes.
+const maxBatchObject = 1 << 20
+
+// batchPoll reads the plain bytes of an answer to a client that asks what has become of a batch.
+type batchPoll struct {
+	x    *Exchange
+	id   string
+	body []byte
+}
+
+// Write implements Later.
+func (p *batchPoll) Write(b []byte) {
+	if len(p.body)+len(b) <= maxBatchObject {
+		p.body = append(p.body, b...)
+	}
+}
+
+// Close implements Later.
+func (p *batchPoll) Close(bool) { p.x.SeeBatch(p.id, p.body) }
+
+// SeeBatch reads what a provider tells of a batch. If the batch has ended and its usage is
+// known, so does what is set aside for it.
+func (x *Exchange) SeeBatch(id string, body []byte) {
+	state, ok := observe.ParseBatch(body)
+	if !ok || !state.Ended || state.ID != id {
+		return
+	}
+	made := x.batch(id)
+	if made == nil {
+		return
+	}
+	used := llmapp.Free()
+	switch {
+	case state.Usage != (plugins.Usage{}):
+		used.Usage = state.Usage
+		used.Cost = demand.ParseBatch(made.Batch).Cost(x.site.App.Catalog(), made.Provider, state.Usage, catalog.Conditions{
+			At: made.CreatedAt.Time(), Geography: made.InferenceGeo,
+		})
+	case state.Succeeded != plugins.Known(0):
+		return // the results tell
+	}
+	x.endBatch(made, used)
+}
+
+// batch returns the record of a batch of the organisation at the provider, nil if there is none.
+func (x *Exchange) batch(id string) *storage.Record {
+	made, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, id)
+	if err != nil || id == "" || made.Dialect != plugins.Batches || made.Provider != x.Record.Provider || made.GatewayNode == "" {
+		return nil
+	}
+	return made
+}
+
+// Uploaded returns what the calls in a file can use at most that was uploaded to an address,
+// if that is known.
+func (x *Exchange) Uploaded(file, baseURL string) (b demand.Batch) {
+	if made := x.batch(file); made != nil && strings.HasPrefix(made.TargetURL, baseURL) {
+		b.Parts = demand.ParseBatch(made.Batch).Parts
+	}
+	return b
+}
+
+// endBatch ends what is set aside for a batch, of which so much is spent.
+func (x *Exchange) endBatch(made *storage.Record, used llmapp.Used) {
+	reserved := demand.ParseBatch(made.Batch).Reservation
+	if reserved == uuid.Nil {
+		return
+	}
+	if err := x.site.Money.EndBatch(context.WithoutCancel(x.ctx), made.Org, reserved, used); err != nil {
+		x.site.Logger.Error("what is set aside for a batch has not ended", zap.Stringer("id", made.ID), zap.Error(err))
+	}
+}

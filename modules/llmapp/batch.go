@@ -1,0 +1,75 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// batchLife is how long a provider has the results of a batch, 29 days at Anthropic and 30 at
+// OpenAI. If nobody has asked for them by then, the batch has cost the most that was set aside.
+const batchLife = 30 * 24 * time.Hour
+
+// batchUntil is until when the share of a batch is kept that was made at a time: to the end of
+// a day, so that a ledger has few such times.
+func batchUntil(made storage.Timestamp) storage.Timestamp {
+	const day = 24 * time.Hour
+	return storage.Millis(made.Time().Add(batchLife + day).UTC().Truncate(day))
+}
+
+// batchShare is the id of a share of a batch, which any node finds by what the record of the
+// batch has: Ticket.Batch.
+func batchShare(batch uuid.UUID, q *quantity, expected bool) uuid.UUID {
+	return uuid.NewSHA1(batch, []byte(q.name+" "+strconv.FormatBool(expected)))
+}
+
+// Batch names what is set aside for a batch until EndBatch, the zero UUID if nothing is.
+func (t *Ticket) Batch() uuid.UUID { return t.batch }
+
+// EndBatch ends what was set aside for a batch of an organisation: its calls have used so much.
+// A quantity that used does not tell stays set aside. A second EndBatch does nothing.
+func (g Gate) EndBatch(ctx context.Context, org string, batch uuid.UUID, used Used) (failed error) {
+	ledger, err := g.Credits()
+	if err != nil {
+		return err
+	}
+	budgets, err := g.App.BudgetsOf(org)
+	if err != nil {
+		return err
+	}
+	for _, q := range quantities {
+		if !q.metered() || !q.of(used).Valid {
+			continue
+		}
+		for _, expected := range []bool{false, true} {
+			total := q.of(used).N
+			accounts, err := ledger.End(ctx, batchShare(batch, q, expected), plugins.Nanodollars(total))
+			if err != nil {
+				if !errors.Is(err, credits.ErrNoReservation) {
+					failed = errors.Join(failed, err)
+				}
+				continue
+			}
+			t := &Ticket{app: g.App, logger: g.Logger, ledger: ledger}
+			for _, b := range budgets {
+				for _, of := range accounts {
+					if of.Budget == b.account() {
+						t.budgets = append(t.budgets, bound{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
+					}
+				}
+			}
+			part := &share{quantity: q, expected: expected}
+			part.Amount = plugins.Nanodollars(total)
+			t.count(part, plugins.Nanodollars(total))
+			t.alert(ctx, part)
+		}
+	}
+	return failed
+}
