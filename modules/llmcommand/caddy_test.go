@@ -3,6 +3,7 @@ package llmcommand
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +24,13 @@ import (
 	"github.com/weirhq/weir/storage/storagetest"
 )
 
+func checkLack(t *testing.T, err error, directive string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "must name a site with "+directive) {
+		t.Errorf("without %s: %v", directive, err)
+	}
+}
+
 // TestCaddy runs each command against the real thing.
 func TestCaddy(t *testing.T) {
 	api, admin := freeport.Address(t), freeport.Address(t)
@@ -31,7 +39,10 @@ func TestCaddy(t *testing.T) {
 		"logging": {"logs": {"default": {"level": "ERROR"}}},
 		"apps": {
 			"llm": {"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}}, "keys": [{"secret": "secret"}]},
-			"http": {"servers": {"api": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [{"handler": "llm_query"}]}]}}}
+			"http": {"servers": {"api": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
+				{"handle": [{"handler": "llm_query"}]},
+				{"match": [{"path": ["/v1/budgets"]}], "handle": [{"handler": "static_response", "status_code": 404}]}
+			]}}}
 		}
 	}`, admin, filepath.Join(t.TempDir(), "weir.db"), api)
 	if err := caddy.Load([]byte(config), true); err != nil {
@@ -86,6 +97,12 @@ func TestCaddy(t *testing.T) {
 	shows("id,cost\n"+records[len(records)-1].ID.String()+",0.001\n", queryCommand, "--format", "csv", "--columns", "id,cost", "--limit", "1")
 	checkExport(t, shows(`"request_body":{"n":0,"text":"naïve"}`, exportCommand), records)
 	shows("default   250       250", statsCommand, "--admin", "http://"+admin)
+
+	// What the site lacks has a name.
+	_, err := run(t.Context(), budgetCommand, io.Discard)
+	checkLack(t, err, "llm_control")
+	_, err = run(t.Context(), importCommand, io.Discard, "litellm", "testdata/litellm.csv")
+	checkLack(t, err, "llm_otlp")
 
 	tail := follow(t, "--lines", "3", "user=ada")
 	tail.shows("ada", "ada", "ada")

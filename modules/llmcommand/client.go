@@ -145,7 +145,7 @@ func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.
 		switch {
 		case stopped || err == nil:
 		case errors.Is(err, errNoEnvelope):
-			yield(gjson.Result{}, c.noAPI(response.Status))
+			yield(gjson.Result{}, c.noAPI(response))
 		default:
 			yield(gjson.Result{}, fmt.Errorf("%s: %w", c.address, err))
 		}
@@ -221,7 +221,7 @@ func (c *client) refusal(response *http.Response) error {
 	e := &statusError{status: response.StatusCode}
 	switch {
 	case !plugins.ValidJSON(text) || message.Type != gjson.String:
-		e.message = c.noAPI(response.Status).Error()
+		e.message = c.noAPI(response).Error()
 	case response.StatusCode == http.StatusUnauthorized:
 		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s", c.address, message.Str, keyEnv)
 	default:
@@ -230,6 +230,14 @@ func (c *client) refusal(response *http.Response) error {
 	return e
 }
 
-func (c *client) noAPI(status string) error {
-	return fmt.Errorf("%s answered %s, and not as the query API does; --address or $%s must name a site with llm_query", c.address, status, addressEnv)
+// noAPI is the error of an answer that is not the API's, such as that of another site.
+func (c *client) noAPI(response *http.Response) error {
+	directive := "llm_query"
+	switch path := response.Request.URL.Path; {
+	case strings.HasPrefix(path, "/v1/traces"):
+		directive = "llm_otlp"
+	case strings.HasPrefix(path, "/v1/keys"), strings.HasPrefix(path, "/v1/budgets"), strings.HasPrefix(path, "/v1/audit"):
+		directive = "llm_control"
+	}
+	return fmt.Errorf("%s answered %s, and not as %s does; --address or $%s must name a site with %[3]s", c.address, response.Status, directive, addressEnv)
 }

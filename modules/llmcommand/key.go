@@ -124,7 +124,7 @@ func (c *client) administer(ctx context.Context, method, path string, body any) 
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err == nil && !plugins.ValidJSON(text) {
-		err = errors.New("the answer is not JSON; --address must name a site with llm_control")
+		err = c.noAPI(response)
 	}
 	return gjson.GetBytes(text, "data"), err
 }

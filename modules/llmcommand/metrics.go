@@ -165,7 +165,7 @@ func (c *client) answer(ctx context.Context, path string, body any) ([]byte, err
 		return nil, fmt.Errorf("%s: %w: %w", c.address, errBroken, err)
 	}
 	if !plugins.ValidJSON(text.Bytes()) {
-		return nil, c.noAPI(response.Status)
+		return nil, c.noAPI(response)
 	}
 	return text.Bytes(), nil
 }

@@ -250,7 +250,7 @@ func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reaso
 		} `json:"partialSuccess"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&taken); err != nil {
-		return o, "", fmt.Errorf("the answer of %s/v1/traces: %w", c.address, err)
+		return o, "", fmt.Errorf("%w: %w", c.noAPI(answer), err)
 	}
 	_, err = fmt.Sscanf(answer.Header.Get("Service-Spans"), "recorded=%d, replaced=%d, duplicate=%d, expired=%d, rejected=%d, ignored=%d",
 		&o.recorded, &o.replaced, &o.known, &o.expired, &o.rejected, &o.ignored)
