@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -361,6 +362,63 @@ func TestMCPIsBounded(t *testing.T) {
 				t.Errorf("%d rounds, %d calls: %s", rounds, calc.added.Load(), body)
 			}
 		})
+	}
+}
+
+// What MCP servers answer is bounded, and shares the memory of requests.
+func TestMCPAnswersShareTheMemory(t *testing.T) {
+	text := strings.Repeat("a", 900<<10)
+	const pages = 6
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := gjson.Parse(readAndRestore(r))
+		result := `"error":{"code":-32601,"message":"none"}`
+		switch asked.Get("method").Str {
+		case "initialize":
+			result = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}`
+		case "tools/list":
+			page, next := asked.Get("params.cursor").Int(), ""
+			if r.Header.Get("List") == "long" && page < pages {
+				next = fmt.Sprintf(`,"nextCursor":"%d"`, page+1)
+			}
+			result = fmt.Sprintf(`"result":{"tools":[{"name":"say%d","description":%q,"inputSchema":{"type":"object"}}]%s}`, page, text, next)
+		case "tools/call":
+			result = fmt.Sprintf(`"result":{"content":[{"type":"text","text":%q}]}`, text)
+		}
+		if !asked.Get("id").Exists() {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, asked.Get("id").Raw, result)
+	}))
+	defer server.Close()
+	var calls []string
+	for i := range 8 {
+		calls = append(calls, fmt.Sprintf("use mcp_a_say0 c-%d {}", i))
+	}
+	calls = append(calls, "stop")
+	s := serve(t, map[string][]upstream{"one": {says(answers3...), says(calls...), says(answers3...), says(calls...), says(answers3...)}})
+	s.handler.MCP = []string{server.URL}
+	ask := func(list string) gjson.Result {
+		_, body := s.post(`{"model":"one/m","input":"a","tools":[{"type":"mcp","server_label":"a","server_url":"` + server.URL + `","require_approval":"never","headers":{"List":"` + list + `"}}]}`)
+		return gjson.Parse(body)
+	}
+	if e := ask("long").Get("output.0.error").Str; !strings.Contains(e, "4194304 bytes") {
+		t.Errorf("a long list of tools: %.200s", e)
+	}
+	if r := ask("short"); r.Get("status").Str != "completed" || r.Get(`output.#(error%"*4194304 bytes*")#`).Get("#").Int() != 5 {
+		t.Errorf("8 results of 900 KiB, after a list of them: %v", r.Get("output.#.error"))
+	}
+	memory := s.handler.site.App.Memory()
+	for left := memory.Largest() - 1<<20; left > 0; left -= admission.Small { // all but what the request takes
+		held, refused := memory.Hold(t.Context(), min(left, admission.Small))
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		defer held.Release()
+	}
+	if e := ask("short").Get("output.0.error").Str; !strings.Contains(e, "all memory that there is") {
+		t.Errorf("a list for which there is no memory: %.200s", e)
 	}
 }
 

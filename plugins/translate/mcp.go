@@ -166,6 +166,7 @@ func (a *Assembler) MCPResult(o *Output, output, failure string) {
 	if failure == "" && !a.takes(max(len(output), 1)) {
 		return
 	}
+	a.grow(len(failure))
 	a.rounds.calling = slices.DeleteFunc(a.rounds.calling, func(other *Output) bool { return other == o })
 	o.output, o.failure = output, failure
 	status := statusCompleted

@@ -100,8 +100,9 @@ func (s *Session) Close() {
 	}()
 }
 
-// Tools returns the tools of the server. More than most are an error.
-func (s *Session) Tools(ctx context.Context, most int) ([]Tool, error) {
+// Tools returns the tools of the server. More than most are an error, and so is a tool for whose
+// bytes grow finds no room.
+func (s *Session) Tools(ctx context.Context, most int, grow func(bytes int) error) ([]Tool, error) {
 	return within(ctx, s, func(ctx context.Context, session *mcp.ClientSession) ([]Tool, error) {
 		var tools []Tool
 		for t, err := range session.Tools(ctx, nil) {
@@ -114,6 +115,9 @@ func (s *Session) Tools(ctx context.Context, most int) ([]Tool, error) {
 			schema, err := json.Marshal(t.InputSchema)
 			if err != nil {
 				return nil, err
+			}
+			if err := grow(len(t.Name) + len(t.Description) + len(schema)); err != nil {
+				return nil, &failure{err.Error()}
 			}
 			tools = append(tools, Tool{t.Name, t.Description, schema, t.Annotations != nil && t.Annotations.ReadOnlyHint})
 		}

@@ -52,7 +52,7 @@ func newCalculator() *mcp.Server {
 func TestOlderTransport(t *testing.T) {
 	server := newCalculator()
 	s := open(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil), nil)
-	tools, err := s.Tools(t.Context(), 10)
+	tools, err := s.Tools(t.Context(), 10, anyLength)
 	if err != nil || len(tools) != 3 {
 		t.Fatalf("%v %v", tools, err)
 	}
@@ -73,10 +73,12 @@ func TestOlderTransport(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}), nil)
-	if _, err := s.Tools(t.Context(), 10); err == nil || asked {
+	if _, err := s.Tools(t.Context(), 10, anyLength); err == nil || asked {
 		t.Errorf("the tools of a server that names another host: %v, asked %v", err, asked)
 	}
 }
+
+func anyLength(int) error { return nil }
 
 func open(t *testing.T, handler http.Handler, header http.Header) *Session {
 	t.Helper()
@@ -99,7 +101,7 @@ func TestOfficialServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, calculator(options), nil)
-			tools, err := s.Tools(t.Context(), 3)
+			tools, err := s.Tools(t.Context(), 3, anyLength)
 			if err != nil || len(tools) != 3 || tools[0].Name != "add" || tools[0].Description != "Adds." || !tools[0].ReadOnly || tools[1].ReadOnly ||
 				!strings.Contains(string(tools[0].Schema), `"properties"`) {
 				t.Fatalf("%+v, %v", tools, err)
@@ -115,7 +117,7 @@ func TestOfficialServer(t *testing.T) {
 					t.Errorf("%s: %q, %v", c.tool, got, err)
 				}
 			}
-			if _, err := s.Tools(t.Context(), 2); err == nil || err.Error() != "The MCP server has more than 2 tools." {
+			if _, err := s.Tools(t.Context(), 2, anyLength); err == nil || err.Error() != "The MCP server has more than 2 tools." {
 				t.Errorf("with 3 tools of 2: %v", err)
 			}
 		})
@@ -151,7 +153,7 @@ func TestEndlessList(t *testing.T) {
 	})
 	s := open(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: true}), nil)
 	s.timeout = time.Minute
-	if _, err := s.Tools(t.Context(), 10); err == nil || err.Error() != "The MCP server takes more than 1000 requests." || asked.Load() > maxRequests {
+	if _, err := s.Tools(t.Context(), 10, anyLength); err == nil || err.Error() != "The MCP server takes more than 1000 requests." || asked.Load() > maxRequests {
 		t.Errorf("after %d requests: %v", asked.Load(), err)
 	}
 }
@@ -195,7 +197,7 @@ func TestFailingServers(t *testing.T) {
 				_, _ = io.ReadAll(r.Body)
 				c.answer(w, r)
 			}), nil)
-			if _, err := s.Tools(t.Context(), 10); err == nil || err.Error() != c.want {
+			if _, err := s.Tools(t.Context(), 10, anyLength); err == nil || err.Error() != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
@@ -213,7 +215,7 @@ func TestHeader(t *testing.T) {
 		got = r.Header.Clone()
 		calculator.ServeHTTP(w, r)
 	}), http.Header{"Authorization": {"Bearer token"}, "X-Tenant": {"7"}, "Content-Type": {"text/plain"}})
-	if _, err := s.Tools(t.Context(), 10); err != nil {
+	if _, err := s.Tools(t.Context(), 10, anyLength); err != nil {
 		t.Fatal(err)
 	}
 	if got.Get("Authorization") != "Bearer token" || got.Get("X-Tenant") != "7" || got.Get("Content-Type") != "application/json" || got.Get("Cookie") != "" {

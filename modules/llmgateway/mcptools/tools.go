@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/llmgateway/mcpclient"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -30,6 +31,9 @@ const (
 	parallelCalls = 8
 	// timeout bounds how long the list of a server's tools may take, and each call.
 	timeout = 60 * time.Second
+	// maxSize bounds what the servers answer for one request, in bytes: the lists of their tools,
+	// and the results of calls. A million tokens are as long, and each round has a copy.
+	maxSize = 4 << 20
 )
 
 // Servers are the URLs of the MCP servers that the gateway may call.
@@ -66,11 +70,19 @@ type Tools struct {
 	functions map[string][]translate.Tool   // the tools of each server, by server_label
 	left      int64                         // how many calls may still be made
 	parsed    func() (*translate.Request, error)
+
+	mu   sync.Mutex
+	size int64             // of what the servers have answered, in bytes
+	room *admission.Answer // of size
 }
 
-// Open returns the tools for the body of a request. Each server has at most so many tools.
-func Open(ctx context.Context, body []byte, servers Servers, most int) *Tools {
-	t := &Tools{ctx: ctx, servers: servers, most: most, sessions: make(map[string]*mcpclient.Session), functions: make(map[string][]translate.Tool)}
+// Open returns the tools for the body of a request. Each server has at most so many tools. What
+// the servers answer takes memory until Close.
+func Open(ctx context.Context, body []byte, servers Servers, most int, memory *admission.Memory) *Tools {
+	t := &Tools{
+		ctx: ctx, servers: servers, most: most, sessions: make(map[string]*mcpclient.Session), functions: make(map[string][]translate.Tool),
+		room: memory.Answer(ctx, -1, maxSize),
+	}
 	t.parsed = sync.OnceValues(func() (*translate.Request, error) { return t.parse(body) })
 	return t
 }
@@ -86,6 +98,23 @@ func (m *Tools) Close() {
 	for _, s := range m.sessions {
 		s.Close()
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.room.Release()
+}
+
+// grow takes memory for an answer of a server.
+func (m *Tools) grow(bytes int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.size+int64(bytes) > maxSize {
+		return fmt.Errorf("The answers of MCP servers are over %d bytes long.", maxSize)
+	}
+	if refused := m.room.Grow(m.size + int64(bytes)); refused != nil {
+		return refused
+	}
+	m.size += int64(bytes)
+	return nil
 }
 
 // parse lists the tools of the servers, makes the calls that the client has approved, and
@@ -110,7 +139,7 @@ func (m *Tools) parse(body []byte) (*translate.Request, error) {
 	var wg sync.WaitGroup
 	for _, s := range servers {
 		if s.listed == nil {
-			wg.Go(func() { s.list(m.ctx, m.most) })
+			wg.Go(func() { s.list(m.ctx, m.most, m.grow) })
 		}
 	}
 	wg.Wait()
@@ -243,6 +272,9 @@ func (m *Tools) make(c *Call) {
 		var err error
 		if c.Output, err = m.sessions[c.Server].Call(m.ctx, c.Tool, json.RawMessage(arguments)); err != nil {
 			c.Failure = cmp.Or(err.Error(), "The tool failed, and does not say why.")
+		}
+		if err := m.grow(len(c.Output) + len(c.Failure)); err != nil {
+			c.Output, c.Failure = "", err.Error()
 		}
 	}
 }
