@@ -22,6 +22,8 @@ type dialect interface {
 	read(e gjson.Result) (said int64)
 	// keep remembers what the end needs of an event that the client gets.
 	keep(e gjson.Result)
+	// size is how many bytes are kept.
+	size() int
 	// end appends the events that end the stream before an event that is too much.
 	end(b []byte, unsent gjson.Result) []byte
 }
@@ -52,8 +54,15 @@ type stream struct {
 	over bool   // the stream was cut
 }
 
-// maxEvent bounds an event in bytes. A stream ends before an event that is longer.
-const maxEvent = 16 << 20
+const (
+	// maxEvent bounds an event in bytes. A stream ends before an event that is longer.
+	maxEvent = 16 << 20
+	// maxKept bounds what is kept for the end, in bytes. A stream ends before an event that
+	// would be kept beside.
+	maxKept = 16 << 20
+	// choiceSize is what an open choice counts, in bytes.
+	choiceSize = 4 << 10
+)
 
 // pass appends to b the events that p completes, up to the one that is too much, and then the
 // end of the stream.
@@ -92,7 +101,7 @@ func (s *stream) take(event []byte) (e gjson.Result, fits bool) {
 		return e, true
 	}
 	e = gjson.ParseBytes(data)
-	if s.left -= s.read(e); s.left < 0 {
+	if s.left -= s.read(e); s.left < 0 || s.size()+len(data) > maxKept {
 		return e, false
 	}
 	s.keep(e)

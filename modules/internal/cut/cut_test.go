@@ -2,6 +2,7 @@ package cut
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -185,6 +186,26 @@ func TestEndlessEvent(t *testing.T) {
 		got = append(got, s.pass(nil, []byte("\n\ndata: "+strings.Repeat("a", maxEvent)))...)
 		if !s.over || s.held != nil || bytes.Contains(got, []byte("aaaa")) {
 			t.Errorf("%s: over %v, %d bytes are held", d, s.over, len(s.held))
+		}
+	}
+}
+
+// A stream ends before what is kept of its open choices and items takes too much memory.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	long := strings.Repeat("a", 100<<10)
+	for d, event := range map[plugins.Dialect]string{
+		plugins.Chat:            `{"choices":[{"index":%d,"delta":{}}]}`,
+		plugins.Completions:     `{"choices":[{"index":%d,"text":""}]}`,
+		plugins.GenerateContent: `{"candidates":[{"index":%d}]}`,
+		plugins.Responses:       `{"type":"response.output_item.added","output_index":%d,"item":{"type":"web_search_call","id":"` + long + `"}}`,
+	} {
+		s := stream{dialect: newDialect(d), left: 1 << 40}
+		n := 0
+		for ; n < 10_000 && !s.over; n++ {
+			s.pass(nil, fmt.Appendf(nil, "data: "+event+"\n\n", n))
+		}
+		if !s.over {
+			t.Errorf("%s: %d choices or items are kept", d, n)
 		}
 	}
 }

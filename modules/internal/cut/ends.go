@@ -44,6 +44,8 @@ func (c *chat) keep(e gjson.Result) {
 	}
 }
 
+func (c *chat) size() int { return len(c.open) * choiceSize }
+
 // begin opens a choice, with what its last chunk adds.
 func (c *chat) begin(e, choice gjson.Result, delta string) {
 	what, index := `"delta":`+delta, choice.Get("index").Int()
@@ -108,6 +110,8 @@ func (m *messages) keep(e gjson.Result) {
 	}
 }
 
+func (m *messages) size() int { return len(m.usage) }
+
 func (m *messages) end(b []byte, _ gjson.Result) []byte {
 	if m.open != nil {
 		b = appendEvent(b, "content_block_stop", fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, m.open.Int()))
@@ -144,6 +148,8 @@ func (g *gemini) keep(e gjson.Result) {
 		}
 	}
 }
+
+func (g *gemini) size() int { return len(g.open) * choiceSize }
 
 func (g *gemini) begin(e, candidate gjson.Result) {
 	index := candidate.Get("index").Int()

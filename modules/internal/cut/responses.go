@@ -13,6 +13,7 @@ type responses struct {
 	response string // as the latest event has it
 	sequence int64  // of the next event
 	items    []*item
+	kept     int // bytes of what was added to items
 }
 
 // item is an item of the output.
@@ -67,6 +68,11 @@ func (r *responses) keep(e gjson.Result) {
 		return
 	}
 	index := e.Get("output_index").Int()
+	if delta := e.Get("delta"); delta.Type == gjson.String {
+		r.kept += len(delta.Raw)
+	} else {
+		r.kept += len(e.Raw)
+	}
 	if kind == "response.output_item.added" && index == int64(len(r.items)) {
 		i := &item{json: strings.Clone(e.Get("item").Raw)}
 		i.begin("", 0, e.Get("item"))
@@ -90,6 +96,8 @@ func (r *responses) keep(e gjson.Result) {
 		i.add(kind, e)
 	}
 }
+
+func (r *responses) size() int { return r.kept }
 
 func (i *item) addPart(list string, e gjson.Result) {
 	part := e.Get("part")
