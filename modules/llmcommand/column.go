@@ -163,14 +163,20 @@ func formatCount(n int64) string {
 // choose the names of their users and models.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.Is(unicode.Cf, r): // invisible; some turn the direction
-			return -1
-		case unicode.IsSpace(r):
+		if unicode.IsSpace(r) {
 			return ' '
-		case unicode.IsGraphic(r):
-			return r
 		}
-		return unicode.ReplacementChar
+		return harmless(r)
 	}, s)
+}
+
+// harmless returns what a terminal may get in place of a character, -1 for nothing.
+func harmless(r rune) rune {
+	switch {
+	case unicode.Is(unicode.Cf, r): // invisible; some turn the direction
+		return -1
+	case unicode.IsGraphic(r):
+		return r
+	}
+	return unicode.ReplacementChar
 }

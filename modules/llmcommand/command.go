@@ -233,6 +233,7 @@ this directory. It overwrites nothing.`,
 		build := c.CobraFunc
 		c.CobraFunc = func(cmd *cobra.Command) {
 			build(cmd)
+			cmd.SetOut(onScreen(os.Stdout))
 			one = cmd
 		}
 		caddycmd.RegisterCommand(c)
@@ -262,7 +263,7 @@ the API may stand as JSON.`
 
 // terminalWidth is 0 unless w is a terminal.
 func terminalWidth(w any) int {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr })
 	if !ok {
 		return 0
 	}

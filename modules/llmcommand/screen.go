@@ -1,0 +1,45 @@
+package llmcommand
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"unicode/utf8"
+)
+
+// onScreen returns what commands write their output to: the file itself unless the file is a
+// terminal, which what callers have chosen must not drive, in whatever format.
+func onScreen(f *os.File) io.Writer {
+	if terminalWidth(f) == 0 {
+		return f
+	}
+	return &screen{File: f}
+}
+
+// screen is a terminal that gets lines of harmless characters.
+type screen struct {
+	*os.File
+	rest []byte // the beginning of a character whose end has not been written yet
+}
+
+// Write implements io.Writer.
+func (s *screen) Write(p []byte) (int, error) {
+	text := append(s.rest, p...)
+	whole := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				whole -= i
+			}
+			break
+		}
+	}
+	_, err := s.File.Write(bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return harmless(r)
+	}, text[:whole]))
+	s.rest = text[whole:]
+	return len(p), err
+}
