@@ -5,12 +5,14 @@ import (
 	"io"
 	"os"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // onScreen returns what commands write their output to: the file itself unless the file is a
 // terminal, which what callers have chosen must not drive, in whatever format.
 func onScreen(f *os.File) io.Writer {
-	if terminalWidth(f) == 0 {
+	if !term.IsTerminal(int(f.Fd())) { // one may have no width
 		return f
 	}
 	return &screen{File: f}
