@@ -149,3 +149,31 @@ func TestStatedUsageOfBatches(t *testing.T) {
 		t.Errorf("two models cost %v", cost)
 	}
 }
+
+// Whatever a file has, the chunks in which it passes change nothing, and if its calls are known,
+// they are all lines that are objects.
+func FuzzUpload(f *testing.F) {
+	good := line("gpt-4o")
+	for _, file := range []string{good, good + "\n\n" + good + "\r\n", "\ufeff" + good, good + "\r" + good, "--b\r\n" + good, "{}", good + "\r\n--b--\r\n" + good, "--\n--x\n" + good} {
+		f.Add(file, 3)
+	}
+	f.Fuzz(func(t *testing.T, file string, chunk int) {
+		text := form(file)
+		whole := read("openai", text, len(text))
+		if pieces := read("openai", text, 1+max(chunk, 0)%64); pieces.Text() != whole.Text() {
+			t.Fatalf("in pieces: %s, whole: %s", pieces.Text(), whole.Text())
+		}
+		if whole.Parts == nil {
+			return
+		}
+		objects := int64(0)
+		for text := range strings.Lines(file) {
+			if strings.HasPrefix(strings.TrimSpace(text), "{") {
+				objects++
+			}
+		}
+		if whole.Calls() != objects {
+			t.Errorf("%d calls of %d lines", whole.Calls(), objects)
+		}
+	})
+}
