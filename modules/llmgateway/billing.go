@@ -2,7 +2,6 @@ package llmgateway
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
@@ -88,12 +87,6 @@ func (a *attempt) uses(by demand.Scale) llmapp.Used {
 		d := a.demand()
 		usage = d.Usage(m, by, max(a.req.ContentLength, int64(len(c.sent))), asked, c.demanded().Answers())
 		painted = a.painted(d)
-	}
-	if slices.Contains(m.Output, "audio") {
-		usage.OutputAudio = usage.Output
-	}
-	if slices.Contains(m.Output, "image") {
-		usage.OutputImage = usage.Output
 	}
 	cost := m.AtMost(usage, a.conditions(""), c.demanded().Tiers()...)
 	return llmapp.Used{Cost: cost.Both(painted), Usage: usage}

@@ -218,6 +218,17 @@ func TestOverridesChangeNoCharge(t *testing.T) {
 	}
 }
 
+// A call of Gemini sets aside what it has and at most writes, as calls of other APIs do.
+func TestBudgetsBoundGemini(t *testing.T) {
+	s := budgeted(t, newPriced(t), object{"limit": "0.2", "window": "total"})
+	for config, status := range map[string]int{`{}`: 402, `{"maxOutputTokens":100}`: 402, `{"maxOutputTokens":10}`: 200} {
+		body := `{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":` + config + `}`
+		if resp, answer := s.do("POST", "/v1beta/models/m:generateContent", body); resp.StatusCode != status {
+			t.Errorf("%s: %d %s", config, resp.StatusCode, answer)
+		}
+	}
+}
+
 // Each run of an agent has the limit: the turns of a conversation are counted together, and
 // another conversation begins anew.
 func TestBudgetsOfRuns(t *testing.T) {

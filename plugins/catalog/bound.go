@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/plugins"
@@ -41,14 +42,21 @@ func (m *Model) OutputLimit() int64 {
 
 // AtMost returns the most that a call costs which uses no more than u. The parts of the
 // input and output in u are what may be charged at a rate of their own, not what will be:
-// each token is charged at the dearest rate that it may have. A provider may serve the
-// standard tier in place of those asked for, and process a call in a geography that it
-// was not asked for. A part whose rate is unknown is charged at the rate of the whole.
+// each token is charged at the dearest rate that it may have. All that a model writes which
+// makes audio or pictures may be such. A provider may serve the standard tier in place of those
+// asked for, and process a call in a geography that it was not asked for. A part whose rate is
+// unknown is charged at the rate of the whole.
 //
 // In the tier of batches, u may be what several calls use, of which c.Longest is the longest
 // input. A provider charges a batch by that tier alone, at any time until the batch
 // has expired.
 func (m *Model) AtMost(u plugins.Usage, c Conditions, tiers ...string) (most plugins.Cost) {
+	if slices.Contains(m.Output, "audio") {
+		u.OutputAudio = u.Output
+	}
+	if slices.Contains(m.Output, "image") {
+		u.OutputImage = u.Output
+	}
 	longest, times := cmp.Or(c.Longest, u.Input.N), []time.Time{c.At}
 	batched := c.Tier == plugins.BatchTier
 	if tiers = append(tiers, c.Tier, ""); batched {

@@ -42,6 +42,7 @@ type Demand struct {
 	// Paints is the model of the hosted tool that makes pictures, "" if there is none.
 	Paints string
 
+	gemini bool  // the request is Google's
 	linked int64 // of the pictures: how many the provider fetches
 	inline int64 // bytes of the request that are pictures and audio
 	tools  bool
@@ -67,9 +68,13 @@ var plainFields = []string{
 // then unbounded. gatewayCalls reports of a tool that the gateway calls it. before is what
 // the turn before tells of the request, zero if there is none.
 func Of(d plugins.Dialect, body []byte, before lineage.Counted, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
-	found.before = before
+	found.before, found.gemini = before, d == plugins.GenerateContent
 	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
-		switch name := key.Str; name {
+		name := key.Str
+		if found.gemini && found.readGemini(name, v) {
+			return true
+		}
+		switch name {
 		case "input", "messages":
 			found.readConversation(v)
 		case "system", "images", "mask", "documents":
@@ -186,6 +191,9 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 		case "cache_control", "prompt_cache_breakpoint":
 			d.readCacheControl(field)
 		default:
+			if d.gemini && d.readGeminiPart(key.Str, field) {
+				skipped = append(skipped, key.Str)
+			}
 			fetched = fetched || slices.Contains(fetchedFields, key.Str) && field.Type != gjson.Null
 		}
 		return true

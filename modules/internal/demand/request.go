@@ -39,6 +39,9 @@ func JSON(d plugins.Dialect, body *plugins.Object) Request {
 // differ in which of several fields they obey: the highest counts. They also differ in what
 // they make of numbers in strings and beyond all bounds: such a field limits nothing.
 func (r Request) OutputLimit() (limit int64, err error) {
+	if r.Dialect == plugins.GenerateContent {
+		return r.geminiOutputLimit(), nil
+	}
 	unlimited := false
 	for _, field := range observe.OutputLimits(r.Dialect) {
 		asked := r.Field(field)

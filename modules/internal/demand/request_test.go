@@ -76,3 +76,27 @@ func TestWhatHidesABoundIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// The limit of the output stands in the configuration, in one of two spellings.
+func TestOutputLimitOfGemini(t *testing.T) {
+	for body, want := range map[string]int64{
+		`{}`:                                     0,
+		`{"generationConfig":{"temperature":1}}`: 0,
+		`{"generationConfig":{"maxOutputTokens":100}}`:                                                  100,
+		`{"generation_config":{"max_output_tokens":100}}`:                                               100,
+		`{"generationConfig":{"maxOutputTokens":100,"max_output_tokens":1000}}`:                         1000,
+		`{"generationConfig":{"maxOutputTokens":100,"maxOutputTokens":1000}}`:                           1000,
+		`{"generationConfig":{"maxOutputTokens":100},"generation_config":{}}`:                           0,
+		`{"generationConfig":{"maxOutputTokens":100},"generation_config":{"max_output_tokens":1000}}`:   1000,
+		`{"generationConfig":{"maxOutputTokens":"100"}}`:                                                0,
+		`{"generationConfig":{"maxOutputTokens":-1}}`:                                                   0,
+		`{"generationConfig":{"maxOutputTokens":0}}`:                                                    0,
+		`{"generationConfig":{"maxOutputTokens":1e18}}`:                                                 0,
+		`{"generationConfig":null,"generation_config":{"max_output_tokens":100}}`:                       0,
+		`{"generationConfig":{"maxOutputTokens":100},"generation_config":{"max_output_tokens":"1000"}}`: 0,
+	} {
+		if got, err := requestOf(t, plugins.GenerateContent, body).OutputLimit(); got != want || err != nil {
+			t.Errorf("%s: %d, %v; want %d", body, got, err, want)
+		}
+	}
+}
