@@ -28,6 +28,7 @@ func smallChunks(t *testing.T) *Backend {
 
 // Answers must not depend on whether the records have room in memory.
 func TestAnalytics(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "read": 0} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
@@ -42,6 +43,7 @@ func TestAnalytics(t *testing.T) {
 // Whatever happens to records between queries, answers are those of a backend
 // that keeps plain records.
 func TestAnalyticsFollowWrites(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "almost full": 100, "read": 0} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 // Filters of any depth and width are answered as the evaluator answers them,
 // whatever the bounds of SQLite are; also where they are decided on in memory.
 func TestFiltersOfAnySize(t *testing.T) {
+	t.Parallel()
 	b := newBackend(t)
 	traffic := newTraffic(10)
 	write(t, b, traffic.batch(10))
@@ -107,6 +108,7 @@ func TestCursorOfOtherKinds(t *testing.T) {
 // More names than a list may have are decided on in another way, with the same
 // answers.
 func TestFiltersOfManyNames(t *testing.T) {
+	t.Parallel()
 	b := newBackend(t)
 	records, contents := storagetest.Records(newTraffic(1).r, 200)
 	write(t, b, storagetest.Batch(records, storage.Position{Segment: 1}))

@@ -15,6 +15,7 @@ import (
 // What keeps the database locked makes it unavailable, which readers learn at once,
 // long before SQLite gives up.
 func TestLockedReads(t *testing.T) {
+	t.Parallel()
 	b := newBackend(t)
 	first := newTraffic(1).batch(1)
 	write(t, b, first)

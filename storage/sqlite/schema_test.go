@@ -206,6 +206,7 @@ const migrated = "WEIR_MIGRATED"
 // Whenever a process is killed that migrates a database, that is as it was before or
 // migrated: others read it, and the next process goes on with it.
 func TestMigrationsAreKilled(t *testing.T) {
+	t.Parallel()
 	if path := os.Getenv(migrated); path != "" {
 		fmt.Println("begins")
 		_, err := New(path).Open(t.Context(), hostOf(noContents{}))
@@ -295,6 +296,7 @@ func TestMigrationsBesideReaders(t *testing.T) {
 
 // A migration that fails, or that the end of the process interrupts, changes nothing.
 func TestMigrationsFail(t *testing.T) {
+	t.Parallel()
 	path := firstRelease(t, 20_000)
 	want, _ := contentsOf(t, path)
 	for name, test := range map[string]struct {

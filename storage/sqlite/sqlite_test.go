@@ -15,6 +15,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	storagetest.Run(t, func(t *testing.T) storage.Backend {
 		return New(filepath.Join(t.TempDir(), "weir.db"))
 	}, storagetest.Relaxed{})
@@ -168,6 +169,7 @@ func TestCloseEndsQueries(t *testing.T) {
 }
 
 func TestLockedDatabase(t *testing.T) {
+	t.Parallel()
 	b := newBackend(t)
 	traffic := newTraffic(2)
 	first, second := traffic.batch(1), traffic.batch(1)

@@ -121,6 +121,7 @@ func trusting(tr *Transport) { tr.TLS = &reverseproxy.TLSConfig{InsecureSkipVeri
 // What arrives is what http.Transport would have sent, and what comes back too, over one
 // connection that is used again and again.
 func TestRequestsAndAnswersAreThoseOfGo(t *testing.T) {
+	t.Parallel()
 	large := make([]byte, 3<<20)
 	_, _ = rand.Read(large)
 	echo := func(w http.ResponseWriter, r *http.Request) {
@@ -255,6 +256,7 @@ func TestClosedConnections(t *testing.T) {
 // An answer that says why a large request is not taken arrives, although the request is not
 // read.
 func TestEarlyAnswer(t *testing.T) {
+	t.Parallel()
 	closed := make(chan struct{})
 	address := raw(t, func(c net.Conn, _ *http.Request) {
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
@@ -513,6 +515,7 @@ func (b *slowly) Read(p []byte) (int, error) {
 // A caller may send a body again after an error, and use its memory for another request after
 // the answer: the transport does not read on.
 func TestBodyIsNotReadAfterTheCall(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]string{"error": "", "answer": "HTTP/1.1 429 Slow Down\r\nContent-Length: 2\r\n\r\nno", "empty": "HTTP/1.1 429 Slow Down\r\nContent-Length: 0\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			address := raw(t, func(c net.Conn, _ *http.Request) {
@@ -542,6 +545,7 @@ func TestBodyIsNotReadAfterTheCall(t *testing.T) {
 // The time that a provider has for its header begins when it has the request, as with
 // http.Transport, and does not bound the body.
 func TestHeaderTimeout(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.(http.Flusher).Flush()
@@ -604,6 +608,7 @@ func TestClientLeavesWhileDialling(t *testing.T) {
 
 // No call goes over a connection that has waited for longer than it may.
 func TestOldConnections(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) {}, false)
 	const timeout = 200 * time.Millisecond
 	tr := provision(t, func(tr *Transport) {
