@@ -186,14 +186,18 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 	defer l.turn.Unlock()
 	l.mu.Lock()
 	a, closed := l.accounts[credits.Account{Org: org}], l.closed
+	var granted plugins.Nanodollars // which only the turn's owner changes
+	if a != nil {
+		granted = a.Granted
+	}
 	l.mu.Unlock()
 	switch {
 	case closed:
 		return unavailable(os.ErrClosed)
 	case a != nil && first:
 		return nil
-	case a != nil && (amount > 0 && a.Granted > math.MaxInt64-amount || amount < 0 && a.Granted < math.MinInt64-amount):
-		return fmt.Errorf("credits: %s was granted %s, and cannot be granted %s more: the sum is out of range", org, a.Granted, amount)
+	case a != nil && (amount > 0 && granted > math.MaxInt64-amount || amount < 0 && granted < math.MinInt64-amount):
+		return fmt.Errorf("credits: %s was granted %s, and cannot be granted %s more: the sum is out of range", org, granted, amount)
 	}
 	l.compact()
 	e := entry{Org: org, Grant: amount}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -195,6 +196,31 @@ func TestGrantsStayInRange(t *testing.T) {
 		t.Error("a sum out of range was granted")
 	}
 	wantBalance(t, l, credits.Balance{Granted: math.MaxInt64 - 1})
+}
+
+// Calls are charged while an administrator grants.
+func TestGrantsBesideCharges(t *testing.T) {
+	ctx := t.Context()
+	l := begin(t, memoryDir(t), 1<<20)
+	const calls, times = 4, 2000
+	must(t, l.Grant(ctx, "acme", calls*times))
+	var clients sync.WaitGroup
+	for range calls {
+		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: times, Lost: times, Holds: []credits.Hold{{Account: acme}}}
+		must(t, l.Reserve(ctx, r))
+		clients.Go(func() {
+			for total := range plugins.Nanodollars(times) {
+				if err := l.Charge(ctx, r, total+1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range times {
+		must(t, l.Grant(ctx, "acme", 1))
+	}
+	clients.Wait()
+	wantBalance(t, l, credits.Balance{Granted: (calls + 1) * times, Spent: calls * times})
 }
 
 func BenchmarkCall(b *testing.B) {
