@@ -41,8 +41,6 @@ type BatchPart struct {
 	CacheWrite   int64 `json:"cache_write,omitempty"`
 	CacheWrite1h int64 `json:"cache_write_1h,omitempty"`
 	Output       int64 `json:"output"`
-	OutputAudio  int64 `json:"output_audio,omitempty"`
-	OutputImage  int64 `json:"output_image,omitempty"`
 	WebSearches  int64 `json:"web_searches,omitempty"`
 }
 
@@ -106,7 +104,7 @@ func (b Batch) AtMost(prices *catalog.Catalog, provider string, at time.Time) (m
 		u := plugins.Usage{
 			Input: plugins.Known(part.Input), InputAudio: plugins.Known(part.InputAudio), InputImage: plugins.Known(part.InputImage),
 			CacheWrite: plugins.Known(part.CacheWrite), CacheWrite1h: plugins.Known(part.CacheWrite1h),
-			Output: plugins.Known(part.Output), OutputAudio: plugins.Known(part.OutputAudio), OutputImage: plugins.Known(part.OutputImage),
+			Output: plugins.Known(part.Output),
 		}
 		if part.WebSearches > 0 {
 			u.WebSearches = plugins.Known(part.WebSearches)
@@ -193,7 +191,7 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	part.Longest = max(part.Longest, u.Input.N)
 	part.Input, part.InputAudio, part.InputImage = part.Input+u.Input.N, part.InputAudio+u.InputAudio.N, part.InputImage+u.InputImage.N
 	part.CacheWrite, part.CacheWrite1h = part.CacheWrite+u.CacheWrite.N, part.CacheWrite1h+u.CacheWrite1h.N
-	part.Output, part.OutputAudio, part.OutputImage = part.Output+u.Output.N, part.OutputAudio+u.OutputAudio.N, part.OutputImage+u.OutputImage.N
+	part.Output += u.Output.N
 	part.WebSearches += u.WebSearches.N
 	return true
 }

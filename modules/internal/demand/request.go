@@ -115,12 +115,6 @@ func (r Request) Uses(m *catalog.Model, reads *Demand, by Scale, bytes, limit in
 	default:
 		return u, false
 	}
-	if slices.Contains(m.Output, "audio") {
-		u.OutputAudio = u.Output
-	}
-	if slices.Contains(m.Output, "image") {
-		u.OutputImage = u.Output
-	}
 	return u, true
 }
 
