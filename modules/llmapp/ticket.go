@@ -587,6 +587,9 @@ func (t *Ticket) Send(req *http.Request) (*http.Response, error) {
 // none, or the error. A provider works on at a batch unless it has refused the batch, or was
 // never reached.
 func (t *Ticket) Answered(status int, err error) {
+	if t.batch == uuid.Nil {
+		return
+	}
 	var dial reverseproxy.DialError
 	t.works = status < http.StatusMultipleChoices && !errors.As(err, &dial)
 }

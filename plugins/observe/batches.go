@@ -38,7 +38,9 @@ func init() {
 func IsUpload(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/files") }
 
 // IsCancel reports whether a POST ends a batch.
-func IsCancel(path string) bool { return cancelled.MatchString(path) }
+func IsCancel(path string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(path, "/"), "cancel") && cancelled.MatchString(path)
+}
 
 var cancelled = regexp.MustCompile(`/batches/[^/:]+[/:]cancel/?$`)
 
