@@ -396,11 +396,11 @@ func TestCreditsBoundCandidates(t *testing.T) {
 		ok   bool
 	}{
 		"one answer":     {`"generationConfig":{"temperature":0}`, true},
-		"candidates":     {`"generationConfig":{"candidateCount":8}`, false},
-		"as proto":       {`"generation_config":{"candidate_count":8}`, false},
-		"as a text":      {`"generationConfig":{"candidateCount":"8"}`, false},
-		"twice":          {`"generationConfig":{"candidateCount":1,"candidate_count":8}`, false},
-		"in both":        {`"generationConfig":{"candidateCount":1},"generation_config":{"candidateCount":8}`, false},
+		"candidates":     {`"generationConfig":{"candidateCount":100}`, false},
+		"as proto":       {`"generation_config":{"candidate_count":100}`, false},
+		"as a text":      {`"generationConfig":{"candidateCount":"100"}`, false},
+		"twice":          {`"generationConfig":{"candidateCount":1,"candidate_count":100}`, false},
+		"in both":        {`"generationConfig":{"candidateCount":1},"generation_config":{"candidateCount":100}`, false},
 		"more than many": {`"generationConfig":{"candidateCount":9223372036854775807}`, false},
 	} {
 		_, _, before := p.got()
