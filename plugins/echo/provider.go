@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -46,34 +47,70 @@ func (p *Provider) PrepareEndpoint(ctx context.Context, method, path string, t t
 	return p.Provider.PrepareEndpoint(ctx, method, path, t)
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. A stream is made as fast as it is read, because its
+// events are many times as long as the request.
 func (p *Provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer r.Body.Close()
-	a := answerWriter{header: make(http.Header), status: http.StatusOK}
 	body, err := translate.ReadAll(r.Body, r.ContentLength)
 	if err != nil {
 		return nil, err
 	}
-	p.handler.Answer(&a, r, body)
-	return &http.Response{
-		StatusCode:    a.status,
-		Header:        a.header,
-		ContentLength: int64(a.body.Len()),
-		Body:          io.NopCloser(&a.body),
-		Request:       r,
-	}, nil
+	a := answerWriter{header: make(http.Header), status: http.StatusOK, begun: make(chan struct{})}
+	stream, events := io.Pipe()
+	a.events = events
+	go func() {
+		defer a.end()
+		p.handler.Answer(&a, r, body)
+	}()
+	<-a.begun
+	resp := &http.Response{StatusCode: a.status, Header: a.header, Request: r, ContentLength: -1, Body: stream}
+	if !a.streams {
+		resp.ContentLength, resp.Body = int64(a.body.Len()), io.NopCloser(&a.body)
+	}
+	return resp, nil
 }
 
-// answerWriter keeps an answer.
+// answerWriter keeps an answer, until that is flushed and so a stream.
 type answerWriter struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
+	header  http.Header
+	status  int
+	body    bytes.Buffer
+	events  *io.PipeWriter
+	streams bool
+	begun   chan struct{} // closed once it is known whether the answer is a stream
 }
 
-func (a *answerWriter) Header() http.Header         { return a.header }
-func (a *answerWriter) WriteHeader(status int)      { a.status = status }
-func (a *answerWriter) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *answerWriter) Header() http.Header    { return a.header }
+func (a *answerWriter) WriteHeader(status int) { a.status = status }
+
+// Write implements http.ResponseWriter.
+func (a *answerWriter) Write(p []byte) (int, error) {
+	if a.streams {
+		return a.events.Write(p)
+	}
+	return a.body.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (a *answerWriter) Flush() {
+	if !a.streams {
+		a.streams = true
+		close(a.begun)
+		_, _ = a.events.Write(a.body.Bytes()) // an error is that of the next Write, too
+	}
+}
+
+// end ends the answer. A panic breaks a stream off.
+func (a *answerWriter) end() {
+	var err error
+	if v := recover(); v != nil {
+		a.status, err = http.StatusInternalServerError, fmt.Errorf("the echo panicked: %v", v)
+	}
+	if !a.streams {
+		close(a.begun)
+	}
+	_ = a.events.CloseWithError(err)
+}
 
 var (
 	_ http.RoundTripper   = (*Provider)(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -60,5 +61,26 @@ func TestProviderRefuses(t *testing.T) {
 	resp, body := ask(t, `{"model":"echo/echo-1"}`)
 	if resp.StatusCode != http.StatusBadRequest || gjson.Get(body, "error.param").Str != "input" {
 		t.Errorf("got %d: %s", resp.StatusCode, body)
+	}
+}
+
+// The events of a stream are many times as long as the request, and are never there at once.
+func TestProviderKeepsNoStream(t *testing.T) {
+	p := new(Provider)
+	text := strings.Repeat("word ", 100_000)
+	req, err := p.PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, `{"model":"echo-1","stream":true,"input":"`+text+`"}`), translate.Target{Model: "echo-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := p.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.ContentLength >= 0 {
+		t.Fatalf("%d bytes are there at once", resp.ContentLength)
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, 1000); err != nil {
+		t.Error(err)
 	}
 }
