@@ -17,7 +17,7 @@ import (
 func (w *weir) command(args ...string) string {
 	w.t.Helper()
 	c := exec.Command(w.program, args...)
-	c.Env = append(os.Environ(), "WEIR_ADMIN="+w.admin)
+	c.Env = append(os.Environ(), asWeir+"=1", "WEIR_ADMIN="+w.admin)
 	output, err := c.CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("weir %s: %v\n%s", strings.Join(args, " "), err, output)

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package durability tests what Weir promises of records, from outside: it builds
-// the binary, puts it between clients and a provider of its own, kills it,
-// reloads it, fills its disk, and looks at what is left.
+// Package durability tests what Weir promises of records, from outside: it starts
+// processes of Weir, puts them between clients and a provider of its own, kills them,
+// reloads them, fills their disk, and looks at what is left.
 //
 // `go test ./test/durability` takes a few rounds of everything; `go test ./test/durability -full`
 // takes as many as the promises name.
@@ -10,10 +10,7 @@ package durability
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -39,36 +36,20 @@ func killings() int {
 	return rounds(4, 50)
 }
 
+// asWeir tells the test binary to be a Weir, which has the remote backend, too.
+const asWeir = "WEIR_DURABILITY"
+
 // program is the path of the weir that is tested.
-var program = flag.String("weir", "", "the binary to test; by default it is built")
+var program = flag.String("weir", "/proc/self/exe", "the binary to test; by default the test's own")
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asWeir) != "" {
 		caddycmd.Main()
 		return
 	}
-	os.Exit(buildAndRun(m))
-}
-
-func buildAndRun(m *testing.M) int {
 	flag.Parse()
 	if testing.Short() {
-		return 0
+		return
 	}
-	if *program != "" {
-		return m.Run()
-	}
-	dir, err := os.MkdirTemp("", "weir-durability-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	*program = filepath.Join(dir, "weir")
-	build := exec.Command("go", "build", "-o", *program, "../../xcaddy/weir")
-	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building weir: %v\n%s", err, output)
-		return 1
-	}
-	return m.Run()
+	os.Exit(m.Run())
 }

@@ -278,7 +278,7 @@ func rows(t *testing.T, w *weir, round int) (file string, users []string) {
 // imports runs weir import.
 func (w *weir) imports(ctx context.Context, file string) ([]byte, error) {
 	command := exec.CommandContext(ctx, w.program, "import", "litellm", file, "--address", "http://"+w.site)
-	command.Env = append(os.Environ(), "WEIR_API_KEY="+payer)
+	command.Env = append(os.Environ(), asWeir+"=1", "WEIR_API_KEY="+payer)
 	return command.CombinedOutput()
 }
 

@@ -18,9 +18,6 @@ import (
 	"github.com/weirhq/weir/storage/storagetest/remote"
 )
 
-// asWeir tells the test binary to be a Weir that has the remote backend, too.
-const asWeir = "WEIR_DURABILITY_REMOTE"
-
 func init() {
 	caddy.RegisterModule(remoteStorage{})
 }
@@ -70,11 +67,7 @@ func TestRemote(t *testing.T) {
 	nodes := []*weir{newWeir(t, p), newWeir(t, p)}
 	configs := make([]config, len(nodes))
 	for i, w := range nodes {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.program, w.environment = self, []string{asWeir + "=1"}
+		w.program = "/proc/self/exe" // which has the backend
 		configs[i].backend = "remote " + filepath.Join(dir, "socket") + " " + filepath.Join(w.dir, "data", "journal")
 		configs[i].store = "sync"
 		w.launch(configs[i])

@@ -39,9 +39,7 @@ type weir struct {
 	admin, site string // host:port
 	upstream    string // URL
 	process     *exec.Cmd
-	// program is the binary, and environment is what it gets beside the usual.
-	program     string
-	environment []string
+	program     string // the binary
 }
 
 // config is what differs from one configuration to another.
@@ -135,7 +133,7 @@ func (w *weir) launch(c config) {
 	home := filepath.Join(w.dir, "home")
 	w.process = exec.Command(w.program, "run", "--config", path, "--adapter", "caddyfile")
 	w.process.Dir = home
-	w.process.Env = append([]string{"HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}, w.environment...)
+	w.process.Env = []string{asWeir + "=1", "HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}
 	w.process.Stdout, w.process.Stderr = log, log
 	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := w.process.Start(); err != nil {
