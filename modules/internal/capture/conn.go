@@ -91,7 +91,10 @@ func (c *conn) WriteTo(w io.Writer) (int64, error) {
 	return n, err
 }
 
-type readerOnly struct{ io.Reader }
+type (
+	readerOnly struct{ io.Reader }
+	writerOnly struct{ io.Writer }
+)
 
 type closeWriter interface{ CloseWrite() error }
 

@@ -1,12 +1,9 @@
 package capture
 
 import (
-	"io"
 	"net/http"
 	"strconv"
 	"sync/atomic"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // Observer is told what the client is about to see.
@@ -23,7 +20,7 @@ type Observer interface {
 // comes: informational headers, trailers, flushes, and what the writer beneath
 // it answers.
 type Writer struct {
-	caddyhttp.ResponseWriterWrapper
+	http.ResponseWriter
 
 	observer Observer
 	method   string
@@ -132,11 +129,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom through Write, where the one of the
-// embedded wrapper would pass it by.
-func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(writerOnly{w}, r)
-}
+// Unwrap is for http.ResponseController.
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // FlushError is what http.ResponseController calls. A flush sends the header if
 // nothing did before.
@@ -147,10 +141,5 @@ func (w *Writer) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-type writerOnly struct{ io.Writer }
-
-// Interface guards
-var (
-	_ http.ResponseWriter = (*Writer)(nil)
-	_ io.ReaderFrom       = (*Writer)(nil)
-)
+// Interface guard
+var _ http.ResponseWriter = (*Writer)(nil)

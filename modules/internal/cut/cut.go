@@ -7,7 +7,6 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/streamusage"
@@ -147,7 +146,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 
 // Writer passes a stream on up to where it is cut.
 type Writer struct {
-	caddyhttp.ResponseWriterWrapper
+	http.ResponseWriter
 	stream
 	active bool
 	stop   func()
@@ -156,11 +155,11 @@ type Writer struct {
 // NewWriter cuts what is written to w like NewReader. Then it calls stop, and writes nothing
 // any more. Close must follow the stream.
 func NewWriter(w http.ResponseWriter, d plugins.Dialect, most int64, stop func()) *Writer {
-	return &Writer{
-		ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
-		stream:                stream{dialect: newDialect(d), left: most}, stop: stop,
-	}
+	return &Writer{ResponseWriter: w, stream: stream{dialect: newDialect(d), left: most}, stop: stop}
 }
+
+// Unwrap is for http.ResponseController.
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Over reports whether the stream was cut.
 func (w *Writer) Over() bool { return w.over }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -179,6 +180,28 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 // A stream ends before an event that does not end: the event is not kept in memory, and the
 // client does not get it.
+// A handler may copy an answer, which asks the writer for an io.ReaderFrom.
+func TestCopiedAnswerIsCut(t *testing.T) {
+	for d, bodies := range answers(t) {
+		server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+			w := NewWriter(out, d, 1, func() {})
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+			_, _ = io.Copy(w, struct{ io.Reader }{strings.NewReader(bodies[0])})
+			w.Close()
+			if !w.Over() {
+				t.Errorf("%s: a stream that is copied is not cut", d)
+			}
+		}))
+		resp, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		server.Close()
+	}
+}
+
 func TestEndlessEvent(t *testing.T) {
 	for d, bodies := range answers(t) {
 		s := stream{dialect: newDialect(d), left: 1 << 40}

@@ -7,7 +7,6 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
@@ -51,7 +50,7 @@ const maxEvent = 64 << 10
 // Filter passes a stream of server-sent events on without the chunk that
 // holds nothing but usage. An event goes out in the write that completes it.
 type Filter struct {
-	caddyhttp.ResponseWriterWrapper
+	http.ResponseWriter
 	active bool
 	held   []byte // the event whose end has not come
 	long   bool   // the event is over maxEvent, and passes as it comes
@@ -59,8 +58,11 @@ type Filter struct {
 
 // NewFilter returns a filter of what is written to w. Close must follow the stream.
 func NewFilter(w http.ResponseWriter) *Filter {
-	return &Filter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+	return &Filter{ResponseWriter: w}
 }
+
+// Unwrap is for http.ResponseController.
+func (f *Filter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (f *Filter) WriteHeader(status int) {
