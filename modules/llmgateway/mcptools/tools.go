@@ -108,7 +108,7 @@ func (m *Tools) grow(bytes int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.size+int64(bytes) > maxSize {
-		return fmt.Errorf("The answers of MCP servers are over %d bytes long.", maxSize)
+		return fmt.Errorf("the answers of MCP servers are over %d bytes long", maxSize)
 	}
 	if refused := m.room.Grow(m.size + int64(bytes)); refused != nil {
 		return refused
