@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,10 @@ import (
 	_ "github.com/weirhq/weir/modules/standard"
 )
 
-var full = flag.Bool("full", false, "run 50 sessions, not 10")
+var (
+	full   = flag.Bool("full", false, "run 50 sessions, not 10")
+	others = flag.Int64("others", 1000, "make so many calls of others between those of the sessions")
+)
 
 // site is a Weir in front of a provider that answers each call as it is labelled.
 type site struct {
@@ -41,6 +45,10 @@ func serve(t *testing.T) *site {
 	s := &site{t: t, dir: t.TempDir()}
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if gjson.GetBytes(body, "model").Str == othersModel {
+			_, _ = io.WriteString(w, `{"id":"o","object":"chat.completion","model":"`+othersModel+`","choices":[{"index":0,"message":{"role":"assistant","content":"A weir holds the water back."},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":7,"total_tokens":27}}`)
+			return
+		}
 		s.call.Reply(w, r.URL.Path, body)
 	}))
 	t.Cleanup(provider.Close)
@@ -126,6 +134,40 @@ func (s *site) send(c *Call) string {
 	return resp.Header.Get("Service-Id")
 }
 
+// othersModel is the model that others call.
+const othersModel = "gpt-4o-mini"
+
+// disturb makes the calls of others from one to another, many at once. Half of them have one of a
+// hundred prompts.
+func (s *site) disturb(from, to int64) {
+	s.t.Helper()
+	const callers = 16
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
+	defer client.CloseIdleConnections()
+	var group sync.WaitGroup
+	for caller := range int64(callers) {
+		group.Go(func() {
+			for n := from + caller; n < to; n += callers {
+				prompt := n
+				if n%2 == 0 {
+					prompt = n / 2 % 100
+				}
+				body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"What does weir %d hold back?"}]}`, othersModel, prompt)
+				resp, err := client.Post(s.url+"/openai/v1/chat/completions", "application/json", strings.NewReader(body))
+				if err != nil {
+					s.t.Error(err)
+					return
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+					s.t.Errorf("%d, %v", resp.StatusCode, err)
+				}
+				resp.Body.Close()
+			}
+		})
+	}
+	group.Wait()
+}
+
 // ask asks the query API.
 func (s *site) ask(path, body string) gjson.Result {
 	s.t.Helper()
@@ -152,7 +194,7 @@ func (s *site) records(count int) map[string]gjson.Result {
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		records := make(map[string]gjson.Result)
 		for offset := 0; offset < count; offset += 1000 {
-			for _, r := range s.ask("/v1/request/query-clickhouse", fmt.Sprintf(`{"filter":"all","limit":1000,"offset":%d}`, offset)).Array() {
+			for _, r := range s.ask("/v1/request/query-clickhouse", fmt.Sprintf(`{"filter":{"request_response_rmt":{"model":{"not-equals":%q}}},"limit":1000,"offset":%d}`, othersModel, offset)).Array() {
 				records[r.Get("request_id").Str] = r
 			}
 		}
@@ -199,7 +241,8 @@ func TestLineageOfAgentSessions(t *testing.T) {
 	calls := Sessions(1, count)
 	s := serve(t)
 	ids := make(map[*Call]string)
-	for _, c := range calls {
+	for i, c := range calls {
+		s.disturb(*others*int64(i)/int64(len(calls)), *others*int64(i+1)/int64(len(calls)))
 		ids[c] = s.send(c)
 	}
 	records := s.records(len(calls))
