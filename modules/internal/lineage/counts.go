@@ -31,9 +31,9 @@ type count struct {
 const (
 	// maxCounts bounds how many requests are remembered.
 	maxCounts = 10_000
-	// maxPieces bounds the pieces of a request beside its conversation, such as its tools. A
-	// request of more is not remembered.
-	maxPieces = 1000
+	// maxMessages bounds the conversation of a request, and maxPieces the pieces beside it, such
+	// as tools. A request of more is not remembered.
+	maxMessages, maxPieces = 10_000, 1000
 )
 
 // Pieces are the parts of a request between which no tokenizer joins text: its messages, and the
@@ -78,14 +78,14 @@ func PiecesOf(body []byte, target ...string) (p Pieces) {
 		case v.IsArray():
 			v.ForEach(func(_, element gjson.Result) bool {
 				p.rest = append(p.rest, piece{Hash(key.Raw, element.Raw), len(key.Raw) + len(element.Raw)})
-				return true
+				return len(p.rest) <= maxPieces
 			})
 		default:
 			p.rest = append(p.rest, piece{Hash(key.Raw, v.Raw), len(key.Raw) + len(v.Raw)})
 		}
-		return true
+		return len(p.messages) <= maxMessages && len(p.rest) <= maxPieces
 	})
-	if lists != 1 || shortened || len(p.rest) > maxPieces {
+	if lists != 1 || shortened || len(p.messages) > maxMessages || len(p.rest) > maxPieces {
 		return Pieces{}
 	}
 	for _, m := range p.messages {
@@ -112,7 +112,7 @@ func messagesOf(list gjson.Result, target uint64) (messages []message) {
 			rest = rest[len(before)+mark:]
 		}
 		messages = append(messages, message{h.Sum64(), len(v.Raw), marks})
-		return true
+		return len(messages) <= maxMessages
 	})
 	return messages
 }

@@ -107,8 +107,14 @@ func TestCountsAreBounded(t *testing.T) {
 	if len(counts.of) != maxCounts {
 		t.Errorf("%d requests are remembered", len(counts.of))
 	}
-	many := []byte(`{"messages":[{}],"tools":[` + strings.Repeat(`1,`, maxPieces) + `1]}`)
-	if counts.Learn(PiecesOf(many), 1); counts.Find(PiecesOf(many)) != (Counted{}) {
-		t.Error("a request of too many pieces is remembered")
+	for what, n := range map[string]int{`{"messages":[{}],"tools":[`: maxPieces, `{"messages":[`: maxMessages} {
+		many := func(n int) []byte { return []byte(what + strings.Repeat(`1,`, n) + `1]}`) }
+		if counts.Learn(PiecesOf(many(n)), 1); counts.Find(PiecesOf(many(n))) != (Counted{}) {
+			t.Error("a request of too many pieces is remembered")
+		}
+		few, huge := testing.AllocsPerRun(1, func() { PiecesOf(many(n)) }), testing.AllocsPerRun(1, func() { PiecesOf(many(1_000_000)) })
+		if huge > few+3 {
+			t.Errorf("%s: a million pieces take %v allocations, and %d take %v", what, huge, n, few)
+		}
 	}
 }
