@@ -16,8 +16,9 @@ import (
 // many tokens of the next turn of a conversation, and at most one for each byte that the turn
 // adds: no tokenizer makes a token of less. The zero Counts is empty.
 type Counts struct {
-	mu sync.Mutex
-	of map[uint64]count // by the hash of the whole conversation
+	mu     sync.Mutex
+	of     map[uint64]count // by the hash of the whole conversation
+	pieces int              // hashes in of
 }
 
 // count is what a provider counted for a request.
@@ -29,8 +30,9 @@ type count struct {
 }
 
 const (
-	// maxCounts bounds how many requests are remembered.
-	maxCounts = 10_000
+	// maxCounts bounds how many requests are remembered, and maxHashes of how many pieces they are
+	// together: 8 MiB.
+	maxCounts, maxHashes = 10_000, 1 << 20
 	// maxMessages bounds the conversation of a request, and maxPieces the pieces beside it, such
 	// as tools. A request of more is not remembered.
 	maxMessages, maxPieces = 10_000, 1000
@@ -147,13 +149,21 @@ func (c *Counts) Learn(p Pieces, tokens int64) {
 	if c.of == nil {
 		c.of = make(map[uint64]count)
 	}
+	c.forget(last.hash)
 	for other := range c.of { // any, if there are too many
-		if len(c.of) < maxCounts {
+		if len(c.of) < maxCounts && c.pieces+len(rest) <= maxHashes {
 			break
 		}
-		delete(c.of, other)
+		c.forget(other)
 	}
 	c.of[last.hash] = count{tokens, last.marks, rest, p.beside}
+	c.pieces += len(rest)
+}
+
+// forget drops what is known of a conversation.
+func (c *Counts) forget(hash uint64) {
+	c.pieces -= len(c.of[hash].rest)
+	delete(c.of, hash)
 }
 
 // Counted is what the turn before tells of the tokens of a request. It is zero if no turn before

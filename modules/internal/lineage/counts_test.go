@@ -107,6 +107,19 @@ func TestCountsAreBounded(t *testing.T) {
 	if len(counts.of) != maxCounts {
 		t.Errorf("%d requests are remembered", len(counts.of))
 	}
+	tools := `"tools":[` + strings.Repeat(`1,`, maxPieces-1) + `1]`
+	for range 2 { // the second time each is known already
+		for i := range maxHashes/maxPieces + 100 {
+			counts.Learn(PiecesOf(fmt.Appendf(nil, `{"messages":["a",%d],%s}`, i, tools)), 1)
+		}
+	}
+	pieces := 0
+	for _, known := range counts.of {
+		pieces += len(known.rest)
+	}
+	if pieces != counts.pieces || pieces > maxHashes || pieces < maxHashes-2*maxPieces {
+		t.Errorf("%d pieces are remembered, and counted as %d", pieces, counts.pieces)
+	}
 	for what, n := range map[string]int{`{"messages":[{}],"tools":[`: maxPieces, `{"messages":[`: maxMessages} {
 		many := func(n int) []byte { return []byte(what + strings.Repeat(`1,`, n) + `1]}`) }
 		if counts.Learn(PiecesOf(many(n)), 1); counts.Find(PiecesOf(many(n))) != (Counted{}) {
