@@ -20,7 +20,7 @@ const beMCPClient = "COMPAT_BE_MCP_CLIENT"
 // callMCPTools calls each tool of a server once.
 func callMCPTools(url string) error {
 	session := mcpclient.Open(mcpclient.Server{URL: url, Timeout: patience})
-	tools, err := session.Tools(context.Background(), 100)
+	tools, err := session.Tools(context.Background(), 100, func(int) error { return nil })
 	for _, tool := range tools {
 		_, failed := session.Call(context.Background(), tool.Name, json.RawMessage(`{"a": 1, "b": 2}`))
 		if err == nil && failed != nil {
