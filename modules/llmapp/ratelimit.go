@@ -12,6 +12,10 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// maxListed bounds how many limits a header lists: clients refuse lines of 64 KiB
+// (https://github.com/python/cpython/blob/main/Lib/http/client.py).
+const maxListed = 20
+
 // SetRateLimits tells a client which limits of requests and tokens count the call, and what is
 // left of them: in `RateLimit` and `RateLimit-Policy`
 // (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/), and the tightest
@@ -44,7 +48,9 @@ func (t *Ticket) SetRateLimits(ctx context.Context, header http.Header) {
 			policy += ";w=" + seconds(time.Duration(window)*time.Millisecond)
 			state += ";t=" + seconds(reset.Time().Sub(now))
 		}
-		policies, states = append(policies, policy), append(states, state)
+		if len(policies) < maxListed {
+			policies, states = append(policies, policy), append(states, state)
+		}
 		kind := "Tokens"
 		if b.quantity == requestCount {
 			kind = "Requests"

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -306,5 +309,23 @@ func TestDayOfLimits(t *testing.T) {
 	}
 	if admitted < 1000 || refused < 1000 {
 		t.Errorf("%d admitted, %d refused", admitted, refused)
+	}
+}
+
+// Headers list no more limits than clients can read, and tell the tightest of all.
+func TestManyRateLimits(t *testing.T) {
+	var limits []*Budget
+	for i := range 500 {
+		limits = append(limits, &Budget{Name: fmt.Sprint("limit", i), Limit: strconv.Itoa(1000 - i), Quantity: "requests", Window: "1h"})
+	}
+	gate, _ := gateOf(t, limits...)
+	ticket, err := gate.Admit(t.Context(), spendingOf("ada", storage.Millis(time.Now()), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := make(http.Header)
+	ticket.SetRateLimits(t.Context(), header)
+	if n := strings.Count(header.Get("RateLimit"), "limit"); n != maxListed || header.Get("X-RateLimit-Limit-Requests") != "501" {
+		t.Errorf("%d limits are listed; the tightest is %s", n, header.Get("X-RateLimit-Limit-Requests"))
 	}
 }
