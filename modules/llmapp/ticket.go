@@ -73,7 +73,8 @@ type Spending struct {
 	// is read only where something bounds what the call uses.
 	AtMost func() Used
 	// Expected is what the call is likely to use if the model writes no more than so many
-	// tokens in each answer, for budgets that set aside what is expected. nil if the call has no answers of a model.
+	// tokens in each answer, for budgets that set aside what is expected. nil if the call has
+	// no answers of a model.
 	Expected func(output int64) Used
 	// Fit lowers the limit of the call's output until fits says so of what the call uses
 	// at most, and reports whether the call can be lowered so far. nil if the call cannot be

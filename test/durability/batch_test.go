@@ -105,22 +105,7 @@ func TestBatchCap(t *testing.T) {
 			}
 		})
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		group.Wait()
-	}()
-	kills := 0
-	for more := true; more; {
-		select {
-		case <-ended:
-			more = false
-		case <-time.After(time.Second):
-			kills++
-			w.kill()
-			w.start(c)
-		}
-	}
+	kills := w.killDuring(&group, c, time.Second)
 	w.kill()
 	w.start(c)
 	w.flush()

@@ -109,22 +109,7 @@ func TestCap(t *testing.T) {
 			}
 		})
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		group.Wait()
-	}()
-	kills := 0
-	for more := true; more; {
-		select {
-		case <-ended:
-			more = false
-		case <-time.After(3 * time.Second):
-			kills++
-			w.kill()
-			w.start(c)
-		}
-	}
+	kills := w.killDuring(&group, c, 3*time.Second)
 	w.kill() // with what runs in the background
 	w.start(c)
 	w.flush()
@@ -153,6 +138,26 @@ func TestCap(t *testing.T) {
 	}
 	t.Logf("%d kills: %d answers, %d refused, %d records of %d, %d are spent, the provider charged %d; %d seen",
 		kills, answered.Load(), refused.Load(), len(records), cost, spent, charged, b.Seen)
+}
+
+// killDuring kills the process and starts it again, each time after a while, until a group has
+// ended. It returns how often.
+func (w *weir) killDuring(group *sync.WaitGroup, c config, pause time.Duration) (kills int) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		group.Wait()
+	}()
+	for {
+		select {
+		case <-ended:
+			return kills
+		case <-time.After(pause):
+			kills++
+			w.kill()
+			w.start(c)
+		}
+	}
 }
 
 // spend makes a call by a lane at random. The status is 0 where the answer has no end.

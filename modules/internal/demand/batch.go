@@ -208,7 +208,8 @@ func (a *Adder) addLine(line []byte) bool {
 	return ok && ok2 && a.add(url.Str, observe.Detect(a.Provider, url.Str), "", body.Raw)
 }
 
-// Inline returns what the calls of a request use that has them within it: Anthropic's `requests`, or Gemini's, whose model the path names
+// Inline returns what the calls use that stand within a request: Anthropic's `requests`, or
+// Gemini's, whose model the path names
 // (https://docs.claude.com/en/api/creating-message-batches,
 // https://ai.google.dev/gemini-api/docs/batch-api#inline-requests).
 func (a *Adder) Inline(model string, body *plugins.Object) (b Batch) {

@@ -98,23 +98,38 @@ func (d *Demand) readInlineData(v gjson.Result) {
 // included (https://github.com/googleapis/python-genai/issues/2062); 0 for none. Of a field
 // that stands twice the highest counts.
 func (r Request) geminiOutputLimit() (limit int64) {
-	for _, field := range []string{"generationConfig", "generation_config"} {
-		unlimited := r.Field(field).Exists()
-		r.Field(field).ForEach(func(key, v gjson.Result) bool {
-			if plain(key.Str) == "maxoutputtokens" {
-				if v.Type != gjson.Number || v.Num < 1 || v.Num > math.MaxInt32 {
-					limit = math.MaxInt64
-				}
-				unlimited, limit = false, max(limit, v.Int())
-			}
-			return true
-		})
-		if unlimited {
+	r.geminiConfigs("maxoutputtokens", func(values []gjson.Result) {
+		if len(values) == 0 {
 			limit = math.MaxInt64
 		}
-	}
+		for _, v := range values {
+			if v.Type != gjson.Number || v.Num < 1 || v.Num > math.MaxInt32 {
+				limit = math.MaxInt64
+			}
+			limit = max(limit, v.Int())
+		}
+	})
 	if limit == math.MaxInt64 {
 		return 0
 	}
 	return limit
+}
+
+// geminiConfigs calls do for each configuration of a request, of which each spelling may have one,
+// with the values of a field by its plain name.
+func (r Request) geminiConfigs(name string, do func(values []gjson.Result)) {
+	for _, field := range []string{"generationConfig", "generation_config"} {
+		config := r.Field(field)
+		if !config.Exists() {
+			continue
+		}
+		var values []gjson.Result
+		config.ForEach(func(key, v gjson.Result) bool {
+			if plain(key.Str) == name {
+				values = append(values, v)
+			}
+			return true
+		})
+		do(values)
+	}
 }

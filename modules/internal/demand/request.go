@@ -71,14 +71,11 @@ const maxAnswers = 128
 func (r Request) Answers() int64 {
 	if r.Dialect == plugins.GenerateContent {
 		most := int64(1)
-		for _, field := range []string{"generationConfig", "generation_config"} {
-			r.Field(field).ForEach(func(key, v gjson.Result) bool {
-				if key.Str == "candidateCount" || key.Str == "candidate_count" {
-					most = max(most, v.Int())
-				}
-				return true
-			})
-		}
+		r.geminiConfigs("candidatecount", func(values []gjson.Result) {
+			for _, v := range values {
+				most = max(most, v.Int())
+			}
+		})
 		return min(most, maxAnswers)
 	}
 	if !r.Dialect.OfChat() {
