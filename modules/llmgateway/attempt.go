@@ -53,7 +53,6 @@ type payment struct {
 	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
 	paid   llmapp.Used    // what earlier rounds of tools have used
 	reads  *demand.Demand // nil until the request has been read for what it may cost
-	pieces lineage.Pieces // of the request, by which the next turn knows it
 }
 
 // maxError bounds what is kept of the body of an error, in bytes.

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
-	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -99,13 +98,13 @@ func (a *attempt) demand() *demand.Demand {
 		return a.reads
 	}
 	c := a.call
-	var before lineage.Counted
-	if a.mcp == nil { // the client's request has no tools and results of MCP servers
-		a.pieces = lineage.PiecesOf(c.sent, a.x.Record.Org, a.target.Name(), string(c.dialect))
-		before = c.h.site.App.Counts().Find(a.pieces)
+	if a.mcp == nil {
+		none := func(gjson.Result) bool { return false }
+		a.reads = demand.OfTurn(c.h.site.App.Counts(), c.dialect, c.sent, none, a.x.Record.Org, a.target.Name())
+	} else { // the client's request has no tools and results of MCP servers
+		d := demand.Of(c.dialect, c.sent, c.h.MCP.Allow)
+		a.reads = &d
 	}
-	d := demand.Of(c.dialect, c.sent, before, func(tool gjson.Result) bool { return a.mcp != nil && c.h.MCP.Allow(tool) })
-	a.reads = &d
 	return a.reads
 }
 
@@ -186,9 +185,7 @@ func (a *attempt) unpricedTier() bool {
 
 // charge counts what the call has cost and used in the credits and the budgets.
 func (a *attempt) charge(cost plugins.Cost) {
-	if read := a.x.Record.Usage.Input; read.Valid {
-		a.call.h.site.App.Counts().Learn(a.pieces, read.N)
-	}
+	a.reads.Learn(a.call.h.site.App.Counts(), a.x.Record.Usage.Input)
 	a.meter(llmapp.Used{Cost: cost, Usage: a.x.Record.Usage})
 }
 
@@ -265,7 +262,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	d := demand.Of(c.dialect, c.sent, lineage.Counted{}, func(gjson.Result) bool { return false })
+	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
 	return !d.Searches && d.Paints == "" && (a.stated().Input.Valid || !d.Unbounded && d.Pictures == 0 && d.Audio == 0)
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/demand"
-	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -83,6 +82,6 @@ func (c *call) pictures() int64 {
 	if c.form != nil {
 		return int64(len(c.form.files))
 	}
-	d := demand.Of(c.dialect, c.sent, lineage.Counted{}, func(gjson.Result) bool { return false })
+	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
 	return d.Pictures
 }

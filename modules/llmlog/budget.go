@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/intake"
-	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -31,7 +30,6 @@ type bounded struct {
 	silent     bool           // the model may think what its answer does not show
 	batch      bool           // the provider makes the calls later
 	reads      *demand.Demand // nil until the request has been read
-	pieces     lineage.Pieces // of the request, by which the next turn knows it
 }
 
 // tierFields are the header fields by which clients of Vertex AI and Bedrock ask for a service
@@ -194,9 +192,8 @@ func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, req
 		return llmapp.Used{}
 	}
 	if b.reads == nil {
-		b.pieces = lineage.PiecesOf(body, s.Org, s.Provider, s.Model, string(request.Dialect))
-		reads := demand.Of(request.Dialect, body, app.Counts().Find(b.pieces), func(gjson.Result) bool { return false })
-		b.reads = &reads
+		none := func(gjson.Result) bool { return false }
+		b.reads = demand.OfTurn(app.Counts(), request.Dialect, body, none, s.Org, s.Provider, s.Model)
 	}
 	usage, ok := request.Uses(b.model, b.reads, by, int64(len(body)), b.cutAt)
 	if !ok {
@@ -207,9 +204,7 @@ func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, req
 
 // charge counts a cost in the budgets.
 func (x *exchange) charge(cost plugins.Cost) {
-	if read := x.Record.Usage.Input; read.Valid {
-		x.h.site.App.Counts().Learn(x.bounded.pieces, read.N)
-	}
+	x.bounded.reads.Learn(x.h.site.App.Counts(), x.Record.Usage.Input)
 	x.meter(llmapp.Used{Cost: cost, Usage: x.Record.Usage})
 }
 

@@ -90,9 +90,9 @@ func TestTheTurnBeforeIsCounted(t *testing.T) {
 		old := fmt.Sprintf(`{"role":"user","content":[%s]}`, c.before)
 		added := fmt.Sprintf(`{"role":"user","content":[%s]}`, c.added)
 		var counts lineage.Counts
-		counts.Learn(lineage.PiecesOf(fmt.Appendf(nil, `{"messages":[%s]}`, old)), 500)
+		OfTurn(&counts, plugins.Chat, fmt.Appendf(nil, `{"messages":[%s]}`, old), nil).Learn(&counts, plugins.Known(500))
 		body := fmt.Appendf(nil, `{"messages":[%s,%s]}`, old, added)
-		d := Of(plugins.Chat, body, counts.Find(lineage.PiecesOf(body)), nil)
+		d := OfTurn(&counts, plugins.Chat, body, nil)
 		got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N
 		if got < min(500+c.want, 1_000_000) || got > 500+c.want+200 {
 			t.Errorf("%s: %d tokens, want about %d", name, got, 500+c.want)
@@ -123,7 +123,7 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		`{"document":{"format":"pdf","name":"a","source":{"bytes":"AAAA"}}}`:                                                                  1_000_000,
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
-		d := Of(plugins.Chat, []byte(body), lineage.Counted{}, nil)
+		d := Of(plugins.Chat, []byte(body), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < least {
 			t.Errorf("%.60s…%.60s: %d tokens", part, part[len(part)-60:], got)
 		}
@@ -135,7 +135,7 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		`{"type":"input_audio","input_audio":{"format":"wav","data":"` + wav + `"}}`:                                         300,
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
-		d := Of(plugins.Chat, []byte(body), lineage.Counted{}, nil)
+		d := Of(plugins.Chat, []byte(body), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got > most {
 			t.Errorf("%.60s: %d tokens", part, got)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -174,7 +173,7 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	if !ok || r.Check() != nil || slices.ContainsFunc(r.Tiers(), func(tier string) bool { return !slices.Contains(plainTiers, tier) }) {
 		return false
 	}
-	reads := Of(d, object.Data, lineage.Counted{}, func(gjson.Result) bool { return false })
+	reads := Of(d, object.Data, func(gjson.Result) bool { return false })
 	u, ok := r.Uses(m, &reads, Most, int64(len(body)), 0)
 	if !ok {
 		return false

@@ -51,8 +51,10 @@ type Demand struct {
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
 	predicted                  int64 // bytes of an answer that the client expects, charged if they are wrong
-	// before is what the turn before tells of the request. addedInline is inline without the
+	// pieces are what the next turn knows the request by, and before is what the turn before
+	// tells of the request. addedInline is inline without the
 	// bytes of that turn, whose pictures and audio the provider has counted.
+	pieces                                     lineage.Pieces
 	before                                     lineage.Counted
 	addedInline, countedPictures, countedAudio int64
 }
@@ -65,42 +67,61 @@ var plainFields = []string{
 }
 
 // Of reads a request. What it does not know, the provider may look up: the input is
-// then unbounded. gatewayCalls reports of a tool that the gateway calls it. before is what
-// the turn before tells of the request, zero if there is none.
-func Of(d plugins.Dialect, body []byte, before lineage.Counted, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
-	found.before, found.gemini = before, d == plugins.GenerateContent
+// then unbounded. gatewayCalls reports of a tool that the gateway calls it.
+func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
+	found.read(d, body, gatewayCalls)
+	return found
+}
+
+// OfTurn is Of for a request to a target, whose turn before the counts may know.
+func OfTurn(counts *lineage.Counts, d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool, target ...string) *Demand {
+	found := &Demand{pieces: lineage.PiecesOf(body, append(target, string(d))...)}
+	found.before = counts.Find(found.pieces)
+	found.read(d, body, gatewayCalls)
+	return found
+}
+
+// Learn tells the counts how many tokens the provider has counted for the request, if it has. d
+// may be nil.
+func (d *Demand) Learn(counts *lineage.Counts, input plugins.Count) {
+	if d != nil && input.Valid {
+		counts.Learn(d.pieces, input.N)
+	}
+}
+
+func (d *Demand) read(dialect plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) {
+	d.gemini = dialect == plugins.GenerateContent
 	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		name := key.Str
-		if found.gemini && found.readGemini(name, v) {
+		if d.gemini && d.readGemini(name, v) {
 			return true
 		}
 		switch name {
 		case "input", "messages":
-			found.readConversation(v)
+			d.readConversation(v)
 		case "system", "images", "mask", "documents":
-			found.readContent(v, 0)
+			d.readContent(v, 0)
 		case "tools":
-			found.readTools(v, gatewayCalls)
+			d.readTools(v, gatewayCalls)
 		case "max_tool_calls":
-			found.calls = max(v.Int(), 1)
+			d.calls = max(v.Int(), 1)
 		case "cache_control":
-			found.readCacheControl(v)
+			d.readCacheControl(v)
 		case "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention":
-			found.writesCache = true
-			found.writesCache1h = found.writesCache1h || name != "prompt_cache_key"
+			d.writesCache = true
+			d.writesCache1h = d.writesCache1h || name != "prompt_cache_key"
 		case "prediction":
-			found.predicted = int64(len(v.Raw))
+			d.predicted = int64(len(v.Raw))
 		case "previous_response_id", "conversation":
-			found.Unbounded = found.Unbounded || v.Type != gjson.Null
+			d.Unbounded = d.Unbounded || v.Type != gjson.Null
 		case "web_search_options", "search_parameters", "plugins":
-			found.Unbounded, found.Searches = true, true
+			d.Unbounded, d.Searches = true, true
 		default:
-			known := slices.Contains(plainFields, name) || name == "prompt" && !d.OfResponses()
-			found.Unbounded = found.Unbounded || !known && (v.IsObject() || v.IsArray() && v.Raw != "[]")
+			known := slices.Contains(plainFields, name) || name == "prompt" && !dialect.OfResponses()
+			d.Unbounded = d.Unbounded || !known && (v.IsObject() || v.IsArray() && v.Raw != "[]")
 		}
 		return true
 	})
-	return found
 }
 
 // fetchedFields name what a provider fetches or has, and documents, which have more text
