@@ -102,8 +102,19 @@ func (s *Store) ControlFile() (*embedded.Log, error) {
 	return file, err
 }
 
-// keepsControl reports whether there may be control objects.
-func (s *Store) keepsControl() bool { return s.sharesControl() || embedded.Exists(s.Dir()) }
+// keepsControl reports whether there may be control objects. Each call asks: the disk is asked
+// only before the journal is open.
+func (s *Store) keepsControl() bool {
+	log, none := s.kept.found()
+	return log != nil || !none && (s.sharesControl() || embedded.Exists(s.Dir()))
+}
+
+// found returns the control objects that are open, or reports that there are none.
+func (k *keptKeys) found() (log control.Log, none bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.log, k.log == nil && k.none
+}
 
 // sharesControl reports whether control objects are where nodes share them.
 func (s *Store) sharesControl() bool {
@@ -117,17 +128,13 @@ func (s *Store) shares() bool { return len(s.configs) > 0 && s.configs[0].shared
 
 // controlIfAny is Control, but nil for a store that has no control objects.
 func (s *Store) controlIfAny() (control.Log, error) {
-	k := &s.kept
-	k.mu.RLock()
-	log, none := k.log, k.none
-	k.mu.RUnlock()
-	if log != nil || none {
+	if log, none := s.kept.found(); log != nil || none {
 		return log, nil
 	}
 	if s.keepsControl() {
 		return s.Control()
 	}
-	return k.knowNone(), nil
+	return s.kept.knowNone(), nil
 }
 
 // knowNone notes that there are no control objects, or returns those that were made meanwhile.
