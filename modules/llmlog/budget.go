@@ -52,7 +52,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		return nil
 	}
 	var sent []byte
-	if pays || llmapp.ReadBodies(budgets) {
+	if pays || err != nil || llmapp.ReadBodies(budgets) { // budgets that cannot be read now may count the call in a moment
 		var refused *plugins.Error
 		if sent, refused = x.readAhead(); refused != nil {
 			return refused
