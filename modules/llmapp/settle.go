@@ -7,42 +7,93 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
-	"github.com/weirhq/weir/storage/credits/embedded"
+	"github.com/weirhq/weir/storage/journal"
 )
 
-// settleTimeout bounds how long the first use of a ledger waits for the records of calls that
-// a killed process left.
-const settleTimeout = 10 * time.Second
+const (
+	// settleTimeout bounds how long one try waits for the records of calls that killed
+	// processes left.
+	settleTimeout = 10 * time.Second
+	// settleInterval is the pause between two tries.
+	settleInterval = 2 * time.Second
+)
 
-// settle ends the calls that a killed process left in a ledger. The provider may have worked
-// on, so that each has cost the most that it can have cost: the call's record says so, too. A
-// call whose record is whole was charged before the record was written. It needs the mutex.
-func (s *Store) settle(ledger *embedded.Ledger) error {
-	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+// settler ends the calls that killed processes of this node left in a ledger. The provider may
+// have worked on, so that each has cost the most that it can have cost: the call's record says
+// so, too. A call whose record is whole was charged before the record was written.
+type settler struct {
+	ledger  credits.Ledger
+	journal *journal.Journal
+	logger  *zap.Logger
+	began   storage.Timestamp // of this process's use of the ledger
+}
+
+// settler needs the mutex, and an open journal.
+func (s *Store) settler(ledger credits.Ledger) *settler {
+	return &settler{ledger, s.journal, s.options.Logger, storage.Millis(time.Now())}
+}
+
+// run tries until nothing is left. stop ends it.
+func (s *settler) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for told := false; ; {
+			settled, err := s.settle(ctx)
+			if settled || ctx.Err() != nil {
+				return
+			}
+			if err != nil && !errors.Is(err, credits.ErrUnavailable) && !told { // the ledger tells that it is away
+				told = true
+				s.logger.Error("calls that a killed process left stay without their cost until they can be settled", zap.Error(err))
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(settleInterval):
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (s *settler) settle(ctx context.Context) (settled bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	return ledger.Settle(ctx, func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+	return s.ledger.Settle(ctx, func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
 		record, err := s.journal.Request(ctx, storage.RecordKey{Org: r.Org, ID: r.Call.ID})
+		missing := errors.Is(err, storage.ErrNotFound) || err == nil && record.CreatedAt > s.began
 		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			record = unrecorded(r)
-			s.journal.Begin(record)
+		case missing:
 		case err != nil:
 			return 0, err
 		case record.EndState != storage.Interrupted:
 			return charged, nil
 		}
-		defer s.journal.Abandon(record)
 		total := max(r.Lost, charged)
 		if strings.Contains(r.Holds[0].Budget, quantityMark) { // no dollars
 			return total, nil
 		}
+		if missing {
+			record = unrecorded(r)
+			if !s.journal.Claim(ctx, record.Key()) { // the client has used its id again
+				record.ID = uuid.Must(uuid.NewV7())
+			}
+			defer s.journal.Release(record.Key())
+			s.journal.Begin(record)
+		}
+		defer s.journal.Abandon(record)
 		record.Cost, record.CostCounted = plugins.KnownCost(r.Call.Spent+total), true
-		s.options.Logger.Warn("a call that was cut off by a kill counts as the most that it can have cost",
+		s.logger.Warn("a call that was cut off by a kill counts as the most that it can have cost",
 			zap.String("org", r.Org), zap.Stringer("id", record.ID), zap.Stringer("cost", record.Cost.N))
 		return total, s.journal.Append(record, nil)
 	})

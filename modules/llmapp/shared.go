@@ -31,10 +31,11 @@ type sharing struct {
 	nodes    atomic.Pointer[shared.State] // nil while nothing is shared with other nodes
 
 	// The mutex of the store guards the rest.
-	key     string         // of what is open, "" for this process
-	credits credits.Ledger // nil until they are asked for, or opened with nodes
-	err     error          // why they do not open. The next configuration tries again
-	retired []closer
+	key          string         // of what is open, "" for this process
+	credits      credits.Ledger // nil until they are asked for, or opened with nodes
+	err          error          // why they do not open. The next configuration tries again
+	stopSettling func()         // ends the settler of the credits, nil if there is none
+	retired      []closer
 }
 
 // closer is a ledger, or all that nodes share.
@@ -66,10 +67,15 @@ func (s *Store) share() {
 	}
 	s.shared.nodes.Store(&state)
 	s.shared.credits = state.Credits()
+	s.shared.stopSettling = s.settler(s.shared.credits).run()
 }
 
 // retire puts away what is open.
 func (s *sharing) retire() {
+	if s.stopSettling != nil {
+		s.stopSettling()
+		s.stopSettling = nil
+	}
 	if state := s.nodes.Swap(nil); state != nil {
 		s.retired = append(s.retired, *state)
 	} else if s.credits != nil {
@@ -118,8 +124,9 @@ func (s *Store) Credits() (credits.Ledger, error) {
 		s.shared.err = err
 		return nil, err
 	}
-	if err := s.settle(ledger); err != nil {
-		s.options.Logger.Error("calls that a killed process left stay reserved until the next start", zap.Error(err))
+	settler := s.settler(ledger)
+	if settled, _ := settler.settle(context.Background()); !settled { // run tells why
+		s.shared.stopSettling = settler.run()
 	}
 	s.shared.credits = ledger
 	return ledger, nil

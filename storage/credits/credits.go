@@ -77,6 +77,14 @@ type Ledger interface {
 	// ErrUnavailable, or that r.ID is in use for something else.
 	Reserve(ctx context.Context, r Reservation) error
 
+	// Settle ends the reservations that earlier processes of this node have left, but for those
+	// with Until. total says what a call has cost in each account, of which so much was charged:
+	// at least r.Lost, unless it is known better. Of r it has ID, Org, Lost, Call and the
+	// accounts. A reservation without Lost has cost what was charged. settled is false if
+	// some are left, because of an error or because they may still have a lease: then Settle
+	// must be called again. It is called by one goroutine.
+	Settle(ctx context.Context, total func(r Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (settled bool, err error)
+
 	// Charge makes total what the call has cost so far, in all accounts. It replaces the
 	// charge before, so that it can be repeated, and can be more than r.Amount: then the
 	// balance may become negative. What is charged is no longer reserved. The error
@@ -219,8 +227,8 @@ type Reservation struct {
 	// Holds are the accounts, of which there is at least one, and each once.
 	Holds []Hold
 	// Lost is what the call has cost in each account if its node dies before Release, and
-	// no more was charged: the most that the provider may have done. It is 0 for what ends
-	// with the node.
+	// no more was charged: the most that the provider may have done. When the node is back,
+	// Settle says what the call's record says. It is 0 for what ends with the node.
 	Lost plugins.Nanodollars
 	// Until is how long a reservation lasts that does not end with its node, because the
 	// provider works on for hours: 0 for any other. Lost is above 0 then.

@@ -13,8 +13,9 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// file has a line for each charge that Redis did not take, and one when Redis has taken it. It is empty again when Redis
-// has taken all of them.
+// file has a line for each charge that Redis did not take, and one when Redis has taken it. A
+// reservation that Redis does not have is in the file before its call is made. The file is empty
+// again when Redis has taken all of them.
 type file struct {
 	path string
 	*os.File
@@ -29,10 +30,15 @@ type line struct {
 	Paid bool `json:"paid,omitempty"`
 	// Accounts are those that are charged, the credits of Org unless there are some.
 	Accounts []credits.Account `json:"accounts,omitempty"`
+	// Node is the process that has made the reservation. A line of an earlier version has none.
+	Node string `json:"node,omitempty"`
+	// Lost and Call are those of a reservation that Redis does not have.
+	Lost plugins.Nanodollars `json:"lost,omitempty"`
+	Call credits.Call        `json:"call,omitzero"`
 }
 
-// open returns the charges that an earlier process left. The last line may be cut
-// short: then its charge was not acknowledged.
+// open returns the charges that earlier processes left. The last line may be cut
+// short: then its charge was not acknowledged. Settle ends the reservations.
 func (f *file) open() (waiting []*reservation, err error) {
 	text, err := os.ReadFile(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +55,7 @@ func (f *file) open() (waiting []*reservation, err error) {
 			if l.Accounts == nil { // a line of an earlier version
 				l.Accounts = []credits.Account{{Org: l.Org}}
 			}
-			r = &reservation{Reservation: credits.Reservation{ID: l.ID, Org: l.Org}, released: true}
+			r = &reservation{Reservation: credits.Reservation{ID: l.ID, Org: l.Org, Lost: l.Lost, Call: l.Call}, node: l.Node, lent: l.Lost > 0, released: l.Node == ""}
 			for _, of := range l.Accounts {
 				r.Holds = append(r.Holds, credits.Hold{Account: of})
 			}
@@ -63,7 +69,10 @@ func (f *file) open() (waiting []*reservation, err error) {
 }
 
 func (f *file) add(r *reservation) error {
-	l := line{ID: r.ID, Org: r.Org, Total: r.charged, Paid: !r.unpaid, Accounts: r.Accounts()}
+	l := line{ID: r.ID, Org: r.Org, Total: r.charged, Paid: !r.unpaid, Accounts: r.Accounts(), Node: r.node}
+	if r.lent {
+		l.Lost, l.Call = r.Lost, r.Call
+	}
 	text, err := json.Marshal(l)
 	if err == nil {
 		_, err = f.Write(append(text, '\n'))

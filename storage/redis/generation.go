@@ -51,12 +51,7 @@ func (g *generation) learn(id string, seen int64) error {
 	if id == g.known && seen == g.seen {
 		return nil
 	}
-	fresh := g.path + ".new"
-	err := os.WriteFile(fresh, fmt.Appendln(nil, id, seen), 0o600)
-	if err == nil {
-		err = os.Rename(fresh, g.path)
-	}
-	if err != nil {
+	if err := replaceFile(g.path, fmt.Appendln(nil, id, seen)); err != nil {
 		return unavailable(err)
 	}
 	g.known, g.seen = id, seen

@@ -93,14 +93,15 @@ func (l *Ledger) wasAway() bool {
 	return time.Since(l.renewFailed) < l.client.Lease
 }
 
-// tombstone is how long a reservation whose node seems dead is remembered.
-const tombstone = 24 * time.Hour
+// tombstone is how long a reservation whose node seems dead is remembered: a node that is back
+// within that time settles what its calls have cost.
+const tombstone = 7 * 24 * time.Hour
 
 // expire frees what a node has reserved, unless it has a lease.
 func (l *Ledger) expire(ctx context.Context, node string) error {
 	keys := []string{l.client.key("lease:" + node), l.reservations(node), l.client.key("nodes")}
 	for {
-		left, err := l.client.run(ctx, expire, keys, node, l.org(""), strconv.Itoa(int(tombstone/time.Second)))
+		left, err := l.client.run(ctx, expire, keys, node, l.org(""))
 		if err != nil || left == 0 {
 			return err
 		}

@@ -32,7 +32,8 @@ type Ledger struct {
 	file   file
 
 	generation *generation
-	most       int // values of a budget without an end
+	processes  *processes // that Settle alone uses
+	most       int        // values of a budget without an end
 
 	// mu is never held while Redis is waited for.
 	mu      sync.Mutex
@@ -52,6 +53,8 @@ type Ledger struct {
 // reservation is what this node knows of one.
 type reservation struct {
 	credits.Reservation
+	node string // the process that has made it, "" for a line of an earlier version
+	lent bool   // Redis does not have it
 
 	// turn is held by whoever sends to Redis. It comes before the ledger's lock, which
 	// guards the rest.
@@ -73,6 +76,9 @@ func newLedger(c *client) (*Ledger, error) {
 	}
 	var err error
 	if l.generation, err = openGeneration(c.File + ".generation"); err != nil {
+		return nil, unavailable(err)
+	}
+	if l.processes, err = openProcesses(c.File+".processes", l.node); err != nil {
 		return nil, unavailable(err)
 	}
 	if l.waiting, err = l.file.open(); err != nil {
@@ -127,7 +133,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	case made != nil:
 		return nil
 	}
-	made = &reservation{Reservation: r}
+	made = &reservation{Reservation: r, node: l.node}
 	var err error
 	switch {
 	case failing && !l.client.answers.Load(): // each would wait for those before it
@@ -135,14 +141,13 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	case failing: // nothing is spent before what was spent is written
 		err = l.flush(ctx)
 	}
-	kept := ""
+	lasts := ""
 	if err == nil && r.Until > 0 {
-		encoded, _ := json.Marshal(r.Accounts()) // strings and numbers, which cannot fail
-		kept, err = string(encoded), l.outlive(ctx, r.Until)
+		lasts, err = "1", l.outlive(ctx, r.Until)
 	}
 	if err == nil {
 		var n int64
-		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most), kept)...)
+		n, err = l.script(ctx, reserve, l.stepKeys(made), made.args(r.Org, number(r.Amount), number(-r.Amount), number(r.Lost), strconv.Itoa(2*l.most), made.kept(), lasts)...)
 		switch {
 		case err != nil:
 			made.unsure = !forgotten(err)
@@ -164,6 +169,14 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 			made.released = true
 			return err
 		}
+		made.lent, made.unpaid, made.filed = true, true, true
+		if failed := l.file.add(made); failed != nil {
+			made.lent, made.unpaid, made.filed, made.released = false, false, false, true
+			return errors.Join(err, unavailable(failed))
+		}
+		if !made.unsure {
+			l.waiting = append(l.waiting, made)
+		}
 		l.lent[r.Org] += r.Amount
 		l.client.Lent(r.Amount)
 	}
@@ -174,7 +187,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 }
 
 // End implements credits.Ledger.
-func (l *Ledger) End(ctx context.Context, id uuid.UUID, total plugins.Nanodollars) (of []credits.Account, err error) {
+func (l *Ledger) End(ctx context.Context, id uuid.UUID, total plugins.Nanodollars) ([]credits.Account, error) {
 	if total > maxAmount {
 		return nil, fmt.Errorf("credits: cannot charge %s: want at most %s", total, maxAmount)
 	}
@@ -185,14 +198,15 @@ func (l *Ledger) End(ctx context.Context, id uuid.UUID, total plugins.Nanodollar
 	if err != nil {
 		return nil, err
 	}
-	kept, err := reply.AsBytes()
+	text, err := reply.AsBytes()
 	switch {
 	case err != nil:
 		return nil, unavailable(err)
-	case len(kept) == 0:
+	case len(text) == 0:
 		return nil, fmt.Errorf("%w: %s", credits.ErrNoReservation, id)
 	}
-	return of, json.Unmarshal(kept, &of)
+	var k kept
+	return k.Accounts, json.Unmarshal(text, &k)
 }
 
 // insufficient is the error of a reservation that an account does not cover.
@@ -419,7 +433,7 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 		l.mu.Unlock()
 		var err error
 		if unpaid && !unsure {
-			_, err = l.script(ctx, charge, l.keys(r), r.args(r.Org, number(charged))...)
+			_, err = l.script(ctx, charge, l.keys(r), r.args(l.chargeArgs(r, charged)...)...)
 		} else {
 			if unsure { // and nothing is charged of it in Redis
 				charged = 0
@@ -454,6 +468,18 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 	}
 }
 
+// chargeArgs returns the arguments of the script that makes charged what a call has cost so far.
+func (l *Ledger) chargeArgs(r *reservation, charged plugins.Nanodollars) []string {
+	args := []string{r.Org, number(charged), "", "", ""}
+	if r.lent {
+		args[2], args[3] = number(r.Lost), r.kept()
+	}
+	if r.node != "" && r.node != l.node {
+		args[4] = "1"
+	}
+	return args
+}
+
 // sent takes a reservation out of what waits. It needs mu.
 func (l *Ledger) sent(r *reservation) error {
 	was := len(l.waiting)
@@ -486,7 +512,7 @@ func suffix(of credits.Account) string {
 func (l *Ledger) reservations(node string) string { return l.client.key("node:" + node) }
 
 func (l *Ledger) keys(r *reservation) []string {
-	node := l.node
+	node := cmp.Or(r.node, l.node)
 	if r.Until > 0 {
 		node = nodeUntil(r.Until)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -131,6 +132,7 @@ func TestContract(t *testing.T) {
 	s := start(t)
 	creditstest.Run(t, func() creditstest.Place {
 		o := s.options()
+		o.Lease = 5 * time.Second
 		return creditstest.Place{
 			Open: func() (credits.Ledger, error) {
 				n, err := Open(o)
@@ -277,6 +279,69 @@ func TestValuesAreBounded(t *testing.T) {
 		t.Errorf("a value that has spent something made room: %v", err)
 	}
 	do(t, l.Reserve(t.Context(), of("a")))
+}
+
+// What a killed process has left is settled by the next one in its directory, and by no other:
+// not before its lease has ended, also if another node has spent the most that its calls can
+// have cost, and with the charges that Redis did not take, also of calls within the allowance.
+func TestSettle(t *testing.T) {
+	s := start(t)
+	o := s.options()
+	o.Allowance = 50
+	other := s.options()
+	other.Store = o.Store
+	l, beside := open(t, o), open(t, other)
+	do(t, l.Grant(t.Context(), "acme", 1000))
+	paid, cut, unpaid, lent := of(40), of(60), of(50), of(20)
+	for _, r := range []*credits.Reservation{&paid, &cut, &unpaid, &lent} {
+		r.Lost, r.Call.ID = r.Amount, r.ID
+	}
+	do(t, l.Reserve(t.Context(), paid))
+	do(t, l.Reserve(t.Context(), cut))
+	do(t, l.Reserve(t.Context(), unpaid))
+	do(t, l.Charge(t.Context(), paid, 15))
+	l.stop()
+	<-l.done
+	s.kill()
+	if err := l.Charge(t.Context(), unpaid, 35); !errors.Is(err, credits.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	do(t, l.Reserve(t.Context(), lent))
+	s.run()
+	// The process dies.
+	left := map[uuid.UUID]plugins.Nanodollars{paid.ID: 15, cut.ID: 0, unpaid.ID: 35, lent.ID: 0}
+	next := open(t, o)
+	settle := func(l *Ledger) (settled bool) {
+		t.Helper()
+		settled, err := l.Settle(t.Context(), func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+			if want, known := left[r.ID]; !known || charged != want || r.Call.ID != r.ID || !slices.Equal(r.Accounts(), paid.Accounts()) {
+				t.Errorf("%+v is left with %s charged, want %s", r, charged, want)
+			}
+			delete(left, r.ID)
+			if r.ID == lent.ID {
+				return r.Lost, nil
+			}
+			return charged, nil
+		})
+		do(t, err)
+		return settled
+	}
+	if !settle(beside) || settle(next) || len(left) != 4 {
+		t.Errorf("with a lease: %d are left", len(left))
+	}
+	loseLease(t, l)
+	eventually(t, func() bool { return beside.renew(t.Context()) == nil && next.flush(t.Context()) == nil })
+	do(t, beside.expire(t.Context(), l.node))
+	if b := balance(t, beside); b.Spent != 40+60+50+20 || b.Reserved != 0 {
+		t.Errorf("before it is settled: %+v", b)
+	}
+	notAway(next)
+	if !settle(next) || len(left) != 0 {
+		t.Errorf("%d are left", len(left))
+	}
+	if b := balance(t, next); b.Spent != 15+35+20 || b.Reserved != 0 {
+		t.Errorf("settled: %+v", b)
+	}
 }
 
 // A node whose lease ended between the charge and the end of a call gives back the rest.
@@ -548,4 +613,11 @@ func BenchmarkCall(b *testing.B) {
 			do(b, l.Release(b.Context(), r))
 		}
 	})
+}
+
+// notAway lets a node forget that Redis was away.
+func notAway(l *Ledger) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewFailed = time.Time{}
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -10,8 +11,10 @@ import (
 // and available, which is granted - spent - reserved. An organisation's credits are a hash
 // without a suffix. The values of a budget in one window are suffixes in one hash, to which
 // nothing is granted. A reservation is a hash too: org, amount, charged, held, which is what
-// is reserved and not charged, lost, which is spent if the node dies, accounts if credits are not the only one, and
-// of one that outlives its node set, which has it, and kept, which are its accounts. Numbers are
+// is reserved and not charged, lost, which is spent if the node dies, accounts if credits are not the only one,
+// kept, which is what others must know to end it, and of one that outlives its node set, which
+// has it. If its node is dead, dead is what the node has charged, and charged at least what is
+// lost: the set of the node's dead reservations has it until it is settled. Numbers are
 // billionths of a dollar. Sums are made by HINCRBY in 64 bits; Lua's own numbers are exact up
 // to 2^53, which bounds the amounts of one call and the limits of budgets.
 
@@ -70,13 +73,25 @@ const decimal = `
 local function text(n) return string.format('%.0f', n) end
 `
 
+// bury defines bury, which moves a reservation to the dead ones of its node, and keeps what the
+// node has charged until a node that was only cut off charges more, or until Settle.
+var bury = fmt.Sprintf(`
+local function bury(key, set, charged)
+	redis.call('HSET', key, 'dead', charged)
+	redis.call('EXPIRE', key, %[1]d)
+	redis.call('SREM', set, key)
+	redis.call('SADD', set .. ':dead', key)
+	redis.call('EXPIRE', set .. ':dead', %[1]d)
+end
+`, tombstone/time.Second)
+
 // reserve sets ARGV[2] aside in all accounts, for organisation ARGV[1]; ARGV[3] is -ARGV[2],
 // and ARGV[4] is spent if the node dies.
 // It returns 0, or the number of the first account that has too little, or -1 for an id in
 // use, or -1 less the number of an account that is one too many: ARGV[5] bounds the fields of
-// the hash of a budget without an end, of which each value has two. ARGV[6] are the
-// accounts in JSON of a reservation that outlives its node.
-var reserve = rueidis.NewLuaScript(accounts(6) + `
+// the hash of a budget without an end, of which each value has two. ARGV[6] is what is kept of
+// a reservation that does not end with its node, and ARGV[7] is "" unless it outlives its node.
+var reserve = rueidis.NewLuaScript(accounts(7) + `
 local made = redis.call('HMGET', KEYS[1], 'org', 'amount', 'accounts')
 if made[1] then
 	if made[1] == ARGV[1] and made[2] == ARGV[2] and (made[3] or '') == kept() then return 0 end
@@ -94,23 +109,30 @@ for i, a in ipairs(accounts) do
 end
 for _, a in ipairs(accounts) do add(a, 'available', ARGV[3]) end
 redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', ARGV[2], 'charged', '0', 'held', ARGV[2], 'lost', ARGV[4], 'accounts', kept())
-if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'set', KEYS[2], 'kept', ARGV[6]) end
+if ARGV[6] ~= '' then redis.call('HSET', KEYS[1], 'kept', ARGV[6]) end
+if ARGV[7] ~= '' then redis.call('HSET', KEYS[1], 'set', KEYS[2]) end
 redis.call('SADD', KEYS[2], KEYS[1])
 return 0`)
 
 // charge makes ARGV[2] what the call of organisation ARGV[1] has cost. A reservation
-// that was made without Redis, or lost to another node, has nothing set aside.
-var charge = rueidis.NewLuaScript(accounts(2) + decimal + `
-local made = redis.call('HMGET', KEYS[1], 'amount', 'charged', 'held')
+// that was made without Redis has nothing set aside, and ARGV[3] and ARGV[4] are its lost and
+// kept. Of one whose node seems dead, or is dead if ARGV[5] is not "", at least what is lost
+// stays spent.
+var charge = rueidis.NewLuaScript(accounts(5) + decimal + bury + `
+if ARGV[4] ~= '' then redis.call('HSET', KEYS[1], 'lost', ARGV[3], 'kept', ARGV[4]) end
+local made = redis.call('HMGET', KEYS[1], 'amount', 'charged', 'held', 'lost', 'dead')
 local amount, charged, held = tonumber(made[1] or 0), tonumber(made[2] or 0), tonumber(made[3] or 0)
-local total = tonumber(ARGV[2])
+local total, dead = tonumber(ARGV[2]), made[5] or ARGV[5] ~= ''
+if dead then
+	total, amount = math.max(total, tonumber(made[4] or 0)), 0
+end
 local holds = math.max(amount - total, 0)
 for _, a in ipairs(accounts) do
 	add(a, 'spent', text(total - charged))
 	add(a, 'available', text(held - holds - (total - charged)))
 end
-redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', text(amount), 'charged', ARGV[2], 'held', text(holds), 'accounts', kept())
-redis.call('SADD', KEYS[2], KEYS[1])
+redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', text(amount), 'charged', text(total), 'held', text(holds), 'accounts', kept())
+if dead then bury(KEYS[1], KEYS[2], ARGV[2]) else redis.call('SADD', KEYS[2], KEYS[1]) end
 return 1`)
 
 // release ends a reservation, of which the node has charged ARGV[1].
@@ -127,12 +149,13 @@ if made[1] then
 		end
 	end
 	redis.call('DEL', KEYS[1])
+	if made[3] then redis.call('SREM', KEYS[2] .. ':dead', KEYS[1]) end
 end
 redis.call('SREM', KEYS[2], KEYS[1])
 return 1`)
 
 // spend defines spend, which makes total what a reservation has spent that ends with it, and
-// needs the prefix of organisations. It returns false if there is none.
+// needs the prefix of organisations. It returns what was charged before, false if there is none.
 func spend(prefix string) string {
 	return decimal + `
 local function spend(key, total)
@@ -151,8 +174,8 @@ local function spend(key, total)
 			end
 		end
 	end
-	redis.call('HSET', key, 'amount', '0', 'held', '0', 'charged', text(total), 'dead', '1')
-	return true
+	redis.call('HSET', key, 'amount', '0', 'held', '0', 'charged', text(total))
+	return made[4]
 end
 `
 }
@@ -169,13 +192,41 @@ return made[2]`)
 
 // expire ends what a node that died has reserved, with what each call can have cost: KEYS[1] is its lease, KEYS[2] its
 // reservations, KEYS[3] the nodes, ARGV[1] its name, and ARGV[2] the prefix of
-// organisations. What was charged is remembered for ARGV[3] seconds: a node that lives, and
-// was only cut off, charges what the call has cost in its place. It returns how many reservations are left.
-var expire = rueidis.NewLuaScript(spend("ARGV[2]") + `
+// organisations. It returns how many reservations are left.
+var expire = rueidis.NewLuaScript(spend("ARGV[2]") + bury + `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 for _, key in ipairs(redis.call('SPOP', KEYS[2], 500)) do
-	if spend(key) then redis.call('EXPIRE', key, ARGV[3]) end
+	local charged = spend(key)
+	if charged then bury(key, KEYS[2], charged) end
 end
 local left = redis.call('SCARD', KEYS[2])
 if left == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
 return left`)
+
+// leased returns whether a lease lasts.
+var leased = rueidis.NewLuaScript(sameGeneration + `
+return redis.call('EXISTS', KEYS[1])`)
+
+// dead returns up to 500 dead reservations of a node: of each its key, its organisation, what the
+// node has charged, what is lost, and what is kept, "" for one that has ended with its node.
+var dead = rueidis.NewLuaScript(sameGeneration + `
+local list = {}
+while #list == 0 and redis.call('SCARD', KEYS[1] .. ':dead') > 0 do
+	for _, key in ipairs(redis.call('SRANDMEMBER', KEYS[1] .. ':dead', 500)) do
+		local made = redis.call('HMGET', key, 'org', 'dead', 'lost', 'kept')
+		if made[1] then
+			for _, field in ipairs({key, made[1], made[2], made[3] or '0', made[4] or ''}) do list[#list + 1] = field end
+		else
+			redis.call('SREM', KEYS[1] .. ':dead', key)
+		end
+	end
+end
+return list`)
+
+// settle ends a dead reservation of a node, of which ARGV[1] is spent. ARGV[2] is the prefix of
+// organisations.
+var settle = rueidis.NewLuaScript(sameGeneration + spend("ARGV[2]") + `
+spend(KEYS[1], tonumber(ARGV[1]))
+redis.call('DEL', KEYS[1])
+redis.call('SREM', KEYS[2] .. ':dead', KEYS[1])
+return 1`)

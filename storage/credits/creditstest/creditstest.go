@@ -21,7 +21,7 @@ import (
 
 // Place is where one ledger is kept. A node at a time has it open.
 type Place struct {
-	// Open opens the ledger for a node.
+	// Open opens the ledger for a node, and settles nothing.
 	Open func() (credits.Ledger, error)
 	// Kill ends a node as the death of its process does, without Close, and
 	// returns when its lease has expired.
@@ -38,6 +38,7 @@ func Run(t *testing.T, place func() Place) {
 		"no charge without a reservation":                testNoReservation,
 		"a seed is granted once":                         testSeed,
 		"what a node has reserved is spent by its death": testRestart,
+		"what a node has left is settled once":           testSettled,
 		"what lasts outlives its node":                   testLasting,
 		"what has lasted too long is spent":              testExpired,
 		"concurrent calls reserve no more than there is": testConcurrent,
@@ -72,7 +73,7 @@ func testRandom(t random, p Place) {
 		if m.Ledger, err = p.Open(); err != nil {
 			t.Fatal(err)
 		}
-		m.Model = m.Model.Clone()
+		m.Settle(t)
 		m.Check(t)
 	}
 	open()
@@ -105,12 +106,38 @@ type node struct {
 	place Place
 }
 
+// open opens the ledger again, for which the calls of the process before have cost the most that
+// they can have cost.
 func (n *node) open() {
+	n.t.Helper()
+	n.openLeft()
+	n.do(settle(n.Ledger, Most))
+}
+
+// settle waits until everything is settled: a ledger that was away may put it off.
+func settle(l credits.Ledger, total func(credits.Reservation, plugins.Nanodollars) (plugins.Nanodollars, error)) error {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		switch settled, err := l.Settle(context.Background(), total); {
+		case settled || err != nil:
+			return err
+		case time.Now().After(deadline):
+			return errors.New("what a node has left is not settled within 30 seconds")
+		}
+	}
+}
+
+// openLeft is open with what the process before has left.
+func (n *node) openLeft() {
 	n.t.Helper()
 	var err error
 	if n.Ledger, err = n.place.Open(); err != nil {
 		n.t.Fatal(err)
 	}
+}
+
+// Most is what a call of a process that has died can have cost, for Settle.
+func Most(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+	return max(r.Lost, charged), nil
 }
 
 func (n *node) do(err error) {
@@ -283,6 +310,68 @@ func testRestart(t *testing.T, n *node) {
 			t.Errorf("after %s what ends with the node is not free: %v", name, err)
 		}
 		n.do(n.Release(ctx, all))
+	}
+}
+
+func testSettled(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 1000))
+	run := credits.Hold{Account: credits.Account{Org: "acme", Budget: "run", Value: "a"}, Limit: 500}
+	whole, cut, early, counted, lasts := of(60), of(50), of(40), of(30), of(20)
+	whole.Lost, cut.Lost, early.Lost, lasts.Lost, lasts.Until = 60, 50, 70, 20, ends
+	charged := map[uuid.UUID]plugins.Nanodollars{whole.ID: 25, cut.ID: 20, early.ID: 0}
+	costs := map[uuid.UUID]plugins.Nanodollars{whole.ID: 25, cut.ID: 50, early.ID: 7}
+	left := map[uuid.UUID]credits.Reservation{}
+	for i, r := range []credits.Reservation{whole, cut, early, counted, lasts} {
+		r.Holds = append(r.Holds, run)
+		r.Call = credits.Call{ID: uuid.New(), CreatedAt: storage.Timestamp(i + 1), Spent: 3, UserID: "\"ö\n", Model: "m"}
+		n.do(n.Reserve(ctx, r))
+		if r.Until == 0 && r.Lost > 0 {
+			left[r.ID] = r
+		}
+	}
+	n.do(n.Charge(ctx, whole, 10))
+	n.do(n.Charge(ctx, whole, 25))
+	n.do(n.Charge(ctx, cut, 20))
+	n.do(n.Charge(ctx, counted, 5))
+	broken := errors.New("the records cannot be read")
+	settle := func(fails func(uuid.UUID) bool) error {
+		t.Helper()
+		return settle(n, func(r credits.Reservation, paid plugins.Nanodollars) (plugins.Nanodollars, error) {
+			want, known := left[r.ID]
+			if !known || r.Org != want.Org || r.Lost != want.Lost || r.Call != want.Call || !slices.Equal(r.Accounts(), want.Accounts()) || paid != charged[r.ID] {
+				t.Errorf("%+v is left with %s charged, want %+v with %s", r, paid, want, charged[r.ID])
+			}
+			if fails(r.ID) {
+				return 0, broken
+			}
+			delete(left, r.ID)
+			return costs[r.ID], nil
+		})
+	}
+	for range 2 { // a process that dies before it has settled anything
+		n.place.Kill(n.Ledger)
+		n.openLeft()
+		b, err := n.Balance(ctx, run)
+		if n.do(err); b.Spent+b.Reserved < 60+50+70+5+20 {
+			t.Errorf("too much is free before it is settled: %+v", b)
+		}
+	}
+	if err := settle(func(id uuid.UUID) bool { return id == cut.ID }); !errors.Is(err, broken) || len(left) != 1 {
+		t.Errorf("settled: %v; %d are left", err, len(left))
+	}
+	n.place.Kill(n.Ledger)
+	n.openLeft()
+	for range 2 {
+		if err := settle(func(uuid.UUID) bool { return false }); err != nil || len(left) != 0 {
+			t.Errorf("settled: %v; %d are left", err, len(left))
+		}
+		n.want(1000, 25+50+7+5, 20)
+		if b, err := n.Balance(ctx, run); err != nil || b.Spent != 25+50+7+5 || b.Reserved != 20 {
+			t.Errorf("the budget counts %+v, %v", b, err)
+		}
+		n.place.Kill(n.Ledger)
+		n.openLeft()
 	}
 }
 

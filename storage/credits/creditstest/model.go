@@ -170,6 +170,33 @@ func (m *Model) Clone() *Model {
 	return dead
 }
 
+// Settle ends what a process has left that has died: each call has cost a number from what
+// was charged up to the most that it can have cost.
+func (m *Machine) Settle(t T) {
+	err := settle(m.Ledger, func(left credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+		i := slices.IndexFunc(m.Model.Reservations, func(r *Reserved) bool { return r.ID == left.ID })
+		if i < 0 {
+			t.Fatalf("%s is left, and was never made", left.ID)
+		}
+		r := m.Model.Reservations[i]
+		if r.Released || r.Until > 0 || r.Lost == 0 || r.Charged != charged {
+			t.Fatalf("%+v is left with %s charged", r, charged)
+		}
+		r.Charged += plugins.Nanodollars(t.Draw(int(max(r.Lost-charged, 0))+1, "cost"))
+		r.Released = true
+		return r.Charged, nil
+	})
+	if err != nil {
+		t.Fatalf("settled: %v", err)
+	}
+	for _, r := range m.Model.Reservations {
+		if !r.Released && r.Until == 0 && r.Lost > 0 {
+			t.Fatalf("%+v is not settled", r)
+		}
+		r.Released = r.Released || r.Until == 0
+	}
+}
+
 // Machine does the same with a ledger and its model.
 type Machine struct {
 	Ledger credits.Ledger

@@ -121,10 +121,8 @@ func (l *Ledger) load(e entry) {
 	}
 }
 
-// Settle ends the reservations that the process before has left, which are set aside until
-// then, but for those that outlive it. total returns what a call has cost, of which so much was
-// charged: at least r.Lost, unless it is known better.
-func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (failed error) {
+// Settle implements credits.Ledger. What the process before has left is set aside until then.
+func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (settled bool, failed error) {
 	left := l.left
 	l.left = nil
 	for _, made := range left {
@@ -138,9 +136,11 @@ func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, c
 		if err == nil {
 			err = errors.Join(l.Charge(ctx, made.Reservation, n), l.Release(ctx, made.Reservation))
 		}
-		failed = errors.Join(failed, err)
+		if err != nil {
+			l.left, failed = append(l.left, made), errors.Join(failed, err)
+		}
 	}
-	return failed
+	return len(l.left) == 0, failed
 }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", credits.ErrUnavailable, err) }
