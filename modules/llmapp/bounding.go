@@ -1,0 +1,131 @@
+package llmapp
+
+import (
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// bounding are the budgets that count a call, each with its account.
+type bounding []bound
+
+type bound struct {
+	*Budget
+	hold credits.Hold
+}
+
+// bounding returns the budgets that count a call.
+func (a *App) bounding(s *Spending) (all bounding, err error) {
+	budgets, err := a.BudgetsOf(s.Org)
+	if s.Limit != nil {
+		budgets = append(slices.Clip(budgets), s.Limit)
+	}
+	if err != nil || len(budgets) == 0 {
+		return nil, err
+	}
+	whole := *s.Record
+	whole.Provider, whole.Model = s.target()
+	if s.Account != nil {
+		whole.Provider = s.Account.Provider
+	}
+	if len(s.Batch) == 0 {
+		return a.boundingOf(&whole, s, budgets, nil)
+	}
+	for _, model := range s.Batch {
+		whole.Model, whole.RequestModel = model, model
+		if all, err = a.boundingOf(&whole, s, budgets, all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// boundingOf adds those of some budgets that count a call, each account once.
+func (a *App) boundingOf(whole *storage.Record, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
+	vouched := *whole
+	s.Key.vouch(&vouched)
+	for _, b := range budgets {
+		if b.quantity == concurrent && s.Within {
+			continue
+		}
+		filter := b.filter
+		if s.Batch != nil && len(s.Batch) == 0 {
+			filter = ofAnyModel(filter)
+		}
+		r := b.counts(filter, whole, &vouched)
+		if r == nil {
+			continue
+		}
+		h := b.hold(r, whole.CreatedAt)
+		if all.find(h.Account) != nil {
+			continue
+		}
+		if b.own != nil {
+			if err := a.callers.admit(h); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, bound{b, h})
+	}
+	return all, nil
+}
+
+// of returns the budgets of a share.
+func (all bounding) of(part *share) (list bounding) {
+	for _, b := range all {
+		if b.quantity == part.quantity && b.expects() == part.expected {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// expect reports whether a budget sets aside what is expected.
+func (all bounding) expect() bool {
+	return slices.ContainsFunc(all, func(b bound) bool { return b.expects() })
+}
+
+// find returns the budget of an account, nil for the credits.
+func (all bounding) find(account credits.Account) *Budget {
+	for _, b := range all {
+		if b.hold.Account == account {
+			return b.Budget
+		}
+	}
+	return nil
+}
+
+// ofAnyModel returns the filter that takes what a filter may take whose models are not known.
+func ofAnyModel(f storage.Filter) storage.Filter {
+	switch f := f.(type) {
+	case *storage.Branch:
+		return &storage.Branch{Or: f.Or, Left: ofAnyModel(f.Left), Right: ofAnyModel(f.Right)}
+	case *storage.Leaf:
+		if f.Field.Name == "model" || f.Field.Name == "request_model" {
+			return storage.All{}
+		}
+	}
+	return f
+}
+
+// counts returns the record by which a budget judges a call, nil if the filter, which is that
+// of the budget, does not take the call.
+func (b *Budget) counts(filter storage.Filter, whole, vouched *storage.Record) *storage.Record {
+	r := vouched
+	if b.Trust {
+		r = whole
+	}
+	if !storage.Match(filter, r, func() *storage.Content { return nil }) {
+		return nil
+	}
+	return r
+}
+
+// vouch takes from a record what only the caller says.
+func (k *Key) vouch(r *storage.Record) {
+	r.UserID, r.SessionID, r.SessionName, r.SessionPath, r.Properties = "", "", "", "", nil
+	if k != nil {
+		k.Stamp(r)
+	}
+}

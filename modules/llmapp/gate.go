@@ -1,0 +1,332 @@
+package llmapp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// Gate is where money is decided: it lets a call go to an account, and sets aside what the
+// call may use, in the credits and in every budget that counts the call. Every lane that
+// calls a provider passes it, because a Ticket alone sends requests.
+type Gate struct {
+	App *App
+	// Credits opens the ledger of the store.
+	Credits func() (credits.Ledger, error)
+	Logger  *zap.Logger
+}
+
+// Spending is what a call may spend at an account.
+type Spending struct {
+	Org string
+	Key *Key
+	// Account is where the call goes, nil for a call that passes through a proxy with the
+	// caller's own credentials. Then Provider names the provider.
+	Account  *Account
+	Provider string
+	// Model is the name of the target at the account, "" for what is no call of a model.
+	Model string
+	// Batch has the models of a batch whose calls the provider makes later, empty if they are
+	// not known; nil for any other call. Every budget counts the whole batch that counts one of
+	// the models.
+	Batch []string
+	// Record says whose call it is, and when the call began.
+	Record *storage.Record
+	// Limit is one that the caller set to its own calls, nil for none.
+	Limit *Budget
+	// Within says that the call is a part of one that has a ticket, such as a response in
+	// a WebSocket.
+	Within bool
+	// AtMost is what the call uses at most, with an unknown cost if there is no price. It
+	// is read only where something bounds what the call uses.
+	AtMost func() Used
+	// Expected is what the call is likely to use if the model writes no more than so many
+	// tokens in each answer, for budgets that set aside what is expected. nil if the call has
+	// no answers of a model.
+	Expected func(output int64) Used
+	// Fit lowers the limit of the call's output until fits says so of what the call uses
+	// at most, and reports whether the call can be lowered so far. nil if the call cannot be
+	// changed.
+	Fit func(fits func(Used) bool) bool
+	// Cut is Fit by an end of the call's stream, for budgets that cut streams. nil if the call
+	// has no stream that can be ended.
+	Cut func(fits func(Used) bool) bool
+}
+
+// PaysWithCredits reports whether an organisation pays for calls of the account with
+// credits.
+func (a *App) PaysWithCredits(org string, account *Account) bool {
+	return account != nil && account.Platform && a.HasCredits(org)
+}
+
+// Shares reports whether an account of the platform also serves callers whom the
+// organisation does not trust: other organisations, or the platform that grants its credits.
+func (a *App) Shares(org string, account *Account) bool {
+	return account.Platform && (a.HasCredits(org) || slices.ContainsFunc(a.keys, func(k *Key) bool {
+		return k.org != org && k.Allows(ScopeGateway)
+	}) || slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }) || a.keepsKeys())
+}
+
+// Admit returns the ticket of a call, or a *plugins.Error that says why it has none.
+func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
+	t := &Ticket{app: g.App, account: s.Account, logger: g.Logger}
+	if s.Key != nil && s.Key.kept != nil { // which may have ended since the call began
+		if _, err := g.App.keptKey(ctx, s.Key.hash); err != nil {
+			return nil, &plugins.Error{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "The API key has ended."}
+		}
+	}
+	if provider, model := s.target(); s.Account != nil && !s.Key.MayCall(provider, model) {
+		return nil, NotAllowed(cmp.Or(s.Model, provider))
+	}
+	paid := g.App.PaysWithCredits(s.Org, s.Account)
+	budgets, err := g.App.bounding(&s)
+	if !paid && budgets == nil && err == nil {
+		return t, nil
+	}
+	t.budgets = budgets
+	var ledger credits.Ledger
+	if err == nil {
+		ledger, err = g.Credits()
+	}
+	if err == nil {
+		t.ledger = ledger
+		for _, b := range budgets {
+			err = errors.Join(err, g.App.Begin(ctx, ledger, b.Budget))
+		}
+	}
+	if err == nil {
+		err = g.setAside(ctx, t, s, paid)
+	}
+	if err == nil {
+		return t, nil
+	}
+	if t.ledger != nil {
+		err = errors.Join(err, t.Release(ctx))
+	}
+	if refusal, ok := errors.AsType[*plugins.Error](err); ok {
+		return nil, refusal
+	}
+	g.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
+	return nil, &plugins.Error{
+		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "budget_unavailable", RetryAfter: unavailableRetryAfter,
+		Message: "The gateway cannot read its credits and budgets, and makes no call that they bound.",
+	}
+}
+
+// setAside reserves what a call may use, of each quantity that something bounds. After an
+// error, the ticket has what was reserved before.
+func (g Gate) setAside(ctx context.Context, t *Ticket, s Spending, paid bool) error {
+	if t.budgets.expect() {
+		t.habit = habit{s.Record.KeyID, s.Record.Provider, s.Model}
+		t.writes = g.App.habits.expects(t.habit)
+	}
+	for _, q := range quantities {
+		for _, expected := range []bool{false, true} {
+			part := share{quantity: q, expected: expected}
+			if err := g.setAsideShare(ctx, t, part, s, paid && q == dollars && !expected); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setAsideShare reserves one share, from the credits too if the call is paid with them.
+func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spending, paid bool) error {
+	bounding := t.budgets.of(&empty)
+	if bounding == nil && !paid {
+		return nil
+	}
+	part := new(share)
+	*part = empty
+	// The record's id may be the client's choice, and used elsewhere at the same time.
+	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.call()
+	if paid {
+		part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
+	}
+	for _, b := range bounding {
+		part.Holds = append(part.Holds, b.hold)
+	}
+	amount := part.amount(t, s)
+	if !amount.Valid {
+		bounding = slices.DeleteFunc(bounding, func(b bound) bool { return b.Unpriced == passUnpriced })
+		if paid || len(bounding) > 0 {
+			return notPriced(s, bounding)
+		}
+		return nil
+	}
+	part.Amount = plugins.Nanodollars(amount.N)
+	if s.Batch != nil && part.metered() && amount.N > 0 {
+		if t.batch == uuid.Nil {
+			t.batch = uuid.New()
+		}
+		part.ID, part.Until = batchShare(t.batch, part.quantity, part.expected), batchUntil(s.Record.CreatedAt)
+	}
+	if err := g.reserve(ctx, t, part, s); err != nil {
+		return err
+	}
+	t.shares = append(t.shares, part)
+	if part.quantity == requestCount {
+		return t.charge(ctx, part, 1)
+	}
+	return nil
+}
+
+// call is what the ledger knows of the call.
+func (s *Spending) call() credits.Call {
+	r := s.Record
+	of := credits.Call{
+		ID: r.ID, CreatedAt: r.CreatedAt, AuthHash: r.AuthHash, KeyID: r.KeyID, Project: r.Project, UserID: r.UserID, SessionID: r.SessionID,
+	}
+	if of.Provider, of.Model = s.target(); r.Cost.Valid {
+		of.Spent = r.Cost.N
+	}
+	return of
+}
+
+// target returns the label or the name of the provider, and the model there.
+func (s *Spending) target() (provider, model string) {
+	if s.Account == nil {
+		return s.Provider, s.Model
+	}
+	return s.Account.Label, strings.TrimPrefix(s.Model, s.Account.Label+"/")
+}
+
+// Bounds reports whether credits or a budget bound what a call may use.
+func (g Gate) Bounds(s Spending) bool {
+	bounding, err := g.App.bounding(&s)
+	return err != nil || g.App.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b bound) bool { return b.quantity.metered() })
+}
+
+// HeldInterval is how often a call that waits looks whether calls in flight have ended.
+const HeldInterval = 20 * time.Millisecond
+
+// reserve sets a share of a ticket aside. If other calls hold what is missing, or if it leaves
+// a rolling window soon enough, the call waits as long as the budget says. A call for which
+// others hold too much is then fitted into what they leave.
+func (g Gate) reserve(ctx context.Context, t *Ticket, part *share, s Spending) error {
+	began, waited := time.Now(), false
+	for {
+		short, held, err := g.tryReserve(ctx, t, part, s, waited)
+		if full, ok := errors.AsType[*credits.FullError](err); ok {
+			return refuseValue(t.budgets.find(full.Account))
+		}
+		if short == nil {
+			return err
+		}
+		b := t.budgets.find(short.Account)
+		if b == nil || waited || ctx.Err() != nil || !held && short.FreeAt == 0 {
+			return refuse(part, short, b, held)
+		}
+		pause, left := HeldInterval, time.Duration(b.Wait)-time.Since(began)
+		if !held {
+			if pause = time.Until(short.FreeAt.Time()); pause > left {
+				return refuse(part, short, b, held)
+			}
+		} else if waited = left <= 0; waited {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		t.move(part, storage.Millis(time.Now()))
+	}
+}
+
+// tryReserve sets a share aside, or returns the account that is short, and whether other
+// calls hold what is missing. The call is fitted into what is left only if waiting for other
+// calls would not help, or if the call has waited.
+func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
+	r, holds := &part.Reservation, part.Holds
+	r.Holds = part.sparing(s, t.budgets)
+	for range len(r.Holds) + 2 { // each account may be short once, and the first without what is spared
+		r.Lost = part.lost()
+		err = t.ledger.Reserve(ctx, *r)
+		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
+			if err = g.App.SeedCredits(ctx, t.ledger, r.Org); err == nil {
+				err = t.ledger.Reserve(ctx, *r)
+			}
+		}
+		if !errors.As(err, &short) {
+			return nil, false, err
+		}
+		b := t.budgets.find(short.Account)
+		if b != nil {
+			short.Granted = b.limit
+		}
+		spared := short.Available() >= r.Amount
+		r.Holds = holds
+		fit, unspent := part.fit(s, b), short.Granted-short.Spent
+		switch {
+		case b != nil && b.Wait == 0 && fit != nil && fit(b.portion(short)), spared:
+		case unspent >= r.Amount && (!waited || fit == nil):
+			return short, true, nil
+		case fit == nil:
+			return short, false, nil
+		case !fit(short.Available()):
+			return short, unspent >= r.Amount || fit(unspent), nil
+		}
+		r.Amount = plugins.Nanodollars(part.amount(t, s).N)
+	}
+	return short, true, nil // calls came between
+}
+
+// sparing returns the holds of a share. If the call can be lowered, a twentieth of each limit
+// stays free of it for calls that are lowered: else a few that ask for far more than they
+// write hold all that is left, and others are refused.
+func (part *share) sparing(s Spending, budgets bounding) []credits.Hold {
+	if s.Fit == nil || !part.metered() {
+		return part.Holds
+	}
+	holds := slices.Clone(part.Holds)
+	for i := range holds {
+		if b := budgets.find(holds[i].Account); b != nil && b.Wait == 0 {
+			holds[i].Limit -= b.limit / 20
+		}
+	}
+	return holds
+}
+
+// portion is to how much of what is left a call is lowered for which nobody shall wait: an
+// eighth lets 20 calls at once have a part, and half is enough for a call that is alone.
+func (b *Budget) portion(left *credits.InsufficientError) plugins.Nanodollars {
+	if left.Reserved == 0 {
+		return left.Available() / 2
+	}
+	return left.Available() / 8
+}
+
+// fit returns what lowers a call to what is left in a budget, or in the credits if b is nil.
+// It is nil if the call cannot be lowered.
+func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) bool {
+	var ways []func(func(Used) bool) bool
+	if s.Fit != nil && part.metered() {
+		ways = append(ways, s.Fit)
+	}
+	if s.Cut != nil && part.metered() && b != nil && b.Cut {
+		ways = append(ways, s.Cut)
+	}
+	if ways == nil {
+		return nil
+	}
+	return func(left plugins.Nanodollars) bool {
+		return slices.ContainsFunc(ways, func(lower func(func(Used) bool) bool) bool {
+			return lower(func(u Used) bool {
+				n := part.of(u)
+				return n.Valid && plugins.Nanodollars(n.N) <= left
+			})
+		})
+	}
+}
