@@ -71,7 +71,7 @@ func (a *attempt) uses(by demand.Scale) llmapp.Used {
 		asked = a.cutAt
 	}
 	usage := plugins.Usage{Input: plugins.Known(m.InputLimit()), Output: plugins.Known(m.OutputLimit())}
-	painted := plugins.KnownCost(0)
+	beside := plugins.KnownCost(0)
 	switch {
 	case c.dialect == plugins.Realtime: // each response reads the conversation
 		usage.InputAudio, usage.InputImage = usage.Input, usage.Input
@@ -85,10 +85,10 @@ func (a *attempt) uses(by demand.Scale) llmapp.Used {
 	default:
 		d := a.demand()
 		usage = d.Usage(m, by, max(a.req.ContentLength, int64(len(c.sent))), asked, c.demanded().Answers())
-		painted = a.painted(d)
+		beside = a.beside(d)
 	}
 	cost := m.AtMost(usage, a.conditions(""), c.demanded().Tiers()...)
-	return llmapp.Used{Cost: cost.Both(painted), Usage: usage}
+	return llmapp.Used{Cost: cost.Both(beside), Usage: usage}
 }
 
 // demand is what the request can make the provider read and write. The search for a limit that
@@ -117,21 +117,28 @@ func (a *attempt) expected(output int64) llmapp.Used {
 	return a.uses(demand.Likely)
 }
 
-// painted is the most that pictures cost which a hosted tool makes, at the price of the
-// tool's own model: unknown if that model is not known.
-func (a *attempt) painted(d *demand.Demand) plugins.Cost {
-	if d.Paints == "" {
-		return plugins.KnownCost(0)
+// beside is the most that other models cost which hosted tools call: unknown if one of them is
+// not known.
+func (a *attempt) beside(d *demand.Demand) plugins.Cost {
+	n, cost := d.MostCalls(), plugins.KnownCost(0)
+	add := func(model string, usage func(*catalog.Model) plugins.Usage, times int64) {
+		var most plugins.Cost
+		if m, ok := a.call.h.site.App.Catalog().Lookup(a.target.Account.Provider, model); ok {
+			most = m.AtMost(usage(m), a.conditions(""))
+		}
+		most.N *= plugins.Nanodollars(times)
+		cost = cost.Both(most)
 	}
-	m, ok := a.call.h.site.App.Catalog().Lookup(a.target.Account.Provider, d.Paints)
-	if !ok {
-		return plugins.Cost{}
+	for _, painter := range d.Painters {
+		tokens := plugins.Known(n * imageTokens)
+		add(painter, func(*catalog.Model) plugins.Usage {
+			return plugins.Usage{Input: tokens, InputImage: tokens, Output: tokens, OutputImage: tokens, Images: plugins.Known(n)}
+		}, 1)
 	}
-	n := d.MostCalls()
-	tokens := plugins.Known(n * imageTokens)
-	return m.AtMost(plugins.Usage{
-		Input: tokens, InputImage: tokens, Output: tokens, OutputImage: tokens, Images: plugins.Known(n),
-	}, a.conditions(""))
+	for _, advisor := range d.Advisors { // reads all that the model reads
+		add(advisor, func(m *catalog.Model) plugins.Usage { return d.Usage(m, demand.Most, 0, 0, 1) }, n)
+	}
+	return cost
 }
 
 // conditions are those of the attempt's price in a tier.
@@ -263,7 +270,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 		return false
 	}
 	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
-	return !d.Searches && d.Paints == "" && (a.stated().Input.Valid || !d.Unbounded && d.Pictures == 0 && d.Audio == 0)
+	return !d.Searches && d.Painters == nil && d.Advisors == nil && (a.stated().Input.Valid || !d.Unbounded && d.Pictures == 0 && d.Audio == 0)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.

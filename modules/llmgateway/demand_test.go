@@ -73,6 +73,31 @@ func TestAPainterWithoutAPriceIsRefused(t *testing.T) {
 	}
 }
 
+// An advisor is another model, which reads what the model reads at a price of its own. So is a
+// painter that the request names in a second place.
+func TestOtherModelsOfToolsAreSetAside(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
+	s.grant(2000)
+	for _, c := range []struct {
+		tool    string
+		granted int64 // in thousandths of a dollar
+		status  int
+	}{
+		{`{"type":"function","name":"f","model":"unknown","parameters":{},"max_uses":1000000}`, 0, http.StatusOK},
+		{`{"type":"advisor_20260301","name":"advisor","model":"priced","max_uses":2}`, 0, http.StatusPaymentRequired},
+		{`{"type":"advisor_20260301","name":"advisor","model":"priced","max_uses":2}`, 1e6, http.StatusOK},
+		{`{"type":"advisor_20260301","name":"advisor","model":"unknown"}`, 0, http.StatusBadRequest},
+		{`{"type":"advisor_20260301","name":"advisor","model":"priced","model":"unknown"}`, 0, http.StatusBadRequest},
+		{`{"type":"image_generation","model":"paint","model":"unknown","partial_images":3}`, 0, http.StatusBadRequest},
+	} {
+		s.grant(c.granted)
+		body := `{"model":"raw/priced","input":"hi","max_output_tokens":1,"tools":[` + c.tool + `]}`
+		if resp, answer := s.postTo("/v1/responses", strings.NewReader(body), "Authorization", "Bearer payer"); resp.StatusCode != c.status {
+			t.Errorf("%s: %d %s", c.tool, resp.StatusCode, answer)
+		}
+	}
+}
+
 // A field that names another model, or that stands twice, tells nothing of the cost.
 func TestWhatCannotBePaidIsRefused(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {speaksResponses}})

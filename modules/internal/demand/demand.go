@@ -3,6 +3,7 @@
 package demand
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -39,14 +40,16 @@ type Demand struct {
 	Unbounded bool
 	// Searches: the provider may search.
 	Searches bool
-	// Paints is the model of the hosted tool that makes pictures, "" if there is none.
-	Paints string
+	// Painters are the models of hosted tools that make pictures, Advisors other models of hosted
+	// tools, which read what the model reads.
+	Painters, Advisors []string
 
 	gemini bool  // the request is Google's
 	linked int64 // of the pictures: how many the provider fetches
 	inline int64 // bytes of the request that are pictures and audio
 	tools  bool
-	calls  int64 // of hosted tools, 0 if the request does not bound them
+	calls  int64 // of all hosted tools, 0 if the request does not bound them together
+	uses   int64 // of all hosted tools, by what each tool says of itself
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
@@ -104,7 +107,9 @@ func (d *Demand) read(dialect plugins.Dialect, body []byte, gatewayCalls func(to
 		case "tools":
 			d.readTools(v, gatewayCalls)
 		case "max_tool_calls":
-			d.calls = max(v.Int(), 1)
+			if dialect.OfResponses() {
+				d.calls = max(v.Int(), 1)
+			}
 		case "cache_control":
 			d.readCacheControl(v)
 		case "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention":
@@ -253,27 +258,46 @@ var clientTools = []string{"apply_patch", "bash", "computer", "custom", "functio
 func (d *Demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) bool) {
 	tools.ForEach(func(_, tool gjson.Result) bool {
 		d.tools = true
+		uses, hosted, paints := int64(0), false, false
 		tool.ForEach(func(key, v gjson.Result) bool {
 			switch {
 			case key.Str == "cache_control":
 				d.readCacheControl(v)
 			case key.Str == "max_uses":
-				d.calls = max(d.calls, v.Int(), 1)
+				uses = max(uses, v.Int(), 1)
 			case key.Str != "type" || gatewayCalls(tool):
 			case v.Str == "image_generation":
-				d.Paints = imageModel
-				if model := tool.Get("model").Str; model != "" {
-					d.Paints = model
-				}
-				d.Unbounded = true
+				paints = true
 			case !slices.ContainsFunc(clientTools, func(known string) bool { return strings.HasPrefix(v.Str, known) }):
-				d.Unbounded = true
+				hosted = true
 				d.Searches = d.Searches || strings.Contains(v.Str, "search")
 			}
 			return true
 		})
+		if !hosted && !paints {
+			return true
+		}
+		d.Unbounded = true
+		if d.uses += cmp.Or(uses, hostedCalls); !paints {
+			d.Advisors = append(d.Advisors, modelsOf(tool)...)
+		} else if models := modelsOf(tool); models != nil {
+			d.Painters = append(d.Painters, models...)
+		} else {
+			d.Painters = append(d.Painters, imageModel)
+		}
 		return true
 	})
+}
+
+// modelsOf returns the models that a tool names: libraries differ in which of several they take.
+func modelsOf(tool gjson.Result) (models []string) {
+	tool.ForEach(func(key, v gjson.Result) bool {
+		if key.Str == "model" && v.String() != "" {
+			models = append(models, v.String())
+		}
+		return true
+	})
+	return models
 }
 
 // imageModel is the model that paints for others at OpenAI, unless a request names one.
@@ -326,9 +350,4 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 }
 
 // MostCalls is how often the provider may call tools that it hosts.
-func (d *Demand) MostCalls() int64 {
-	if d.calls > 0 {
-		return min(d.calls, maxCalls)
-	}
-	return hostedCalls
-}
+func (d *Demand) MostCalls() int64 { return min(cmp.Or(d.calls, d.uses, hostedCalls), maxCalls) }

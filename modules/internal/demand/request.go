@@ -99,7 +99,7 @@ func (r Request) Answers() int64 {
 func (r Request) Uses(m *catalog.Model, reads *Demand, by Scale, bytes, limit int64) (u plugins.Usage, ok bool) {
 	asked, err := r.OutputLimit()
 	switch {
-	case err != nil || reads.Paints != "":
+	case err != nil || reads.Painters != nil || reads.Advisors != nil:
 		return u, false
 	case r.Dialect == plugins.Embeddings:
 		u = reads.Usage(m, by, bytes, 0, 1)
@@ -175,8 +175,10 @@ func (r Request) CheckModels(key *llmapp.Key, label string) error {
 		return nil
 	}
 	for _, tool := range r.Field("tools").Array() {
-		if model := tool.Get("model"); model.Exists() && !key.MayCall(label, model.String()) {
-			return llmapp.NotAllowed(model.String())
+		for _, model := range modelsOf(tool) {
+			if !key.MayCall(label, model) {
+				return llmapp.NotAllowed(model)
+			}
 		}
 	}
 	return r.Refuse(modelFields, "names models that the API key may not call")
