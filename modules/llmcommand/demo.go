@@ -112,7 +112,7 @@ func (t *demoTurn) span() *span {
 	}
 	s.text("weir.response.body", asJSON(map[string]any{
 		"id": "chatcmpl-" + t.spanID, "object": "chat.completion", "model": t.model.name,
-		"choices": []any{map[string]any{"index": 0, "message": t.answer, "finish_reason": t.finish}},
+		"choices": []any{map[string]any{"index": 0, "message": t.answer, "finish_reason": t.answer.FinishReason()}},
 		"usage": map[string]any{
 			"prompt_tokens": t.input, "completion_tokens": t.output, "total_tokens": t.input + t.output,
 			"prompt_tokens_details": map[string]int{"cached_tokens": t.cached},

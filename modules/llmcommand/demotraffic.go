@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/plugins/chat"
 )
 
 // demoTraffic makes up sessions of users with agents that call tools.
@@ -25,16 +27,12 @@ type demoTurn struct {
 	trace, spanID         string
 	labels                map[string]string // control headers, without their prefix
 	model                 demoModel
-	messages              []message
+	messages              []chat.Message
 	tools                 []any
-	answer                message
+	answer                chat.Message
 	input, cached, output int // tokens
 	status                int
-	finish                string
 }
-
-// message is one of Chat Completions.
-type message map[string]any
 
 // history are the turns from then to now: busy by day, growing, and with one
 // incident.
@@ -93,7 +91,7 @@ func (t *demoTraffic) session(at time.Time, known float64) []demoTurn {
 		demoTraffic: t, labels: labels, trace: fmt.Sprintf("%016x%016x", t.Uint64(), t.Uint64()), at: at, size: size,
 		fill: strings.NewReplacer("%d", number),
 	}
-	s.run(&scene.demoAgent, message{"role": "user", "content": s.question(scene)}, demoModels[scene.models[t.IntN(len(scene.models))]])
+	s.run(&scene.demoAgent, chat.Message{Role: "user", Content: s.question(scene)}, demoModels[scene.models[t.IntN(len(scene.models))]])
 	return s.turns
 }
 
@@ -115,12 +113,12 @@ func (s *demoSession) question(scene *demoScene) any {
 		return text
 	}
 	picture := "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(scene.picture))
-	return []any{map[string]any{"type": "text", "text": text}, map[string]any{"type": "image_url", "image_url": map[string]string{"url": picture}}}
+	return []chat.Part{{Type: "text", Text: text}, {Type: "image_url", ImageURL: &chat.ImageURL{URL: picture}}}
 }
 
 // run plays an agent until its answer, and returns that.
-func (s *demoSession) run(agent *demoAgent, task message, model demoModel) string {
-	messages := []message{{"role": "system", "content": agent.system()}, task}
+func (s *demoSession) run(agent *demoAgent, task chat.Message, model demoModel) string {
+	messages := []chat.Message{{Role: "system", Content: agent.system()}, task}
 	tools := agent.tools()
 	input := (1500 + s.IntN(2500)) * s.size
 	before := 0 // tokens of the turn before
@@ -141,29 +139,29 @@ func (s *demoSession) run(agent *demoAgent, task message, model demoModel) strin
 		turn := s.turn(agent, messages, tools, model)
 		turn.input, turn.cached = input, before
 		if last := i == len(steps)-1; last {
-			turn.answer, turn.labels["Property-Step"] = message{"role": "assistant", "content": s.fill.Replace(agent.answer)}, "answer"
+			turn.answer, turn.labels["Property-Step"] = chat.Message{Role: "assistant", Content: s.fill.Replace(agent.answer)}, "answer"
 			s.add(turn)
 			break
 		}
 		id, name := fmt.Sprintf("call_%08x", s.Uint32()), step.tool[strings.LastIndex(step.tool, "/")+1:]
-		function := map[string]string{"name": name, "arguments": s.fill.Replace(step.arguments)}
-		turn.answer, turn.finish = message{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{"id": id, "type": "function", "function": function}}}, "tool_calls"
+		turn.answer = chat.Message{Role: "assistant"}
+		turn.answer.ToolCalls = []chat.ToolCall{chat.CallFunction(id, name, s.fill.Replace(step.arguments))}
 		turn.labels["Property-Step"], turn.labels["Session-Path"] = "tool", "/"+s.labels["Property-Feature"]+"/"+step.tool
 		s.add(turn)
 		result := s.fill.Replace(step.result)
 		if step.agent != nil {
-			task := message{"role": "user", "content": s.fill.Replace(step.task)}
+			task := chat.Message{Role: "user", Content: s.fill.Replace(step.task)}
 			result = s.run(step.agent, task, demoModels[step.agent.models[s.IntN(len(step.agent.models))]])
 		}
-		messages = append(messages, turn.answer, message{"role": "tool", "tool_call_id": id, "content": result})
+		messages = append(messages, turn.answer, chat.Message{Role: "tool", ToolCallID: id, Content: result})
 		before, input = input, input+turn.output+(200+s.IntN(800))*s.size
 	}
 	return s.fill.Replace(agent.answer)
 }
 
-func (s *demoSession) turn(agent *demoAgent, messages []message, tools []any, model demoModel) demoTurn {
+func (s *demoSession) turn(agent *demoAgent, messages []chat.Message, tools []any, model demoModel) demoTurn {
 	turn := demoTurn{
-		at: s.at, trace: s.trace, spanID: fmt.Sprintf("%016x", s.Uint64()|1), model: model, status: http.StatusOK, finish: "stop",
+		at: s.at, trace: s.trace, spanID: fmt.Sprintf("%016x", s.Uint64()|1), model: model, status: http.StatusOK,
 		labels: maps.Clone(s.labels), messages: slices.Clone(messages), tools: tools, output: 30 + s.IntN(400),
 	}
 	if agent.role != "" {

@@ -9,6 +9,8 @@ import (
 	"github.com/tidwall/gjson"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/weirhq/weir/plugins/chat"
 )
 
 // side says where the conventions have what one side of a call said.
@@ -223,15 +225,8 @@ func eventContent(event *tracepb.Span_Event) json.RawMessage {
 func (c *call) tools() []json.RawMessage {
 	var tools []json.RawMessage
 	add := func(name, description string, parameters json.RawMessage) {
-		type function struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description,omitempty"`
-			Parameters  json.RawMessage `json:"parameters,omitempty"`
-		}
-		tool, _ := marshal(struct { // valid JSON marshals
-			Type     string   `json:"type"`
-			Function function `json:"function"`
-		}{"function", function{name, description, parameters}})
+		function := &chat.Function{Name: name, Description: description, Parameters: parameters}
+		tool, _ := marshal(chat.Tool{Type: "function", Function: function}) // valid JSON marshals
 		tools = append(tools, tool)
 	}
 	eachOf(gjson.ParseBytes(c.json("gen_ai.tool.definitions")), func(tool gjson.Result) {

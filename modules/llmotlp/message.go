@@ -5,17 +5,19 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/chat"
 )
 
 // message is a message of Chat Completions. The content of all conventions is kept in this
 // form.
 type message struct {
-	Role       string            `json:"role"`
-	Content    json.RawMessage   `json:"content"` // text, a list of parts, or null
-	Reasoning  string            `json:"reasoning_content,omitempty"`
-	Name       string            `json:"name,omitempty"`
-	ToolCalls  []json.RawMessage `json:"tool_calls,omitempty"`
-	ToolCallID string            `json:"tool_call_id,omitempty"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"` // text, a list of parts, or null
+	Reasoning string          `json:"reasoning_content,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	chat.Calls[json.RawMessage]
+	ToolCallID string `json:"tool_call_id,omitempty"`
 
 	finish string // of the choice that it is
 	media  bool   // it has images, audio or files
@@ -162,15 +164,7 @@ func (m *message) parts(list gjson.Result) (results []message) {
 
 // call adds a call of a tool, whose arguments are text in Chat Completions.
 func (m *message) call(id, name, arguments string) {
-	type function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	call, _ := marshal(struct { // text always marshals
-		ID       string   `json:"id,omitempty"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}{id, "function", function{name, arguments}})
+	call, _ := marshal(chat.CallFunction(id, name, arguments)) // text always marshals
 	m.ToolCalls = append(m.ToolCalls, call)
 }
 

@@ -7,15 +7,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// message is one of the conversation.
-type message struct {
-	Role    translate.Role `json:"role"`
-	Content any            `json:"content"` // a string, parts, or nil beside calls
-	thoughts
-	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
-}
-
 // setMessages translates instructions and turns.
 func (r *request) setMessages(a attempt) error {
 	if a.Instructions != "" {
@@ -52,15 +43,15 @@ const (
 // addAnswers adds a message of the assistant between outputs and the user, and one of the
 // user after the last of the assistant.
 func (r *request) addAnswers(a attempt) error {
-	var answered []message
+	var answered []Message
 	for i, m := range r.Messages {
 		if i > 0 && m.Role == translate.RoleUser && r.Messages[i-1].Role == translate.RoleTool {
-			answered = append(answered, message{Role: translate.RoleAssistant, Content: understood})
+			answered = append(answered, Message{Role: translate.RoleAssistant, Content: understood})
 		}
 		answered = append(answered, m)
 	}
 	if n := len(answered); n > 0 && answered[n-1].Role != translate.RoleUser && answered[n-1].Role != translate.RoleTool {
-		answered = append(answered, message{Role: translate.RoleUser, Content: goOn})
+		answered = append(answered, Message{Role: translate.RoleUser, Content: goOn})
 	}
 	if len(answered) == len(r.Messages) {
 		return nil
@@ -88,7 +79,7 @@ func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	}
 	switch n := len(r.Messages); {
 	case !a.alternate && !a.answers || n == 0:
-		r.Messages = append(r.Messages, message{Role: role, Content: text})
+		r.Messages = append(r.Messages, Message{Role: role, Content: text})
 	case n == 1 && r.Messages[0].Role == translate.RoleSystem:
 		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text
 	default:
@@ -112,7 +103,7 @@ func (r *request) addUser(a attempt, t translate.Turn) error {
 func (r *request) addUserParts(a attempt, parts []Part) {
 	n := len(r.Messages)
 	if !a.alternate || n == 0 || r.Messages[n-1].Role != translate.RoleUser {
-		r.Messages = append(r.Messages, message{Role: translate.RoleUser, Content: content(parts)})
+		r.Messages = append(r.Messages, Message{Role: translate.RoleUser, Content: content(parts)})
 		return
 	}
 	last := &r.Messages[n-1]
@@ -125,7 +116,7 @@ func (r *request) addUserParts(a attempt, parts []Part) {
 
 // addAssistant makes one message of a turn.
 func (r *request) addAssistant(a attempt, t translate.Turn) error {
-	m := message{Role: translate.RoleAssistant}
+	m := Message{Role: translate.RoleAssistant}
 	var texts []string
 	for _, item := range t.Items {
 		switch item := item.(type) {
@@ -164,7 +155,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	var media []Part
 	for _, item := range t.Items {
 		o := item.(*translate.ToolOutput)
-		r.Messages = append(r.Messages, message{
+		r.Messages = append(r.Messages, Message{
 			Role: translate.RoleTool, Content: join(o.Content), ToolCallID: a.id(o.CallID),
 		})
 		parts, err := a.parts(o.Content)

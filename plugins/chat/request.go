@@ -9,7 +9,7 @@ import (
 // request is the body of POST /chat/completions. No vendor takes all of it.
 type request struct {
 	Model    string    `json:"model"`
-	Messages []message `json:"messages"`
+	Messages []Message `json:"messages"`
 
 	Tools             []Tool `json:"tools,omitempty"`
 	ToolChoice        any    `json:"tool_choice,omitempty"` // a word or a toolChoice

@@ -85,5 +85,5 @@ func newToolCall(a attempt, c *translate.ToolCall) (ToolCall, error) {
 	if err != nil {
 		return ToolCall{}, err
 	}
-	return ToolCall{ID: a.id(c.CallID), Type: "function", Function: &FunctionCall{c.Name, string(arguments)}}, nil
+	return CallFunction(a.id(c.CallID), c.Name, string(arguments)), nil
 }

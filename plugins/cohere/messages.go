@@ -10,11 +10,11 @@ import (
 )
 
 type message struct {
-	Role       string          `json:"role"`
-	ToolCallID string          `json:"tool_call_id,omitempty"`
-	Content    []any           `json:"content,omitempty"`
-	ToolPlan   string          `json:"tool_plan,omitempty"`
-	ToolCalls  []chat.ToolCall `json:"tool_calls,omitempty"`
+	Role       string `json:"role"`
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	Content    []any  `json:"content,omitempty"`
+	ToolPlan   string `json:"tool_plan,omitempty"`
+	chat.Calls[chat.ToolCall]
 }
 
 type textContent struct {
@@ -112,8 +112,7 @@ func (r *request) addAssistant(p *translate.Request, t translate.Turn) error {
 			return nil
 		},
 		Call: func(call *translate.ToolCall, arguments json.RawMessage) error {
-			called := &chat.FunctionCall{Name: call.Name, Arguments: string(arguments)}
-			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: call.CallID, Type: "function", Function: called})
+			m.ToolCalls = append(m.ToolCalls, chat.CallFunction(call.CallID, call.Name, string(arguments)))
 			return nil
 		},
 	})

@@ -116,9 +116,7 @@ const (
 func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {
 	if e.Output.IsCall() {
 		c.calls = append(c.calls, e.Output)
-		b = append(c.startChunk(b), `"tool_calls":[{"index":`...)
-		b = strconv.AppendInt(b, int64(len(c.calls)-1), 10)
-		b = appendChatCall(append(b, ','), e.Output.Kind, rawString(e.Output.CallID), rawString(flatName(e.Output)), "")
+		b = appendChatCall(append(c.startCall(c.startChunk(b), e.Output), ','), e.Output.Kind, rawString(e.Output.CallID), rawString(flatName(e.Output)), "")
 		return c.finishChunk(append(b, ']'), nil, "")
 	}
 	member := chatTexts[e.Part.Kind]
@@ -127,6 +125,11 @@ func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {
 		return b
 	}
 	return c.chunk(b, member+blankLine+`"`, "")
+}
+
+// startCall opens a list of one call, whose members follow.
+func (c *chatEncoder) startCall(b []byte, call *translate.Output) []byte {
+	return strconv.AppendInt(append(b, `"tool_calls":[{"index":`...), int64(slices.Index(c.calls, call)), 10)
 }
 
 func flatName(o *translate.Output) string {
@@ -140,8 +143,7 @@ func (c *chatEncoder) text(b []byte, e translate.Event) []byte {
 	b = c.startChunk(b)
 	switch kind := e.Part.Kind; kind {
 	case translate.ArgumentsPart, translate.InputPart:
-		b = append(b, `"tool_calls":[{"index":`...)
-		b = strconv.AppendInt(b, int64(slices.Index(c.calls, e.Output)), 10)
+		b = c.startCall(b, e.Output)
 		if kind == translate.InputPart {
 			b = append(b, `,"custom":{"input":"`...)
 		} else {

@@ -108,7 +108,7 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 	c.Text += delta.Get("content").Str
 	c.Refusal += delta.Get("refusal").Str
 	c.Reasoning += delta.Get("reasoning_content").Str
-	for _, call := range delta.Get("tool_calls").Array() {
+	for _, call := range chatCalls(delta) {
 		if err := c.call(call); err != nil {
 			return err
 		}
@@ -130,6 +130,9 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 	}
 	return nil
 }
+
+// chatCalls are the calls of a message of Chat Completions.
+func chatCalls(message gjson.Result) []gjson.Result { return message.Get("tool_calls").Array() }
 
 // cite adds annotations. Each must be about a part of the text so far, as AI SDKs demand.
 func (m *Message) cite(annotations gjson.Result) error {
@@ -204,7 +207,7 @@ func ReadChat(object []byte) (*Message, error) {
 	if err := c.cite(said.Get("annotations")); err != nil {
 		return nil, err
 	}
-	for _, call := range said.Get("tool_calls").Array() {
+	for _, call := range chatCalls(said) {
 		kind := call.Get("type").Str
 		arguments := call.Get(kind + "." + map[string]string{"function": "arguments", "custom": "input"}[kind]).Str
 		c.Calls = append(c.Calls, Call{call.Get("id").Str, call.Get(kind + ".name").Str, arguments})

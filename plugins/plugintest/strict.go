@@ -203,7 +203,7 @@ func (s Strict) chat(v gjson.Result) error {
 		} else if err := calls.answered(); err != nil {
 			return fmt.Errorf("messages[%d]: %w", i, err)
 		}
-		for _, call := range m.Get("tool_calls").Array() {
+		for _, call := range chatCalls(m) {
 			if err := calls.call(call.Get("id").Str); err != nil {
 				return fmt.Errorf("messages[%d]: %w", i, err)
 			}
@@ -266,7 +266,7 @@ func mistralChat(v gjson.Result) error {
 		if !slices.Contains(mistralFollows[last], role) {
 			return fmt.Errorf("messages[%d]: unexpected role '%s' after role '%s'", i, role, last)
 		}
-		for _, call := range m.Get("tool_calls").Array() {
+		for _, call := range chatCalls(m) {
 			if id := call.Get("id").Str; !nineLetters.MatchString(id) {
 				return fmt.Errorf("tool call id was %s but must be a-z, A-Z, 0-9, with a length of 9", id)
 			}

@@ -9,6 +9,8 @@ var contentPart = Object(Fields{
 	"thinking": listOf(sameType, Fields{"text": Join}),
 })
 
+var functionCall = Object(Fields{"name": joinNames, "arguments": Join})
+
 var chatDelta = Object(Fields{
 	"role":              First,
 	"content":           {how: join, find: sameType, item: contentPart},
@@ -18,11 +20,11 @@ var chatDelta = Object(Fields{
 	"reasoning_details": listOf(sameDetail, Fields{
 		"text": Join, "summary": Join, "data": Join, "signature": Join,
 	}),
-	"function_call": Object(Fields{"name": joinNames, "arguments": Join}),
+	"function_call": functionCall,
 	"tool_calls": listOf(sameCall, Fields{
 		"id":       First,
 		"type":     First,
-		"function": Object(Fields{"name": joinNames, "arguments": Join}),
+		"function": functionCall,
 		"custom":   Object(Fields{"name": joinNames, "input": Join}),
 	}),
 	"audio":       Object(Fields{"id": First, "data": Join, "transcript": Join}),

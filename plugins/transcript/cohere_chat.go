@@ -4,11 +4,7 @@ var cohereMessage = Object(Fields{"role": First, "tool_plan": Join})
 
 var cohereContent = Object(Fields{"type": First, "text": Join, "thinking": Join})
 
-var cohereToolCall = Object(Fields{
-	"id":       First,
-	"type":     First,
-	"function": Object(Fields{"name": joinNames, "arguments": Join}),
-})
+var cohereToolCall = Object(Fields{"id": First, "type": First, "function": functionCall})
 
 // CohereChat is the transcript of Cohere's Chat v2.
 // https://docs.cohere.com/reference/chat-stream

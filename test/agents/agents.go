@@ -130,7 +130,7 @@ func (g *generator) request(c *conversation, answer string) Turn {
 	t.Request = append(t.Request, `,"max_completion_tokens":4096}`...)
 	t.Answer = encode(map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", len(g.all)), "object": "chat.completion", "model": "gpt-5",
-		"choices": []map[string]any{{"index": 0, "finish_reason": "tool_calls", "message": map[string]any{"role": "assistant", "content": answer}}},
+		"choices": []map[string]any{{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
 		"usage":   map[string]any{"prompt_tokens": len(t.Request) / 4, "completion_tokens": len(answer) / 4, "total_tokens": (len(t.Request) + len(answer)) / 4},
 	})
 	return t

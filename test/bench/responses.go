@@ -41,7 +41,7 @@ func (w *words) translatedExchange(k traffic, number int) (x exchange) {
 	case "chat":
 		request["messages"] = []object{{"role": "system", "content": instructions}, {"role": "user", "content": input}}
 		request["stream_options"] = object{"include_usage": true}
-		x.reply = chat(k, number, deltas)
+		x.reply = chatStream(k, number, deltas)
 	case "messages":
 		request["system"], request["messages"] = instructions, []object{{"role": "user", "content": input}}
 		request["max_tokens"] = 1000

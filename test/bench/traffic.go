@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/test/agents"
 	"github.com/weirhq/weir/test/prose"
 )
@@ -91,7 +92,7 @@ func compose(k traffic, first int) []exchange {
 		case k.events == 0:
 			x.answer = words.answer(k, first+i)
 		default:
-			x.reply = chat(k, first+i, words.deltas(k.events-4))
+			x.reply = chatStream(k, first+i, words.deltas(k.events-4))
 			x.gap = k.gap
 		}
 	}
@@ -196,13 +197,13 @@ func (w *words) request(k traffic, number int) []byte {
 
 func (w *words) answer(k traffic, number int) []byte {
 	const frame = 300 // bytes that are not content, nor a call of a tool
-	message, finish := object{"role": "assistant", "content": w.Text(k.answerBytes - frame)}, "stop"
+	message := chat.Message{Role: "assistant", Content: w.Text(k.answerBytes - frame)}
 	if k.tools > 0 {
-		call := object{"name": "tool_1", "arguments": string(encode(object{"query": w.Text(k.answerBytes - frame - 100)}))}
-		message["content"] = nil
-		message["tool_calls"], finish = []object{{"id": "call_1", "type": "function", "function": call}}, "tool_calls"
+		call := chat.CallFunction("call_1", "tool_1", string(encode(object{"query": w.Text(k.answerBytes - frame - 100)})))
+		message.Content, message.ToolCalls = nil, []chat.ToolCall{call}
 	}
-	return encode(completion("chat.completion", number, usageOf(k), object{"index": 0, "message": message, "finish_reason": finish}))
+	choice := object{"index": 0, "message": message, "finish_reason": message.FinishReason()}
+	return encode(completion("chat.completion", number, usageOf(k), choice))
 }
 
 // toolDefinitions take half of the request.
@@ -238,8 +239,8 @@ func (w *words) deltas(n int) []string {
 	return deltas
 }
 
-// chat is the role, the deltas, the finish reason, the usage and [DONE].
-func chat(k traffic, number int, deltas []string) (r reply) {
+// chatStream is the role, the deltas, the finish reason, the usage and [DONE].
+func chatStream(k traffic, number int, deltas []string) (r reply) {
 	chunk := func(usage *usage, choices ...object) {
 		r.event("", encode(completion("chat.completion.chunk", number, usage, choices...)))
 	}
