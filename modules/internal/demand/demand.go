@@ -165,6 +165,10 @@ func (d *Demand) readConversation(v gjson.Result) {
 // anything.
 const maxContentDepth = 32
 
+// partFields hold parts of a conversation. What looks like a picture elsewhere, such as in a
+// schema or in variables of a shell, may be a text.
+var partFields = []string{"content", "output", "parts"}
+
 // readContent reads a part of the conversation, at any depth. All of a field that stands
 // twice are read: libraries differ in which they take.
 func (d *Demand) readContent(v gjson.Result, depth int) {
@@ -178,8 +182,13 @@ func (d *Demand) readContent(v gjson.Result, depth int) {
 	}
 	if v.IsObject() || v.IsArray() {
 		v.ForEach(func(key, part gjson.Result) bool {
-			if !slices.Contains(skipped, key.Str) {
-				d.readContent(part, depth+1)
+			if slices.Contains(skipped, key.Str) {
+				return true
+			}
+			inline := d.inline
+			d.readContent(part, depth+1)
+			if v.IsObject() && !slices.Contains(partFields, key.Str) {
+				d.inline = inline
 			}
 			return true
 		})
@@ -204,7 +213,9 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 		case "image_url", "image":
 			data := strings.HasPrefix(field.Str+field.Get("url").Str, "data:")
 			picture, linked, sent = true, linked || !data, sent || data
-			d.inline += int64(len(field.Raw))
+			if data {
+				d.inline += int64(len(field.Raw))
+			}
 			skipped = append(skipped, key.Str)
 		case "input_audio":
 			d.readAudio(field)
