@@ -20,7 +20,7 @@ type Request struct {
 	Field func(name string) gjson.Result
 	// Names calls do with the name of each field, until do returns false.
 	Names func(do func(name string) bool)
-	// Form says that fields may stand several times.
+	// Form says that fields whose names end in [] may stand several times.
 	Form bool
 }
 
@@ -192,7 +192,7 @@ func (r Request) Refuse(refused []string, reason string) (err error) {
 		switch {
 		case slices.Contains(refused, name):
 			err = plugins.Unsupported(name, "Unsupported parameter: '%s' %s.", name, reason)
-		case seen[fold(name)] && !r.Form:
+		case seen[fold(name)] && !(r.Form && strings.HasSuffix(name, "[]")):
 			err = plugins.Invalid(name, "Duplicate parameter: '%.64s' stands twice.", name)
 		}
 		seen[fold(name)] = true

@@ -3,6 +3,8 @@ package demand_test
 import (
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins"
 )
@@ -97,6 +99,29 @@ func TestOutputLimitOfGemini(t *testing.T) {
 	} {
 		if got, err := requestOf(t, plugins.GenerateContent, body).OutputLimit(); got != want || err != nil {
 			t.Errorf("%s: %d, %v; want %d", body, got, err, want)
+		}
+	}
+}
+
+// Servers differ in which of two fields of a form they take. Lists have brackets.
+func TestFieldsOfFormsStandOnce(t *testing.T) {
+	for _, c := range []struct {
+		names   []string
+		refused bool
+	}{
+		{[]string{"model", "n", "include[]", "include[]"}, false},
+		{[]string{"n", "model", "n"}, true},
+		{[]string{"quality", "Quality"}, true},
+	} {
+		r := demand.Request{Dialect: plugins.Images, Form: true, Field: func(string) gjson.Result { return gjson.Result{} }, Names: func(do func(string) bool) {
+			for _, name := range c.names {
+				if !do(name) {
+					return
+				}
+			}
+		}}
+		if err := r.Check(); (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.names, err)
 		}
 	}
 }
