@@ -146,43 +146,39 @@ func (c *copier) append(a *storage.Annotation) error {
 
 // tags copies the tags that are newer than those of the target.
 func (c *copier) tags(ctx context.Context) error {
-	tags, there, err := both(ctx, c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, c.org) })
+	return newer(ctx, c, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, c.org) },
+		func(a *storage.Annotation) (string, *storage.Annotation) { return a.SessionID, a })
+}
+
+// views copies the views that are newer than those of the target.
+func (c *copier) views(ctx context.Context) error {
+	return newer(ctx, c, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, c.org) },
+		func(v storage.View) (string, *storage.Annotation) {
+			return v.Name, &storage.Annotation{Org: c.org, At: v.UpdatedAt, View: &v}
+		})
+}
+
+// newer copies what is newer than what the target has under the same name. read returns the
+// name, and the annotation to write.
+func newer[T any](ctx context.Context, c *copier, ask func(storage.Backend) ([]T, error), read func(T) (string, *storage.Annotation)) error {
+	ours, there, err := both(ctx, c.Options, ask)
 	if err != nil {
 		return err
 	}
 	at := make(map[string]storage.Timestamp)
-	for _, a := range there {
-		at[a.SessionID] = a.At
+	for _, v := range there {
+		name, a := read(v)
+		at[name] = a.At
 	}
-	for _, a := range tags {
-		if old, ok := at[a.SessionID]; ok && old >= a.At {
+	for _, v := range ours {
+		name, a := read(v)
+		if old, ok := at[name]; ok && old >= a.At {
 			continue
 		}
 		if err := c.room(ctx, 0); err != nil {
 			return err
 		}
 		if err := c.append(a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// views copies the views that are newer than those of the target.
-func (c *copier) views(ctx context.Context) error {
-	views, there, err := both(ctx, c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, c.org) })
-	if err != nil {
-		return err
-	}
-	at := make(map[string]storage.Timestamp)
-	for _, v := range there {
-		at[v.Name] = v.UpdatedAt
-	}
-	for _, v := range views {
-		if old, ok := at[v.Name]; ok && old >= v.UpdatedAt {
-			continue
-		}
-		if err := c.append(&storage.Annotation{Org: c.org, At: v.UpdatedAt, View: &v}); err != nil {
 			return err
 		}
 	}
