@@ -52,6 +52,7 @@ type payment struct {
 	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
 	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
 	paid   llmapp.Used    // what earlier rounds of tools have used
+	late   bool           // the answer did not begin in time
 	reads  *demand.Demand // nil until the request has been read for what it may cost
 }
 
@@ -231,8 +232,12 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 		}
 		return outcome, e
 	}
-	e, outcome := a.call.unreached(a.target.Name(), errors.Is(context.Cause(ctx), errFirstByte), err)
+	late := errors.Is(context.Cause(ctx), errFirstByte)
+	e, outcome := a.call.unreached(a.target.Name(), late, err)
 	a.x.Record.Status = plugins.Known(int64(e.Status))
+	if late {
+		a.settleLate()
+	}
 	return a.fail(storage.Failed, e, outcome)
 }
 

@@ -225,14 +225,34 @@ func (a *attempt) settle(end storage.EndState) {
 	if cost.Valid && !a.brokenOff(end) || !paid && !a.countable(end) {
 		return
 	}
-	output := a.output()
-	counted := a.estimate(output, cmp.Or(a.x.Record.ServiceTier, a.call.tier()))
-	if paid {
-		counted = a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
-		counted.N = min(counted.N, a.ticket.Reserved().N)
-	}
+	counted := a.counted(paid)
 	a.x.Counted = max(a.paid.Cost.N+counted.N, cost.N)
 	a.x.Commit(end)
+}
+
+// counted is what the answer has cost by its length. What is paid for costs no more than was
+// set aside.
+func (a *attempt) counted(paid bool) plugins.Cost {
+	output := a.output()
+	if !paid {
+		return a.estimate(output, cmp.Or(a.x.Record.ServiceTier, a.call.tier()))
+	}
+	counted := a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
+	counted.N = min(counted.N, a.ticket.Reserved().N)
+	return counted
+}
+
+// settleLate counts an answer that did not begin in time: the provider works on.
+func (a *attempt) settleLate() {
+	if !a.ticket.Open() {
+		return
+	}
+	a.late = true
+	a.x.Stop() // tells how long the provider had
+	if a.ticket.Reserved().Valid {
+		a.x.Counted = a.paid.Cost.N + a.counted(true).N
+	}
+	a.meter(llmapp.Used{Usage: a.likely(a.output())})
 }
 
 // brokenOff reports whether the provider did not come to the end of its answer.
@@ -255,7 +275,7 @@ func (a *attempt) output() int64 {
 		return a.x.Record.ResponseBytes / realtimeBytes
 	}
 	written := a.length() / demand.Likely.TextBytes
-	left := a.x.Record.Status.N == recording.StatusClientLeft // before the provider answered, which works on
+	left := a.late || a.x.Record.Status.N == recording.StatusClientLeft // before the provider answered, which works on
 	if m := a.target.Listed; left || m != nil && a.call.demanded().Silent(m) {
 		written = max(written, min(demand.Thought(a.x.Record.Latency.N), a.mostOutput()))
 	}

@@ -334,6 +334,31 @@ func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
 	}
 }
 
+// A provider that does not begin its answer in time works on, too: neither the call nor its
+// record is free.
+func TestAnswersThatAreNotWaitedForAreNotFree(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}}})
+	s.handler.policy.FirstByteTimeout = 300 * time.Millisecond
+	s.grant(1000)
+	if resp, body := s.post(`{"model":"one/m","input":"hi","max_output_tokens":10}`, "Authorization", "Bearer payer"); resp.StatusCode != http.StatusGatewayTimeout {
+		t.Fatal(resp.Status, body)
+	}
+	s.settled()
+	var recorded int64
+	for _, r := range s.kept.all() {
+		recorded += int64(r.Cost.N / 1e6)
+		if !r.CostCounted || r.EndState != storage.Failed {
+			t.Errorf("%+v", r)
+		}
+	}
+	if spent, reserved := s.balance(); spent < 20 || spent != recorded || reserved != 0 {
+		t.Errorf("spent %d, records say %d, reserved %d", spent, recorded, reserved)
+	}
+}
+
 // The charge is on disk before the client has the end of its answer.
 func TestChargeBeforeEnd(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})
