@@ -147,3 +147,32 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		}
 	}
 }
+
+// Whether a model reads what it thought in the turns before depends on whether it is to think:
+// the count of a turn without thoughts says nothing of a turn with them.
+func TestThoughtsThatWereNotCounted(t *testing.T) {
+	m := &catalog.Model{}
+	m.Context = 1_000_000
+	for _, c := range []struct {
+		dialect         plugins.Dialect
+		list, off, on   string
+		thought, result string
+	}{
+		{plugins.Messages, "messages", `"thinking":{"type":"disabled"},`, `"thinking":{"type":"enabled","budget_tokens":1024},`,
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"%s","signature":"s"},{"type":"tool_use","id":"t","name":"f","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a"}]}`},
+		{plugins.Messages, "messages", ``, `"thinking":{"type":"adaptive"},`, `{"role":"assistant","content":[{"type":"thinking","thinking":"%s","signature":"s"}]}`, `{"role":"user","content":"a"}`},
+		{plugins.Responses, "input", `"reasoning":{"effort":"none"},`, `"reasoning":{"effort":"high"},`,
+			`{"type":"reasoning","encrypted_content":"%s"}`, `{"type":"function_call_output","call_id":"c","output":"a"}`},
+	} {
+		conversation := fmt.Sprintf(c.thought, strings.Repeat("a", 100_000))
+		var counts lineage.Counts
+		OfTurn(&counts, c.dialect, fmt.Appendf(nil, `{%s%q:[%s]}`, c.off, c.list, conversation), nil).Learn(&counts, plugins.Known(10))
+		for fields, want := range map[string]int64{c.off: 10, c.on: 100_000} {
+			body := fmt.Appendf(nil, `{%s%q:[%s,%s]}`, fields, c.list, conversation, c.result)
+			if got := OfTurn(&counts, c.dialect, body, nil).Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < want || got > want+1000 {
+				t.Errorf("%s %s: %d tokens, want about %d", c.dialect, fields, got, want)
+			}
+		}
+	}
+}

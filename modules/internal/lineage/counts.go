@@ -66,28 +66,39 @@ var conversations = []string{"contents", "input", "messages"}
 // in the next turn what it left out of this one.
 var shortening = []string{"context_management", "transforms", "truncation"}
 
+// thinking are the fields that say whether a model thinks, and how much. A provider that is not
+// to think leaves out what the model thought in the turns before.
+var thinking = []string{"output_config", "reasoning", "reasoning_effort", "thinking"}
+
 // PiecesOf takes a request apart that goes to a target: the organisation, the account, the model
 // and whatever else a provider's count depends on. What is no conversation has no pieces.
 func PiecesOf(body []byte, target ...string) (p Pieces) {
 	p.beside = len(body)
 	lists, shortened := 0, false
+	var conversation gjson.Result
 	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		shortened = shortened || slices.Contains(shortening, key.Str)
 		switch {
 		case v.IsArray() && slices.Contains(conversations, key.Str):
 			lists++
-			p.messages = messagesOf(v, Hash(target...))
+			conversation = v
 		case v.IsArray():
 			v.ForEach(func(_, element gjson.Result) bool {
 				p.rest = append(p.rest, piece{Hash(key.Raw, element.Raw), len(key.Raw) + len(element.Raw)})
 				return len(p.rest) <= maxPieces
 			})
 		default:
+			if slices.Contains(thinking, key.Str) {
+				target = append(slices.Clip(target), key.Str, v.Raw)
+			}
 			p.rest = append(p.rest, piece{Hash(key.Raw, v.Raw), len(key.Raw) + len(v.Raw)})
 		}
-		return len(p.messages) <= maxMessages && len(p.rest) <= maxPieces
+		return lists <= 1 && len(p.rest) <= maxPieces
 	})
-	if lists != 1 || shortened || len(p.messages) > maxMessages || len(p.rest) > maxPieces {
+	if lists != 1 || shortened || len(p.rest) > maxPieces {
+		return Pieces{}
+	}
+	if p.messages = messagesOf(conversation, Hash(target...)); len(p.messages) > maxMessages {
 		return Pieces{}
 	}
 	for _, m := range p.messages {
