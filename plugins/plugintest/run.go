@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ import (
 // must be a failure.
 func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures []Fixture) {
 	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of short answers in a small heap
 	if len(fixtures) == 0 {
 		t.Fatal("there is no fixture to run")
 	}
