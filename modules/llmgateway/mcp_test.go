@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tidwall/gjson"
@@ -410,6 +411,7 @@ func TestMCPAnswersShareTheMemory(t *testing.T) {
 		t.Errorf("8 results of 900 KiB, after a list of them: %v", r.Get("output.#.error"))
 	}
 	memory := s.handler.site.App.Memory()
+	memory.MaxWait = 100 * time.Millisecond
 	for left := memory.Largest() - 1<<20; left > 0; left -= admission.Small { // all but what the request takes
 		held, refused := memory.Hold(t.Context(), min(left, admission.Small))
 		if refused != nil {
