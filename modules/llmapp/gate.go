@@ -41,6 +41,11 @@ type Spending struct {
 	// not known; nil for any other call. Every budget counts the whole batch that counts one of
 	// the models.
 	Batch []string
+	// Files says that the call is about files or batches that a provider keeps: the only models
+	// that it can reach are those that the calls of its batch name.
+	Files bool
+	// Names are these models.
+	Names []string
 	// Record says whose call it is, and when the call began.
 	Record *storage.Record
 	// Limit is one that the caller set to its own calls, nil for none.
@@ -86,8 +91,10 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 			return nil, &plugins.Error{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "The API key has ended."}
 		}
 	}
-	if provider, model := s.target(); s.Account != nil && !s.Key.MayCall(provider, model) {
-		return nil, NotAllowed(cmp.Or(s.Model, provider))
+	if s.Account != nil {
+		if err := s.allowed(); err != nil {
+			return nil, err
+		}
 	}
 	paid := g.App.PaysWithCredits(s.Org, s.Account)
 	budgets, err := g.App.bounding(&s)
@@ -193,6 +200,25 @@ func (s *Spending) call() credits.Call {
 		of.Spent = r.Cost.N
 	}
 	return of
+}
+
+// allowed refuses what the key may not call.
+func (s *Spending) allowed() error {
+	provider, model := s.target()
+	switch {
+	case !s.Files && !s.Key.MayCall(provider, model):
+		return NotAllowed(cmp.Or(s.Model, provider))
+	case s.Files && !s.Key.MayUse(provider):
+		return NotAllowed(provider)
+	case s.Batch != nil && len(s.Names) == 0 && !s.Key.MayCall(provider, ""):
+		return NotAllowed("the models of a batch whose calls are not known")
+	}
+	for _, name := range s.Names {
+		if !s.Key.MayCall(provider, name) {
+			return NotAllowed(name)
+		}
+	}
+	return nil
 }
 
 // target returns the label or the name of the provider, and the model there.

@@ -146,8 +146,12 @@ func (k *Key) MayCall(provider, model string) bool {
 	if k.within != nil && k.within.Models != nil && (model == "" || !k.within.Allow(named)) {
 		return false
 	}
-	return k.kept == nil ||
-		(len(k.kept.Providers) == 0 || slices.Contains(k.kept.Providers, provider)) && (len(k.kept.Models) == 0 || named(k.kept.Models))
+	return k.MayUse(provider) && (k.kept == nil || len(k.kept.Models) == 0 || named(k.kept.Models))
+}
+
+// MayUse reports whether the key may use what a provider keeps, such as files.
+func (k *Key) MayUse(provider string) bool {
+	return k == nil || k.kept == nil || len(k.kept.Providers) == 0 || slices.Contains(k.kept.Providers, provider)
 }
 
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,8 @@ type site struct {
 	config   []byte
 }
 
-func newSite(t *testing.T) *site {
+// newSite serves a site, with more lines of the option llm.
+func newSite(t *testing.T, more ...string) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
 	address := freeport.Address(t)
@@ -51,6 +53,7 @@ func newSite(t *testing.T) *site {
 			store sqlite %[1]s/weir.db
 			provider echo
 			provider second echo
+			%[3]s
 			org acme {
 				key acme-admin admin query
 				key acme-all
@@ -86,7 +89,7 @@ func newSite(t *testing.T) *site {
 		llm_gateway
 		llm_query
 		llm_not_found
-	}`, s.dir, address)
+	}`, s.dir, address, strings.Join(more, "\n"))
 	var err error
 	if s.config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil); err != nil {
 		t.Fatal(err)
@@ -329,6 +332,68 @@ func TestModelsOfAKey(t *testing.T) {
 	}
 	if any, one := proxied(create(`"owner":"x"`)), proxied(create(`"models":["echo-1"]`)); any != http.StatusOK || one != http.StatusForbidden {
 		t.Errorf("through the proxy: %d, and with models %d", any, one)
+	}
+}
+
+// A key of some models uploads files, and makes batches of calls that name these models alone.
+func TestBatchesOfAKey(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/files" {
+			fmt.Fprintf(w, `{"id":"file-%s","object":"file","purpose":"batch"}`, uuid.NewString())
+			return
+		}
+		_, _ = io.WriteString(w, `{"id":"batch_1","object":"batch","status":"validating"}`)
+	}))
+	t.Cleanup(upstream.Close)
+	s := newSite(t, "provider openai {\nbase_url "+upstream.URL+"\napi_key x\n}")
+	create := func(settings string) string {
+		return s.must("acme-admin", "POST", "/v1/keys", `{"name":"x","scopes":["gateway"],`+settings+`}`).Get("secret").Str
+	}
+	line := func(body string) string {
+		return `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{` + body + `,"input":"hi","max_output_tokens":100}}` + "\n"
+	}
+	mini, other := line(`"model":"gpt-4o-mini"`), line(`"model":"gpt-4o"`)
+	for _, c := range []struct {
+		settings, file string
+		uploads, makes int
+	}{
+		{`"models":["gpt-4o-mini"]`, mini + mini, http.StatusOK, http.StatusOK},
+		{`"models":["openai/gpt-4o-mini"],"providers":["openai"]`, mini, http.StatusOK, http.StatusOK},
+		{`"models":["gpt-4o-mini"]`, mini + other, http.StatusOK, http.StatusForbidden},
+		{`"models":["gpt-4o-mini"]`, mini + "{}\n", http.StatusOK, http.StatusForbidden},
+		{`"models":["gpt-4o-mini"]`, line(`"model":"gpt-4o-mini","models":["gpt-4o"]`), http.StatusOK, http.StatusForbidden},
+		{`"models":["gpt-4o-mini"]`, line(`"model":"gpt-4o-mini","model":"gpt-4o"`), http.StatusOK, http.StatusForbidden},
+		{`"models":["gpt-4o-mini"]`, line(`"model":"gpt-4o-mini","tools":[{"type":"image_generation","model":"gpt-image-1"}]`), http.StatusOK, http.StatusForbidden},
+		{`"models":["gpt-4o-mini","gpt-4o"]`, mini + other, http.StatusOK, http.StatusOK},
+		{`"providers":["echo"]`, mini, http.StatusForbidden, 0},
+		{`"owner":"x"`, mini + "{}\n", http.StatusOK, http.StatusOK},
+	} {
+		key := create(c.settings)
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/files?provider=openai", strings.NewReader(
+			"--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"+c.file+"\r\n--x--\r\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		r.Header.Set("Authorization", "Bearer "+key)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.uploads {
+			t.Errorf("%s uploads %s: %d %s, %v", c.settings, c.file, resp.StatusCode, text, err)
+		}
+		if c.uploads != http.StatusOK {
+			continue
+		}
+		made := fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/responses","completion_window":"24h"}`, gjson.GetBytes(text, "id").Str)
+		if status, answer := s.as(key, "POST", "/v1/batches", made); status != c.makes || status == http.StatusForbidden && answer.Get("error.code").Str != "model_not_allowed" {
+			t.Errorf("%s makes a batch of %s: %d %s", c.settings, c.file, status, answer.Raw)
+		}
 	}
 }
 

@@ -76,11 +76,11 @@ func (f *fileCall) prepare(id string) (err error) {
 	r.InferenceGeo = observe.Geography(r.Provider, f.req.URL.Host, r.Path)
 	f.target.Account = account
 	s := f.call.spending(f.target)
-	s.Model, s.AtMost = "", f.atMost
+	s.Model, s.AtMost, s.Files = "", f.atMost, true
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.PaysWithCredits(r.Org, account)
 		f.batch = f.x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
-		s.Batch = append([]string{}, f.batch.Models()...)
+		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.batch.Names()
 	}
 	if f.ticket, err = f.call.h.site.Money.Admit(f.call.ctx, s); err == nil {
 		f.batch.Reservation = f.ticket.Batch()

@@ -31,6 +31,8 @@ type BatchPart struct {
 	// Endpoint is the URL that the lines of a file name, "" for calls within a request.
 	Endpoint string `json:"endpoint,omitempty"`
 	Calls    int64  `json:"calls"`
+	// Tools are the models that tools of the calls name.
+	Tools []string `json:"tools,omitempty"`
 	// Longest is the longest input.
 	Longest int64 `json:"longest"`
 
@@ -77,6 +79,15 @@ func (b Batch) Models() (names []string) {
 		if !slices.Contains(names, part.Model) {
 			names = append(names, part.Model)
 		}
+	}
+	return names
+}
+
+// Names returns the models of the batch and those that its calls name beside them.
+func (b Batch) Names() []string {
+	names := b.Models()
+	for _, part := range b.Parts {
+		names = append(names, part.Tools...)
 	}
 	return names
 }
@@ -186,6 +197,15 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 		a.sum = append(a.sum, &BatchPart{Model: strings.Clone(model), Endpoint: strings.Clone(endpoint)})
 	}
 	part := a.sum[i]
+	for _, name := range r.toolModels() {
+		if slices.Contains(part.Tools, name) {
+			continue
+		}
+		if len(part.Tools) == maxBatchParts {
+			return false
+		}
+		part.Tools = append(part.Tools, strings.Clone(name))
+	}
 	part.Calls++
 	part.Longest = max(part.Longest, u.Input.N)
 	part.Input, part.InputAudio, part.InputImage = part.Input+u.Input.N, part.InputAudio+u.InputAudio.N, part.InputImage+u.InputImage.N

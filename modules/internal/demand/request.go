@@ -174,14 +174,20 @@ func (r Request) CheckModels(key *llmapp.Key, label string) error {
 	if key.MayCall(label, "") {
 		return nil
 	}
-	for _, tool := range r.Field("tools").Array() {
-		for _, model := range modelsOf(tool) {
-			if !key.MayCall(label, model) {
-				return llmapp.NotAllowed(model)
-			}
+	for _, model := range r.toolModels() {
+		if !key.MayCall(label, model) {
+			return llmapp.NotAllowed(model)
 		}
 	}
 	return r.Refuse(modelFields, "names models that the API key may not call")
+}
+
+// toolModels returns the models that tools name.
+func (r Request) toolModels() (names []string) {
+	for _, tool := range r.Field("tools").Array() {
+		names = append(names, modelsOf(tool)...)
+	}
+	return names
 }
 
 // Refuse refuses fields for a reason, and each field that stands twice, in whatever case:
