@@ -45,7 +45,7 @@ func (*chatEncoder) Object(a *translate.Assembler) json.RawMessage {
 		}
 	}
 	b = appendChatLogprobs(append(b, `},"logprobs":`...), m.logprobs)
-	b = plugins.AppendString(append(b, `,"finish_reason":`...), chatFinish(a))
+	b = plugins.AppendString(append(b, `,"finish_reason":`...), chatEndings.of(a))
 	b = append(b, `}]`...)
 	return append(appendChatUsage(b, a), '}')
 }

@@ -165,7 +165,7 @@ func (c *chatEncoder) end(b []byte, a *translate.Assembler) []byte {
 		b = e.AppendObject(append(b, `data: {"error":`...))
 		return append(b, "}\n\n"...)
 	}
-	b = c.chunk(b, "", chatFinish(a))
+	b = c.chunk(b, "", chatEndings.of(a))
 	if c.usage {
 		b = append(append(b, c.head...), `,"choices":[]`...)
 		b = append(appendChatUsage(b, a), "}\n\n"...)
@@ -173,18 +173,7 @@ func (c *chatEncoder) end(b []byte, a *translate.Assembler) []byte {
 	return append(b, "data: [DONE]\n\n"...)
 }
 
-func chatFinish(a *translate.Assembler) string {
-	switch a.StopReason() {
-	case translate.ReasonMaxOutputTokens:
-		return "length"
-	case translate.ReasonContentFilter:
-		return "content_filter"
-	}
-	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
-		return "tool_calls"
-	}
-	return "stop"
-}
+var chatEndings = endings{limit: "length", filter: "content_filter", call: "tool_calls", stop: "stop"}
 
 // streamCompletion makes one chunk of a completion: each message is a delta.
 func streamCompletion(object gjson.Result) []byte {

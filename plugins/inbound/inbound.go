@@ -231,3 +231,19 @@ func items(a *translate.Assembler) []gjson.Result {
 	}
 	return all
 }
+
+// endings are the names that an API has for why an answer ended.
+type endings struct{ limit, filter, call, stop string }
+
+func (e *endings) of(a *translate.Assembler) string {
+	switch a.StopReason() {
+	case translate.ReasonMaxOutputTokens:
+		return e.limit
+	case translate.ReasonContentFilter:
+		return e.filter
+	}
+	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
+		return e.call
+	}
+	return e.stop
+}

@@ -20,7 +20,7 @@ func (*messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
 	for _, item := range items(a) {
 		blocks = appendBlocks(blocks, item)
 	}
-	return appendMessage(nil, a, blocks, stopReason(a))
+	return appendMessage(nil, a, blocks, messagesEndings.of(a))
 }
 
 // appendMessage appends a message. stop is "" for a message that begins.

@@ -206,23 +206,12 @@ func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
 		return append(appendMessagesError(b, e), "\n\n"...)
 	}
 	b = append(b, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""...)
-	b = append(append(b, stopReason(a)...), `","stop_sequence":null},"usage":`...)
+	b = append(append(b, messagesEndings.of(a)...), `","stop_sequence":null},"usage":`...)
 	b = append(appendMessagesUsage(b, a), "}\n\n"...)
 	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
 
-func stopReason(a *translate.Assembler) string {
-	switch a.StopReason() {
-	case translate.ReasonMaxOutputTokens:
-		return "max_tokens"
-	case translate.ReasonContentFilter:
-		return "refusal"
-	}
-	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
-		return "tool_use"
-	}
-	return "end_turn"
-}
+var messagesEndings = endings{limit: "max_tokens", filter: "refusal", call: "tool_use", stop: "end_turn"}
 
 // blockDeltas are the members of blocks that a stream says in deltas, in their order. Other
 // members stand where the block begins.

@@ -60,7 +60,7 @@ type generator struct {
 func (w Workload) Generate() []Turn {
 	g := &generator{Workload: w, words: prose.New(w.Seed), random: rand.New(rand.NewPCG(w.Seed, 2))}
 	for i := range g.system {
-		g.system[i] = &message{text: encode(map[string]any{"role": "system", "content": g.words.Text(8 << 10)})}
+		g.system[i] = &message{text: Encode(map[string]any{"role": "system", "content": g.words.Text(8 << 10)})}
 	}
 	var tools []map[string]any
 	for i := range 12 {
@@ -68,7 +68,7 @@ func (w Workload) Generate() []Turn {
 			"name": fmt.Sprintf("tool_%d", i), "description": g.words.Text(800), "parameters": map[string]any{"type": "object"},
 		}})
 	}
-	g.tools = &message{text: encode(tools)}
+	g.tools = &message{text: Encode(tools)}
 	live := make([]*conversation, w.Agents)
 	for i := range live {
 		live[i] = g.begin(g.system[0], w.Turns, g.words.Text(300))
@@ -100,7 +100,7 @@ func (g *generator) turn(c *conversation) {
 	switch n := len(c.messages); {
 	case c.system == g.system[1]: // a sub-agent
 	case c.turns%17 == 0: // an old result is taken out
-		c.messages[g.random.IntN(n-2)] = &message{text: encode(map[string]any{"role": "tool", "content": "removed"})}
+		c.messages[g.random.IntN(n-2)] = &message{text: Encode(map[string]any{"role": "tool", "content": "removed"})}
 	case c.turns == 35 && c.number%4 == 0: // compaction
 		c.messages = nil
 		c.add("user", g.words.Text(3000))
@@ -128,7 +128,7 @@ func (g *generator) request(c *conversation, answer string) Turn {
 	}
 	put(`],"tools":`, g.tools)
 	t.Request = append(t.Request, `,"max_completion_tokens":4096}`...)
-	t.Answer = encode(map[string]any{
+	t.Answer = Encode(map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", len(g.all)), "object": "chat.completion", "model": "gpt-5",
 		"choices": []map[string]any{{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}},
 		"usage":   map[string]any{"prompt_tokens": len(t.Request) / 4, "completion_tokens": len(answer) / 4, "total_tokens": (len(t.Request) + len(answer)) / 4},
@@ -137,10 +137,11 @@ func (g *generator) request(c *conversation, answer string) Turn {
 }
 
 func (c *conversation) add(role, text string) {
-	c.messages = append(c.messages, &message{text: encode(map[string]any{"role": role, "content": text})})
+	c.messages = append(c.messages, &message{text: Encode(map[string]any{"role": role, "content": text})})
 }
 
-func encode(v any) []byte {
+// Encode writes a value that always marshals as JSON.
+func Encode(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // these values always marshal

@@ -83,7 +83,7 @@ func (t *thread) render(c *Call) (prefix int) {
 		}
 	}
 	c.Header = t.header()
-	c.Body = encode(body)
+	c.Body = Encode(body)
 	return prefix
 }
 
@@ -200,7 +200,7 @@ func chatMessage(m Message) object {
 }
 
 // arguments are those of a call, as JSON.
-func (c *ToolCall) arguments() string { return string(encode(object{"prompt": c.Argument})) }
+func (c *ToolCall) arguments() string { return string(Encode(object{"prompt": c.Argument})) }
 
 func responsesItems(m Message) (items []object) {
 	switch m.Role {

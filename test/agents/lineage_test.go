@@ -327,7 +327,7 @@ func TestOmittedContentIsLinkedAndNowhereWritten(t *testing.T) {
 	s := serve(t)
 	client := &Clients[2]
 	main := (&session{labeller: newLabeller(1, 1), Client: client, id: "omitted"}).thread("main", strings.Repeat("The canary is in the system. ", 80))
-	main.say("user", "The canary is in a question.")
+	main.say("The canary is in a question.")
 	var ids []string
 	for range 3 {
 		c := main.ask(Message{Role: "assistant", Text: "The canary is in an answer.", Calls: []ToolCall{main.tool("canary", "The canary is in an argument.")}})

@@ -32,7 +32,7 @@ func (c *Call) Reply(w http.ResponseWriter, path string, body []byte) {
 		c.answer(w, api, stream)
 		return
 	}
-	answer := encode(c.gemini())
+	answer := Encode(c.gemini())
 	if stream {
 		answer = fmt.Appendf(nil, "data: %s\n\n", answer)
 	}

@@ -113,7 +113,7 @@ func (g *labeller) session(n int) []*Call {
 	if n%3 == 0 {
 		task = g.tasks[n%len(g.tasks)]
 	}
-	main.say("user", task)
+	main.say(task)
 	turns := 14
 	if s.short {
 		turns = 5

@@ -42,8 +42,8 @@ func (s *session) thread(agent, system string) *thread {
 	return t
 }
 
-func (t *thread) say(role, text string) {
-	t.messages = append(t.messages, Message{Role: role, Text: text})
+func (t *thread) say(text string) {
+	t.messages = append(t.messages, Message{Role: "user", Text: text})
 }
 
 // text has as many bytes, or few in a short session.
@@ -58,7 +58,7 @@ func (t *thread) text(n int) string {
 func (t *thread) work() {
 	answer := &t.messages[len(t.messages)-1]
 	if len(answer.Calls) == 0 {
-		t.say("user", t.text(400))
+		t.say(t.text(400))
 	}
 	for _, call := range answer.Calls {
 		t.messages = append(t.messages, Message{Role: "tool", Text: t.text(1500), Of: call})
@@ -66,7 +66,7 @@ func (t *thread) work() {
 }
 
 // send sends the conversation, and adds the answer to it.
-func (t *thread) send() *Call {
+func (t *thread) send() {
 	answer := Message{Role: "assistant"}
 	calls := t.random.IntN(4)
 	if calls == 0 || t.random.IntN(2) == 0 {
@@ -75,7 +75,7 @@ func (t *thread) send() *Call {
 	for range calls {
 		answer.Calls = append(answer.Calls, t.tool("run", t.text(80)))
 	}
-	return t.ask(answer)
+	t.ask(answer)
 }
 
 func (t *thread) tool(name, argument string) ToolCall {
@@ -121,11 +121,11 @@ func (t *thread) retry() {
 
 // compact has the conversation summarised, and goes on from the summary.
 func (t *thread) compact() {
-	t.say("user", "Summarise what was said so far, and what is left to do.")
+	t.say("Summarise what was said so far, and what is left to do.")
 	summary := t.words.Text(2000)
 	t.ask(Message{Role: "assistant", Text: summary})
 	t.messages = nil
-	t.say("user", summary)
+	t.say(summary)
 }
 
 // fork goes back to a turn, and says something else.
@@ -135,7 +135,7 @@ func (t *thread) fork(turn int) *thread {
 	for _, call := range fork.messages[len(fork.messages)-1].Calls {
 		fork.messages = append(fork.messages, Message{Role: "tool", Text: "The user interrupted this.", Of: call})
 	}
-	fork.say("user", t.words.Text(300))
+	fork.say(t.words.Text(300))
 	fork.snapshots = nil
 	return &fork
 }
@@ -153,7 +153,7 @@ func (t *thread) delegate(count int, nested bool) {
 		answer.Calls = append(answer.Calls, t.tool("Task", task))
 		sub := t.thread(fmt.Sprintf("%s.%d", t.agent, i+1), t.labeller.system[true])
 		sub.parentAgent, sub.spawner, sub.unmarked = t.agent, t.last, t.unmarked
-		sub.say("user", task)
+		sub.say(task)
 		subs = append(subs, sub)
 	}
 	t.last.Answer = *answer

@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weirhq/weir/test/agents"
 )
 
 // reply is what a provider answers.
@@ -47,7 +49,7 @@ func (w *words) translatedExchange(k traffic, number int) (x exchange) {
 		request["max_tokens"] = 1000
 		x.reply = x.messages
 	}
-	x.request = encode(request)
+	x.request = agents.Encode(request)
 	return x
 }
 
@@ -57,7 +59,7 @@ func responses(k traffic, number int, deltas []string) (r reply) {
 	event := func(name string, fields object) {
 		fields["type"], fields["sequence_number"] = name, sequence
 		sequence++
-		r.event(name, encode(fields))
+		r.event(name, agents.Encode(fields))
 	}
 	response := func(status string, output []object, usage any) object {
 		return object{"response": object{
@@ -102,7 +104,7 @@ func responses(k traffic, number int, deltas []string) (r reply) {
 func messages(k traffic, number int, deltas []string) (r reply) {
 	event := func(name string, fields object) {
 		fields["type"] = name
-		r.event(name, encode(fields))
+		r.event(name, agents.Encode(fields))
 	}
 	u := usageOf(k)
 	event("message_start", object{"message": object{
@@ -132,7 +134,7 @@ func gemini(k traffic, number int, deltas []string) (r reply) {
 		if i == len(deltas)-1 {
 			candidate["finishReason"] = "STOP"
 		}
-		r.event("", encode(object{
+		r.event("", agents.Encode(object{
 			"candidates": []object{candidate},
 			"usageMetadata": object{
 				"promptTokenCount": u.PromptTokens, "candidatesTokenCount": i + 1, "totalTokenCount": u.PromptTokens + i + 1,

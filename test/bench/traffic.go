@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -86,7 +85,7 @@ func compose(k traffic, first int) []exchange {
 		case k.inputs > 0:
 			x.path, x.answer = "/embeddings", words.embeddings(k)
 		case k.refused:
-			x.status, x.answer = http.StatusTooManyRequests, encode(object{"error": object{
+			x.status, x.answer = http.StatusTooManyRequests, agents.Encode(object{"error": object{
 				"message": "Rate limit reached for gpt-4o-mini on requests per min.", "type": "requests", "code": "rate_limit_exceeded",
 			}})
 		case k.events == 0:
@@ -184,7 +183,7 @@ func (w *words) request(k traffic, number int) []byte {
 			inputs[i] = w.Text(k.requestBytes / k.inputs)
 		}
 		inputs[0] = fmt.Sprintf("%s%d: %s", marker, number, inputs[0])
-		return encode(object{"model": "text-embedding-3-small", "input": inputs})
+		return agents.Encode(object{"model": "text-embedding-3-small", "input": inputs})
 	}
 	if k.tools > 0 {
 		r["tools"] = w.toolDefinitions(k)
@@ -192,18 +191,18 @@ func (w *words) request(k traffic, number int) []byte {
 	if k.events > 0 {
 		r["stream"], r["stream_options"] = true, object{"include_usage": true}
 	}
-	return encode(r)
+	return agents.Encode(r)
 }
 
 func (w *words) answer(k traffic, number int) []byte {
 	const frame = 300 // bytes that are not content, nor a call of a tool
 	message := chat.Message{Role: "assistant", Content: w.Text(k.answerBytes - frame)}
 	if k.tools > 0 {
-		call := chat.CallFunction("call_1", "tool_1", string(encode(object{"query": w.Text(k.answerBytes - frame - 100)})))
+		call := chat.CallFunction("call_1", "tool_1", string(agents.Encode(object{"query": w.Text(k.answerBytes - frame - 100)})))
 		message.Content, message.ToolCalls = nil, []chat.ToolCall{call}
 	}
 	choice := object{"index": 0, "message": message, "finish_reason": message.FinishReason()}
-	return encode(completion("chat.completion", number, usageOf(k), choice))
+	return agents.Encode(completion("chat.completion", number, usageOf(k), choice))
 }
 
 // toolDefinitions take half of the request.
@@ -227,7 +226,7 @@ func (w *words) embeddings(k traffic) []byte {
 		data[i] = object{"object": "embedding", "index": i, "embedding": vector}
 	}
 	u := usageOf(k)
-	return encode(object{"object": "list", "model": "text-embedding-3-small", "data": data,
+	return agents.Encode(object{"object": "list", "model": "text-embedding-3-small", "data": data,
 		"usage": object{"prompt_tokens": u.PromptTokens, "total_tokens": u.PromptTokens}})
 }
 
@@ -242,7 +241,7 @@ func (w *words) deltas(n int) []string {
 // chatStream is the role, the deltas, the finish reason, the usage and [DONE].
 func chatStream(k traffic, number int, deltas []string) (r reply) {
 	chunk := func(usage *usage, choices ...object) {
-		r.event("", encode(completion("chat.completion.chunk", number, usage, choices...)))
+		r.event("", agents.Encode(completion("chat.completion.chunk", number, usage, choices...)))
 	}
 	chunk(nil, object{"index": 0, "delta": object{"role": "assistant"}, "finish_reason": nil})
 	for _, d := range deltas {
@@ -270,12 +269,4 @@ func usageOf(k traffic) *usage {
 	u := &usage{PromptTokens: k.requestBytes / 4, CompletionTokens: max(k.answerBytes/4, k.events)}
 	u.TotalTokens = u.PromptTokens + u.CompletionTokens
 	return u
-}
-
-func encode(v any) []byte {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // these values always marshal
-	}
-	return raw
 }
