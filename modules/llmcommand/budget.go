@@ -2,7 +2,6 @@ package llmcommand
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -40,20 +39,16 @@ func budgetCommand(cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
+		var rows []gjson.Result
 		for _, budget := range data.Get("items").Array() {
 			for _, account := range budget.Get("accounts").Array() { // a row has the fields of both
-				row := strings.TrimSuffix(budget.Raw, "}") + "," + strings.TrimPrefix(account.Raw, "{")
-				if err := out.write(gjson.Parse(row)); err != nil {
-					return err
-				}
+				rows = append(rows, gjson.Parse(strings.TrimSuffix(budget.Raw, "}")+","+strings.TrimPrefix(account.Raw, "{")))
 			}
 			if budget.Get("accounts.#").Int() == 0 {
-				if err := out.write(budget); err != nil {
-					return err
-				}
+				rows = append(rows, budget)
 			}
 		}
-		return out.flush()
+		return writeRows(out, rows)
 	}
 }
 
@@ -67,17 +62,9 @@ func setBudget(cmd *cobra.Command, args []string) error {
 	if project, _ := cmd.Flags().GetString("project"); project != "" {
 		body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: field("project"), Op: storage.Equals, Text: project}))
 	}
-	if _, err := keys(cmd, http.MethodPost, "/v1/budgets", body); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is set\n", args[0])
-	return err
+	return change(cmd, http.MethodPost, "/v1/budgets", body, args[0], "set")
 }
 
 func deleteBudget(cmd *cobra.Command, args []string) error {
-	if _, err := keys(cmd, http.MethodDelete, "/v1/budgets/"+url.PathEscape(args[0]), nil); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is deleted\n", args[0])
-	return err
+	return change(cmd, http.MethodDelete, "/v1/budgets/"+url.PathEscape(args[0]), nil, args[0], "deleted")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins"
 )
 
 var keyColumns = []column{
@@ -117,15 +114,7 @@ func keys(cmd *cobra.Command, method, path string, body any) (gjson.Result, erro
 
 // administer asks an endpoint of llm_control, and returns its data.
 func (c *client) administer(ctx context.Context, method, path string, body any) (gjson.Result, error) {
-	response, err := c.send(ctx, method, path, body)
-	if err != nil {
-		return gjson.Result{}, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && !plugins.ValidJSON(text) {
-		err = c.noAPI(response)
-	}
+	text, err := c.answer(ctx, method, path, body)
 	return gjson.GetBytes(text, "data"), err
 }
 
@@ -194,24 +183,26 @@ func updateKey(cmd *cobra.Command, args []string) error {
 	if len(body) == 0 {
 		return errors.New("name what shall change, as in --models gpt-5-mini")
 	}
-	return change(cmd, http.MethodPatch, args[0], body, "changed")
+	return change(cmd, http.MethodPatch, keyPath(args[0]), body, args[0], "changed")
 }
 
 func setDisabled(disabled bool) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return change(cmd, http.MethodPatch, args[0], map[string]any{"disabled": disabled}, map[bool]string{true: "disabled", false: "enabled"}[disabled])
+		done := map[bool]string{true: "disabled", false: "enabled"}[disabled]
+		return change(cmd, http.MethodPatch, keyPath(args[0]), map[string]any{"disabled": disabled}, args[0], done)
 	}
 }
 
 func deleteKey(cmd *cobra.Command, args []string) error {
-	return change(cmd, http.MethodDelete, args[0], nil, "deleted")
+	return change(cmd, http.MethodDelete, keyPath(args[0]), nil, args[0], "deleted")
 }
 
-func change(cmd *cobra.Command, method, id string, body any, done string) error {
-	if _, err := keys(cmd, method, keyPath(id), body); err != nil {
+// change asks for a change, and says what became of the key or budget.
+func change(cmd *cobra.Command, method, path string, body any, name, done string) error {
+	if _, err := keys(cmd, method, path, body); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %s\n", id, done)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %s\n", name, done)
 	return err
 }
 

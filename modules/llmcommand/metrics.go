@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -71,25 +72,23 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 	if body["groupBy"] == nil {
 		series = []gjson.Result{data}
 	}
+	var rows []gjson.Result
 	for _, group := range series {
-		rows := group.Get("points").Array()
+		points := group.Get("points").Array()
 		if body["bucket"] == storage.BucketNone {
-			rows = []gjson.Result{group.Get("totals")}
+			points = []gjson.Result{group.Get("totals")}
 		}
 		key := cmp.Or(group.Get("key").Raw, "null")
 		if group.Get("others").Exists() {
 			key = quote(fmt.Sprintf("(%d others)", group.Get("others").Int()))
 		}
-		for _, row := range rows {
-			if row.Get("requests").Int() == 0 {
-				continue
-			}
-			if err := out.write(gjson.Parse(`{"key":` + key + "," + row.Raw[1:])); err != nil {
-				return err
+		for _, point := range points {
+			if point.Get("requests").Int() > 0 {
+				rows = append(rows, gjson.Parse(`{"key":`+key+","+point.Raw[1:]))
 			}
 		}
 	}
-	return out.flush()
+	return writeRows(out, rows)
 }
 
 // dimensionName is the API's name of what a user groups by.
@@ -124,20 +123,17 @@ func facets(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	var rows []gjson.Result
 	for i, facet := range data.Get("fields").Array() {
 		field := quote(names[i])
 		for _, value := range facet.Get("values").Array() {
-			if err := out.write(gjson.Parse(`{"field":` + field + "," + value.Raw[1:])); err != nil {
-				return err
-			}
+			rows = append(rows, gjson.Parse(`{"field":`+field+","+value.Raw[1:]))
 		}
 		if others := facet.Get("others"); others.Int() > 0 {
-			if err := out.write(gjson.Parse(`{"field":` + field + `,"value":"(others)","count":` + others.Raw + "}")); err != nil {
-				return err
-			}
+			rows = append(rows, gjson.Parse(`{"field":`+field+`,"value":"(others)","count":`+others.Raw+"}"))
 		}
 	}
-	return out.flush()
+	return writeRows(out, rows)
 }
 
 // askAnalytics asks an endpoint, and makes the output for what it answers.
@@ -149,13 +145,13 @@ func askAnalytics(cmd *cobra.Command, path string, body any, columns []column) (
 	if err != nil {
 		return data, nil, err
 	}
-	text, err := c.answer(cmd.Context(), path, body)
+	text, err := c.answer(cmd.Context(), http.MethodPost, path, body)
 	return gjson.GetBytes(text, "data"), out, err
 }
 
 // answer asks an endpoint, and reads the whole answer.
-func (c *client) answer(ctx context.Context, path string, body any) ([]byte, error) {
-	response, err := c.post(ctx, path, body)
+func (c *client) answer(ctx context.Context, method, path string, body any) ([]byte, error) {
+	response, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}

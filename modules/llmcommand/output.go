@@ -45,6 +45,16 @@ func addFormatFlags(cmd *cobra.Command, rows string, formats ...string) {
 	}
 }
 
+// writeRows writes the rows, and the end.
+func writeRows(out output, rows []gjson.Result) error {
+	for _, row := range rows {
+		if err := out.write(row); err != nil {
+			return err
+		}
+	}
+	return out.flush()
+}
+
 // newOutput makes the output that the flags ask for, out of the formats that a
 // command has. A live one shows records as they come.
 func newOutput(cmd *cobra.Command, w io.Writer, live bool, formats ...string) (output, error) {

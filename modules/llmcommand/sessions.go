@@ -35,12 +35,7 @@ func sessions(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, row := range data.Array() {
-		if err := out.write(row); err != nil {
-			return err
-		}
-	}
-	return out.flush()
+	return writeRows(out, data.Array())
 }
 
 var sessionColumns = []column{

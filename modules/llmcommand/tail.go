@@ -94,12 +94,7 @@ func (f *follower) begin(ctx context.Context, lines int) error {
 	slices.SortStableFunc(latest, func(a, b gjson.Result) int {
 		return cmp.Compare(c.seen[a.Get("request_id").String()], c.seen[b.Get("request_id").String()])
 	})
-	for _, record := range latest[max(0, len(latest)-lines):] {
-		if err := f.out.write(record); err != nil {
-			return err
-		}
-	}
-	return f.out.flush()
+	return writeRows(f.out, latest[max(0, len(latest)-lines):])
 }
 
 // follow polls until ctx ends. A server that is away is waited for.
