@@ -89,7 +89,7 @@ func listAuditLogs(c *call) (any, error) {
 			rest[name] = values
 		}
 	}
-	limit, values, err := queryOf(rest, "after")
+	limit, values, err := queryOf(rest, maxPage, "after")
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ var endpoints = slices.Concat(
 		{http.MethodDelete, projectsPath + "model_permissions", deleteModels,
 			"deleteModelPermissions", "Allows all models again", nil, "", "Deleted"},
 		{http.MethodGet, projectsPath + "rate_limits", listRateLimits,
-			"listRateLimits", "Lists the models of which a project may use so much alone", []string{"Limit", "AfterID", "BeforeID"}, "", "RateLimitPage"},
+			"listRateLimits", "Lists the models of which a project may use so much alone", []string{"RateLimitCount", "AfterID", "BeforeID"}, "", "RateLimitPage"},
 		{http.MethodPost, projectsPath + "rate_limits/{id}", setRateLimit,
 			"setRateLimit", "Limits what a project may use of a model; the id is `rl-` and the model", nil, "RateLimitSettings", "RateLimit"},
 		{http.MethodGet, projectsPath + "spend_limit", getSpendLimit,

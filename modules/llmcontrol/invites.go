@@ -8,7 +8,8 @@ import (
 )
 
 // An invitation is another shape of the member whom it has added. It is in force at once, and
-// accepted when the member first logs in.
+// accepted when the member first logs in. Its role and projects stay as they were: Terraform
+// replaces an invitation that changes.
 
 // invite is how OpenAI writes an invitation.
 type invite struct {
@@ -40,17 +41,21 @@ func memberID(invite string) string {
 }
 
 func describeInvite(m *control.Member, names *projectNames) (invite, error) {
+	to := m.Invited
+	if to == nil {
+		to = &control.Invitation{Role: m.Role, Projects: m.Projects}
+	}
 	d := invite{
 		Object: "organization.invite", ID: inviteID(m.ID), Email: m.Email, Role: control.Reader, Status: "pending",
 		Projects: []inviteProject{}, CreatedAt: *seconds(&m.CreatedAt), AcceptedAt: seconds(m.JoinedAt),
 	}
-	if m.Role == control.Owner {
+	if to.Role == control.Owner {
 		d.Role = control.Owner
 	}
 	if m.JoinedAt != nil {
 		d.Status = "accepted"
 	}
-	projects, err := projectsOf(m, names)
+	projects, err := projectsOf(to.Projects, names)
 	for _, p := range projects {
 		d.Projects = append(d.Projects, inviteProject{p.ID, p.Role})
 	}

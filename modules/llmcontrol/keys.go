@@ -25,9 +25,12 @@ const (
 	// properties a key has.
 	maxText = 256
 	maxList = 100
-	// standardPage is how many a page has unless the caller says, maxPage at most.
+	// standardPage is how many a page has unless the caller says, maxPage at most, of rate
+	// limits maxRatePage: OpenAI's provider for Terraform asks for so many
+	// (https://github.com/openai/terraform-provider-openai).
 	standardPage = 50
 	maxPage      = 200
+	maxRatePage  = 1000
 	// standardOverlap is how long the old secret opens the key beside the new one unless
 	// the caller says, maxOverlap at most.
 	standardOverlap = 24 * time.Hour
@@ -109,10 +112,10 @@ type page struct {
 
 // query reads the query of the URL, which has no other names.
 func (c *call) query(names ...string) (limit int, values []string, err error) {
-	return queryOf(c.r.URL.Query(), names...)
+	return queryOf(c.r.URL.Query(), maxPage, names...)
 }
 
-func queryOf(given url.Values, names ...string) (limit int, values []string, err error) {
+func queryOf(given url.Values, most int, names ...string) (limit int, values []string, err error) {
 	for name := range given {
 		if name != "limit" && !slices.Contains(names, name) {
 			return 0, nil, bad("%s: there is no such option, only %s", name, strings.Join(append(names, "limit"), ", "))
@@ -120,8 +123,8 @@ func queryOf(given url.Values, names ...string) (limit int, values []string, err
 	}
 	limit = standardPage
 	if text := given.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return 0, nil, bad("limit: a number from 1 to %d is expected", maxPage)
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > most {
+			return 0, nil, bad("limit: a number from 1 to %d is expected", most)
 		}
 	}
 	for _, name := range names {

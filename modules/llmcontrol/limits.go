@@ -134,7 +134,7 @@ func (c *call) rateLimits(p *control.Project) (map[string]*rateLimit, error) {
 
 // listRateLimits takes GET /v1/organization/projects/{project}/rate_limits.
 func listRateLimits(c *call) (any, error) {
-	limit, values, err := c.query("after", "before")
+	limit, values, err := queryOf(c.r.URL.Query(), maxRatePage, "after", "before")
 	if err != nil {
 		return nil, err
 	}

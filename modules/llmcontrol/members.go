@@ -32,16 +32,16 @@ type userProject struct {
 	Role string `json:"role"`
 }
 
-// projectsOf returns the projects of a member that exist.
-func projectsOf(m *control.Member, names *projectNames) ([]userProject, error) {
+// projectsOf returns those of some projects of a member that exist.
+func projectsOf(in []control.Membership, names *projectNames) ([]userProject, error) {
 	all := []userProject{}
-	for _, in := range m.Projects {
-		p, err := names.of(in.Project)
+	for _, m := range in {
+		p, err := names.of(m.Project)
 		if err != nil {
 			return nil, err
 		}
 		if p != nil {
-			all = append(all, userProject{p.ID, p.Name, in.Role})
+			all = append(all, userProject{p.ID, p.Name, m.Role})
 		}
 	}
 	return all, nil
@@ -56,7 +56,7 @@ func optional(text string) *string {
 }
 
 func describeUser(m control.Listed[control.Member], names *projectNames) (user, error) {
-	projects, err := projectsOf(m.Object, names)
+	projects, err := projectsOf(m.Object.Projects, names)
 	return user{
 		Object: "organization.user", ID: m.Object.ID, Name: optional(m.Object.Name), Email: m.Object.Email, Role: m.Object.Role,
 		AddedAt: *seconds(&m.Object.CreatedAt), LastUsedAt: seconds(m.UsedAt), Projects: userProjects{"list", projects},
@@ -76,7 +76,7 @@ func listUsers(c *call) (any, error) {
 			rest[name] = values
 		}
 	}
-	limit, values, err := queryOf(rest, "after")
+	limit, values, err := queryOf(rest, maxPage, "after")
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,9 @@ func TestMembers(t *testing.T) {
 	if got := s.ok(admin, "POST", path+"/"+bo, `{"role":"owner"}`); got.Get("role").Str != "owner" || s.ok(admin, "GET", path+"/"+bo, "").Raw != got.Raw {
 		t.Error(got.Raw)
 	}
+	if got := s.ok(admin, "GET", invites+"/"+second, ""); got.Get("role").Str != "reader" || got.Get("projects").Raw != "[]" {
+		t.Errorf("the invitation has changed with the member: %s", got.Raw)
+	}
 	if got := s.ok(admin, "GET", path+"?limit=1", ""); got.Get("first_id").Str != ada || !got.Get("has_more").Bool() {
 		t.Error(got.Raw)
 	}

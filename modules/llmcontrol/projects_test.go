@@ -192,7 +192,7 @@ func TestLimitsOfProjects(t *testing.T) {
 	if list.Get("data.0").Raw != got.Raw || !list.Get("has_more").Bool() {
 		t.Error(list.Raw)
 	}
-	if list = s.ok(admin, "GET", path+"/rate_limits?after="+list.Get("last_id").Str, ""); list.Get("data.#").Int() != 1 || list.Get("data.0.model").Str != "openai/o3" || list.Get("data.0.max_tokens_per_1_minute").Int() != 1000 {
+	if list = s.ok(admin, "GET", path+"/rate_limits?limit=1000&after="+list.Get("last_id").Str, ""); list.Get("data.#").Int() != 1 || list.Get("data.0.model").Str != "openai/o3" || list.Get("data.0.max_tokens_per_1_minute").Int() != 1000 {
 		t.Error(list.Raw)
 	}
 	// The limits hold for the keys of the project, and for no other.

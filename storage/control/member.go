@@ -25,10 +25,19 @@ type Member struct {
 	Role string `json:"role"`
 	// Projects are the projects of the member, in the order of joining.
 	Projects []Membership `json:"projects,omitempty"`
+	// Invited is as what the member was added, which changes of the member leave as it is;
+	// nil for a member whom an older version added.
+	Invited *Invitation `json:"invited,omitempty"`
 	// CreatedAt is when the member was added.
 	CreatedAt storage.Timestamp `json:"created_at"`
 	// JoinedAt is when the member first logged in, or called with a token; nil before that.
 	JoinedAt *storage.Timestamp `json:"joined_at"`
+}
+
+// Invitation is the role and the projects with which a member was added.
+type Invitation struct {
+	Role     string       `json:"role"`
+	Projects []Membership `json:"projects,omitempty"`
 }
 
 // The roles of members.
@@ -94,6 +103,7 @@ func Email(text string) (string, bool) {
 // ErrTaken.
 func (o *Organisation) AddMember(ctx context.Context, m Member) (*Member, error) {
 	m.ID, m.Org, m.Email, m.CreatedAt = newID(MemberPrefix), o.Name, strings.ToLower(m.Email), now()
+	m.Invited = &Invitation{Role: m.Role, Projects: slices.Clone(m.Projects)}
 	e, err := created(o, &m)
 	if err != nil {
 		return nil, err
