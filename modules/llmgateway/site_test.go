@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,11 @@ import (
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/shared"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of short calls in a small heap
+	m.Run()
+}
 
 func init() {
 	caddy.RegisterModule(new(plain))

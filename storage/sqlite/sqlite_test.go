@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,11 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of queries in a small heap
+	m.Run()
+}
 
 func TestContract(t *testing.T) {
 	t.Parallel()
