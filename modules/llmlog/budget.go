@@ -159,7 +159,7 @@ func (x *exchange) isFree() bool {
 func (x *exchange) makes() bool {
 	switch x.r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
-		return strings.EqualFold(x.r.Header.Get("Upgrade"), "websocket")
+		return strings.Contains(strings.ToLower(x.r.Header.Get("Upgrade")), "websocket") // among others, or with a version
 	}
 	return true
 }

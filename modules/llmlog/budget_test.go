@@ -175,8 +175,10 @@ func TestBudgetsBoundProxies(t *testing.T) {
 	if resp, answer := s.do("GET", "/v1/models", ""); resp.StatusCode != http.StatusOK {
 		t.Errorf("a list of models: %d %s", resp.StatusCode, answer)
 	}
-	if resp, answer := s.do("GET", "/v1/responses", "", "Upgrade", "websocket", "Connection", "Upgrade"); resp.StatusCode != http.StatusBadRequest {
-		t.Errorf("a WebSocket: %d %s", resp.StatusCode, answer)
+	for _, upgrade := range []string{"websocket", "WebSocket", "h2c, websocket", "websocket/13"} {
+		if resp, answer := s.do("GET", "/v1/responses", "", "Upgrade", upgrade, "Connection", "Upgrade"); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", upgrade, resp.StatusCode, answer)
+		}
 	}
 	if spent, reserved := counted(t); spent != 65 || reserved != 0 {
 		t.Errorf("what was refused has spent: %d, reserved %d", spent, reserved)
