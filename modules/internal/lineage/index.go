@@ -63,9 +63,10 @@ type call struct {
 	account, model uint64
 	input          int64 // tokens, or unknown
 
-	ref  ref    // its own
-	keys stack  // of the index
-	next uint32 // the slot of the next younger call
+	ref    ref    // its own
+	keys   stack  // of the index
+	next   uint32 // the slot of the call that is forgotten after this one
+	spared int32  // how often the call was the next to be forgotten, and was not
 }
 
 // reply is an answer, whose texts a later call may repeat.
@@ -152,34 +153,62 @@ func (x *Index) addKey(c *call, k uint64) {
 	x.size += keySize + push(&x.blocks, &c.keys, k)
 }
 
-// remember takes a call in. Those for which there is no room then, the oldest, are
-// forgotten.
+// maxSpared is how often the end of a conversation is spared. An agent's conversation goes on
+// after hours of calls that others make once, and a conversation that is over goes in the end.
+const maxSpared = 3
+
+// spare reports whether a call is to be remembered longer than others of its age: the end of
+// a conversation, the longer the conversation has been.
+func (c *call) spare() bool {
+	return c.count > 0 && c.parent != uuid.Nil && c.spared < maxSpared && (c.turn == 0 || c.spared < c.turn-1)
+}
+
+// remember takes a call in. Calls for which there is no room then are forgotten.
 func (x *Index) remember(of call) *call {
 	slot := x.slots.take()
 	c := x.slots.at(slot)
 	x.born++
 	*c = of
 	c.ref = ref{slot, x.born}
+	x.append(slot)
+	x.size += callSize
+	return c
+}
+
+// append puts a call behind all others.
+func (x *Index) append(slot uint32) {
 	if x.newest != 0 {
 		x.slots.at(x.newest).next = slot
 	} else {
 		x.oldest = slot
 	}
 	x.newest = slot
-	x.size += callSize
-	return c
 }
 
-// trim forgets the oldest calls for which there is no room.
+// shift takes the oldest call out, which is not the only one.
+func (x *Index) shift() (slot uint32) {
+	slot = x.oldest
+	c := x.slots.at(slot)
+	x.oldest, c.next = c.next, 0
+	return slot
+}
+
+// trim forgets the oldest calls for which there is no room, but for those to spare.
 func (x *Index) trim() {
 	for x.size > maxSize && x.oldest != x.newest {
-		x.forget()
+		slot := x.shift()
+		if c := x.slots.at(slot); c.spare() {
+			c.spared++
+			x.append(slot)
+		} else {
+			x.forget(slot)
+		}
 	}
 }
 
-// forget forgets the oldest call.
-func (x *Index) forget() {
-	c := x.slots.at(x.oldest)
+// forget forgets a call.
+func (x *Index) forget(slot uint32) {
+	c := x.slots.at(slot)
 	for k := range words(&x.blocks, c.keys) {
 		x.size -= keySize
 		if x.calls[k] == c.ref {
@@ -193,10 +222,6 @@ func (x *Index) forget() {
 	x.size -= callSize + drop(&x.blocks, &c.keys) + drop(&x.blocks, &c.answer.texts)
 	if c.toolCounts != 0 {
 		x.leaveTools(c.toolCounts)
-	}
-	slot := x.oldest
-	if x.oldest = c.next; x.oldest == 0 {
-		x.newest = 0
 	}
 	x.slots.give(slot)
 }

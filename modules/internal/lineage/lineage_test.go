@@ -279,6 +279,35 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// A conversation is found again after more calls of others than there is room for, and goes in
+// the end.
+func TestTheEndOfAConversationIsSpared(t *testing.T) {
+	x := new(Index)
+	others := uint64(0)
+	fill := func(rooms float64) {
+		for until := x.born + uint32(rooms*maxSize/600); x.born < until; others++ { // each takes less than 600 bytes
+			x.Join(newRecord(), &observe.Outline{Messages: []observe.MessageHash{{Hash: 1<<32 + others}}}, uuid.Nil)
+		}
+	}
+	messages := []said{user("Where does the weir stand?")}
+	root := join(t, x, messages...)
+	parent, turn := root, int64(1)
+	for _, rooms := range []float64{0.1, 1.5, 2.5, 3.5} {
+		fill(rooms)
+		messages = append(messages, model("In the river."), user(fmt.Sprint("And then? ", rooms)))
+		turn++
+		r := join(t, x, messages...)
+		expect(t, r, parent.ID, root.ID, plugins.Known(turn))
+		parent = r
+	}
+	fill(6)
+	r := join(t, x, append(messages, model("Nowhere."), user("Still there?"))...)
+	expect(t, r, uuid.Nil, uuid.Nil, plugins.Count{})
+	if x.size > maxSize {
+		t.Errorf("%d bytes", x.size)
+	}
+}
+
 // The garbage collector has as little to mark with many calls as with few.
 func TestCallsAreNoObjects(t *testing.T) {
 	x := new(Index)
@@ -391,7 +420,7 @@ func TestTheFirstThatAskedForATaskIsTakenFirst(t *testing.T) {
 		}
 	}
 	x.offer(a, scope, task)
-	x.forget()
+	x.forget(x.shift())
 	if x.take(scope, task) != nil || len(x.tasks) != 0 {
 		t.Error("a call that is forgotten was taken")
 	}
