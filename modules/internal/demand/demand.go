@@ -53,6 +53,7 @@ type Demand struct {
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
+	compacts                   bool  // the provider may write a summary before it answers
 	predicted                  int64 // bytes of an answer that the client expects, charged if they are wrong
 	// pieces are what the next turn knows the request by, and before is what the turn before
 	// tells of the request. addedInline is inline without the
@@ -117,6 +118,8 @@ func (d *Demand) read(dialect plugins.Dialect, body []byte, gatewayCalls func(to
 			d.writesCache1h = d.writesCache1h || name != "prompt_cache_key"
 		case "prediction":
 			d.predicted = int64(len(v.Raw))
+		case "context_management":
+			d.readEdits(v)
 		case "previous_response_id", "conversation":
 			d.Unbounded = d.Unbounded || v.Type != gjson.Null
 		case "web_search_options", "search_parameters", "plugins":
@@ -125,6 +128,22 @@ func (d *Demand) read(dialect plugins.Dialect, body []byte, gatewayCalls func(to
 			known := slices.Contains(plainFields, name) || name == "prompt" && !dialect.OfResponses()
 			d.Unbounded = d.Unbounded || !known && (v.IsObject() || v.IsArray() && v.Raw != "[]")
 		}
+		return true
+	})
+}
+
+// readEdits reads how the provider edits the conversation. All edits but those that clear parts,
+// such as compact_20260112, may have the model read the conversation once more.
+func (d *Demand) readEdits(management gjson.Result) {
+	d.Unbounded = d.Unbounded || management.Type != gjson.Null
+	management.ForEach(func(_, edits gjson.Result) bool {
+		edits.ForEach(func(_, edit gjson.Result) bool {
+			edit.ForEach(func(key, kind gjson.Result) bool {
+				d.compacts = d.compacts || key.Str == "type" && !strings.HasPrefix(kind.Str, "clear_")
+				return true
+			})
+			return true
+		})
 		return true
 	})
 }
@@ -339,6 +358,10 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 	if tokens = min(tokens, limit); d.Unbounded {
 		tokens = limit
 	}
+	written := by.Text(d.predicted)
+	if d.compacts {
+		tokens, written = 2*tokens, written+m.OutputLimit()
+	}
 	u := plugins.Usage{Input: plugins.Known(tokens), InputAudio: plugins.Known(d.Audio), InputImage: plugins.Known(d.Pictures * perPicture)}
 	if d.Unbounded { // what is fetched may be anything
 		u.InputAudio, u.InputImage = u.Input, u.Input
@@ -353,7 +376,7 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 	if asked > 0 {
 		output = min(output, asked)
 	}
-	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + by.Text(d.predicted))
+	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + written)
 	if d.Searches {
 		u.WebSearches = plugins.Known(d.MostCalls())
 	}

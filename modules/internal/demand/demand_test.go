@@ -36,3 +36,22 @@ func TestHostedCalls(t *testing.T) {
 		}
 	}
 }
+
+// A compaction reads what the model reads once more, and writes beside the limit of the answer.
+func TestCompactionsAreSetAside(t *testing.T) {
+	m := &catalog.Model{}
+	m.Context, m.MaxOutput = 1000, 100
+	for edits, want := range map[string][2]int64{
+		`[{"type":"clear_tool_uses_20250919"}]`:                                  {1000, 5},
+		`[{"type":"compact_20260112"}]`:                                          {2000, 105},
+		`[{"type":"clear_tool_uses_20250919"},{"type":"comp\u0061ct_20260112"}]`: {2000, 105},
+		`[{"type":"clear_a","type":"compact_20260112"}]`:                         {2000, 105},
+	} {
+		body := `{"model":"m","max_tokens":5,"context_management":{"edits":` + edits + `}}`
+		d := Of(plugins.Messages, []byte(body), func(gjson.Result) bool { return false })
+		u := d.Usage(m, Most, int64(len(body)), 5, 1)
+		if got := [2]int64{u.Input.N, u.Output.N}; got != want {
+			t.Errorf("%s: %d tokens, want %d", edits, got, want)
+		}
+	}
+}
