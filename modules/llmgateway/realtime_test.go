@@ -439,6 +439,8 @@ func TestRealtimeOfASharedAccountIsReadFromTheFirstByte(t *testing.T) {
 	if passed, err := io.ReadAll(e.provider); err != nil || len(passed) > 0 {
 		t.Errorf("the provider got %q, %v", passed, err)
 	}
+	e.t, e.site = t, s
+	e.records()
 }
 
 // Keys that a new configuration does not have must not be good for old sockets, but a
