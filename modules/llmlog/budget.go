@@ -149,8 +149,12 @@ func (x *exchange) uploads() bool {
 	return x.r.Method == http.MethodPost && x.Record.Dialect == plugins.Batches && observe.IsUpload(x.Record.Path)
 }
 
-// isFree reports whether the call costs nothing.
+// isFree reports whether the call costs nothing. Where a path has encoded slashes, the provider
+// decides which they are.
 func (x *exchange) isFree() bool {
+	if x.r.URL.RawPath != "" {
+		return !x.makes()
+	}
 	return x.Record.Dialect.CountsTokens() || !x.makes() || x.uploads() || observe.IsCancel(x.Record.Path)
 }
 
@@ -159,10 +163,15 @@ func (x *exchange) isFree() bool {
 func (x *exchange) makes() bool {
 	switch x.r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
-		return strings.Contains(strings.ToLower(x.r.Header.Get("Upgrade")), "websocket") // among others, or with a version
+		return strings.Contains(strings.ToLower(x.r.Header.Get("Upgrade")), "websocket") || // among others, or with a version
+			slices.ContainsFunc(methodOverrides, func(name string) bool { return x.r.Header.Get(name) != "" })
 	}
 	return true
 }
+
+// methodOverrides are the fields that name another method, which Google and others obey
+// (https://docs.cloud.google.com/apis/docs/system-parameters).
+var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // readAhead reads the body before it passes.
 func (x *exchange) readAhead() ([]byte, *plugins.Error) {

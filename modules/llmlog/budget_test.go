@@ -175,6 +175,16 @@ func TestBudgetsBoundProxies(t *testing.T) {
 	if resp, answer := s.do("GET", "/v1/models", ""); resp.StatusCode != http.StatusOK {
 		t.Errorf("a list of models: %d %s", resp.StatusCode, answer)
 	}
+	for _, method := range []string{"GET", "DELETE"} {
+		if resp, answer := s.do(method, "/v1/chat/completions", `{"model":"none","messages":[]}`, "X-HTTP-Method-Override", "POST"); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s for a POST: %d %s", method, resp.StatusCode, answer)
+		}
+	}
+	for _, hidden := range []string{"/v1/chat/completions%2Fbatches%2Fa%2Fcancel", "/v1/messages%2Fcount_tokens", "/v1/chat/completions%2F..%2Ffiles"} {
+		if resp, answer := s.do("POST", hidden, `{"model":"none","messages":[]}`); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", hidden, resp.StatusCode, answer)
+		}
+	}
 	for _, upgrade := range []string{"websocket", "WebSocket", "h2c, websocket", "websocket/13"} {
 		if resp, answer := s.do("GET", "/v1/responses", "", "Upgrade", upgrade, "Connection", "Upgrade"); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", upgrade, resp.StatusCode, answer)
