@@ -164,13 +164,14 @@ func (x *exchange) makes() bool {
 	switch x.r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
 		return strings.Contains(strings.ToLower(x.r.Header.Get("Upgrade")), "websocket") || // among others, or with a version
-			slices.ContainsFunc(methodOverrides, func(name string) bool { return x.r.Header.Get(name) != "" })
+			slices.ContainsFunc(methodOverrides, func(name string) bool { return x.r.Header.Get(name) != "" }) ||
+			x.r.URL.Query().Has("$httpMethod")
 	}
 	return true
 }
 
 // methodOverrides are the fields that name another method, which Google and others obey
-// (https://docs.cloud.google.com/apis/docs/system-parameters).
+// (https://cloud.google.com/apis/docs/system-parameters).
 var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // readAhead reads the body before it passes.

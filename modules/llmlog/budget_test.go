@@ -179,6 +179,9 @@ func TestBudgetsBoundProxies(t *testing.T) {
 		if resp, answer := s.do(method, "/v1/chat/completions", `{"model":"none","messages":[]}`, "X-HTTP-Method-Override", "POST"); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s for a POST: %d %s", method, resp.StatusCode, answer)
 		}
+		if resp, answer := s.do(method, "/v1/chat/completions?%24httpMethod=POST", `{"model":"none","messages":[]}`); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s for a POST by its query: %d %s", method, resp.StatusCode, answer)
+		}
 	}
 	for _, hidden := range []string{"/v1/chat/completions%2Fbatches%2Fa%2Fcancel", "/v1/messages%2Fcount_tokens", "/v1/chat/completions%2F..%2Ffiles"} {
 		if resp, answer := s.do("POST", hidden, `{"model":"none","messages":[]}`); resp.StatusCode != http.StatusBadRequest {
