@@ -11,6 +11,9 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
+// ByKey is the VerifiedBy of a call with an API key.
+const ByKey = "key"
+
 // Record is what Weir knows of one call but its content: who called what, how
 // it went, what it cost. Text that nobody gave is "". It lives for as long as
 // the store's retention; Content may go earlier.
@@ -124,7 +127,10 @@ type Record struct {
 	// KeyID is the id of the API key that was created while Weir ran, and Project the one
 	// that the key or the token of the call names; "" for none.
 	KeyID, Project string
-	Threat         bool
+	// VerifiedBy is what verified the caller: ByKey, or the issuer of the call's token; "" for
+	// a call that nothing verified.
+	VerifiedBy string
+	Threat     bool
 	// Properties are the caller's own labels. Session headers stand in it too,
 	// under their full names.
 	Properties map[string]string
@@ -316,6 +322,8 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.KeyID }, About: "The id of the API key, if it was created while Weir ran."},
 	{Wire: 92, Name: "project", Names: "project", Field: "project", Filter: true,
 		At: func(r *Record) any { return &r.Project }, About: "The project that the API key or the token of the call names."},
+	{Wire: 94, Name: "verified_by", Names: "verified_by", Field: "verified_by", Filter: true,
+		At: func(r *Record) any { return &r.VerifiedBy }, About: "What verified the caller: `key`, or the issuer of the token; null where nothing did."},
 	{Wire: 52, Name: "country", Names: "country", Field: "country_code", Filter: true, others: []fieldName{{RequestGroup, "country_code"}},
 		At: func(r *Record) any { return &r.CountryCode }, About: "The country of the client, as the edge says."},
 	{Wire: 54, Name: "threat", Field: "threat", Filter: true,

@@ -1,9 +1,11 @@
 package llmapp
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -122,10 +124,25 @@ func (b *Budget) counts(filter storage.Filter, whole, vouched *storage.Record) *
 	return r
 }
 
-// vouch takes from a record what only the caller says.
+// vouch takes from a record what only the caller says, unless the key trusts callers to say it.
 func (k *Key) vouch(r *storage.Record) {
-	r.UserID, r.SessionID, r.SessionName, r.SessionPath, r.Properties = "", "", "", "", nil
+	if !k.trusts(control.TrustUser) {
+		r.UserID = ""
+	}
+	if !k.trusts(control.TrustSession) {
+		r.SessionID, r.SessionName, r.SessionPath = "", "", ""
+	}
+	if k.trusts(control.TrustProperties) {
+		r.Properties = maps.Clone(r.Properties) // which the record keeps
+	} else {
+		r.Properties = nil
+	}
 	if k != nil {
 		k.Stamp(r)
 	}
+}
+
+// trusts reports whether callers of the key are trusted to say something of their calls.
+func (k *Key) trusts(what string) bool {
+	return k != nil && k.kept != nil && slices.Contains(k.kept.Trust, what)
 }

@@ -128,6 +128,13 @@ func TestClaimsOfCallers(t *testing.T) {
 		"no key":        {nil, "plain=;trusting=mobile;"},
 		"a plain key":   {&Key{org: DefaultName}, "plain=;trusting=mobile;"},
 		"a stamped key": {stamped, "plain=bob;trusting=web;web=;"},
+		"a key that trusts users": {
+			&Key{org: DefaultName, kept: &control.Key{Settings: control.Settings{Trust: []string{control.TrustUser}}}}, "plain=ada;trusting=mobile;",
+		},
+		"a key that trusts properties, and stamps one": {
+			&Key{org: DefaultName, kept: &control.Key{Settings: control.Settings{Trust: []string{control.TrustProperties, control.TrustSession}, Properties: map[string]string{"team": "web"}}}},
+			"plain=;trusting=web;web=;",
+		},
 	} {
 		r := &storage.Record{Org: DefaultName, UserID: "ada", Properties: map[string]string{"team": "mobile"}}
 		if c.key != nil {

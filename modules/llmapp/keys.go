@@ -1,6 +1,7 @@
 package llmapp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -88,6 +89,7 @@ type Key struct {
 	kept       *control.Key     // nil for keys of the configuration, and for tokens
 	within     *control.Project // the project of a kept key, or of a token; nil for none
 	member     string           // the id of the member whose role a token has, "" for nobody's
+	issuer     string           // of a token, "" for keys
 	used       atomic.Int64     // when it was last noted that a kept key is used, in milliseconds
 }
 
@@ -100,7 +102,7 @@ func (k *Key) Store() string { return k.store }
 // Stamp writes whose call it is into a record. The user whom a token names stands in place
 // of the one that the call names.
 func (k *Key) Stamp(r *storage.Record) {
-	r.Org, r.AuthHash, r.Project = k.org, k.Hash(), k.project
+	r.Org, r.AuthHash, r.Project, r.VerifiedBy = k.org, k.Hash(), k.project, cmp.Or(k.issuer, storage.ByKey)
 	if k.user != "" {
 		r.UserID = k.user
 	}

@@ -48,7 +48,7 @@ func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Com
 }
 
 // settingFlags are the flags of a key's settings, by the names of the API.
-var settingFlags = map[string]string{"owner": "owner", "project": "project", "user": "user", "models": "models", "providers": "providers", "expires": "expires_at"}
+var settingFlags = map[string]string{"owner": "owner", "project": "project", "user": "user", "models": "models", "providers": "providers", "trust": "trust", "expires": "expires_at"}
 
 func addSettingFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -57,6 +57,7 @@ func addSettingFlags(cmd *cobra.Command) {
 	f.String("user", "", "The user of the key's calls, whatever they say")
 	f.StringSlice("models", nil, "The models that the key may call, such as gpt-5-mini or anthropic/* (default: all)")
 	f.StringSlice("providers", nil, "The providers that the key may call (default: all)")
+	f.StringSlice("trust", nil, "What callers of the key are trusted to say of their calls: user, session, properties (default: nothing)")
 	f.String("expires", "", "When the key ends: a time, or a duration from now such as 90d")
 }
 

@@ -183,7 +183,7 @@ func TestLifeOfAKey(t *testing.T) {
 		t.Error(records.Raw)
 	}
 	for _, r := range records.Array() {
-		if r.Get("project").Str != "search" || r.Get("request_user_id").Str != "ada" || r.Get("properties.Team").Str != "blue" || r.Get("organization_id").Str != "acme" {
+		if r.Get("project").Str != "search" || r.Get("request_user_id").Str != "ada" || r.Get("properties.Team").Str != "blue" || r.Get("organization_id").Str != "acme" || r.Get("verified_by").Str != "key" {
 			t.Error(r.Raw)
 		}
 	}
@@ -422,6 +422,7 @@ func TestMalformedCalls(t *testing.T) {
 		{"PATCH", "/v1/keys/" + id, `{"organization":"globex"}`, "unknown field"},
 		{"POST", "/v1/keys/" + id + "/rotate", `{"overlap_seconds":-1}`, "overlap_seconds"},
 		{"GET", "/v1/keys?limit=0", ``, "limit"},
+		{"POST", "/v1/keys", `{"name":"x","scopes":["gateway"],"trust":["everything"]}`, "trust: any of user"},
 		{"GET", "/v1/keys?org=globex", ``, "no such option"},
 		{"GET", "/v1/audit?limit=1000", ``, "limit"},
 	} {

@@ -93,6 +93,10 @@ func checkSettings(s *control.Settings) error {
 		return bad("models, providers and properties: at most %d each", maxList)
 	case slices.Contains(s.Models, "") || slices.Contains(s.Providers, ""):
 		return bad("models and providers: a name is empty")
+	case slices.ContainsFunc(s.Trust, func(what string) bool {
+		return what != control.TrustUser && what != control.TrustSession && what != control.TrustProperties
+	}):
+		return bad("trust: any of %s, %s and %s is expected", control.TrustUser, control.TrustSession, control.TrustProperties)
 	case len(s.Scopes) == 0:
 		return bad("scopes: at least one is expected")
 	case err != nil:

@@ -49,11 +49,21 @@ type Settings struct {
 	Providers []string `json:"providers,omitempty"`
 	// Properties are in the records of the key's calls, in place of those that a call sets.
 	Properties map[string]string `json:"properties,omitempty"`
+	// Trust is what the callers of the key are trusted to say of their calls, of TrustUser,
+	// TrustSession and TrustProperties: budgets count by what is trusted.
+	Trust []string `json:"trust,omitempty"`
 	// ExpiresAt is when the key ends, nil for never.
 	ExpiresAt *storage.Timestamp `json:"expires_at"`
 	// Disabled keys open nothing until they are enabled again.
 	Disabled bool `json:"disabled"`
 }
+
+// What callers of a key are trusted to say.
+const (
+	TrustUser       = "user"
+	TrustSession    = "session"
+	TrustProperties = "properties"
+)
 
 // Secret is one secret of a key, of which only the end and the hash are kept.
 type Secret struct {
