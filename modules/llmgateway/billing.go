@@ -99,8 +99,7 @@ func (a *attempt) demand() *demand.Demand {
 	}
 	c := a.call
 	if a.mcp == nil {
-		none := func(gjson.Result) bool { return false }
-		a.reads = demand.OfTurn(c.h.site.App.Counts(), c.dialect, c.sent, none, a.x.Record.Org, a.target.Name())
+		a.reads = demand.OfTurn(c.h.site.App.Counts(), c.dialect, c.sent, a.x.Record.Org, a.target.Name())
 	} else { // the client's request has no tools and results of MCP servers
 		d := demand.Of(c.dialect, c.sent, c.h.MCP.Allow)
 		a.reads = &d
@@ -289,7 +288,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	d := demand.Of(c.dialect, c.sent, nil)
 	return !d.Searches && d.Painters == nil && d.Advisors == nil && (a.stated().Input.Valid || !d.Unbounded && d.Pictures == 0 && d.Audio == 0)
 }
 

@@ -82,6 +82,6 @@ func (c *call) pictures() int64 {
 	if c.form != nil {
 		return int64(len(c.form.files))
 	}
-	d := demand.Of(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	d := demand.Of(c.dialect, c.sent, nil)
 	return d.Pictures
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
@@ -202,8 +201,7 @@ func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, req
 		return llmapp.Used{}
 	}
 	if b.reads == nil {
-		none := func(gjson.Result) bool { return false }
-		b.reads = demand.OfTurn(app.Counts(), request.Dialect, body, none, s.Org, s.Provider, s.Model)
+		b.reads = demand.OfTurn(app.Counts(), request.Dialect, body, s.Org, s.Provider, s.Model)
 	}
 	usage, ok := request.Uses(b.model, b.reads, by, int64(len(body)), b.cutAt)
 	if !ok {

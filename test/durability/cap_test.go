@@ -65,6 +65,19 @@ func (m *meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// cappedPayer configures an organisation that may spend 10 dollars at a provider.
+func cappedPayer(upstream string) string {
+	return fmt.Sprintf(`
+		provider anthropic {
+			base_url %s
+			api_key x
+		}
+		org payer {
+			key payer-key
+			budget cap 10 total
+		}`, upstream)
+}
+
 // TestCap lets 200 clients spend a budget of 10 dollars by all lanes, while the process is
 // killed every three seconds. The provider never charges more than the budget, and the records
 // cost what the budget counts, to the nanodollar.
@@ -78,15 +91,7 @@ func TestCap(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	w := newWeir(t, newProvider(t))
 	w.upstream = upstream.URL
-	c := config{site: "llm_gateway\nllm_control", llm: fmt.Sprintf(`
-		provider anthropic {
-			base_url %s
-			api_key x
-		}
-		org payer {
-			key payer-key
-			budget cap 10 total
-		}`, upstream.URL)}
+	c := config{site: "llm_gateway\nllm_control", llm: cappedPayer(upstream.URL)}
 	began := time.Now()
 	w.start(c)
 	var answered, refused atomic.Int64

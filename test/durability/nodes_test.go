@@ -5,7 +5,6 @@ package durability
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -45,16 +44,7 @@ func TestNodesCap(t *testing.T) {
 	c := config{
 		store: "shared redis redis://127.0.0.1:" + redis.port + " {\nlease 2s\n}",
 		site:  "llm_gateway\nllm_control",
-		llm: fmt.Sprintf(`
-		secret the-same
-		provider anthropic {
-			base_url %s
-			api_key x
-		}
-		org payer {
-			key payer-key
-			budget cap 10 total
-		}`, upstream.URL)}
+		llm:   "secret the-same" + cappedPayer(upstream.URL)}
 	began := time.Now()
 	var nodes [3]*weir
 	for i := range nodes {

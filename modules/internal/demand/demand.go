@@ -71,17 +71,18 @@ var plainFields = []string{
 }
 
 // Of reads a request. What it does not know, the provider may look up: the input is
-// then unbounded. gatewayCalls reports of a tool that the gateway calls it.
+// then unbounded. gatewayCalls reports of a tool that the gateway calls it, nil if it calls none.
 func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
 	found.read(d, body, gatewayCalls)
 	return found
 }
 
-// OfTurn is Of for a request to a target, whose turn before the counts may know.
-func OfTurn(counts *lineage.Counts, d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool, target ...string) *Demand {
+// OfTurn is Of for a request to a target, whose turn before the counts may know. The
+// gateway calls no tool of the request.
+func OfTurn(counts *lineage.Counts, d plugins.Dialect, body []byte, target ...string) *Demand {
 	found := &Demand{pieces: lineage.PiecesOf(body, append(target, string(d))...)}
 	found.before = counts.Find(found.pieces)
-	found.read(d, body, gatewayCalls)
+	found.read(d, body, nil)
 	return found
 }
 
@@ -295,7 +296,7 @@ func (d *Demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) b
 				d.readCacheControl(v)
 			case key.Str == "max_uses":
 				uses = max(uses, v.Int(), 1)
-			case key.Str != "type" || gatewayCalls(tool):
+			case key.Str != "type" || gatewayCalls != nil && gatewayCalls(tool):
 			case v.Str == "image_generation":
 				paints = true
 			case !slices.ContainsFunc(clientTools, func(known string) bool { return strings.HasPrefix(v.Str, known) }):

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -30,7 +28,7 @@ func TestHostedCalls(t *testing.T) {
 		{plugins.Chat, `"max_tool_calls":1,"web_search_options":{}`, 10},
 	} {
 		body := fmt.Sprintf(`{"model":"m",%s}`, c.fields)
-		d := Of(c.dialect, []byte(body), func(gjson.Result) bool { return false })
+		d := Of(c.dialect, []byte(body), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).WebSearches.N; got != c.want {
 			t.Errorf("%s: %d searches, want %d", body, got, c.want)
 		}
@@ -48,7 +46,7 @@ func TestCompactionsAreSetAside(t *testing.T) {
 		`[{"type":"clear_a","type":"compact_20260112"}]`:                         {2000, 105},
 	} {
 		body := `{"model":"m","max_tokens":5,"context_management":{"edits":` + edits + `}}`
-		d := Of(plugins.Messages, []byte(body), func(gjson.Result) bool { return false })
+		d := Of(plugins.Messages, []byte(body), nil)
 		u := d.Usage(m, Most, int64(len(body)), 5, 1)
 		if got := [2]int64{u.Input.N, u.Output.N}; got != want {
 			t.Errorf("%s: %d tokens, want %d", edits, got, want)
