@@ -141,8 +141,11 @@ func create(path string) error {
 // Write writes a batch and its position in one transaction.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	err := b.writing(func(w *writer) error {
-		b.files.count(len(batch.Records))
-		return w.write(ctx, batch)
+		err := w.write(ctx, batch)
+		if err == nil {
+			b.files.count(len(batch.Records)) // who looks before the batch is written misses it
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("writing a batch to %s: %w", b.path, rejected(explain(err)))
