@@ -101,7 +101,7 @@ func isMP3(r *bufio.Reader) bool {
 func (d *Demand) readAudio(v gjson.Result) {
 	data := v.Str
 	if v.IsObject() {
-		data = v.Get("data").Str
+		data = d.once(v, "data").Str
 	}
 	if _, encoded, ok := strings.Cut(data, ";base64,"); ok {
 		data = encoded

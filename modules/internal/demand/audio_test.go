@@ -71,7 +71,7 @@ func TestTheTurnBeforeIsCounted(t *testing.T) {
 	m := &catalog.Model{}
 	m.Context = 1_000_000
 	picture := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 20_000) + `"}}`
-	sealed := `{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 20_000) + `"}}`
+	sealed := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.Repeat("A", 20_000) + `"}}`
 	linked := `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`
 	spoken := `{"type":"input_audio","input_audio":{"data":"` + base64.StdEncoding.EncodeToString([]byte(wave(1, 8000, ""))) + `"}}`
 	for name, c := range map[string]struct {
@@ -122,6 +122,7 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		`{"type":"text","image":"` + text + `"}`:                                                                                              50_000,
 		`{"type":"image","source":{"type":"base64","data":"AAAA","data2":[{"image_url":{"url":"a"}},{"type":"text"}]},"text":"` + text + `"}`: 50_000,
 		`{"type":"input_audio","image":"a","input_audio":{"data":"` + base64.StdEncoding.EncodeToString([]byte("fLaC")) + `"}}`:               1_000_000,
+		`{"type":"input_audio","input_audio":{"data":"` + wav + `","data":"` + base64.StdEncoding.EncodeToString([]byte("fLaC")) + `"}}`:      1_000_000,
 		`{"type":"input_audio","input_audio":{"data":"https://example.com/a.wav","format":"wav"}}`:                                            1_000_000,
 		`{"type":"input_audio","input_audio":"https://example.com/a.wav"}`:                                                                    1_000_000,
 		`{"type":"audio_url","audio_url":{"url":"https://example.com/a.wav"}}`:                                                                1_000_000,

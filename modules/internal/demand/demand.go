@@ -27,8 +27,9 @@ const (
 	// hostedCalls is how often a provider calls a tool that it hosts, if the request does
 	// not say (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons#pause-turn).
 	hostedCalls = 10
-	// maxCalls bounds the calls of hosted tools, if the request allows more.
-	maxCalls = 128
+	// maxCalls bounds the calls of hosted tools, if the request allows more: the results of so
+	// many do not fit into what a model reads.
+	maxCalls = 10_000
 )
 
 // Demand is what a request can make a provider read and make.
@@ -44,12 +45,15 @@ type Demand struct {
 	// tools, which read what the model reads.
 	Painters, Advisors []string
 
-	gemini bool  // the request is Google's
-	linked int64 // of the pictures: how many the provider fetches
-	inline int64 // bytes of the request that are pictures and audio
-	tools  bool
-	calls  int64 // of all hosted tools, 0 if the request does not bound them together
-	uses   int64 // of all hosted tools, by what each tool says of itself
+	gatewayCalls func(tool gjson.Result) bool // nil if the gateway calls no tool
+
+	gemini  bool  // the request is Google's
+	prompts int64 // how many texts the model reads by themselves, 0 for one
+	linked  int64 // of the pictures: how many the provider fetches
+	inline  int64 // bytes of the request that are pictures and audio
+	tools   bool
+	calls   int64 // of all hosted tools, 0 if the request does not bound them together
+	uses    int64 // of all hosted tools, by what each tool says of itself
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
@@ -73,7 +77,8 @@ var plainFields = []string{
 // Of reads a request. What it does not know, the provider may look up: the input is
 // then unbounded. gatewayCalls reports of a tool that the gateway calls it, nil if it calls none.
 func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
-	found.read(d, body, gatewayCalls)
+	found.gatewayCalls = gatewayCalls
+	found.read(d, body)
 	return found
 }
 
@@ -82,7 +87,7 @@ func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) boo
 func OfTurn(counts *lineage.Counts, d plugins.Dialect, body []byte, target ...string) *Demand {
 	found := &Demand{pieces: lineage.PiecesOf(body, append(target, string(d))...)}
 	found.before = counts.Find(found.pieces)
-	found.read(d, body, nil)
+	found.read(d, body)
 	return found
 }
 
@@ -94,7 +99,7 @@ func (d *Demand) Learn(counts *lineage.Counts, input plugins.Count) {
 	}
 }
 
-func (d *Demand) read(dialect plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) {
+func (d *Demand) read(dialect plugins.Dialect, body []byte) {
 	d.gemini = dialect == plugins.GenerateContent
 	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		name := key.Str
@@ -103,14 +108,22 @@ func (d *Demand) read(dialect plugins.Dialect, body []byte, gatewayCalls func(to
 		}
 		switch name {
 		case "input", "messages":
+			if dialect == plugins.Embeddings {
+				d.prompts += prompts(v)
+			}
 			d.readConversation(v)
+		case "prompt":
+			if dialect == plugins.Completions {
+				d.prompts += prompts(v)
+			}
+			d.Unbounded = d.Unbounded || dialect.OfResponses() && v.Type != gjson.Null
 		case "system", "images", "mask", "documents":
 			d.readContent(v, 0)
 		case "tools":
-			d.readTools(v, gatewayCalls)
+			d.readTools(v)
 		case "max_tool_calls":
-			if dialect.OfResponses() {
-				d.calls = max(v.Int(), 1)
+			if dialect.OfResponses() && v.Type != gjson.Null {
+				d.calls = callsOf(v)
 			}
 		case "cache_control":
 			d.readCacheControl(v)
@@ -126,23 +139,24 @@ func (d *Demand) read(dialect plugins.Dialect, body []byte, gatewayCalls func(to
 		case "web_search_options", "search_parameters", "plugins":
 			d.Unbounded, d.Searches = true, true
 		default:
-			known := slices.Contains(plainFields, name) || name == "prompt" && !dialect.OfResponses()
-			d.Unbounded = d.Unbounded || !known && (v.IsObject() || v.IsArray() && v.Raw != "[]")
+			d.Unbounded = d.Unbounded || !slices.Contains(plainFields, name) && (v.IsObject() || v.IsArray() && v.Raw != "[]")
 		}
 		return true
 	})
 }
 
-// readEdits reads how the provider edits the conversation. All edits but those that clear parts,
-// such as compact_20260112, may have the model read the conversation once more.
+// readEdits reads how the provider edits the conversation: a list of edits at OpenAI, an object
+// with such a list at Anthropic. All edits but those that clear parts, such as compact_20260112,
+// may have the model read the conversation once more.
 func (d *Demand) readEdits(management gjson.Result) {
 	d.Unbounded = d.Unbounded || management.Type != gjson.Null
-	management.ForEach(func(_, edits gjson.Result) bool {
-		edits.ForEach(func(_, edit gjson.Result) bool {
-			edit.ForEach(func(key, kind gjson.Result) bool {
-				d.compacts = d.compacts || key.Str == "type" && !strings.HasPrefix(kind.Str, "clear_")
-				return true
-			})
+	management.ForEach(func(_, v gjson.Result) bool {
+		if v.IsArray() {
+			d.readEdits(v)
+			return true
+		}
+		v.ForEach(func(key, kind gjson.Result) bool {
+			d.compacts = d.compacts || key.Str == "type" && !strings.HasPrefix(kind.Str, "clear_")
 			return true
 		})
 		return true
@@ -231,8 +245,10 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 			called = called || field.Str == "tool_use" || field.Str == "function_call"
 			named = named || field.Str == "reasoning"
 		case "image_url", "image":
-			data := strings.HasPrefix(field.Str+field.Get("url").Str, "data:")
+			address := field.Str + d.once(field, "url").Str
+			kind, data := strings.CutPrefix(address, "data:")
 			picture, linked, sent = true, linked || !data, sent || data
+			fetched = fetched || data && !strings.HasPrefix(kind, imageKind)
 			if data {
 				d.inline += int64(len(field.Raw))
 			}
@@ -247,6 +263,10 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 			sealed = sealed || field.Str != ""
 		case "cache_control", "prompt_cache_breakpoint":
 			d.readCacheControl(field)
+		case "tools":
+			if field.IsArray() { // an object is of a schema
+				d.readTools(field)
+			}
 		default:
 			if d.gemini && d.readGeminiPart(key.Str, field) {
 				skipped = append(skipped, key.Str)
@@ -255,11 +275,13 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 		}
 		return true
 	})
-	source := v.Get("source")
-	if kind := source.Get("type").Str; fetched && kind != "text" && kind != "content" || named && !sealed && v.Get("id").Exists() {
+	source := d.once(v, "source")
+	kind := d.once(source, "type").Str
+	if fetched && kind != "text" && kind != "content" || named && !sealed && v.Get("id").Exists() {
 		d.Unbounded = true
 	}
-	if picture && !fetched && source.Get("type").Str == "base64" {
+	if picture && !fetched && kind == "base64" {
+		d.Unbounded = d.Unbounded || !strings.HasPrefix(d.once(source, "media_type").Str, imageKind)
 		d.inline += int64(len(source.Raw))
 		sent = true
 	}
@@ -275,18 +297,44 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 	return skipped
 }
 
-func (d *Demand) readCacheControl(v gjson.Result) {
-	if v.IsObject() {
-		d.writesCache = true
-		d.writesCache1h = d.writesCache1h || v.Get("ttl").Exists() && v.Get("ttl").Str != "5m"
+// imageKind begins the media types of pictures. Hosts of Gemini read whatever else is sent as a
+// picture by its type, such as hours of video.
+const imageKind = "image/"
+
+// once returns a field of an object. If the field stands several times, the request is
+// unbounded: libraries differ in which they take.
+func (d *Demand) once(v gjson.Result, name string) (found gjson.Result) {
+	if !v.IsObject() {
+		return found
 	}
+	v.ForEach(func(key, field gjson.Result) bool {
+		if key.Str == name {
+			d.Unbounded = d.Unbounded || found.Exists()
+			found = field
+		}
+		return true
+	})
+	return found
+}
+
+func (d *Demand) readCacheControl(v gjson.Result) {
+	if !v.IsObject() {
+		return
+	}
+	d.writesCache = true
+	v.ForEach(func(key, ttl gjson.Result) bool {
+		d.writesCache1h = d.writesCache1h || key.Str == "ttl" && ttl.Str != "5m"
+		return true
+	})
 }
 
 // clientTools are the beginnings of the types of tools that the client runs, or that need
 // nothing but the request.
 var clientTools = []string{"apply_patch", "bash", "computer", "custom", "function", "local_shell", "memory", "namespace", "shell", "text_editor", "tool_search"}
 
-func (d *Demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) bool) {
+// readTools reads the tools of a request, or those that an item adds in the middle of a
+// conversation (https://developers.openai.com/api/docs/guides/tools-tool-search).
+func (d *Demand) readTools(tools gjson.Result) {
 	tools.ForEach(func(_, tool gjson.Result) bool {
 		d.tools = true
 		uses, hosted, paints := int64(0), false, false
@@ -295,8 +343,8 @@ func (d *Demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) b
 			case key.Str == "cache_control":
 				d.readCacheControl(v)
 			case key.Str == "max_uses":
-				uses = max(uses, v.Int(), 1)
-			case key.Str != "type" || gatewayCalls != nil && gatewayCalls(tool):
+				uses = max(uses, callsOf(v))
+			case key.Str != "type" || d.gatewayCalls != nil && d.gatewayCalls(tool):
 			case v.Str == "image_generation":
 				paints = true
 			case !slices.ContainsFunc(clientTools, func(known string) bool { return strings.HasPrefix(v.Str, known) }):
@@ -320,6 +368,17 @@ func (d *Demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) b
 	})
 }
 
+// callsOf returns how many calls a limit of calls allows.
+func callsOf(limit gjson.Result) int64 {
+	switch {
+	case limit.Type == gjson.Null:
+		return hostedCalls
+	case limit.Num > maxCalls: // which may be more than an integer holds
+		return maxCalls
+	}
+	return min(max(limit.Int(), 1), maxCalls)
+}
+
 // modelsOf returns the models that a tool names: libraries differ in which of several they take.
 func modelsOf(tool gjson.Result) (models []string) {
 	tool.ForEach(func(key, v gjson.Result) bool {
@@ -334,6 +393,10 @@ func modelsOf(tool gjson.Result) (models []string) {
 // imageModel is the model that paints for others at OpenAI, unless a request names one.
 const imageModel = "gpt-image-1"
 
+// hostsOfGemini are the providers that may take a picture of an address for anything else that
+// they fetch, such as a video (https://ai.google.dev/gemini-api/docs/video-understanding).
+var hostsOfGemini = []string{"gemini", "vertex"}
+
 // hostsOfClaude are the providers that write their cache only where a request says so. At
 // others, such as OpenAI, each request may write it.
 var hostsOfClaude = []string{"anthropic", "bedrock", "vertex"}
@@ -342,7 +405,8 @@ var hostsOfClaude = []string{"anthropic", "bedrock", "vertex"}
 // has so many bytes, sent as it is or as a translation, and asks for so many answers of at most
 // asked tokens each; 0 is no limit.
 func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) plugins.Usage {
-	limit := m.InputLimit()
+	limit := m.InputLimit() * max(d.prompts, 1)
+	unbounded := d.Unbounded || d.linked > 0 && slices.Contains(hostsOfGemini, m.Provider)
 	perPicture := int64(PictureTokens)
 	if strings.Contains(m.ID, "gpt-4o-mini") {
 		perPicture = pictureTokens4oMini
@@ -356,7 +420,7 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 	if d.tools && ofClaude {
 		tokens += toolTokens
 	}
-	if tokens = min(tokens, limit); d.Unbounded {
+	if tokens = min(tokens, limit); unbounded {
 		tokens = limit
 	}
 	written := by.Text(d.predicted)
@@ -364,7 +428,7 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 		tokens, written = 2*tokens, written+m.OutputLimit()
 	}
 	u := plugins.Usage{Input: plugins.Known(tokens), InputAudio: plugins.Known(d.Audio), InputImage: plugins.Known(d.Pictures * perPicture)}
-	if d.Unbounded { // what is fetched may be anything
+	if unbounded { // what is fetched may be anything
 		u.InputAudio, u.InputImage = u.Input, u.Input
 	}
 	if d.writesCache || !ofClaude {

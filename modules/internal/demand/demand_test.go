@@ -2,6 +2,7 @@ package demand
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
@@ -21,10 +22,15 @@ func TestHostedCalls(t *testing.T) {
 		{plugins.Messages, `"tools":[{"type":"web_search_20250305"}]`, 10},
 		{plugins.Messages, `"tools":[{"type":"web_search_20250305","max_uses":3}]`, 3},
 		{plugins.Messages, `"tools":[{"type":"web_search_20250305","max_uses":1,"max_uses":3}]`, 3},
+		{plugins.Messages, `"tools":[{"type":"web_search_20250305","max_uses":500}]`, 500},
+		{plugins.Messages, `"tools":[{"type":"web_search_20250305","max_uses":null}]`, 10},
+		{plugins.Messages, `"tools":[{"type":"web_search_20250305","max_uses":1e300}]`, 10_000},
 		{plugins.Messages, `"tools":[{"type":"web_search_20250305"},{"type":"web_fetch_20250910","max_uses":1}]`, 11},
 		{plugins.Messages, `"tools":[{"type":"web_search_20250305"},{"name":"f","input_schema":{},"max_uses":1}]`, 10},
 		{plugins.Messages, `"tools":[{"type":"web_search_20250305","max_uses":5},{"type":"web_search_20260209","max_uses":5}]`, 10},
 		{plugins.Responses, `"max_tool_calls":2,"tools":[{"type":"web_search"}]`, 2},
+		{plugins.Responses, `"max_tool_calls":null,"tools":[{"type":"web_search"}]`, 10},
+		{plugins.Responses, `"input":[{"type":"additional_tools","tools":[{"type":"function","name":"f"},{"type":"web_search"}]}]`, 10},
 		{plugins.Chat, `"max_tool_calls":1,"web_search_options":{}`, 10},
 	} {
 		body := fmt.Sprintf(`{"model":"m",%s}`, c.fields)
@@ -39,17 +45,123 @@ func TestHostedCalls(t *testing.T) {
 func TestCompactionsAreSetAside(t *testing.T) {
 	m := &catalog.Model{}
 	m.Context, m.MaxOutput = 1000, 100
-	for edits, want := range map[string][2]int64{
-		`[{"type":"clear_tool_uses_20250919"}]`:                                  {1000, 5},
-		`[{"type":"compact_20260112"}]`:                                          {2000, 105},
-		`[{"type":"clear_tool_uses_20250919"},{"type":"comp\u0061ct_20260112"}]`: {2000, 105},
-		`[{"type":"clear_a","type":"compact_20260112"}]`:                         {2000, 105},
+	for management, want := range map[string][2]int64{
+		`{"edits":[{"type":"clear_tool_uses_20250919"}]}`:                                  {1000, 5},
+		`{"edits":[{"type":"compact_20260112"}]}`:                                          {2000, 105},
+		`{"edits":[{"type":"clear_tool_uses_20250919"},{"type":"comp\u0061ct_20260112"}]}`: {2000, 105},
+		`{"edits":[{"type":"clear_a","type":"compact_20260112"}]}`:                         {2000, 105},
+		`[{"type":"compaction","compact_threshold":1000}]`:                                 {2000, 105}, // of Responses
 	} {
-		body := `{"model":"m","max_tokens":5,"context_management":{"edits":` + edits + `}}`
+		body := `{"model":"m","max_tokens":5,"context_management":` + management + `}`
 		d := Of(plugins.Messages, []byte(body), nil)
 		u := d.Usage(m, Most, int64(len(body)), 5, 1)
 		if got := [2]int64{u.Input.N, u.Output.N}; got != want {
-			t.Errorf("%s: %d tokens, want %d", edits, got, want)
+			t.Errorf("%s: %d tokens, want %d", management, got, want)
+		}
+	}
+}
+
+// A model reads each text of a list by itself, so that its limit bounds no more than one of them.
+func TestEachPromptMayBeAsLongAsTheModelReads(t *testing.T) {
+	m := &catalog.Model{}
+	m.Context = 1000
+	long := strings.Repeat("a", 5000)
+	for _, c := range []struct {
+		dialect plugins.Dialect
+		fields  string
+		want    int64
+	}{
+		{plugins.Embeddings, `"input":"` + long + `"`, 1000},
+		{plugins.Embeddings, `"input":["` + long + `","` + long + `"]`, 2000},
+		{plugins.Embeddings, `"input":[` + strings.Repeat("1,", 5000) + `1]`, 1000},
+		{plugins.Embeddings, `"input":[[` + strings.Repeat("1,", 5000) + `1],[1],[2]]`, 3000},
+		{plugins.Completions, `"prompt":"` + long + `"`, 1000},
+		{plugins.Completions, `"prompt":["` + long + `","` + long + `"]`, 2000},
+		{plugins.Completions, `"prompt":[[` + strings.Repeat("1,", 5000) + `1],[1]]`, 2000},
+		{plugins.Responses, `"input":["` + long + `","` + long + `"]`, 1000},
+	} {
+		body := fmt.Sprintf(`{"model":"m",%s}`, c.fields)
+		d := Of(c.dialect, []byte(body), nil)
+		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got != c.want {
+			t.Errorf("%s %.60s: %d tokens, want %d", c.dialect, c.fields, got, c.want)
+		}
+	}
+}
+
+// What is sent as a picture and is something else has no bound. Google reads a video by its type,
+// and fetches one.
+func TestWhatPassesForAPictureIsRead(t *testing.T) {
+	m, google := &catalog.Model{}, &catalog.Model{}
+	m.Context, google.Context, google.Provider = 1_000_000, 1_000_000, "gemini"
+	for _, c := range []struct {
+		part                string
+		unbounded, atGoogle bool
+	}{
+		{`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`, false, false},
+		{`{"type":"image_url","image_url":{"url":"data:video/mp4;base64,AAAA"}}`, true, true},
+		{`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","url":"data:video/mp4;base64,AAAA"}}`, true, true},
+		{`{"type":"input_image","image_url":"data:application/pdf;base64,AAAA"}`, true, true},
+		{`{"type":"input_image","image_url":"data:text/plain;base64,AAAA"}`, true, true},
+		{`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`, false, false},
+		{`{"type":"image","source":{"type":"base64","media_type":"video/mp4","data":"AAAA"}}`, true, true},
+		{`{"type":"image","source":{"type":"base64","media_type":"image/png","media_type":"video/mp4","data":"AAAA"}}`, true, true},
+		{`{"type":"image_url","image_url":{"url":"https://www.youtube.com/watch?v=a"}}`, false, true},
+		{`{"type":"image","source":{"type":"url","url":"https://example.com/a.mp4"}}`, false, true},
+		{`{"type":"document","source":{"type":"text","data":"a"}}`, false, false},
+		{`{"type":"document","source":{"type":"text","type":"url","data":"a","url":"https://example.com/a.pdf"}}`, true, true},
+		{`{"type":"document","source":{"type":"text","data":"a"},"source":{"type":"url","url":"https://example.com/a.pdf"}}`, true, true},
+	} {
+		body := `{"model":"m","messages":[{"role":"user","content":[` + c.part + `]}]}`
+		d := Of(plugins.Messages, []byte(body), nil)
+		for _, at := range []struct {
+			m    *catalog.Model
+			want bool
+		}{{m, c.unbounded}, {google, c.atGoogle}} {
+			if got := d.Usage(at.m, Most, int64(len(body)), 1, 1).Input.N == 1_000_000; got != at.want {
+				t.Errorf("%s at %q: unbounded is %t, want %t", c.part, at.m.Provider, got, at.want)
+			}
+		}
+	}
+}
+
+// Of the times that a cache may live, the dearest counts.
+func TestCacheOfAnHour(t *testing.T) {
+	for control, want := range map[string]bool{
+		`{"type":"ephemeral"}`:                       false,
+		`{"type":"ephemeral","ttl":"5m"}`:            false,
+		`{"type":"ephemeral","ttl":"1h"}`:            true,
+		`{"type":"ephemeral","ttl":"5m","ttl":"1h"}`: true,
+	} {
+		body := `{"model":"m","system":[{"type":"text","text":"a","cache_control":` + control + `}]}`
+		if d := Of(plugins.Messages, []byte(body), nil); d.writesCache1h != want {
+			t.Errorf("%s: an hour is %t, want %t", control, d.writesCache1h, want)
+		}
+	}
+}
+
+// Only a request that says nothing else keeps a model from thinking.
+func TestSilent(t *testing.T) {
+	m := &catalog.Model{}
+	m.Reasoning = true
+	for _, c := range []struct {
+		dialect plugins.Dialect
+		body    string
+		want    bool
+	}{
+		{plugins.Messages, `{}`, false},
+		{plugins.Messages, `{"thinking":{"type":"disabled"}}`, false},
+		{plugins.Messages, `{"thinking":{"type":"disabled","type":"enabled"}}`, true},
+		{plugins.Chat, `{}`, true},
+		{plugins.Chat, `{"reasoning_effort":"none"}`, false},
+		{plugins.Chat, `{"reasoning_effort":"none","reasoning":{"effort":"high"}}`, true},
+		{plugins.Chat, `{"reasoning_effort":"none","reasoning":{"max_tokens":9000}}`, true},
+		{plugins.Responses, `{"reasoning":{"effort":"none"}}`, false},
+		{plugins.Responses, `{"reasoning":{"effort":"none","effort":"high"}}`, true},
+		{plugins.Responses, `{"reasoning":{"summary":"auto"}}`, true},
+	} {
+		body, _ := plugins.ParseObject([]byte(c.body))
+		if got := JSON(c.dialect, body).Silent(m); got != c.want {
+			t.Errorf("%s %s: %t, want %t", c.dialect, c.body, got, c.want)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package demand
 import (
 	"sort"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -29,13 +31,24 @@ func (r Request) Silent(m *catalog.Model) bool {
 	}
 	switch r.Dialect {
 	case plugins.Messages:
-		thinking := r.Field("thinking")
-		return thinking.IsObject() && thinking.Get("type").Str != "disabled"
+		return r.Field("thinking").IsObject() && !r.disables("thinking", "type", `"disabled"`)
 	case plugins.GenerateContent:
 		budget := r.Field("generationConfig").Get("thinkingConfig.thinkingBudget")
 		return budget.Raw != "0"
 	}
-	return r.Field("reasoning_effort").Str != "none" && r.Field("reasoning").Get("effort").Str != "none"
+	effort, reasoning := r.Field("reasoning_effort"), r.Field("reasoning") // vendors differ in which they obey
+	return reasoning.IsObject() && !r.disables("reasoning", "effort", `"none"`) || effort.Exists() && effort.Str != "none" ||
+		!reasoning.IsObject() && !effort.Exists()
+}
+
+// disables reports whether a field of an object of the request has a value, and no other beside it.
+func (r Request) disables(object, name, value string) bool {
+	stands, others := false, false
+	r.Field(object).ForEach(func(key, v gjson.Result) bool {
+		stands, others = stands || key.Str == name && v.Raw == value, others || key.Str == name && v.Raw != value
+		return true
+	})
+	return stands && !others
 }
 
 // thoughtsPerSecond is how many tokens a model thinks in a second.

@@ -37,7 +37,8 @@ func JSON(d plugins.Dialect, body *plugins.Object) Request {
 
 // OutputLimit returns the limit of output tokens that the request sets, 0 for none. Vendors
 // differ in which of several fields they obey: the highest counts. They also differ in what
-// they make of numbers in strings and beyond all bounds: such a field limits nothing.
+// they make of numbers in strings and beyond all bounds, and servers of Chat Completions in what
+// they make of 0: such a field limits nothing.
 func (r Request) OutputLimit() (limit int64, err error) {
 	if r.Dialect == plugins.GenerateContent {
 		return r.geminiOutputLimit(), nil
@@ -53,7 +54,7 @@ func (r Request) OutputLimit() (limit int64, err error) {
 			e.Code = "integer_below_min_value"
 			return 0, e
 		}
-		unlimited = unlimited || asked.Type != gjson.Number || asked.Num > math.MaxInt32
+		unlimited = unlimited || asked.Type != gjson.Number || asked.Num > math.MaxInt32 || r.Dialect.OfChat() && asked.Int() == 0
 		limit = max(limit, asked.Int(), 1)
 	}
 	if unlimited {
@@ -81,16 +82,25 @@ func (r Request) Answers() int64 {
 	if !r.Dialect.OfChat() {
 		return 1
 	}
-	prompts := int64(0)
+	texts := int64(1)
 	if r.Dialect == plugins.Completions {
-		r.Field("prompt").ForEach(func(_, prompt gjson.Result) bool {
-			if prompt.Type != gjson.Number {
-				prompts++
-			}
-			return true
-		})
+		texts = max(prompts(r.Field("prompt")), 1)
 	}
-	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1) * max(prompts, 1)
+	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1) * texts
+}
+
+// prompts returns how many texts are in a list of texts or of lists of tokens, 0 for one text.
+func prompts(v gjson.Result) (n int64) {
+	if !v.IsArray() {
+		return 0
+	}
+	v.ForEach(func(_, prompt gjson.Result) bool {
+		if prompt.Type != gjson.Number {
+			n++
+		}
+		return true
+	})
+	return n
 }
 
 // Uses returns the most that the request makes a model use, by the tokens that text has by a
@@ -182,11 +192,23 @@ func (r Request) CheckModels(key *llmapp.Key, label string) error {
 	return r.Refuse(modelFields, "names models that the API key may not call")
 }
 
-// toolModels returns the models that tools name.
+// toolModels returns the models that tools name, those of the request and those that items of
+// its input add.
 func (r Request) toolModels() (names []string) {
-	for _, tool := range r.Field("tools").Array() {
+	add := func(_, tool gjson.Result) bool {
 		names = append(names, modelsOf(tool)...)
+		return true
 	}
+	r.Field("tools").ForEach(add)
+	r.Field("input").ForEach(func(_, item gjson.Result) bool {
+		item.ForEach(func(key, tools gjson.Result) bool {
+			if key.Str == "tools" {
+				tools.ForEach(add)
+			}
+			return true
+		})
+		return true
+	})
 	return names
 }
 
