@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // ErrNotFound: there is no such record in this organisation.
@@ -97,10 +99,13 @@ type Eraser interface {
 	Erase(ctx context.Context) (more bool, err error)
 }
 
-// ResponseFinder is a Backend that finds responses of the Responses API, and batches, by
-// the ids that providers give them.
+// Polled are the dialects of calls for which clients ask later, by the id that the provider
+// gave: responses, batches, and what runs in the background.
+var Polled = []plugins.Dialect{plugins.Responses, plugins.Batches, plugins.Runs, plugins.Interactions}
+
+// ResponseFinder is a Backend that finds calls by the ids that providers give them.
 type ResponseFinder interface {
-	// Response answers the newest record of these dialects with a ResponseID, or
+	// Response answers the newest record of the dialects in Polled with a ResponseID, or
 	// ErrNotFound.
 	Response(ctx context.Context, org, responseID string) (*Record, error)
 }

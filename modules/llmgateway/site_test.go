@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -248,7 +249,7 @@ func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.records {
-		if e.ResponseID == id && e.Org == org && (e.Dialect == plugins.Responses || e.Dialect == plugins.Batches) {
+		if e.ResponseID == id && e.Org == org && slices.Contains(storage.Polled, e.Dialect) {
 			return &e.Record, nil
 		}
 	}

@@ -385,7 +385,7 @@ func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range slices.Backward(l.entries) {
-		if e.ResponseID == id && e.Org == org {
+		if e.ResponseID == id && e.Org == org && slices.Contains(storage.Polled, e.Dialect) {
 			return &e.Record, nil
 		}
 	}

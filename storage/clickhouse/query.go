@@ -311,13 +311,16 @@ func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.
 	return rec, nil
 }
 
+// isPolled is the condition of the dialects in storage.Polled.
+const isPolled = "dialect IN ('responses', 'batches', 'runs', 'interactions')"
+
 // Response implements storage.ResponseFinder.
 func (b *Backend) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
 	r, err := b.reader(org)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.versions(ctx, all("response_id = "+r.text(responseID), "dialect IN ('responses', 'batches')"), " LIMIT 1")
+	found, err := r.versions(ctx, all("response_id = "+r.text(responseID), isPolled), " LIMIT 1")
 	if err == nil && len(found) > 0 {
 		var learned []annotation
 		learned, err = r.withOwnParams().annotations(ctx, []key{{id: found[0].ID}})

@@ -275,7 +275,9 @@ func (r reader) find(ctx context.Context, key storage.RecordKey) (n int64, err e
 	return n, err
 }
 
-const responseQuery = "SELECT n FROM details JOIN requests USING (n) WHERE response_id = ?4 AND dialect IN ('responses', 'batches')" +
+// responseQuery finds the calls of each of the two indexes, whose dialects are storage.Polled.
+const responseQuery = "SELECT n FROM details JOIN requests USING (n)" +
+	" WHERE (response_id = ?4 AND dialect IN ('responses', 'batches') OR response_id = ?4 AND " + isRun + ")" +
 	" AND org = " + orgID + " ORDER BY n DESC LIMIT 1"
 
 // byResponseID reads the newest record of a response in an organisation, or

@@ -82,9 +82,16 @@ func (c *conn) addColumns(ctx context.Context, table string, columns []column) e
 	return nil
 }
 
-// addIndexes adds the indexes of the details that filters look up. Their values are random:
-// in buckets of time, a batch writes to the few pages of the newest one.
+// isRun is the condition of the details of what runs in the background, whose ids have an
+// index of their own: the index of responses and batches is that of 0.1.0.
+const isRun = "dialect IN ('runs', 'interactions')"
+
+// addIndexes adds the index of runs, and those of the details that filters look up. The values
+// of these are random: in buckets of time, a batch writes to the few pages of the newest one.
 func (c *conn) addIndexes() error {
+	if _, err := c.exec("CREATE INDEX IF NOT EXISTS details_run ON details (response_id) WHERE " + isRun); err != nil {
+		return fmt.Errorf("adding the index of runs: %w", err)
+	}
 	for _, x := range storage.DetailColumns {
 		if !x.Filter {
 			continue

@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A response is found by the id that its provider gave, in its organisation alone, and
-// the newest of several.
+// A call for which clients ask later is found by the id that its provider gave, in its
+// organisation alone, and the newest of several.
 func testResponses(t *testing.T, open opener) {
-	records, contents := Records(random(12), 6)
+	records, contents := Records(random(12), 5+len(storage.Polled))
 	s := start(t, open, open.new(t), contents)
 	finder, ok := s.Backend.(storage.ResponseFinder)
 	if !ok {
@@ -25,16 +25,20 @@ func testResponses(t *testing.T, open opener) {
 	records[1].ResponseID, records[2].ResponseID = "resp'twice", "resp'twice"
 	records[3].Org = "globex"
 	records[4].Dialect = plugins.Chat
-	records[5].Dialect, records[5].ResponseID = plugins.Batches, "batch_1"
-	s.write(Batch(records, storage.Position{Segment: 1}))
-	for id, want := range map[string]uuid.UUID{
+	wanted := map[string]uuid.UUID{
 		records[0].ResponseID: records[0].ID,
 		"resp'twice":          records[2].ID,
 		records[3].ResponseID: uuid.Nil,
 		records[4].ResponseID: uuid.Nil,
-		"batch_1":             records[5].ID,
 		"resp_unknown":        uuid.Nil,
-	} {
+	}
+	for i, d := range storage.Polled {
+		r := records[5+i]
+		r.Dialect, r.ResponseID = d, string(d)+"_1"
+		wanted[r.ResponseID] = r.ID
+	}
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	for id, want := range wanted {
 		got, err := finder.Response(t.Context(), "acme", id)
 		if want == uuid.Nil && !errors.Is(err, storage.ErrNotFound) || want != uuid.Nil && (err != nil || got.ID != want) {
 			t.Errorf("%s: %v, %v", id, got, err)
