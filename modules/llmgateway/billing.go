@@ -3,7 +3,6 @@ package llmgateway
 import (
 	"cmp"
 
-	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
@@ -12,7 +11,6 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
-	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
@@ -256,7 +254,7 @@ func (a *attempt) settleLate() {
 
 // brokenOff reports whether the provider did not come to the end of its answer.
 func (a *attempt) brokenOff(end storage.EndState) bool {
-	return end == storage.ClientAborted || a.x.Cut
+	return end == storage.ClientAborted || end == storage.UpstreamAborted || a.x.Cut
 }
 
 // settleTokens counts the tokens of an answer by its length, if the provider has not stated
@@ -288,8 +286,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	d := demand.Of(c.dialect, c.sent, nil)
-	return !d.Searches && d.Painters == nil && d.Advisors == nil && (a.stated().Input.Valid || !d.Unbounded && d.Pictures == 0 && d.Audio == 0)
+	return demand.Countable(c.dialect, c.sent, a.stated().Input)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.
@@ -305,12 +302,8 @@ func (a *attempt) length() int64 {
 	if assembler, ok := a.x.Answer.(*translate.Assembler); ok {
 		return assembler.Said()
 	}
-	r := a.x.Kept.Content(&a.x.Record).Response
-	stored, _ := observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
-	for _, list := range gjson.GetManyBytes(stored, "output", "choices", "content") {
-		if list.IsArray() {
-			return demand.Said(list)
-		}
+	if written, ok := demand.Written(a.call.dialect, a.x.Kept.Content(&a.x.Record).Response); ok {
+		return written
 	}
 	return a.x.Record.ResponseBytes
 }

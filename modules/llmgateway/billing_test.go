@@ -485,6 +485,7 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 		"nothing stated":         {"/v1/chat/completions", "raw/priced", hi, chat, true, 30, 200, true},
 		"the provider broke off": {"/v1/chat/completions", "raw/priced", hi, chat, false, 30, 200, true},
 		"an early usage":         {"/v1/messages", "raw/priced", hi, messages, true, 3 + 2*8, 3 + 2*60, true},
+		"early, then broken off": {"/v1/messages", "raw/priced", hi, messages, false, 3 + 2*8, 3 + 2*60, true},
 		"translated":             {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 0"), true, 3 + 2*8, 3 + 2*60, true},
 		"thoughts, unseen":       {"/v1/chat/completions", "raw/thinks", hi, after(500*time.Millisecond, chat), true, 3 + 2*50, 3 + 2*100, true},
 		"a picture of any size":  {"/v1/chat/completions", "raw/priced", picture, chat, true, 0, 0, false},

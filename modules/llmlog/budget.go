@@ -222,17 +222,19 @@ func (x *exchange) meter(used llmapp.Used) {
 	}
 }
 
-// settle counts an answer that a budget counts and whose cost or usage the provider has not
-// stated: by its length if the answer was broken off, else as the most that the call can have
-// used.
+// settle counts an answer whose cost or usage the provider has not stated: by its length if the
+// answer was broken off, else, if a budget counts it, as the most that the call can have used.
 func (x *exchange) settle(end storage.EndState) {
 	status := x.Record.Status
 	left := status.N == recording.StatusClientLeft // before the provider answered, which works on
+	broken := x.brokenOff(end)
+	if x.bounded == nil && broken {
+		x.countKept()
+	}
 	if x.bounded == nil || x.bounded.batch || !x.bounded.Open() || !left && (status.N < 200 || status.N >= 300) {
 		return
 	}
 	usage, stated, cost := x.bounded.usage, x.Record.Usage, x.Record.Cost
-	broken := end == storage.ClientAborted || end == storage.UpstreamAborted || x.Cut
 	if cost.Valid && stated.Input.Valid && !broken {
 		return
 	}

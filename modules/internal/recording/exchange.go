@@ -221,15 +221,29 @@ func (x *Exchange) measure() {
 	if x.link != nil && x.spent == nil { // what the provider's cache missed is that of the first round
 		x.link.Miss(r, x.Account)
 	}
-	switch { // what a caller says does not choose what is paid
-	case r.PassthroughBilling:
-		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
-	case x.Pay != nil:
-		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel, r.RequestModel)
-	default:
-		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
-	}
+	x.price(r)
 	x.addRounds()
+}
+
+// price computes the cost of r, which is the record or has another usage. What a caller says
+// does not choose what is paid.
+func (x *Exchange) price(r *storage.Record) {
+	models := []string{r.Model, x.TargetModel, r.RequestModel}
+	switch {
+	case r.PassthroughBilling:
+		models = []string{r.ResponseModel, x.TargetModel}
+	case x.Pay != nil:
+		models[0] = r.ResponseModel
+	}
+	price(r, x.info().Beside, x.site.App.Catalog(), x.started, models...)
+}
+
+// Count counts the cost of an answer that was broken off, as that of a usage.
+func (x *Exchange) Count(u plugins.Usage) {
+	r := x.Record
+	r.Usage = u
+	x.price(&r)
+	x.Counted = r.Cost.N
 }
 
 // addRounds adds what earlier rounds have used and cost. Each is priced by itself: prices

@@ -1,0 +1,34 @@
+package llmlog
+
+import (
+	"net/http"
+
+	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// brokenOff reports whether the provider did not come to the end of its answer.
+func (x *exchange) brokenOff(end storage.EndState) bool {
+	return end == storage.ClientAborted || end == storage.UpstreamAborted || x.Cut
+}
+
+// countKept counts the cost of an answer that was broken off, by the length of what is kept of
+// it. Some providers state until the end only what they began with. The cost stays as stated if
+// the answer is not kept.
+func (x *exchange) countKept() {
+	r := &x.Record
+	used := r.Usage
+	if x.observer == nil || r.Status.N != http.StatusOK || used.ReportedCost.Valid || used.Output.Valid && x.phase() != plugins.Running {
+		return
+	}
+	kept := x.Kept.Content(r)
+	written, ok := demand.Written(r.Dialect, kept.Response)
+	if !ok || r.ResponseTruncated || !used.Input.Valid && (r.RequestOmitted || r.RequestTruncated) ||
+		!demand.Countable(r.Dialect, kept.Request.Data, used.Input) {
+		return
+	}
+	used.Input = used.Input.Or(plugins.Known(demand.Likely.Text(r.RequestBytes)))
+	used.Output = plugins.Known(max(used.Output.N, demand.Likely.Text(written)))
+	x.Count(used)
+}
