@@ -14,7 +14,13 @@ import (
 // load returns the record's content, nil when there is none. It is called once
 // at most, and only for a leaf that compares content.
 func Match(f Filter, r *Record, load func() *Content) bool {
-	return NewMatcher(f, nil).Match(r, load)
+	return Compile(f, nil).Match(r, load)
+}
+
+// Match is the function Match for a filter that was compiled without parts taken as a whole.
+func (p *Program) Match(r *Record, load func() *Content) bool {
+	m := Matcher{program: p}
+	return m.Match(r, load)
 }
 
 // Matcher matches one record after the other, in memory that it keeps.

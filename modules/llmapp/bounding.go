@@ -3,6 +3,7 @@ package llmapp
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -26,40 +27,55 @@ func (a *App) bounding(s *Spending) (all bounding, err error) {
 	if err != nil || len(budgets) == 0 {
 		return nil, err
 	}
-	whole := *s.Record
-	whole.Provider, whole.Model = s.target()
+	v := views.Get().(*view) //nolint:forcetypeassert // views has nothing else
+	defer v.forget()
+	v.whole = *s.Record
+	v.whole.Provider, v.whole.Model = s.target()
 	if s.Account != nil {
-		whole.Provider = s.Account.Provider
+		v.whole.Provider = s.Account.Provider
 	}
 	if len(s.Batch) == 0 {
-		return a.boundingOf(&whole, s, budgets, nil)
+		return a.boundingOf(v, s, budgets, nil)
 	}
 	for _, model := range s.Batch {
-		whole.Model, whole.RequestModel = model, model
-		if all, err = a.boundingOf(&whole, s, budgets, all); err != nil {
+		v.whole.Model, v.whole.RequestModel = model, model
+		if all, err = a.boundingOf(v, s, budgets, all); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
+// view is a call as budgets judge it: by all that is known of the call, and by what the caller
+// alone cannot say.
+type view struct{ whole, vouched storage.Record }
+
+// views are used again: a call that no budget counts takes no memory to find that out.
+var views = sync.Pool{New: func() any { return new(view) }}
+
+// forget gives the view back.
+func (v *view) forget() {
+	*v = view{}
+	views.Put(v)
+}
+
 // boundingOf adds those of some budgets that count a call, each account once.
-func (a *App) boundingOf(whole *storage.Record, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
-	vouched := *whole
-	s.Key.vouch(&vouched)
+func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
+	v.vouched = v.whole
+	s.Key.vouch(&v.vouched)
 	for _, b := range budgets {
 		if b.quantity == concurrent && s.Within {
 			continue
 		}
-		filter := b.filter
+		takes := b.takes
 		if s.Batch != nil && len(s.Batch) == 0 {
-			filter = ofAnyModel(filter)
+			takes = storage.Compile(ofAnyModel(b.filter), nil)
 		}
-		r := b.counts(filter, whole, &vouched)
+		r := b.counts(takes, &v.whole, &v.vouched)
 		if r == nil {
 			continue
 		}
-		h := b.hold(r, whole.CreatedAt)
+		h := b.hold(r, v.whole.CreatedAt)
 		if all.find(h.Account) != nil {
 			continue
 		}
@@ -111,18 +127,21 @@ func ofAnyModel(f storage.Filter) storage.Filter {
 	return f
 }
 
-// counts returns the record by which a budget judges a call, nil if the filter, which is that
-// of the budget, does not take the call.
-func (b *Budget) counts(filter storage.Filter, whole, vouched *storage.Record) *storage.Record {
+// counts returns the record by which a budget judges a call, nil if the budget's filter does not
+// take the call.
+func (b *Budget) counts(takes *storage.Program, whole, vouched *storage.Record) *storage.Record {
 	r := vouched
 	if b.Trust {
 		r = whole
 	}
-	if !storage.Match(filter, r, func() *storage.Content { return nil }) {
+	if !takes.Match(r, withoutContent) {
 		return nil
 	}
 	return r
 }
+
+// withoutContent is what filters of budgets know of bodies: a call is judged before it is made.
+func withoutContent() *storage.Content { return nil }
 
 // vouch takes from a record what only the caller says, unless the key trusts callers to say it.
 func (k *Key) vouch(r *storage.Record) {

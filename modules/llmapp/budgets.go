@@ -102,6 +102,7 @@ type counted struct {
 	increment storage.Increment // "" for a rolling window, and for one without an end
 	rolling   credits.Rolling   // 0 unless the window moves
 	filter    storage.Filter
+	takes     *storage.Program             // the filter
 	per       func(*storage.Record) string // nil if all calls share the limit
 	label     metric.Label
 	own       *callerLimit      // nil unless the caller of a call set the limit
@@ -185,6 +186,7 @@ func (b *Budget) provision(org string, aliases map[string][]string) (err error) 
 	if b.filter, err = storage.ParseFilter(b.Filter); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
+	b.takes = storage.Compile(b.filter, nil)
 	for leaf := range storage.Leaves(b.filter) {
 		name := cmp.Or(leaf.Field.Name, string(leaf.Field.Group))
 		if !slices.Contains(knownBefore, name) {
@@ -338,7 +340,7 @@ func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, holds []credits.Hold, err
 	k.vouch(r)
 	now := storage.Millis(time.Now())
 	for _, b := range all {
-		if b.counts(b.filter, r, r) != nil && !slices.Contains(ofCall, b.Per) {
+		if b.counts(b.takes, r, r) != nil && !slices.Contains(ofCall, b.Per) {
 			budgets, holds = append(budgets, b), append(holds, b.hold(r, now))
 		}
 	}

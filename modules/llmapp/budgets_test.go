@@ -154,6 +154,26 @@ func TestClaimsOfCallers(t *testing.T) {
 	}
 }
 
+// A call that no budget counts takes no memory to find that out.
+func TestCallsThatNoBudgetCounts(t *testing.T) {
+	a := &App{Budgets: []*Budget{
+		{Name: "team", Limit: "1", Filter: []byte(`{"properties":{"team":{"equals":"web"}}}`)},
+		{Name: "user", Limit: "1", Per: "user", Trust: true, Filter: []byte(`{"left":{"request":{"user_id":{"equals":"ada"}}},"operator":"and","right":{"request_response_rmt":{"provider":{"equals":"OPENAI"}}}}`)},
+	}}
+	if err := a.provisionBudgets(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Spending{Org: DefaultName, Key: &Key{org: DefaultName, user: "bob"}, Account: new(Account), Record: &storage.Record{Org: DefaultName, UserID: "bob", Properties: map[string]string{"team": "mobile"}}}
+	allocations := testing.AllocsPerRun(1000, func() {
+		if counted, err := a.bounding(s); len(counted) > 0 || err != nil {
+			t.Fatal(counted, err)
+		}
+	})
+	if allocations > 0 {
+		t.Errorf("%v allocations for each call", allocations)
+	}
+}
+
 // A rolling window never holds more than its limit, refuses only what would be too much within
 // the window and one step, and says when a call passes.
 func TestRollingWindows(t *testing.T) {

@@ -157,7 +157,7 @@ func (i *Identity) key(ctx context.Context, a *App, c identity.Claims) (*Key, er
 			return nil, fmt.Errorf("its claim %s is not one that is required", claim)
 		}
 	}
-	key := &Key{Scopes: slices.Clone(i.Scopes), org: i.org, issuer: c.Issuer, hash: sha256.Sum256([]byte(c.Issuer + "\x00" + c.Subject))}
+	key := (&Key{Scopes: slices.Clone(i.Scopes), org: i.org, issuer: c.Issuer}).hashed(sha256.Sum256([]byte(c.Issuer + "\x00" + c.Subject)))
 	if i.OrgClaim != "" {
 		named := c.Values(i.OrgClaim)
 		if len(named) != 1 || a.Organisations[named[0]] == nil {

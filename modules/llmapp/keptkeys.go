@@ -168,7 +168,7 @@ func (s *Store) findKey(ctx context.Context, name string, hash control.Hash) (*K
 	if err != nil {
 		return nil, err
 	}
-	key = &Key{Scopes: kept.Scopes, org: kept.Org, store: name, hash: hash, user: kept.User, project: kept.Project, kept: kept, within: project}
+	key = (&Key{Scopes: kept.Scopes, org: kept.Org, store: name, user: kept.User, project: kept.Project, kept: kept, within: project}).hashed(hash)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keep(log, version) {

@@ -84,6 +84,7 @@ type Key struct {
 
 	org, store string
 	hash       [sha256.Size]byte
+	text       string // the hash, which each record has
 	user       string // "" if calls name their user by themselves
 	project    string
 	kept       *control.Key     // nil for keys of the configuration, and for tokens
@@ -157,7 +158,13 @@ func (k *Key) MayUse(provider string) bool {
 }
 
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.
-func (k *Key) Hash() string { return hex.EncodeToString(k.hash[:]) }
+func (k *Key) Hash() string { return k.text }
+
+// hashed gives the key its hash.
+func (k *Key) hashed(hash [sha256.Size]byte) *Key {
+	k.hash, k.text = hash, hex.EncodeToString(hash[:])
+	return k
+}
 
 // Allows tells whether the key has a scope. "" is what any key has. A key that is in a project
 // does not administer.
@@ -198,13 +205,14 @@ func (k *Key) provision(a *App, org, store string) error {
 	if err := (&Key{Secret: secret, Scopes: k.Scopes}).Check(); err != nil {
 		return fmt.Errorf("a key: %w", err)
 	}
-	digest, hashed := strings.CutPrefix(secret, hashPrefix)
-	if !hashed {
-		k.hash = sha256.Sum256([]byte(secret))
-		return nil
+	hash := sha256.Sum256([]byte(secret))
+	if digest, ok := strings.CutPrefix(secret, hashPrefix); ok {
+		if _, err := hex.Decode(hash[:], []byte(digest)); err != nil { // Check has read it
+			return err
+		}
 	}
-	_, err = hex.Decode(k.hash[:], []byte(digest)) // Check has read it
-	return err
+	k.hashed(hash)
+	return nil
 }
 
 // provisionKeys collects the keys of all organisations.
@@ -283,7 +291,7 @@ func (a *App) KeyByHash(hash string) (*Key, bool) {
 // KeyOf returns a key without a secret, for callers whom Caddy has authenticated
 // as members of an organisation. It allows to ask and to annotate.
 func (a *App) KeyOf(org string) *Key {
-	return &Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org)}
+	return (&Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org)}).hashed([sha256.Size]byte{})
 }
 
 // HasKeys tells whether any key, or the token of an issuer, opens the store of that name.

@@ -206,23 +206,15 @@ var partFields = []string{"content", "output", "parts"}
 // readContent reads a part of the conversation, at any depth. All of a field that stands
 // twice are read: libraries differ in which they take.
 func (d *Demand) readContent(v gjson.Result, depth int) {
-	if depth > maxContentDepth {
+	switch {
+	case depth > maxContentDepth:
 		d.Unbounded = true
-		return
-	}
-	var skipped []string
-	if v.IsObject() {
-		skipped = d.readPart(v)
-	}
-	if v.IsObject() || v.IsArray() {
-		v.ForEach(func(key, part gjson.Result) bool {
-			if slices.Contains(skipped, key.Str) {
-				return true
-			}
-			inline := d.inline
-			d.readContent(part, depth+1)
-			if v.IsObject() && !slices.Contains(partFields, key.Str) {
-				d.inline = inline
+	case v.IsObject():
+		d.readPart(v, depth)
+	case v.IsArray():
+		v.ForEach(func(_, part gjson.Result) bool {
+			if part.Type == gjson.JSON {
+				d.readContent(part, depth+1)
 			}
 			return true
 		})
@@ -233,51 +225,67 @@ func (d *Demand) readContent(v gjson.Result, depth int) {
 // called.
 var calledFields = []string{"arguments", "input"}
 
-// readPart reads the fields of an object in a conversation, and returns those that have no
-// content within. A text beside a picture is a text: not all providers refuse it.
-func (d *Demand) readPart(v gjson.Result) (skipped []string) {
-	picture, linked, sent, fetched, called, sealed, named := false, false, false, false, false, false, false
-	v.ForEach(func(key, field gjson.Result) bool {
+// pictureTypes are the types of pictures.
+var pictureTypes = []string{"image", "image_url", "input_image", "computer_screenshot"}
+
+// readPart reads an object in a conversation. A text beside a picture is a text: not all
+// providers refuse it.
+func (d *Demand) readPart(v gjson.Result, depth int) {
+	picture, linked, sent, fetched, called, sealed, named, known := false, false, false, false, false, false, false, false
+	var source gjson.Result
+	type field struct {
+		name string
+		v    gjson.Result
+	}
+	within := make([]field, 0, 4)
+	v.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "type":
-			picture = picture || slices.Contains([]string{"image", "image_url", "input_image", "computer_screenshot"}, field.Str)
-			fetched = fetched || slices.Contains(fetchedTypes, field.Str)
-			called = called || field.Str == "tool_use" || field.Str == "function_call"
-			named = named || field.Str == "reasoning"
+			picture = picture || slices.Contains(pictureTypes, value.Str)
+			fetched = fetched || slices.Contains(fetchedTypes, value.Str)
+			called = called || value.Str == "tool_use" || value.Str == "function_call"
+			named = named || value.Str == "reasoning"
 		case "image_url", "image":
-			address := field.Str + d.once(field, "url").Str
+			address := value.Str + d.once(value, "url").Str
 			kind, data := strings.CutPrefix(address, "data:")
 			picture, linked, sent = true, linked || !data, sent || data
 			fetched = fetched || data && !strings.HasPrefix(kind, imageKind)
 			if data {
-				d.inline += int64(len(field.Raw))
+				d.inline += int64(len(value.Raw))
 			}
-			skipped = append(skipped, key.Str)
+			return true
 		case "input_audio":
-			d.readAudio(field)
-			d.inline += int64(len(field.Raw))
-			skipped = append(skipped, key.Str)
+			d.readAudio(value)
+			d.inline += int64(len(value.Raw))
+			return true
 		case "audio":
-			fetched = fetched || field.Get("id").Exists() // an earlier answer
+			fetched = fetched || value.Get("id").Exists() // an earlier answer
 		case "encrypted_content":
-			sealed = sealed || field.Str != ""
+			sealed = sealed || value.Str != ""
 		case "cache_control", "prompt_cache_breakpoint":
-			d.readCacheControl(field)
+			d.readCacheControl(value)
+		case "id":
+			known = true
+		case "source": // libraries differ in which of two they take
+			d.Unbounded = d.Unbounded || source.Exists()
+			source = value
 		case "tools":
-			if field.IsArray() { // an object is of a schema
-				d.readTools(field)
+			if value.IsArray() { // an object is of a schema
+				d.readTools(value)
 			}
 		default:
-			if d.gemini && d.readGeminiPart(key.Str, field) {
-				skipped = append(skipped, key.Str)
+			if d.gemini && d.readGeminiPart(key.Str, value) {
+				return true
 			}
-			fetched = fetched || slices.Contains(fetchedFields, key.Str) && field.Type != gjson.Null
+			fetched = fetched || slices.Contains(fetchedFields, key.Str) && value.Type != gjson.Null
+		}
+		if value.Type == gjson.JSON {
+			within = append(within, field{key.Str, value})
 		}
 		return true
 	})
-	source := d.once(v, "source")
 	kind := d.once(source, "type").Str
-	if fetched && kind != "text" && kind != "content" || named && !sealed && v.Get("id").Exists() {
+	if fetched && kind != "text" && kind != "content" || named && !sealed && known {
 		d.Unbounded = true
 	}
 	if picture && !fetched && kind == "base64" {
@@ -291,10 +299,16 @@ func (d *Demand) readPart(v gjson.Result) (skipped []string) {
 	if picture && (linked || !sent) {
 		d.linked++
 	}
-	if called {
-		return append(skipped, calledFields...)
+	for _, of := range within {
+		if called && slices.Contains(calledFields, of.name) {
+			continue
+		}
+		inline := d.inline
+		d.readContent(of.v, depth+1)
+		if !slices.Contains(partFields, of.name) {
+			d.inline = inline
+		}
 	}
-	return skipped
 }
 
 // imageKind begins the media types of pictures. Hosts of Gemini read whatever else is sent as a
