@@ -72,6 +72,7 @@ func TestMistakes(t *testing.T) {
 		"option of llm":             {global("keys a b <<"), "llm has no option 'keys'; did you mean key?"},
 		"llm twice":                 {"{\n\tllm {\n\t\tkey a\n\t}\n\tllm { <<\n\t\tkey b\n\t}\n}\n", "llm is configured already; put everything into one block"},
 		"retries":                   {site("llm_gateway {\nretries many <<\n}"), "retries takes a whole number of 0 or more, not 'many'"},
+		"origin without a scheme":   {site("llm_gateway {\ncors example.com <<\n}"), "cors example.com: want an origin like https://example.com, or *"},
 		"bodies of 0":               {site("llm_gateway {\nmax_body 0 <<\n}"), "max_body takes a size such as 512KiB or 8MiB, of 1 byte or more, not '0'"},
 		"bodies of 0 in a proxy":    {site("llm_proxy openai {\nmax_body 0 <<\n}"), "max_body takes a size such as 512KiB or 8MiB, of 1 byte or more, not '0'"},
 		"another directive's":       {site("llm_otlp {\nmax_body 4MiB <<\n}"), "llm_otlp has no option 'max_body'; its options are max_request, store"},

@@ -5,6 +5,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/internal/directive"
 )
 
 // anyOrigin allows all origins.
@@ -18,6 +22,17 @@ func checkOrigins(origins []string) error {
 		if origin != anyOrigin && (err != nil || u.Host == "" || origin != u.Scheme+"://"+u.Host) {
 			return fmt.Errorf("cors %s: want an origin like https://example.com, or %s", origin, anyOrigin)
 		}
+	}
+	return nil
+}
+
+// parseOrigins reads the option cors: its mistakes are told with their line.
+func (h *Handler) parseOrigins(d *caddyfile.Dispenser) error {
+	if err := directive.Texts(&h.CORS)(d); err != nil {
+		return err
+	}
+	if err := checkOrigins(h.CORS); err != nil {
+		return d.WrapErr(err)
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_tools":          directive.Positive(&h.MaxTools),
 		"max_body":           directive.Bytes(&h.MaxBody),
 		"mcp":                directive.Texts((*[]string)(&h.MCP)),
-		"cors":               directive.Texts(&h.CORS),
+		"cors":               h.parseOrigins,
 	}.Directive(d)
 }
 
