@@ -16,7 +16,7 @@ type Body struct {
 	mu       sync.Mutex
 	tap      Tap
 	received int64
-	detached atomic.Bool
+	detached atomic.Bool // nothing is read any more
 }
 
 // Read implements io.Reader.
@@ -39,6 +39,15 @@ func (b *Body) Read(p []byte) (int, error) {
 		b.tap.Close()
 	}
 	return n, err
+}
+
+// Close implements io.Closer. The body beneath stays open for the server, which reads and closes
+// it when the answer is written. Of a body that somebody else has closed, net/http cannot tell that
+// it has not ended, because Caddy puts a reader of its own around it (read_idle_timeout): it would
+// take the rest for the next request.
+func (b *Body) Close() error {
+	b.detached.Store(true)
+	return nil
 }
 
 // Look calls f with the tap and the number of bytes read from the client so

@@ -1,0 +1,60 @@
+package llmlog
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A provider may answer before it has the whole request, and hang up, as one that refuses the
+// key does. What the client still sends is no request of its own: behind a balancer that shares
+// connections, its answer would go to somebody else.
+func TestTheRestOfARequestIsNoRequest(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	taken := make(chan string, 1000)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					taken <- r.Method
+					io.WriteString(conn, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+				}
+			}()
+		}
+	}()
+	s := serve(t, options{upstream: listener.Addr().String(), config: object{"provider": "openai"}})
+	hidden := strings.Repeat("GET /v1/models HTTP/1.1\r\nHost: example.com\r\n\r\n", 60_000)
+	for range 10 {
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n%s", len(hidden), hidden)
+		conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		got, _ := io.ReadAll(io.LimitReader(conn, 10_000)) // the server may hang up, or wait for another request
+		conn.Close()
+		if answers := strings.Count(string(got), "HTTP/1.1 "); answers > 1 {
+			t.Fatalf("%d answers to one request: %.2000s", answers, got)
+		}
+	}
+	close(taken)
+	for method := range taken {
+		if method != http.MethodPost {
+			t.Fatalf("the provider got a request %s, which nobody made", method)
+		}
+	}
+}
