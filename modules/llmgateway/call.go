@@ -280,6 +280,7 @@ var noAccount = &llmapp.Account{Provider: llmapp.NoProvider}
 // refuse answers a call that was not sent to any provider.
 func (c *call) refuse(e *plugins.Error) {
 	x := &c.exchange
+	e = apierror.To(c.r, e)
 	x.Record.Provider = noAccount.Provider
 	x.Record.Status, x.Record.ErrorType = plugins.Known(int64(e.Status)), e.Type
 	if c.state.Background { // its client has no answer yet, and asks for what the record has

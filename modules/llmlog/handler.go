@@ -223,7 +223,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	x.watch(w)
 	if err := x.reserve(key); err != nil {
 		x.returned = true
-		return apierror.Write(&x.writer, x.Record.Dialect, err)
+		return apierror.Write(&x.writer, x.Record.Dialect, apierror.To(r, err))
 	}
 	x.err = x.pass(next)
 	x.returned = true

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -31,6 +32,18 @@ func Of(err error) *plugins.Error {
 		Status: http.StatusInternalServerError, Type: "server_error", Code: "server_error",
 		Message: "The gateway failed to process the request.",
 	}
+}
+
+// To returns e as the client that made a request obeys it. Codex calls again after a 402, whatever
+// the header says, and tells people of a usage limit after this 429
+// (https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/api_bridge.rs).
+func To(r *http.Request, e *plugins.Error) *plugins.Error {
+	if e.Status != http.StatusPaymentRequired || !strings.HasPrefix(r.Header.Get("Originator"), "codex") {
+		return e
+	}
+	limit := *e
+	limit.Status, limit.Type, limit.Final = http.StatusTooManyRequests, "usage_limit_reached", true
+	return &limit
 }
 
 // Write answers e, with the attempts that led to it.

@@ -53,3 +53,19 @@ func TestHeaderOfErrors(t *testing.T) {
 		t.Errorf("Retry-After: %s", got)
 	}
 }
+
+// Codex obeys a 429 where other clients obey a 402.
+func TestTo(t *testing.T) {
+	spent := &plugins.Error{Status: 402, Type: "insufficient_quota", Code: "insufficient_quota", Message: "Spent."}
+	for originator, want := range map[string]int{"": 402, "codex_exec": 429, "codex_cli_rs": 429} {
+		r := httptest.NewRequest("POST", "/v1/responses", nil)
+		r.Header.Set("Originator", originator)
+		w := httptest.NewRecorder()
+		if err := Write(w, plugins.Responses, To(r, spent)); err != nil || w.Code != want || w.Header().Get("X-Should-Retry") != "false" {
+			t.Errorf("%q: %d %v, want %d, %v", originator, w.Code, w.Header(), want, err)
+		}
+	}
+	if spent.Status != 402 {
+		t.Error("the error that others get was changed")
+	}
+}
