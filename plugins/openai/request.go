@@ -108,8 +108,8 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if body, err = sjson.DeleteBytes(body, "stream_options.include_usage"); err != nil {
 		return nil, err
 	}
-	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to encrypt
-		return body, nil
+	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to set or to encrypt
+		return DeleteField(body, "reasoning"), nil
 	}
 	return sjson.SetBytes(body, "include.-1", encryptedReasoning)
 }

@@ -220,7 +220,7 @@ func TestOtherAPIs(t *testing.T) {
 		{"the temperature of a model that takes one", plugins.Messages, plain, `"max_tokens":100,"temperature":0.5`, "temperature", "0.5", nil, true},
 		{"no thinking", plugins.Messages, thinker, `"max_tokens":100,"thinking":{"type":"disabled"}`, "reasoning.effort", `"minimal"`, []string{"thinking"}, false},
 		{"the highest effort", plugins.Messages, thinker, `"max_tokens":100,"output_config":{"effort":"max"}`, "reasoning.effort", `"high"`, []string{"output_config.effort"}, false},
-		{"an effort of a model that does not think", plugins.Messages, plain, `"max_tokens":100,"output_config":{"effort":"low"}`, "reasoning.effort", "", []string{"output_config.effort"}, false},
+		{"an effort of a model that does not think", plugins.Messages, plain, `"max_tokens":100,"output_config":{"effort":"low"}`, "reasoning", "", []string{"output_config.effort"}, false},
 		{"few tokens", plugins.Messages, plain, `"max_tokens":1`, "max_output_tokens", "16", []string{"max_tokens"}, false},
 		{"tools", plugins.Messages, plain, `"max_tokens":100,"tools":[{"name":"f","input_schema":{"type":"object","properties":{}}}]`, "tools", `[{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":false}]`, nil, true},
 		{"penalties", plugins.Chat, plain, `"presence_penalty":1`, "presence_penalty", "", []string{"presence_penalty"}, false},
