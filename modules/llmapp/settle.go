@@ -31,12 +31,11 @@ type settler struct {
 	ledger  credits.Ledger
 	journal *journal.Journal
 	logger  *zap.Logger
-	began   storage.Timestamp // of this process's use of the ledger
 }
 
 // settler needs the mutex, and an open journal.
 func (s *Store) settler(ledger credits.Ledger) *settler {
-	return &settler{ledger, s.journal, s.options.Logger, storage.Millis(time.Now())}
+	return &settler{ledger, s.journal, s.options.Logger}
 }
 
 // run tries until nothing is left. stop ends it.
@@ -71,7 +70,8 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 	defer cancel()
 	return s.ledger.Settle(ctx, func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
 		record, err := s.journal.Request(ctx, storage.RecordKey{Org: r.Org, ID: r.Call.ID})
-		missing := errors.Is(err, storage.ErrNotFound) || err == nil && record.CreatedAt > s.began
+		// The client may have used the id again since, here or at another node.
+		missing := errors.Is(err, storage.ErrNotFound) || err == nil && record.CreatedAt != r.Call.CreatedAt
 		switch {
 		case missing:
 		case err != nil:
@@ -85,7 +85,7 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 		}
 		if missing {
 			record = unrecorded(r)
-			if !s.journal.Claim(ctx, record.Key()) { // the client has used its id again
+			if !s.journal.Claim(ctx, record.Key()) { // of another call
 				record.ID = uuid.Must(uuid.NewV7())
 			}
 			defer s.journal.Release(record.Key())

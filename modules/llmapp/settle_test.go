@@ -1,0 +1,70 @@
+package llmapp
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
+)
+
+// A call that a killed process left costs the most that it can have cost, unless its record is
+// whole. The record of another call with the same id, which the client has made at another node,
+// is not the call's.
+func TestCallsThatAKilledProcessLeft(t *testing.T) {
+	store, err := startKeyed(t, t.TempDir()).Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := store.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		recorded storage.Timestamp // 0: there is no record
+		want     plugins.Nanodollars
+	}{
+		"without a record":                {0, 40},
+		"with its record":                 {1000, 0},
+		"with the record of another call": {1500, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call := credits.Call{ID: uuid.New(), CreatedAt: 1000, Provider: "openai", Model: "gpt-4o"}
+			if c.recorded != 0 {
+				r := &storage.Record{
+					Org: DefaultName, ID: call.ID, CreatedAt: c.recorded, UpdatedAt: c.recorded, Provider: "openai", Model: "gpt-4o",
+					EndState: storage.Complete, Cost: plugins.KnownCost(3),
+				}
+				j.Begin(r)
+				if err := j.Append(r, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hold := credits.Hold{Account: credits.Account{Org: DefaultName, Budget: "b"}, Limit: 100}
+			dir := t.TempDir()
+			killed, err := embedded.Open(dir, zap.NewNop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := killed.Reserve(t.Context(), credits.Reservation{
+				ID: uuid.New(), Org: DefaultName, Amount: 50, Lost: 40, Holds: []credits.Hold{hold}, Call: call,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			ledger, err := embedded.Open(dir, zap.NewNop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if settled, err := store.settler(ledger).settle(t.Context()); !settled || err != nil {
+				t.Fatal(settled, err)
+			}
+			if b, err := ledger.Balance(t.Context(), hold); err != nil || b.Spent != c.want || b.Reserved != 0 {
+				t.Errorf("%+v, %v; want %d spent", b, err, c.want)
+			}
+		})
+	}
+}
