@@ -1,8 +1,10 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +157,17 @@ func TestALargeRequestOpensAtOnce(t *testing.T) {
 		}
 		messages = append(messages, map[string]any{"role": "user", "content": content})
 	}
+	// Arguments of a call may be as long as a file: text of many lines, or many small values.
+	for i, argument := range []any{strings.Repeat("a line of the file that is written\n", 16_000), slices.Repeat([]int{1}, 284_000)} {
+		arguments, err := json.Marshal(map[string]any{"path": "a", "content": argument})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := fmt.Sprint("call_", i)
+		messages = slices.Insert(messages, 1+2*i,
+			any(map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"id": id, "type": "function", "function": map[string]string{"name": "write", "arguments": string(arguments)}}}}),
+			any(map[string]any{"role": "tool", "tool_call_id": id, "content": "done"}))
+	}
 	w.post("/echo/v1/chat/completions", map[string]any{"model": "echo-large", "messages": messages})
 	w.until(1)
 	p := newTab(w)
@@ -164,7 +177,7 @@ func TestALargeRequestOpensAtOnce(t *testing.T) {
 	opened := time.Now()
 	p.press("j")
 	p.until(`document.querySelectorAll("article.message").length > 10`)
-	promise(t, "a request of 5 MB is open after", []float64{float64(time.Since(opened).Milliseconds())}, 700)
+	promise(t, "a request of 6 MB is open after", []float64{float64(time.Since(opened).Milliseconds())}, 700)
 	promise(t, "the longest task of that", []float64{js[float64](p, `longest`)}, 200)
 	if shown := js[int](p, `document.querySelectorAll("article.message").length`); shown > 40 {
 		t.Errorf("%d messages are drawn at once", shown)
