@@ -214,7 +214,7 @@ func (a *attempt) stated() plugins.Usage {
 // provider had stated its usage: until the end, some providers state only what they began
 // with. Credits pay so, too, for an answer by a tier without a price.
 func (a *attempt) settle(end storage.EndState) {
-	if a.call.dialect == plugins.Batches { // whose calls tell what they cost
+	if a.x.Record.Dialect == plugins.Batches { // whose calls tell what they cost
 		return
 	}
 	cost, paid := a.x.Record.Cost, a.ticket.Open() && a.ticket.Reserved().Valid

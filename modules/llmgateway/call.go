@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -95,7 +96,7 @@ func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 		return e
 	}
 	control.SessionProperties(r)
-	r.Dialect, r.Path, r.Referrer = c.dialect, c.r.URL.Path, "gateway"
+	r.Dialect, r.Path, r.Referrer = cmp.Or(r.Dialect, c.dialect), c.r.URL.Path, "gateway"
 	c.exchange.Begin(c.ctx, c.h.site, c.controls, cancel)
 	c.w.Header()["Service-Id"] = []string{r.ID.String()}
 	return nil

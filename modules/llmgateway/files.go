@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -32,10 +34,14 @@ type fileCall struct {
 	upload capture.Body  // the transport may read on when the answer has come
 	calls  demand.Upload // the calls of a batch in the file that is uploaded
 	batch  demand.Batch  // what the calls of the batch can use that is made, or those in the file
+	names  []string      // of the models that the calls of the batch name that is made
 }
 
-// makesBatch reports whether the request makes a batch.
-func (f *fileCall) makesBatch() bool { return f.call.route.pattern == "POST /v1/batches" }
+// makesBatch reports whether the request makes a batch of the calls in a file, or within the
+// request.
+func (f *fileCall) makesBatch() bool {
+	return f.call.route.pattern == "POST /v1/batches" || f.makesMessageBatch()
+}
 
 // uploads reports whether the request uploads a file.
 func (f *fileCall) uploads() bool { return f.call.route.pattern == "POST /v1/files" }
@@ -44,7 +50,8 @@ func (f *fileCall) uploads() bool { return f.call.route.pattern == "POST /v1/fil
 func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: plugins.Batches}, route: at.served}
+	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: cmp.Or(at.dialect, plugins.Batches)}, route: at.served}
+	c.exchange.Record.Dialect = plugins.Batches // whatever headers and errors the client has
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, c.dialect, e)
 	}
@@ -79,8 +86,11 @@ func (f *fileCall) prepare(id string) (err error) {
 	s.Model, s.AtMost, s.Files = "", f.atMost, true
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.PaysWithCredits(r.Org, account)
-		f.batch = f.x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
-		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.batch.Names()
+		if !f.makesMessageBatch() {
+			f.batch = f.x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
+			f.names = f.batch.Names()
+		}
+		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.names
 	}
 	if f.ticket, err = f.call.h.site.Money.Admit(f.call.ctx, s); err == nil {
 		f.batch.Reservation = f.ticket.Batch()
@@ -119,6 +129,11 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 		if f.file, ok = f.call.h.openID(org, id); !ok {
 			return nil, notFound(id)
 		}
+	case f.makesMessageBatch():
+		if err := f.readMessageBatch(); err != nil {
+			return nil, err
+		}
+		body, length = io.NopCloser(bytes.NewReader(f.call.sent)), int64(len(f.call.sent))
 	case f.makesBatch():
 		if err := f.call.readBody(); err != nil {
 			return nil, err
@@ -169,7 +184,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 	}
 	f.passQuery(req, query)
 	f.call.controls.Warnings = append(f.call.controls.Warnings, f.call.passHeaders(req, account)...)
-	for _, name := range []string{"Content-Type", "Content-Encoding", "Openai-Beta"} {
+	for _, name := range []string{"Content-Type", "Content-Encoding", "Anthropic-Beta", "Anthropic-Version", "Openai-Beta"} {
 		if values := f.call.r.Header[name]; values != nil && (name != "Content-Encoding" || f.call.body == nil) {
 			req.Header[name] = values
 		}
@@ -280,8 +295,11 @@ func (f *fileCall) passQuery(req *http.Request, query url.Values) {
 // pass passes the answer on.
 func (f *fileCall) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	f.endUpload()
-	if f.call.route.path == "/v1/files/{id}/content" {
-		return f.passContent(resp)
+	switch f.call.route.path {
+	case "/v1/files/{id}/content":
+		return f.passContent(resp, observe.Results{File: f.file.id, Batch: f.file.batch})
+	case messageBatchesPath + "/{id}/results":
+		return f.passContent(resp, observe.Results{File: f.file.id, Batch: f.file.id})
 	}
 	return f.passObject(resp)
 }
@@ -315,7 +333,8 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 	return routing.Answered, nil
 }
 
-// sealIDs puts the gateway's ids in place of the provider's, of one object or of a list.
+// sealIDs puts the gateway's ids in place of the provider's, of one object or of a list, and
+// the gateway's address of results.
 func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 	secrets, err := f.call.h.secrets()
 	if err != nil {
@@ -331,11 +350,14 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 			batch = object.Get("id").Str
 		}
 		object.ForEach(func(key, v gjson.Result) bool {
-			named := fileID{account: f.file.account, id: v.Str}
+			named, address := fileID{account: f.file.account, id: v.Str}, ""
 			switch key.Str {
 			case "output_file_id", "error_file_id":
 				named.batch = batch
 			case "id", "input_file_id", "first_id", "last_id":
+			case "results_url":
+				named.id = object.Get("id").Str
+				address = paths.Base(f.call.r, strings.TrimPrefix(f.call.r.URL.Path, "/v1")) + strings.TrimPrefix(messageBatchesPath, "/v1") + "/"
 			case "data":
 				v.ForEach(func(_, element gjson.Result) bool {
 					seal(element)
@@ -349,7 +371,11 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 				return true
 			}
 			out = append(out, whole[end:v.Index]...)
-			out = append(append(append(out, '"'), sealID(secrets, f.x.Record.Org, named)...), '"')
+			shown := sealID(secrets, f.x.Record.Org, named)
+			if address != "" {
+				shown = address + shown + "/results"
+			}
+			out = append(append(append(out, '"'), shown...), '"')
 			end = v.Index + len(v.Raw)
 			return true
 		})
@@ -360,8 +386,8 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 
 // passContent answers the bytes of a file as they come. If they are the results of a
 // batch, each call of it is recorded before the client has its result.
-func (f *fileCall) passContent(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	results := f.x.Results(observe.Results{File: f.file.id, Batch: f.file.batch}, int64(f.call.h.MaxBody))
+func (f *fileCall) passContent(resp *http.Response, of observe.Results) (routing.Outcome, *plugins.Error) {
+	results := f.x.Results(of, int64(f.call.h.MaxBody))
 	f.x.Record.ResponseTruncated = !f.x.Record.ResponseOmitted // nothing of a file is kept
 	if values := resp.Header["Content-Disposition"]; values != nil {
 		f.client.w.Header()["Content-Disposition"] = values

@@ -36,9 +36,10 @@ type route struct {
 }
 
 const (
-	openAPIPath  = "/v1/openapi.json"
-	modelsPath   = "/v1/models"
-	realtimePath = "/v1/realtime"
+	openAPIPath        = "/v1/openapi.json"
+	modelsPath         = "/v1/models"
+	realtimePath       = "/v1/realtime"
+	messageBatchesPath = "/v1/messages/batches"
 )
 
 var (
@@ -151,6 +152,20 @@ func groups() []group {
 			{pattern: "POST /v1/batches/{id}/cancel",
 				id: "cancelBatch", docs: "batch/cancel", summary: "Ends a batch"},
 		}},
+		{"files", (*Handler).serveFiles, []route{
+			{pattern: "GET " + messageBatchesPath, dialect: plugins.Messages, query: []string{"Provider", "BatchLimit", "BatchesAfter", "BatchesBefore"},
+				id: "listMessageBatches", docs: "https://platform.claude.com/docs/en/api/messages/batches/list", summary: "Lists the batches of Messages at a provider"},
+			{pattern: "POST " + messageBatchesPath, dialect: plugins.Messages, takes: takesJSON, fields: []string{"requests"},
+				id: "createMessageBatch", docs: "https://platform.claude.com/docs/en/api/messages/batches/create", summary: "Makes a batch of Messages at the provider that serves the models of all its calls"},
+			{pattern: "GET " + messageBatchesPath + "/{id}", dialect: plugins.Messages,
+				id: "getMessageBatch", docs: "https://platform.claude.com/docs/en/api/messages/batches/retrieve", summary: "A batch of Messages"},
+			{pattern: "DELETE " + messageBatchesPath + "/{id}", dialect: plugins.Messages,
+				id: "deleteMessageBatch", docs: "https://platform.claude.com/docs/en/api/messages/batches/delete", summary: "Deletes a batch of Messages that has ended, with its results"},
+			{pattern: "POST " + messageBatchesPath + "/{id}/cancel", dialect: plugins.Messages,
+				id: "cancelMessageBatch", docs: "https://platform.claude.com/docs/en/api/messages/batches/cancel", summary: "Ends a batch of Messages"},
+			{pattern: "GET " + messageBatchesPath + "/{id}/results", dialect: plugins.Messages, answers: []string{"*/*"},
+				id: "getMessageBatchResults", docs: "https://platform.claude.com/docs/en/api/messages/batches/results", summary: "The results of a batch of Messages, a line each; they are recorded"},
+		}},
 		{"catalogue", (*Handler).serveModels, []route{
 			{pattern: "GET " + modelsPath, query: []string{"Detail", "ModelLimit", "AfterID", "BeforeID"},
 				id: "listModels", docs: "models/list", summary: "Lists the models that can be called; in Anthropic's form for callers that send `Anthropic-Version`"},
@@ -230,6 +245,13 @@ func findRoutes(path string) (at *servedPath, id, item string) {
 	}
 	if id, ok := strings.CutPrefix(path, modelsPath+"/"); ok { // ids of models may have slashes
 		return byPath[modelsPath+"/{id}"], id, ""
+	}
+	if id, ok := strings.CutPrefix(path, messageBatchesPath+"/"); ok {
+		id, action, acts := strings.Cut(id, "/")
+		if path = messageBatchesPath + "/{id}"; acts {
+			path += "/" + action
+		}
+		return byPath[path], id, ""
 	}
 	parts := strings.Split(path, "/") // "", "v1", "conversations", the id, "items", the item
 	if len(parts) > 3 {

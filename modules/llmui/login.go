@@ -6,15 +6,14 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -67,7 +66,7 @@ func (h *Handler) serveLogin(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == callbackPath {
 		return h.serveCallback(w, r)
 	}
-	begun, address, err := h.login.Begin(r.Context(), base(r, loginPath)+callbackPath)
+	begun, address, err := h.login.Begin(r.Context(), paths.Base(r, loginPath)+callbackPath)
 	if err != nil {
 		return h.failLogin(w, err)
 	}
@@ -91,7 +90,7 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	http.SetCookie(w, loginCookie(r, "", -1))
-	site := base(r, callbackPath)
+	site := paths.Base(r, callbackPath)
 	claims, err := h.login.End(r.Context(), a.Attempt, site+callbackPath, r.URL.Query())
 	if err != nil {
 		return h.failLogin(w, err)
@@ -129,20 +128,6 @@ func redirect(w http.ResponseWriter, address string) error {
 	w.Header().Set("Location", address)
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
-}
-
-// base is the address of the dashboard, without a slash at its end, from that of a request
-// for one of its paths.
-func base(r *http.Request, path string) string {
-	u := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path}
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		u.Path = original.URL.Path // in which handle_path has left the prefix
-	}
-	if secure(r) {
-		u.Scheme = "https"
-	}
-	u.Path = strings.TrimSuffix(u.Path, path)
-	return u.String()
 }
 
 // loginCookie is the one of an attempt: the issuer's redirect brings it back, which it would

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/modules/internal/paths"
 )
 
 const (
@@ -101,17 +100,9 @@ func failed(address string, now time.Time) {
 	sessions.failures[address] = times[max(0, len(times)-maxFailures):]
 }
 
-// secure reports whether the browser speaks TLS: to Weir, or to a balancer before it that
-// the server trusts, and that says so.
-// https://caddyserver.com/docs/caddyfile/options#trusted-proxies
-func secure(r *http.Request) bool {
-	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
-	return r.TLS != nil || trusted && r.Header.Get("X-Forwarded-Proto") == "https"
-}
-
 // cookieName begins with __Host- where there is TLS, which that prefix needs.
 func cookieName(r *http.Request) string {
-	if secure(r) {
+	if paths.Secure(r) {
 		return "__Host-weir"
 	}
 	return "weir"
@@ -121,7 +112,7 @@ func cookieName(r *http.Request) string {
 func cookie(r *http.Request, token string, age time.Duration) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName(r), Value: token, Path: "/", MaxAge: int(age.Seconds()),
-		HttpOnly: true, Secure: secure(r), SameSite: http.SameSiteStrictMode,
+		HttpOnly: true, Secure: paths.Secure(r), SameSite: http.SameSiteStrictMode,
 	}
 	if age < 0 {
 		c.MaxAge = -1

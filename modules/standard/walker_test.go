@@ -129,6 +129,10 @@ const siteConfig = `{
 			base_url %[2]s/v1
 			api_key walker-platform
 		}
+		provider anthropic {
+			base_url %[2]s
+			api_key walker-platform
+		}
 		provider cohere {
 			base_url %[2]s
 			api_key walker-platform
@@ -262,6 +266,7 @@ func (s *site) keep() {
 		"/v1/files":         made("/v1/files", string(form("kept")), formType),
 	}
 	s.kept["/v1/batches"] = s.kept["/v1/files"]
+	s.kept["/v1/messages/batches"] = made("/v1/messages/batches", string(s.bodies("kept")["a batch of Messages"]), jsonType)
 	s.flush()
 	for to, body := range map[[2]string]string{
 		{"PUT", "/v1/view/kept"}:         `{"screen":"requests","state":"kept"}`,
@@ -306,18 +311,19 @@ func (s *site) bodies(text string) map[string][]byte {
 		`"messages":[{"role":"user","content":"` + text + `"}]}`
 	item := `[{"role":"user","content":"` + text + `"}]`
 	return map[string][]byte{
-		"a call":           []byte(`{"model":"echo/echo-1",` + fields),
-		"a call of OpenAI": []byte(`{"model":"openai/gpt-4o-mini",` + fields),
-		"a call of Cohere": []byte(`{"model":"cohere/rerank-v3.5",` + fields),
-		"items":            []byte(`{"items":` + item + `}`),
-		"items, metadata":  []byte(`{"items":` + item + `,"metadata":{"k":"` + text + `"}}`),
-		"metadata":         []byte(`{"metadata":{"k":"` + text + `"}}`),
-		"a batch":          []byte(`{"input_file_id":"` + s.kept["/v1/files"] + `","endpoint":"/v1/chat/completions","metadata":{"k":"` + text + `"}}`),
-		"a batch of calls": []byte(`{"requests":[{"custom_id":"a","params":{"model":"openai/gpt-4o-mini",` + fields + `}]}`),
-		"a compaction":     []byte(`{"model":"openai/gpt-4o-mini","input":[{"role":"user","content":"` + text + `"}]}`),
-		"an empty object":  []byte(`{}`),
-		"a form":           form(text),
-		"a key":            []byte(`{"name":"` + text + `","scopes":["query"]}`),
+		"a call":              []byte(`{"model":"echo/echo-1",` + fields),
+		"a call of OpenAI":    []byte(`{"model":"openai/gpt-4o-mini",` + fields),
+		"a call of Cohere":    []byte(`{"model":"cohere/rerank-v3.5",` + fields),
+		"items":               []byte(`{"items":` + item + `}`),
+		"items, metadata":     []byte(`{"items":` + item + `,"metadata":{"k":"` + text + `"}}`),
+		"metadata":            []byte(`{"metadata":{"k":"` + text + `"}}`),
+		"a batch":             []byte(`{"input_file_id":"` + s.kept["/v1/files"] + `","endpoint":"/v1/chat/completions","metadata":{"k":"` + text + `"}}`),
+		"a batch of Messages": []byte(`{"requests":[{"custom_id":"a","params":{"model":"anthropic/claude-haiku-4-5",` + fields + `}]}`),
+		"a batch of calls":    []byte(`{"requests":[{"custom_id":"a","params":{"model":"openai/gpt-4o-mini",` + fields + `}]}`),
+		"a compaction":        []byte(`{"model":"openai/gpt-4o-mini","input":[{"role":"user","content":"` + text + `"}]}`),
+		"an empty object":     []byte(`{}`),
+		"a form":              form(text),
+		"a key":               []byte(`{"name":"` + text + `","scopes":["query"]}`),
 		"spans": []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"` + fmt.Sprintf("%016x", time.Now().UnixNano()) + `",
 			"startTimeUnixNano":"1790000000000000000","endTimeUnixNano":"1790000001000000000","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
 			{"key":"gen_ai.prompt.0.content","value":{"stringValue":"` + text + `"}},{"key":"gen_ai.completion.0.content","value":{"stringValue":"` + text + `"}}]}]}]}]}`),
@@ -500,6 +506,7 @@ func (r walked) secrets(secret string) [][]byte {
 		[]byte(`{"model":"openai/gpt-4o-mini",` + said + tools + `}`),
 		[]byte(`{"model":"echo/echo-1",` + said + servers + `}`),
 		[]byte(`{"model":"echo/echo-1",` + said + servers), // cut
+		[]byte(`{"requests":[{"custom_id":"a","params":{"model":"anthropic/claude-haiku-4-5",` + said + servers + `}}]}`),
 		[]byte(`{"items":[{"role":"user","type":"additional_tools","content":"a",` + tools + `}]}`),
 	}
 }
@@ -575,8 +582,8 @@ func TestNothingIsFree(t *testing.T) {
 				if a.status < 400 && !counts && !keeps && (proxied || r.handler == paid || r.handler == "llm_gateway") {
 					t.Errorf("%s answers %s of %s: %d %s", r, name, key, a.status, a.body)
 				}
-				if a.status == http.StatusPaymentRequired && path == "/v1/batches" && name == "a batch" {
-					refused["a batch "+key]++
+				if a.status == http.StatusPaymentRequired && (path == "/v1/batches" && name == "a batch" || path == "/v1/messages/batches" && name == "a batch of Messages") {
+					refused[name+" "+key]++
 				}
 				if a.status == http.StatusPaymentRequired || strings.Contains(a.body, "model_not_priced") {
 					refused[r.handler+" "+key]++
@@ -589,8 +596,10 @@ func TestNothingIsFree(t *testing.T) {
 			t.Errorf("%s: %d refusals for money prove nothing", lane, refused[lane])
 		}
 	}
-	if refused["a batch walker-poor"] != 1 || refused["a batch walker-capped"] != 1 {
-		t.Errorf("batches of known calls are refused %v", refused)
+	for _, batch := range []string{"a batch walker-poor", "a batch walker-capped", "a batch of Messages walker-poor", "a batch of Messages walker-capped"} {
+		if refused[batch] != 1 {
+			t.Errorf("batches of known calls are refused %v", refused)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -60,6 +61,19 @@ var paths = map[plugins.Dialect]string{
 	plugins.CountTokens: "/v1/messages/count_tokens",
 }
 
+// PrepareEndpoint implements translate.Endpoints: of these, it has batches of Messages.
+func (p Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	if !strings.HasPrefix(path+"/", "/v1/messages/batches/") {
+		return nil, errors.ErrUnsupported
+	}
+	req, err := t.Request(ctx, method, path, p.KeyHeader())
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Anthropic-Version", apiVersion)
+	return req, nil
+}
+
 // KeyHeader implements translate.KeyHeader.
 func (Provider) KeyHeader() string { return "X-Api-Key" }
 
@@ -75,5 +89,6 @@ func post(ctx context.Context, t translate.Target, path string, body any) (*http
 var (
 	_ translate.Provider  = (*Provider)(nil)
 	_ translate.Native    = (*Provider)(nil)
+	_ translate.Endpoints = (*Provider)(nil)
 	_ translate.KeyHeader = (*Provider)(nil)
 )

@@ -65,11 +65,11 @@ func isOf(vendors []string, baseURL string) bool {
 	return err == nil && slices.Contains(vendors, plugins.VendorOfHost(u.Hostname()))
 }
 
-// PrepareEndpoint implements translate.Endpoints. A server that lacks an endpoint says
-// so itself.
+// PrepareEndpoint implements translate.Endpoints. A server that lacks an endpoint of OpenAI
+// says so itself.
 func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
 	path, ok := strings.CutPrefix(path, "/v1/")
-	if !ok {
+	if !ok || strings.HasPrefix(path, "messages/") { // which is Anthropic's
 		return nil, errors.ErrUnsupported
 	}
 	return t.Request(ctx, method, "/"+path, translate.Bearer)

@@ -70,7 +70,7 @@ type Counter interface {
 // those of images and audio: bodies pass as they are, but for the model.
 type Endpoints interface {
 	// PrepareEndpoint returns the upstream request to the endpoint that OpenAI, or
-	// else Cohere, has at path, such as "/v1/images/edits". It has no body yet. The
-	// error is errors.ErrUnsupported for a target without that endpoint.
+	// else Cohere or Anthropic, has at path, such as "/v1/images/edits". It has no body yet.
+	// The error is errors.ErrUnsupported for a target without that endpoint.
 	PrepareEndpoint(ctx context.Context, method, path string, t Target) (*http.Request, error)
 }

@@ -189,6 +189,11 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	if !ok {
 		return false
 	}
+	// With a header, calls of a batch write more than the model's limit
+	// (https://platform.claude.com/docs/en/build-with-claude/batch-processing#extended-output-beta).
+	if asked, err := r.OutputLimit(); d == plugins.Messages && err == nil {
+		u.Output.N += max(asked-m.OutputLimit(), 0)
+	}
 	i := slices.IndexFunc(a.sum, func(part *BatchPart) bool { return part.Model == model && part.Endpoint == endpoint })
 	if i < 0 {
 		if i = len(a.sum); i == maxBatchParts {

@@ -1,0 +1,31 @@
+package paths
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Base is the address of a handler as the client of a request knows it, without a slash at its
+// end. path is that of the request below the handler.
+func Base(r *http.Request, path string) string {
+	u := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path}
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		u.Path = original.URL.Path // in which handle_path has left the prefix
+	}
+	if Secure(r) {
+		u.Scheme = "https"
+	}
+	u.Path = strings.TrimSuffix(u.Path, path)
+	return u.String()
+}
+
+// Secure reports whether the client speaks TLS: to Weir, or to a balancer before it that
+// the server trusts, and that says so.
+// https://caddyserver.com/docs/caddyfile/options#trusted-proxies
+func Secure(r *http.Request) bool {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return r.TLS != nil || trusted && r.Header.Get("X-Forwarded-Proto") == "https"
+}

@@ -1,0 +1,187 @@
+package llmgateway
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/reasoning"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// maxBatched is how many calls a batch of Messages has at most, at Anthropic and here
+// (https://platform.claude.com/docs/en/build-with-claude/batch-processing#batch-limitations).
+const maxBatched = 100_000
+
+// messageBatch is a request that makes a batch of Messages: its calls stand within, and name
+// models as any other call does.
+type messageBatch struct {
+	*fileCall
+	targets  map[string][]routing.Target // that the names of models stand for
+	accounts []*llmapp.Account           // that serve all calls read so far, nil before the first
+	models   map[string]bool             // at the account that the batch is made by
+}
+
+// makesMessageBatch reports whether the request makes a batch of Messages.
+func (f *fileCall) makesMessageBatch() bool {
+	return f.call.route.pattern == "POST "+messageBatchesPath
+}
+
+// readMessageBatch reads the calls of a batch of Messages, and finds the account that all
+// of them can be made at. Each gets the name that its model has there.
+func (f *fileCall) readMessageBatch() error {
+	if err := f.call.readBody(); err != nil {
+		return err
+	}
+	if err := translate.CheckObject(f.call.body); err != nil {
+		return err
+	}
+	b := messageBatch{fileCall: f, targets: make(map[string][]routing.Target), models: make(map[string]bool)}
+	if err := b.each(b.narrow); err != nil {
+		return err
+	}
+	f.file.account = b.accounts[0]
+	var sent []byte
+	end := 0
+	err := b.each(func(at string, params *plugins.Object, index int) error {
+		edited, err := b.edit(at, params)
+		sent = append(append(sent, f.call.body[end:index]...), edited...)
+		end = index + len(params.Data)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	f.call.sent, f.names = append(sent, f.call.body[end:]...), slices.Collect(maps.Keys(b.models))
+	adder := demand.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: f.file.account.Provider}
+	f.batch = adder.Inline("", f.call.object(f.call.sent))
+	return f.call.allowStored(f.file.account)
+}
+
+// each calls do with the params of each call, where they stand, and their index in the body.
+func (b *messageBatch) each(do func(at string, params *plugins.Object, index int) error) error {
+	body := b.call.object(b.call.body)
+	if err := demand.JSON(plugins.Messages, body).Refuse(nil, ""); err != nil {
+		return err
+	}
+	list := body.Get("requests")
+	switch n := list.Get("#").Int(); {
+	case !list.IsArray() || n == 0:
+		return plugins.Invalid("requests", "requests: a list of calls is required.")
+	case n > maxBatched:
+		return plugins.Invalid("requests", "requests: the list has %d calls, and a batch at most %d.", n, maxBatched)
+	}
+	i := -1
+	var err error
+	list.ForEach(func(_, element gjson.Result) bool {
+		i++
+		at := "requests." + strconv.Itoa(i)
+		request, ok := plugins.ParseObject(b.call.body[element.Index:][:len(element.Raw)])
+		v := request.Get("params")
+		index := element.Index + v.Index
+		params, isObject := plugins.ParseObject(b.call.body[index:][:len(v.Raw)])
+		switch {
+		case !ok:
+			err = plugins.Invalid(at, "%s: an object is expected.", at)
+		case !isObject:
+			err = plugins.Invalid(at, "%s.params: an object is required.", at)
+		default:
+			err = errors.Join(demand.JSON(plugins.Messages, request).Refuse(nil, ""), demand.JSON(plugins.Messages, params).Refuse(nil, ""))
+			if err == nil {
+				err = do(at+".params", params, index)
+			}
+			err = within(at, err)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// within is an error that says where in the request its cause stands.
+func within(at string, err error) error {
+	if e, ok := errors.AsType[*plugins.Error](err); ok {
+		located := *e
+		if !strings.HasPrefix(e.Message, at) {
+			located.Message = at + ": " + e.Message
+		}
+		return &located
+	}
+	return err
+}
+
+// narrow leaves of the accounts those that serve a call, too.
+func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
+	model := params.Get("model").Str
+	if model == "" {
+		return plugins.Invalid("model", "%s.model: the name of a model is required.", at)
+	}
+	targets, known := b.targets[model]
+	if !known {
+		var err error
+		if targets, err = b.call.resolve(model); err != nil {
+			return within(at+".model", err)
+		}
+		targets = slices.DeleteFunc(targets, func(t routing.Target) bool {
+			_, err := b.call.endpoint(t, messageBatchesPath)
+			return err != nil
+		})
+		if len(targets) == 0 {
+			e := plugins.Invalid("model", "%s.model: no provider that makes batches of Messages serves '%.100s'. Name a model of a provider of the kind anthropic.", at, model)
+			e.Code = unsupportedEndpoint
+			return e
+		}
+		b.targets[strings.Clone(model)] = targets
+	}
+	var common []*llmapp.Account
+	if b.accounts == nil {
+		for _, t := range targets {
+			common = append(common, t.Account)
+		}
+	}
+	for _, account := range b.accounts {
+		if serves(targets, account) != nil {
+			common = append(common, account)
+		}
+	}
+	if common == nil {
+		return plugins.Invalid("model", "%s.model: '%.100s' is not served by %s, which serves the calls before. A batch is made at one provider, by one account.", at, model, b.accounts[0].Label)
+	}
+	b.accounts = common
+	return nil
+}
+
+// serves is the first of the targets at the account, nil if there is none.
+func serves(targets []routing.Target, account *llmapp.Account) *routing.Target {
+	i := slices.IndexFunc(targets, func(t routing.Target) bool { return t.Account == account })
+	if i < 0 {
+		return nil
+	}
+	return &targets[i]
+}
+
+// edit returns the params of a call as the account of the batch gets them.
+func (b *messageBatch) edit(at string, params *plugins.Object) ([]byte, error) {
+	c, account := b.call, b.file.account
+	target := serves(b.targets[params.Get("model").Str], account)
+	if err := demand.JSON(plugins.Messages, params).CheckModels(c.key, account.Label); err != nil {
+		return nil, err
+	}
+	b.models[target.Model] = true
+	for _, named := range demand.StateOf(plugins.Messages, params).IDs {
+		named.Param = at + "." + named.Param
+		c.stored.IDs = append(c.stored.IDs, named)
+	}
+	body, warnings := reasoning.Readable(plugins.Messages, plugins.WithModel(params, target.Model))
+	for _, w := range warnings {
+		c.controls.Warnings = append(c.controls.Warnings, at+"."+w)
+	}
+	return body, nil
+}
