@@ -357,7 +357,7 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 			case "id", "input_file_id", "first_id", "last_id":
 			case "results_url":
 				named.id = object.Get("id").Str
-				address = paths.Base(f.call.r, strings.TrimPrefix(f.call.r.URL.Path, "/v1")) + strings.TrimPrefix(messageBatchesPath, "/v1") + "/"
+				address = paths.Below(f.call.r, observe.MessageBatches) + "/"
 			case "data":
 				v.ForEach(func(_, element gjson.Result) bool {
 					seal(element)

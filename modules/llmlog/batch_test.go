@@ -111,7 +111,7 @@ func TestBudgetsBoundBatchesOfCalls(t *testing.T) {
 		"a file that is not known":           `{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}`,
 		"nothing":                            `{}`,
 	} {
-		if status, answer := b.ask("POST", "/v1/messages/batches", body); status != http.StatusBadRequest || answer.Get("error.code").Str != "model_not_priced" || b.calls.Load() != 0 {
+		if status, answer := b.ask("POST", "/v1/messages/batches", body); status != http.StatusBadRequest || answer.Get("error.details.error_code").Str != "model_not_priced" || b.calls.Load() != 0 {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}
 	}
@@ -119,7 +119,7 @@ func TestBudgetsBoundBatchesOfCalls(t *testing.T) {
 		t.Fatalf("two calls: %d %s", status, answer)
 	}
 	b.want("while the batch runs", 0, 132)
-	if status, answer := b.ask("POST", "/v1/messages/batches", claude(params)); status != http.StatusTooManyRequests || answer.Get("error.code").Str != "budget_reserved" {
+	if status, answer := b.ask("POST", "/v1/messages/batches", claude(params)); status != http.StatusTooManyRequests || answer.Get("error.details.error_code").Str != "budget_reserved" {
 		t.Errorf("a call beside: %d %s", status, answer)
 	}
 	get := "GET /v1/messages/batches/msgbatch_1"

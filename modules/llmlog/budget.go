@@ -70,6 +70,9 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		batch = x.batched(s.Model, object)
 		s.Model, s.Batch = "", append([]string{}, batch.Models()...)
 	}
+	if x.isMessageBatch() {
+		s.Files, s.Names = true, batch.Names()
+	}
 	if pays {
 		x.TargetModel = s.Model
 		if err := x.checkCall(key, request, object, isObject); err != nil {

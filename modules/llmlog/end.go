@@ -32,6 +32,9 @@ func (x *exchange) end() {
 	x.Record.ResponseBytes = x.writer.Sent()
 	end := x.endState()
 	x.commit(end)
+	if x.addressed != nil && (x.isWhole() || x.failed) {
+		x.addressed.Close()
+	}
 	x.settle(end)
 	x.End(end)
 	x.release()
@@ -113,7 +116,7 @@ func (x *exchange) answerError() error {
 	if errors.Is(x.err, llmapp.ErrCredentials) {
 		e.Code, e.Message = "upstream_auth", "The provider does not accept the gateway's credentials."
 	}
-	_ = apierror.Write(&x.writer, x.Record.Dialect, e) // the client is gone
+	_ = apierror.Write(&x.writer, x.clientDialect(), e) // the client is gone
 	return nil
 }
 

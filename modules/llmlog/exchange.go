@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/internal/tunnel"
@@ -34,11 +35,12 @@ type exchange struct {
 
 	recording.Exchange
 
-	writer capture.Writer
-	usage  *streamusage.Filter // takes out the chunk that nobody asked for
-	ahead  intake.Body         // what was read of the body before it passes
-	body   capture.Body
-	reader *observe.RequestReader
+	writer    capture.Writer
+	usage     *streamusage.Filter // takes out the chunk that nobody asked for
+	addressed *addressed          // puts addresses of the proxy in, nil unless the answer has some
+	ahead     intake.Body         // what was read of the body before it passes
+	body      capture.Body
+	reader    *observe.RequestReader
 
 	response capture.Tap
 	observer plugins.Observer // nil unless the response is one of a call
@@ -159,6 +161,10 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage() {
 		x.usage = streamusage.NewFilter(w)
 		w = x.usage
+	}
+	if x.account != nil && x.tellsResults() {
+		x.addressed = &addressed{ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches)}
+		w = x.addressed
 	}
 	x.writer.Watch(w, x.r.Method, x)
 }

@@ -196,6 +196,11 @@ func (h *Handler) Routes() (all []paths.Route) {
 			all = append(all, paths.Route{Method: http.MethodPost, Path: path})
 		}
 	}
+	if h.Credentials != "" {
+		for _, r := range batchRoutes {
+			all = append(all, paths.Route{Method: r.method, Path: observe.MessageBatches + r.path})
+		}
+	}
 	return all
 }
 
@@ -217,13 +222,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	key, err := x.admit()
 	if err != nil {
 		x.cancel()
-		return apierror.Write(w, x.Record.Dialect, err)
+		return apierror.Write(w, x.clientDialect(), err)
 	}
 	defer x.end()
 	x.watch(w)
 	if err := x.reserve(key); err != nil {
 		x.returned = true
-		return apierror.Write(&x.writer, x.Record.Dialect, apierror.To(r, err))
+		return apierror.Write(&x.writer, x.clientDialect(), apierror.To(r, err))
 	}
 	x.err = x.pass(next)
 	x.returned = true

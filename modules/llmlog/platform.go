@@ -77,8 +77,8 @@ func (x *exchange) takeAccount() *plugins.Error {
 	}
 	x.account = accounts[i]
 	x.Record.Provider, x.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.Record.Path)
-	if !x.isCall() {
-		return notPaid("Only calls of models and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches and WebSockets.")
+	if !x.isCall() && !x.isMessageBatch() {
+		return notPaid("Only calls of models, Anthropic's batches and lists of models are made with the credentials of the gateway. llm_gateway serves files, all batches and WebSockets.")
 	}
 	x.Record.PassthroughBilling = x.h.site.App.PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
 
@@ -90,6 +90,9 @@ func (x *exchange) takeAccount() *plugins.Error {
 	}
 	x.warnings = x.h.site.App.PassHeaders(x.Record.Org, x.account, x.r.Header, header)
 	x.account.Authorize(header)
+	if x.tellsResults() {
+		header.Set("Accept-Encoding", "identity")
+	}
 	to := *x.r.URL
 	query, left := make(url.Values), false
 	for name, values := range to.Query() {
@@ -125,11 +128,16 @@ var passedQuery = []string{"after", "after_id", "alt", "api-version", "before_id
 // hidden are the header fields of answers that tell whose account it is.
 var hidden = []string{"Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie"}
 
-// isCall reports whether the request is a call of a model, or asks which models there are. A
-// path is taken as it is written alone, which no server reads in two ways.
+// isPlain reports whether the path is written in the one way which no server reads in two.
+func (x *exchange) isPlain() bool {
+	p := x.r.URL.Path
+	return p == path.Clean(p) && strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:@-") == "" && x.r.URL.RawPath == ""
+}
+
+// isCall reports whether the request is a call of a model, or asks which models there are.
 func (x *exchange) isCall() bool {
 	p := x.r.URL.Path
-	if p != path.Clean(p) || strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:@-") != "" || x.r.URL.RawPath != "" {
+	if !x.isPlain() {
 		return false
 	}
 	switch x.r.Method {
@@ -143,7 +151,10 @@ func (x *exchange) isCall() bool {
 
 // checkCall refuses what a call may not ask of the account that pays for it.
 func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, body *plugins.Object, isObject bool) *plugins.Error {
-	if x.r.Method == http.MethodGet {
+	if err := x.checkBatch(); err != nil {
+		return err
+	}
+	if !x.makes() || observe.IsCancel(x.Record.Path) {
 		return nil
 	}
 	if !isObject {

@@ -138,7 +138,14 @@ func (p *payer) got() (last *http.Request, text string, asked int) {
 
 func servePaid(t *testing.T) (*site, *payer) {
 	t.Helper()
-	s, p := &site{t: t, dir: t.TempDir()}, newPayer(t)
+	p := newPayer(t)
+	return servePaidAt(t, p.URL), p
+}
+
+// servePaidAt serves with a provider at an address.
+func servePaidAt(t *testing.T, provider string) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir()}
 	t.Setenv("XDG_DATA_HOME", s.dir)
 	address := freeport.Address(t)
 	s.url = "http://" + address
@@ -146,8 +153,8 @@ func servePaid(t *testing.T) (*site, *payer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	load(t, fmt.Sprintf(paidConfig, s.dir, p.URL, port))
-	return s, p
+	load(t, fmt.Sprintf(paidConfig, s.dir, provider, port))
+	return s
 }
 
 // ask sends a call with the header, and no key beside it.

@@ -267,6 +267,7 @@ func (s *site) keep() {
 	}
 	s.kept["/v1/batches"] = s.kept["/v1/files"]
 	s.kept["/v1/messages/batches"] = made("/v1/messages/batches", string(s.bodies("kept")["a batch of Messages"]), jsonType)
+	s.kept["/paid/messages/batches"] = made("/paid/messages/batches", string(s.bodies("kept")["a batch of calls"]), jsonType)
 	s.flush()
 	for to, body := range map[[2]string]string{
 		{"PUT", "/v1/view/kept"}:         `{"screen":"requests","state":"kept"}`,
@@ -456,7 +457,7 @@ func TestIDsOfOthersAreNotFound(t *testing.T) {
 	own := 0
 	mine, theirs := s.logIn("walker-root"), s.logIn("walker-other")
 	for _, r := range routes(t) {
-		shared := strings.Contains(r.Path, "/models/") || r.handler == "llm_log" || r.handler == paid // models are everybody's
+		shared := strings.Contains(r.Path, "/models/") || r.handler == "llm_log" || r.handler == paid && !strings.Contains(r.Path, "/batches/") // models are everybody's
 		if !strings.Contains(r.Path, "{") || r.Socket || shared {
 			continue
 		}

@@ -24,7 +24,7 @@ func init() {
 	Register(Dialect{
 		Name:      plugins.Batches,
 		Operation: "batch", // OpenTelemetry has no name for it
-		Paths:     []string{"/batches", "/v1/files", "/openai/files", "/{model}:batchGenerateContent"},
+		Paths:     []string{"/batches", MessageBatches, "/v1/files", "/openai/files", "/{model}:batchGenerateContent"},
 		Polled:    []string{"/batches/{id}"},
 		Response: tables(errorFields.Under("error"), Table{
 			"id":   ResponseID,
@@ -33,6 +33,22 @@ func init() {
 		Transcript: transcript.Format{},
 	})
 }
+
+// MessageBatches is the ending of the path of Anthropic's batches.
+const MessageBatches = "/messages/batches"
+
+// MessageBatch returns which of Anthropic's batches a path is of, "" if the path is that of all
+// of them, and what of the batch, "" for the batch itself. ok is false if the path is of something
+// else.
+func MessageBatch(path string) (id, part string, ok bool) {
+	m := messageBatch.FindStringSubmatch(path)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+var messageBatch = regexp.MustCompile(MessageBatches + `(?:/([^/]+)(?:/(results|cancel))?)?/?$`)
 
 // IsUpload reports whether a POST of Batches uploads a file, which may have the calls of a batch.
 func IsUpload(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/files") }

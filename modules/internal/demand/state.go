@@ -48,11 +48,27 @@ func StateOf(d plugins.Dialect, request *plugins.Object) (found State) {
 			found.AddFiles(name, v)
 		case name == "cachedContent" || name == "cached_content": // of Gemini
 			found.Add(name, v)
+		case d == plugins.Batches && name == "requests": // of Anthropic
+			found.addBatched(v)
 		case hasFiles && slices.Contains(contentFields, name):
 			found.AddFiles(name, v)
 		}
 	}
 	return found
+}
+
+// addBatched adds what the calls of a batch of Messages refer to.
+func (s *State) addBatched(requests gjson.Result) {
+	requests.ForEach(func(_, request gjson.Result) bool {
+		request.ForEach(func(key, v gjson.Result) bool {
+			if key.Str == "params" {
+				params, _ := plugins.ParseObject([]byte(v.Raw))
+				s.IDs = append(s.IDs, StateOf(plugins.Messages, params).IDs...)
+			}
+			return true
+		})
+		return true
+	})
 }
 
 // contentFields hold parts of a conversation, or tools.

@@ -22,6 +22,13 @@ func Base(r *http.Request, path string) string {
 	return u.String()
 }
 
+// Below is the address of a part of the path of a request, as its client knows it: all before
+// that part, and the part.
+func Below(r *http.Request, part string) string {
+	path := r.URL.Path
+	return Base(r, path[max(strings.Index(path, part), 0):]) + part
+}
+
 // Secure reports whether the client speaks TLS: to Weir, or to a balancer before it that
 // the server trusts, and that says so.
 // https://caddyserver.com/docs/caddyfile/options#trusted-proxies

@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -312,12 +313,25 @@ func (x *Exchange) report() {
 // Answered reports whether a record proves that a provider at an address has given the
 // caller's organisation a response of that id. A record that was reported or imported proves
 // nothing, because its id is the caller's word.
-func (x *Exchange) Answered(id, baseURL string) bool {
+func (x *Exchange) Answered(id, baseURL string) bool { return x.answered(id, baseURL) != nil }
+
+// MadeBatch reports whether the organisation has made a batch of Messages at an address.
+func (x *Exchange) MadeBatch(id, baseURL string) bool {
+	made := x.answered(id, baseURL)
+	return made != nil && made.Dialect == plugins.Batches && strings.HasSuffix(made.Path, observe.MessageBatches)
+}
+
+// answered returns the record of a response or a batch of the organisation at an address, nil if
+// there is none.
+func (x *Exchange) answered(id, baseURL string) *storage.Record {
 	r, err := x.recorder.Response(x.ctx, x.Record.Org, id)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		x.site.Logger.Error("a response cannot be looked up, and is refused", zap.String("response", id), zap.Error(err))
 	}
-	return err == nil && id != "" && r.GatewayNode != "" && strings.HasPrefix(r.TargetURL, baseURL)
+	if err != nil || id == "" || r.GatewayNode == "" || !strings.HasPrefix(r.TargetURL, baseURL) {
+		return nil
+	}
+	return r
 }
 
 // Close releases the store after the last End. An exchange that was never

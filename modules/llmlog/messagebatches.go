@@ -1,0 +1,142 @@
+package llmlog
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+)
+
+// batchRoutes are what clients do with Anthropic's batches, below the path of all of them.
+var batchRoutes = []struct{ method, path string }{
+	{http.MethodGet, ""}, {http.MethodPost, ""}, {http.MethodGet, "/{id}"}, {http.MethodDelete, "/{id}"},
+	{http.MethodGet, "/{id}/results"}, {http.MethodPost, "/{id}/cancel"},
+}
+
+// isMessageBatch reports whether the request is one of batchRoutes.
+func (x *exchange) isMessageBatch() bool {
+	id, part, ok := observe.MessageBatch(x.Record.Path)
+	if !ok || !x.isPlain() || x.r.Header.Get("Upgrade") != "" {
+		return false
+	}
+	path := ""
+	if id != "" {
+		path = "/{id}"
+	}
+	if part != "" {
+		path += "/" + part
+	}
+	return slices.ContainsFunc(batchRoutes, func(r struct{ method, path string }) bool { return r.method == x.r.Method && r.path == path })
+}
+
+// checkBatch refuses what an account that others use keeps for them: batches that no record shows
+// to be the organisation's, and the list of all.
+func (x *exchange) checkBatch() *plugins.Error {
+	id, _, ok := observe.MessageBatch(x.Record.Path)
+	switch {
+	case !ok || id == "" && x.r.Method == http.MethodPost || !x.h.site.App.Shares(x.Record.Org, x.account):
+		return nil
+	case id == "":
+		return notPaid(x.account.Label + " has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.")
+	case !x.MadeBatch(id, x.account.BaseURL):
+		return &plugins.Error{
+			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found",
+			Message: "No batch with the id '" + id[:min(len(id), 200)] + "' was made here.",
+		}
+	}
+	return nil
+}
+
+// clientDialect is the dialect whose errors the client reads.
+func (x *exchange) clientDialect() plugins.Dialect {
+	if _, _, ok := observe.MessageBatch(x.Record.Path); ok {
+		return plugins.Messages
+	}
+	return x.Record.Dialect
+}
+
+// tellsResults reports whether the answer may tell where a client finds the results of a batch.
+func (x *exchange) tellsResults() bool {
+	_, part, ok := observe.MessageBatch(x.Record.Path)
+	return ok && part != "results"
+}
+
+// maxAddressed bounds an answer with addresses, in bytes: a list has up to 1,000 batches.
+const maxAddressed = 4 << 20
+
+// addressed puts the address of the proxy into what the provider tells of batches, as the
+// address of their results: libraries ask there, and would send the key of Weir to the provider.
+type addressed struct {
+	http.ResponseWriter
+	batches string // the address of all batches at the proxy
+
+	status int
+	held   []byte
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *addressed) WriteHeader(status int) {
+	if status < http.StatusOK {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	a.status = status
+}
+
+// Write implements http.ResponseWriter.
+func (a *addressed) Write(p []byte) (int, error) {
+	if len(a.held)+len(p) > maxAddressed {
+		return 0, http.ErrContentLength
+	}
+	a.held = append(a.held, p...)
+	return len(p), nil
+}
+
+// FlushError is what http.ResponseController calls: all goes out at once.
+func (a *addressed) FlushError() error { return nil }
+
+// Close sends the answer.
+func (a *addressed) Close() {
+	if a.status == 0 {
+		return
+	}
+	body := a.held
+	if a.status < http.StatusMultipleChoices {
+		if !plugins.ValidJSON(body) { // in which an address may be hidden
+			a.Header().Del("Content-Encoding")
+			_ = apierror.Write(a.ResponseWriter, plugins.Messages, plugins.Upstream("The provider answered with something that is no JSON."))
+			return
+		}
+		body = a.replaced(body)
+	}
+	a.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	a.ResponseWriter.WriteHeader(a.status)
+	_, _ = a.ResponseWriter.Write(body) // the client may have left
+}
+
+// replaced returns the JSON of a batch, or of a list of them, with the proxy's addresses.
+func (a *addressed) replaced(body []byte) (out []byte) {
+	whole := gjson.Parse(plugins.View(body))
+	end := 0
+	replace := func(_, batch gjson.Result) bool {
+		batch.ForEach(func(key, v gjson.Result) bool {
+			if key.Str == "results_url" && v.Type == gjson.String {
+				out = append(out, body[end:v.Index]...)
+				address, _ := json.Marshal(a.batches + "/" + batch.Get("id").Str + "/results") // a string
+				out = append(out, address...)
+				end = v.Index + len(v.Raw)
+			}
+			return true
+		})
+		return true
+	}
+	replace(gjson.Result{}, whole)
+	whole.Get("data").ForEach(replace)
+	return append(out, body[end:]...)
+}
