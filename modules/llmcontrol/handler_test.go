@@ -397,6 +397,54 @@ func TestBatchesOfAKey(t *testing.T) {
 	}
 }
 
+// A key of some models or providers makes batches of Messages that name what it may call, and a
+// name that stands for several providers goes to the one that the key may use.
+func TestMessageBatchesOfAKey(t *testing.T) {
+	upstream := func(id string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"id":"`+id+`","type":"message_batch","processing_status":"in_progress"}`)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	s := newSite(t, "provider anthropic {\nbase_url "+upstream("of-anthropic")+"\napi_key x\n}\nprovider other anthropic {\nbase_url "+upstream("of-other")+"\napi_key x\n}\nalias both anthropic/claude-haiku-4-5 other/claude-haiku-4-5")
+	batch := func(more string, models ...string) string {
+		var calls []string
+		for i, model := range models {
+			calls = append(calls, fmt.Sprintf(`{"custom_id":"%d","params":{"model":%q,"max_tokens":9,"messages":[]%s}}`, i, model, more))
+		}
+		return `{"requests":[` + strings.Join(calls, ",") + `]}`
+	}
+	for _, c := range []struct {
+		settings, body string
+		status         int
+		made           string
+	}{
+		{`"models":["claude-haiku-4-5"]`, batch("", "claude-haiku-4-5", "both"), http.StatusOK, "of-anthropic."},
+		{`"models":["claude-haiku-4-5"]`, batch("", "both", "anthropic/claude-opus-4-5"), http.StatusForbidden, ""},
+		{`"models":["claude-new-9"]`, batch("", "anthropic/claude-new-9"), http.StatusOK, "of-anthropic."},
+		{`"models":["claude-haiku-4-5"]`, batch(`,"fallbacks":["claude-opus-4-5"]`, "both"), http.StatusBadRequest, ""},
+		{`"models":["claude-haiku-4-5"]`, batch(`,"tools":[{"type":"advisor_20260301","name":"advisor","model":"claude-opus-4-5"}]`, "both"), http.StatusForbidden, ""},
+		{`"providers":["other"]`, batch("", "both", "other/claude-opus-4-5"), http.StatusOK, "of-other."},
+		{`"providers":["other"]`, batch("", "both", "anthropic/claude-opus-4-5"), http.StatusForbidden, ""},
+		{`"models":["other/*"]`, batch("", "both"), http.StatusOK, "of-other."},
+		{`"providers":["echo"]`, batch("", "both"), http.StatusForbidden, ""},
+	} {
+		key := s.must("acme-admin", "POST", "/v1/keys", `{"name":"x","scopes":["gateway"],`+c.settings+`}`).Get("secret").Str
+		status, answer := s.as(key, "POST", "/v1/messages/batches", c.body)
+		if status != c.status || !strings.HasPrefix(answer.Get("id").Str, c.made) || status == http.StatusForbidden && answer.Get("error.details.error_code").Str != "model_not_allowed" {
+			t.Errorf("%s makes a batch of %s: %d %s", c.settings, c.body, status, answer.Raw)
+		}
+		if made := answer.Get("id").Str; made != "" {
+			if status, answer := s.as(key, "GET", "/v1/messages/batches/"+made, ""); status != http.StatusOK || answer.Get("id").Str != made {
+				t.Errorf("%s asks for its batch: %d %s", c.settings, status, answer.Raw)
+			}
+		}
+	}
+}
+
 func TestMalformedCalls(t *testing.T) {
 	s := newSite(t)
 	id := s.must("acme-admin", "POST", "/v1/keys", `{"name":"x","scopes":["query"]}`).Get("id").Str

@@ -49,8 +49,7 @@ func (f *fileCall) readMessageBatch() error {
 		return err
 	}
 	f.file.account = b.accounts[0]
-	var sent []byte
-	end := 0
+	sent, end := make([]byte, 0, len(f.call.body)), 0
 	err := b.each(func(at string, params *plugins.Object, index int) error {
 		edited, err := b.edit(at, params)
 		sent = append(append(sent, f.call.body[end:index]...), edited...)
@@ -137,6 +136,10 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 			e := plugins.Invalid("model", "%s.model: no provider that makes batches of Messages serves '%.100s'. Name a model of a provider of the kind anthropic.", at, model)
 			e.Code = unsupportedEndpoint
 			return e
+		}
+		targets = slices.DeleteFunc(targets, func(t routing.Target) bool { return !b.call.key.MayCall(t.Account.Label, t.Model) })
+		if len(targets) == 0 {
+			return within(at+".model", llmapp.NotAllowed(model))
 		}
 		b.targets[strings.Clone(model)] = targets
 	}

@@ -360,3 +360,19 @@ func TestSamplingOfModelsThatTakeNone(t *testing.T) {
 		}
 	}
 }
+
+// Of the endpoints that are not translated, Anthropic has batches of Messages.
+func TestPrepareEndpoint(t *testing.T) {
+	at := translate.Target{BaseURL: "https://x", Key: "secret"}
+	for path, has := range map[string]bool{
+		"/v1/messages/batches": true, "/v1/messages/batches/a/results": true, "/v1/messages/batchesx": false, "/v1/files": false, "/v1/batches": false,
+	} {
+		req, err := Provider{}.PrepareEndpoint(t.Context(), "GET", path, at)
+		if has != (err == nil) || !has && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if has && (req.URL.String() != "https://x"+path || req.Header.Get("X-Api-Key") != "secret" || req.Header.Get("Anthropic-Version") != apiVersion) {
+			t.Errorf("%s: %s %v", path, req.URL, req.Header)
+		}
+	}
+}

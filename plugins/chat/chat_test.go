@@ -174,6 +174,7 @@ func TestPrepareEndpoint(t *testing.T) {
 		"something like a file": {For("groq"), "https://x/v1", "", "/v1/filesystem", ""},
 		"another version":       {For("vllm"), "https://x/v1", "m", "/v2/rerank", ""},
 		"any server":            {For("compatible"), "https://x/v1", "m", "/v1/rerank", "https://x/v1/rerank"},
+		"batches of Messages":   {For("compatible"), "https://x/v1", "", "/v1/messages/batches", ""},
 		"a deployment's":        {azure, "https://x", "m", "/v1/embeddings", "https://x/openai/deployments/m/embeddings?api-version=" + azureVersion},
 		"files of a resource":   {azure, "https://x", "", "/v1/files", "https://x/openai/files?api-version=" + azureVersion},
 		"realtime":              {azure, "https://x/openai/v1", "m", "/v1/realtime", "https://x/openai/v1/realtime"},

@@ -58,7 +58,8 @@ func (m *batchMeter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"id":"msgbatch_%d","type":"message_batch","processing_status":"in_progress"}`, len(m.results)-1)
 }
 
-// TestBatchCap lets clients spend a budget by batches while the process is killed. What the
+// TestBatchCap lets clients spend a budget by batches, through a proxy, through one with the
+// credentials of the gateway and through the gateway, while the process is killed. What the
 // provider charges is spent, or still set aside for a batch whose maker was not told of it, and
 // never more than the budget. The records cost what is spent, to the nanodollar.
 func TestBatchCap(t *testing.T) {
@@ -71,7 +72,11 @@ func TestBatchCap(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	w := newWeir(t, newProvider(t))
 	w.upstream = upstream.URL
-	c := config{site: "llm_control", llm: `
+	c := config{site: "llm_control\nllm_gateway\nhandle_path /paid/* {\nllm_proxy anthropic {\ncredentials platform\n}\n}", llm: `
+		provider anthropic {
+			base_url ` + upstream.URL + `
+			api_key x
+		}
 		org payer {
 			key payer-key
 			budget cap 2 total
@@ -87,13 +92,14 @@ func TestBatchCap(t *testing.T) {
 	}
 	batch := `{"requests":[` + strings.Join(list, ",") + `]}`
 	var group sync.WaitGroup
-	for range makers {
+	for n := range makers {
+		lane := []string{"/anthropic", "", "/paid"}[n%3] + "/v1/messages/batches"
 		group.Go(func() {
 			for ctx.Err() == nil {
-				status, answer := w.buy(ctx, "POST", "/anthropic/v1/messages/batches", batch)
+				status, answer := w.buy(ctx, "POST", lane, batch)
 				switch status {
 				case http.StatusOK:
-					results := "/anthropic/v1/messages/batches/" + gjson.Get(answer, "id").Str + "/results"
+					results := lane + "/" + gjson.Get(answer, "id").Str + "/results"
 					for status = 0; status != http.StatusOK && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 						status, _ = w.buy(ctx, "GET", results, "")
 					}

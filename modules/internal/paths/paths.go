@@ -1,5 +1,6 @@
 // Package paths says what the handlers of a site serve: to the last handler, which lists
-// their paths, and to the tests that walk every route.
+// their paths, and to the tests that walk every route. It also says at which address a client
+// has found a handler.
 package paths
 
 import (
