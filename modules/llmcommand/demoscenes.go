@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"slices"
 	"strings"
+	"sync"
 )
 
 type demoModel struct {
@@ -42,7 +43,7 @@ type demoStep struct {
 // demoScene is an agent that users ask.
 type demoScene struct {
 	name, team, question string
-	picture              string // a PNG that comes with the question
+	picture              func() string // a PNG that comes with the question, nil if there is none
 	demoAgent
 }
 
@@ -155,8 +156,8 @@ const demoCustomers = 121
 
 var demoUsers = strings.Fields("ada grace linus margaret edsger barbara donald radia ken frances dennis katherine tony adele john hedy niklaus joan brian jean")
 
-// demoPicture is a parcel.
-var demoPicture = func() string {
+// demoPicture is a parcel. Other commands start without it.
+var demoPicture = sync.OnceValue(func() string {
 	picture := image.NewRGBA(image.Rect(0, 0, 240, 160))
 	for x := range 240 {
 		for y := range 160 {
@@ -170,4 +171,4 @@ var demoPicture = func() string {
 	var b bytes.Buffer
 	_ = png.Encode(&b, picture) // into memory
 	return b.String()
-}()
+})

@@ -109,10 +109,10 @@ type demoSession struct {
 // question is what the user asks, with a picture in some of the scenes that have one.
 func (s *demoSession) question(scene *demoScene) any {
 	text := s.fill.Replace(scene.question)
-	if scene.picture == "" || s.IntN(2) == 0 {
+	if scene.picture == nil || s.IntN(2) == 0 {
 		return text
 	}
-	picture := "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(scene.picture))
+	picture := "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(scene.picture()))
 	return []chat.Part{{Type: "text", Text: text}, {Type: "image_url", ImageURL: &chat.ImageURL{URL: picture}}}
 }
 

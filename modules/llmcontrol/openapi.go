@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/weirhq/weir/modules/internal/openapi"
 )
@@ -17,7 +18,8 @@ var common []byte
 // descriptionPath is that of the description, which needs no key.
 const descriptionPath = "/v1/keys/openapi.json"
 
-var description = describe()
+// description is made when it is asked for, so that commands start without it.
+var description = sync.OnceValue(describe)
 
 func describe() *openapi.Document {
 	operations := make(map[string]map[string]*openapi.Operation)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/weirhq/weir/modules/internal/openapi"
 )
@@ -14,9 +15,10 @@ import (
 //go:embed openapi.json
 var common []byte
 
-var description *openapi.Document
+// description is made when it is asked for, so that commands start without it.
+var description = sync.OnceValue(describe)
 
-func newDescription() *openapi.Document {
+func describe() *openapi.Document {
 	operations := make(map[string]map[string]*openapi.Operation)
 	for path, at := range byPath {
 		operations[path] = make(map[string]*openapi.Operation)
@@ -28,7 +30,7 @@ func newDescription() *openapi.Document {
 }
 
 func serveDescription(_ *Handler, w http.ResponseWriter, r *http.Request, _ *match) error {
-	description.ServeHTTP(w, r)
+	description().ServeHTTP(w, r)
 	return nil
 }
 

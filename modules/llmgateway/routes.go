@@ -235,7 +235,6 @@ func init() {
 			at.methods[s.method] = s
 		}
 	}
-	description = newDescription()
 }
 
 // findRoutes returns the routes of a path, nil if there are none, and the ids in the path.

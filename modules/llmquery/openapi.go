@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -20,13 +21,14 @@ import (
 //go:embed openapi.json
 var common []byte
 
-var description *openapi.Document
+// description is made when it is asked for, so that commands start without it.
+var description func() *openapi.Document
 
-func init() { description = describe() } // which has the routes, of which one serves it
+func init() { description = sync.OnceValue(describe) } // which has the routes, of which one serves it
 
 // serveOpenAPI answers GET /openapi.json.
 func serveOpenAPI(c *call) error {
-	description.ServeHTTP(c.w, c.r)
+	description().ServeHTTP(c.w, c.r)
 	return nil
 }
 
