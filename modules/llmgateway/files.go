@@ -308,8 +308,8 @@ func (f *fileCall) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	room := f.call.room(resp)
 	defer room.Release()
-	body, err := translate.ReadAll(room.Reader(io.LimitReader(resp.Body, maxResponse+1)), resp.ContentLength)
-	if err != nil || len(body) > maxResponse || !plugins.ValidJSON(body) {
+	body, err := translate.ReadAll(room.Reader(resp.Body), resp.ContentLength)
+	if err != nil || !plugins.ValidJSON(body) {
 		return f.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}
 	if f.makesBatch() || f.uploads() { // by its id the results, and the batch, find the record

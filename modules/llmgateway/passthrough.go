@@ -24,7 +24,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// maxResponse bounds a response that is no stream, in bytes.
+// maxResponse bounds a response that is no stream, and an event of one, in bytes.
 const maxResponse = 64 << 20
 
 // room is the memory that an answer takes.
@@ -47,15 +47,12 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 
 	room := a.call.room(resp)
 	defer room.Release()
-	body, err := translate.ReadAll(room.Reader(io.LimitReader(resp.Body, maxResponse+1)), resp.ContentLength)
+	body, err := translate.ReadAll(room.Reader(resp.Body), resp.ContentLength)
 	if refused, ok := errors.AsType[*plugins.Error](err); ok {
 		return a.fail(storage.UpstreamAborted, refused, routing.Abort)
 	}
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
-	}
-	if len(body) > maxResponse {
-		return a.broken(plugins.Upstream("The response is over %d bytes long.", maxResponse))
 	}
 	// A transcript may also be plain text, as SubRip and WebVTT are.
 	isText := a.call.dialect == plugins.Transcription && mediaType == "text/plain" && len(body) > 0
@@ -176,7 +173,7 @@ func (s *nativeStream) take(n int) {
 	held := s.held.data
 	fresh := held[len(held) : len(held)+n]
 	s.held.data = held[:len(held)+n]
-	if size := int64(len(s.held.data)); size > maxResponse || s.room.Grow(size) != nil || !a.client.begun && !beginsEvents(s.held.data) {
+	if s.room.Grow(int64(len(s.held.data))) != nil || !a.client.begun && !beginsEvents(s.held.data) {
 		s.unfinished = true
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -26,9 +27,10 @@ type Answer struct {
 	refused   bool
 }
 
-// Answer returns the memory of an answer of at most so many bytes.
+// Answer returns the memory of an answer of at most so many bytes, or as many as one answer can
+// hold if that is less: an answer that held more than it may would end a process that has no more.
 func (m *Memory) Answer(ctx context.Context, announced, most int64) *Answer {
-	return &Answer{memory: m, ctx: ctx, announced: announced, most: most, room: freeAnswer}
+	return &Answer{memory: m, ctx: ctx, announced: announced, most: min(most, m.Largest()/answerCopies), room: freeAnswer}
 }
 
 // Grow waits until there is memory for so many bytes of the answer. One that is not small,
@@ -38,11 +40,15 @@ func (a *Answer) Grow(n int64) (refused *plugins.Error) {
 	if n <= a.room {
 		return nil
 	}
-	room := max(2*n, a.announced)
+	if a.refused = max(n, a.announced) > a.most; a.refused {
+		Refusals.With(metric.Constant("answer")).Inc()
+		return plugins.Upstream("The response is over %d bytes long. With more request_memory, it may have up to 64 MiB.", a.most)
+	}
+	room := min(max(2*n, a.announced), a.most)
 	if n <= a.announced {
 		room = a.announced
 	} else if answerCopies*room > Small {
-		room = max(a.most, n)
+		room = a.most
 	}
 	if a.held.memory == nil {
 		a.held, refused = a.memory.Hold(a.ctx, answerCopies*room)
@@ -55,7 +61,8 @@ func (a *Answer) Grow(n int64) (refused *plugins.Error) {
 	return refused
 }
 
-// Refused reports whether there was no memory for the answer. Another answer would be as long.
+// Refused reports whether there was no memory for the answer, or it was too long. Another answer
+// would be as long.
 func (a *Answer) Refused() bool { return a.refused }
 
 // Reader returns what reads the answer from in, as far as there is memory for it.

@@ -51,3 +51,23 @@ func TestAnswersAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// An answer that could not hold what it takes is refused, however it says how long it is. One of a
+// process with enough memory has its own bound.
+func TestNoAnswerTakesMoreThanItCanHold(t *testing.T) {
+	const size = 4 * Small
+	for _, c := range []struct {
+		memory int64
+		whole  bool
+	}{{8 * Small, false}, {16 * Small, true}} {
+		for _, announced := range []int64{-1, size} {
+			a := NewMemory(c.memory).Answer(t.Context(), announced, size)
+			n, err := io.Copy(io.Discard, a.Reader(strings.NewReader(strings.Repeat("x", size))))
+			e, refused := errors.AsType[*plugins.Error](err)
+			if c.whole != (n == size && err == nil) || c.whole == (refused && e.Status == 502 && a.Refused() && n <= 2*Small+32<<10) {
+				t.Errorf("of %d bytes, announced as %d, with a memory of %d: %d, %v", size, announced, c.memory, n, err)
+			}
+			a.Release()
+		}
+	}
+}
