@@ -31,11 +31,12 @@ type settler struct {
 	ledger  credits.Ledger
 	journal *journal.Journal
 	logger  *zap.Logger
+	began   storage.Timestamp // of this process's use of the ledger
 }
 
 // settler needs the mutex, and an open journal.
 func (s *Store) settler(ledger credits.Ledger) *settler {
-	return &settler{ledger, s.journal, s.options.Logger}
+	return &settler{ledger, s.journal, s.options.Logger, storage.Millis(time.Now())}
 }
 
 // run tries until nothing is left. stop ends it.
@@ -70,8 +71,9 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 	defer cancel()
 	return s.ledger.Settle(ctx, func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
 		record, err := s.journal.Request(ctx, storage.RecordKey{Org: r.Org, ID: r.Call.ID})
-		// The client may have used the id again since, here or at another node.
-		missing := errors.Is(err, storage.ErrNotFound) || err == nil && record.CreatedAt != r.Call.CreatedAt
+		// The record of another attempt begins later than the call. What the client has called with the
+		// same id before, or since, is another call.
+		missing := errors.Is(err, storage.ErrNotFound) || err == nil && (record.CreatedAt < r.Call.CreatedAt || record.CreatedAt > s.began)
 		switch {
 		case missing:
 		case err != nil:

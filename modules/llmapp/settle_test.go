@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -13,8 +14,7 @@ import (
 )
 
 // A call that a killed process left costs the most that it can have cost, unless its record is
-// whole. The record of another call with the same id, which the client has made at another node,
-// is not the call's.
+// whole. A record of the same id from before the call, or from after the kill, is another call's.
 func TestCallsThatAKilledProcessLeft(t *testing.T) {
 	store, err := startKeyed(t, t.TempDir()).Store("")
 	if err != nil {
@@ -28,9 +28,11 @@ func TestCallsThatAKilledProcessLeft(t *testing.T) {
 		recorded storage.Timestamp // 0: there is no record
 		want     plugins.Nanodollars
 	}{
-		"without a record":                {0, 40},
-		"with its record":                 {1000, 0},
-		"with the record of another call": {1500, 40},
+		"without a record":               {0, 40},
+		"with its record":                {1000, 0},
+		"with that of a later attempt":   {1500, 0},
+		"with that of an earlier call":   {500, 40},
+		"with that of a call made since": {storage.Millis(time.Now().Add(time.Hour)), 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			call := credits.Call{ID: uuid.New(), CreatedAt: 1000, Provider: "openai", Model: "gpt-4o"}
