@@ -14,8 +14,8 @@ func (x *exchange) brokenOff(end storage.EndState) bool {
 }
 
 // countKept counts the cost of an answer that was broken off, by the length of what is kept of
-// it. Some providers state until the end only what they began with. The cost stays as stated if
-// the answer is not kept.
+// it. Some providers state until the end only what they began with. The cost is unknown if the
+// length does not tell the cost, or if the answer is not kept.
 func (x *exchange) countKept() {
 	r := &x.Record
 	used := r.Usage
@@ -26,6 +26,7 @@ func (x *exchange) countKept() {
 	written, ok := demand.Written(r.Dialect, kept.Response)
 	if !ok || r.ResponseTruncated || !used.Input.Valid && (r.RequestOmitted || r.RequestTruncated) ||
 		!demand.Countable(r.Dialect, kept.Request.Data, used.Input) {
+		x.Uncounted = true
 		return
 	}
 	used.Input = used.Input.Or(plugins.Known(demand.Likely.Text(r.RequestBytes)))

@@ -36,6 +36,7 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 		{"all stated", "openai", chatPath, hi, []string{says, finishEvent, usageEvent}, "", 27_500 + 70_000, 27_500 + 70_000, false},
 		{"a picture of any size", "openai", chatPath, picture, []string{says}, "", 0, 0, false},
 		{"an answer that is not kept", "openai", chatPath, hi, []string{says}, "Service-Omit-Response", 0, 0, false},
+		{"output that begins with 1, not kept", "anthropic", "/v1/messages", hi, []string{anthropic}, "Service-Omit-Response", 0, 0, false},
 		{"a request that is not kept", "openai", chatPath, hi, []string{says}, "Service-Omit-Request", 0, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

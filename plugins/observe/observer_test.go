@@ -199,6 +199,13 @@ func TestObserver(t *testing.T) {
 		plugins.ResponseInfo{Model: "opus", Finish: "end_turn", Usage: usage{Input: known(7), Output: known(20)},
 			Beside: &plugins.Billed{Model: "fable", Usage: usage{Input: known(5), Output: known(3)}}},
 	}, {
+		"messages, of which only the iterations tell that another model answered", plugins.Messages, "anthropic", sseType,
+		events(`{"type":"message_start","message":{"model":"fable","content":[],"usage":{"input_tokens":7,"output_tokens":1}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":7,"output_tokens":20,"iterations":[
+				{"type":"message","model":"fable","input_tokens":5,"output_tokens":0},
+				{"type":"fallback_message","model":"opus","input_tokens":7,"output_tokens":20}]}}`),
+		plugins.ResponseInfo{Model: "opus", Finish: "end_turn", Usage: usage{Input: known(7), Output: known(20)}},
+	}, {
 		"messages with an iteration of a kind that is not known", plugins.Messages, "anthropic", jsonType,
 		`{"usage":{"input_tokens":1,"output_tokens":1,"iterations":[{"type":"dream","input_tokens":9,"output_tokens":9}]}}`,
 		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(1), Output: known(1)}, Beside: new(plugins.Billed)},

@@ -45,6 +45,9 @@ type Exchange struct {
 	// Counted is the cost of an answer that was broken off, by its length. It is the cost of
 	// the record if the cost that the provider stated is less, or unknown.
 	Counted plugins.Nanodollars
+	// Uncounted says that the answer was broken off, and that its length does not tell the
+	// cost: the cost of the record is unknown, whatever the provider has stated so far.
+	Uncounted bool
 
 	// Cut says that a budget ended the stream.
 	Cut bool
@@ -83,6 +86,7 @@ type version struct {
 	status                      plugins.Count
 	requestBytes, responseBytes int64
 	counted                     plugins.Nanodollars
+	uncounted                   bool
 	info                        plugins.ResponseInfo
 }
 
@@ -162,7 +166,7 @@ func (x *Exchange) Stop() {
 // what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
-	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Counted, *x.info()}
+	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Counted, x.Uncounted, *x.info()}
 	if v == x.committed {
 		return
 	}
@@ -229,6 +233,10 @@ func (x *Exchange) measure() {
 // price computes the cost of r, which is the record or has another usage. What a caller says
 // does not choose what is paid.
 func (x *Exchange) price(r *storage.Record) {
+	if x.Uncounted {
+		r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
+		return
+	}
 	models := []string{r.Model, x.TargetModel, r.RequestModel}
 	switch {
 	case r.PassthroughBilling:
