@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -144,6 +145,9 @@ var modelFields = []string{"models", "fallbacks"}
 // does not tell: other models, and audio that the provider fetches.
 var unboundFields = append([]string{"file_url", "file_id"}, modelFields...)
 
+// boundFields are fields that tell what a request may cost, beside the limits of its output.
+var boundFields = append([]string{"model", "n", "best_of", "service_tier", "tools"}, modelFields...)
+
 // Check refuses a request that does not tell what it may cost.
 func (r Request) Check() (err error) {
 	if _, err = r.OutputLimit(); err != nil {
@@ -154,17 +158,17 @@ func (r Request) Check() (err error) {
 			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxAnswers)
 		}
 	}
-	bounding := append([]string{"model", "n", "best_of", "service_tier", "tools"}, observe.OutputLimits(r.Dialect)...)
-	bounding = append(bounding, modelFields...)
+	limits := observe.OutputLimits(r.Dialect)
+	bounds := func(name string) bool { return slices.Contains(boundFields, name) || slices.Contains(limits, name) }
 	check := func(name string) bool { // some providers put what extra_body has beside it, and some take a name in any case
-		if plain := fold(name); plain != name && slices.Contains(bounding, plain) {
+		if plain := fold(name); plain != name && bounds(plain) {
 			err = plugins.Unsupported(name, "Unsupported parameter: '%.64s': write '%s'.", name, plain)
 		}
 		return err == nil
 	}
 	r.Names(check)
 	r.Field("extra_body").ForEach(func(key, _ gjson.Result) bool {
-		if slices.Contains(bounding, key.Str) {
+		if bounds(key.Str) {
 			err = plugins.Unsupported("extra_body", "Unsupported parameter: '%s' in 'extra_body': move it out.", key.Str)
 		}
 		return check(key.Str)
@@ -176,7 +180,12 @@ func (r Request) Check() (err error) {
 }
 
 // fold returns the name that providers may take a name for which differs in case.
-func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+func fold(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf || 'A' <= r && r <= 'Z' }) {
+		return strings.ToLower(strings.ToUpper(name))
+	}
+	return name
+}
 
 // CheckModels refuses models beside that of the request which the key may not call of a
 // provider, by its label.
