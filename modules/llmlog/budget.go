@@ -70,7 +70,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		batch = x.batched(s.Model, object)
 		s.Model, s.Batch = "", append([]string{}, batch.Models()...)
 	}
-	if x.isMessageBatch() {
+	if x.isBatch() {
 		s.Files, s.Names = true, batch.Names()
 	}
 	if pays {

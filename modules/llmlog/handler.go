@@ -197,9 +197,7 @@ func (h *Handler) Routes() (all []paths.Route) {
 		}
 	}
 	if h.Credentials != "" {
-		for _, r := range batchRoutes {
-			all = append(all, paths.Route{Method: r.method, Path: observe.MessageBatches + r.path})
-		}
+		all = append(all, batchRoutes...)
 	}
 	return all
 }

@@ -77,8 +77,8 @@ func (x *exchange) takeAccount() *plugins.Error {
 	}
 	x.account = accounts[i]
 	x.Record.Provider, x.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.Record.Path)
-	if !x.isCall() && !x.isMessageBatch() {
-		return notPaid("Only calls of models, Anthropic's batches and lists of models are made with the credentials of the gateway. llm_gateway serves files, all batches and WebSockets.")
+	if !x.isCall() && !x.isBatch() {
+		return notPaid("Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")
 	}
 	x.Record.PassthroughBilling = x.h.site.App.PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
 

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -227,5 +228,82 @@ func TestModelsOfKeysInBatches(t *testing.T) {
 	}
 	if resp, answer := s.ask("GET", batchesPath+"/msgbatch_0", "", "X-Api-Key", key); resp.StatusCode != http.StatusOK {
 		t.Errorf("its batch: %d %s", resp.StatusCode, answer)
+	}
+}
+
+// geminiBatch is a request with calls of Gemini, and more within the batch.
+func geminiBatch(calls int, more string) string {
+	call := `{"request":{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"maxOutputTokens":1000}}}`
+	return `{"batch":{"input_config":{"requests":{"requests":[` + strings.TrimSuffix(strings.Repeat(call+",", calls), ",") + `]}` + more + `}}}`
+}
+
+// Gemini's batches are paid and bound to who made them, as Anthropic's are.
+func TestKeysOfWeirPayForBatchesOfGemini(t *testing.T) {
+	var asked []string
+	var made atomic.Int64
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("X-Goog-Api-Key")+" "+string(body))
+		w.Header().Set("Content-Type", jsonType)
+		result := `{"response":{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":10,"totalTokenCount":20},"modelVersion":"gemini-2.5-flash"}}`
+		switch {
+		case strings.HasSuffix(r.URL.Path, ":batchGenerateContent"):
+			fmt.Fprintf(w, `{"name":"batches/%d","metadata":{"state":"BATCH_STATE_PENDING"}}`, made.Add(1))
+		case r.Method == http.MethodGet:
+			_, _ = io.WriteString(w, `{"name":"batches/1","done":true,"response":{"inlinedResponses":{"inlinedResponses":[`+result+`,`+result+`]}}}`)
+		default:
+			_, _ = io.WriteString(w, `{}`)
+		}
+	}))
+	t.Cleanup(provider.Close)
+	s := servePaidAt(t, provider.URL)
+	const making = "/gemini/v1beta/models/gemini-2.5-flash:batchGenerateContent"
+	for name, c := range map[string]struct {
+		path, body string
+		status     int
+	}{
+		"more than is left":    {making, geminiBatch(10_000, ""), 402},
+		"a model of no price":  {strings.Replace(making, "gemini-2.5-flash", "made-up", 1), geminiBatch(1, ""), 400},
+		"a file of calls":      {making, `{"batch":{"inputConfig":{"fileName":"files/1"}}}`, 400},
+		"a file beside calls":  {making, geminiBatch(1, `,"file_name":"files/1"`), 400},
+		"a cache of others":    {making, strings.Replace(geminiBatch(1, ""), `"contents"`, `"cachedContent":"cachedContents/1","contents"`, 1), 400},
+		"a file within a call": {making, strings.Replace(geminiBatch(1, ""), `{"text":"hi"}`, `{"file_data":{"file_uri":"https://generativelanguage.googleapis.com/v1beta/files/1"}}`, 1), 400},
+		"an unknown batch":     {"/gemini/v1beta/batches/7:cancel", "{}", 404},
+		"another operation":    {"/gemini/v1beta/batches/7:update", "{}", 403},
+	} {
+		if resp, answer := s.ask("POST", c.path, c.body, "X-Goog-Api-Key", "weir-rich"); resp.StatusCode != c.status || len(asked) > 0 {
+			t.Errorf("%s: %d %s, the provider got %q", name, resp.StatusCode, answer, asked)
+		}
+	}
+	credits := func() (spent, reserved float64) {
+		_, answer := s.ask("GET", "/v1/key", "", "Authorization", "Bearer weir-rich")
+		return gjson.Get(answer, "data.credits.spent").Float(), gjson.Get(answer, "data.credits.reserved").Float()
+	}
+	resp, answer := s.ask("POST", making, geminiBatch(2, ""), "X-Goog-Api-Key", "weir-rich")
+	if spent, reserved := credits(); resp.StatusCode != http.StatusOK || gjson.Get(answer, "name").Str != "batches/1" || spent > 0 || reserved < 0.002 {
+		t.Errorf("%d %s: %v spent and %v held", resp.StatusCode, answer, spent, reserved)
+	}
+	if want := "POST /v1beta/models/gemini-2.5-flash:batchGenerateContent platform-gemini " + geminiBatch(2, ""); asked[0] != want {
+		t.Errorf("the provider got %s", asked[0])
+	}
+	before := len(asked)
+	for _, c := range []struct{ method, path, key string }{
+		{"GET", "/1", "weir-root"}, {"DELETE", "/1", "weir-root"}, {"POST", "/1:cancel", "weir-root"}, {"GET", "", "weir-rich"}, {"PATCH", "/1", "weir-rich"},
+	} {
+		resp, answer := s.ask(c.method, "/gemini/v1beta/batches"+c.path, "", "X-Goog-Api-Key", c.key)
+		if resp.StatusCode != 404 && resp.StatusCode != 403 || gjson.Get(answer, "error.status").Str == "" || len(asked) > before {
+			t.Errorf("%s %s by %s: %d %s", c.method, c.path, c.key, resp.StatusCode, answer)
+		}
+	}
+	for range 2 {
+		resp, answer := s.ask("GET", "/gemini/v1beta/batches/1", "", "X-Goog-Api-Key", "weir-rich")
+		if spent, reserved := credits(); resp.StatusCode != http.StatusOK || spent < 0.00001 || spent > 0.0001 || reserved > 0 {
+			t.Errorf("%d %s: %v spent and %v held", resp.StatusCode, answer, spent, reserved)
+		}
+	}
+	for _, c := range []struct{ method, path string }{{"POST", "/1:cancel"}, {"DELETE", "/1"}} {
+		if resp, answer := s.ask(c.method, "/gemini/v1beta/batches"+c.path, "", "X-Goog-Api-Key", "weir-rich"); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s: %d %s", c.method, c.path, resp.StatusCode, answer)
+		}
 	}
 }

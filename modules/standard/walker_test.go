@@ -410,7 +410,7 @@ func TestOmittedContentIsOnNoDisk(t *testing.T) {
 		if !r.isLane() {
 			continue
 		}
-		takes := strings.HasSuffix(r.Path, "/cancel") // which asks for no body
+		takes := strings.HasSuffix(r.Path, "cancel") // which asks for no body
 		for _, body := range s.bodies("seen") {
 			a := s.send(r.Method, s.path(r), "walker-root", typeOf(body), body)
 			takes = takes || a.status == http.StatusOK
@@ -716,7 +716,7 @@ func TestBombsAreRefused(t *testing.T) {
 				t.Errorf("%s: %s takes %d MiB, %d %.200s", r, name, took>>20, a.status, a.body)
 			}
 			refused := a.status == http.StatusRequestEntityTooLarge || r.handler == paid && a.status == http.StatusUnsupportedMediaType
-			if r.isLane() && !passes && name == "gzip" && !refused && !strings.HasSuffix(r.Path, "/cancel") {
+			if r.isLane() && !passes && name == "gzip" && !refused && !strings.HasSuffix(r.Path, "cancel") {
 				t.Errorf("%s: a body of a GiB is answered with %d %.200s", r, a.status, a.body)
 			}
 		}

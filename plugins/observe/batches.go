@@ -37,18 +37,35 @@ func init() {
 // MessageBatches is the ending of the path of Anthropic's batches.
 const MessageBatches = "/messages/batches"
 
-// MessageBatch returns which of Anthropic's batches a path is of, "" if the path is that of all
-// of them, and what of the batch, "" for the batch itself. ok is false if the path is of something
-// else.
-func MessageBatch(path string) (id, part string, ok bool) {
-	m := messageBatch.FindStringSubmatch(path)
-	if m == nil {
-		return "", "", false
-	}
-	return m[1], m[2], true
+// InlineBatch is what a client asks of batches whose calls stand in the request that makes them:
+// those of Anthropic, and of Gemini.
+type InlineBatch struct {
+	// Dialect is that of the calls.
+	Dialect plugins.Dialect
+	// ID is the provider's id of the batch, "" if the request makes one or lists all.
+	ID string
+	// Part is "results" or "cancel", "" for the batch itself.
+	Part string
+	// Makes is true if a POST makes a batch.
+	Makes bool
 }
 
-var messageBatch = regexp.MustCompile(MessageBatches + `(?:/([^/]+)(?:/(results|cancel))?)?/?$`)
+// ParseInlineBatch returns what the path of a request asks of such batches, false if it is of
+// something else.
+func ParseInlineBatch(path string) (b InlineBatch, ok bool) {
+	if m := messageBatch.FindStringSubmatch(path); m != nil {
+		return InlineBatch{plugins.Messages, m[1], m[2], m[1] == ""}, true
+	}
+	if m := geminiBatch.FindStringSubmatch(path); m != nil {
+		return InlineBatch{plugins.GenerateContent, m[1], m[2], m[3] != ""}, true
+	}
+	return b, false
+}
+
+var (
+	messageBatch = regexp.MustCompile(MessageBatches + `(?:/([^/]+)(?:/(results|cancel))?)?/?$`)
+	geminiBatch  = regexp.MustCompile(`/v1(?:beta|alpha)[^/]*/(?:(batches/[^/:]+)(?::(cancel))?|batches|models/[^/:]+(:batchGenerateContent))$`)
+)
 
 // IsUpload reports whether a POST of Batches uploads a file, which may have the calls of a batch.
 func IsUpload(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/files") }

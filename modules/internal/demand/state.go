@@ -50,6 +50,9 @@ func StateOf(d plugins.Dialect, request *plugins.Object) (found State) {
 			found.Add(name, v)
 		case d == plugins.Batches && name == "requests": // of Anthropic
 			found.addBatched(v)
+		case d == plugins.Batches && name == "batch": // of Gemini
+			found.AddFiles(name, v)
+			found.addFileNames(name, v)
 		case hasFiles && slices.Contains(contentFields, name):
 			found.AddFiles(name, v)
 		}
@@ -64,6 +67,19 @@ func (s *State) addBatched(requests gjson.Result) {
 			if key.Str == "params" {
 				params, _ := plugins.ParseObject([]byte(v.Raw))
 				s.IDs = append(s.IDs, StateOf(plugins.Messages, params).IDs...)
+			}
+			return true
+		})
+		return true
+	})
+}
+
+// addFileNames adds the names of files with the calls of a batch of Gemini, in either spelling.
+func (s *State) addFileNames(param string, batch gjson.Result) {
+	batch.ForEach(func(_, config gjson.Result) bool {
+		config.ForEach(func(key, v gjson.Result) bool {
+			if key.Str == "fileName" || key.Str == "file_name" {
+				s.Add(param, v)
 			}
 			return true
 		})

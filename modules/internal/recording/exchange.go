@@ -323,10 +323,15 @@ func (x *Exchange) report() {
 // nothing, because its id is the caller's word.
 func (x *Exchange) Answered(id, baseURL string) bool { return x.answered(id, baseURL) != nil }
 
-// MadeBatch reports whether the organisation has made a batch of Messages at an address.
+// MadeBatch reports whether the organisation has made a batch at an address, whose calls stood in
+// the request.
 func (x *Exchange) MadeBatch(id, baseURL string) bool {
 	made := x.answered(id, baseURL)
-	return made != nil && made.Dialect == plugins.Batches && strings.HasSuffix(made.Path, observe.MessageBatches)
+	if made == nil || made.Dialect != plugins.Batches {
+		return false
+	}
+	b, ok := observe.ParseInlineBatch(made.Path)
+	return ok && b.Makes
 }
 
 // answered returns the record of a response or a batch of the organisation at an address, nil if

@@ -3,51 +3,54 @@ package llmlog
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
-// batchRoutes are what clients do with Anthropic's batches, below the path of all of them.
-var batchRoutes = []struct{ method, path string }{
-	{http.MethodGet, ""}, {http.MethodPost, ""}, {http.MethodGet, "/{id}"}, {http.MethodDelete, "/{id}"},
-	{http.MethodGet, "/{id}/results"}, {http.MethodPost, "/{id}/cancel"},
+// batchRoutes are what clients do with batches that Weir pays for.
+var batchRoutes = []paths.Route{
+	{Method: http.MethodGet, Path: observe.MessageBatches}, {Method: http.MethodPost, Path: observe.MessageBatches},
+	{Method: http.MethodGet, Path: observe.MessageBatches + "/{id}"}, {Method: http.MethodDelete, Path: observe.MessageBatches + "/{id}"},
+	{Method: http.MethodGet, Path: observe.MessageBatches + "/{id}/results"}, {Method: http.MethodPost, Path: observe.MessageBatches + "/{id}/cancel"},
+	{Method: http.MethodPost, Path: "/v1beta/models/{model}:batchGenerateContent"}, {Method: http.MethodGet, Path: "/v1beta/batches"},
+	{Method: http.MethodGet, Path: "/v1beta/batches/{id}"}, {Method: http.MethodDelete, Path: "/v1beta/batches/{id}"},
+	{Method: http.MethodPost, Path: "/v1beta/batches/{id}:cancel"},
 }
 
-// isMessageBatch reports whether the request is one of batchRoutes.
-func (x *exchange) isMessageBatch() bool {
-	id, part, ok := observe.MessageBatch(x.Record.Path)
+// isBatch reports whether the request is one of batchRoutes.
+func (x *exchange) isBatch() bool {
+	b, ok := observe.ParseInlineBatch(x.Record.Path)
 	if !ok || !x.isPlain() || x.r.Header.Get("Upgrade") != "" {
 		return false
 	}
-	path := ""
-	if id != "" {
-		path = "/{id}"
+	switch x.r.Method {
+	case http.MethodPost:
+		return b.Makes || b.Part == "cancel"
+	case http.MethodDelete:
+		return b.ID != "" && b.Part == ""
 	}
-	if part != "" {
-		path += "/" + part
-	}
-	return slices.ContainsFunc(batchRoutes, func(r struct{ method, path string }) bool { return r.method == x.r.Method && r.path == path })
+	return x.r.Method == http.MethodGet && b.Part != "cancel" && (b.Dialect == plugins.Messages || !b.Makes)
 }
 
 // checkBatch refuses what an account that others use keeps for them: batches that no record shows
 // to be the organisation's, and the list of all.
 func (x *exchange) checkBatch() *plugins.Error {
-	id, _, ok := observe.MessageBatch(x.Record.Path)
+	b, ok := observe.ParseInlineBatch(x.Record.Path)
 	switch {
-	case !ok || id == "" && x.r.Method == http.MethodPost || !x.h.site.App.Shares(x.Record.Org, x.account):
+	case !ok || b.Makes && x.r.Method == http.MethodPost || !x.h.site.App.Shares(x.Record.Org, x.account):
 		return nil
-	case id == "":
+	case b.ID == "":
 		return notPaid(x.account.Label + " has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.")
-	case !x.MadeBatch(id, x.account.BaseURL):
+	case !x.MadeBatch(b.ID, x.account.BaseURL):
 		return &plugins.Error{
 			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found",
-			Message: "No batch with the id '" + id[:min(len(id), 200)] + "' was made here.",
+			Message: "No batch with the id '" + b.ID[:min(len(b.ID), 200)] + "' was made here.",
 		}
 	}
 	return nil
@@ -55,16 +58,16 @@ func (x *exchange) checkBatch() *plugins.Error {
 
 // clientDialect is the dialect whose errors the client reads.
 func (x *exchange) clientDialect() plugins.Dialect {
-	if _, _, ok := observe.MessageBatch(x.Record.Path); ok {
-		return plugins.Messages
+	if b, ok := observe.ParseInlineBatch(x.Record.Path); ok {
+		return b.Dialect
 	}
 	return x.Record.Dialect
 }
 
 // tellsResults reports whether the answer may tell where a client finds the results of a batch.
 func (x *exchange) tellsResults() bool {
-	_, part, ok := observe.MessageBatch(x.Record.Path)
-	return ok && part != "results"
+	b, ok := observe.ParseInlineBatch(x.Record.Path)
+	return ok && b.Dialect == plugins.Messages && b.Part != "results"
 }
 
 // maxAddressed bounds an answer with addresses, in bytes: a list has up to 1,000 batches.
