@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -342,4 +343,33 @@ func TestMessageBatchesThatAreNotPaid(t *testing.T) {
 			t.Errorf("%s: %d %s, %+v, %v", name, resp.StatusCode, answer, b, err)
 		}
 	}
+}
+
+// Whatever stands around the calls, each is found where it is.
+func FuzzMessageBatch(f *testing.F) {
+	f.Add(batchOfMessages("a", "b"))
+	f.Add("{\"\\u0072equests\" :\t[ {\"par\\u0061ms\":{\"model\":\"\\u00e9\"},\"custom_id\":\"{\"}\n,{\"params\" : { }} ],\"x\":[[]]}")
+	f.Add(`{"requests":[{"params":{}},0]}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		if translate.CheckObject([]byte(body)) != nil {
+			return
+		}
+		c := new(call)
+		c.body = []byte(body)
+		b := messageBatch{fileCall: &fileCall{attempt: &attempt{call: c}}}
+		list, found := gjson.Get(body, "requests"), 0
+		err := b.each(func(at string, params *plugins.Object, index int) error {
+			if at != fmt.Sprintf("requests.%d.params", found) || body[index:index+len(params.Data)] != string(params.Data) {
+				t.Fatalf("%s: %d %q", at, index, params.Data)
+			}
+			if want := list.Get(fmt.Sprintf("%d.params", found)).Raw; want != string(params.Data) {
+				t.Fatalf("%s is %q, want %q", at, params.Data, want)
+			}
+			found++
+			return nil
+		})
+		if err == nil && int64(found) != list.Get("#").Int() {
+			t.Fatalf("%d calls of %s", found, list.Get("#"))
+		}
+	})
 }
