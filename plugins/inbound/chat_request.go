@@ -42,7 +42,7 @@ func parseChat(raw []byte) (*translate.Request, error) {
 	}
 	c := chatRequest{custom: make(map[string]bool)}
 	var err error
-	gjson.ParseBytes(raw).ForEach(func(key, v gjson.Result) bool {
+	gjson.Parse(plugins.View(raw)).ForEach(func(key, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			err = c.field(key.Str, v)
 		}

@@ -17,7 +17,7 @@ func parseMessages(raw []byte) (*translate.Request, error) {
 		return nil, err
 	}
 	var m messagesRequest
-	gjson.ParseBytes(raw).ForEach(func(key, v gjson.Result) bool {
+	gjson.Parse(plugins.View(raw)).ForEach(func(key, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			m.field(key.Str, v)
 		}

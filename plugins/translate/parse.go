@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// ParseRequest reads the body of POST /v1/responses into the neutral request.
-// Errors are *Error and name the field. Each input item is in one of the turns;
+// ParseRequest reads the body of POST /v1/responses into the neutral request, which refers to
+// the body: it must not change. Errors are *Error and name the field. Each input item is in one of the turns;
 // items of hosted tools are left out with a warning.
 func ParseRequest(body []byte) (*Request, error) { return ParseMCP(body, nil) }
 
@@ -24,7 +24,7 @@ func ParseMCP(body []byte, functions map[string][]Tool) (*Request, error) {
 	}
 	p := &Request{Raw: body, mcp: functions}
 	var input, tools, choice gjson.Result
-	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "input":
 			input = v

@@ -124,7 +124,7 @@ var defaults = map[string][]string{
 // Apply treats every field of the request as the policy says, in the order of
 // the body. The error is an *Error.
 func (p *Request) Apply(policy Policy) error {
-	if err := p.applyFields(policy, "", gjson.ParseBytes(p.Raw)); err != nil {
+	if err := p.applyFields(policy, "", gjson.Parse(plugins.View(p.Raw))); err != nil {
 		return err
 	}
 	if err := p.DropForeign(p.Foreign...); err != nil {

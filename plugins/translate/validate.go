@@ -25,7 +25,7 @@ func CheckObject(body []byte) error {
 	if !plugins.ValidJSON(body) {
 		return plugins.Invalid("", "The body of the request is not valid JSON.")
 	}
-	if !gjson.ParseBytes(body).IsObject() {
+	if !gjson.Parse(plugins.View(body)).IsObject() {
 		return plugins.Invalid("", "The body of the request is not a JSON object.")
 	}
 	return nil
@@ -37,7 +37,7 @@ func check(body []byte, enums bool) error {
 		return err
 	}
 	var err error
-	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
 		if f, ok := documented[key.Str]; ok && v.Type != gjson.Null {
 			err = f.check(key.Str, v, enums)
 		}
