@@ -243,7 +243,7 @@ func (x *exchange) settle(end storage.EndState) {
 	}
 	if broken {
 		written := demand.Likely.Text(x.Record.ResponseBytes)
-		if x.bounded.silent || left {
+		if x.bounded.silent || left || !x.Record.Stream { // what is no stream was written before it came
 			written = max(written, demand.Thought(x.Record.Latency.N))
 		}
 		usage.Output = plugins.Known(min(usage.Output.N, written))

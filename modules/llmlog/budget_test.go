@@ -60,6 +60,13 @@ func newPriced(t *testing.T) *priced {
 		case "hanging":
 			<-r.Context().Done()
 			return
+		case "beginning": // an answer whose end its client does not wait for
+			time.Sleep(500 * time.Millisecond)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"id":"c",`)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
 		case "thinking", "endless":
 			if gjson.GetBytes(body, "user").Str == "thinking" {
 				time.Sleep(500 * time.Millisecond)
@@ -392,25 +399,33 @@ func TestThoughtsOfAStreamThatIsLeftCount(t *testing.T) {
 	}
 }
 
-// Who leaves before the provider answers pays for what it has read, and for what it can have
-// written meanwhile: the provider works on.
+// Who leaves before the provider answers, or before the end of what is no stream, pays for what
+// the provider has read, and for what it can have written meanwhile: the provider works on, or has
+// written all of it.
 func TestLeavingBeforeTheAnswerCounts(t *testing.T) {
-	p := newPriced(t)
-	s := budgeted(t, p, object{"limit": "5", "window": "total"})
-	ctx, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer leave()
-	r, err := http.NewRequestWithContext(ctx, "POST", s.url("/v1/chat/completions"), strings.NewReader(`{"model":"m","max_tokens":1000,"messages":[],"user":"hanging"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := s.client().Do(r); err == nil {
-		t.Fatal(resp.Status)
-	}
-	eventually(t, s.kept.ended)
-	eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
-	record := s.record()
-	if spent, _ := counted(t); spent < 40 || spent > 1000 || int64(record.Cost.N/1e6) != spent || !record.CostCounted || record.EndState != storage.ClientAborted {
-		t.Errorf("spent %d, the record's cost is %v", spent, record.Cost)
+	for _, user := range []string{"hanging", "beginning"} {
+		t.Run(user, func(t *testing.T) {
+			p := newPriced(t)
+			s := budgeted(t, p, object{"limit": "5", "window": "total"})
+			ctx, leave := context.WithTimeout(t.Context(), 600*time.Millisecond)
+			defer leave()
+			r, err := http.NewRequestWithContext(ctx, "POST", s.url("/v1/chat/completions"), strings.NewReader(`{"model":"m","max_tokens":1000,"messages":[],"user":"`+user+`"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp, err := s.client().Do(r); err == nil {
+				_, err = io.ReadAll(resp.Body)
+				if resp.Body.Close(); err == nil {
+					t.Fatal("the answer has ended")
+				}
+			}
+			eventually(t, s.kept.ended)
+			eventually(t, func() bool { _, reserved := counted(t); return reserved == 0 })
+			record := s.record()
+			if spent, _ := counted(t); spent < 2*50 || spent > 1000 || int64(record.Cost.N/1e6) != spent || !record.CostCounted || record.EndState != storage.ClientAborted {
+				t.Errorf("spent %d, the record's cost is %v", spent, record.Cost)
+			}
+		})
 	}
 }
 
