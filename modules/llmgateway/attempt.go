@@ -37,9 +37,10 @@ type attempt struct {
 	payment
 	toolRounds
 
-	client   client
-	answer   func(*http.Response) (routing.Outcome, *plugins.Error) // answers the client; nil for calls of models
-	extended bool                                                   // the conversation has the answer
+	client     client
+	eventsSent int64                                                  // of a translated stream, in this round
+	answer     func(*http.Response) (routing.Outcome, *plugins.Error) // answers the client; nil for calls of models
+	extended   bool                                                   // the conversation has the answer
 
 	failure *plugins.Error   // why the attempt failed, nil unless it did
 	end     storage.EndState // how the attempt failed
@@ -52,7 +53,7 @@ type payment struct {
 	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
 	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
 	paid   llmapp.Used    // what earlier rounds of tools have used
-	late   bool           // the answer did not begin in time
+	unseen bool           // the provider works on an answer that nobody waits for, or has written one that cannot be read
 	reads  *demand.Demand // nil until the request has been read for what it may cost
 }
 
@@ -225,18 +226,13 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		a.x.Record.Status = plugins.Known(recording.StatusClientLeft)
-		outcome, e := a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
-		if a.ticket.Open() {
-			a.commit(storage.ClientAborted)
-			a.settle(storage.ClientAborted)
-		}
-		return outcome, e
+		return a.left()
 	}
 	late := errors.Is(context.Cause(ctx), errFirstByte)
 	e, outcome := a.call.unreached(a.target.Name(), late, err)
 	a.x.Record.Status = plugins.Known(int64(e.Status))
 	if late {
-		a.settleLate()
+		a.settleUnseen()
 	}
 	return a.fail(storage.Failed, e, outcome)
 }
@@ -264,9 +260,27 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 // broken ends an attempt whose answer failed before any of it reached the client.
 func (a *attempt) broken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
-		return a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
+		return a.left()
 	}
 	return a.fail(storage.UpstreamAborted, e, routing.Retry)
+}
+
+// left ends an attempt whose client has left before any of the answer reached it. The model has
+// read the request, and may have thought since.
+func (a *attempt) left() (routing.Outcome, *plugins.Error) {
+	outcome, e := a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
+	if a.ticket.Open() {
+		a.unseen = true
+		a.commit(storage.ClientAborted)
+		a.settle(storage.ClientAborted)
+	}
+	return outcome, e
+}
+
+// noRoom ends an attempt for whose answer there is no memory. The provider charges for it.
+func (a *attempt) noRoom(e *plugins.Error) (routing.Outcome, *plugins.Error) {
+	a.settleUnseen()
+	return a.fail(storage.UpstreamAborted, e, routing.Abort)
 }
 
 // fail ends an attempt that has not answered. Its error is the answer if no attempt follows.

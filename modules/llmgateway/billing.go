@@ -1,12 +1,12 @@
 package llmgateway
 
 import (
+	"bytes"
 	"cmp"
 
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
-	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -239,12 +239,12 @@ func (a *attempt) counted(paid bool) plugins.Cost {
 	return counted
 }
 
-// settleLate counts an answer that did not begin in time: the provider works on.
-func (a *attempt) settleLate() {
+// settleUnseen counts an answer of which nothing is known.
+func (a *attempt) settleUnseen() {
 	if !a.ticket.Open() {
 		return
 	}
-	a.late = true
+	a.unseen = true
 	a.x.Stop() // tells how long the provider had
 	if a.ticket.Reserved().Valid {
 		a.x.Counted = a.paid.Cost.N + a.counted(true).N
@@ -271,9 +271,8 @@ func (a *attempt) output() int64 {
 	if a.call.dialect == plugins.Realtime {
 		return a.x.Record.ResponseBytes / realtimeBytes
 	}
-	written := a.length() / demand.Likely.TextBytes
-	left := a.late || a.x.Record.Status.N == recording.StatusClientLeft // before the provider answered, which works on
-	if m := a.target.Listed; left || m != nil && a.call.demanded().Silent(m) {
+	written := max(a.length()/demand.Likely.TextBytes, a.events())
+	if m := a.target.Listed; a.unseen || m != nil && a.call.demanded().Silent(m) {
 		written = max(written, min(demand.Thought(a.x.Record.Latency.N), a.mostOutput()))
 	}
 	return written
@@ -294,6 +293,18 @@ func (a *attempt) release() {
 	if err := a.ticket.Release(a.call.ctx); err != nil {
 		a.call.h.site.Logger.Error("a reservation of credits is not released", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 	}
+}
+
+// events is how many events of a stream the client got, none of which has less than a token: digits
+// and rare characters have one in less than four bytes.
+func (a *attempt) events() int64 {
+	if !a.x.Record.Stream {
+		return 0
+	}
+	if a.request != nil {
+		return a.eventsSent
+	}
+	return int64(bytes.Count(a.x.Kept.Content(&a.x.Record).Response.Data, []byte("data:")))
 }
 
 // length is how many bytes the model said, or how many passed if nothing of the answer is

@@ -1,10 +1,12 @@
 package llmgateway
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -303,34 +305,53 @@ func TestLeavingIsNotFree(t *testing.T) {
 	}
 }
 
-// Who leaves before the provider answers pays for what it has read, and for what it can have
-// written meanwhile: the provider works on.
+// Who leaves before any of the answer comes pays for what the provider has read, and for what it
+// can have written meanwhile: the provider works on, or thinks after the header of its answer.
 func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
-	s := serve(t, map[string][]upstream{"one": {func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	}}})
-	s.grant(1000)
-	ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer leave()
-	r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(`{"model":"one/m","input":"hi","max_output_tokens":10}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer payer")
-	if resp, err := s.Client().Do(r); err == nil {
-		t.Fatal(resp.Status)
-	}
-	s.settled()
-	spent, reserved := s.balance()
-	if spent < 20 || spent > 54 || reserved != 0 {
-		t.Errorf("spent %d, reserved %d", spent, reserved)
-	}
-	if audited := s.audit(); audited != spent {
-		t.Errorf("spent %d, and %d in the end", spent, audited)
-	}
-	if r := s.kept.all(); len(r) == 0 || !r[len(r)-1].CostCounted || r[len(r)-1].EndState != storage.ClientAborted {
-		t.Errorf("%+v", r)
+	for name, c := range map[string]struct{ model, header, begin string }{
+		"no header":                       {model: "one/m"},
+		"a header":                        {"one/m", "application/json", ""},
+		"a header, native":                {"raw/priced", "application/json", ""},
+		"the begin of an answer, native":  {"raw/priced", "application/json", `{"id":"resp_1",`},
+		"a header of a stream":            {"one/m", "text/event-stream", ""},
+		"a header of a stream, native":    {"raw/priced", "text/event-stream", ""},
+		"an event before content, native": {"raw/priced", "text/event-stream", "data: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			silent := func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if c.header != "" {
+					w.Header().Set("Content-Type", c.header)
+					io.WriteString(w, c.begin)
+					w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's
+				}
+				<-r.Context().Done()
+			}
+			s := serve(t, map[string][]upstream{"one": {silent}, "raw": {silent}})
+			s.grant(1000)
+			ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer leave()
+			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(
+				fmt.Sprintf(`{"model":%q,"input":"hi","max_output_tokens":10,"stream":%t}`, c.model, strings.HasPrefix(c.header, "text"))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer payer")
+			if resp, err := s.Client().Do(r); err == nil {
+				t.Fatal(resp.Status)
+			}
+			s.settled()
+			spent, reserved := s.balance()
+			if spent < 20 || spent > 54 || reserved != 0 {
+				t.Errorf("spent %d, reserved %d", spent, reserved)
+			}
+			if audited := s.audit(); audited != spent {
+				t.Errorf("spent %d, and %d in the end", spent, audited)
+			}
+			if r := s.kept.all(); len(r) == 0 || !r[len(r)-1].CostCounted || r[len(r)-1].EndState != storage.ClientAborted {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 
@@ -474,6 +495,9 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 	messages := says(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"priced","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`+words+`"}}`)
+	digits := says(append([]string{`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"priced","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`},
+		slices.Repeat([]string{`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"1"}}`}, 90)...)...)
 	const hi, picture = `"hi"`, `[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]`
 	for name, c := range map[string]struct {
 		path, model, content string
@@ -485,6 +509,8 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 		"nothing stated":         {"/v1/chat/completions", "raw/priced", hi, chat, true, 30, 200, true},
 		"the provider broke off": {"/v1/chat/completions", "raw/priced", hi, chat, false, 30, 200, true},
 		"an early usage":         {"/v1/messages", "raw/priced", hi, messages, true, 3 + 2*8, 3 + 2*60, true},
+		"digits":                 {"/v1/messages", "raw/priced", hi, digits, true, 3 + 2*60, 3 + 2*100, true},
+		"digits, translated":     {"/v1/messages", "one/m", hi, says(append([]string{"usage 3 0"}, slices.Repeat([]string{"text 1"}, 90)...)...), true, 3 + 2*60, 3 + 2*100, true},
 		"early, then broken off": {"/v1/messages", "raw/priced", hi, messages, false, 3 + 2*8, 3 + 2*60, true},
 		"translated":             {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 0"), true, 3 + 2*8, 3 + 2*60, true},
 		"thoughts, unseen":       {"/v1/chat/completions", "raw/thinks", hi, after(500*time.Millisecond, chat), true, 3 + 2*50, 3 + 2*100, true},
@@ -514,7 +540,17 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.leaves {
-				_, _ = resp.Body.Read(make([]byte, 1))
+				awaited, reads := 1, bufio.NewReader(resp.Body)
+				if strings.HasPrefix(name, "digits") {
+					awaited = 65
+				}
+				for events := 0; events < awaited; {
+					line, err := reads.ReadString('\n')
+					if err != nil {
+						t.Fatal(err)
+					}
+					events += strings.Count(line, "data:")
+				}
 				cancel()
 			}
 			_, _ = io.Copy(io.Discard, resp.Body)

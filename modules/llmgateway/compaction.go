@@ -81,7 +81,7 @@ func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error)
 	defer room.Release()
 	a.decode(resp, reader, room)
 	if e := reader.Failure(); room.Refused() {
-		return a.fail(storage.UpstreamAborted, e, routing.Abort)
+		return a.noRoom(e)
 	} else if e != nil {
 		return a.broken(e)
 	}

@@ -55,6 +55,7 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		a.paid = llmapp.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
 		a.release()
 		a.round++
+		a.eventsSent = 0
 		if a.round > maxRounds { // it was to call none
 			return
 		}

@@ -49,7 +49,7 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	defer room.Release()
 	body, err := translate.ReadAll(room.Reader(resp.Body), resp.ContentLength)
 	if refused, ok := errors.AsType[*plugins.Error](err); ok {
-		return a.fail(storage.UpstreamAborted, refused, routing.Abort)
+		return a.noRoom(refused)
 	}
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))

@@ -51,8 +51,11 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 		a.useTools(out, assembler, room)
 	}
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
+		if room.Refused() {
+			return a.noRoom(e)
+		}
 		outcome, e := a.broken(e)
-		if a.round > 0 || e.Status < http.StatusInternalServerError || room.Refused() { // an answer that was charged
+		if a.round > 0 || e.Status < http.StatusInternalServerError { // an answer that was charged
 			outcome = routing.Abort
 		}
 		return outcome, e
@@ -153,6 +156,7 @@ type translatedStream struct {
 func (s *translatedStream) Write(events []byte) (int, error) {
 	s.a.x.MarkFirstToken()
 	s.events.data = append(s.events.data, events...)
+	s.a.eventsSent++
 	return len(events), s.a.client.err
 }
 
