@@ -222,6 +222,11 @@ func (a *attempt) settle(end storage.EndState) {
 	if cost.Valid && !a.brokenOff(end) || !paid && !a.countable(end) {
 		return
 	}
+	if _, told := a.said(); !told && !paid { // what is paid counts as all that passed
+		a.x.Uncounted = a.x.Answer != nil && a.x.Answer.Info().Phase == plugins.Running
+		a.x.Commit(end)
+		return
+	}
 	counted := a.counted(paid)
 	a.x.Counted = max(a.paid.Cost.N+counted.N, cost.N)
 	a.x.Commit(end)
@@ -310,11 +315,19 @@ func (a *attempt) events() int64 {
 // length is how many bytes the model said, or how many passed if nothing of the answer is
 // kept.
 func (a *attempt) length() int64 {
-	if assembler, ok := a.x.Answer.(*translate.Assembler); ok {
-		return assembler.Said()
-	}
-	if written, ok := demand.Written(a.call.dialect, a.x.Kept.Content(&a.x.Record).Response); ok {
-		return written
+	if n, told := a.said(); told {
+		return n
 	}
 	return a.x.Record.ResponseBytes
+}
+
+// said returns how many bytes the model said, and is false if nothing tells.
+func (a *attempt) said() (n int64, told bool) {
+	if assembler, ok := a.x.Answer.(*translate.Assembler); ok {
+		return assembler.Said(), true
+	}
+	if a.x.Record.ResponseBytes == 0 {
+		return 0, true
+	}
+	return demand.Written(a.call.dialect, a.x.Kept.Content(&a.x.Record).Response)
 }

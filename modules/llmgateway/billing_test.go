@@ -512,6 +512,7 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 		"digits":                 {"/v1/messages", "raw/priced", hi, digits, true, 3 + 2*60, 3 + 2*100, true},
 		"digits, translated":     {"/v1/messages", "one/m", hi, says(append([]string{"usage 3 0"}, slices.Repeat([]string{"text 1"}, 90)...)...), true, 3 + 2*60, 3 + 2*100, true},
 		"early, then broken off": {"/v1/messages", "raw/priced", hi, messages, false, 3 + 2*8, 3 + 2*60, true},
+		"early, and not kept":    {"/v1/messages", "raw/priced", hi, messages, true, 0, 0, false},
 		"translated":             {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 0"), true, 3 + 2*8, 3 + 2*60, true},
 		"thoughts, unseen":       {"/v1/chat/completions", "raw/thinks", hi, after(500*time.Millisecond, chat), true, 3 + 2*50, 3 + 2*100, true},
 		"a picture of any size":  {"/v1/chat/completions", "raw/priced", picture, chat, true, 0, 0, false},
@@ -535,6 +536,9 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Header.Set("Authorization", "Bearer k")
+			if strings.HasSuffix(name, "not kept") {
+				r.Header.Set("Service-Omit-Response", "true")
+			}
 			resp, err := s.Client().Do(r)
 			if err != nil {
 				t.Fatal(err)

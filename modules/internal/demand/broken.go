@@ -20,7 +20,7 @@ func Countable(d plugins.Dialect, request []byte, input plugins.Count) bool {
 // answer does not tell.
 func Written(d plugins.Dialect, answer storage.Body) (n int64, ok bool) {
 	stored, _ := observe.Transcript(d).Stored(answer.Type, answer.Data)
-	for _, list := range gjson.GetManyBytes(stored, "output", "choices", "content", "candidates") {
+	for _, list := range gjson.GetManyBytes(stored, "output", "output.message.content", "choices", "content", "candidates") {
 		if list.IsArray() {
 			return Said(list), true
 		}
