@@ -169,7 +169,7 @@ http://:{$WEIR_PORT} {
 	}
 	llm_query
 }`))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 12*patience) // the types of the library for Python take long to be read
 	defer cancel()
 	args := append([]string{command[1], w.url + lane, server.URL + "/received"}, models...)
 	out, err := exec.CommandContext(ctx, command[0], args...).CombinedOutput()

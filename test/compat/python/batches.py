@@ -13,8 +13,8 @@ warnings.simplefilter("ignore")  # of types that take other fields, and say so
 typing.Iterable = typing.List
 
 import anthropic
-import anthropic.types.beta.messages.batch_create_params as params
-from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming
+import anthropic.types.messages.batch_create_params as params
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from pydantic import ConfigDict, TypeAdapter
 
 [base_url, received, *models] = sys.argv[1:]
