@@ -11,8 +11,8 @@ import (
 )
 
 // ParseRequest reads the body of POST /v1/responses into the neutral request, which refers to
-// the body: it must not change. Errors are *Error and name the field. Each input item is in one of the turns;
-// items of hosted tools are left out with a warning.
+// the body: the body must not change. Errors are *Error and name the field. Each input item is
+// in one of the turns; items of hosted tools are left out with a warning.
 func ParseRequest(body []byte) (*Request, error) { return ParseMCP(body, nil) }
 
 // ParseMCP is ParseRequest for a host that calls the tools of MCP servers: functions are
