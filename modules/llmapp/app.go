@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
@@ -97,7 +98,7 @@ type provisioned struct {
 	lines      *position.Lines
 	logger     *zap.Logger
 	bounded    *zap.Logger // for what callers can repeat
-	headers    *Headers
+	headers    *control.Headers
 	memory     *admission.Memory
 	catalog    *catalog.Catalog
 	keys       keyring
@@ -147,7 +148,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.provisionQueries(); err != nil {
 		return a.At(err, "queries")
 	}
-	if a.headers, err = newHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
+	if a.headers, err = control.NewHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
 		option, _, _ := strings.Cut(err.Error(), " ")
 		return a.At(err, strings.TrimSuffix(option, ":"))
 	}
@@ -272,7 +273,7 @@ func (a *App) Memory() *admission.Memory { return a.memory }
 func (a *App) Counts() *lineage.Counts { return &a.counts }
 
 // Headers returns how control headers are spelled.
-func (a *App) Headers() *Headers { return a.headers }
+func (a *App) Headers() *control.Headers { return a.headers }
 
 // Export sends the record of a call that is over to the collector of its store,
 // if that has one. It never waits, and keeps nothing of c.

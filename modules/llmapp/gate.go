@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -55,18 +56,18 @@ type Spending struct {
 	Within bool
 	// AtMost is what the call uses at most, with an unknown cost if there is no price. It
 	// is read only where something bounds what the call uses.
-	AtMost func() Used
+	AtMost func() demand.Used
 	// Expected is what the call is likely to use if the model writes no more than so many
 	// tokens in each answer, for budgets that set aside what is expected. nil if the call has
 	// no answers of a model.
-	Expected func(output int64) Used
+	Expected func(output int64) demand.Used
 	// Fit lowers the limit of the call's output until fits says so of what the call uses
 	// at most, and reports whether the call can be lowered so far. nil if the call cannot be
 	// changed.
-	Fit func(fits func(Used) bool) bool
+	Fit func(fits func(demand.Used) bool) bool
 	// Cut is Fit by an end of the call's stream, for budgets that cut streams. nil if the call
 	// has no stream that can be ended.
-	Cut func(fits func(Used) bool) bool
+	Cut func(fits func(demand.Used) bool) bool
 }
 
 // PaysWithCredits reports whether an organisation pays for calls of the account with
@@ -337,7 +338,7 @@ func (b *Budget) portion(left *credits.InsufficientError) plugins.Nanodollars {
 // fit returns what lowers a call to what is left in a budget, or in the credits if b is nil.
 // It is nil if the call cannot be lowered.
 func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) bool {
-	var ways []func(func(Used) bool) bool
+	var ways []func(func(demand.Used) bool) bool
 	if s.Fit != nil && part.metered() {
 		ways = append(ways, s.Fit)
 	}
@@ -348,8 +349,8 @@ func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) boo
 		return nil
 	}
 	return func(left plugins.Nanodollars) bool {
-		return slices.ContainsFunc(ways, func(lower func(func(Used) bool) bool) bool {
-			return lower(func(u Used) bool {
+		return slices.ContainsFunc(ways, func(lower func(func(demand.Used) bool) bool) bool {
+			return lower(func(u demand.Used) bool {
 				n := part.of(u)
 				return n.Valid && plugins.Nanodollars(n.N) <= left
 			})

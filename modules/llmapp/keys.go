@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -150,6 +151,20 @@ func (k *Key) MayCall(provider, model string) bool {
 		return false
 	}
 	return k.MayUse(provider) && (k.kept == nil || len(k.kept.Models) == 0 || named(k.kept.Models))
+}
+
+// CheckModels refuses models that a request names beside its own, unless the key may call them
+// of a provider, by its label.
+func (k *Key) CheckModels(r demand.Request, label string) error {
+	if k.MayCall(label, "") {
+		return nil
+	}
+	for _, model := range r.ToolModels() {
+		if !k.MayCall(label, model) {
+			return NotAllowed(model)
+		}
+	}
+	return r.Refuse(demand.ModelFields, "names models that the API key may not call")
 }
 
 // MayUse reports whether the key may use what a provider keeps, such as files.

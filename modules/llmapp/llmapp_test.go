@@ -112,30 +112,6 @@ func TestRefusedConfigurations(t *testing.T) {
 	}
 }
 
-func TestHeaders(t *testing.T) {
-	h, err := newHeaders([]string{"Service", "helicone", "X-LLM-"}, []string{"userTier"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for header, want := range map[string]string{
-		"Service-User-Id":  "User-Id",
-		"Helicone-User-Id": "User-Id",
-		"X-Llm-User-Id":    "User-Id",
-		"Services-User-Id": "",
-		"Authorization":    "",
-	} {
-		if got, ok := h.Cut(header); got != want || ok != (want != "") {
-			t.Errorf("Cut(%s) = %q, %v", header, got, ok)
-		}
-	}
-	if got := h.PropertyName("Usertier"); got != "userTier" {
-		t.Errorf("PropertyName(Usertier) = %s", got)
-	}
-	if got := h.PropertyName("App"); got != "App" {
-		t.Errorf("PropertyName(App) = %s", got)
-	}
-}
-
 // TestStoreOutlivesConfigurations holds that an exchange in flight keeps its
 // store open, that a store which comes back is the same, and that nothing
 // touches the disk before Start.

@@ -5,20 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
-
-// Used is what a call uses: so far, or at most.
-type Used struct {
-	Cost  plugins.Cost
-	Usage plugins.Usage
-}
-
-// Free is what a call uses that costs nothing.
-func Free() Used {
-	return Used{Cost: plugins.KnownCost(0), Usage: plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}}
-}
 
 // quantity is what a budget counts.
 type quantity struct {
@@ -27,16 +17,16 @@ type quantity struct {
 	unit string
 	// of is how much of the quantity a call uses, unknown if Used does not tell. nil for a
 	// quantity of which each call is 1.
-	of func(Used) plugins.Count
+	of func(demand.Used) plugins.Count
 }
 
 // quantities are what Budget.Quantity may name, in the order in which they are set aside.
 var quantities = []*quantity{
 	dollars,
-	{"tokens", " tokens", func(u Used) plugins.Count { return u.Usage.Input.Plus(u.Usage.Output) }},
-	{"input_tokens", " input tokens", func(u Used) plugins.Count { return u.Usage.Input }},
-	{"output_tokens", " output tokens", func(u Used) plugins.Count { return u.Usage.Output }},
-	{"uncached_tokens", " uncached tokens", func(u Used) plugins.Count {
+	{"tokens", " tokens", func(u demand.Used) plugins.Count { return u.Usage.Input.Plus(u.Usage.Output) }},
+	{"input_tokens", " input tokens", func(u demand.Used) plugins.Count { return u.Usage.Input }},
+	{"output_tokens", " output tokens", func(u demand.Used) plugins.Count { return u.Usage.Output }},
+	{"uncached_tokens", " uncached tokens", func(u demand.Used) plugins.Count {
 		n := u.Usage.Input.Plus(u.Usage.Output)
 		n.N -= u.Usage.CacheRead.N
 		return n
@@ -46,7 +36,7 @@ var quantities = []*quantity{
 }
 
 var (
-	dollars = &quantity{"usd", "", func(u Used) plugins.Count {
+	dollars = &quantity{"usd", "", func(u demand.Used) plugins.Count {
 		return plugins.Count{N: int64(u.Cost.N), Valid: u.Cost.Valid}
 	}}
 	// requestCount counts calls of providers: an attempt at another target is another call.
@@ -77,7 +67,7 @@ func findQuantity(name string) *quantity {
 func (q *quantity) metered() bool { return q.of != nil }
 
 // most is how much of the quantity a call uses at most.
-func (q *quantity) most(atMost func() Used) plugins.Count {
+func (q *quantity) most(atMost func() demand.Used) plugins.Count {
 	if !q.metered() {
 		return plugins.Known(1)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -143,7 +144,7 @@ func (t *Ticket) Reserved() (most plugins.Cost) {
 // Charge makes total, without what earlier tickets of the call were charged, what the call
 // has used so far, if the ticket is open. What total does not tell stays as it was. A client
 // that has left is charged too.
-func (t *Ticket) Charge(ctx context.Context, total, earlier Used) error {
+func (t *Ticket) Charge(ctx context.Context, total, earlier demand.Used) error {
 	if t.released.Load() {
 		return nil
 	}

@@ -52,7 +52,7 @@ type payment struct {
 	within bool           // the attempt is a part of a call that has a ticket of its own
 	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
 	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
-	paid   llmapp.Used    // what earlier rounds of tools have used
+	paid   demand.Used    // what earlier rounds of tools have used
 	unseen bool           // the provider works on an answer that nobody waits for, or has written one that cannot be read
 	reads  *demand.Demand // nil until the request has been read for what it may cost
 }

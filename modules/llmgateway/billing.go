@@ -53,16 +53,16 @@ func (c *call) demanded() demand.Request {
 }
 
 // atMost returns the most that the attempt can use, unknown without a price.
-func (a *attempt) atMost() llmapp.Used { return a.uses(demand.Most) }
+func (a *attempt) atMost() demand.Used { return a.uses(demand.Most) }
 
 // uses is atMost by the tokens that text has by a scale.
-func (a *attempt) uses(by demand.Scale) llmapp.Used {
+func (a *attempt) uses(by demand.Scale) demand.Used {
 	c, m := a.call, a.target.Listed
 	switch {
 	case c.dialect.CountsTokens():
-		return llmapp.Free()
+		return demand.Free()
 	case m == nil:
-		return llmapp.Used{}
+		return demand.Used{}
 	}
 	asked := a.outputLimit()
 	if a.cutAt > 0 {
@@ -86,7 +86,7 @@ func (a *attempt) uses(by demand.Scale) llmapp.Used {
 		beside = a.beside(d)
 	}
 	cost := m.AtMost(usage, a.conditions(""), c.demanded().Tiers()...)
-	return llmapp.Used{Cost: cost.Both(beside), Usage: usage}
+	return demand.Used{Cost: cost.Both(beside), Usage: usage}
 }
 
 // demand is what the request can make the provider read and write. The search for a limit that
@@ -107,7 +107,7 @@ func (a *attempt) demand() *demand.Demand {
 
 // expected returns what the attempt is likely to use if each answer has no more than so many
 // tokens.
-func (a *attempt) expected(output int64) llmapp.Used {
+func (a *attempt) expected(output int64) demand.Used {
 	limit := a.cutAt
 	defer func() { a.cutAt = limit }()
 	a.cutAt = output
@@ -190,10 +190,10 @@ func (a *attempt) unpricedTier() bool {
 // charge counts what the call has cost and used in the credits and the budgets.
 func (a *attempt) charge(cost plugins.Cost) {
 	a.reads.Learn(a.call.h.site.App.Counts(), a.x.Record.Usage.Input)
-	a.meter(llmapp.Used{Cost: cost, Usage: a.x.Record.Usage})
+	a.meter(demand.Used{Cost: cost, Usage: a.x.Record.Usage})
 }
 
-func (a *attempt) meter(used llmapp.Used) {
+func (a *attempt) meter(used demand.Used) {
 	if a.ticket == nil {
 		return
 	}
@@ -254,7 +254,7 @@ func (a *attempt) settleUnseen() {
 	if a.ticket.Reserved().Valid {
 		a.x.Counted = a.paid.Cost.N + a.counted(true).N
 	}
-	a.meter(llmapp.Used{Usage: a.likely(a.output())})
+	a.meter(demand.Used{Usage: a.likely(a.output())})
 }
 
 // brokenOff reports whether the provider did not come to the end of its answer.
@@ -266,7 +266,7 @@ func (a *attempt) brokenOff(end storage.EndState) bool {
 // them.
 func (a *attempt) settleTokens(end storage.EndState) {
 	if stated := a.x.Record.Usage; a.ticket.Open() && (!stated.Input.Valid || !stated.Output.Valid && a.call.route.usage == nil || a.brokenOff(end)) {
-		a.meter(llmapp.Used{Usage: a.likely(a.output())})
+		a.meter(demand.Used{Usage: a.likely(a.output())})
 	}
 }
 

@@ -100,11 +100,11 @@ func (f *fileCall) prepare(id string) (err error) {
 }
 
 // atMost returns what a call about files costs: nothing, or what the calls of a batch do.
-func (f *fileCall) atMost() llmapp.Used {
+func (f *fileCall) atMost() demand.Used {
 	if f.makesBatch() {
 		return f.batch.AtMost(f.call.h.site.App.Catalog(), f.file.account.Provider, f.x.Record.CreatedAt.Time())
 	}
-	return llmapp.Free()
+	return demand.Free()
 }
 
 // endUpload counts the bytes of an upload that the provider has read.

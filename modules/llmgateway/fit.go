@@ -8,18 +8,17 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/cut"
 	"github.com/weirhq/weir/modules/internal/demand"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
 // fit returns how the output of the attempt is lowered to what credits cover, nil if the
 // request has no limit of its output, or must be sent as it is.
-func (a *attempt) fit() func(fits func(llmapp.Used) bool) bool {
+func (a *attempt) fit() func(fits func(demand.Used) bool) bool {
 	c := a.call
 	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.compacts || c.route.native || a.round > 0 {
 		return nil
 	}
-	return func(fits func(llmapp.Used) bool) bool {
+	return func(fits func(demand.Used) bool) bool {
 		// Messages refuses a limit that leaves no room beside what the model may think.
 		least := demand.LeastOutput + c.field("thinking").Get("budget_tokens").Int()
 		a.fitted = demand.Lower(least, a.mostOutput(), func(limit int64) bool {
@@ -33,13 +32,13 @@ func (a *attempt) fit() func(fits func(llmapp.Used) bool) bool {
 // cut returns how the stream of the attempt is ended at what a budget covers, nil if it
 // cannot be: the request asks for no stream or several answers, or the stream does not show
 // all that is charged.
-func (a *attempt) cut() func(fits func(llmapp.Used) bool) bool {
+func (a *attempt) cut() func(fits func(demand.Used) bool) bool {
 	c, m := a.call, a.target.Listed
 	if m == nil || !c.streams() || !cut.Possible(c.dialect) || c.compacts || a.round > 0 || a.mcp != nil || c.demanded().Answers() > 1 ||
 		c.demanded().Silent(m) || a.request != nil && m.Reasoning { // a translation may make the model think
 		return nil
 	}
-	return func(fits func(llmapp.Used) bool) bool {
+	return func(fits func(demand.Used) bool) bool {
 		a.cutAt = demand.Lower(demand.LeastOutput, a.mostOutput(), func(limit int64) bool {
 			a.cutAt = limit
 			return fits(a.atMost())

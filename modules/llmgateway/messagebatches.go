@@ -174,7 +174,7 @@ func serves(targets []routing.Target, account *llmapp.Account) *routing.Target {
 func (b *messageBatch) edit(at string, params *plugins.Object) ([]byte, error) {
 	c, account := b.call, b.file.account
 	target := serves(b.targets[params.Get("model").Str], account)
-	if err := demand.JSON(plugins.Messages, params).CheckModels(c.key, account.Label); err != nil {
+	if err := c.key.CheckModels(demand.JSON(plugins.Messages, params), account.Label); err != nil {
 		return nil, err
 	}
 	b.models[target.Model] = true

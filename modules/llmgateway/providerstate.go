@@ -39,7 +39,7 @@ func (c *call) shares(account *llmapp.Account) bool {
 // call; if the call is bounded, fields beside the documented schema and answers that cannot be
 // charged; and if others use the account, what it keeps for them.
 func (c *call) allow(t routing.Target) error {
-	if err := c.demanded().CheckModels(c.key, t.Account.Label); err != nil {
+	if err := c.key.CheckModels(c.demanded(), t.Account.Label); err != nil {
 		return err
 	}
 	if c.bounded(t) {

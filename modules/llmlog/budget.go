@@ -86,10 +86,10 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	for _, field := range tierFields {
 		b.tiers = append(b.tiers, x.r.Header.Values(field)...)
 	}
-	s.AtMost = func() llmapp.Used {
+	s.AtMost = func() demand.Used {
 		switch {
 		case x.isFree():
-			return llmapp.Free()
+			return demand.Free()
 		case makesBatch:
 			return batch.AtMost(app.Catalog(), s.Provider, b.conditions.At)
 		}
@@ -97,7 +97,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		b.usage = most.Usage
 		return most
 	}
-	s.Expected = func(output int64) llmapp.Used {
+	s.Expected = func(output int64) demand.Used {
 		limit := b.cutAt
 		defer func() { b.cutAt = limit }()
 		b.cutAt = output
@@ -107,7 +107,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 		s.Expected = nil
 	}
 	if x.asksForEvents(request) {
-		s.Cut = func(fits func(llmapp.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
+		s.Cut = func(fits func(demand.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
 	}
 	if x.h.site.Money.Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
@@ -197,30 +197,30 @@ func (x *exchange) readAhead() ([]byte, *plugins.Error) {
 
 // uses is the most that the call can use, by the tokens that text has by a scale. It is unknown
 // without a price.
-func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, request demand.Request, body []byte) llmapp.Used {
+func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, request demand.Request, body []byte) demand.Used {
 	var ok bool
 	if b.model, ok = app.Catalog().Lookup(s.Provider, s.Model); !ok || s.Model == "" {
 		b.model = nil
-		return llmapp.Used{}
+		return demand.Used{}
 	}
 	if b.reads == nil {
 		b.reads = demand.OfTurn(app.Counts(), request.Dialect, body, s.Org, s.Provider, s.Model)
 	}
 	usage, ok := request.Uses(b.model, b.reads, by, int64(len(body)), b.cutAt)
 	if !ok {
-		return llmapp.Used{}
+		return demand.Used{}
 	}
-	return llmapp.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
+	return demand.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
 }
 
 // charge counts a cost in the budgets.
 func (x *exchange) charge(cost plugins.Cost) {
 	x.bounded.reads.Learn(x.h.site.App.Counts(), x.Record.Usage.Input)
-	x.meter(llmapp.Used{Cost: cost, Usage: x.Record.Usage})
+	x.meter(demand.Used{Cost: cost, Usage: x.Record.Usage})
 }
 
-func (x *exchange) meter(used llmapp.Used) {
-	if err := x.bounded.Charge(x.ctx, used, llmapp.Used{}); err != nil {
+func (x *exchange) meter(used demand.Used) {
+	if err := x.bounded.Charge(x.ctx, used, demand.Used{}); err != nil {
 		x.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", used.Cost.N), zap.Error(err))
 	}
 }
@@ -258,7 +258,7 @@ func (x *exchange) settle(end storage.EndState) {
 		x.Commit(end)
 	}
 	usage.Input, usage.Output.N = stated.Input.Or(usage.Input), max(usage.Output.N, stated.Output.N)
-	x.meter(llmapp.Used{Usage: usage})
+	x.meter(demand.Used{Usage: usage})
 }
 
 // release frees what is set aside and was not charged.

@@ -160,7 +160,7 @@ func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, body *plug
 	if !isObject {
 		return plugins.Invalid("", "The body is not valid JSON: an object is expected.")
 	}
-	if err := request.CheckModels(key, x.account.Label); err != nil {
+	if err := key.CheckModels(request, x.account.Label); err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // CheckModels returns no other
 	}
 	if !x.h.site.App.Shares(x.Record.Org, x.account) {

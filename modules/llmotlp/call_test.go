@@ -122,7 +122,7 @@ func TestDeepValues(t *testing.T) {
 	}
 }
 
-func testHeaders(t testing.TB) *llmapp.Headers {
+func testHeaders(t testing.TB) *control.Headers {
 	t.Helper()
 	app := &llmapp.App{
 		HeaderPrefixes: []string{"Helicone"},

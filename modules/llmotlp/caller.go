@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -22,7 +21,7 @@ const association = "traceloop.association.properties."
 //
 // Service-Auth and Service-Request-Id mean nothing here: the batch has the key, and the id comes
 // from the span's. An attribute with the name of a credential is not kept.
-func (c *call) caller(headers *llmapp.Headers, omitted *control.Controls, r *storage.Record) (warnings []string) {
+func (c *call) caller(headers *control.Headers, omitted *control.Controls, r *storage.Record) (warnings []string) {
 	said, implied := c.headers(headers), make(http.Header)
 	imply := func(name, value string) {
 		if value != "" && implied[name] == nil {
@@ -95,7 +94,7 @@ var header = regexp.MustCompile(`["']([A-Za-z0-9-]+)["']: *(?:"([^"\\]*)"|'([^'\
 
 // headers returns the control headers among the association properties, and among the headers
 // that the application sent to the provider. It reads no other header: some are credentials.
-func (c *call) headers(headers *llmapp.Headers) http.Header {
+func (c *call) headers(headers *control.Headers) http.Header {
 	said := make(http.Header)
 	add := func(name, value string) {
 		name = http.CanonicalHeaderKey(name)

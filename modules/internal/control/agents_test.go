@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -34,7 +33,7 @@ func TestAgents(t *testing.T) {
 			}
 		}
 		var r storage.Record
-		Read(request.Header, &llmapp.Headers{Prefixes: []string{"Service-"}}, &r)
+		Read(request.Header, &Headers{Prefixes: []string{"Service-"}}, &r)
 		ReadEdge(request, "", &r)
 		if r.SessionID != c.session || !reflect.DeepEqual(r.Properties, c.properties) {
 			t.Errorf("%s: session %q, properties %v", name, r.SessionID, r.Properties)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirhq/weir/internal/nearest"
 	"github.com/weirhq/weir/internal/redact"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -56,14 +55,14 @@ type Controls struct {
 	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
 	Warnings []string
 
-	headers *llmapp.Headers
+	headers *Headers
 	record  *storage.Record // gets what belongs there
 }
 
 // Read takes the control headers out of header, and fills in the record. Where
 // several prefixes say the same thing, the first prefix wins, except that either
 // may omit; of one prefix, a property's own header wins over Service-Properties.
-func Read(header http.Header, headers *llmapp.Headers, record *storage.Record) *Controls {
+func Read(header http.Header, headers *Headers, record *storage.Record) *Controls {
 	c := &Controls{headers: headers, record: record}
 	for _, prefix := range c.headers.Prefixes {
 		var objectKey string

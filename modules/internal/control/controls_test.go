@@ -9,11 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
-	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
 func TestControlHeaders(t *testing.T) {
@@ -181,19 +177,14 @@ func TestPropertiesAreCounted(t *testing.T) {
 	}
 }
 
-// testHeaders are those of an app with a second prefix and a spelling.
-func testHeaders(t testing.TB) *llmapp.Headers {
+// testHeaders have a second prefix and a spelling.
+func testHeaders(t testing.TB) *Headers {
 	t.Helper()
-	app := &llmapp.App{
-		HeaderPrefixes: []string{"Helicone"}, PropertyNames: []string{"userType"},
-		Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: []byte(`{"backend":"sqlite","path":"` + t.TempDir() + `/weir.db"}`)}},
-	}
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
-	t.Cleanup(cancel)
-	if err := app.Provision(ctx); err != nil {
+	headers, err := NewHeaders([]string{"Helicone"}, []string{"userType"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return app.Headers()
+	return headers
 }
 
 func TestTraceParent(t *testing.T) {
@@ -241,7 +232,7 @@ func TestCredentialsAreNotKept(t *testing.T) {
 	c := Read(http.Header{
 		"Service-Property-Token": {"canary"}, "Service-Property-Api-Key": {"canary"}, "Service-Property-Authorization": {"canary"},
 		"Service-Properties": {`{"apiKey":"canary","team":"a"}`}, "Service-Prompt-Input-Api-Key": {"canary"}, "Service-Prompt-Input-Topic": {"x"},
-	}, &llmapp.Headers{Prefixes: []string{"Service-"}}, &r)
+	}, &Headers{Prefixes: []string{"Service-"}}, &r)
 	if !maps.Equal(r.Properties, map[string]string{"team": "a"}) {
 		t.Errorf("kept %v", r.Properties)
 	}

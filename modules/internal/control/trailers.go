@@ -4,13 +4,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
-
-	"github.com/weirhq/weir/modules/llmapp"
 )
 
 // RemoveTrailers takes the control headers out of the trailers of r, where they
 // come too late to count: their names now, and the values at the body's end.
-func RemoveTrailers(r *http.Request, headers *llmapp.Headers) {
+func RemoveTrailers(r *http.Request, headers *Headers) {
 	if r.Trailer == nil {
 		return
 	}
@@ -24,7 +22,7 @@ func RemoveTrailers(r *http.Request, headers *llmapp.Headers) {
 type trailedBody struct {
 	io.ReadCloser
 	trailer http.Header
-	headers *llmapp.Headers
+	headers *Headers
 }
 
 // Read implements io.Reader.

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -105,11 +104,11 @@ func (b Batch) MadeBy(request *plugins.Object) Batch {
 
 // AtMost returns the most that a batch uses that begins at a time, with an unknown cost if a
 // model has no price of batches, and all unknown if the batch is.
-func (b Batch) AtMost(prices *catalog.Catalog, provider string, at time.Time) (most llmapp.Used) {
+func (b Batch) AtMost(prices *catalog.Catalog, provider string, at time.Time) (most Used) {
 	for i, part := range b.Parts {
 		m, ok := prices.Lookup(provider, part.Model)
 		if !ok {
-			return llmapp.Used{}
+			return Used{}
 		}
 		u := plugins.Usage{
 			Input: plugins.Known(part.Input), InputAudio: plugins.Known(part.InputAudio), InputImage: plugins.Known(part.InputImage),
@@ -122,7 +121,7 @@ func (b Batch) AtMost(prices *catalog.Catalog, provider string, at time.Time) (m
 		cost := m.AtMost(u, catalog.Conditions{At: at, Tier: plugins.BatchTier, Longest: part.Longest})
 		cost.N += plugins.Nanodollars(part.Calls) // each call is rounded by itself
 		if i == 0 {
-			most = llmapp.Used{Cost: cost, Usage: u}
+			most = Used{Cost: cost, Usage: u}
 			continue
 		}
 		most.Cost = most.Cost.Both(cost)
@@ -202,7 +201,7 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 		a.sum = append(a.sum, &BatchPart{Model: strings.Clone(model), Endpoint: strings.Clone(endpoint)})
 	}
 	part := a.sum[i]
-	for _, name := range r.toolModels() {
+	for _, name := range r.ToolModels() {
 		if slices.Contains(part.Tools, name) {
 			continue
 		}

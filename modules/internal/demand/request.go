@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -138,15 +137,15 @@ func (r Request) Tiers() (tiers []string) {
 	return tiers
 }
 
-// modelFields are fields that name further models.
-var modelFields = []string{"models", "fallbacks"}
+// ModelFields are fields that name further models.
+var ModelFields = []string{"models", "fallbacks"}
 
 // unboundFields are fields that make a provider charge for something that the model's price
 // does not tell: other models, and audio that the provider fetches.
-var unboundFields = append([]string{"file_url", "file_id"}, modelFields...)
+var unboundFields = append([]string{"file_url", "file_id"}, ModelFields...)
 
 // boundFields are fields that tell what a request may cost, beside the limits of its output.
-var boundFields = append([]string{"model", "n", "best_of", "service_tier", "tools"}, modelFields...)
+var boundFields = append([]string{"model", "n", "best_of", "service_tier", "tools"}, ModelFields...)
 
 // Check refuses a request that does not tell what it may cost.
 func (r Request) Check() (err error) {
@@ -187,23 +186,9 @@ func fold(name string) string {
 	return name
 }
 
-// CheckModels refuses models beside that of the request which the key may not call of a
-// provider, by its label.
-func (r Request) CheckModels(key *llmapp.Key, label string) error {
-	if key.MayCall(label, "") {
-		return nil
-	}
-	for _, model := range r.toolModels() {
-		if !key.MayCall(label, model) {
-			return llmapp.NotAllowed(model)
-		}
-	}
-	return r.Refuse(modelFields, "names models that the API key may not call")
-}
-
-// toolModels returns the models that tools name, those of the request and those that items of
+// ToolModels returns the models that tools name, those of the request and those that items of
 // its input add.
-func (r Request) toolModels() (names []string) {
+func (r Request) ToolModels() (names []string) {
 	add := func(_, tool gjson.Result) bool {
 		names = append(names, modelsOf(tool)...)
 		return true

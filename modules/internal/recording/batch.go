@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -70,7 +69,7 @@ func (x *Exchange) SeeBatch(id string, body []byte) {
 	if made == nil {
 		return
 	}
-	used := llmapp.Free()
+	used := demand.Free()
 	switch {
 	case state.Usage != (plugins.Usage{}):
 		used.Usage = state.Usage
@@ -102,7 +101,7 @@ func (x *Exchange) Uploaded(file, baseURL string) (b demand.Batch) {
 }
 
 // endBatch ends what is set aside for a batch, of which so much is spent.
-func (x *Exchange) endBatch(made *storage.Record, used llmapp.Used) {
+func (x *Exchange) endBatch(made *storage.Record, used demand.Used) {
 	reserved := demand.ParseBatch(made.Batch).Reservation
 	if reserved == uuid.Nil {
 		return

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
@@ -45,7 +44,7 @@ var resultIDs = uuid.MustParse("6f6b1f0a-7a51-4d0e-9c3c-2f2b8d1b6a57")
 type batch struct {
 	made               *storage.Record // the record of the batch, nil if it is not known
 	results, succeeded int64
-	used               llmapp.Used // the cost is unknown if that of a call is
+	used               demand.Used // the cost is unknown if that of a call is
 	skipped            bool        // a result was not read
 }
 
@@ -55,7 +54,7 @@ type batch struct {
 // do not, and nor does the record of the download: call it before anything is kept.
 func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	rs := &Results{x: x, of: of, maxBody: maxBody, like: x.Record}
-	rs.used = llmapp.Free()
+	rs.used = demand.Free()
 	rs.like.CreatedAt = dayOf(x.Record.CreatedAt)
 	if of.Batch != "" {
 		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {

@@ -1,4 +1,4 @@
-package llmapp
+package control
 
 import (
 	"fmt"
@@ -17,7 +17,8 @@ type Headers struct {
 	properties map[string]string
 }
 
-func newHeaders(prefixes, properties []string) (*Headers, error) {
+// NewHeaders takes further prefixes, and the names of properties as they shall be spelled.
+func NewHeaders(prefixes, properties []string) (*Headers, error) {
 	h := &Headers{Prefixes: []string{"Service-"}, properties: make(map[string]string)}
 	for _, p := range prefixes {
 		if !httpguts.ValidHeaderFieldName(p) {
