@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -165,7 +164,7 @@ func (x *exchange) isFree() bool {
 func (x *exchange) makes() bool {
 	switch x.r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
-		return strings.Contains(strings.ToLower(x.r.Header.Get("Upgrade")), "websocket") || // among others, or with a version
+		return x.r.Header.Get("Upgrade") != "" ||
 			slices.ContainsFunc(methodOverrides, func(name string) bool { return x.r.Header.Get(name) != "" }) ||
 			x.r.URL.Query().Has("$httpMethod")
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,26 @@ func TestTheRestOfARequestIsNoRequest(t *testing.T) {
 	for method := range taken {
 		if method != http.MethodPost {
 			t.Fatalf("the provider got a request %s, which nobody made", method)
+		}
+	}
+}
+
+// A connection does not change to a protocol in which calls would pass that nobody sees.
+func TestOnlyWebSocketsAreOffered(t *testing.T) {
+	offered := make(chan string, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		offered <- strings.Join(r.Header.Values("Upgrade"), "|")
+	}))
+	t.Cleanup(upstream.Close)
+	s := serve(t, options{upstream: strings.TrimPrefix(upstream.URL, "http://"), config: object{"provider": "openai"}})
+	for upgrade, want := range map[string]string{
+		"h2c": "", "foo/1": "", "websocket": "websocket", "WebSocket": "websocket", "h2c, websocket": "websocket", "websocket, h2c": "websocket",
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			resp, body := s.do(method, "/v1/models", "", "Connection", "Upgrade", "Upgrade", upgrade)
+			if got := <-offered; got != want || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s, %s: the provider is offered %q: %d %s", method, upgrade, got, resp.StatusCode, body)
+			}
 		}
 	}
 }

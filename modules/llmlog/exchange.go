@@ -77,9 +77,24 @@ func begin(h *Handler, r *http.Request) *exchange {
 	x := &exchange{h: h, ctx: r.Context()}
 	ctx, cancel := context.WithCancel(x.ctx)
 	x.r, x.cancel = r.WithContext(ctx), cancel
+	offerWebSocketAlone(x.r.Header)
 	x.Record.Path = r.URL.Path
 	x.Record.Dialect = observe.Detect(h.Provider, r.URL.Path)
 	return x
+}
+
+// offerWebSocketAlone leaves of the protocols that a client offers to change to the one that Weir
+// reads. In another, such as HTTP/2 (https://bishopfox.com/blog/h2c-smuggling-request), the client
+// would make calls that nobody records and no budget counts. A server need not take an offer (RFC
+// 9110, section 7.8).
+func offerWebSocketAlone(header http.Header) {
+	offered := strings.ToLower(strings.Join(header.Values("Upgrade"), ","))
+	switch {
+	case strings.Contains(offered, "websocket"): // among others, or with a version
+		header.Set("Upgrade", "websocket")
+	case offered != "":
+		header.Del("Upgrade")
+	}
 }
 
 // admit reads and removes what the caller says of the call, and decides whose
