@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -35,9 +34,8 @@ type Ledger struct {
 
 	// mu is never held while the disk is waited for.
 	mu           sync.Mutex
-	accounts     map[credits.Account]*credits.Balance
-	values       map[credits.Account]int // of budgets without an end, by organisation and budget
-	most         int                     // of them
+	accounts     map[credits.Account]map[string]*credits.Balance // by the account without a value, and by the value
+	most         int                                             // values of a budget without an end
 	reservations map[uuid.UUID]*reservation
 	until        storage.Timestamp // the first Until of all reservations, or an earlier time
 	left         []*reservation    // by the process before, until Settle
@@ -87,7 +85,7 @@ func Check(dir string) error {
 }
 
 func open(f *file) (*Ledger, error) {
-	l := &Ledger{file: f, values: make(map[credits.Account]int), most: credits.MaxValues, accounts: make(map[credits.Account]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
+	l := &Ledger{file: f, most: credits.MaxValues, accounts: make(map[credits.Account]map[string]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
 	if err := f.open(l.load); err != nil {
 		return nil, unavailable(err)
 	}
@@ -155,20 +153,25 @@ func (l *Ledger) apply(e entry) {
 
 // account is the balance of an account, which begins with nothing.
 func (l *Ledger) account(of credits.Account) *credits.Balance {
-	a := l.accounts[of]
+	a := l.known(of)
 	if a == nil {
 		a = &credits.Balance{Account: of}
-		l.accounts[of] = a
-		l.count(of, 1)
+		all := shared(of)
+		if l.accounts[all] == nil {
+			l.accounts[all] = make(map[string]*credits.Balance)
+		}
+		l.accounts[all][of.Value] = a
 	}
 	return a
 }
 
-// count counts the values of a budget without an end.
-func (l *Ledger) count(of credits.Account, n int) {
-	if of.Endless() {
-		l.values[credits.Account{Org: of.Org, Budget: of.Budget}] += n
-	}
+// known is the balance of an account, nil if the account has nothing. It needs mu.
+func (l *Ledger) known(of credits.Account) *credits.Balance { return l.accounts[shared(of)][of.Value] }
+
+// shared is an account without its value.
+func shared(of credits.Account) credits.Account {
+	of.Value = ""
+	return of
 }
 
 // Grant implements credits.Ledger.
@@ -185,7 +188,7 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
-	a, closed := l.accounts[credits.Account{Org: org}], l.closed
+	a, closed := l.known(credits.Account{Org: org}), l.closed
 	var granted plugins.Nanodollars // which only the turn's owner changes
 	if a != nil {
 		granted = a.Granted
@@ -250,12 +253,12 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 	}
 	for _, h := range r.Holds {
 		b, freeAt := h.Standing(r.Amount, l.balance)
-		if h.Budget == "" && l.accounts[h.Account] == nil || b.Available() < r.Amount {
+		if h.Budget == "" && l.known(h.Account) == nil || b.Available() < r.Amount {
 			return &credits.InsufficientError{Balance: b, FreeAt: freeAt}
 		}
 	}
 	for _, h := range r.Holds {
-		if h.Endless() && l.accounts[h.Account] == nil && l.values[credits.Account{Org: h.Org, Budget: h.Budget}] >= l.most {
+		if h.Endless() && l.known(h.Account) == nil && len(l.accounts[shared(h.Account)]) >= l.most {
 			return &credits.FullError{Account: h.Account}
 		}
 	}
@@ -334,15 +337,22 @@ func (l *Ledger) hold(r *reservation, more plugins.Nanodollars) {
 		a := l.account(h.Account)
 		a.Reserved += more
 		if h.Budget != "" && *a == (credits.Balance{Account: h.Account}) {
-			delete(l.accounts, h.Account)
-			l.count(h.Account, -1)
+			l.drop(h.Account)
 		}
+	}
+}
+
+// drop forgets an account. It needs mu.
+func (l *Ledger) drop(of credits.Account) {
+	all := shared(of)
+	if delete(l.accounts[all], of.Value); len(l.accounts[all]) == 0 {
+		delete(l.accounts, all)
 	}
 }
 
 // balance is the state of an account. It needs mu.
 func (l *Ledger) balance(of credits.Account) credits.Balance {
-	if a := l.accounts[of]; a != nil {
+	if a := l.known(of); a != nil {
 		return *a
 	}
 	return credits.Balance{Account: of}
@@ -412,34 +422,40 @@ func (l *Ledger) Balance(_ context.Context, of credits.Hold) (credits.Balance, e
 
 // Balances implements credits.Ledger.
 func (l *Ledger) Balances(context.Context) ([]credits.Balance, error) {
-	return l.list(func(of credits.Account) bool { return of.Budget == "" })
-}
-
-// Counted implements credits.Ledger.
-func (l *Ledger) Counted(_ context.Context, of credits.Hold) ([]credits.Balance, error) {
-	begins := make(map[storage.Timestamp]bool)
-	for step := range of.Steps {
-		begins[step.Begins] = true
-	}
-	list, err := l.list(func(a credits.Account) bool { return a.Org == of.Org && a.Budget == of.Budget && begins[a.Begins] })
-	return of.ByValue(list), err
-}
-
-// list returns the accounts that are wanted.
-func (l *Ledger) list(wanted func(credits.Account) bool) ([]credits.Balance, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, unavailable(os.ErrClosed)
 	}
-	return l.balances(wanted), nil
+	return l.balances(func(all credits.Account) bool { return all.Budget == "" }), nil
 }
 
-// balances needs mu.
-func (l *Ledger) balances(wanted func(credits.Account) bool) []credits.Balance {
+// Counted implements credits.Ledger. It looks at the accounts of the budget alone: calls wait
+// meanwhile.
+func (l *Ledger) Counted(_ context.Context, of credits.Hold) ([]credits.Balance, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, unavailable(os.ErrClosed)
+	}
+	var list []credits.Balance
+	for step := range of.Steps {
+		for _, a := range l.accounts[shared(step)] {
+			list = append(list, *a)
+		}
+	}
+	return of.ByValue(list), nil
+}
+
+// balances are those of the accounts that are wanted, by what an account is without its value. It
+// needs mu.
+func (l *Ledger) balances(wanted func(all credits.Account) bool) []credits.Balance {
 	list := []credits.Balance{}
-	for of, a := range l.accounts {
-		if wanted(of) {
+	for all, values := range l.accounts {
+		if !wanted(all) {
+			continue
+		}
+		for _, a := range values {
 			list = append(list, *a)
 		}
 	}
@@ -452,9 +468,16 @@ func (l *Ledger) balances(wanted func(credits.Account) bool) []credits.Balance {
 // forget drops the accounts of windows that are over. It needs mu.
 func (l *Ledger) forget() {
 	now := storage.Millis(time.Now())
-	maps.DeleteFunc(l.accounts, func(of credits.Account, a *credits.Balance) bool {
-		return of.Ends != 0 && of.Forgotten() < now && a.Reserved == 0
-	})
+	for all, values := range l.accounts {
+		if all.Ends == 0 || all.Forgotten() >= now {
+			continue
+		}
+		for _, a := range values {
+			if a.Reserved == 0 {
+				l.drop(a.Account)
+			}
+		}
+	}
 }
 
 // flush writes the lines that wait, those of other goroutines included.
