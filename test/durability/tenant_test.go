@@ -29,7 +29,8 @@ func TestTenant(t *testing.T) {
 	w := newWeir(t, p)
 	canary := string(newCanary())
 	w.start(config{
-		llm:  "provider echo\nprovider lab compatible {\nbase_url " + filesOf(t, canary) + "\n}\norg victim {\nkey victim-key\n}\norg thief {\nkey thief-key\n}",
+		llm: "provider echo\nprovider lab compatible {\nbase_url " + filesOf(t, canary) + "\n}\n" +
+			"provider anthropic {\nbase_url " + filesOf(t, canary) + "\napi_key x\n}\norg victim {\nkey victim-key\n}\norg thief {\nkey thief-key\n}",
 		site: "llm_gateway",
 	})
 	since := time.Now()
@@ -214,13 +215,13 @@ func TestTenant(t *testing.T) {
 	if _, view := w.as(t, "victim-key", "GET", "/v1/view/secret", ""); !strings.Contains(view, canary) {
 		t.Errorf("the victim's view is %s", view)
 	}
-	if users := w.query("", "victim-key", since); len(users) != 6 { // five of them of the gateway
+	if users := w.query("", "victim-key", since); len(users) != 7 { // six of them of the gateway
 		t.Errorf("the victim has %d records", len(users))
 	}
 	t.Logf("%d attacks on %d operations", tried, len(attacks))
 }
 
-// keptBy has the gateway keep a response, a conversation, a file and a batch, and make a
+// keptBy has the gateway keep a response, a conversation, a file and two batches, and make a
 // compaction, and returns the requests that show or change them, or go on from them.
 func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 	t.Helper()
@@ -255,6 +256,12 @@ func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 	file := keep("/v1/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"+text+"\r\n--b--\r\n",
 		"Service-User-Id", text+"-file", "Content-Type", "multipart/form-data; boundary=b")
 	batch := "/v1/batches/" + keep("/v1/batches", `{"input_file_id":"`+file+`"}`, "Service-User-Id", text+"-batch")
+	messages := "/v1/messages/batches/" + keep("/v1/messages/batches", `{"requests":[{"custom_id":"a","params":{"model":"anthropic/claude-haiku-4-5","max_tokens":1,"messages":[{"role":"user","content":"`+text+`"}]}}]}`,
+		"Service-User-Id", text+"-messages")
+	for _, path := range []string{messages, "/v1/messages/batches/msgbatch_victim"} {
+		all = append(all, attack{method: "GET", path: path}, attack{method: "GET", path: path + "/results"},
+			attack{method: "POST", path: path + "/cancel"}, attack{method: "DELETE", path: path})
+	}
 	for _, path := range []string{"/v1/files/" + file, "/v1/files/file-victim"} {
 		all = append(all, attack{method: "GET", path: path}, attack{method: "GET", path: path + "/content"}, attack{method: "DELETE", path: path})
 	}
@@ -267,7 +274,7 @@ func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 		attack{method: "POST", path: "/v1/responses", body: `{"model":"echo/echo-1","input":"x","conversation":"` + strings.TrimPrefix(conversation, "/v1/conversations/") + `"}`})
 }
 
-// filesOf is a provider with a file and a batch, whose texts are canaries.
+// filesOf is a provider with a file or a batch, whose texts are canaries.
 func filesOf(t *testing.T, canary string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
