@@ -13,8 +13,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/credits"
 )
 
 // counted is what a budget counts of a value, in thousandths of a dollar.
@@ -28,8 +26,7 @@ func (s *site) counted(org, budget, value string) (spent, reserved int64) {
 		if b.Name != budget {
 			continue
 		}
-		begins, _ := b.Bounds(storage.Millis(time.Now()))
-		accounts, err := s.credits.Counted(s.t.Context(), credits.Hold{Account: credits.Account{Org: org, Budget: budget, Begins: begins}})
+		accounts, err := b.Counted(s.t.Context(), s.credits)
 		if err != nil {
 			s.t.Fatal(err)
 		}
