@@ -219,7 +219,7 @@ func (a *attempt) settle(end storage.EndState) {
 	}
 	cost, paid := a.x.Record.Cost, a.ticket.Open() && a.ticket.Reserved().Valid
 	defer a.settleTokens(end) // after what the provider has stated of them
-	if cost.Valid && !a.brokenOff(end) || !paid && !a.countable(end) {
+	if cost.Valid && !a.x.BrokenOff(end) || !paid && !a.countable(end) {
 		return
 	}
 	if _, told := a.said(); !told && !paid { // what is paid counts as all that passed
@@ -257,15 +257,10 @@ func (a *attempt) settleUnseen() {
 	a.meter(demand.Used{Usage: a.likely(a.output())})
 }
 
-// brokenOff reports whether the provider did not come to the end of its answer.
-func (a *attempt) brokenOff(end storage.EndState) bool {
-	return end == storage.ClientAborted || end == storage.UpstreamAborted || a.x.Cut
-}
-
 // settleTokens counts the tokens of an answer by its length, if the provider has not stated
 // them.
 func (a *attempt) settleTokens(end storage.EndState) {
-	if stated := a.x.Record.Usage; a.ticket.Open() && (!stated.Input.Valid || !stated.Output.Valid && a.call.route.usage == nil || a.brokenOff(end)) {
+	if stated := a.x.Record.Usage; a.ticket.Open() && (!stated.Input.Valid || !stated.Output.Valid && a.call.route.usage == nil || a.x.BrokenOff(end)) {
 		a.meter(demand.Used{Usage: a.likely(a.output())})
 	}
 }

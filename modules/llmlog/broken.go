@@ -5,13 +5,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/storage"
 )
-
-// brokenOff reports whether the provider did not come to the end of its answer.
-func (x *exchange) brokenOff(end storage.EndState) bool {
-	return end == storage.ClientAborted || end == storage.UpstreamAborted || x.Cut
-}
 
 // countKept counts the cost of an answer that was broken off, by the length of what is kept of
 // it. Some providers state until the end only what they began with. The cost is unknown if the

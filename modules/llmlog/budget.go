@@ -229,7 +229,7 @@ func (x *exchange) meter(used demand.Used) {
 func (x *exchange) settle(end storage.EndState) {
 	status := x.Record.Status
 	left := status.N == recording.StatusClientLeft // before the provider answered, which works on
-	broken := x.brokenOff(end)
+	broken := x.BrokenOff(end)
 	if x.bounded == nil && broken {
 		x.countKept()
 	}

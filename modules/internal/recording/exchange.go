@@ -247,6 +247,11 @@ func (x *Exchange) price(r *storage.Record) {
 	price(r, x.info().Beside, x.site.App.Catalog(), x.started, models...)
 }
 
+// BrokenOff reports whether the provider did not come to the end of its answer.
+func (x *Exchange) BrokenOff(end storage.EndState) bool {
+	return end == storage.ClientAborted || end == storage.UpstreamAborted || x.Cut
+}
+
 // Count counts the cost of an answer that was broken off, as that of a usage.
 func (x *Exchange) Count(u plugins.Usage) {
 	r := x.Record
