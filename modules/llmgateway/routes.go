@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // route is an endpoint: what serves it, and what its description says.
@@ -39,7 +40,7 @@ const (
 	openAPIPath        = "/v1/openapi.json"
 	modelsPath         = "/v1/models"
 	realtimePath       = "/v1/realtime"
-	messageBatchesPath = "/v1/messages/batches"
+	messageBatchesPath = "/v1" + observe.MessageBatches
 )
 
 var (

@@ -53,6 +53,9 @@ type InlineBatch struct {
 // ParseInlineBatch returns what the path of a request asks of such batches, false if it is of
 // something else.
 func ParseInlineBatch(path string) (b InlineBatch, ok bool) {
+	if !strings.Contains(path, "batch") { // as calls of models pass, which are many
+		return b, false
+	}
 	if m := messageBatch.FindStringSubmatch(path); m != nil {
 		return InlineBatch{plugins.Messages, m[1], m[2], m[1] == ""}, true
 	}
