@@ -64,7 +64,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.gate = gate.Gate{App: h.app, Store: h.Store}
 	h.logger = llmapp.BoundedLogger(ctx.Logger())
 	h.mux = http.NewServeMux()
-	h.mux.HandleFunc(http.MethodGet+" "+descriptionPath, func(w http.ResponseWriter, r *http.Request) { description().ServeHTTP(w, r) })
+	h.mux.Handle(http.MethodGet+" "+descriptionPath, description)
 	for _, e := range endpoints {
 		h.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, e) })
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/weirhq/weir/modules/internal/openapi"
 )
@@ -18,18 +17,17 @@ var common []byte
 // descriptionPath is that of the description, which needs no key.
 const descriptionPath = "/v1/keys/openapi.json"
 
-// description is made when it is asked for, so that commands start without it.
-var description = sync.OnceValue(describe)
+var description = openapi.New(common, describe)
 
-func describe() *openapi.Document {
-	operations := make(map[string]map[string]*openapi.Operation)
+func describe() (openapi.Operations, openapi.Object) {
+	operations := make(openapi.Operations)
 	for _, e := range endpoints {
 		if operations[e.path] == nil {
 			operations[e.path] = make(map[string]*openapi.Operation)
 		}
 		operations[e.path][e.method] = e.operation()
 	}
-	return openapi.New(common, operations, nil)
+	return operations, nil
 }
 
 // failures are the components of responses, by their status.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/weirhq/weir/modules/internal/openapi"
 )
@@ -15,22 +14,21 @@ import (
 //go:embed openapi.json
 var common []byte
 
-// description is made when it is asked for, so that commands start without it.
-var description = sync.OnceValue(describe)
+var description = openapi.New(common, describe)
 
-func describe() *openapi.Document {
-	operations := make(map[string]map[string]*openapi.Operation)
+func describe() (openapi.Operations, openapi.Object) {
+	operations := make(openapi.Operations)
 	for path, at := range byPath {
 		operations[path] = make(map[string]*openapi.Operation)
 		for s := range at.all() {
 			operations[path][s.method] = s.operation()
 		}
 	}
-	return openapi.New(common, operations, nil)
+	return operations, nil
 }
 
 func serveDescription(_ *Handler, w http.ResponseWriter, r *http.Request, _ *match) error {
-	description().ServeHTTP(w, r)
+	description.ServeHTTP(w, r)
 	return nil
 }
 

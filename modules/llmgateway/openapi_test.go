@@ -15,11 +15,11 @@ import (
 // operations are what the description has, by method and path.
 func operations(t *testing.T) map[string]gjson.Result {
 	t.Helper()
-	if !gjson.ValidBytes(description().Text()) {
+	if !gjson.ValidBytes(description.Text()) {
 		t.Fatal("the description is no JSON")
 	}
 	all := make(map[string]gjson.Result)
-	gjson.GetBytes(description().Text(), "paths").ForEach(func(path, item gjson.Result) bool {
+	gjson.GetBytes(description.Text(), "paths").ForEach(func(path, item gjson.Result) bool {
 		item.ForEach(func(method, operation gjson.Result) bool {
 			if method.Str != "parameters" {
 				all[strings.ToUpper(method.Str)+" "+path.Str] = operation
@@ -81,7 +81,7 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 func TestOperationsAnswerAsDescribed(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {hello}})
 	var header []string // all that are described
-	gjson.GetBytes(description().Text(), "components.parameters").ForEach(func(_, parameter gjson.Result) bool {
+	gjson.GetBytes(description.Text(), "components.parameters").ForEach(func(_, parameter gjson.Result) bool {
 		if parameter.Get("in").Str == "header" {
 			value := map[string]string{"boolean": "true"}[parameter.Get("schema.type").Str]
 			switch parameter.Get("name").Str {
@@ -113,7 +113,7 @@ func TestOperationsAnswerAsDescribed(t *testing.T) {
 			}
 			answer := described.Get("responses." + map[int]string{2: "200", 4: "4XX", 5: "5XX"}[resp.StatusCode/100])
 			if ref := answer.Get("$ref").Str; ref != "" {
-				answer = gjson.GetBytes(description().Text(), strings.ReplaceAll(strings.TrimPrefix(ref, "#/"), "/", "."))
+				answer = gjson.GetBytes(description.Text(), strings.ReplaceAll(strings.TrimPrefix(ref, "#/"), "/", "."))
 			}
 			contentType := gjson.Escape(resp.Header.Get("Content-Type"))
 			if !answer.Exists() || !answer.Get("content."+contentType).Exists() {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -21,14 +20,13 @@ import (
 //go:embed openapi.json
 var common []byte
 
-// description is made when it is asked for, so that commands start without it.
-var description func() *openapi.Document
+var description *openapi.Document
 
-func init() { description = sync.OnceValue(describe) } // which has the routes, of which one serves it
+func init() { description = openapi.New(common, describe) } // which has the routes, of which one serves it
 
 // serveOpenAPI answers GET /openapi.json.
 func serveOpenAPI(c *call) error {
-	description().ServeHTTP(c.w, c.r)
+	description.ServeHTTP(c.w, c.r)
 	return nil
 }
 
@@ -44,15 +42,15 @@ type about struct {
 	fails []string
 }
 
-func describe() *openapi.Document {
-	operations := make(map[string]map[string]*openapi.Operation)
+func describe() (openapi.Operations, openapi.Object) {
+	operations := make(openapi.Operations)
 	for path, methods := range endpoints {
 		operations[path] = make(map[string]*openapi.Operation)
 		for method, e := range methods {
 			operations[path][method] = e.operation(path)
 		}
 	}
-	return openapi.New(common, operations, schemas())
+	return operations, schemas()
 }
 
 // failures are the components of responses, by their status.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,16 +40,23 @@ func Content(contentType string, schema Object) Object {
 	return Object{contentType: Object{"schema": schema}}
 }
 
-// Document is a description.
+// Document is a description. It is made when it is asked for, so that commands start without it.
 type Document struct {
-	text []byte
-	tag  string
+	made func() (text []byte, tag string)
 }
 
-// New returns the description of operations by path and method. common is the JSON of all
-// that is said beside: who serves them, and components, to which schemas are added.
-// Malformed JSON panics: it is a file of this program.
-func New(common []byte, operations map[string]map[string]*Operation, schemas Object) *Document {
+// Operations are those of a description, by path and method.
+type Operations = map[string]map[string]*Operation
+
+// New returns the description of operations. common is the JSON of all that is said beside: who
+// serves them, and components, to which schemas are added. Malformed JSON panics: it is a file
+// of this program.
+func New(common []byte, describe func() (operations Operations, schemas Object)) *Document {
+	return &Document{sync.OnceValues(func() ([]byte, string) { return write(common, describe) })}
+}
+
+func write(common []byte, describe func() (Operations, Object)) (text []byte, tag string) {
+	operations, schemas := describe()
 	var document Object
 	if err := json.Unmarshal(common, &document); err != nil {
 		panic(fmt.Errorf("what is common to descriptions: %w", err))
@@ -67,17 +75,21 @@ func New(common []byte, operations map[string]map[string]*Operation, schemas Obj
 	if err != nil {
 		panic(err) // schemas are of texts, numbers, lists and objects
 	}
-	return &Document{text, fmt.Sprintf(`"%x"`, sha256.Sum256(text))}
+	return text, fmt.Sprintf(`"%x"`, sha256.Sum256(text))
 }
 
 // Text is the JSON of the description.
-func (d *Document) Text() []byte { return d.text }
+func (d *Document) Text() []byte {
+	text, _ := d.made()
+	return text
+}
 
 // ServeHTTP implements http.Handler for GET and HEAD.
 func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, tag := d.made()
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "public, max-age=3600")
-	header.Set("Etag", d.tag)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(d.text))
+	header.Set("Etag", tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 }
