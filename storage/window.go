@@ -70,8 +70,14 @@ func Millis(t time.Time) Timestamp { return Timestamp(t.UnixMilli()) }
 // Time is t in UTC.
 func (t Timestamp) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
 
-// String formats t as answers do: UTC with milliseconds.
-func (t Timestamp) String() string { return t.Time().Format("2006-01-02T15:04:05.000Z") }
+// timestampLayout is how answers show a moment: UTC with milliseconds.
+const timestampLayout = "2006-01-02T15:04:05.000Z"
+
+// String formats t as answers do.
+func (t Timestamp) String() string { return t.Time().Format(timestampLayout) }
+
+// Append appends t as String formats it.
+func (t Timestamp) Append(b []byte) []byte { return t.Time().AppendFormat(b, timestampLayout) }
 
 // MarshalJSON writes the moment as answers do.
 func (t Timestamp) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }

@@ -2,23 +2,15 @@ package embedded
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -38,59 +30,6 @@ type file struct {
 	// limit is the size, in bytes, from which the file is replaced by its balances:
 	// minLimit, or twice the size of the balances where they are many.
 	limit, minLimit int64
-}
-
-// state is the header of the file, and the content of the file beside it.
-type state struct {
-	// Generation counts how often the file was replaced by its balances, from 1.
-	Generation uint64 `json:"generation"`
-	// Size is what was on disk, in bytes, when the state was written.
-	Size int64 `json:"size,omitempty"`
-}
-
-// entry is a line after the header. What the entry has is added to each account.
-type entry struct {
-	Org    string              `json:"org"`
-	Grant  plugins.Nanodollars `json:"grant,omitempty"`
-	Charge plugins.Nanodollars `json:"charge,omitempty"`
-	// Accounts are those of the entry, the credits of Org unless there are some.
-	Accounts []credits.Account `json:"accounts,omitempty"`
-	// ID is the reservation that the entry makes, charges or releases. It is zero for what
-	// has none.
-	ID uuid.UUID `json:"id,omitzero"`
-	// Lost is above 0 in the entry that makes a reservation. Charged was charged before the
-	// file was replaced, and is in the balances.
-	Lost    plugins.Nanodollars `json:"lost,omitempty"`
-	Charged plugins.Nanodollars `json:"charged,omitempty"`
-	Call    *credits.Call       `json:"call,omitempty"`
-	Until   storage.Timestamp   `json:"until,omitempty"`
-	// Released ends the reservation.
-	Released bool `json:"released,omitempty"`
-}
-
-// accounts are those to which the entry adds.
-func (e *entry) accounts() []credits.Account {
-	if e.Accounts == nil {
-		return []credits.Account{{Org: e.Org}}
-	}
-	return e.Accounts
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// appendLine adds the line of an entry or a state to text.
-func appendLine(text []byte, of any) []byte {
-	encoded, _ := json.Marshal(of) // of strings and numbers, which cannot fail
-	var sum [4]byte
-	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(encoded, castagnoli))
-	text = append(hex.AppendEncode(text, sum[:]), ' ')
-	return append(append(text, encoded...), '\n')
-}
-
-// parseLine reads a line, and reports whether it is whole.
-func parseLine(line []byte, to any) bool {
-	sum, encoded, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-	return string(sum) == fmt.Sprintf("%08x", crc32.Checksum(encoded, castagnoli)) && json.Unmarshal(encoded, to) == nil
 }
 
 // open opens the file, or creates it, and hands its entries to apply.

@@ -40,6 +40,7 @@ type Ledger struct {
 	until        storage.Timestamp // the first Until of all reservations, or an earlier time
 	left         []*reservation    // by the process before, until Settle
 	lines        []byte            // that are not in the file yet
+	spare        []byte            // the memory of lines that are
 	failing      bool              // the file did not take the lines that came before
 	closed       bool
 }
@@ -487,7 +488,7 @@ func (l *Ledger) flush() error {
 	l.compact()
 	l.mu.Lock()
 	lines := l.lines
-	l.lines = nil
+	l.lines, l.spare = l.spare, nil
 	l.mu.Unlock()
 	err := l.file.append(lines, false)
 	l.mu.Lock()
@@ -497,6 +498,7 @@ func (l *Ledger) flush() error {
 		l.lines = append(lines, l.lines...)
 		return unavailable(err)
 	}
+	l.spare = lines[:0]
 	return nil
 }
 
