@@ -82,7 +82,7 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 // askForUsage asks a stream for its usage if the call is bounded: the model's thoughts cost
 // money, and the stream does not show them. The client gets the usage only if it has asked.
 func (a *attempt) askForUsage(body []byte) []byte {
-	if !a.call.bounded(a.target) || !a.call.dialect.OfChat() {
+	if !a.call.dialect.OfChat() || !a.call.bounded(a.target) {
 		return body
 	}
 	asking, changed := streamusage.Ask(body, true)

@@ -17,7 +17,7 @@ import (
 // to be changed for that. With always, a client that wants no usage is overruled.
 func Ask(body []byte, always bool) (asking []byte, changed bool) {
 	const option = "stream_options.include_usage"
-	if !plugins.ValidJSON(body) || !gjson.GetBytes(body, "stream").Bool() {
+	if !gjson.GetBytes(body, "stream").Bool() || !plugins.ValidJSON(body) {
 		return body, false
 	}
 	said, wanted := 0, false // a library may take any of several
