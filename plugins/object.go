@@ -96,7 +96,7 @@ func (r *jsonReader) value(i, depth int) int {
 	case '{':
 		return r.object(i+1, depth+1, nil)
 	case '[':
-		return r.array(i+1, depth+1)
+		return r.array(i+1, depth+1, nil)
 	case 't':
 		return r.literal(i, "true")
 	case 'f':
@@ -151,7 +151,8 @@ func (r *jsonReader) object(i, depth int, member func(key, keyEnd, value, valueE
 	}
 }
 
-func (r *jsonReader) array(i, depth int) int {
+// array reads the rest of an array, and tells element where values begin and end.
+func (r *jsonReader) array(i, depth int, element func(value, valueEnd int)) int {
 	if i = r.space(i); depth > maxDepth || i == len(r.data) {
 		return -1
 	}
@@ -159,8 +160,12 @@ func (r *jsonReader) array(i, depth int) int {
 		return i + 1
 	}
 	for {
-		if i = r.value(r.space(i), depth); i < 0 {
+		value := r.space(i)
+		if i = r.value(value, depth); i < 0 {
 			return -1
+		}
+		if element != nil {
+			element(value, i)
 		}
 		if i = r.space(i); i == len(r.data) {
 			return -1

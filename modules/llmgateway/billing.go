@@ -97,9 +97,9 @@ func (a *attempt) demand() *demand.Demand {
 	}
 	c := a.call
 	if a.mcp == nil {
-		a.reads = demand.OfTurn(c.h.site.App.Counts(), c.dialect, c.sent, a.x.Record.Org, a.target.Name())
+		a.reads = demand.OfTurn(c.h.site.App.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name())
 	} else { // the client's request has no tools and results of MCP servers
-		d := demand.Of(c.dialect, c.sent, c.h.MCP.Allow)
+		d := demand.Of(c.dialect, c.object(c.sent), c.h.MCP.Allow)
 		a.reads = &d
 	}
 	return a.reads
@@ -285,7 +285,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	return demand.Countable(c.dialect, c.sent, a.stated().Input)
+	return demand.Countable(c.dialect, c.object(c.sent), a.stated().Input)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.

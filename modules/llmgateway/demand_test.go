@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/plugintest"
 )
 
 // What the provider fetches or restores is set aside at the model's limit, here 1,000
@@ -207,7 +208,7 @@ func TestNoCallCostsMoreThanIsSetAside(t *testing.T) {
 		c := newRandomCall(r, m)
 		at := time.Now().Add(time.Duration(r.IntN(1000)) * time.Minute)
 		asked := gjson.Get(c.body, observe.OutputLimits(c.dialect)[0]).Int()
-		d := demand.Of(c.dialect, []byte(c.body), nil)
+		d := demand.Of(c.dialect, plugintest.Object(t, c.body), nil)
 		reserved := m.AtMost(d.Usage(m, demand.Most, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
 		served := []string{c.tier, ""}[r.IntN(2)]
 		charged := m.Cost(c.used, catalog.Conditions{At: at, Tier: served, Geography: []string{"", "us"}[r.IntN(2)]})

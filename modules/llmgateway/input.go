@@ -82,6 +82,6 @@ func (c *call) pictures() int64 {
 	if c.form != nil {
 		return int64(len(c.form.files))
 	}
-	d := demand.Of(c.dialect, c.sent, nil)
+	d := demand.Of(c.dialect, c.object(c.sent), nil)
 	return d.Pictures
 }

@@ -18,8 +18,9 @@ func (x *exchange) countKept() {
 	}
 	kept := x.Kept.Content(r)
 	written, ok := demand.Written(r.Dialect, kept.Response)
+	request, _ := plugins.ParseObject(kept.Request.Data)
 	if !ok || r.ResponseTruncated || !used.Input.Valid && (r.RequestOmitted || r.RequestTruncated) ||
-		!demand.Countable(r.Dialect, kept.Request.Data, used.Input) {
+		!demand.Countable(r.Dialect, request, used.Input) {
 		x.Uncounted = true
 		return
 	}

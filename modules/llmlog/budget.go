@@ -203,7 +203,8 @@ func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, req
 		return demand.Used{}
 	}
 	if b.reads == nil {
-		b.reads = demand.OfTurn(app.Counts(), request.Dialect, body, s.Org, s.Provider, s.Model)
+		object, _ := plugins.ParseObject(body)
+		b.reads = demand.OfTurn(app.Counts(), request.Dialect, object, s.Org, s.Provider, s.Model)
 	}
 	usage, ok := request.Uses(b.model, b.reads, by, int64(len(body)), b.cutAt)
 	if !ok {

@@ -90,9 +90,9 @@ func TestTheTurnBeforeIsCounted(t *testing.T) {
 		old := fmt.Sprintf(`{"role":"user","content":[%s]}`, c.before)
 		added := fmt.Sprintf(`{"role":"user","content":[%s]}`, c.added)
 		var counts lineage.Counts
-		OfTurn(&counts, plugins.Chat, fmt.Appendf(nil, `{"messages":[%s]}`, old)).Learn(&counts, plugins.Known(500))
-		body := fmt.Appendf(nil, `{"messages":[%s,%s]}`, old, added)
-		d := OfTurn(&counts, plugins.Chat, body)
+		OfTurn(&counts, plugins.Chat, objectOf(fmt.Sprintf(`{"messages":[%s]}`, old))).Learn(&counts, plugins.Known(500))
+		body := fmt.Sprintf(`{"messages":[%s,%s]}`, old, added)
+		d := OfTurn(&counts, plugins.Chat, objectOf(body))
 		got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N
 		if got < min(500+c.want, 1_000_000) || got > 500+c.want+200 {
 			t.Errorf("%s: %d tokens, want about %d", name, got, 500+c.want)
@@ -130,7 +130,7 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		`{"document":{"format":"pdf","name":"a","source":{"bytes":"AAAA"}}}`:                                                                  1_000_000,
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
-		d := Of(plugins.Chat, []byte(body), nil)
+		d := Of(plugins.Chat, objectOf(body), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < least {
 			t.Errorf("%.60s…%.60s: %d tokens", part, part[len(part)-60:], got)
 		}
@@ -142,7 +142,7 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 		`{"type":"input_audio","input_audio":{"format":"wav","data":"` + wav + `"}}`:                                         300,
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
-		d := Of(plugins.Chat, []byte(body), nil)
+		d := Of(plugins.Chat, objectOf(body), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got > most {
 			t.Errorf("%.60s: %d tokens", part, got)
 		}
@@ -168,10 +168,10 @@ func TestThoughtsThatWereNotCounted(t *testing.T) {
 	} {
 		conversation := fmt.Sprintf(c.thought, strings.Repeat("a", 100_000))
 		var counts lineage.Counts
-		OfTurn(&counts, c.dialect, fmt.Appendf(nil, `{%s%q:[%s]}`, c.off, c.list, conversation)).Learn(&counts, plugins.Known(10))
+		OfTurn(&counts, c.dialect, objectOf(fmt.Sprintf(`{%s%q:[%s]}`, c.off, c.list, conversation))).Learn(&counts, plugins.Known(10))
 		for fields, want := range map[string]int64{c.off: 10, c.on: 100_000} {
-			body := fmt.Appendf(nil, `{%s%q:[%s,%s]}`, fields, c.list, conversation, c.result)
-			if got := OfTurn(&counts, c.dialect, body).Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < want || got > want+1000 {
+			body := fmt.Sprintf(`{%s%q:[%s,%s]}`, fields, c.list, conversation, c.result)
+			if got := OfTurn(&counts, c.dialect, objectOf(body)).Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < want || got > want+1000 {
 				t.Errorf("%s %s: %d tokens, want about %d", c.dialect, fields, got, want)
 			}
 		}

@@ -183,7 +183,7 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	if !ok || r.Check() != nil || slices.ContainsFunc(r.Tiers(), func(tier string) bool { return !slices.Contains(plainTiers, tier) }) {
 		return false
 	}
-	reads := Of(d, object.Data, nil)
+	reads := Of(d, object, nil)
 	u, ok := r.Uses(m, &reads, Most, int64(len(body)), 0)
 	if !ok {
 		return false

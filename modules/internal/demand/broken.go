@@ -11,7 +11,7 @@ import (
 // Countable reports whether the length of an answer that was broken off tells its cost: the
 // provider has stated the input, or has read no more than the text of the request, and bills
 // nothing beside the model's tokens.
-func Countable(d plugins.Dialect, request []byte, input plugins.Count) bool {
+func Countable(d plugins.Dialect, request *plugins.Object, input plugins.Count) bool {
 	r := Of(d, request, nil)
 	return !r.Searches && r.Painters == nil && r.Advisors == nil && (input.Valid || !r.Unbounded && r.Pictures == 0 && r.Audio == 0)
 }

@@ -76,18 +76,18 @@ var plainFields = []string{
 
 // Of reads a request. What it does not know, the provider may look up: the input is
 // then unbounded. gatewayCalls reports of a tool that the gateway calls it, nil if it calls none.
-func Of(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
+func Of(d plugins.Dialect, request *plugins.Object, gatewayCalls func(tool gjson.Result) bool) (found Demand) {
 	found.gatewayCalls = gatewayCalls
-	found.read(d, body)
+	found.read(d, request)
 	return found
 }
 
 // OfTurn is Of for a request to a target, whose turn before the counts may know. The
 // gateway calls no tool of the request.
-func OfTurn(counts *lineage.Counts, d plugins.Dialect, body []byte, target ...string) *Demand {
-	found := &Demand{pieces: lineage.PiecesOf(body, append(target, string(d))...)}
+func OfTurn(counts *lineage.Counts, d plugins.Dialect, request *plugins.Object, target ...string) *Demand {
+	found := &Demand{pieces: lineage.PiecesOf(request, append(target, string(d))...)}
 	found.before = counts.Find(found.pieces)
-	found.read(d, body)
+	found.read(d, request)
 	return found
 }
 
@@ -99,12 +99,13 @@ func (d *Demand) Learn(counts *lineage.Counts, input plugins.Count) {
 	}
 }
 
-func (d *Demand) read(dialect plugins.Dialect, body []byte) {
+func (d *Demand) read(dialect plugins.Dialect, request *plugins.Object) {
 	d.gemini = dialect == plugins.GenerateContent
-	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
-		name := key.Str
+	d.Unbounded = len(request.Members) == 0
+	for _, member := range request.Members {
+		name, v := member.Name, member.Value
 		if d.gemini && d.readGemini(name, v) {
-			return true
+			continue
 		}
 		switch name {
 		case "input", "messages":
@@ -141,8 +142,7 @@ func (d *Demand) read(dialect plugins.Dialect, body []byte) {
 		default:
 			d.Unbounded = d.Unbounded || !slices.Contains(plainFields, name) && (v.IsObject() || v.IsArray() && v.Raw != "[]")
 		}
-		return true
-	})
+	}
 }
 
 // readEdits reads how the provider edits the conversation: a list of edits at OpenAI, an object
@@ -182,16 +182,15 @@ func (d *Demand) readConversation(v gjson.Result) {
 		return
 	}
 	left := d.before.Messages
-	v.ForEach(func(_, message gjson.Result) bool {
+	d.each(v, func(_ string, message gjson.Result) {
 		of := *d
 		d.readContent(message, 1)
 		if left--; left < 0 {
 			d.addedInline += d.inline - of.inline
-			return true
+			return
 		}
 		d.countedAudio += d.Audio - of.Audio
 		d.countedPictures += d.Pictures - d.linked - of.Pictures + of.linked
-		return true
 	})
 }
 
@@ -212,13 +211,18 @@ func (d *Demand) readContent(v gjson.Result, depth int) {
 	case v.IsObject():
 		d.readPart(v, depth)
 	case v.IsArray():
-		v.ForEach(func(_, part gjson.Result) bool {
+		d.each(v, func(_ string, part gjson.Result) {
 			if part.Type == gjson.JSON {
 				d.readContent(part, depth+1)
 			}
-			return true
 		})
 	}
+}
+
+// each calls f for each part of v, and sees the beginnings of texts. What is no JSON may be
+// anything for the provider.
+func (d *Demand) each(v gjson.Result, f func(key string, part gjson.Result)) {
+	d.Unbounded = !plugins.Heads(v, f) || d.Unbounded
 }
 
 // calledFields hold the arguments of a call: the client's own text, whatever its fields are
@@ -238,8 +242,8 @@ func (d *Demand) readPart(v gjson.Result, depth int) {
 		v    gjson.Result
 	}
 	within := make([]field, 0, 4)
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	d.each(v, func(key string, value gjson.Result) {
+		switch key {
 		case "type":
 			picture = picture || slices.Contains(pictureTypes, value.Str)
 			fetched = fetched || slices.Contains(fetchedTypes, value.Str)
@@ -253,11 +257,11 @@ func (d *Demand) readPart(v gjson.Result, depth int) {
 			if data {
 				d.inline += int64(len(value.Raw))
 			}
-			return true
+			return
 		case "input_audio":
 			d.readAudio(value)
 			d.inline += int64(len(value.Raw))
-			return true
+			return
 		case "audio":
 			fetched = fetched || value.Get("id").Exists() // an earlier answer
 		case "encrypted_content":
@@ -274,15 +278,14 @@ func (d *Demand) readPart(v gjson.Result, depth int) {
 				d.readTools(value)
 			}
 		default:
-			if d.gemini && d.readGeminiPart(key.Str, value) {
-				return true
+			if d.gemini && d.readGeminiPart(key, value) {
+				return
 			}
-			fetched = fetched || slices.Contains(fetchedFields, key.Str) && value.Type != gjson.Null
+			fetched = fetched || slices.Contains(fetchedFields, key) && value.Type != gjson.Null
 		}
 		if value.Type == gjson.JSON {
-			within = append(within, field{key.Str, value})
+			within = append(within, field{key, value})
 		}
-		return true
 	})
 	kind := d.once(source, "type").Str
 	if fetched && kind != "text" && kind != "content" || named && !sealed && known {
@@ -321,12 +324,11 @@ func (d *Demand) once(v gjson.Result, name string) (found gjson.Result) {
 	if !v.IsObject() {
 		return found
 	}
-	v.ForEach(func(key, field gjson.Result) bool {
-		if key.Str == name {
+	d.each(v, func(key string, field gjson.Result) {
+		if key == name {
 			d.Unbounded = d.Unbounded || found.Exists()
 			found = field
 		}
-		return true
 	})
 	return found
 }

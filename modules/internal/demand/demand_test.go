@@ -34,7 +34,7 @@ func TestHostedCalls(t *testing.T) {
 		{plugins.Chat, `"max_tool_calls":1,"web_search_options":{}`, 10},
 	} {
 		body := fmt.Sprintf(`{"model":"m",%s}`, c.fields)
-		d := Of(c.dialect, []byte(body), nil)
+		d := Of(c.dialect, objectOf(body), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).WebSearches.N; got != c.want {
 			t.Errorf("%s: %d searches, want %d", body, got, c.want)
 		}
@@ -53,7 +53,7 @@ func TestCompactionsAreSetAside(t *testing.T) {
 		`[{"type":"compaction","compact_threshold":1000}]`:                                 {2000, 105}, // of Responses
 	} {
 		body := `{"model":"m","max_tokens":5,"context_management":` + management + `}`
-		d := Of(plugins.Messages, []byte(body), nil)
+		d := Of(plugins.Messages, objectOf(body), nil)
 		u := d.Usage(m, Most, int64(len(body)), 5, 1)
 		if got := [2]int64{u.Input.N, u.Output.N}; got != want {
 			t.Errorf("%s: %d tokens, want %d", management, got, want)
@@ -81,7 +81,7 @@ func TestEachPromptMayBeAsLongAsTheModelReads(t *testing.T) {
 		{plugins.Responses, `"input":["` + long + `","` + long + `"]`, 1000},
 	} {
 		body := fmt.Sprintf(`{"model":"m",%s}`, c.fields)
-		d := Of(c.dialect, []byte(body), nil)
+		d := Of(c.dialect, objectOf(body), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got != c.want {
 			t.Errorf("%s %.60s: %d tokens, want %d", c.dialect, c.fields, got, c.want)
 		}
@@ -112,7 +112,7 @@ func TestWhatPassesForAPictureIsRead(t *testing.T) {
 		{`{"type":"document","source":{"type":"text","data":"a"},"source":{"type":"url","url":"https://example.com/a.pdf"}}`, true, true},
 	} {
 		body := `{"model":"m","messages":[{"role":"user","content":[` + c.part + `]}]}`
-		d := Of(plugins.Messages, []byte(body), nil)
+		d := Of(plugins.Messages, objectOf(body), nil)
 		for _, at := range []struct {
 			m    *catalog.Model
 			want bool
@@ -133,7 +133,7 @@ func TestCacheOfAnHour(t *testing.T) {
 		`{"type":"ephemeral","ttl":"5m","ttl":"1h"}`: true,
 	} {
 		body := `{"model":"m","system":[{"type":"text","text":"a","cache_control":` + control + `}]}`
-		if d := Of(plugins.Messages, []byte(body), nil); d.writesCache1h != want {
+		if d := Of(plugins.Messages, objectOf(body), nil); d.writesCache1h != want {
 			t.Errorf("%s: an hour is %t, want %t", control, d.writesCache1h, want)
 		}
 	}
@@ -164,4 +164,9 @@ func TestSilent(t *testing.T) {
 			t.Errorf("%s %s: %t, want %t", c.dialect, c.body, got, c.want)
 		}
 	}
+}
+
+func objectOf(text string) *plugins.Object {
+	object, _ := plugins.ParseObject([]byte(text))
+	return object
 }

@@ -45,7 +45,7 @@ func TestGeminiIsBounded(t *testing.T) {
 		{`{"function_response":{"parts":[{"fileData":{"fileUri":"https://example.com/a.pdf"}}]}}`, ``, 1_000_000, 1_000_000},
 	} {
 		body := fmt.Appendf(nil, `{"contents":[{"role":"user","parts":[%s]}]%s}`, c.parts, c.fields)
-		d := Of(plugins.GenerateContent, body, nil)
+		d := Of(plugins.GenerateContent, objectOf(string(body)), nil)
 		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < c.least || got > c.most {
 			t.Errorf("%.100s%.80s: %d tokens, want %d to %d", c.parts, c.fields, got, c.least, c.most)
 		}

@@ -72,29 +72,30 @@ var thinking = []string{"output_config", "reasoning", "reasoning_effort", "think
 
 // PiecesOf takes a request apart that goes to a target: the organisation, the account, the model
 // and whatever else a provider's count depends on. What is no conversation has no pieces.
-func PiecesOf(body []byte, target ...string) (p Pieces) {
-	p.beside = len(body)
+func PiecesOf(request *plugins.Object, target ...string) (p Pieces) {
+	p.beside = len(request.Data)
 	lists, shortened := 0, false
 	var conversation gjson.Result
-	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
-		shortened = shortened || slices.Contains(shortening, key.Str)
+	for _, member := range request.Members {
+		key, v := member.Name, member.Value
+		shortened = shortened || slices.Contains(shortening, key)
 		switch {
-		case v.IsArray() && slices.Contains(conversations, key.Str):
+		case len(p.rest) > maxPieces:
+		case v.IsArray() && slices.Contains(conversations, key):
 			lists++
 			conversation = v
 		case v.IsArray():
 			v.ForEach(func(_, element gjson.Result) bool {
-				p.rest = append(p.rest, piece{Hash(key.Raw, element.Raw), len(key.Raw) + len(element.Raw)})
+				p.rest = append(p.rest, piece{Hash(key, element.Raw), len(`""`) + len(key) + len(element.Raw)})
 				return len(p.rest) <= maxPieces
 			})
 		default:
-			if slices.Contains(thinking, key.Str) {
-				target = append(slices.Clip(target), key.Str, v.Raw)
+			if slices.Contains(thinking, key) {
+				target = append(slices.Clip(target), key, v.Raw)
 			}
-			p.rest = append(p.rest, piece{Hash(key.Raw, v.Raw), len(key.Raw) + len(v.Raw)})
+			p.rest = append(p.rest, piece{Hash(key, v.Raw), len(`""`) + len(key) + len(v.Raw)})
 		}
-		return lists <= 1 && len(p.rest) <= maxPieces
-	})
+	}
 	if lists != 1 || shortened || len(p.rest) > maxPieces {
 		return Pieces{}
 	}

@@ -1,0 +1,62 @@
+package plugins
+
+import (
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
+
+// MaxHead is how many bytes of a text Heads looks at, but for an escape that begins within them.
+const MaxHead = 64
+
+// Heads calls f for each member of an object, or each element of an array with an empty key, as
+// gjson's ForEach does, but the Str of a long text is no more than its beginning: to unescape
+// whole texts takes most of the time of reading a conversation. It reports whether v is JSON.
+// There is nothing in a scalar.
+func Heads(v gjson.Result, f func(key string, value gjson.Result)) (valid bool) {
+	raw := v.Raw
+	r := jsonReader{data: unsafe.Slice(unsafe.StringData(raw), len(raw))}
+	end, i := 0, r.space(0)
+	switch {
+	case i == len(raw):
+		return false
+	case raw[i] == '{':
+		end = r.object(i+1, 1, func(key, keyEnd, value, valueEnd int) {
+			f(head(raw[key:keyEnd]).Str, head(raw[value:valueEnd]))
+		})
+	case raw[i] == '[':
+		end = r.array(i+1, 1, func(value, valueEnd int) { f("", head(raw[value:valueEnd])) })
+	default:
+		end = r.value(i, 0)
+	}
+	return end >= 0 && r.space(end) == len(raw)
+}
+
+// head is gjson.Parse of a valid value, but for the end of a long text.
+func head(raw string) gjson.Result {
+	switch raw[0] {
+	case '{', '[':
+		return gjson.Result{Type: gjson.JSON, Raw: raw}
+	case '"':
+	default:
+		return gjson.Parse(raw)
+	}
+	end, escaped := 1, false
+	for last := len(raw) - 1; end < last && end <= MaxHead; {
+		switch {
+		case raw[end] != '\\':
+			end++
+			continue
+		case raw[end+1] == 'u':
+			end += len(`\u0000`)
+		default:
+			end += len(`\n`)
+		}
+		escaped = true
+	}
+	text := raw[1:end]
+	if escaped {
+		text = gjson.Parse(raw[:end] + `"`).Str
+	}
+	return gjson.Result{Type: gjson.String, Raw: raw, Str: text}
+}
