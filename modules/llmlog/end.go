@@ -32,8 +32,8 @@ func (x *exchange) end() {
 	x.Record.ResponseBytes = x.writer.Sent()
 	end := x.endState()
 	x.commit(end)
-	if x.addressed != nil && (x.isWhole() || x.failed) {
-		x.addressed.Close()
+	if x.addressed != nil {
+		x.addressed.Close(x.isWhole() || x.failed)
 	}
 	x.settle(end)
 	x.End(end)

@@ -178,7 +178,9 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		w = x.usage
 	}
 	if x.account != nil && x.tellsResults() {
-		x.addressed = &addressed{ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches)}
+		x.addressed = &addressed{
+			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), room: x.h.site.App.Memory().Answer(x.ctx, -1, maxAddressed),
+		}
 		w = x.addressed
 	}
 	x.writer.Watch(w, x.r.Method, x)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/plugins"
@@ -70,17 +71,19 @@ func (x *exchange) tellsResults() bool {
 	return ok && b.Dialect == plugins.Messages && b.Part != "results"
 }
 
-// maxAddressed bounds an answer with addresses, in bytes: a list has up to 1,000 batches.
-const maxAddressed = 4 << 20
+// maxAddressed bounds an answer with addresses, in bytes, where there is memory for as many.
+const maxAddressed = 64 << 20
 
 // addressed puts the address of the proxy into what the provider tells of batches, as the
 // address of their results: libraries ask there, and would send the key of Weir to the provider.
 type addressed struct {
 	http.ResponseWriter
 	batches string // the address of all batches at the proxy
+	room    *admission.Answer
 
-	status int
-	held   []byte
+	status  int
+	held    []byte
+	refused *plugins.Error // there is no memory for the answer, nil if there is
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -94,19 +97,27 @@ func (a *addressed) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (a *addressed) Write(p []byte) (int, error) {
-	if len(a.held)+len(p) > maxAddressed {
-		return 0, http.ErrContentLength
+	if a.refused == nil {
+		a.refused = a.room.Grow(int64(len(a.held) + len(p)))
 	}
-	a.held = append(a.held, p...)
+	if a.refused == nil {
+		a.held = append(a.held, p...)
+	}
 	return len(p), nil
 }
 
 // FlushError is what http.ResponseController calls: all goes out at once.
 func (a *addressed) FlushError() error { return nil }
 
-// Close sends the answer.
-func (a *addressed) Close() {
-	if a.status == 0 {
+// Close sends the answer if it is whole.
+func (a *addressed) Close(whole bool) {
+	defer a.room.Release()
+	if a.status == 0 || !whole {
+		return
+	}
+	if a.refused != nil {
+		a.Header().Del("Content-Encoding")
+		_ = apierror.Write(a.ResponseWriter, plugins.Messages, a.refused)
 		return
 	}
 	body := a.held
