@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// MaxHead is how many bytes of a text Heads looks at, but for an escape that begins within them.
+// MaxHead is how many bytes of a text Heads looks at. An escape counts as one.
 const MaxHead = 64
 
 // Heads calls f for each member of an object, or each element of an array with an empty key, as
@@ -16,7 +16,8 @@ const MaxHead = 64
 func Heads(v gjson.Result, f func(key string, value gjson.Result)) (valid bool) {
 	raw := v.Raw
 	r := jsonReader{data: unsafe.Slice(unsafe.StringData(raw), len(raw))}
-	end, i := 0, r.space(0)
+	var end int
+	i := r.space(0)
 	switch {
 	case i == len(raw):
 		return false
@@ -42,7 +43,7 @@ func head(raw string) gjson.Result {
 		return gjson.Parse(raw)
 	}
 	end, escaped := 1, false
-	for last := len(raw) - 1; end < last && end <= MaxHead; {
+	for last, n := len(raw)-1, 0; end < last && n < MaxHead; n++ { // whoever writes all with escapes hides nothing
 		switch {
 		case raw[end] != '\\':
 			end++

@@ -110,6 +110,7 @@ func TestWhatPassesForAPictureIsRead(t *testing.T) {
 		{`{"type":"document","source":{"type":"text","data":"a"}}`, false, false},
 		{`{"type":"document","source":{"type":"text","type":"url","data":"a","url":"https://example.com/a.pdf"}}`, true, true},
 		{`{"type":"document","source":{"type":"text","data":"a"},"source":{"type":"url","url":"https://example.com/a.pdf"}}`, true, true},
+		{`{"type":"\u0069\u0074\u0065\u006d\u005f\u0072\u0065\u0066\u0065\u0072\u0065\u006e\u0063\u0065"}`, true, true},
 	} {
 		body := `{"model":"m","messages":[{"role":"user","content":[` + c.part + `]}]}`
 		d := Of(plugins.Messages, objectOf(body), nil)
