@@ -16,6 +16,9 @@ type Health struct {
 	Backend error
 }
 
+// ErrStarting is why a store is not ready that a process or a new configuration begins with.
+var ErrStarting = errors.New("it has not started")
+
 // openTimeout bounds how long a check waits for the first attempt to open a backend.
 const openTimeout = time.Second
 
@@ -27,7 +30,7 @@ func CheckStores(ctx context.Context) []Health {
 	for _, store := range OpenStores() {
 		h := Health{Store: store.Name()}
 		if j := store.Opened(); j == nil || !store.Serves() {
-			h.Journal = errors.New("it has not started")
+			h.Journal = ErrStarting
 		} else {
 			h.Journal, h.Backend = j.Ready(), j.Connected(ctx)
 		}

@@ -4,6 +4,7 @@ package llmhealth
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -122,7 +123,7 @@ func (h *Handler) check(r *http.Request) state {
 	}
 	all := llmapp.CheckStores(context.WithoutCancel(r.Context())) // others get the answer too
 	problem := llmapp.Ready(all)
-	if problem != nil && h.state.Ready {
+	if problem != nil && h.state.Ready && !errors.Is(problem, llmapp.ErrStarting) {
 		h.logger.Error("not ready", zap.Error(problem))
 	}
 	h.state = state{Ready: problem == nil, Forwarding: word(nil), Stores: []storeState{}}
