@@ -11,8 +11,8 @@ const MaxHead = 64
 
 // Heads calls f for each member of an object, or each element of an array with an empty key, as
 // gjson's ForEach does, but the Str of a long text is no more than its beginning: to unescape
-// whole texts takes most of the time of reading a conversation. It reports whether v is JSON.
-// There is nothing in a scalar.
+// whole texts takes most of the time of reading a conversation. Raw has all of a text. Heads
+// reports whether v is JSON. There is nothing in a scalar.
 func Heads(v gjson.Result, f func(key string, value gjson.Result)) (valid bool) {
 	raw := v.Raw
 	r := jsonReader{data: unsafe.Slice(unsafe.StringData(raw), len(raw))}
@@ -23,7 +23,7 @@ func Heads(v gjson.Result, f func(key string, value gjson.Result)) (valid bool) 
 		return false
 	case raw[i] == '{':
 		end = r.object(i+1, 1, func(key, keyEnd, value, valueEnd int) {
-			f(head(raw[key:keyEnd]).Str, head(raw[value:valueEnd]))
+			f(gjson.Parse(raw[key:keyEnd]).Str, head(raw[value:valueEnd]))
 		})
 	case raw[i] == '[':
 		end = r.array(i+1, 1, func(value, valueEnd int) { f("", head(raw[value:valueEnd])) })

@@ -49,7 +49,7 @@ func TestHeads(t *testing.T) {
 				if got := strings.TrimSuffix(value.Str, "\uFFFD"); long && (!strings.HasPrefix(w.value.Str, got) || len(got) < plugins.MaxHead) {
 					t.Fatalf("the head of %q is %q", w.value.Str, value.Str)
 				}
-				if len(key) < plugins.MaxHead && key != w.key || !strings.HasPrefix(w.key, strings.TrimSuffix(key, "\uFFFD")) {
+				if key != w.key {
 					t.Fatalf("the key is %q, want %q", key, w.key)
 				}
 			})

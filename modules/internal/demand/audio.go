@@ -99,10 +99,10 @@ func isMP3(r *bufio.Reader) bool {
 
 // readAudio reads the value of input_audio: base64, or an object that has base64.
 func (d *Demand) readAudio(v gjson.Result) {
-	data := v.Str
 	if v.IsObject() {
-		data = d.once(v, "data").Str
+		v = d.once(v, "data")
 	}
+	data := gjson.Parse(v.Raw).Str // the whole, of which the callers may have seen the beginning
 	if _, encoded, ok := strings.Cut(data, ";base64,"); ok {
 		data = encoded
 	}

@@ -65,6 +65,32 @@ func FuzzHasLowestRate(f *testing.F) {
 	})
 }
 
+// All of an audio counts, however it is written.
+func TestAudioCountsByItsLength(t *testing.T) {
+	audio := base64.StdEncoding.EncodeToString([]byte(wave(1, 8000, "") + strings.Repeat("\x00", 10_000_000)))
+	want := 10_000_000 / Most.SpeechBytes * Most.SpeechTokens
+	for _, part := range []string{`{"data":"` + audio + `","format":"wav"}`, `"` + audio + `"`, `{"d\u0061ta":"\u0064ata:audio/wav;base64,` + audio + `"}`} {
+		d := Of(plugins.Chat, objectOf(`{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":`+part+`}]}]}`), nil)
+		if d.Audio < want || d.Audio > want+want/100 || d.Unbounded {
+			t.Errorf("%.50s: %d tokens, want %d; unbounded: %t", part, d.Audio, want, d.Unbounded)
+		}
+	}
+}
+
+// A request of which nothing can be read, as one that is kept in part, may have had the provider
+// do anything: the length of the answer does not tell its cost.
+func TestUnreadableRequestsAreNotCountable(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"model":"m","messages":[{"role":"user","content":"a"}]}`:                                         true,
+		`{"model":"m","tools":[{"type":"web_search_20250305"}],"messages":[{"role":"user","content":"aaaa`: false,
+		``: false,
+	} {
+		if got := Countable(plugins.Messages, objectOf(body), plugins.Known(5)); got != want {
+			t.Errorf("%s is countable: %t, want %t", body, got, want)
+		}
+	}
+}
+
 // What the provider has counted with the turn before is not counted again, unless an address may
 // lead to something else now.
 func TestTheTurnBeforeIsCounted(t *testing.T) {

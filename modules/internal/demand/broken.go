@@ -13,7 +13,7 @@ import (
 // nothing beside the model's tokens.
 func Countable(d plugins.Dialect, request *plugins.Object, input plugins.Count) bool {
 	r := Of(d, request, nil)
-	return !r.Searches && r.Painters == nil && r.Advisors == nil && (input.Valid || !r.Unbounded && r.Pictures == 0 && r.Audio == 0)
+	return len(request.Members) > 0 && !r.Searches && r.Painters == nil && r.Advisors == nil && (input.Valid || !r.Unbounded && r.Pictures == 0 && r.Audio == 0)
 }
 
 // Written returns how many bytes of an answer the model has written, and is false if the

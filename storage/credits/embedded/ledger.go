@@ -481,6 +481,9 @@ func (l *Ledger) forget() {
 	}
 }
 
+// maxSpare bounds the memory that is used again, in bytes: lines may have waited for a disk.
+const maxSpare = 1 << 20
+
 // flush writes the lines that wait, those of other goroutines included.
 func (l *Ledger) flush() error {
 	l.turn.Lock()
@@ -498,7 +501,9 @@ func (l *Ledger) flush() error {
 		l.lines = append(lines, l.lines...)
 		return unavailable(err)
 	}
-	l.spare = lines[:0]
+	if cap(lines) <= maxSpare {
+		l.spare = lines[:0]
+	}
 	return nil
 }
 
