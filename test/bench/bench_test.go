@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -222,6 +223,15 @@ func TestAgainst(t *testing.T) {
 	}
 	if err := b.addOlder(t.Context(), "no-such-version"); err == nil || !strings.Contains(err.Error(), "neither a file nor a commit") {
 		t.Errorf("an unknown version: %v", err)
+	}
+	failing, err := exec.LookPath("false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := *b
+	without.targets = []target{{Name: old.Name, Command: old.Command, URL: "http://127.0.0.1:$PORT", newer: old.newer, older: "false", binary: failing}}
+	if cells, err := without.run(t.Context(), nil); err != nil || len(cells) > 0 {
+		t.Errorf("with an older version that cannot answer: %v, %v", cells, err)
 	}
 	for _, c := range []struct {
 		now    float64
