@@ -121,7 +121,7 @@ func (c *call) asksForStream() bool {
 func (c *call) answer() *plugins.ResponseInfo {
 	own := new(plugins.ResponseInfo)
 	if body := c.text(responseBody); body != "" {
-		own = observed(c.dialect, body)
+		own = observe.Read(c.dialect, "", nil, []byte(body))
 	}
 	usage := own.Usage
 	if !usage.Input.Valid && !usage.Output.Valid {

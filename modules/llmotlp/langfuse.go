@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // Langfuse's SDKs send spans of a convention of their own, to a path of their own,
@@ -57,9 +58,9 @@ func (c *call) observationUsage() (u plugins.Usage) {
 	case !details.IsObject():
 		return u
 	case details.Get("prompt_tokens").Exists():
-		return observed(plugins.Chat, `{"usage":`+details.Raw+`}`).Usage
+		return observe.Read(plugins.Chat, "", nil, []byte(`{"usage":`+details.Raw+`}`)).Usage
 	case details.Get("input_tokens_details").Exists():
-		return observed(plugins.Responses, `{"usage":`+details.Raw+`}`).Usage
+		return observe.Read(plugins.Responses, "", nil, []byte(`{"usage":`+details.Raw+`}`)).Usage
 	}
 	var input, output, total plugins.Count
 	details.ForEach(func(name, value gjson.Result) bool {

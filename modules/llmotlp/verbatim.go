@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
@@ -53,12 +52,4 @@ func (c *call) hasMedia() bool {
 	reader := observe.NewRequestReader(c.dialect)
 	reader.Write([]byte(c.text(requestBody)))
 	return reader.Request().Media
-}
-
-// observed is what the body of an answer says, whole as it was sent.
-func observed(d plugins.Dialect, body string) *plugins.ResponseInfo {
-	o := observe.New(d, "", nil)
-	o.Write([]byte(body))
-	o.Close()
-	return o.Info()
 }

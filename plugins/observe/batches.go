@@ -210,10 +210,7 @@ func ParseResult(provider string, result []byte, index int) (Result, bool) {
 		return r, true
 	}
 	r.Body = []byte(answer.Raw)
-	observer := New(plugins.Unknown, provider, http.Header{"Content-Type": {"application/json"}})
-	observer.Write(r.Body)
-	observer.Close()
-	r.Info = *observer.Info()
+	r.Info = *Read(plugins.Unknown, provider, http.Header{"Content-Type": {"application/json"}}, r.Body)
 	r.Info.ServiceTier = plugins.BatchTier
 	if r.Created = answer.Get("created").Int(); r.Created == 0 {
 		r.Created = answer.Get("created_at").Int()

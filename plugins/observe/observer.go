@@ -57,6 +57,16 @@ func New(d plugins.Dialect, provider string, header http.Header) plugins.Observe
 	return x
 }
 
+// Read returns what a response says that is there as a whole, in one or more pieces.
+func Read(d plugins.Dialect, provider string, header http.Header, body ...[]byte) *plugins.ResponseInfo {
+	x := New(d, provider, header)
+	for _, piece := range body {
+		x.Write(piece)
+	}
+	x.Close()
+	return x.Info()
+}
+
 var observers = sync.Pool{New: func() any { return new(observer) }}
 
 // Free implements plugins.Observer.

@@ -119,14 +119,12 @@ func (x exchange) check(t *testing.T, d plugins.Dialect, body []byte) said {
 func (x exchange) bills(t *testing.T, body []byte) {
 	t.Helper()
 	header, _ := x.answer(x.stream)
-	o := observe.New(plugins.Unknown, "", header)
-	o.Write(body)
-	o.Close()
+	observed := observe.Read(plugins.Unknown, "", header, body)
 	a, err := x.decode(t, x.provider, x.stream, bytes.NewReader(body))
-	if err != nil || a.Failure() != nil || o.Info().Dialect == plugins.Unknown {
+	if err != nil || a.Failure() != nil || observed.Dialect == plugins.Unknown {
 		return
 	}
-	got, want := a.Info(), o.Info()
+	got, want := a.Info(), observed
 	got.Usage.ReportedCost, want.Usage.ReportedCost = plugins.Cost{}, plugins.Cost{} // which depends on who is asked
 	if got.Usage != want.Usage || !reflect.DeepEqual(got.Beside, want.Beside) {
 		t.Errorf("the gateway bills %+v and %+v, the proxy %+v and %+v", got.Usage, got.Beside, want.Usage, want.Beside)

@@ -110,11 +110,7 @@ func ReadError(resp *http.Response, newError func(status int, body gjson.Result)
 // Observe reports the usage in a body of dialect d, and returns all that the body says. The
 // body is an object in one or more pieces. Options.Provider wins over provider.
 func (a *Assembler) Observe(d plugins.Dialect, provider string, body ...[]byte) *plugins.ResponseInfo {
-	o := observe.New(d, cmp.Or(a.opts.Provider, provider), nil)
-	for _, piece := range body {
-		o.Write(piece)
-	}
-	o.Close()
-	a.Report(o.Info())
-	return o.Info()
+	info := observe.Read(d, cmp.Or(a.opts.Provider, provider), nil, body...)
+	a.Report(info)
+	return info
 }
