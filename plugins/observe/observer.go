@@ -131,10 +131,10 @@ func (x *observer) refresh() {
 // byte order mark. Content types are wrong at times: some providers declare an error in JSON
 // as a stream, or a stream as JSON.
 func (x *observer) framingOf(c byte) streams.Framing {
-	lines := isLines(x.media)
+	lines := streams.IsNDJSON(x.media)
 	isJSON := strings.HasSuffix(x.media, "json") && !lines
 	switch {
-	case c == 0 || x.media == eventStreamMedia && c != '{':
+	case c == 0 || x.media == streams.FramesType && c != '{':
 		// The length of a frame, below 16 MiB, begins with a zero.
 		return &streams.Frames{To: x.frame}
 	case c != '{' && c != '[' && (!isJSON || strings.IndexByte("deir:", c) >= 0):

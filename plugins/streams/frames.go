@@ -8,7 +8,10 @@ import (
 	"iter"
 )
 
-// Frame is a frame of an application/vnd.amazon.eventstream
+// FramesType is the media type of AWS's frames.
+const FramesType = "application/vnd.amazon.eventstream"
+
+// Frame is a frame of AWS's event stream
 // (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html):
 // headers, a payload and checksums. AWS's own decoder allocates forty objects for a
 // frame; this one allocates none.

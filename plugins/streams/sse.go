@@ -138,6 +138,16 @@ func (s *SSE) dispatch() {
 	s.event, s.lines = s.event[:0], 0
 }
 
+// IsNDJSON reports whether a media type is one of newline-delimited JSON.
+func IsNDJSON(mediaType string) bool {
+	switch mediaType {
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines",
+		"application/x-jsonlines", "application/json-lines", "application/stream+json":
+		return true
+	}
+	return false
+}
+
 // NDJSON splits newline-delimited JSON, one event a line.
 type NDJSON struct{ To Sink }
 

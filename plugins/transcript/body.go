@@ -45,23 +45,21 @@ func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[e
 		return nil
 	}
 	mediaType, _, _ := mime.ParseMediaType(contentType)
-	switch mediaType {
-	case "text/event-stream":
+	switch {
+	case mediaType == "text/event-stream":
 		if f.last != nil {
 			if last, ok := f.last(raw); ok {
 				return slices.Values([]event{last})
 			}
 		}
 		return a.template.objects(streams.SSEData(raw))
-	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
+	case streams.IsNDJSON(mediaType):
 		return a.template.objects(bytes.Lines(raw))
-	case "application/vnd.amazon.eventstream":
+	case mediaType == streams.FramesType:
 		return frames(raw)
-	case "application/json":
+	case mediaType == "application/json" && f.array && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")):
 		// Gemini without alt=sse streams the elements of an array.
-		if f.array && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
-			return a.template.objects(array(raw))
-		}
+		return a.template.objects(array(raw))
 	}
 	return nil
 }

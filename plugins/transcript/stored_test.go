@@ -269,6 +269,9 @@ func storedCases(t testing.TB) []storedCase {
 {"model":"m","created_at":"4","message":{"role":"assistant","content":"i"},"done":true,"done_reason":"stop","eval_count":2}
 `),
 			`{"model":"m","created_at":"4","message":{"role":"assistant","content":"Hi","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":{}}}]},"done":true,"done_reason":"stop","eval_count":2}`},
+		{"lines under another media type", plugins.OllamaGenerate, "application/jsonlines", []byte(`{"model":"m","response":"H","done":false}
+{"model":"m","response":"i","done":true}`),
+			`{"model":"m","response":"Hi","done":true}`},
 		{"ollama_generate", plugins.OllamaGenerate, ndjsonType, []byte(`{"model":"m","created_at":"1","response":"H","done":false}
 {"model":"m","created_at":"2","response":"i","done":true,"context":[1,2],"eval_count":2}`),
 			`{"model":"m","created_at":"2","response":"Hi","done":true,"context":[1,2],"eval_count":2}`},
