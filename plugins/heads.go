@@ -15,7 +15,7 @@ const MaxHead = 64
 // reports whether v is JSON. There is nothing in a scalar.
 func Heads(v gjson.Result, f func(key string, value gjson.Result)) (valid bool) {
 	raw := v.Raw
-	r := jsonReader{data: unsafe.Slice(unsafe.StringData(raw), len(raw))}
+	r := jsonReader{data: unsafe.Slice(unsafe.StringData(raw), len(raw)), deepest: maxDepth}
 	var end int
 	i := r.space(0)
 	switch {

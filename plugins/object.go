@@ -27,7 +27,7 @@ type Member struct {
 // not, the result has no members. Members share the memory of data.
 func ParseObject(data []byte) (o *Object, valid bool) {
 	o = &Object{Data: data}
-	r := jsonReader{data: data, keys: &o.keys}
+	r := jsonReader{data: data, deepest: maxDepth, keys: &o.keys}
 	i := r.space(0)
 	if i == len(data) || data[i] != '{' {
 		return &Object{Data: data}, false
@@ -62,8 +62,11 @@ func (o *Object) MayHave(name string) bool { return o.keys.has(name) }
 // levels. Everything that comes from outside must pass it before gjson looks at it:
 // gjson goes down by recursion, and a few megabytes of brackets would exhaust the
 // stack, which ends the process.
-func ValidJSON(data []byte) bool {
-	r := jsonReader{data: data}
+func ValidJSON(data []byte) bool { return ValidNested(data, maxDepth) }
+
+// ValidNested is ValidJSON for data that is nested no deeper than deepest.
+func ValidNested(data []byte, deepest int) bool {
+	r := jsonReader{data: data, deepest: deepest}
 	end := r.value(r.space(0), 0)
 	return end >= 0 && r.space(end) == len(data)
 }
@@ -75,8 +78,9 @@ const maxDepth = 10_000
 // strings are long, as those of requests are. Its methods take where a part begins, and return
 // where the part ends, or -1 if the part is not valid.
 type jsonReader struct {
-	data []byte
-	keys *keySet // gets the keys of all objects; nil if nobody asks for them
+	data    []byte
+	deepest int     // how far data may be nested
+	keys    *keySet // gets the keys of all objects; nil if nobody asks for them
 }
 
 func (r *jsonReader) space(i int) int {
@@ -109,7 +113,7 @@ func (r *jsonReader) value(i, depth int) int {
 
 // object reads the rest of an object, and tells member where keys and values begin and end.
 func (r *jsonReader) object(i, depth int, member func(key, keyEnd, value, valueEnd int)) int {
-	if i = r.space(i); depth > maxDepth || i == len(r.data) {
+	if i = r.space(i); depth > r.deepest || i == len(r.data) {
 		return -1
 	}
 	if r.data[i] == '}' {
@@ -153,7 +157,7 @@ func (r *jsonReader) object(i, depth int, member func(key, keyEnd, value, valueE
 
 // array reads the rest of an array, and tells element where values begin and end.
 func (r *jsonReader) array(i, depth int, element func(value, valueEnd int)) int {
-	if i = r.space(i); depth > maxDepth || i == len(r.data) {
+	if i = r.space(i); depth > r.deepest || i == len(r.data) {
 		return -1
 	}
 	if r.data[i] == ']' {

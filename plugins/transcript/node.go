@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 type kind uint8
@@ -184,7 +186,7 @@ func (n *node) parse() {
 	switch {
 	case decoded == "":
 		n.set("{}")
-	case sound(decoded):
+	case plugins.ValidNested([]byte(decoded), deepest):
 		n.set(decoded)
 	}
 }

@@ -3,7 +3,6 @@ package transcript
 import (
 	"bytes"
 	"iter"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -76,40 +75,12 @@ func frames(raw []byte) iter.Seq[event] {
 // while the event is used.
 func eventOf(name string, data []byte) (event, bool) {
 	data = bytes.TrimSpace(data)
-	if !bytes.HasPrefix(data, []byte("{")) || !sound(plugins.View(data)) {
+	if !bytes.HasPrefix(data, []byte("{")) || !plugins.ValidNested(data, deepest) {
 		return event{}, false
 	}
 	return event{name: name, data: data, Result: gjson.Parse(plugins.View(data))}, true
 }
 
-// deepest is how far the values of a stream may be nested. gjson's validation
-// calls itself for each level, and a stack that overflows ends the process.
+// deepest is how far the values of a stream may be nested. What becomes of a stream is nested
+// a little further, and must be JSON to all that read it.
 const deepest = 1000
-
-// sound reports whether data is valid JSON, nested no deeper than deepest.
-func sound(data string) bool {
-	if strings.Count(data, "{")+strings.Count(data, "[") > deepest && tooDeep(data) {
-		return false
-	}
-	return gjson.Valid(data)
-}
-
-func tooDeep(data string) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > deepest {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
