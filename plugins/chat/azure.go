@@ -20,7 +20,6 @@ import (
 // Responses itself, also to clients of Messages.
 type Azure struct {
 	Provider
-	openai.Azure
 
 	// APIVersion is the `api-version` to ask for. Default: `2024-10-21`, and none
 	// with the version 1 API.
@@ -58,10 +57,15 @@ func (z *Azure) Decode(resp *http.Response, a *translate.Assembler) error {
 	return z.Provider.Decode(resp, a)
 }
 
-// PrepareNative implements translate.Native.
+// PrepareNative implements translate.Native. Only version 1 of Azure's API has Responses without
+// a date of its own.
 func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	if d == plugins.Responses {
-		return z.Azure.PrepareNative(ctx, d, body, t)
+		if !strings.HasSuffix(t.BaseURL, "/openai/v1") {
+			return nil, errors.ErrUnsupported
+		}
+		req, err := openai.Provider{}.PrepareNative(ctx, d, body, t)
+		return z.authorize(req, t), err
 	}
 	req, err := z.Provider.PrepareNative(ctx, d, body, atDeployment(t))
 	return z.authorize(req, t), err

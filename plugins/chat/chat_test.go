@@ -110,13 +110,26 @@ func TestAzure(t *testing.T) {
 }
 
 func TestAzureSpeaksResponses(t *testing.T) {
-	z := &Azure{Provider: *For("azure")}
 	body := `{"model":"azure/m","input":"hi"}`
-	req, err := z.PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, body), translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
-	if err != nil || req.URL.Path != "/openai/v1/responses" {
-		t.Errorf("got %v, %v", req, err)
+	for version, want := range map[string]string{
+		"":        "https://acme.openai.azure.com/openai/v1/responses",
+		"preview": "https://acme.openai.azure.com/openai/v1/responses?api-version=preview",
+	} {
+		z := &Azure{Provider: *For("azure"), APIVersion: version}
+		req, err := z.PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, body),
+			translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1", Key: "secret"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := req.URL.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if req.Header.Get("Api-Key") != "secret" || req.Header.Get("Authorization") != "" {
+			t.Errorf("the header is %v", req.Header)
+		}
 	}
-	_, err = z.PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, body), translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
+	z := &Azure{Provider: *For("azure")}
+	_, err := z.PrepareNative(t.Context(), plugins.Responses, plugintest.Object(t, body), translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v for a resource, which has no Responses without a version", err)
 	}

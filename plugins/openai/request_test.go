@@ -103,26 +103,6 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-func TestAzure(t *testing.T) {
-	azure := target
-	body := `{"model":"m"}`
-	azure.BaseURL = "https://acme.openai.azure.com"
-	if _, err := (Azure{}).PrepareNative(context.Background(), plugins.Responses, plugintest.Object(t, body), azure); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("without version 1: got error %v", err)
-	}
-	azure.BaseURL += "/openai/v1"
-	req, err := Azure{}.PrepareNative(context.Background(), plugins.Responses, plugintest.Object(t, body), azure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := req.URL.String(); got != "https://acme.openai.azure.com/openai/v1/responses" {
-		t.Errorf("got %s", got)
-	}
-	if req.Header.Get("Api-Key") != "secret" || req.Header.Get("Authorization") != "" {
-		t.Errorf("the header is %v", req.Header)
-	}
-}
-
 func TestPrepare(t *testing.T) {
 	const (
 		user   = `{"role": "user", "content": "hi"}`
