@@ -40,7 +40,7 @@ func (t Thinker) Think(p *translate.Request) (thinking *Thinking, effort bool, e
 	}
 	switch {
 	case !t.Reasoning:
-		return nil, false, p.DropReasoning("not supported by the model, left out")
+		return nil, false, p.DropReasoning(translate.ModelRefuses)
 	case asked.Effort == "none":
 		return t.disable(p)
 	case t.Forced && !t.Always: // "Thinking may not be enabled when tool_choice forces tool use."

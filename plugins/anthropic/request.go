@@ -106,7 +106,7 @@ func (r *request) setSampling(p *translate.Request, m *model) (err error) {
 	refused := ""
 	switch {
 	case !m.Temperature:
-		refused = "not supported by the model, left out"
+		refused = translate.ModelRefuses
 	case r.Thinking != nil && r.Thinking.Type == "enabled":
 		refused = "not supported while the model thinks, left out"
 	}
@@ -156,7 +156,7 @@ func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 		r.Speed = "fast"
 		r.beta("fast-mode-2026-02-01")
 	default:
-		return p.DropWithWarning("service_tier", "not supported by the provider, left out")
+		return p.DropWithWarning("service_tier", translate.NotSupported)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ type cacheControl struct {
 // cacheOf lasts five minutes, or an hour where the client asks for longer.
 func cacheOf(p *translate.Request) *cacheControl {
 	c := &cacheControl{Type: "ephemeral"}
-	if p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"` {
+	if p.CachesLonger() {
 		c.TTL = "1h"
 	}
 	return c

@@ -45,7 +45,7 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 	if c.Mode == "required" && m.Has(ChoosesTools) {
 		return plugins.Unsupported("tool_choice", "The model cannot be made to call a tool: use 'auto'.")
 	}
-	sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls
+	sequential := p.OneCall()
 	switch {
 	case len(r.Tools) == 0 || c.Mode == "" && !sequential:
 	case c.Mode == "none":
@@ -98,7 +98,7 @@ func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error
 		return f, nil
 	}
 	if m.Has(noFormat) {
-		return f, p.DropWithWarning(t.Param+".strict", "not supported by the model, left out")
+		return f, p.DropWithWarning(t.Param+".strict", translate.ModelRefuses)
 	}
 	f.Strict = true
 	var err error

@@ -168,8 +168,7 @@ func (r *request) blocks(p *translate.Request, m *model, content []translate.Par
 // model can.
 func cacheOf(p *translate.Request, m *model) *cachePoint {
 	c := &cachePoint{Type: "default"}
-	longer := p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"`
-	if longer && m.maker == byAnthropic {
+	if p.CachesLonger() && m.maker == byAnthropic {
 		c.TTL = "1h"
 	}
 	return c

@@ -33,7 +33,7 @@ func (r *request) setReasoning(p *translate.Request, m *model) error {
 	}
 	switch {
 	case !m.Reasoning:
-		return p.DropReasoning("not supported by the model, left out")
+		return p.DropReasoning(translate.ModelRefuses)
 	case asked == "", asked == "none" && m.maker == byAmazon: // which thinks only when told to
 		return nil
 	case asked == "none" && slices.Contains(m.Efforts, asked):

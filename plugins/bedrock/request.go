@@ -103,7 +103,7 @@ func (r *request) setSampling(p *translate.Request, m *model) error {
 	refused := ""
 	switch {
 	case !m.Temperature:
-		refused = "not supported by the model, left out"
+		refused = translate.ModelRefuses
 	case r.excludesSampling():
 		refused = "not supported while the model thinks, left out"
 	}
@@ -120,7 +120,7 @@ func (r *request) setSampling(p *translate.Request, m *model) error {
 		case m.maker == byAmazon:
 			r.fields().InferenceConfig = &topK{k}
 		default:
-			return p.DropWithWarning("top_k", "not supported by the model, left out")
+			return p.DropWithWarning("top_k", translate.ModelRefuses)
 		}
 	}
 	return err
@@ -132,7 +132,7 @@ func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 	case "default", "flex", "priority", "reserved":
 		r.ServiceTier = &serviceTier{p.ServiceTier}
 	default:
-		return p.DropWithWarning("service_tier", "not supported by the provider, left out")
+		return p.DropWithWarning("service_tier", translate.NotSupported)
 	}
 	return nil
 }

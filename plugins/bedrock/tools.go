@@ -73,12 +73,12 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 
 func (r *request) setToolChoice(p *translate.Request, m *model) error {
 	c := p.ToolChoice
-	if sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls; sequential {
+	if p.OneCall() {
 		if m.maker == byAnthropic {
 			r.fields().ToolChoice = &anthropic.ToolChoice{Type: claudeMode(c), Name: chosen(c), DisableParallelToolUse: true}
 			return nil
 		}
-		if err := p.DropWithWarning("parallel_tool_calls", "not supported by the model, left out"); err != nil {
+		if err := p.DropWithWarning("parallel_tool_calls", translate.ModelRefuses); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error
 	case !t.IsStrict():
 		return tool{ToolSpec: f}, nil
 	case !m.StructuredOutput:
-		return tool{ToolSpec: f}, p.DropWithWarning(t.Param+".strict", "not supported by the model, left out")
+		return tool{ToolSpec: f}, p.DropWithWarning(t.Param+".strict", translate.ModelRefuses)
 	}
 	f.Strict = true
 	var err error

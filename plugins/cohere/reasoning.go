@@ -27,7 +27,7 @@ func (r *request) setReasoning(p *translate.Request, c *plugins.Capabilities) er
 	case effort == "":
 		return nil
 	case c.Described() && !c.Reasoning:
-		return p.DropReasoning("not supported by the model, left out")
+		return p.DropReasoning(translate.ModelRefuses)
 	case effort == "none":
 		r.Thinking = &thinking{Type: "disabled"}
 		return nil

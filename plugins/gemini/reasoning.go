@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 type thinkingConfig struct {
@@ -30,7 +32,7 @@ func (r *request) setReasoning() error {
 	case p.Reasoning.Effort == "" && p.Reasoning.Summary == "":
 		return nil
 	case !m.Reasoning || !m.hasLevels() && m.Budget.Max == 0:
-		return p.DropReasoning("not supported by the model, left out")
+		return p.DropReasoning(translate.ModelRefuses)
 	}
 	c := &thinkingConfig{IncludeThoughts: p.Reasoning.Summary != ""}
 	r.GenerationConfig.ThinkingConfig = c

@@ -69,7 +69,7 @@ func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request
 func (r *request) setSampling() error {
 	p, g := r.request, &r.GenerationConfig
 	if !r.model.Temperature && p.Temperature != nil && *p.Temperature != 1 {
-		if err := r.request.DropWithWarning("temperature", "not supported by the model, left out"); err != nil {
+		if err := r.request.DropWithWarning("temperature", translate.ModelRefuses); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (r *request) setServiceTier() error {
 	case "flex", "priority":
 		r.tier = tier
 	default:
-		return r.request.DropWithWarning("service_tier", "not supported by the provider, left out")
+		return r.request.DropWithWarning("service_tier", translate.NotSupported)
 	}
 	if !r.vertex {
 		r.ServiceTier = r.tier

@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -57,7 +56,7 @@ func appendBlocks(b []byte, item gjson.Result) []byte {
 		b = append(b, '}')
 	case "function_call", "custom_tool_call":
 		b = append(append(element(b), `{"type":"tool_use","id":`...), item.Get("call_id").Raw...)
-		b = plugins.AppendString(plugins.AppendKey(b, "name"), fullName(item))
+		b = plugins.AppendString(plugins.AppendKey(b, "name"), translate.FlatName(item))
 		b = append(plugins.AppendKey(b, "input"), inputObject(item)...)
 		b = append(b, '}')
 	}
@@ -81,20 +80,14 @@ func inputObject(item gjson.Result) []byte {
 // written to it.
 func appendMessagesUsage(b []byte, a *translate.Assembler) []byte {
 	t, _ := a.Tokens()
-	for _, count := range []struct {
-		before string
-		n      int64
-	}{
-		{`{"input_tokens":`, t.Input - t.CacheRead - t.CacheWrite},
-		{`,"cache_creation_input_tokens":`, t.CacheWrite},
-		{`,"cache_read_input_tokens":`, t.CacheRead},
-		{`,"cache_creation":{"ephemeral_5m_input_tokens":`, t.CacheWrite - t.CacheWrite1h},
-		{`,"ephemeral_1h_input_tokens":`, t.CacheWrite1h},
-		{`},"output_tokens":`, t.Output},
-	} {
-		b = strconv.AppendInt(append(b, count.before...), count.n, 10)
-	}
-	return append(b, '}')
+	return append(translate.AppendCounts(b,
+		translate.Labelled{Label: `{"input_tokens":`, N: t.Input - t.CacheRead - t.CacheWrite},
+		translate.Labelled{Label: `,"cache_creation_input_tokens":`, N: t.CacheWrite},
+		translate.Labelled{Label: `,"cache_read_input_tokens":`, N: t.CacheRead},
+		translate.Labelled{Label: `,"cache_creation":{"ephemeral_5m_input_tokens":`, N: t.CacheWrite - t.CacheWrite1h},
+		translate.Labelled{Label: `,"ephemeral_1h_input_tokens":`, N: t.CacheWrite1h},
+		translate.Labelled{Label: `},"output_tokens":`, N: t.Output},
+	), '}')
 }
 
 func appendMessagesError(b []byte, e *plugins.Error) []byte {

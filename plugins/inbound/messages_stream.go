@@ -109,7 +109,7 @@ func (m *messagesEncoder) openItem(b []byte, o *translate.Output) []byte {
 
 func (m *messagesEncoder) startCall(b []byte, o *translate.Output) []byte {
 	m.open = o
-	b = m.startBlock(b, `{"type":"tool_use","id":`+rawString(o.CallID)+`,"name":`+rawString(flatName(o))+`,"input":{}}`)
+	b = m.startBlock(b, `{"type":"tool_use","id":`+rawString(o.CallID)+`,"name":`+rawString(o.FlatName())+`,"input":{}}`)
 	if o.Kind == translate.CustomCallOutput { // its input is a member of an object
 		b = m.addText(b, inputDelta, []byte(`{\"input\":\"`))
 	}

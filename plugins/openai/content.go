@@ -113,12 +113,8 @@ func (d *decoder) logprobs(key int, v gjson.Result) {
 
 // call begins a call.
 func (d *decoder) call(key int, v gjson.Result) {
-	name := v.Get("name").Str
-	if namespace := v.Get("namespace").Str; namespace != "" {
-		name = namespace + "__" + name
-	}
 	d.item(key).called = true
-	d.a.Call(key, v.Get("call_id").Str, name)
+	d.a.Call(key, v.Get("call_id").Str, translate.FlatName(v))
 }
 
 // annotate adds an annotation, with what clients rely on and xAI leaves out.

@@ -121,7 +121,7 @@ func (r *request) setReasoning(p *translate.Request, c *plugins.Capabilities) er
 	case p.Reasoning.Effort == "":
 		return nil
 	case c.Described() && !c.Reasoning:
-		return p.DropReasoning("not supported by the model, left out")
+		return p.DropReasoning(translate.ModelRefuses)
 	}
 	if err := p.LimitEffort(efforts); err != nil {
 		return err

@@ -99,5 +99,5 @@ func (p *Request) DropDetail(part *Part) error {
 	if part.Detail == "" || part.Detail == "auto" {
 		return nil
 	}
-	return p.DropWithWarning(part.Param+".detail", notSupported)
+	return p.DropWithWarning(part.Param+".detail", NotSupported)
 }

@@ -24,8 +24,6 @@ type Limits struct {
 	User int
 }
 
-const modelRefuses = "not supported by the model, left out"
-
 // Fit replaces or leaves out the settings that a model refuses, each with a warning. There is
 // no warning about a setting that asks for the default. [Request.FitReasoning] does the same
 // for reasoning.
@@ -48,7 +46,7 @@ func (p *Request) Fit(c *plugins.Capabilities, l Limits) error {
 		case *s.asked == s.nothing:
 			p.change(s.field, "null")
 		default:
-			if err := p.DropWithWarning(s.field, modelRefuses); err != nil {
+			if err := p.DropWithWarning(s.field, ModelRefuses); err != nil {
 				return err
 			}
 		}
@@ -73,7 +71,7 @@ func (p *Request) Fit(c *plugins.Capabilities, l Limits) error {
 func (p *Request) FitReasoning(c *plugins.Capabilities, efforts []string) error {
 	switch {
 	case c.Described() && !c.Reasoning:
-		err := p.DropReasoning(modelRefuses)
+		err := p.DropReasoning(ModelRefuses)
 		p.change("reasoning.effort", "null") // also "none", which says nothing to the model
 		return err
 	case p.Reasoning.Effort == "":
@@ -103,11 +101,11 @@ func (p *Request) change(field, value string) {
 // those of p.Raw.
 func (p *Request) WithChanges(body []byte) ([]byte, error) {
 	for _, path := range p.changed {
-		field, ok := fields[path]
-		if !ok { // what is below a tool or an item
+		at := fields[path].at
+		if at == nil { // what is below a tool or an item
 			continue
 		}
-		value, err := json.Marshal(field(p))
+		value, err := json.Marshal(at(p))
 		if err == nil && slices.Contains([]string{"null", `""`, "[]"}, string(value)) {
 			body, err = sjson.DeleteBytes(body, path)
 		} else if err == nil {

@@ -139,7 +139,7 @@ func parseCall(c *conversation, call *ToolCall, param, key string, v gjson.Resul
 		return invalidType(param+"."+key, []jsonType{aString}, arguments)
 	}
 	call.Arguments = arguments.Str
-	call.CallID, call.Name = v.Get("call_id").Str, flatName(v)
+	call.CallID, call.Name = v.Get("call_id").Str, FlatName(v)
 	if call.CallID == "" {
 		return Missing(param + ".call_id")
 	}

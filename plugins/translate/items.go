@@ -54,10 +54,10 @@ func (a *Assembler) Item(raw json.RawMessage) {
 		}
 		a.Seal(itemKey, v.Get("encrypted_content").Str)
 	case "function_call":
-		a.Call(itemKey, v.Get("call_id").Str, flatName(v))
+		a.Call(itemKey, v.Get("call_id").Str, FlatName(v))
 		a.Args(itemKey, v.Get("arguments").Str)
 	case "custom_tool_call":
-		a.Call(itemKey, v.Get("call_id").Str, flatName(v))
+		a.Call(itemKey, v.Get("call_id").Str, FlatName(v))
 		a.CustomInput(itemKey, v.Get("input").Str)
 	default:
 		a.native(item, v)
@@ -96,7 +96,8 @@ func inProgress(item []byte) []byte {
 	return item
 }
 
-func flatName(v gjson.Result) string { return flat(v.Get("namespace").Str, v.Get("name").Str) }
+// FlatName is the name of the tool that an item calls, as Tool.Name has it.
+func FlatName(v gjson.Result) string { return flat(v.Get("namespace").Str, v.Get("name").Str) }
 
 // flat is the name of a tool in a namespace. A tool without a namespace keeps its name.
 func flat(namespace, name string) string {

@@ -217,18 +217,28 @@ func (a *Assembler) AppendUsage(b []byte) []byte {
 	if !known {
 		return append(b, "null"...)
 	}
-	b = append(b, `{"input_tokens":`...)
-	b = strconv.AppendInt(b, t.Input, 10)
-	b = append(b, `,"input_tokens_details":{"cached_tokens":`...)
-	b = strconv.AppendInt(b, t.CacheRead, 10)
-	b = strconv.AppendInt(plugins.AppendKey(b, "cache_write_tokens"), t.CacheWrite, 10)
-	b = append(b, `},"output_tokens":`...)
-	b = strconv.AppendInt(b, t.Output, 10)
-	b = append(b, `,"output_tokens_details":{"reasoning_tokens":`...)
-	b = strconv.AppendInt(b, t.Reasoning, 10)
-	b = append(b, `},"total_tokens":`...)
-	b = strconv.AppendInt(b, t.Input+t.Output, 10)
-	return append(b, '}')
+	return append(AppendCounts(b,
+		Labelled{`{"input_tokens":`, t.Input},
+		Labelled{`,"input_tokens_details":{"cached_tokens":`, t.CacheRead},
+		Labelled{`,"cache_write_tokens":`, t.CacheWrite},
+		Labelled{`},"output_tokens":`, t.Output},
+		Labelled{`,"output_tokens_details":{"reasoning_tokens":`, t.Reasoning},
+		Labelled{`},"total_tokens":`, t.Input + t.Output},
+	), '}')
+}
+
+// Labelled is a count after the JSON that stands before it.
+type Labelled struct {
+	Label string
+	N     int64
+}
+
+// AppendCounts appends counts with their labels.
+func AppendCounts(b []byte, counts ...Labelled) []byte {
+	for _, c := range counts {
+		b = strconv.AppendInt(append(b, c.Label...), c.N, 10)
+	}
+	return b
 }
 
 // maxTokens is the largest count in a response: the sum of two is exact in

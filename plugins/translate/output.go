@@ -56,6 +56,9 @@ func (o *Output) IsCall() bool { return o.Kind == CallOutput || o.Kind == Custom
 
 func (o *Output) isCall() bool { return o.IsCall() || o.Kind == MCPOutput || o.Kind == ApprovalOutput }
 
+// FlatName is the name of the tool that a call is of, as Tool.Name has it.
+func (o *Output) FlatName() string { return flat(o.Namespace, o.Name) }
+
 // Arguments are those of a call, as JSON, before it has its result.
 func (o *Output) Arguments() string {
 	return gjson.Parse(`"` + string(o.parts[0].Text) + `"`).Str

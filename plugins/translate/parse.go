@@ -61,39 +61,14 @@ func ParseMCP(body []byte, functions map[string][]Tool) (*Request, error) {
 	return p, nil
 }
 
-// fields returns where the fields of the body that have one value are stored.
-var fields = map[string]func(*Request) any{
-	"model":               func(p *Request) any { return &p.Model },
-	"stream":              func(p *Request) any { return &p.Stream },
-	"instructions":        func(p *Request) any { return &p.Instructions },
-	"parallel_tool_calls": func(p *Request) any { return &p.ParallelToolCalls },
-	"text.verbosity":      func(p *Request) any { return &p.Verbosity },
-	"reasoning.effort":    func(p *Request) any { return &p.Reasoning.Effort },
-	"reasoning.summary":   func(p *Request) any { return &p.Reasoning.Summary },
-	"temperature":         func(p *Request) any { return &p.Temperature },
-	"top_p":               func(p *Request) any { return &p.TopP },
-	"presence_penalty":    func(p *Request) any { return &p.PresencePenalty },
-	"frequency_penalty":   func(p *Request) any { return &p.FrequencyPenalty },
-	"top_logprobs":        func(p *Request) any { return &p.TopLogprobs },
-	"max_output_tokens":   func(p *Request) any { return &p.MaxOutputTokens },
-	"max_tool_calls":      func(p *Request) any { return &p.MaxToolCalls },
-	"include":             func(p *Request) any { return &p.Include },
-	"service_tier":        func(p *Request) any { return &p.ServiceTier },
-	"truncation":          func(p *Request) any { return &p.Truncation },
-	"user":                func(p *Request) any { return &p.User },
-	"safety_identifier":   func(p *Request) any { return &p.SafetyIdentifier },
-	"prompt_cache_key":    func(p *Request) any { return &p.PromptCacheKey },
-	"metadata":            func(p *Request) any { return &p.Metadata },
-}
-
 // set stores a value of the body, whose type was checked. null unsets the field.
 func (p *Request) set(path string, v gjson.Result) {
-	field, ok := fields[path]
-	if !ok {
+	at := fields[path].at
+	if at == nil {
 		return
 	}
 	known := v.Type != gjson.Null
-	switch to := field(p).(type) {
+	switch to := at(p).(type) {
 	case *string:
 		*to = v.Str
 	case *bool:
@@ -195,7 +170,7 @@ func (p *Request) parseTools(tools []gjson.Result, param, namespace string) erro
 func (p *Request) parseToolChoice(v gjson.Result) error {
 	if v.Type == gjson.String {
 		p.ToolChoice.Mode = v.Str
-		return documented["tool_choice"].check("tool_choice", v, true)
+		return fields["tool_choice"].check("tool_choice", v, true)
 	}
 	if !v.IsObject() {
 		return nil
@@ -210,7 +185,7 @@ func (p *Request) parseToolChoice(v gjson.Result) error {
 			}
 			name := t.Get("type").Str
 			if t.Get("name").Exists() {
-				name = flatName(t)
+				name = FlatName(t)
 			}
 			p.ToolChoice.Allowed = append(p.ToolChoice.Allowed, name)
 		}
@@ -223,7 +198,7 @@ func (p *Request) parseToolChoice(v gjson.Result) error {
 		p.ToolChoice = ToolChoice{Mode: "required", Allowed: names}
 		return nil
 	}
-	p.ToolChoice = ToolChoice{Mode: "required", Type: v.Get("type").Str, Name: flatName(v)}
+	p.ToolChoice = ToolChoice{Mode: "required", Type: v.Get("type").Str, Name: FlatName(v)}
 	if p.ToolChoice.Type == "" {
 		return Missing("tool_choice.type")
 	}

@@ -135,7 +135,7 @@ func (p *Request) Apply(policy Policy) error {
 	}
 	for _, value := range p.Include {
 		path := "include." + value
-		if err := p.Drop(policy.of(path, Warn), path, notSupported); err != nil {
+		if err := p.Drop(policy.of(path, Warn), path, NotSupported); err != nil {
 			return err
 		}
 	}
@@ -152,7 +152,11 @@ func (p *Request) Apply(policy Policy) error {
 	return nil
 }
 
-const notSupported = "not supported by the provider, left out"
+// What was done with a field that the provider, or the model, does not take.
+const (
+	NotSupported = "not supported by the provider, left out"
+	ModelRefuses = "not supported by the model, left out"
+)
 
 func (p *Request) applyFields(policy Policy, prefix string, fields gjson.Result) error {
 	var err error
@@ -164,7 +168,7 @@ func (p *Request) applyFields(policy Policy, prefix string, fields gjson.Result)
 		case path == "text" || path == "reasoning" || path == "stream_options":
 			err = p.applyFields(policy, path+".", v)
 		default:
-			err = p.Drop(policy.of(path, Warn), path, notSupported)
+			err = p.Drop(policy.of(path, Warn), path, NotSupported)
 		}
 		return err == nil
 	})
@@ -268,7 +272,7 @@ func (p *Request) DropCitations(part *Part) error {
 // DropForeign leaves out fields that only clients of another API have.
 func (p *Request) DropForeign(fields ...string) error {
 	for _, field := range fields {
-		if err := p.DropWithWarning(field, notSupported); err != nil {
+		if err := p.DropWithWarning(field, NotSupported); err != nil {
 			return err
 		}
 	}

@@ -118,7 +118,7 @@ func (p *Request) LimitEffort(levels []string) error {
 		}
 	}
 	if best == "" {
-		return p.DropWithWarning("reasoning.effort", modelRefuses)
+		return p.DropWithWarning("reasoning.effort", ModelRefuses)
 	}
 	return p.replace("reasoning.effort", "not a level of the model", string(plugins.AppendString(nil, best)))
 }

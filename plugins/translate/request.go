@@ -336,8 +336,10 @@ type Reasoning struct {
 
 // Field is the raw value of a top-level or nested field of the body, by its
 // path ("text.verbosity"), nil if the client did not send it or sent null.
-func (p *Request) Field(path string) json.RawMessage {
-	v := gjson.GetBytes(p.Raw, path)
+func (p *Request) Field(path string) json.RawMessage { return fieldOf(p.Raw, path) }
+
+func fieldOf(object json.RawMessage, path string) json.RawMessage {
+	v := gjson.GetBytes(object, path)
 	if v.Type == gjson.Null {
 		return nil
 	}
@@ -355,6 +357,15 @@ func (p *Request) Stop() []string {
 	}
 	return stops
 }
+
+// CachesLonger reports whether the client asks to have the prompt cached for longer than by
+// default.
+func (p *Request) CachesLonger() bool {
+	return p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"`
+}
+
+// OneCall reports whether one turn may have one call at most.
+func (p *Request) OneCall() bool { return p.ParallelToolCalls != nil && !*p.ParallelToolCalls }
 
 // Tool is the tool of that flat name, nil if there is none.
 func (p *Request) Tool(name string) *Tool {

@@ -47,13 +47,7 @@ func (t *Tool) IsStrict() bool { return t.Strict != nil && *t.Strict }
 
 // Field returns a field of the tool as the client sent it, nil if it is null or
 // absent.
-func (t *Tool) Field(path string) json.RawMessage {
-	v := gjson.GetBytes(t.Raw, path)
-	if v.Type == gjson.Null {
-		return nil
-	}
-	return json.RawMessage(v.Raw)
-}
+func (t *Tool) Field(path string) json.RawMessage { return fieldOf(t.Raw, path) }
 
 // DropHints drops fields that only tune a hosted tool. The size "medium" is the default.
 func (p *Request) DropHints(t *Tool, hints ...string) error {
@@ -61,7 +55,7 @@ func (p *Request) DropHints(t *Tool, hints ...string) error {
 		if v := t.Field(hint); v == nil || string(v) == `"medium"` {
 			continue
 		}
-		if err := p.DropWithWarning(t.Param+"."+hint, notSupported); err != nil {
+		if err := p.DropWithWarning(t.Param+"."+hint, NotSupported); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func check(body []byte, enums bool) error {
 	}
 	var err error
 	gjson.Parse(plugins.View(body)).ForEach(func(key, v gjson.Result) bool {
-		if f, ok := documented[key.Str]; ok && v.Type != gjson.Null {
+		if f := fields[key.Str]; f.types != nil && v.Type != gjson.Null {
 			err = f.check(key.Str, v, enums)
 		}
 		return err == nil
@@ -52,7 +52,11 @@ type field struct {
 	values []string // of a string, all that are allowed
 	min    int64    // of an integer
 	max    int64    // of an integer, 0 for maxInteger
+	// at returns where a Request has the value, nil for a field that is read otherwise.
+	at func(*Request) any
 }
+
+func one(t jsonType, at func(*Request) any) field { return field{types: []jsonType{t}, at: at} }
 
 // maxInteger is the greatest integer that all readers of JSON keep exactly (RFC
 // 8259, section 6).
@@ -70,35 +74,45 @@ const (
 	aNull     jsonType = "null"
 )
 
-func only(t jsonType) field { return field{types: []jsonType{t}} }
+// fields are the fields of the interface, and those of OpenAI's that plugins read.
+var fields = map[string]field{
+	"input":          {types: []jsonType{aString, anArray}},
+	"reasoning":      {types: []jsonType{anObject}},
+	"stream_options": {types: []jsonType{anObject}},
+	"text":           {types: []jsonType{anObject}},
+	"tool_choice":    {types: []jsonType{aString, anObject}, values: toolModes},
+	"tools":          {types: []jsonType{anArray}},
 
-// documented are the fields of the interface, and those of OpenAI's that
-// plugins read.
-var documented = map[string]field{
-	"model":               only(aString),
-	"input":               {types: []jsonType{aString, anArray}},
-	"instructions":        only(aString),
-	"top_logprobs":        {types: []jsonType{anInteger}, max: 20},
-	"temperature":         only(aNumber),
-	"top_p":               only(aNumber),
-	"presence_penalty":    only(aNumber),
-	"frequency_penalty":   only(aNumber),
-	"user":                only(aString),
-	"safety_identifier":   only(aString),
-	"prompt_cache_key":    only(aString),
-	"service_tier":        {types: []jsonType{aString}, values: []string{"auto", "default", "flex", "scale", "priority"}},
-	"reasoning":           only(anObject),
-	"max_output_tokens":   {types: []jsonType{anInteger}},
-	"max_tool_calls":      {types: []jsonType{anInteger}, min: 1},
-	"text":                only(anObject),
-	"tools":               only(anArray),
-	"tool_choice":         {types: []jsonType{aString, anObject}, values: toolModes},
-	"truncation":          {types: []jsonType{aString}, values: []string{"auto", "disabled"}},
-	"include":             only(anArray),
-	"parallel_tool_calls": only(aBoolean),
-	"stream":              only(aBoolean),
-	"stream_options":      only(anObject),
-	"metadata":            only(anObject),
+	"include":             one(anArray, func(p *Request) any { return &p.Include }),
+	"instructions":        one(aString, func(p *Request) any { return &p.Instructions }),
+	"frequency_penalty":   one(aNumber, func(p *Request) any { return &p.FrequencyPenalty }),
+	"max_output_tokens":   one(anInteger, func(p *Request) any { return &p.MaxOutputTokens }),
+	"metadata":            one(anObject, func(p *Request) any { return &p.Metadata }),
+	"model":               one(aString, func(p *Request) any { return &p.Model }),
+	"parallel_tool_calls": one(aBoolean, func(p *Request) any { return &p.ParallelToolCalls }),
+	"presence_penalty":    one(aNumber, func(p *Request) any { return &p.PresencePenalty }),
+	"prompt_cache_key":    one(aString, func(p *Request) any { return &p.PromptCacheKey }),
+	"safety_identifier":   one(aString, func(p *Request) any { return &p.SafetyIdentifier }),
+	"stream":              one(aBoolean, func(p *Request) any { return &p.Stream }),
+	"temperature":         one(aNumber, func(p *Request) any { return &p.Temperature }),
+	"top_p":               one(aNumber, func(p *Request) any { return &p.TopP }),
+	"user":                one(aString, func(p *Request) any { return &p.User }),
+
+	"max_tool_calls": {types: []jsonType{anInteger}, min: 1, at: func(p *Request) any { return &p.MaxToolCalls }},
+	"top_logprobs":   {types: []jsonType{anInteger}, max: 20, at: func(p *Request) any { return &p.TopLogprobs }},
+	"truncation": {
+		types: []jsonType{aString}, values: []string{"auto", "disabled"},
+		at: func(p *Request) any { return &p.Truncation },
+	},
+	"service_tier": {
+		types: []jsonType{aString}, values: []string{"auto", "default", "flex", "scale", "priority"},
+		at: func(p *Request) any { return &p.ServiceTier },
+	},
+
+	// Below others. Their types are not checked.
+	"reasoning.effort":  {at: func(p *Request) any { return &p.Reasoning.Effort }},
+	"reasoning.summary": {at: func(p *Request) any { return &p.Reasoning.Summary }},
+	"text.verbosity":    {at: func(p *Request) any { return &p.Verbosity }},
 }
 
 var toolModes = []string{"none", "auto", "required"}
