@@ -114,6 +114,7 @@ var chatResponse = tables(
 	chatMessage.Under("choices.#.message"),
 	chatUsage.Under("usage"),
 	chatUsage.Under("x_groq.usage"), // in the last chunk of Groq's streams, unasked
+	perplexityUsage.Under("usage"),
 	errorFields.Under("error"),
 	errorFields.Under("choices.#.error"), // OpenRouter
 	Table{
@@ -124,7 +125,7 @@ var chatResponse = tables(
 	},
 )
 
-var chatMessage = Table{
+var chatMessage = tables(toolCalls, Table{
 	"content":                     Content,
 	"content.#.text":              Content,
 	"content.#.thinking.#.text":   Content, // Mistral
@@ -133,12 +134,15 @@ var chatMessage = Table{
 	"reasoning_details.#.text":    Content, // OpenRouter
 	"reasoning_details.#.summary": Content,
 	"refusal":                     Content,
-	"tool_calls.#":                Content,
 	"function_call":               Content,
 	"audio.data":                  Content,
 	"audio.transcript":            Content,
 	"images.#":                    Content, // OpenRouter
-}
+})
+
+// toolCalls are the calls of tools in a message. In a delta of Cohere's, one call stands in
+// the place of the list.
+var toolCalls = Table{"tool_calls": Content, "tool_calls.#": Content}
 
 var chatUsage = Table{
 	"prompt_tokens":                                            Input,
@@ -161,10 +165,17 @@ var chatUsage = Table{
 	"prompt_cache_hit_tokens":             CacheRead,     // DeepSeek
 	"prompt_cache_miss_tokens":            UncachedInput, // DeepSeek
 	"reasoning_tokens":                    Reasoning,
-	"num_search_queries":                  WebSearches, // Perplexity
 	"server_tool_use.web_search_requests": WebSearches, // OpenRouter
-	"cost.total_cost":                     Cost,        // Perplexity
 	"cost_in_usd_ticks":                   CostInTicks, // xAI
+}
+
+// perplexityUsage is what Perplexity adds to the usage of its Chat Completions and of its
+// Responses.
+var perplexityUsage = Table{
+	"input_tokens_details.cache_creation_input_tokens": CacheWrite,
+	"num_search_queries":                       WebSearches,
+	"tool_calls_details.search_web.invocation": WebSearches,
+	"cost.total_cost":                          Cost,
 }
 
 // watsonx is what answers of IBM's watsonx.ai have where OpenAI's have choices or data.

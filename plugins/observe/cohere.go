@@ -112,15 +112,13 @@ var cohereResponse = tables(
 )
 
 // A stream's delta holds one part or call, a message the list of them.
-var cohereMessage = Table{
+var cohereMessage = tables(toolCalls, Table{
 	"content.text":       Content,
 	"content.thinking":   Content,
 	"content.#.text":     Content,
 	"content.#.thinking": Content,
 	"tool_plan":          Content,
-	"tool_calls":         Content,
-	"tool_calls.#":       Content,
-}
+})
 
 var cohereUsage = Table{
 	"tokens.input_tokens":        Input,
@@ -130,15 +128,14 @@ var cohereUsage = Table{
 	"billed_units.output_tokens": BilledOutput,
 }
 
-var cohereText = Table{
+var cohereText = tables(toolCalls, Table{
 	"response_id":                 ResponseID,
 	"id":                          ResponseID, // of a generate
 	"text":                        Content,
-	"tool_calls.#":                Content,
 	"finish_reason":               FinishReason,
 	"generations.#.text":          Content,
 	"generations.#.finish_reason": FinishReason,
-}
+})
 
 var cohereEmbedResponse = Table{
 	"meta.billed_units.input_tokens": BilledInput,

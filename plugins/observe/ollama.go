@@ -55,16 +55,15 @@ var ollamaRequest = tables(modelRequest, messagesIn("messages"), Table{
 })
 
 // The prompt's count is left out where the whole prompt was in the cache.
-var ollamaResponse = tables(errorFields.Under("error"), Table{
-	"model":                Model,
-	"done":                 Done,
-	"done_reason":          FinishReason,
-	"response":             Content,
-	"thinking":             Content,
-	"message.content":      Content,
-	"message.thinking":     Content,
-	"message.tool_calls.#": Content,
-	"message.images.#":     Content,
-	"prompt_eval_count":    Input,
-	"eval_count":           Output,
+var ollamaResponse = tables(errorFields.Under("error"), toolCalls.Under("message"), Table{
+	"model":             Model,
+	"done":              Done,
+	"done_reason":       FinishReason,
+	"response":          Content,
+	"thinking":          Content,
+	"message.content":   Content,
+	"message.thinking":  Content,
+	"message.images.#":  Content,
+	"prompt_eval_count": Input,
+	"eval_count":        Output,
 })

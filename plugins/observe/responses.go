@@ -116,7 +116,7 @@ var imageTokens = Table{
 	"output_tokens_details.image_tokens": OutputImage,
 }
 
-var responsesUsage = Table{
+var responsesUsage = tables(perplexityUsage, Table{
 	"input_tokens":                            Input,
 	"input_tokens_details.cached_tokens":      CacheRead,
 	"input_tokens_details.cache_write_tokens": CacheWrite,
@@ -128,9 +128,4 @@ var responsesUsage = Table{
 	"output_tokens_details.image_tokens":      OutputImage,
 	"total_tokens":                            Total,
 	"cost_in_usd_ticks":                       CostInTicks, // xAI
-
-	// Perplexity
-	"input_tokens_details.cache_creation_input_tokens": CacheWrite,
-	"tool_calls_details.search_web.invocation":         WebSearches,
-	"cost.total_cost": Cost,
-}
+})

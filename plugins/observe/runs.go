@@ -17,12 +17,11 @@ func init() {
 		Polled:    []string{"/runs/{id}"},
 		Signs:     []string{`object:"thread.run"`},
 		Request:   modelRequest,
-		Response: tables(chatUsage.Under("usage"), errorFields.Under("error"), errorFields.Under("last_error"), Table{
-			"id":                              ResponseID,
-			"model":                           Model,
-			"status":                          FinishReason,
-			"delta.content.#.text.value":      Content,
-			"delta.step_details.tool_calls.#": Content,
+		Response: tables(chatUsage.Under("usage"), errorFields.Under("error"), errorFields.Under("last_error"), toolCalls.Under("delta.step_details"), Table{
+			"id":                         ResponseID,
+			"model":                      Model,
+			"status":                     FinishReason,
+			"delta.content.#.text.value": Content,
 		}),
 		Transcript: transcript.Format{
 			Input: []string{"instructions", "additional_messages", "thread.messages"},

@@ -77,7 +77,7 @@ func compareCassette(t *testing.T, p translate.Provider, e gjson.Result, body []
 	if id := want.Get("response_id").Str; x.Model != want.Get("model").Str || !strings.HasPrefix(x.ResponseID, id) {
 		t.Errorf("got %s of %s, want %s of %s", x.ResponseID, x.Model, id, want.Get("model"))
 	}
-	for feature, item := range map[string]string{"tool_calls": "function_call", "reasoning": "reasoning", "reasoning_content": "reasoning"} {
+	for feature, item := range chatItems {
 		if e.Get(`features.#(=="`+feature+`")`).Exists() && !r.Get(`output.#(type=="`+item+`")`).Exists() {
 			t.Errorf("there is no %s in %s", item, r.Get("output"))
 		}

@@ -134,6 +134,9 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 // chatCalls are the calls of a message of Chat Completions.
 func chatCalls(message gjson.Result) []gjson.Result { return message.Get("tool_calls").Array() }
 
+// chatItems are the items of Responses that members of a message become.
+var chatItems = map[string]string{"tool_calls": "function_call", "reasoning": "reasoning", "reasoning_content": "reasoning"}
+
 // cite adds annotations. Each must be about a part of the text so far, as AI SDKs demand.
 func (m *Message) cite(annotations gjson.Result) error {
 	length := int64(utf8.RuneCountInString(m.Text))

@@ -9,7 +9,18 @@ var contentPart = Object(Fields{
 	"thinking": listOf(sameType, Fields{"text": Join}),
 })
 
+// chatCalls is where a message has its calls of tools: Cohere's and Ollama's too.
+var chatCalls = CallForm{Member: "tool_calls", ID: "id", Name: "function.name", Arguments: "function.arguments"}
+
 var functionCall = Object(Fields{"name": joinNames, "arguments": Join})
+
+// toolCall is a call, or a piece of one.
+var toolCall = Object(Fields{
+	"id":       First,
+	"type":     First,
+	"function": functionCall,
+	"custom":   Object(Fields{"name": joinNames, "input": Join}),
+})
 
 var chatDelta = Object(Fields{
 	"role":              First,
@@ -20,17 +31,12 @@ var chatDelta = Object(Fields{
 	"reasoning_details": listOf(sameDetail, Fields{
 		"text": Join, "summary": Join, "data": Join, "signature": Join,
 	}),
-	"function_call": functionCall,
-	"tool_calls": listOf(sameCall, Fields{
-		"id":       First,
-		"type":     First,
-		"function": functionCall,
-		"custom":   Object(Fields{"name": joinNames, "input": Join}),
-	}),
-	"audio":       Object(Fields{"id": First, "data": Join, "transcript": Join}),
-	"annotations": Collect,
-	"images":      Collect,
-	"citations":   Collect,
+	"function_call":  functionCall,
+	chatCalls.Member: {how: collect, find: sameCall, item: toolCall},
+	"audio":          Object(Fields{"id": First, "data": Join, "transcript": Join}),
+	"annotations":    Collect,
+	"images":         Collect,
+	"citations":      Collect,
 })
 
 var chatChunk = Object(Fields{
@@ -53,7 +59,7 @@ var Chat = Format{
 	Output:   []string{"choices.#.message.content"},
 	Choices:  "choices.#.message",
 	Finish:   "choices.#.finish_reason",
-	Calls:    []CallForm{{Member: "tool_calls", ID: "id", Name: "function.name", Arguments: "function.arguments"}},
+	Calls:    []CallForm{chatCalls},
 	Chunk:    chatChunk,
 	finish:   finishChat,
 	required: choicesOrError,
@@ -74,7 +80,7 @@ func finishChat(root *node) {
 	for _, choice := range choices.members {
 		// Perplexity repeats the message so far beside each delta.
 		choice.node.rename("delta", "message")
-		for _, call := range choice.node.at("message").at("tool_calls").members {
+		for _, call := range choice.node.at("message").at(chatCalls.Member).members {
 			call.node.remove("index")
 		}
 	}

@@ -4,8 +4,6 @@ var cohereMessage = Object(Fields{"role": First, "tool_plan": Join})
 
 var cohereContent = Object(Fields{"type": First, "text": Join, "thinking": Join})
 
-var cohereToolCall = Object(Fields{"id": First, "type": First, "function": functionCall})
-
 // CohereChat is the transcript of Cohere's Chat v2.
 // https://docs.cohere.com/reference/chat-stream
 var CohereChat = Format{
@@ -29,7 +27,7 @@ func addCohereChat(root *node, e event) {
 	case "content-start", "content-delta":
 		root.at("message").list("content").at(index).add(m.Get("content"), cohereContent)
 	case "tool-call-start", "tool-call-delta":
-		root.at("message").list("tool_calls").at(index).add(m.Get("tool_calls"), cohereToolCall)
+		root.at("message").list(chatCalls.Member).at(index).add(m.Get(chatCalls.Member), toolCall)
 	case "citation-start":
 		root.at("message").list("citations").at(index).set(m.Get("citations").Raw)
 	case "message-end":

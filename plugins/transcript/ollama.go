@@ -22,11 +22,11 @@ var OllamaGenerate = Format{
 
 var ollamaChunk = Object(Fields{
 	"message": Object(Fields{
-		"role":       First,
-		"content":    Join,
-		"thinking":   Join,
-		"tool_calls": Collect,
-		"images":     Collect,
+		"role":           First,
+		"content":        Join,
+		"thinking":       Join,
+		chatCalls.Member: Collect,
+		"images":         Collect,
 	}),
 	"response":   Join,
 	"thinking":   Join,
