@@ -35,15 +35,7 @@ func (*chatEncoder) Object(a *translate.Assembler) json.RawMessage {
 	if len(m.reasoning) > 0 {
 		b = appendText(append(b, `,"reasoning_content":`...), m.reasoning, true)
 	}
-	for _, list := range []struct {
-		key      string
-		elements []byte
-	}{{"tool_calls", m.calls}, {"images", m.images}} {
-		if len(list.elements) > 0 {
-			b = append(plugins.AppendKey(b, list.key), '[')
-			b = append(append(b, list.elements...), ']')
-		}
-	}
+	b = appendList(appendChatCalls(b, m.calls), "images", m.images)
 	b = appendChatLogprobs(append(b, `},"logprobs":`...), m.logprobs)
 	b = plugins.AppendString(append(b, `,"finish_reason":`...), chatEndings.of(a))
 	b = append(b, `}]`...)
@@ -79,17 +71,13 @@ func (m *chatMessage) add(item gjson.Result) {
 		m.reasoning = appendThoughts(m.reasoning, item)
 	case "function_call":
 		m.calls = appendChatCall(append(element(m.calls), '{'), translate.CallOutput,
-			item.Get("call_id").Raw, rawString(fullName(item)), text(item.Get("arguments")))
+			item.Get("call_id").Raw, rawString(translate.FlatName(item)), text(item.Get("arguments")))
 	case "custom_tool_call":
 		m.calls = appendChatCall(append(element(m.calls), '{'), translate.CustomCallOutput,
-			item.Get("call_id").Raw, rawString(fullName(item)), text(item.Get("input")))
+			item.Get("call_id").Raw, rawString(translate.FlatName(item)), text(item.Get("input")))
 	case "image_generation_call":
 		m.images = append(element(m.images), chatImage([]byte(item.Raw))...)
 	}
-}
-
-func fullName(item gjson.Result) string {
-	return flatName(&translate.Output{Namespace: item.Get("namespace").Str, Name: item.Get("name").Str})
 }
 
 // appendThoughts appends the summary of a reasoning, and then its texts.
@@ -118,21 +106,6 @@ func appendText(b, inside []byte, there bool) []byte {
 	}
 	b = append(append(b, '"'), inside...)
 	return append(b, '"')
-}
-
-// appendChatCall appends the members of a call, and its end. id and name are JSON,
-// input is the inside of a string.
-func appendChatCall(b []byte, kind translate.OutputKind, id, name, input string) []byte {
-	b = append(append(b, `"id":`...), id...)
-	field := `"arguments":"`
-	if kind == translate.CustomCallOutput {
-		b = append(b, `,"type":"custom","custom":{"name":`...)
-		field = `"input":"`
-	} else {
-		b = append(b, `,"type":"function","function":{"name":`...)
-	}
-	b = append(append(append(b, name...), ','), field...)
-	return append(append(b, input...), `"}}`...)
 }
 
 // chatCitation appends an annotation. Chat Completions has those of web pages alone, and
@@ -188,18 +161,12 @@ func appendChatUsage(b []byte, a *translate.Assembler) []byte {
 	if !known {
 		return append(b, "null"...)
 	}
-	for _, count := range []struct {
-		before string
-		n      int64
-	}{
-		{`{"prompt_tokens":`, t.Input},
-		{`,"completion_tokens":`, t.Output},
-		{`,"total_tokens":`, t.Input + t.Output},
-		{`,"prompt_tokens_details":{"cached_tokens":`, t.CacheRead},
-		{`,"cache_write_tokens":`, t.CacheWrite},
-		{`},"completion_tokens_details":{"reasoning_tokens":`, t.Reasoning},
-	} {
-		b = strconv.AppendInt(append(b, count.before...), count.n, 10)
-	}
-	return append(b, `}}`...)
+	return append(translate.AppendCounts(b,
+		translate.Labelled{Label: `{"prompt_tokens":`, N: t.Input},
+		translate.Labelled{Label: `,"completion_tokens":`, N: t.Output},
+		translate.Labelled{Label: `,"total_tokens":`, N: t.Input + t.Output},
+		translate.Labelled{Label: `,"prompt_tokens_details":{"cached_tokens":`, N: t.CacheRead},
+		translate.Labelled{Label: `,"cache_write_tokens":`, N: t.CacheWrite},
+		translate.Labelled{Label: `},"completion_tokens_details":{"reasoning_tokens":`, N: t.Reasoning},
+	), `}}`...)
 }

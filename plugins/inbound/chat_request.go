@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -10,30 +11,12 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// chatFields are the fields of Chat Completions by what Responses calls them.
-// "stop", "seed" and "top_k" are fields that providers know beside those of Responses.
-var chatFields = map[string]string{
-	"model":                  "model",
-	"stream":                 "stream",
-	"stream_options":         "stream_options",
-	"temperature":            "temperature",
-	"top_p":                  "top_p",
-	"top_k":                  "top_k",
-	"top_logprobs":           "top_logprobs",
-	"presence_penalty":       "presence_penalty",
-	"frequency_penalty":      "frequency_penalty",
-	"max_completion_tokens":  "max_output_tokens",
-	"parallel_tool_calls":    "parallel_tool_calls",
-	"service_tier":           "service_tier",
-	"user":                   "user",
-	"safety_identifier":      "safety_identifier",
-	"prompt_cache_key":       "prompt_cache_key",
-	"prompt_cache_options":   "prompt_cache_options",
-	"prompt_cache_retention": "prompt_cache_retention",
-	"metadata":               "metadata",
-	"moderation":             "moderation",
-	"seed":                   "seed",
-	"stop":                   "stop",
+// chatFields are the fields of Chat Completions that Responses has, too, and "stop", "seed" and
+// "top_k", which providers know beside those of Responses.
+var chatFields = []string{
+	"model", "stream", "stream_options", "temperature", "top_p", "top_k", "top_logprobs", "presence_penalty", "frequency_penalty",
+	"parallel_tool_calls", "service_tier", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_options",
+	"prompt_cache_retention", "metadata", "moderation", "seed", "stop",
 }
 
 func parseChat(raw []byte) (*translate.Request, error) {
@@ -126,8 +109,8 @@ func (c *chatRequest) field(name string, v gjson.Result) error {
 	case "functions", "function_call":
 		return unsupported(name, "use 'tools' and 'tool_choice'.")
 	default:
-		if field, ok := chatFields[name]; ok {
-			c.set(field, v.Raw, name)
+		if slices.Contains(chatFields, name) {
+			c.set(name, v.Raw, name)
 		} else {
 			c.foreign = append(c.foreign, name)
 		}

@@ -116,7 +116,7 @@ const (
 func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {
 	if e.Output.IsCall() {
 		c.calls = append(c.calls, e.Output)
-		b = appendChatCall(append(c.startCall(c.startChunk(b), e.Output), ','), e.Output.Kind, rawString(e.Output.CallID), rawString(flatName(e.Output)), "")
+		b = appendChatCall(append(c.startCall(c.startChunk(b), e.Output), ','), e.Output.Kind, rawString(e.Output.CallID), rawString(e.Output.FlatName()), "")
 		return c.finishChunk(append(b, ']'), nil, "")
 	}
 	member := chatTexts[e.Part.Kind]
@@ -132,11 +132,22 @@ func (c *chatEncoder) startCall(b []byte, call *translate.Output) []byte {
 	return strconv.AppendInt(append(b, `"tool_calls":[{"index":`...), int64(slices.Index(c.calls, call)), 10)
 }
 
-func flatName(o *translate.Output) string {
-	if o.Namespace == "" {
-		return o.Name
+// appendChatCalls appends the calls of a message that is whole.
+func appendChatCalls(b, calls []byte) []byte { return appendList(b, "tool_calls", calls) }
+
+// appendChatCall appends the members of a call, and its end. id and name are JSON,
+// input is the inside of a string.
+func appendChatCall(b []byte, kind translate.OutputKind, id, name, input string) []byte {
+	b = append(append(b, `"id":`...), id...)
+	field := `"arguments":"`
+	if kind == translate.CustomCallOutput {
+		b = append(b, `,"type":"custom","custom":{"name":`...)
+		field = `"input":"`
+	} else {
+		b = append(b, `,"type":"function","function":{"name":`...)
 	}
-	return o.Namespace + "__" + o.Name
+	b = append(append(append(b, name...), ','), field...)
+	return append(append(b, input...), `"}}`...)
 }
 
 func (c *chatEncoder) text(b []byte, e translate.Event) []byte {

@@ -130,21 +130,21 @@ func element(list []byte) []byte {
 	return list
 }
 
+// appendList appends a member with a list, unless the list is empty.
+func appendList(b []byte, key string, elements []byte) []byte {
+	if len(elements) == 0 {
+		return b
+	}
+	b = append(plugins.AppendKey(b, key), '[')
+	return append(append(b, elements...), ']')
+}
+
 func (b *body) parse() (*translate.Request, error) {
 	raw := make([]byte, 0, len(b.fields)+len(b.items)+len(b.include)+len(b.tools)+len(`{"input":[],"include":[],"tools":[]}`))
 	raw = append(raw, `{"input":[`...)
 	raw = append(raw, b.items...)
 	raw = append(raw, ']')
-	for _, list := range []struct {
-		field    string
-		elements []byte
-	}{{"include", b.include}, {"tools", b.tools}} {
-		if len(list.elements) > 0 {
-			raw = append(plugins.AppendKey(raw, list.field), '[')
-			raw = append(raw, list.elements...)
-			raw = append(raw, ']')
-		}
-	}
+	raw = appendList(appendList(raw, "include", b.include), "tools", b.tools)
 	raw = append(raw, b.fields...)
 	raw = append(raw, '}')
 	p, err := translate.ParseRequest(raw)
