@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/chat"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // message is a message of Chat Completions. The content of all conventions is kept in this
@@ -109,7 +110,9 @@ func messageOf(v gjson.Result, role string) []message {
 		m.parts(content)
 	}
 	m.Name, m.ToolCallID, m.finish = v.Get("name").Str, v.Get("tool_call_id").Str, v.Get("finish_reason").Str
-	eachOf(v.Get("tool_calls"), func(call gjson.Result) { m.ToolCalls = append(m.ToolCalls, json.RawMessage(call.Raw)) })
+	var own chat.Calls[json.RawMessage]
+	_ = json.Unmarshal([]byte(v.Raw), &own) // none unless they are a list
+	m.ToolCalls = append(m.ToolCalls, own.ToolCalls...)
 	return []message{m}
 }
 
@@ -157,14 +160,14 @@ func (m *message) parts(list gjson.Result) (results []message) {
 	case len(content) == 1 && texts == 1:
 		m.Content = appendText(nil, content[0].(textPart).Text)
 	case len(content) > 0:
-		m.Content, _ = marshal(content) // valid JSON marshals
+		m.Content, _ = translate.Encode(content) // valid JSON marshals
 	}
 	return results
 }
 
 // call adds a call of a tool, whose arguments are text in Chat Completions.
 func (m *message) call(id, name, arguments string) {
-	call, _ := marshal(chat.CallFunction(id, name, arguments)) // text always marshals
+	call, _ := translate.Encode(chat.CallFunction(id, name, arguments)) // text always marshals
 	m.ToolCalls = append(m.ToolCalls, call)
 }
 

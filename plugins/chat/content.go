@@ -1,10 +1,107 @@
 package chat
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
 )
+
+// Message is one of a conversation.
+type Message struct {
+	Role    translate.Role `json:"role"`
+	Content any            `json:"content"` // a string, parts, or nil beside calls
+	thoughts
+	Calls[ToolCall]
+	ToolCallID string `json:"tool_call_id,omitempty"`
+}
+
+// FinishReason is that of an answer that is the message.
+func (m *Message) FinishReason() string {
+	if len(m.ToolCalls) > 0 {
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// Calls are those of tools in a message: each a ToolCall, or JSON.
+type Calls[Call any] struct {
+	ToolCalls []Call `json:"tool_calls,omitempty"`
+}
+
+// ToolCall is a call of a function or of a custom tool. Calls that spans report may have no ID.
+type ToolCall struct {
+	ID       string        `json:"id,omitempty"`
+	Type     string        `json:"type"`
+	Function *FunctionCall `json:"function,omitempty"`
+	Custom   *CustomCall   `json:"custom,omitempty"`
+}
+
+// CallFunction returns the call of a function, whose arguments are JSON.
+func CallFunction(id, name, arguments string) ToolCall {
+	return ToolCall{ID: id, Type: "function", Function: &FunctionCall{name, arguments}}
+}
+
+// FunctionCall has the arguments as JSON in a string.
+type FunctionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// CustomCall has free-form input.
+type CustomCall struct {
+	Name  string `json:"name"`
+	Input string `json:"input"`
+}
+
+// CallPiece is what a call in an answer says, or what a delta adds to a call.
+type CallPiece struct {
+	ID, Name string
+	// Input are arguments as JSON, or the free-form input of a Custom call.
+	Input  string
+	Custom bool
+}
+
+// CallsOf ranges over the calls in a message or a delta by their position.
+func CallsOf(message gjson.Result) iter.Seq2[int, gjson.Result] {
+	return callsIn(message.Get("tool_calls"))
+}
+
+// callsIn ranges over a list of calls. In a delta of Cohere's, one call stands in the place of
+// the list. Together's is null where there is no call.
+func callsIn(list gjson.Result) iter.Seq2[int, gjson.Result] {
+	return func(yield func(int, gjson.Result) bool) {
+		if list.IsObject() {
+			yield(0, list)
+			return
+		}
+		i := -1
+		list.ForEach(func(_, v gjson.Result) bool {
+			i++
+			return !v.IsObject() || yield(i, v)
+		})
+	}
+}
+
+// ReadCall reads a call, or a piece of one. Some vendors have the arguments as an object.
+func ReadCall(v gjson.Result) CallPiece {
+	f := v.Get("function")
+	if !f.Exists() {
+		f = v.Get("custom")
+	}
+	c := CallPiece{ID: v.Get("id").Str, Name: f.Get("name").Str}
+	switch input, arguments := f.Get("input"), f.Get("arguments"); {
+	case input.Type == gjson.String:
+		c.Input, c.Custom = input.Str, true
+	case arguments.Type == gjson.JSON:
+		c.Input = arguments.Raw
+	default:
+		c.Input = arguments.Str
+	}
+	return c
+}
 
 // The Assembler's keys. Calls have their index, from 0.
 const (
@@ -58,14 +155,9 @@ func (d *decoder) message(v gjson.Result) {
 		d.image(v.Get("image_url.url").Str)
 		return true
 	})
-	i := 0
-	calls.ForEach(func(_, v gjson.Result) bool {
-		if v.IsObject() { // Together's is null where there is no call
-			d.call(i, v)
-		}
-		i++
-		return true
-	})
+	for i, call := range callsIn(calls) {
+		d.call(i, call)
+	}
 }
 
 // content reads a text, or the parts that Mistral makes of it.
@@ -131,35 +223,26 @@ func (d *decoder) seal() {
 }
 
 // call reads a tool call, or what a chunk adds to it.
-func (d *decoder) call(i int, v gjson.Result) {
-	f := v.Get("function")
-	if !f.Exists() {
-		f = v.Get("custom")
-	}
-	id, name, key := v.Get("id").Str, f.Get("name").Str, i
+func (d *decoder) call(key int, v gjson.Result) {
+	c := ReadCall(v)
 	if !d.whole {
-		key = d.callKey(v.Get("index"), id, name)
+		key = d.callKey(v.Get("index"), c.ID, c.Name)
 	}
-	if id != "" || name != "" { // not amid a call, which reasoning would end
+	if c.ID != "" || c.Name != "" { // not amid a call, which reasoning would end
 		d.seal()
 	}
-	if d.a.Request().IsAnswerTool(name) {
+	if d.a.Request().IsAnswerTool(c.Name) {
 		d.answer = &key
 	}
 	if d.answer != nil && *d.answer == key {
-		d.text(f.Get("arguments").Str)
+		d.text(c.Input)
 		return
 	}
-	d.a.Call(key, id, name)
-	if input := f.Get("input"); input.Type == gjson.String {
-		d.a.CustomInput(key, input.Str)
-		return
-	}
-	switch arguments := f.Get("arguments"); arguments.Type {
-	case gjson.String:
-		d.a.Args(key, arguments.Str)
-	case gjson.JSON:
-		d.a.Args(key, arguments.Raw)
+	d.a.Call(key, c.ID, c.Name)
+	if c.Custom {
+		d.a.CustomInput(key, c.Input)
+	} else {
+		d.a.Args(key, c.Input)
 	}
 }
 

@@ -84,6 +84,13 @@ func TestWholeArguments(t *testing.T) {
 	equal(t, r, "output.0.arguments", `"{\"a\":1}"`)
 }
 
+// TestAnswerAsAnObject: a few vendors have the arguments of calls as an object, not as text.
+func TestAnswerAsAnObject(t *testing.T) {
+	r := decode(t, "groq", `{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}}}}`,
+		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"structured_answer","arguments":{"a":1}}}]`), finish("tool_calls"))
+	equal(t, r, "output.0.content.0.text", `"{\"a\":1}"`)
+}
+
 func TestEmptyArgumentsAreAnObject(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]`),
 		delta(`"tool_calls":[{"index":0,"function":{"arguments":""}}]`), delta(`"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]`), finish("tool_calls"))

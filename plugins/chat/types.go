@@ -1,34 +1,9 @@
 package chat
 
-import (
-	"encoding/json"
+import "encoding/json"
 
-	"github.com/weirhq/weir/plugins/translate"
-)
-
-// The types of Chat Completions. Vendors with formats of their own have some of them too.
-
-// Message is one of a conversation.
-type Message struct {
-	Role    translate.Role `json:"role"`
-	Content any            `json:"content"` // a string, parts, or nil beside calls
-	thoughts
-	Calls[ToolCall]
-	ToolCallID string `json:"tool_call_id,omitempty"`
-}
-
-// FinishReason is that of an answer that is the message.
-func (m *Message) FinishReason() string {
-	if len(m.ToolCalls) > 0 {
-		return "tool_calls"
-	}
-	return "stop"
-}
-
-// Calls are those of tools in a message: each a ToolCall, or JSON.
-type Calls[Call any] struct {
-	ToolCalls []Call `json:"tool_calls,omitempty"`
-}
+// The types of Chat Completions, beside messages and calls, which are in content.go. Vendors
+// with formats of their own have some of them too.
 
 // Part is a part of a message's content.
 type Part struct {
@@ -91,31 +66,6 @@ type InputFormat struct {
 type Grammar struct {
 	Definition string `json:"definition"`
 	Syntax     string `json:"syntax"`
-}
-
-// ToolCall is a call of a function or of a custom tool. Calls that spans report may have no ID.
-type ToolCall struct {
-	ID       string        `json:"id,omitempty"`
-	Type     string        `json:"type"`
-	Function *FunctionCall `json:"function,omitempty"`
-	Custom   *CustomCall   `json:"custom,omitempty"`
-}
-
-// CallFunction returns the call of a function, whose arguments are JSON.
-func CallFunction(id, name, arguments string) ToolCall {
-	return ToolCall{ID: id, Type: "function", Function: &FunctionCall{name, arguments}}
-}
-
-// FunctionCall has the arguments as JSON in a string.
-type FunctionCall struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-// CustomCall has free-form input.
-type CustomCall struct {
-	Name  string `json:"name"`
-	Input string `json:"input"`
 }
 
 // ResponseFormat is the form that the text of the answer must have.

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -46,8 +47,8 @@ func (d *decoder) message(body []byte) {
 		d.cite(c)
 	}
 	d.toolPlan(m.Get("tool_plan").Str)
-	for i, call := range m.Get("tool_calls").Array() {
-		d.call(i, call)
+	for i, call := range chat.CallsOf(m) {
+		d.call(i, chat.ReadCall(call))
 	}
 	d.complete(v, body)
 }
@@ -66,9 +67,13 @@ func (d *decoder) event(_, data []byte) bool {
 	case "tool-plan-delta":
 		d.toolPlan(e.Get("delta.message.tool_plan").Str)
 	case "tool-call-start":
-		d.call(index, e.Get("delta.message.tool_calls"))
+		for _, call := range chat.CallsOf(e.Get("delta.message")) {
+			d.call(index, chat.ReadCall(call))
+		}
 	case "tool-call-delta":
-		d.arguments(index, e.Get("delta.message.tool_calls.function.arguments").Str)
+		for _, call := range chat.CallsOf(e.Get("delta.message")) {
+			d.arguments(index, chat.ReadCall(call).Input)
+		}
 	case "citation-start":
 		d.cite(e.Get("delta.message.citations"))
 	case "message-end":
@@ -119,14 +124,13 @@ func (d *decoder) seal() {
 
 // call reads the start of a call. In a message, that is the whole call. The call before is complete: only the
 // last one may be cut short.
-func (d *decoder) call(index int, v gjson.Result) {
+func (d *decoder) call(index int, c chat.CallPiece) {
 	d.seal()
 	d.a.Close(index - 1)
-	name := v.Get("function.name").Str
-	if d.answer = d.a.Request().IsAnswerTool(name); !d.answer {
-		d.a.Call(index, v.Get("id").Str, name)
+	if d.answer = d.a.Request().IsAnswerTool(c.Name); !d.answer {
+		d.a.Call(index, c.ID, c.Name)
 	}
-	d.arguments(index, v.Get("function.arguments").Str)
+	d.arguments(index, c.Input)
 }
 
 func (d *decoder) arguments(index int, s string) {
