@@ -13,6 +13,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // attributes are values by their key. If a method takes several keys, they are the names that
@@ -193,6 +194,6 @@ func appendJSON(b []byte, v *commonpb.AnyValue, depth int) []byte {
 }
 
 func appendText(b []byte, text string) []byte {
-	quoted, _ := marshal(text) // text always marshals
+	quoted, _ := translate.Encode(text) // text always marshals
 	return append(b, quoted...)
 }

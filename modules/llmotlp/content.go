@@ -1,10 +1,10 @@
 package llmotlp
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -121,18 +121,9 @@ func body(value any) storage.Body {
 	if value == nil {
 		return storage.Body{}
 	}
-	data, err := marshal(value)
+	data, err := translate.Encode(value)
 	if err != nil { // no value of ours does that
 		return storage.Body{}
 	}
 	return storage.Body{Type: string(jsonText), Data: data}
-}
-
-// marshal is json.Marshal without escapes for <, > and &.
-func marshal(value any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

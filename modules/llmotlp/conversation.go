@@ -11,6 +11,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/weirhq/weir/plugins/chat"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // side says where the conventions have what one side of a call said.
@@ -132,7 +133,7 @@ func (a attributes) flatContent(role string) message {
 		}
 	}
 	if len(parts) > 0 {
-		m.Content, _ = marshal(parts) // text always marshals
+		m.Content, _ = translate.Encode(parts) // text always marshals
 	}
 	m.Reasoning += reasoning.String()
 	return m
@@ -226,7 +227,7 @@ func (c *call) tools() []json.RawMessage {
 	var tools []json.RawMessage
 	add := func(name, description string, parameters json.RawMessage) {
 		function := &chat.Function{Name: name, Description: description, Parameters: parameters}
-		tool, _ := marshal(chat.Tool{Type: "function", Function: function}) // valid JSON marshals
+		tool, _ := translate.Encode(chat.Tool{Type: "function", Function: function}) // valid JSON marshals
 		tools = append(tools, tool)
 	}
 	eachOf(gjson.ParseBytes(c.json("gen_ai.tool.definitions")), func(tool gjson.Result) {
