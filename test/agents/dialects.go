@@ -143,18 +143,7 @@ func (c *Client) list(messages []Message, life string) (field string, list []obj
 		}
 		return "input", list
 	case plugins.Messages:
-		for i, m := range messages {
-			role, parts := "user", messagesParts(m)
-			if m.Role == "assistant" {
-				role = m.Role
-			}
-			if m.Role == "tool" && i > 0 && messages[i-1].Role == "tool" {
-				last := list[len(list)-1]
-				last["content"] = append(last["content"].([]object), parts...)
-				continue
-			}
-			list = append(list, object{"role": role, "content": parts})
-		}
+		list = alternate(messages, "assistant", "content", messagesParts)
 		last := list[len(list)-1]["content"].([]object)
 		mark := object{"type": "ephemeral"}
 		if life != "" {
@@ -163,19 +152,25 @@ func (c *Client) list(messages []Message, life string) (field string, list []obj
 		last[len(last)-1]["cache_control"] = mark
 		return "messages", list
 	}
+	return "contents", alternate(messages, "model", "parts", geminiParts)
+}
+
+// alternate makes turns of the user and of the model, which has that role. The results of tools
+// that were called at once are one turn of the user.
+func alternate(messages []Message, model, content string, partsOf func(Message) []object) (list []object) {
 	for i, m := range messages {
-		role, parts := "user", geminiParts(m)
+		role, parts := "user", partsOf(m)
 		if m.Role == "assistant" {
-			role = "model"
+			role = model
 		}
 		if m.Role == "tool" && i > 0 && messages[i-1].Role == "tool" {
 			last := list[len(list)-1]
-			last["parts"] = append(last["parts"].([]object), parts...)
+			last[content] = append(last[content].([]object), parts...)
 			continue
 		}
-		list = append(list, object{"role": role, "parts": parts})
+		list = append(list, object{"role": role, content: parts})
 	}
-	return "contents", list
+	return list
 }
 
 func chatMessage(m Message) object {
