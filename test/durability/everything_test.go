@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -82,7 +81,7 @@ func TestKillOfEverything(t *testing.T) {
 		file, users := rows(t, w, round)
 		files = append(files, file)
 		seen.calls = append(seen.calls, users...)
-		w.loadEverything(p, &seen, conversations, file, 100*time.Millisecond+rand.N(900*time.Millisecond))
+		w.loadEverything(p, &seen, conversations, file, 100*time.Millisecond+lifetime())
 	}
 
 	w.start(c)
@@ -258,7 +257,7 @@ func (w *weir) pays(ctx context.Context, method, path, body, user string) (answe
 // rows writes a file of calls that LiteLLM would have exported, and names their users.
 func rows(t *testing.T, w *weir, round int) (file string, users []string) {
 	var text strings.Builder
-	for i := range 2000 {
+	for i := range rounds(1000, 2000) {
 		user := fmt.Sprintf("row-%d-%d", round, i)
 		users = append(users, user)
 		at := time.Now().UTC().Add(time.Duration(i) * time.Millisecond).Format(time.RFC3339Nano)

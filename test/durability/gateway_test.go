@@ -70,7 +70,7 @@ func TestGatewayKill(t *testing.T) {
 	kills := killings()
 	for range kills {
 		w.start(c)
-		for call, id := range loadGateway(t, p, w, rand.N(time.Second)) {
+		for call, id := range loadGateway(t, p, w, lifetime()) {
 			ended[call] = id
 		}
 	}

@@ -38,7 +38,7 @@ func TestKill(t *testing.T) {
 		}
 		w.start(c)
 		since := time.Now()
-		fresh := load(t, p, w, rand.N(time.Second))
+		fresh := load(t, p, w, lifetime())
 		w.start(c)
 		w.flush()
 		records := w.records(since)
@@ -72,6 +72,13 @@ func TestKill(t *testing.T) {
 
 // clients is how many make calls at a time under load.
 const clients = 32
+
+// lifetime is how long a process lives under load before it is killed: up to 300 ms, and up
+// to a second if all rounds are taken. A call takes some 10 ms, so that a kill in either time
+// finds calls in every state.
+func lifetime() time.Duration {
+	return rand.N(time.Duration(rounds(300, 1000)) * time.Millisecond)
+}
 
 // load makes calls from clients and kills the process after a while. It
 // returns the calls whose answers the clients had to their ends.

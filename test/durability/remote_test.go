@@ -3,7 +3,6 @@
 package durability
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -86,10 +85,10 @@ func TestRemote(t *testing.T) {
 		server.Stop()
 		up := make(chan error)
 		go func() { // while the node is under load, or after it was killed
-			time.Sleep(rand.N(500 * time.Millisecond))
+			time.Sleep(lifetime() / 2)
 			up <- server.Start()
 		}()
-		for c, id := range load(t, p, w, rand.N(time.Second)) {
+		for c, id := range load(t, p, w, lifetime()) {
 			ended[c] = id
 		}
 		if err := <-up; err != nil {
