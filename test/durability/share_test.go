@@ -124,8 +124,8 @@ func TestGreedyWriter(t *testing.T) {
 			t.Errorf("a modest write is answered with %d", status)
 		}
 	}
-	second := time.Duration(rounds(1, 20)) * time.Second
-	alone := during(after(second), 10*time.Millisecond, modestly)
+	phase := time.Duration(rounds(300, 20_000)) * time.Millisecond
+	alone := during(after(phase), 10*time.Millisecond, modestly)
 
 	ctx, stop := context.WithCancel(t.Context())
 	var greedy sync.WaitGroup
@@ -143,8 +143,8 @@ func TestGreedyWriter(t *testing.T) {
 			}
 		})
 	}
-	beside := during(after(second), 10*time.Millisecond, modestly)
-	seen := during(after(second), 0, func() {
+	beside := during(after(phase), 10*time.Millisecond, modestly)
+	seen := during(after(phase), 0, func() {
 		id := record("modest-key")
 		w.await("the record is seen", func() bool {
 			r, _ := http.NewRequest("POST", "http://"+w.site+"/v1/request/query", strings.NewReader(`{"filter":"all","limit":1}`))
@@ -238,8 +238,8 @@ func TestHeavyQueries(t *testing.T) {
 		return response.StatusCode
 	}
 	w.await("the first query is answered", func() bool { return ask(0) == http.StatusOK })
-	during(after(time.Second), 0, call) // connections and caches
-	alone := during(after(time.Duration(rounds(1, 10))*time.Second), 0, call)
+	during(after(time.Duration(rounds(100, 1000))*time.Millisecond), 0, call) // connections and caches
+	alone := during(after(time.Duration(rounds(100, 10_000))*time.Millisecond), 0, call)
 
 	const n = 100
 	var queries sync.WaitGroup
