@@ -158,7 +158,7 @@ func TestHugeBodies(t *testing.T) {
 
 // TestBombs sends bodies each way that are small, and gigabytes when decoded.
 func TestBombs(t *testing.T) {
-	size := int64(rounds(32, 1024)) << 20
+	size := int64(rounds(16, 1024)) << 20
 	for _, encoding := range encodings[1:] {
 		t.Run(encoding, func(t *testing.T) {
 			t.Parallel()
