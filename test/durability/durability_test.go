@@ -51,5 +51,9 @@ func TestMain(m *testing.M) {
 	if testing.Short() {
 		return
 	}
+	parallel := flag.Lookup("test.parallel")
+	if !*full && parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set("4") // a number: tests wait for processes half of their time
+	}
 	os.Exit(m.Run())
 }
