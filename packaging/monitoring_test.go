@@ -85,7 +85,14 @@ rule_files: [rules.yml]
 scrape_configs: [{job_name: weir, static_configs: [{targets: [%q]}]}]
 `, m.site))
 	ctx, cancel := context.WithCancel(context.Background())
-	command := exec.CommandContext(ctx, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address="+m.prometheus, "--log.level=error")
+	// Prometheus looks for targets every five seconds, unless its flag says otherwise, which no
+	// manual promises.
+	args := []string{"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--web.listen-address=" + m.prometheus, "--log.level=error"}
+	const often = "--scrape.discovery-reload-interval=100ms"
+	if exec.CommandContext(ctx, program, often, "--version").Run() == nil {
+		args = append(args, often)
+	}
+	command := exec.CommandContext(ctx, program, args...)
 	var log bytes.Buffer
 	command.Stderr = &log
 	if err := command.Start(); err != nil {
