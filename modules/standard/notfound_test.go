@@ -1,4 +1,4 @@
-package llmnotfound
+package standard
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/llmnotfound"
 )
 
 // What no handler serves is an error in the client's format, which says what there
@@ -32,7 +33,7 @@ func TestNotFound(t *testing.T) {
 		paths.Offer(ctx, []string{"/v1/responses", "/v1/chat/completions"})
 		paths.Offer(ctx, []string{"/v1/traces", "/v1/request/query", "/v1/responses"}) // by another method
 		w := httptest.NewRecorder()
-		if err := (Handler{}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", path, nil), nil); err != nil {
+		if err := (llmnotfound.Handler{}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", path, nil), nil); err != nil {
 			t.Fatal(err)
 		}
 		body := w.Body.String()

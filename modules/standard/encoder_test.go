@@ -1,4 +1,4 @@
-package llmencoder
+package standard
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/weirhq/weir/modules/llmencoder"
 )
 
-// TestNoCredentials logs a request in the shapes that Caddy logs one, and looks
+// TestLogsHaveNoCredentials logs a request in the shapes that Caddy logs one, and looks
 // for the canary in each.
-func TestNoCredentials(t *testing.T) {
+func TestLogsHaveNoCredentials(t *testing.T) {
 	const canary = "c4n4ry"
 	r := httptest.NewRequest("POST", "/v1beta/models/m:generateContent?alt=sse&key="+canary, nil)
 	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Service-Auth", "Helicone-Auth", "Cookie", "Sec-Websocket-Protocol", "Ocp-Apim-Subscription-Key"} {
@@ -32,7 +34,7 @@ func TestNoCredentials(t *testing.T) {
 
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	defer cancel()
-	e := new(Encoder)
+	e := new(llmencoder.Encoder)
 	if err := e.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +72,8 @@ func TestNoCredentials(t *testing.T) {
 	})
 }
 
-// TestFields: filters that are configured come besides, and in place of nothing.
-func TestFields(t *testing.T) {
+// TestFieldsOfLogs: filters that are configured come besides, and in place of nothing.
+func TestFieldsOfLogs(t *testing.T) {
 	const canary = "c4n4ry"
 	for name, config := range map[string]string{
 		"in the Caddyfile": "llm filter {\n wrap json\n request>headers rename h\n request>headers>User-Agent delete\n request>uri rename u\n request>host delete\n}",
@@ -81,7 +83,7 @@ func TestFields(t *testing.T) {
 			r := httptest.NewRequest("POST", "http://hidden/x?alt=sse&key="+canary, nil)
 			r.Header = http.Header{"X-Api-Key": {canary}, "User-Agent": {"hidden"}, "Accept": {"visible"}}
 			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{}))
-			e := new(Encoder)
+			e := new(llmencoder.Encoder)
 			if config != "" {
 				if err := e.UnmarshalCaddyfile(caddyfile.NewTestDispenser(config)); err != nil {
 					t.Fatal(err)
@@ -112,7 +114,7 @@ func TestFields(t *testing.T) {
 			}
 		})
 	}
-	if err := new(Encoder).UnmarshalCaddyfile(caddyfile.NewTestDispenser("llm {\n wrap console\n}")); err == nil {
+	if err := new(llmencoder.Encoder).UnmarshalCaddyfile(caddyfile.NewTestDispenser("llm {\n wrap console\n}")); err == nil {
 		t.Error("options of no encoder are taken")
 	}
 }

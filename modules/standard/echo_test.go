@@ -1,4 +1,4 @@
-package llmecho
+package standard
 
 import (
 	"context"
@@ -10,9 +10,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirhq/weir/modules/llmecho"
 )
 
-func TestHandlerAnswersAsConfigured(t *testing.T) {
+func TestEchoAnswersAsConfigured(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	defer cancel()
 	v, err := ctx.LoadModuleByID("http.handlers.llm_echo", []byte(`{}`))
@@ -36,7 +38,7 @@ func TestHandlerAnswersAsConfigured(t *testing.T) {
 }
 
 // What is too large is refused in the format of the provider whose endpoint it is.
-func TestHandlerBoundsRequests(t *testing.T) {
+func TestEchoBoundsRequests(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	defer cancel()
 	v, err := ctx.LoadModuleByID("http.handlers.llm_echo", []byte(`{}`))
@@ -45,7 +47,7 @@ func TestHandlerBoundsRequests(t *testing.T) {
 	}
 	for path, want := range map[string]string{"/v1/responses": `"code":"request_too_large"`, "/v1/messages": `"type":"error"`} {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"input":"`+strings.Repeat("a", maxBody)+`"}`))
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"input":"`+strings.Repeat("a", 32<<20)+`"}`))
 		r.ContentLength = -1
 		if err := v.(caddyhttp.MiddlewareHandler).ServeHTTP(w, r, nil); err != nil || w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %v, %d %s", path, err, w.Code, w.Body)
@@ -53,7 +55,7 @@ func TestHandlerBoundsRequests(t *testing.T) {
 	}
 }
 
-func TestHandlerHasNoOptions(t *testing.T) {
+func TestEchoHasNoOptions(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	defer cancel()
 	if _, err := ctx.LoadModuleByID("http.handlers.llm_echo", []byte(`{"delay":"1s"}`)); err == nil {
@@ -61,7 +63,7 @@ func TestHandlerHasNoOptions(t *testing.T) {
 	}
 }
 
-func TestUnmarshalCaddyfile(t *testing.T) {
+func TestEchoInCaddyfiles(t *testing.T) {
 	for _, tt := range []struct {
 		input string
 		ok    bool
@@ -72,7 +74,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		{"llm_echo {\n\tdelay 1s\n}", false},
 		{"llm_echo {\n\tdelay\n}", false},
 	} {
-		err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(tt.input))
+		err := new(llmecho.Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(tt.input))
 		if (err == nil) != tt.ok {
 			t.Errorf("%q: %v", tt.input, err)
 		}
