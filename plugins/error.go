@@ -29,22 +29,28 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// WithCode sets the code of the error, and returns it.
+func (e *Error) WithCode(code string) *Error {
+	e.Code = code
+	return e
+}
+
+// Rejected is the error for a request that is refused as a whole, as for its key or its size.
+func Rejected(status int, code, format string, args ...any) *Error {
+	return &Error{Status: status, Type: "invalid_request_error", Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
 // Invalid is the 400 for a request whose field param is at fault.
 func Invalid(param, format string, args ...any) *Error {
-	return &Error{
-		Status:  http.StatusBadRequest,
-		Type:    "invalid_request_error",
-		Param:   param,
-		Message: fmt.Sprintf(format, args...),
-	}
+	e := Rejected(http.StatusBadRequest, "", format, args...)
+	e.Param = param
+	return e
 }
 
 // Unsupported is the 400 for a field that the target cannot honour. The message
 // says why.
 func Unsupported(param, format string, args ...any) *Error {
-	e := Invalid(param, format, args...)
-	e.Code = "unsupported_parameter"
-	return e
+	return Invalid(param, format, args...).WithCode("unsupported_parameter")
 }
 
 // Upstream is the 502 for a provider whose answer breaks off or cannot be read.

@@ -327,8 +327,3 @@ func (c *call) warn(warnings []string) {
 		c.w.Header()["Service-Warnings"] = all
 	}
 }
-
-// rejected returns the error for a request that the gateway refuses unread.
-func rejected(status int, code, message string) *plugins.Error {
-	return &plugins.Error{Status: status, Type: "invalid_request_error", Code: code, Message: message}
-}

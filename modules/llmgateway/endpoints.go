@@ -53,9 +53,7 @@ func (a *attempt) endpointRequest() (*http.Request, error) {
 const unsupportedEndpoint = "unsupported_endpoint"
 
 func (c *call) noEndpoint(t routing.Target) error {
-	e := plugins.Invalid("model", "%s does not speak the format of this endpoint.", t.Account.Label)
-	e.Code = unsupportedEndpoint
-	return e
+	return plugins.Invalid("model", "%s does not speak the format of this endpoint.", t.Account.Label).WithCode(unsupportedEndpoint)
 }
 
 // passMedia answers bytes that are neither an object nor events, such as audio.

@@ -243,7 +243,7 @@ func (f *fileCall) addBatched(call *plugins.Object) {
 }
 
 func notFound(id string) *plugins.Error {
-	return rejected(http.StatusNotFound, "not_found", "No file or batch with the id '"+id[:min(len(id), 200)]+"' was made here.")
+	return plugins.Rejected(http.StatusNotFound, "not_found", "No file or batch with the id '%.200s' was made here.", id)
 }
 
 // accountOfFiles returns the account of that label, or the first that has the endpoint.
@@ -267,10 +267,8 @@ func (f *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 func (f *fileCall) allowFiles(account *llmapp.Account) error {
 	lists := f.file.id == "" && f.call.r.Method == http.MethodGet
 	if lists && f.call.shares(account) {
-		e := plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+
-			"Configure it for the organization with a key of its own.", account.Label)
-		e.Code = unsupportedEndpoint
-		return e
+		return plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+
+			"Configure it for the organization with a key of its own.", account.Label).WithCode(unsupportedEndpoint)
 	}
 	return nil
 }

@@ -133,9 +133,8 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 			return err != nil
 		})
 		if len(targets) == 0 {
-			e := plugins.Invalid("model", "%s.model: no provider that makes batches of Messages serves '%.100s'. Name a model of a provider of the kind anthropic.", at, model)
-			e.Code = unsupportedEndpoint
-			return e
+			return plugins.Invalid("model", "%s.model: no provider that makes batches of Messages serves '%.100s'. Name a model of a provider of the kind anthropic.", at, model).
+				WithCode(unsupportedEndpoint)
 		}
 		targets = slices.DeleteFunc(targets, func(t routing.Target) bool { return !b.call.key.MayCall(t.Account.Label, t.Model) })
 		if len(targets) == 0 {

@@ -200,9 +200,8 @@ func (c *call) keeps() bool {
 func (c *call) stateNotFound(label string) error {
 	field := c.stored.Field
 	if field == "previous_response_id" {
-		e := plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(plugins.View(c.body), field).Str)
-		e.Code = "previous_response_not_found"
-		return e
+		return plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(plugins.View(c.body), field).Str).
+			WithCode("previous_response_not_found")
 	}
 	if field == "conversation" {
 		return stored.Error(stored.ErrNotFound, "Conversation", stored.ConversationOf(c.body))

@@ -293,7 +293,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	at, id, item := findRoutes(path)
 	if at == nil {
 		if strings.HasPrefix(path, "/v1/responses/") || strings.HasPrefix(path, "/v1/conversations/") {
-			return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found", "There is no "+path+" here."))
+			return apierror.Write(w, plugins.Responses, plugins.Rejected(http.StatusNotFound, "not_found", "There is no %s here.", path))
 		}
 		paths.Offer(r.Context(), slices.Collect(maps.Keys(byPath)))
 		return next.ServeHTTP(w, r)
@@ -322,12 +322,12 @@ func refuseMethod(w http.ResponseWriter, r *http.Request, at *servedPath) error 
 	}
 	if r.Method == http.MethodGet && len(at.methods) == 0 {
 		w.Header().Set("Upgrade", "websocket")
-		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_required", "This endpoint is a WebSocket."))
+		return apierror.Write(w, dialect, plugins.Rejected(http.StatusUpgradeRequired, "websocket_required", "This endpoint is a WebSocket."))
 	}
 	if r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_unsupported",
+		return apierror.Write(w, dialect, plugins.Rejected(http.StatusUpgradeRequired, "websocket_unsupported",
 			"This endpoint speaks no WebSocket: send a POST."))
 	}
 	w.Header().Set("Allow", at.allow()+", OPTIONS")
-	return apierror.Write(w, dialect, rejected(http.StatusMethodNotAllowed, "method_not_allowed", "This endpoint takes "+at.allow()+"."))
+	return apierror.Write(w, dialect, plugins.Rejected(http.StatusMethodNotAllowed, "method_not_allowed", "This endpoint takes %s.", at.allow()))
 }

@@ -22,8 +22,7 @@ func (c *call) unreached(target string, late bool, err error) (*plugins.Error, r
 	if c.ctx.Err() != nil {
 		return &clientLeft, routing.Abort
 	}
-	e, outcome := plugins.Upstream("The provider could not be reached."), routing.Retry
-	e.Code = "upstream_unreachable"
+	e, outcome := plugins.Upstream("The provider could not be reached.").WithCode("upstream_unreachable"), routing.Retry
 	if n, ok := errors.AsType[net.Error](err); late || ok && n.Timeout() {
 		e.Status, e.Code, e.Message = http.StatusGatewayTimeout, "upstream_timeout", "The provider did not answer in time."
 	}
@@ -53,8 +52,7 @@ func (c *call) refusal(account *llmapp.Account, target string, resp *http.Respon
 	case (unauthorized(status) || unauthorized(e.Status)) && account.Platform:
 		c.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", c.exchange.Record.ID),
 			zap.String("target", target), zap.Int("status", status))
-		e, outcome = plugins.Upstream("The provider does not accept the gateway's credentials."), routing.Failover
-		e.Code = upstreamAuth
+		e, outcome = plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(upstreamAuth), routing.Failover
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		outcome = routing.Retry
 	}

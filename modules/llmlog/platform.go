@@ -73,12 +73,12 @@ func (x *exchange) takeAccount() *plugins.Error {
 	accounts := x.h.site.App.Accounts(x.Record.Org)
 	i := slices.IndexFunc(accounts, func(a *llmapp.Account) bool { return a.Label == x.h.Provider })
 	if i < 0 {
-		return notPaid("The organization has no credentials for the provider " + x.h.Provider + ".")
+		return plugins.Rejected(http.StatusForbidden, notPayable, "The organization has no credentials for the provider %s.", x.h.Provider)
 	}
 	x.account = accounts[i]
 	x.Record.Provider, x.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.Record.Path)
 	if !x.isCall() && !x.isBatch() {
-		return notPaid("Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")
+		return plugins.Rejected(http.StatusForbidden, notPayable, "Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")
 	}
 	x.Record.PassthroughBilling = x.h.site.App.PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
 
@@ -178,6 +178,5 @@ func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, body *plug
 	return nil
 }
 
-func notPaid(message string) *plugins.Error {
-	return &plugins.Error{Status: http.StatusForbidden, Type: "invalid_request_error", Code: "not_payable", Message: message}
-}
+// notPayable is the code of a request that is not made with the credentials of the gateway.
+const notPayable = "not_payable"

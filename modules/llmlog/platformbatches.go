@@ -47,12 +47,9 @@ func (x *exchange) checkBatch() *plugins.Error {
 	case !ok || b.Makes && x.r.Method == http.MethodPost || !x.h.site.App.Shares(x.Record.Org, x.account):
 		return nil
 	case b.ID == "":
-		return notPaid(x.account.Label + " has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.")
+		return plugins.Rejected(http.StatusForbidden, notPayable, "%s has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.", x.account.Label)
 	case !x.MadeBatch(b.ID, x.account.BaseURL):
-		return &plugins.Error{
-			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found",
-			Message: "No batch with the id '" + b.ID[:min(len(b.ID), 200)] + "' was made here.",
-		}
+		return plugins.Rejected(http.StatusNotFound, "not_found", "No batch with the id '%.200s' was made here.", b.ID)
 	}
 	return nil
 }

@@ -55,9 +55,8 @@ type messagesRequest struct {
 // noThreads returns the error by which Anthropic's libraries send the whole conversation
 // (https://platform.claude.com/docs/en/api/errors).
 func noThreads() *plugins.Error {
-	e := plugins.Unsupported("thread", "Threads are not supported here: send the whole conversation without 'thread'.")
-	e.Code = "thread_unsupported_request"
-	return e
+	return plugins.Unsupported("thread", "Threads are not supported here: send the whole conversation without 'thread'.").
+		WithCode("thread_unsupported_request")
 }
 
 func (m *messagesRequest) field(name string, v gjson.Result) {

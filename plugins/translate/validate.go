@@ -129,12 +129,12 @@ func (f field) check(param string, v gjson.Result, enums bool) error {
 	}
 	if typeOf(v) == anInteger && slices.Contains(f.types, anInteger) {
 		if v.Num < float64(f.min) {
-			return withCode(plugins.Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %s instead.",
-				param, f.min, v.Raw), "integer_below_min_value")
+			return plugins.Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %s instead.",
+				param, f.min, v.Raw).WithCode("integer_below_min_value")
 		}
 		if most := cmp.Or(f.max, maxInteger); v.Num > float64(most) {
-			return withCode(plugins.Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",
-				param, most, v.Raw), "integer_above_max_value")
+			return plugins.Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",
+				param, most, v.Raw).WithCode("integer_above_max_value")
 		}
 	}
 	element := map[string]jsonType{"tools": anObject, "include": aString}[param]
@@ -176,22 +176,17 @@ func invalidType(param string, want []jsonType, got gjson.Result) *plugins.Error
 	for i, t := range want {
 		words[i] = string(t)
 	}
-	return withCode(plugins.Invalid(param, "Invalid type for '%s': expected %s, but got %s instead.",
-		param, strings.Join(words, " or "), typeOf(got)), "invalid_type")
+	return plugins.Invalid(param, "Invalid type for '%s': expected %s, but got %s instead.",
+		param, strings.Join(words, " or "), typeOf(got)).WithCode("invalid_type")
 }
 
 // InvalidValue returns the 400 for a string that is not one of want.
 func InvalidValue(param, got string, want []string) *plugins.Error {
-	return withCode(plugins.Invalid(param, "Invalid value: '%s'. Supported values are: '%s'.",
-		got, strings.Join(want, "', '")), "invalid_value")
+	return plugins.Invalid(param, "Invalid value: '%s'. Supported values are: '%s'.",
+		got, strings.Join(want, "', '")).WithCode("invalid_value")
 }
 
 // Missing returns the 400 for a field that must be there.
 func Missing(param string) *plugins.Error {
-	return withCode(plugins.Invalid(param, "Missing required parameter: '%s'.", param), "missing_required_parameter")
-}
-
-func withCode(e *plugins.Error, code string) *plugins.Error {
-	e.Code = code
-	return e
+	return plugins.Invalid(param, "Missing required parameter: '%s'.", param).WithCode("missing_required_parameter")
 }

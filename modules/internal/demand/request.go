@@ -50,9 +50,8 @@ func (r Request) OutputLimit() (limit int64, err error) {
 			continue
 		}
 		if asked.Type == gjson.Number && asked.Num < 0 {
-			e := plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, asked.Raw)
-			e.Code = "integer_below_min_value"
-			return 0, e
+			return 0, plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, asked.Raw).
+				WithCode("integer_below_min_value")
 		}
 		unlimited = unlimited || asked.Type != gjson.Number || asked.Num > math.MaxInt32 || r.Dialect.OfChat() && asked.Int() == 0
 		limit = max(limit, asked.Int(), 1)

@@ -5,7 +5,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -51,21 +50,21 @@ func (g Gate) Check(ctx context.Context, secret, scope string) (*llmapp.Key, *pl
 	case err == nil:
 		return g.allow(key, scope)
 	case errors.Is(err, llmapp.ErrUnknownKey):
-		return nil, denied(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
+		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
 	case errors.Is(err, llmapp.ErrKeysUnavailable):
-		e := denied(http.StatusServiceUnavailable, "keys_unavailable", "The keys of the gateway cannot be read now.")
-		e.Type, e.RetryAfter = "server_error", identityRetryAfter
-		return nil, e
+		return nil, unavailable("keys_unavailable", "The keys of the gateway cannot be read now.")
 	case errors.Is(err, identity.ErrUnavailable):
-		e := denied(http.StatusServiceUnavailable, "identity_unavailable", "The token cannot be verified now: its issuer does not answer.")
-		e.Type, e.RetryAfter = "server_error", identityRetryAfter
-		return nil, e
+		return nil, unavailable("identity_unavailable", "The token cannot be verified now: its issuer does not answer.")
 	}
-	return nil, denied(http.StatusUnauthorized, "invalid_token", "The token is not accepted: "+err.Error()+".")
+	return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_token", "The token is not accepted: %v.", err)
 }
 
-// identityRetryAfter is when a call should come back whose issuer does not answer.
-const identityRetryAfter = 5 * time.Second
+// unavailable is the error for a key that cannot be checked now.
+func unavailable(code, message string) *plugins.Error {
+	return &plugins.Error{
+		Status: http.StatusServiceUnavailable, Type: "server_error", Code: code, Message: message, RetryAfter: 5 * time.Second,
+	}
+}
 
 // allow returns the key if it belongs to the store and has the scope.
 func (g Gate) allow(key *llmapp.Key, scope string) (*llmapp.Key, *plugins.Error) {
@@ -76,22 +75,18 @@ func (g Gate) allow(key *llmapp.Key, scope string) (*llmapp.Key, *plugins.Error)
 		if scope == llmapp.ScopeMetrics {
 			scope = llmapp.ScopeQuery // which most callers want
 		}
-		return nil, denied(http.StatusForbidden, "insufficient_scope", fmt.Sprintf("The API key lacks the scope %q.", scope))
+		return nil, plugins.Rejected(http.StatusForbidden, "insufficient_scope", "The API key lacks the scope %q.", scope)
 	}
 	return key, nil
 }
 
 // Missing is the error for a call without a key in the header field.
 func Missing(field string) *plugins.Error {
-	return denied(http.StatusUnauthorized, "missing_api_key", "An API key is required: send the header "+field+": Bearer YOUR_API_KEY.")
+	return plugins.Rejected(http.StatusUnauthorized, "missing_api_key", "An API key is required: send the header %s: Bearer YOUR_API_KEY.", field)
 }
 
 // WrongRegion is the error for a key, or an organisation, whose records live in
 // another store than the one of this address.
 func WrongRegion(what string) *plugins.Error {
-	return denied(http.StatusForbidden, "wrong_region", "The "+what+" belongs to another region than this address.")
-}
-
-func denied(status int, code, message string) *plugins.Error {
-	return &plugins.Error{Status: status, Type: "invalid_request_error", Code: code, Message: message}
+	return plugins.Rejected(http.StatusForbidden, "wrong_region", "The %s belongs to another region than this address.", what)
 }

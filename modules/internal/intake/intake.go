@@ -7,7 +7,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -57,8 +56,8 @@ func (b *Body) Release() { b.held.Release() }
 func (b *Body) Grow(ctx context.Context, joining int64) error {
 	size := int64(len(b.Bytes)) + joining
 	if most := b.held.Largest() / copies; size > most {
-		return rejected(http.StatusRequestEntityTooLarge, "request_too_large",
-			fmt.Sprintf("The request has %d bytes with what it continues, and the gateway has memory for %d: see request_memory.", size, most))
+		return plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large",
+			"The request has %d bytes with what it continues, and the gateway has memory for %d: see request_memory.", size, most)
 	}
 	return b.hold(ctx, copies*size)
 }
@@ -93,7 +92,7 @@ func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	if encoding := strings.Join(r.Header["Content-Encoding"], ","); encoding != "" {
 		decoded, ok := coding.NewReader(encoding, wire, rd.Most)
 		if !ok {
-			return Body{}, rejected(http.StatusUnsupportedMediaType, "unsupported_content_encoding",
+			return Body{}, plugins.Rejected(http.StatusUnsupportedMediaType, "unsupported_content_encoding",
 				"Send the body in up to three of the encodings gzip, deflate, br and zstd, or without Content-Encoding.")
 		}
 		defer decoded.Close()
@@ -206,7 +205,7 @@ func (rd Reader) enlarge(ctx context.Context, b *Body) error {
 }
 
 func (rd Reader) tooLong() *plugins.Error {
-	return rejected(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("The body is over %d bytes long.", rd.Most))
+	return plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", "The body is over %d bytes long.", rd.Most)
 }
 
 // broken is what a client is told of a body that cannot be read.
@@ -218,11 +217,6 @@ func (rd Reader) broken(err error) error {
 		return rd.tooLong()
 	}
 	return plugins.Invalid("", "The body of the request could not be read, or decoded by its Content-Encoding.")
-}
-
-// rejected is the error for a request that is not looked into.
-func rejected(status int, code, message string) *plugins.Error {
-	return &plugins.Error{Status: status, Type: "invalid_request_error", Code: code, Message: message}
 }
 
 // counter counts the bytes on the wire.

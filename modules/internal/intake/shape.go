@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/plugins"
 )
 
 const (
@@ -51,7 +52,7 @@ func (b *Body) check(ctx context.Context, size int64, values, depth int) error {
 // Refuse counts a request that met the limit of that name, and returns its error.
 func Refuse(limit metric.Label, param, message string) error {
 	admission.Refusals.With(limit).Inc()
-	e := rejected(http.StatusRequestEntityTooLarge, "request_too_large", message)
+	e := plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", "%s", message)
 	e.Param = param
 	return e
 }

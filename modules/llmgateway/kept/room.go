@@ -71,9 +71,8 @@ func (c *Call) Release() { c.loaded.Release() }
 // caller who forbids that is refused.
 func (c *Call) readBody(fields ...string) error {
 	if c.Omits != "" {
-		e := plugins.Invalid(c.Omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", c.Omits)
-		e.Code = "content_omitted"
-		return e
+		return plugins.Invalid(c.Omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", c.Omits).
+			WithCode("content_omitted")
 	}
 	body, err := c.Body()
 	if err != nil {
@@ -82,9 +81,7 @@ func (c *Call) readBody(fields ...string) error {
 	c.object = gjson.ParseBytes(body)
 	c.object.ForEach(func(key, _ gjson.Result) bool {
 		if !slices.Contains(fields, key.Str) {
-			e := plugins.Invalid(key.Str, "Unknown parameter: '%.128s'.", key.Str)
-			e.Code = "unknown_parameter"
-			err = e
+			err = plugins.Invalid(key.Str, "Unknown parameter: '%.128s'.", key.Str).WithCode("unknown_parameter")
 		}
 		return err == nil
 	})

@@ -100,10 +100,7 @@ func (s *responses) serve() {
 			s.close(ws.StatusGoingAway, "the configuration has changed: connect again")
 			return
 		case <-limit.C:
-			s.fail(&plugins.Error{
-				Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "websocket_connection_limit_reached",
-				Message: "The WebSocket was open for 60 minutes: connect again.",
-			})
+			s.fail(plugins.Invalid("", "The WebSocket was open for 60 minutes: connect again.").WithCode("websocket_connection_limit_reached"))
 			s.close(ws.StatusNormalClosure, "")
 			return
 		}

@@ -168,9 +168,7 @@ func Error(err error, what, id string) error {
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return &plugins.Error{
-		Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found", Message: fmt.Sprintf("%s with id '%.128s' not found.", what, id),
-	}
+	return plugins.Rejected(http.StatusNotFound, "not_found", "%s with id '%.128s' not found.", what, id)
 }
 
 var _ Journal = (*journal.Journal)(nil)
