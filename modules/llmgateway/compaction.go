@@ -56,7 +56,7 @@ func parseCompaction(body []byte) (*translate.Request, error) {
 		return nil, plugins.Invalid("input", "Invalid 'input': there is nothing to compact.")
 	}
 	prompt := plugins.AppendString([]byte(`{"type":"message","role":"user","content":`), compactionPrompt)
-	asked, err := sjson.SetRawBytes(body, "input", []byte("["+strings.Join(append(input, string(prompt)+"}"), ",")+"]"))
+	asked, err := stored.SetItems(body, "input", append(input, string(prompt)+"}"))
 	if err == nil && gjson.GetBytes(asked, "tools.#").Int() > 0 {
 		asked, err = sjson.SetBytes(asked, "tool_choice", "none")
 	}

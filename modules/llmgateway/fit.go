@@ -21,12 +21,18 @@ func (a *attempt) fit() func(fits func(demand.Used) bool) bool {
 	return func(fits func(demand.Used) bool) bool {
 		// Messages refuses a limit that leaves no room beside what the model may think.
 		least := demand.LeastOutput + c.field("thinking").Get("budget_tokens").Int()
-		a.fitted = demand.Lower(least, a.mostOutput(), func(limit int64) bool {
-			a.fitted = limit
-			return fits(a.atMost())
-		})
-		return a.fitted > 0
+		return a.highest(&a.fitted, least, fits)
 	}
+}
+
+// highest sets a limit of the attempt's output to the highest that fits, from least on. It reports
+// whether there is one.
+func (a *attempt) highest(limit *int64, least int64, fits func(demand.Used) bool) bool {
+	*limit = demand.Lower(least, a.mostOutput(), func(asked int64) bool {
+		*limit = asked
+		return fits(a.atMost())
+	})
+	return *limit > 0
 }
 
 // cut returns how the stream of the attempt is ended at what a budget covers, nil if it
@@ -39,11 +45,7 @@ func (a *attempt) cut() func(fits func(demand.Used) bool) bool {
 		return nil
 	}
 	return func(fits func(demand.Used) bool) bool {
-		a.cutAt = demand.Lower(demand.LeastOutput, a.mostOutput(), func(limit int64) bool {
-			a.cutAt = limit
-			return fits(a.atMost())
-		})
-		return a.cutAt > 0
+		return a.highest(&a.cutAt, demand.LeastOutput, fits)
 	}
 }
 

@@ -82,6 +82,5 @@ func (c *call) pictures() int64 {
 	if c.form != nil {
 		return int64(len(c.form.files))
 	}
-	d := demand.Of(c.dialect, c.object(c.sent), nil)
-	return d.Pictures
+	return demand.Of(c.dialect, c.object(c.sent), nil).Pictures
 }

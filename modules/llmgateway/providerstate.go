@@ -71,12 +71,7 @@ func (c *call) allowStored(account *llmapp.Account) error {
 	given := c.remembered(c.payer(), ids) // or a record proves it: the memory may have been lost
 	for _, named := range c.stored.IDs {
 		if (native || !named.Item) && given[named.ID] == "" && (named.Param != "previous_response_id" || !c.exchange.Answered(named.ID, account.BaseURL)) {
-			e := plugins.Unsupported(named.Param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
-				named.Param, account.Label, c.stored.Hint)
-			if named.Param == "previous_response_id" { // clients send the whole conversation then
-				e.Code = "previous_response_not_found"
-			}
-			return e
+			return named.NotYours(account.Label, c.stored.Hint)
 		}
 	}
 	return nil

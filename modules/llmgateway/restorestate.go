@@ -64,7 +64,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if items = append(items, resolved...); field == "" && slices.Equal(resolved, own) {
 		return nil
 	}
-	if c.sent, err = sjson.SetRawBytes(c.body, "input", []byte("["+strings.Join(items, ",")+"]")); err != nil {
+	if c.sent, err = stored.SetItems(c.body, "input", items); err != nil {
 		return err
 	}
 	if field != "" {

@@ -168,11 +168,7 @@ func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, body *plug
 	}
 	for _, named := range demand.StateOf(request.Dialect, body).IDs {
 		if named.Param != "previous_response_id" || !x.Answered(named.ID, x.account.BaseURL) {
-			e := plugins.Unsupported(named.Param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.", named.Param, x.account.Label)
-			if named.Param == "previous_response_id" { // clients send the whole conversation then
-				e.Code = "previous_response_not_found"
-			}
-			return e
+			return named.NotYours(x.account.Label, "")
 		}
 	}
 	return nil

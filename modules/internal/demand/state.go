@@ -24,6 +24,16 @@ type StateID struct {
 	Item      bool // the id is that of an item, which no translation sends
 }
 
+// NotYours refuses an id of which nothing shows that an account, which others use, gave it to the
+// organisation. hint says what else the client can do.
+func (s StateID) NotYours(account, hint string) *plugins.Error {
+	e := plugins.Unsupported(s.Param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s", s.Param, account, hint)
+	if s.Param == "previous_response_id" { // clients send the whole conversation then
+		e.Code = "previous_response_not_found"
+	}
+	return e
+}
+
 // StateOf looks through a request. Of a field that stands twice it reads both:
 // libraries differ in which they take.
 func StateOf(d plugins.Dialect, request *plugins.Object) (found State) {

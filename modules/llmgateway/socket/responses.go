@@ -225,7 +225,7 @@ func (s *responses) continued(received *intake.Body, body []byte, remembers bool
 		}
 		items = slices.Concat(s.last.items, own)
 		if body, err = sjson.DeleteBytes(body, "previous_response_id"); err == nil {
-			body, err = sjson.SetRawBytes(body, "input", []byte("["+strings.Join(items, ",")+"]"))
+			body, err = stored.SetItems(body, "input", items)
 		}
 		return body, items, err
 	}

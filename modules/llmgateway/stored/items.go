@@ -107,11 +107,16 @@ func EditArray(body []byte, field string, edit func(i int, item gjson.Result) st
 	if !edited {
 		return body
 	}
-	whole, err := sjson.SetRawBytes(body, field, []byte("["+strings.Join(items, ",")+"]"))
+	whole, err := SetItems(body, field, items)
 	if err != nil { // not for an object, which it is
 		return body
 	}
 	return whole
+}
+
+// SetItems makes an array of items a field of the body.
+func SetItems(body []byte, field string, items []string) ([]byte, error) {
+	return sjson.SetRawBytes(body, field, []byte("["+strings.Join(items, ",")+"]"))
 }
 
 // prefixes are the prefixes of the ids of items, by the type of the item.
