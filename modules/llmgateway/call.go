@@ -3,7 +3,6 @@ package llmgateway
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -285,9 +284,7 @@ func (c *call) refuse(e *plugins.Error) {
 	x.Record.Provider = noAccount.Provider
 	x.Record.Status, x.Record.ErrorType = plugins.Known(int64(e.Status)), e.Type
 	if c.state.Background { // its client has no answer yet, and asks for what the record has
-		if body, err := json.Marshal(apierror.Body(c.dialect, e)); err == nil { // strings always marshal
-			x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: body}, maxError, false)
-		}
+		x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: apierror.Body(c.dialect, e)}, maxError, false)
 	}
 	end := storage.Complete
 	if c.ctx.Err() != nil {

@@ -184,10 +184,9 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 	}
 	f.passQuery(req, query)
 	f.call.controls.Warnings = append(f.call.controls.Warnings, f.call.passHeaders(req, account)...)
-	for _, name := range []string{"Content-Type", "Content-Encoding", "Anthropic-Beta", "Anthropic-Version", "Openai-Beta"} {
-		if values := f.call.r.Header[name]; values != nil && (name != "Content-Encoding" || f.call.body == nil) {
-			req.Header[name] = values
-		}
+	passFields(req.Header, f.call.r.Header, "Content-Type", "Anthropic-Beta", "Anthropic-Version", "Openai-Beta")
+	if f.call.body == nil { // else the body was decoded
+		passFields(req.Header, f.call.r.Header, "Content-Encoding")
 	}
 	req.Body, req.ContentLength = body, length //nolint:forbidigo // the request to the provider
 	return req, nil

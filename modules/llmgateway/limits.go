@@ -2,7 +2,6 @@ package llmgateway
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tidwall/gjson"
 
@@ -26,10 +25,10 @@ func (h *Handler) checkSize(ctx context.Context, received *intake.Body, document
 		return err
 	}
 	if elements(document, itemsField, h.MaxItems) > h.MaxItems {
-		return intake.Refuse(metric.Constant("items"), itemsField, fmt.Sprintf("The input has more than %d items.", h.MaxItems))
+		return intake.Refuse(metric.Constant("items"), itemsField, "The input has more than %d items.", h.MaxItems)
 	}
 	if elements(document, "tools", h.MaxTools) > h.MaxTools {
-		return intake.Refuse(metric.Constant("tools"), "tools", fmt.Sprintf("The request has more than %d tools.", h.MaxTools))
+		return intake.Refuse(metric.Constant("tools"), "tools", "The request has more than %d tools.", h.MaxTools)
 	}
 	return nil
 }

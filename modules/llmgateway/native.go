@@ -17,12 +17,17 @@ import (
 // passRequestHeaders passes the client's headers that say how to read the body.
 func (a *attempt) passRequestHeaders(req *http.Request) {
 	c := a.call
-	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Beta"} {
-		if values := c.r.Header[name]; values != nil {
-			req.Header[name] = values
+	passFields(req.Header, c.r.Header, "Anthropic-Version", "Anthropic-Beta", "Openai-Beta")
+	a.warnings = append(a.warnings, c.passHeaders(req, a.target.Account)...)
+}
+
+// passFields gives to the header fields of these names that from has.
+func passFields(to, from http.Header, names ...string) {
+	for _, name := range names {
+		if values := from[name]; values != nil {
+			to[name] = values
 		}
 	}
-	a.warnings = append(a.warnings, c.passHeaders(req, a.target.Account)...)
 }
 
 // passHeaders gives the provider what the client's headers say of the account.

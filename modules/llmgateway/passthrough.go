@@ -2,7 +2,6 @@ package llmgateway
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -290,10 +289,7 @@ func (s *nativeStream) failure() []byte {
 	if reported {
 		return nil
 	}
-	data, err := json.Marshal(apierror.Body(s.a.call.dialect, e))
-	if err != nil { // strings always marshal
-		return nil
-	}
+	data := apierror.Body(s.a.call.dialect, e)
 	if s.a.call.dialect == plugins.Messages {
 		return fmt.Appendf(nil, "event: error\ndata: %s\n\n", data)
 	}

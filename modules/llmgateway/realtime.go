@@ -78,11 +78,8 @@ func (a *attempt) passHandshake(req *http.Request) {
 	query := req.URL.Query() // has Azure's version
 	query.Set("model", a.target.Model)
 	req.URL.RawQuery = query.Encode()
-	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol"} {
-		if values := a.call.r.Header[name]; values != nil {
-			req.Header[name] = values
-		}
-	}
+	passFields(req.Header, a.call.r.Header,
+		"Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol")
 	if a.call.shares(a.target.Account) {
 		for _, prefix := range accountProtocols {
 			takeProtocol(req.Header, prefix)

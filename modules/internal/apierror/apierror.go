@@ -48,17 +48,8 @@ func To(r *http.Request, e *plugins.Error) *plugins.Error {
 
 // Write answers e, with the attempts that led to it.
 func Write(w http.ResponseWriter, d plugins.Dialect, e *plugins.Error, attempts ...Attempt) error {
-	body, err := json.Marshal(Body(d, e, attempts...))
-	if err != nil {
-		return err
-	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	SetHeader(header, e)
-	w.WriteHeader(e.Status)
-	_, err = w.Write(body)
-	return err
+	SetHeader(w.Header(), e)
+	return writeText(w, e.Status, Body(d, e, attempts...))
 }
 
 // SetHeader sets the header fields of an error, whatever its body is.
@@ -74,8 +65,13 @@ func SetHeader(header http.Header, e *plugins.Error) {
 	}
 }
 
-// Body is the body of e, to be marshalled as JSON.
-func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) any {
+// Body is the body of e, in JSON.
+func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) []byte {
+	text, _ := json.Marshal(body(d, e, attempts)) // strings and numbers
+	return text
+}
+
+func body(d plugins.Dialect, e *plugins.Error, attempts []Attempt) any {
 	switch d {
 	case plugins.Messages, plugins.CountTokens:
 		body := anthropicBody{"error", anthropicError{Type: plugins.AnthropicErrorType(e.Status), Message: e.Message, Attempts: attempts}}

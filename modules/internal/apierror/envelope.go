@@ -26,10 +26,13 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 }
 
 // WriteText answers with JSON.
-func WriteText(w http.ResponseWriter, status int, text []byte) {
+func WriteText(w http.ResponseWriter, status int, text []byte) { _ = writeText(w, status, text) }
+
+func writeText(w http.ResponseWriter, status int, text []byte) error {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text)
+	_, err := w.Write(text)
+	return err
 }

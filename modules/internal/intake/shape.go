@@ -3,7 +3,6 @@ package intake
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/weirhq/weir/internal/metric"
@@ -42,17 +41,17 @@ func (b *Body) weigh(ctx context.Context, size int64, values int) error {
 func (b *Body) check(ctx context.Context, size int64, values, depth int) error {
 	switch {
 	case values > maxValues:
-		return Refuse(metric.Constant("values"), "", fmt.Sprintf("The request has more than %d values.", maxValues))
+		return Refuse(metric.Constant("values"), "", "The request has more than %d values.", maxValues)
 	case depth > maxDepth:
-		return Refuse(metric.Constant("depth"), "", fmt.Sprintf("The request is nested deeper than %d levels.", maxDepth))
+		return Refuse(metric.Constant("depth"), "", "The request is nested deeper than %d levels.", maxDepth)
 	}
 	return b.weigh(ctx, size, values)
 }
 
 // Refuse counts a request that met the limit of that name, and returns its error.
-func Refuse(limit metric.Label, param, message string) error {
+func Refuse(limit metric.Label, param, format string, args ...any) error {
 	admission.Refusals.With(limit).Inc()
-	e := plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", "%s", message)
+	e := plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", format, args...)
 	e.Param = param
 	return e
 }

@@ -54,8 +54,6 @@ var (
 type Passed struct {
 	// Received are the bytes of the client, Sent those of the provider.
 	Received, Sent int64
-	// ByClient: the client has ended the WebSocket.
-	ByClient bool
 	// Reason is why the gateway has ended the WebSocket, nil unless the client or the provider
 	// is to blame.
 	Reason *plugins.Error
@@ -86,11 +84,11 @@ func (p *Passage) Pass(ctx context.Context, fromClient io.Reader) Passed {
 	}
 	p.Conn.Close()
 	others.Wait()
-	passed := Passed{Received: received, Sent: sent, ByClient: p.ended.Load() == theClient}
+	p.Tunnel.Close(p.ended.Load() == theClient)
+	passed := Passed{Received: received, Sent: sent}
 	if reason != nil && reason.Status != http.StatusServiceUnavailable {
 		passed.Reason = reason
 	}
-	p.Tunnel.Close(passed.ByClient)
 	return passed
 }
 

@@ -316,11 +316,7 @@ func (s *responses) refuse(status int, answer []byte) error {
 
 // fail sends an error of the socket.
 func (s *responses) fail(e *plugins.Error) {
-	body, err := json.Marshal(apierror.Body(plugins.Responses, e))
-	if err != nil { // strings always marshal
-		return
-	}
-	_ = s.refuse(e.Status, body) // the reader sees that the client is gone
+	_ = s.refuse(e.Status, apierror.Body(plugins.Responses, e)) // the reader sees that the client is gone
 }
 
 // send sends a message.
