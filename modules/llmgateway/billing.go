@@ -158,7 +158,7 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 // input.
 func (a *attempt) likely(output int64) plugins.Usage {
 	usage := plugins.Usage{Input: plugins.Known(a.inputTokens()), Output: plugins.Known(output)}
-	if stated := a.stated(); stated.Input.Valid {
+	if stated := a.x.Info().Usage; stated.Input.Valid {
 		usage = stated
 		usage.Output = plugins.Known(max(output, stated.Output.N))
 	}
@@ -202,14 +202,6 @@ func (a *attempt) meter(used demand.Used) {
 	}
 }
 
-// stated returns the usage that the provider has stated so far.
-func (a *attempt) stated() plugins.Usage {
-	if a.x.Answer == nil {
-		return plugins.Usage{}
-	}
-	return a.x.Answer.Info().Usage
-}
-
 // settle counts the cost of an answer by its length, if the answer was broken off before the
 // provider had stated its usage: until the end, some providers state only what they began
 // with. Credits pay so, too, for an answer by a tier without a price.
@@ -223,7 +215,7 @@ func (a *attempt) settle(end storage.EndState) {
 		return
 	}
 	if _, told := a.said(); !told && !paid { // what is paid counts as all that passed
-		a.x.Uncounted = a.x.Answer != nil && a.x.Answer.Info().Phase == plugins.Running
+		a.x.Uncounted = a.x.Answer != nil && a.x.Info().Phase == plugins.Running
 		a.x.Commit(end)
 		return
 	}
@@ -285,7 +277,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	return demand.Countable(c.dialect, c.object(c.sent), a.stated().Input)
+	return demand.Countable(c.dialect, c.object(c.sent), a.x.Info().Usage.Input)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.

@@ -97,7 +97,7 @@ func (a *attempt) ended(body []byte) {
 	if !shares {
 		return
 	}
-	response := a.x.Answer.Info().ResponseID
+	response := a.x.Info().ResponseID
 	var found demand.State
 	if c.dialect != plugins.Chat { // whose answers cannot be continued by their ids
 		found.IDs = []demand.StateID{{ID: response}}

@@ -190,7 +190,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 	s.Begin()
 	return func(end storage.EndState) {
 		x.Commit(end)
-		if info := x.Answer.Info(); info.ResponseID != "" || info.Usage != (plugins.Usage{}) {
+		if info := x.Info(); info.ResponseID != "" || info.Usage != (plugins.Usage{}) {
 			paid.settle(end)
 		}
 		paid.release()

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/demand"
-	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -52,7 +51,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	var sent []byte
 	if pays || err != nil || llmapp.ReadBodies(budgets) { // budgets that cannot be read now may count the call in a moment
 		var refused *plugins.Error
-		if sent, refused = x.readAhead(); refused != nil {
+		if sent, refused = x.readBody(); refused != nil {
 			return refused
 		}
 	}
@@ -175,9 +174,9 @@ func (x *exchange) makes() bool {
 // (https://cloud.google.com/apis/docs/system-parameters).
 var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// readAhead reads the body before it passes.
-func (x *exchange) readAhead() ([]byte, *plugins.Error) {
-	if x.r.Body == nil || x.r.Body == http.NoBody || x.r.Method == http.MethodConnect { //nolint:forbidigo // nothing is read
+// readBody reads the body for what the call may cost.
+func (x *exchange) readBody() ([]byte, *plugins.Error) {
+	if !x.hasBody() || x.r.Method == http.MethodConnect {
 		return nil, nil
 	}
 	if contentEncoding(x.r.Header) != "" {
@@ -185,13 +184,11 @@ func (x *exchange) readAhead() ([]byte, *plugins.Error) {
 		e.Status = http.StatusUnsupportedMediaType
 		return nil, e
 	}
-	x.ahead.Release() // if the body was read to ask for usage, it is read again
-	sent, refused, err := intake.Reader{Memory: x.h.site.App.Memory(), Most: int64(x.h.MaxBody)}.ReadAhead(x.r)
-	x.ahead = sent
+	refused, err := x.readAhead()
 	if err != nil {
 		return nil, plugins.Invalid("", "The body of the request broke off.")
 	}
-	return sent.Bytes, refused
+	return x.ahead.Bytes, refused
 }
 
 // uses is the most that the call can use, by the tokens that text has by a scale. It is unknown
@@ -259,6 +256,28 @@ func (x *exchange) settle(end storage.EndState) {
 	}
 	usage.Input, usage.Output.N = stated.Input.Or(usage.Input), max(usage.Output.N, stated.Output.N)
 	x.meter(demand.Used{Usage: usage})
+}
+
+// countKept counts the cost of an answer that was broken off, by the length of what is kept of
+// it. Some providers state until the end only what they began with. The cost is unknown if the
+// length does not tell the cost, or if the answer is not kept.
+func (x *exchange) countKept() {
+	r := &x.Record
+	used := r.Usage
+	if x.observer == nil || r.Status.N != http.StatusOK || used.ReportedCost.Valid || used.Output.Valid && x.phase() != plugins.Running {
+		return
+	}
+	kept := x.Kept.Content(r)
+	written, ok := demand.Written(r.Dialect, kept.Response)
+	request, _ := plugins.ParseObject(kept.Request.Data)
+	if !ok || r.ResponseTruncated || !used.Input.Valid && (r.RequestOmitted || r.RequestTruncated) ||
+		!demand.Countable(r.Dialect, request, used.Input) {
+		x.Uncounted = true
+		return
+	}
+	used.Input = used.Input.Or(plugins.Known(demand.Likely.Text(r.RequestBytes)))
+	used.Output = plugins.Known(max(used.Output.N, demand.Likely.Text(written)))
+	x.Count(used)
 }
 
 // release frees what is set aside and was not charged.

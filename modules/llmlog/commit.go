@@ -35,9 +35,7 @@ func (x *exchange) update() {
 	asked, outline := x.updateRequest()
 	x.Kept.Response(r, storage.Body{Data: x.response.Bytes()}, int64(x.h.MaxBody), x.response.Truncated())
 
-	if x.Answer != nil && x.Answer.Info().Dialect != plugins.Unknown {
-		r.Dialect = x.Answer.Info().Dialect
-	}
+	r.Dialect = cmp.Or(x.Info().Dialect, r.Dialect)
 	r.Provider = x.provider()
 	r.RequestModel = asked.Model
 	control.ReadUser(r, asked.User)

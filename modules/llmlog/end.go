@@ -89,7 +89,7 @@ func (x *exchange) isWhole() bool {
 // gaveUp reports whether the provider ended a stream by an error, and not by the event that
 // ends an answer.
 func (x *exchange) gaveUp() bool {
-	return x.Record.Stream && x.Answer != nil && x.Answer.Info().ErrorType != "" && x.phase() != plugins.Ended
+	return x.Record.Stream && x.Info().ErrorType != "" && x.phase() != plugins.Ended
 }
 
 // answerError answers an error that next returned without having written

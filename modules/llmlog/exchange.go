@@ -3,10 +3,12 @@ package llmlog
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/cut"
@@ -38,16 +40,9 @@ type exchange struct {
 	writer    capture.Writer
 	usage     *streamusage.Filter // takes out the chunk that nobody asked for
 	addressed *addressed          // puts addresses of the proxy in, nil unless the answer has some
-	ahead     intake.Body         // what was read of the body before it passes
-	body      capture.Body
-	reader    *observe.RequestReader
 
-	response capture.Tap
-	observer plugins.Observer // nil unless the response is one of a call
-	closed   bool             // the observer, since the response ended
-	later    recording.Later  // reads what the answer to a GET tells of earlier calls, nil if nothing
-	upload   *demand.Upload   // reads the calls of a batch in the file that the request uploads, nil for any other
-
+	requestSide
+	answerSide
 	payment
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
@@ -56,6 +51,22 @@ type exchange struct {
 	warnings []string
 
 	outcome
+}
+
+// requestSide reads the request as it passes.
+type requestSide struct {
+	ahead  intake.Body // what was read of the body before it passes
+	body   capture.Body
+	reader *observe.RequestReader
+	upload *demand.Upload // the calls of a batch in the file that the request uploads, nil for any other
+}
+
+// answerSide reads the answer as it passes.
+type answerSide struct {
+	response capture.Tap
+	observer plugins.Observer // nil unless the response is one of a call
+	closed   bool             // the observer, since the response ended
+	later    recording.Later  // what the answer to a GET tells of earlier calls, nil if nothing
 }
 
 // payment is who pays for a call, and what bounds the cost.
@@ -168,8 +179,8 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	if x.account != nil {
 		x.Account = lineage.Hash(string(x.account.ID[:]))
 	}
-	if body := x.r.Body; body != nil && body != http.NoBody { //nolint:forbidigo // the body passes as it comes
-		x.body.ReadCloser = body
+	if x.hasBody() {
+		x.body.ReadCloser = x.r.Body //nolint:forbidigo // the body passes as it comes
 		x.body.Look(x.openRequest)
 		x.r.Body = &x.body //nolint:forbidigo // likewise
 	}
@@ -184,6 +195,16 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		w = x.addressed
 	}
 	x.writer.Watch(w, x.r.Method, x)
+}
+
+// hasBody reports whether the request has a body.
+func (x *exchange) hasBody() bool {
+	return x.r.Body != nil && x.r.Body != http.NoBody //nolint:forbidigo // nothing is read
+}
+
+// contentEncoding joins the Content-Encoding headers, as a list may be split.
+func contentEncoding(header http.Header) string {
+	return strings.Join(header["Content-Encoding"], ", ")
 }
 
 // openRequest prepares for the request body. What a CONNECT carries is a two-way
@@ -283,12 +304,7 @@ func (x *exchange) Chunk(p []byte, last bool) {
 }
 
 // phase is how far the answer has come.
-func (x *exchange) phase() plugins.Phase {
-	if x.Answer == nil {
-		return 0
-	}
-	return x.Answer.Info().Phase
-}
+func (x *exchange) phase() plugins.Phase { return x.Info().Phase }
 
 // closeResponse says that the answer ended, and whether all of it has passed.
 func (x *exchange) closeResponse(whole bool) {
@@ -328,6 +344,23 @@ func (x *exchange) locate() {
 	}
 	host, _, _ := strings.Cut(hostport, ":")
 	x.Record.InferenceGeo = observe.Geography(x.Record.Provider, host, x.Record.Path)
+}
+
+// targetURL is where a request went: the upstream that reverse_proxy chose,
+// without one the path alone. Caddy tells no scheme, so it is https on port 443
+// and http on any other.
+func targetURL(hostport string, u *url.URL) string {
+	target := u.EscapedPath()
+	if u.RawQuery != "" {
+		target += "?" + redact.Query(u.RawQuery)
+	}
+	if hostport == "" {
+		return target
+	}
+	if host, ok := strings.CutSuffix(hostport, ":443"); ok {
+		return "https://" + host + target
+	}
+	return "http://" + strings.TrimSuffix(hostport, ":80") + target
 }
 
 // follow reads the WebSocket that the answer with that header begins.

@@ -153,9 +153,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
 			cmp.Or(h.Org, llmapp.DefaultName), home, name)
 	}
-	if h.MaxBody == 0 {
-		h.MaxBody = defaultMaxBody
-	}
+	h.MaxBody = cmp.Or(h.MaxBody, defaultMaxBody)
 	for _, side := range h.Omit {
 		switch side {
 		case "request":

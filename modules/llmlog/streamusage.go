@@ -8,21 +8,21 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/streamusage"
+	"github.com/weirhq/weir/plugins"
 )
 
 // askForUsage adds stream_options.include_usage to a chat request that streams
 // and does not say. It tells whether it did; the answer then has a chunk that
 // the client must not see.
 func (x *exchange) askForUsage() bool {
-	if x.r.Body == nil || x.r.Body == http.NoBody { //nolint:forbidigo // nothing is read
+	if !x.hasBody() {
 		return false
 	}
 	if contentEncoding(x.r.Header) != "" {
 		x.warnings = append(x.warnings, "stream_usage: not asked for, the request has a Content-Encoding")
 		return false
 	}
-	sent, refused, err := intake.Reader{Memory: x.h.site.App.Memory(), Most: int64(x.h.MaxBody)}.ReadAhead(x.r)
-	x.ahead = sent
+	refused, err := x.readAhead()
 	switch {
 	case err != nil:
 		return false
@@ -33,7 +33,7 @@ func (x *exchange) askForUsage() bool {
 		x.warnings = append(x.warnings, "stream_usage: not asked for, the requests of other calls take all memory")
 		return false
 	}
-	asking, asks := streamusage.Ask(sent.Bytes, false)
+	asking, asks := streamusage.Ask(x.ahead.Bytes, false)
 	if !asks {
 		return false
 	}
@@ -42,6 +42,13 @@ func (x *exchange) askForUsage() bool {
 	x.r.Header["Content-Length"] = []string{strconv.Itoa(len(asking))}
 	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the chunk could not be found
 	return true
+}
+
+// readAhead reads the body before it passes. refused says why the gateway has not the whole body.
+func (x *exchange) readAhead() (refused *plugins.Error, err error) {
+	x.ahead.Release() // if the body was read to ask for usage, it is read again
+	x.ahead, refused, err = intake.Reader{Memory: x.h.site.App.Memory(), Most: int64(x.h.MaxBody)}.ReadAhead(x.r)
+	return refused, err
 }
 
 // replay is a body with other bytes.

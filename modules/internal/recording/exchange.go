@@ -30,9 +30,9 @@ import (
 // record is committed before the client can see the end of its answer, and
 // another one at the end if anything has changed since.
 //
-// A call of the gateway is one Exchange, too, and so is each Attempt at it: one
-// that answers ends with the call's record, one that another follows has a record
-// of its own.
+// A call of the gateway is one Exchange, too, and so is each Attempt at it. The record of
+// an attempt that answers becomes the call's. An attempt that another one follows has a
+// record of its own.
 type Exchange struct {
 	Record storage.Record
 	// Kept is what is kept of the bodies.
@@ -148,7 +148,7 @@ func (x *Exchange) Detach(cancel context.CancelFunc) {
 
 // MarkFirstToken notes the time of a stream's first content, once.
 func (x *Exchange) MarkFirstToken() {
-	if !x.Record.TimeToFirstToken.Valid && x.info().Content {
+	if !x.Record.TimeToFirstToken.Valid && x.Info().Content {
 		x.Record.TimeToFirstToken = plugins.KnownDuration(time.Since(x.started))
 	}
 }
@@ -166,7 +166,7 @@ func (x *Exchange) Stop() {
 // what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
-	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Counted, x.Uncounted, *x.info()}
+	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Counted, x.Uncounted, *x.Info()}
 	if v == x.committed {
 		return
 	}
@@ -178,7 +178,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
 		used := r.Usage
 		if x.spent != nil {
-			r.Usage = x.info().Usage // the next call goes on from the input of the last round
+			r.Usage = x.Info().Usage // the next call goes on from the input of the last round
 		}
 		x.link.Answered(r, x.Account, x.Kept.Content(r).Response)
 		r.Usage = used
@@ -244,7 +244,7 @@ func (x *Exchange) price(r *storage.Record) {
 	case x.Pay != nil:
 		models[0] = r.ResponseModel
 	}
-	price(r, x.info().Beside, x.site.App.Catalog(), x.started, models...)
+	price(r, x.Info().Beside, x.site.App.Catalog(), x.started, models...)
 }
 
 // BrokenOff reports whether the provider did not come to the end of its answer.
@@ -285,7 +285,8 @@ func (x *Exchange) NextRound() {
 // noAnswer is what is known of an answer before there is one.
 var noAnswer plugins.ResponseInfo
 
-func (x *Exchange) info() *plugins.ResponseInfo {
+// Info is what the answer has told so far. It must not be changed.
+func (x *Exchange) Info() *plugins.ResponseInfo {
 	if x.Answer == nil {
 		return &noAnswer
 	}
