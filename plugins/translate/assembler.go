@@ -71,9 +71,7 @@ type Assembler struct {
 	echo    []byte // the keys of the response that never change
 	reason  Reason
 	failure *plugins.Error
-	size    int // of the content, in bytes
-	beside  int // what stands beside the content: items, parts, and names of tools, in bytes
-	cut     bool
+	extent
 
 	items     []*Output // by output_index
 	open      []*Output // calls in the order of their mention, or one item of another kind
@@ -85,6 +83,13 @@ type Assembler struct {
 		raw []byte
 	}
 	response json.RawMessage // once it ended
+}
+
+// extent is how long the response is, in bytes.
+type extent struct {
+	size   int // of the content
+	beside int // what stands beside the content: items, parts, and names of tools
+	cut    bool
 }
 
 // rounds are the calls of the model that answer one request: each but the last ended with

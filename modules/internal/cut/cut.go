@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/plugins/streams"
 )
 
-// dialect is what a dialect's stream is ended by.
+// dialect ends the streams of a dialect.
 type dialect interface {
 	// read takes an event that the client gets, or that would be too much. It returns how
 	// many bytes of the event the model has written.

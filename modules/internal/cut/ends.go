@@ -2,6 +2,7 @@ package cut
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,11 +28,32 @@ func appendEvent(b []byte, name, data string) []byte {
 	return fmt.Appendf(b, "data: %s\n\n", data)
 }
 
-// chat ends streams of Chat Completions and of Completions.
-type chat struct {
-	chunk string           // the latest with a choice
-	open  map[int64]string // choices without a finish_reason, as the end has them
+// choices are the answers in a stream that have not ended.
+type choices struct {
+	chunk string           // the latest with one of them
+	open  map[int64]string // by their index, as the end has them
 }
+
+func (c *choices) size() int { return len(c.open) * choiceSize }
+
+// begin opens a choice of an event.
+func (c *choices) begin(e gjson.Result, index int64, end string) {
+	if c.open == nil {
+		c.open = make(map[int64]string)
+	}
+	c.chunk, c.open[index] = strings.Clone(e.Raw), end
+}
+
+// ends returns the ends of the open choices, by their index.
+func (c *choices) ends() (ends []string) {
+	for _, index := range slices.Sorted(maps.Keys(c.open)) {
+		ends = append(ends, c.open[index])
+	}
+	return ends
+}
+
+// chat ends streams of Chat Completions and of Completions.
+type chat struct{ choices }
 
 func (*chat) read(e gjson.Result) int64 { return demand.Said(e.Get("choices")) }
 
@@ -44,19 +66,13 @@ func (c *chat) keep(e gjson.Result) {
 	}
 }
 
-func (c *chat) size() int { return len(c.open) * choiceSize }
-
 // begin opens a choice, with what its last chunk adds.
 func (c *chat) begin(e, choice gjson.Result, delta string) {
 	what, index := `"delta":`+delta, choice.Get("index").Int()
 	if choice.Get("text").Exists() {
 		what = `"text":""`
 	}
-	if c.open == nil {
-		c.open = make(map[int64]string)
-	}
-	c.chunk = strings.Clone(e.Raw)
-	c.open[index] = fmt.Sprintf(`{"index":%d,%s,"logprobs":null,"finish_reason":"length"}`, index, what)
+	c.choices.begin(e, index, fmt.Sprintf(`{"index":%d,%s,"logprobs":null,"finish_reason":"length"}`, index, what))
 }
 
 func (c *chat) end(b []byte, unsent gjson.Result) []byte {
@@ -65,25 +81,12 @@ func (c *chat) end(b []byte, unsent gjson.Result) []byte {
 			c.begin(unsent, choice, `{"role":"assistant","content":""}`)
 		}
 	}
-	for _, choice := range sorted(c.open) {
+	for _, choice := range c.ends() {
 		if chunk, err := sjson.SetRaw(c.chunk, "choices", "["+choice+"]"); err == nil {
 			b = appendEvent(b, "", chunk)
 		}
 	}
 	return append(b, "data: [DONE]\n\n"...)
-}
-
-// sorted returns values in the order of their keys.
-func sorted[V any](m map[int64]V) (values []V) {
-	keys := make([]int64, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		values = append(values, m[key])
-	}
-	return values
 }
 
 // messages ends streams of Anthropic's Messages.
@@ -126,10 +129,7 @@ func (m *messages) end(b []byte, _ gjson.Result) []byte {
 }
 
 // gemini ends streams of Gemini's generateContent.
-type gemini struct {
-	chunk string // the latest with a candidate
-	open  map[int64]string
-}
+type gemini struct{ choices }
 
 func (*gemini) read(e gjson.Result) (said int64) {
 	for _, candidate := range e.Get("candidates").Array() {
@@ -149,15 +149,9 @@ func (g *gemini) keep(e gjson.Result) {
 	}
 }
 
-func (g *gemini) size() int { return len(g.open) * choiceSize }
-
 func (g *gemini) begin(e, candidate gjson.Result) {
 	index := candidate.Get("index").Int()
-	if g.open == nil {
-		g.open = make(map[int64]string)
-	}
-	g.chunk = strings.Clone(e.Raw)
-	g.open[index] = fmt.Sprintf(`{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"MAX_TOKENS","index":%d}`, index)
+	g.choices.begin(e, index, fmt.Sprintf(`{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"MAX_TOKENS","index":%d}`, index))
 }
 
 func (g *gemini) end(b []byte, unsent gjson.Result) []byte {
@@ -166,7 +160,7 @@ func (g *gemini) end(b []byte, unsent gjson.Result) []byte {
 			g.begin(unsent, candidate)
 		}
 	}
-	chunk, err := sjson.SetRaw(g.chunk, "candidates", "["+strings.Join(sorted(g.open), ",")+"]")
+	chunk, err := sjson.SetRaw(g.chunk, "candidates", "["+strings.Join(g.ends(), ",")+"]")
 	if err != nil {
 		return b
 	}

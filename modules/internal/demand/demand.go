@@ -59,11 +59,15 @@ type Demand struct {
 	writesCache, writesCache1h bool
 	compacts                   bool  // the provider may write a summary before it answers
 	predicted                  int64 // bytes of an answer that the client expects, charged if they are wrong
-	// pieces are what the next turn knows the request by, and before is what the turn before
-	// tells of the request. addedInline is inline without the
-	// bytes of that turn, whose pictures and audio the provider has counted.
-	pieces                                     lineage.Pieces
-	before                                     lineage.Counted
+	turn
+}
+
+// turn is what a request has in common with the other turns of its conversation.
+type turn struct {
+	pieces lineage.Pieces  // by which the next turn knows the request
+	before lineage.Counted // what the turn before tells of the request
+	// countedPictures and countedAudio are those of the turn before, which the provider has
+	// counted. addedInline is inline without the bytes of that turn.
 	addedInline, countedPictures, countedAudio int64
 }
 
@@ -85,7 +89,7 @@ func Of(d plugins.Dialect, request *plugins.Object, gatewayCalls func(tool gjson
 // OfTurn is Of for a request to a target, whose turn before the counts may know. The
 // gateway calls no tool of the request.
 func OfTurn(counts *lineage.Counts, d plugins.Dialect, request *plugins.Object, target ...string) *Demand {
-	found := &Demand{pieces: lineage.PiecesOf(request, append(target, string(d))...)}
+	found := &Demand{turn: turn{pieces: lineage.PiecesOf(request, append(target, string(d))...)}}
 	found.before = counts.Find(found.pieces)
 	found.read(d, request)
 	return found

@@ -63,7 +63,12 @@ type call struct {
 	account, model uint64
 	input          int64 // tokens, or unknown
 
-	ref    ref    // its own
+	entry
+}
+
+// entry is how an index keeps a call.
+type entry struct {
+	ref    ref    // of the call
 	keys   stack  // of the index
 	next   uint32 // the slot of the call that is forgotten after this one
 	spared int32  // how often the call was the next to be forgotten, and was not

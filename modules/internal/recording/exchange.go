@@ -58,18 +58,23 @@ type Exchange struct {
 	// crash must not leave a record that is not paid.
 	Pay func(plugins.Cost)
 
-	site      *Site
-	ctx       context.Context // of the client's request
-	recorder  Recorder
-	release   func()        // the store
-	claimed   bool          // the record's id was the client's choice
-	call      *Exchange     // that this is an attempt at, unless it is superseded
-	link      *lineage.Link // nil unless the call is one of a conversation
-	started   time.Time
-	stopped   time.Time // zero while the clock runs
+	site     *Site
+	ctx      context.Context // of the client's request
+	recorder Recorder
+	release  func()        // the store
+	claimed  bool          // the record's id was the client's choice
+	call     *Exchange     // that this is an attempt at, unless it is superseded
+	link     *lineage.Link // nil unless the call is one of a conversation
+	clock
 	committed version
 	lost      bool
 	spent     *spent // by the rounds before this one, nil in the first
+}
+
+// clock measures how long an exchange takes.
+type clock struct {
+	started time.Time
+	stopped time.Time // zero while the clock runs
 }
 
 // spent is what the model has used and what it cost, in rounds of one exchange.
@@ -117,7 +122,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 // must follow. Its first Commit makes its record the call's.
 func (x *Exchange) Attempt(n int) *Exchange {
 	x.Kept.Omit(&x.Record, false, false) // what x omits, each attempt omits
-	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, link: x.link, started: time.Now()}
+	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, link: x.link, clock: clock{started: time.Now()}}
 	a.Record.CreatedAt, a.Record.Attempt, a.Record.Number = storage.Millis(a.started), n, 0
 	return a
 }
@@ -127,7 +132,7 @@ func (x *Exchange) Attempt(n int) *Exchange {
 // follow, before those of x. x must not have been committed.
 func (x *Exchange) Part(started time.Time) *Exchange {
 	x.Kept.Omit(&x.Record, false, false) // what x omits, each part omits
-	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, started: started}
+	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, clock: clock{started: started}}
 	p.Record.ID, p.Record.CreatedAt, p.Record.Number = uuid.Must(uuid.NewV7()), storage.Millis(p.started), 0
 	p.recorder.Begin(&p.Record)
 	return p
@@ -144,6 +149,15 @@ func (x *Exchange) Detach(cancel context.CancelFunc) {
 	}
 	x.release()
 	x.recorder, x.release = recorder, release
+}
+
+// Join finds which call the exchange continues, once. The record knows its caller,
+// and o is the outline of its request, nil if that is no conversation. previous is the
+// record that the request names, the zero UUID if it names none.
+func (x *Exchange) Join(o *observe.Outline, previous uuid.UUID) {
+	if x.link == nil {
+		x.link = x.site.join(&x.Record, o, previous)
+	}
 }
 
 // MarkFirstToken notes the time of a stream's first content, once.
@@ -467,4 +481,13 @@ func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
 		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(),
 		Money: llmapp.Gate{App: app, Credits: opened.Credits, Logger: logger},
 	}, opened, nil
+}
+
+// join is Exchange.Join for a record. It returns nil if the call is not part of a
+// conversation.
+func (s *Site) join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *lineage.Link {
+	if o == nil || s.Calls == nil || r.Dialect.CountsTokens() {
+		return nil
+	}
+	return s.Calls.Join(r, o, previous)
 }

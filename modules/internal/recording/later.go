@@ -34,7 +34,36 @@ func (x *Exchange) Later(path string, header map[string][]string, maxBody int64)
 	case d == plugins.Batches:
 		return &batchPoll{x: x, id: id}
 	default:
-		return x.Poll(d, id, header)
+		return &responsePoll{x, id, observe.New(d, x.Record.Provider, header)}
+	}
+}
+
+// responsePoll reads the plain bytes of an answer to a client that asks what has become of a
+// response in the background: the call that made it was answered before the model had. The
+// record of that call gets the usage, once.
+type responsePoll struct {
+	x        *Exchange
+	id       string // of the response, by its provider
+	observer plugins.Observer
+}
+
+// Write implements Later.
+func (p *responsePoll) Write(b []byte) { p.observer.Write(b) }
+
+// Close implements Later.
+func (p *responsePoll) Close(bool) {
+	p.observer.Close()
+	defer p.observer.Free()
+	x, seen := p.x, p.observer.Info()
+	if seen.Usage == (plugins.Usage{}) || seen.ResponseID != p.id {
+		return
+	}
+	made, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, p.id)
+	if err != nil || made.Provider != x.Record.Provider || made.Usage != (plugins.Usage{}) {
+		return
+	}
+	if err := x.site.amend(x.recorder, made, seen); err != nil {
+		x.site.Logger.Error("the usage of a call is lost", zap.Stringer("id", made.ID), zap.String("store", x.site.Store), zap.Error(err))
 	}
 }
 
