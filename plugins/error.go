@@ -53,6 +53,12 @@ func Unsupported(param, format string, args ...any) *Error {
 	return Invalid(param, format, args...).WithCode("unsupported_parameter")
 }
 
+// Unavailable is the 503 for a request that the gateway cannot serve now, and the time after which
+// to try again, 0 if that is not known.
+func Unavailable(code string, retryAfter time.Duration, message string) *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Type: "server_error", Code: code, RetryAfter: retryAfter, Message: message}
+}
+
 // Upstream is the 502 for a provider whose answer breaks off or cannot be read.
 func Upstream(format string, args ...any) *Error {
 	return &Error{

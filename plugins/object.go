@@ -23,6 +23,15 @@ type Member struct {
 	Value gjson.Result
 }
 
+// Names calls do with the name of each member, until do returns false.
+func (o *Object) Names(do func(name string) bool) {
+	for _, m := range o.Members {
+		if !do(m.Name) {
+			return
+		}
+	}
+}
+
 // ParseObject reads a JSON object. It reports whether data is JSON (ValidJSON) and an object. If
 // not, the result has no members. Members share the memory of data.
 func ParseObject(data []byte) (o *Object, valid bool) {

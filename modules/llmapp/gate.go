@@ -89,7 +89,7 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	t := &Ticket{app: g.App, account: s.Account, logger: g.Logger}
 	if s.Key != nil && s.Key.kept != nil { // which may have ended since the call began
 		if _, err := g.App.keptKey(ctx, s.Key.hash); err != nil {
-			return nil, &plugins.Error{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "The API key has ended."}
+			return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key has ended.")
 		}
 	}
 	if s.Account != nil {
@@ -126,10 +126,7 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 		return nil, refusal
 	}
 	g.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
-	return nil, &plugins.Error{
-		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "budget_unavailable", RetryAfter: unavailableRetryAfter,
-		Message: "The gateway cannot read its credits and budgets, and makes no call that they bound.",
-	}
+	return nil, plugins.Unavailable("budget_unavailable", unavailableRetryAfter, "The gateway cannot read its credits and budgets, and makes no call that they bound.")
 }
 
 // setAside reserves what a call may use, of each quantity that something bounds. After an

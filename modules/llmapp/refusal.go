@@ -39,10 +39,7 @@ func notPriced(s Spending, budgets bounding) *plugins.Error {
 
 // NotAllowed is the error for a key that may not call a model or a provider.
 func NotAllowed(name string) *plugins.Error {
-	return &plugins.Error{
-		Status: http.StatusForbidden, Type: "invalid_request_error", Code: "model_not_allowed",
-		Message: "The API key may not call " + name + ". GET /v1/key tells what it may call.",
-	}
+	return plugins.Rejected(http.StatusForbidden, "model_not_allowed", "The API key may not call %s. GET /v1/key tells what it may call.", name)
 }
 
 // The codes of refusals.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -250,7 +251,7 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		io.Closer
 	}{io.TeeReader(resp.Body, &kept), resp.Body}
 	e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
-	if e.Code != upstreamAuth { // whose answer may name the key
+	if e.Code != apierror.UpstreamAuth { // whose answer may name the key
 		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, maxError, false)
 	}
 	r.ResponseBytes = int64(kept.Len())

@@ -302,9 +302,7 @@ func (c *call) writeError(e *plugins.Error, attempts ...apierror.Attempt) {
 		return
 	}
 	if c.ctx.Err() != nil {
-		e, attempts = &plugins.Error{
-			Status: http.StatusServiceUnavailable, Type: "server_error", Code: "server_error", Message: "The gateway is shutting down.",
-		}, nil
+		e, attempts = plugins.Unavailable("server_error", 0, "The gateway is shutting down."), nil
 	}
 	c.warn(nil)
 	_ = apierror.Write(c.w, c.dialect, e, attempts...) // the client is gone

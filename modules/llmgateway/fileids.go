@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,13 +71,8 @@ func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
 			unknown = append(unknown, named)
 			continue
 		}
-		var at []routing.Target
-		for _, t := range targets {
-			if t.Account == f.account {
-				at = append(at, t)
-			}
-		}
-		if targets = at; targets == nil {
+		targets = slices.DeleteFunc(slices.Clone(targets), func(t routing.Target) bool { return t.Account != f.account })
+		if len(targets) == 0 {
 			return nil, plugins.Invalid(named.Param, "'%s' names a file that %s has: name a model of that provider.", named.Param, f.account.Label)
 		}
 		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+named.ID+`"`), []byte(`"`+f.id+`"`))

@@ -34,11 +34,7 @@ func (in *input) field(name string) gjson.Result {
 // fieldNames calls do with the name of each field, until do returns false.
 func (in *input) fieldNames(do func(name string) bool) {
 	if in.form == nil {
-		for _, m := range in.object(in.sent).Members {
-			if !do(m.Name) {
-				return
-			}
-		}
+		in.object(in.sent).Names(do)
 		return
 	}
 	for _, f := range in.form.fields {

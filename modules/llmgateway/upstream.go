@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -22,23 +23,20 @@ func (c *call) unreached(target string, late bool, err error) (*plugins.Error, r
 	if c.ctx.Err() != nil {
 		return &clientLeft, routing.Abort
 	}
-	e, outcome := plugins.Upstream("The provider could not be reached.").WithCode("upstream_unreachable"), routing.Retry
+	status, outcome := http.StatusBadGateway, routing.Retry
 	if n, ok := errors.AsType[net.Error](err); late || ok && n.Timeout() {
-		e.Status, e.Code, e.Message = http.StatusGatewayTimeout, "upstream_timeout", "The provider did not answer in time."
+		status = http.StatusGatewayTimeout
 	}
 	if late {
 		outcome = routing.Failover // a second wait at the same target would be as long
 	}
 	c.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", c.exchange.Record.ID),
 		zap.String("target", target), zap.Error(redact.Upstream(err)))
-	return e, outcome
+	return apierror.Unanswered(status), outcome
 }
 
 // refuses reports whether a status is outside 2xx.
 func refuses(status int) bool { return status < 200 || status > 299 }
-
-// upstreamAuth is the code of an error that is not the caller's fault.
-const upstreamAuth = "upstream_auth"
 
 // refusal maps the error that a target has answered to the client's error, and to what may
 // follow.
@@ -52,7 +50,7 @@ func (c *call) refusal(account *llmapp.Account, target string, resp *http.Respon
 	case (unauthorized(status) || unauthorized(e.Status)) && account.Platform:
 		c.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", c.exchange.Record.ID),
 			zap.String("target", target), zap.Int("status", status))
-		e, outcome = plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(upstreamAuth), routing.Failover
+		e, outcome = plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		outcome = routing.Retry
 	}

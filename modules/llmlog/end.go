@@ -112,9 +112,9 @@ func (x *exchange) answerError() error {
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
 		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.Error(redact.Upstream(x.err)))
-	e := upstreamError(status)
+	e := apierror.Unanswered(status)
 	if errors.Is(x.err, llmapp.ErrCredentials) {
-		e.Code, e.Message = "upstream_auth", "The provider does not accept the gateway's credentials."
+		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
 	}
 	_ = apierror.Write(&x.writer, x.clientDialect(), e) // the client is gone
 	return nil
@@ -138,18 +138,4 @@ func errorStatus(err error) int {
 		return http.StatusGatewayTimeout
 	}
 	return http.StatusBadGateway
-}
-
-// upstreamError is what the client is told of a provider that did not answer.
-func upstreamError(status int) *plugins.Error {
-	e := plugins.Refused(status, http.StatusText(status))
-	switch status {
-	case http.StatusBadGateway:
-		e.Code, e.Message = "upstream_unreachable", "The provider could not be reached."
-	case http.StatusServiceUnavailable:
-		e.Code, e.Message = "upstream_unavailable", "No upstream of the provider is available."
-	case http.StatusGatewayTimeout:
-		e.Code, e.Message = "upstream_timeout", "The provider did not answer in time."
-	}
-	return e
 }

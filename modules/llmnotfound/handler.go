@@ -45,9 +45,7 @@ func (Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 	if isQuery(r.URL.Path) {
 		return apierror.Envelope{Error: &message}.Write(w, http.StatusNotFound)
 	}
-	return apierror.Write(w, dialectOf(r), &plugins.Error{
-		Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found", Message: message,
-	})
+	return apierror.Write(w, dialectOf(r), plugins.Rejected(http.StatusNotFound, "not_found", "%s", message))
 }
 
 // isQuery reports whether a path is like those of the query endpoints, which

@@ -5,7 +5,6 @@ package admission
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -114,8 +113,5 @@ func (m *Memory) acquire(ctx context.Context, pool *semaphore.Weighted, weight i
 
 func overloaded() *plugins.Error {
 	Refusals.With(metric.Constant("request_memory")).Inc()
-	return &plugins.Error{
-		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "overloaded", RetryAfter: retryAfter,
-		Message: "The requests of other calls take all memory that there is for them. Try again later.",
-	}
+	return plugins.Unavailable("overloaded", retryAfter, "The requests of other calls take all memory that there is for them. Try again later.")
 }

@@ -26,13 +26,7 @@ type Request struct {
 
 // JSON is the Request of a body that is a JSON object.
 func JSON(d plugins.Dialect, body *plugins.Object) Request {
-	return Request{Dialect: d, Field: body.Get, Names: func(do func(string) bool) {
-		for _, m := range body.Members {
-			if !do(m.Name) {
-				return
-			}
-		}
-	}}
+	return Request{Dialect: d, Field: body.Get, Names: body.Names}
 }
 
 // OutputLimit returns the limit of output tokens that the request sets, 0 for none. Vendors

@@ -221,8 +221,7 @@ func (e *Exporter) send(ctx context.Context, batch []*item) error {
 			e.count(sent, len(batch))
 			return nil
 		}
-		var unreachable *url.Error
-		if !errors.As(err, &unreachable) || time.Since(begun)+wait > maxRetries || !e.pause(ctx, wait) {
+		if _, unreachable := errors.AsType[*url.Error](err); !unreachable || time.Since(begun)+wait > maxRetries || !e.pause(ctx, wait) {
 			e.count(failed, len(batch))
 			return err
 		}

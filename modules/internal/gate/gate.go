@@ -21,8 +21,8 @@ type Gate struct {
 }
 
 // Admit returns the key in the first of the header fields that is there. An error
-// is 401 for a key that is missing or unknown, 503 for a token whose issuer does not answer, 403 for one of another store
-// (wrong_region) or without the scope (insufficient_scope).
+// is 401 for a key that is missing or unknown, 503 for a token whose issuer does not answer,
+// 403 for a key of another store (wrong_region) or without the scope (insufficient_scope).
 func (g Gate) Admit(r *http.Request, scope string, fields ...string) (*llmapp.Key, *plugins.Error) {
 	if key, ok := r.Context().Value(keyInContext{}).(*llmapp.Key); ok {
 		return g.allow(key, scope)
@@ -52,19 +52,15 @@ func (g Gate) Check(ctx context.Context, secret, scope string) (*llmapp.Key, *pl
 	case errors.Is(err, llmapp.ErrUnknownKey):
 		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
 	case errors.Is(err, llmapp.ErrKeysUnavailable):
-		return nil, unavailable("keys_unavailable", "The keys of the gateway cannot be read now.")
+		return nil, plugins.Unavailable("keys_unavailable", retryAfter, "The keys of the gateway cannot be read now.")
 	case errors.Is(err, identity.ErrUnavailable):
-		return nil, unavailable("identity_unavailable", "The token cannot be verified now: its issuer does not answer.")
+		return nil, plugins.Unavailable("identity_unavailable", retryAfter, "The token cannot be verified now: its issuer does not answer.")
 	}
 	return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_token", "The token is not accepted: %v.", err)
 }
 
-// unavailable is the error for a key that cannot be checked now.
-func unavailable(code, message string) *plugins.Error {
-	return &plugins.Error{
-		Status: http.StatusServiceUnavailable, Type: "server_error", Code: code, Message: message, RetryAfter: 5 * time.Second,
-	}
-}
+// retryAfter is when a call should come back whose key cannot be checked now.
+const retryAfter = 5 * time.Second
 
 // allow returns the key if it belongs to the store and has the scope.
 func (g Gate) allow(key *llmapp.Key, scope string) (*llmapp.Key, *plugins.Error) {

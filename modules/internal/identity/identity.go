@@ -98,7 +98,7 @@ func (i *Issuer) Verify(ctx context.Context, token string) (Claims, error) {
 func (i *Issuer) verify(ctx context.Context, token string) (Claims, error) {
 	provider, err := i.discover(ctx)
 	if err != nil {
-		return Claims{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Claims{}, err
 	}
 	verifier := provider.Verifier(&oidc.Config{
 		SkipClientIDCheck: true, SupportedSigningAlgs: algorithms,
@@ -132,7 +132,8 @@ func (i *Issuer) verify(ctx context.Context, token string) (Claims, error) {
 	return claims, nil
 }
 
-// discover asks the issuer where its keys are, until it has answered once.
+// discover asks the issuer where its keys are, until it has answered once. The error is
+// ErrUnavailable.
 func (i *Issuer) discover(ctx context.Context) (*oidc.Provider, error) {
 	i.mu.Lock()
 	provider := i.provider
@@ -142,10 +143,11 @@ func (i *Issuer) discover(ctx context.Context) (*oidc.Provider, error) {
 	}
 	client := &http.Client{Transport: &i.source, Timeout: askTimeout}
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), i.url)
-	if err == nil {
-		i.mu.Lock()
-		i.provider = provider
-		i.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return provider, err
+	i.mu.Lock()
+	i.provider = provider
+	i.mu.Unlock()
+	return provider, nil
 }

@@ -84,7 +84,7 @@ func (l *Login) End(ctx context.Context, a Attempt, callback string, answer url.
 func (l *Login) complete(ctx context.Context, c Claims, tokens *oauth2.Token) (Claims, error) {
 	provider, err := l.Issuer.discover(ctx)
 	if err != nil {
-		return Claims{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Claims{}, err
 	}
 	if provider.UserInfoEndpoint() == "" || gjson.Get(c.all, "email").Exists() {
 		return c, nil
@@ -103,7 +103,7 @@ func (l *Login) complete(ctx context.Context, c Claims, tokens *oauth2.Token) (C
 func (l *Login) config(ctx context.Context, callback string) (*oauth2.Config, error) {
 	provider, err := l.Issuer.discover(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, err
 	}
 	return &oauth2.Config{
 		ClientID: l.ClientID, ClientSecret: l.ClientSecret, Endpoint: provider.Endpoint(), RedirectURL: callback,

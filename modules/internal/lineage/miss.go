@@ -103,11 +103,9 @@ func minCacheable(model string) int64 {
 // cacheLife returns how long a provider keeps what nobody asks for again, at least, in
 // milliseconds. asked is what the request says, in the provider's words.
 func cacheLife(asked string) storage.Timestamp {
-	life := 5 * time.Minute
-	if asked != "" {
-		if told, err := time.ParseDuration(asked); err == nil {
-			life = told
-		}
+	life, err := time.ParseDuration(asked)
+	if err != nil {
+		life = 5 * time.Minute
 	}
 	return storage.Timestamp(life.Milliseconds())
 }

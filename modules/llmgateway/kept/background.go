@@ -89,10 +89,7 @@ func (c *Call) running() (background.Response, error) {
 		return run, nil
 	}
 	c.Logger.Warn("it is not known whether another node generates a response", zap.Error(err))
-	return nil, &plugins.Error{
-		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "nodes_unavailable", RetryAfter: time.Second,
-		Message: "It is not known whether another node generates this response: try again.",
-	}
+	return nil, plugins.Unavailable("nodes_unavailable", time.Second, "It is not known whether another node generates this response: try again.")
 }
 
 // latest returns a response in the background as it is now if it has not ended, else as its

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -103,10 +104,7 @@ func (r *Resolver) near(name string) []string {
 		consider(alias)
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
-		if a.edits != b.edits {
-			return a.edits - b.edits
-		}
-		return strings.Compare(a.id, b.id)
+		return cmp.Or(a.edits-b.edits, strings.Compare(a.id, b.id))
 	})
 	var ids []string
 	for _, c := range found {

@@ -157,10 +157,7 @@ func unavailable(err error) error {
 	if !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &plugins.Error{
-		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "store_unavailable",
-		Message: "The store of responses cannot be reached: try again.", RetryAfter: time.Second,
-	}
+	return plugins.Unavailable("store_unavailable", time.Second, "The store of responses cannot be reached: try again.")
 }
 
 // Error returns a 404 for what a client asked for if err is ErrNotFound, else err.
