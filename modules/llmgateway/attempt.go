@@ -203,7 +203,6 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 	return a.receive(resp)
 }
 
-// receive takes the provider's answer.
 func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	defer resp.Body.Close()
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))

@@ -45,7 +45,6 @@ type call struct {
 	streamsBackground bool // a call in the background was asked for a stream
 }
 
-// serveCall answers a call of a model.
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -79,7 +78,6 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	return nil
 }
 
-// close ends the call.
 func (c *call) close() {
 	if c.mcp != nil {
 		c.mcp.Close()
@@ -155,7 +153,6 @@ func (c *call) readRequest() ([]routing.Target, error) {
 	return c.targetsWithState(targets)
 }
 
-// model returns the field model of the request.
 func (c *call) model() (string, error) {
 	if c.dialect == plugins.Realtime {
 		return c.handshakeModel()

@@ -77,7 +77,6 @@ func (c *client) keepAlive(ping func()) time.Duration {
 	return pingInterval
 }
 
-// writeHeader begins the answer.
 func (a *attempt) writeHeader(upstream http.Header) {
 	a.setHeaders(upstream)
 	a.client.w.WriteHeader(http.StatusOK)
@@ -138,7 +137,6 @@ func (a *attempt) setCostHeaders(prefix string) {
 	}
 }
 
-// keepResponse keeps the body of the answer in the record.
 func (a *attempt) keepResponse(body []byte, contentType string) {
 	a.x.Kept.Response(&a.x.Record, storage.Body{Type: contentType, Data: body}, int64(a.call.h.MaxBody), false)
 }

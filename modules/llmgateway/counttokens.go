@@ -38,7 +38,6 @@ func (c *call) answerEstimate(t routing.Target) {
 	_, _ = c.w.Write(body) // the client is gone
 }
 
-// counted is the answer of a count.
 func (c *call) counted(tokens int64) []byte {
 	body := []byte(`{`)
 	if c.dialect == plugins.InputTokens {

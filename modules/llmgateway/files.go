@@ -43,10 +43,8 @@ func (f *fileCall) makesBatch() bool {
 	return f.call.route.pattern == "POST /v1/batches" || f.makesMessageBatch()
 }
 
-// uploads reports whether the request uploads a file.
 func (f *fileCall) uploads() bool { return f.call.route.pattern == "POST /v1/files" }
 
-// serveFiles answers an endpoint of files and batches.
 func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -289,7 +287,6 @@ func (f *fileCall) passQuery(req *http.Request, query url.Values) {
 	req.URL.RawQuery = passed.Encode()
 }
 
-// pass passes the answer on.
 func (f *fileCall) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	f.endUpload()
 	switch f.call.route.path {

@@ -51,7 +51,6 @@ func (r *idleReader) Read(b []byte) (int, error) {
 	return r.ReadCloser.Read(b)
 }
 
-// stop ends the watch.
 func (r *idleReader) stop() {
 	r.closed = true
 	r.timer.Stop()

@@ -23,7 +23,6 @@ type input struct {
 	names   *translate.Names                   // what the client calls the parts of sent, nil if sent is body
 }
 
-// field returns a field of the request.
 func (in *input) field(name string) gjson.Result {
 	if in.form != nil {
 		return in.form.field(name)
@@ -52,7 +51,6 @@ func (in *input) object(version []byte) *plugins.Object {
 	return in.last
 }
 
-// isObject reports whether the body is a JSON object.
 func (in *input) isObject() bool {
 	in.object(in.body)
 	return in.valid

@@ -139,7 +139,6 @@ func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assemble
 	}
 }
 
-// sendRound sends the request of a round.
 func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assembler) (*http.Response, *plugins.Error, routing.Outcome) {
 	req := a.req.Clone(a.req.Context())
 	if a.req.GetBody != nil {

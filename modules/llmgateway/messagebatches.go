@@ -30,7 +30,6 @@ type messageBatch struct {
 	models   map[string]bool             // at the account that the batch is made by
 }
 
-// makesMessageBatch reports whether the request makes a batch of Messages.
 func (f *fileCall) makesMessageBatch() bool {
 	return f.call.route.pattern == "POST "+messageBatchesPath
 }

@@ -131,7 +131,6 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	return routing.Answered, nil
 }
 
-// keepCopy keeps the copy of the answer in the record.
 func (a *attempt) keepCopy() {
 	a.x.Kept.Response(&a.x.Record, storage.Body{Type: a.client.copy.contentType, Data: a.client.copy.Bytes()}, int64(a.call.h.MaxBody), a.client.copy.Truncated())
 }

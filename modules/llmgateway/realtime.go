@@ -55,7 +55,6 @@ func takeProtocol(header http.Header, prefix string) (value string) {
 	return value
 }
 
-// handshakeModel returns the model that a handshake asks for.
 func (c *call) handshakeModel() (string, error) {
 	query := c.r.URL.Query()
 	for name := range query {
@@ -113,7 +112,6 @@ type realtime struct {
 	spent atomic.Bool // a response was paid from what was set aside for the handshake
 }
 
-// passSocket passes the WebSocket that the provider has opened.
 func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	upstream, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") {

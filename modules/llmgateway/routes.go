@@ -263,7 +263,6 @@ func findRoutes(path string) (at *servedPath, id, item string) {
 	return byPath[strings.Join(parts, "/")], id, item
 }
 
-// all returns the routes at a path.
 func (p *servedPath) all() iter.Seq[*served] {
 	return func(yield func(*served) bool) {
 		for method, s := range p.methods {

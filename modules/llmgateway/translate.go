@@ -185,7 +185,6 @@ func (s *translatedStream) flush() {
 	s.send()
 }
 
-// send sends the collected events.
 func (s *translatedStream) send() {
 	if len(s.events.data) > 0 {
 		s.a.writeEvents(s.events.data, s.upstream)

@@ -210,7 +210,6 @@ func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, req
 	return demand.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
 }
 
-// charge counts a cost in the budgets.
 func (x *exchange) charge(cost plugins.Cost) {
 	x.bounded.reads.Learn(x.h.site.App.Counts(), x.Record.Usage.Input)
 	x.meter(demand.Used{Cost: cost, Usage: x.Record.Usage})

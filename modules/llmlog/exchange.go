@@ -303,7 +303,6 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	}
 }
 
-// phase is how far the answer has come.
 func (x *exchange) phase() plugins.Phase { return x.Info().Phase }
 
 // closeResponse says that the answer ended, and whether all of it has passed.

@@ -62,7 +62,6 @@ func (t *Turns) Take(ctx context.Context, key string) (release func(), ok bool) 
 	return nil, false
 }
 
-// release ends a turn.
 func (t *Turns) release(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

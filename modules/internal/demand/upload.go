@@ -40,7 +40,6 @@ func (u *Upload) Write(p []byte) {
 	}
 }
 
-// keep keeps a piece of a line.
 func (u *Upload) keep(piece []byte) {
 	n := len(u.line) + len(piece)
 	if n > cap(u.line) {

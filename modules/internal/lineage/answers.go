@@ -66,7 +66,6 @@ func (u *unread) texts(p place) []uint64 {
 	return textHashes(turnsOf(plugins.Dialect(dialect), storage.Body{Type: string(contentType), Data: data}))
 }
 
-// turnsOf reads an answer.
 func turnsOf(d plugins.Dialect, body storage.Body) []transcript.Turn {
 	f := observe.Transcript(d)
 	stored, _ := f.Stored(body.Type, body.Data)

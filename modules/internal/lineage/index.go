@@ -211,7 +211,6 @@ func (x *Index) trim() {
 	}
 }
 
-// forget forgets a call.
 func (x *Index) forget(slot uint32) {
 	c := x.slots.at(slot)
 	for k := range words(&x.blocks, c.keys) {

@@ -250,7 +250,6 @@ func (x *call) Close() error {
 	return nil
 }
 
-// finish ends the answer.
 func (x *call) finish(whole bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -127,7 +127,6 @@ func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
 	m.Write(message)
 }
 
-// newResponse begins a response.
 func (rs *responses) newResponse(started time.Time) (r *response, refused *plugins.Error) {
 	x := rs.x
 	r = &response{Exchange: x.Part(started), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
@@ -325,7 +324,6 @@ func (rs *responses) abort(end storage.EndState, errorType string) {
 	rs.begun = nil
 }
 
-// finish ends the record of a response.
 func (rs *responses) finish(r *response, end storage.EndState) {
 	r.observer.Close()
 	record := &r.Record
@@ -342,7 +340,6 @@ func (rs *responses) finish(r *response, end storage.EndState) {
 	r.answer.Free()
 }
 
-// kept is what was kept of messages.
 func kept(contentType string, m *messages) storage.Body {
 	data := m.Bytes()
 	if data == nil {

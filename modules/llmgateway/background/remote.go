@@ -138,7 +138,6 @@ func (r *Remote) Stream(ctx context.Context, w io.Writer, after int64) error {
 	})
 }
 
-// events returns the events that were read.
 func (r *Remote) events() ([]event, error) {
 	var events []event
 	for _, sealed := range r.run.Events {

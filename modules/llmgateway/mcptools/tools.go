@@ -259,7 +259,6 @@ func (m *Tools) Start(calls []*Call) <-chan *Call {
 	return done
 }
 
-// make makes a call.
 func (m *Tools) make(c *Call) {
 	offered := slices.ContainsFunc(m.functions[c.Server], func(t translate.Tool) bool { return t.MCP.Name == c.Tool })
 	arguments := cmp.Or(c.Arguments, "{}")

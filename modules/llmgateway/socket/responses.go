@@ -314,12 +314,10 @@ func (s *responses) refuse(status int, answer []byte) error {
 	return s.event(event)
 }
 
-// fail sends an error of the socket.
 func (s *responses) fail(e *plugins.Error) {
 	_ = s.refuse(e.Status, apierror.Body(plugins.Responses, e)) // the reader sees that the client is gone
 }
 
-// send sends a message.
 func (s *responses) send(message []byte) {
 	_, _ = frames{s}.Write(ws.MustCompileFrame(ws.NewTextFrame(message))) // the reader sees that the client is gone
 }

@@ -142,7 +142,6 @@ func (s *Store) add(ctx context.Context, c *storage.ConversationChange, to *stor
 	return fits(to, c)
 }
 
-// has reports whether a conversation has an item of an id.
 func (s *Store) has(ctx context.Context, c *storage.Conversation, id string) (bool, error) {
 	if c.ID == "" { // it is being made
 		return false, nil
