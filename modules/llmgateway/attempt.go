@@ -229,7 +229,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 		return a.left()
 	}
 	late := errors.Is(context.Cause(ctx), errFirstByte)
-	e, outcome := a.call.unreached(a.target.Name(), late, err)
+	e, outcome := a.unreached(late, err)
 	a.x.Record.Status = plugins.Known(int64(e.Status))
 	if late {
 		a.settleUnseen()
@@ -240,7 +240,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 // refused ends an attempt whose provider has answered an error.
 func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if resp.StatusCode < 400 { // a redirect or an upgrade, which has no body or one without an end
-		e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
+		e, outcome := a.refusal(resp)
 		return a.fail(storage.Complete, e, outcome)
 	}
 	r := &a.x.Record
@@ -249,7 +249,7 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		io.Reader
 		io.Closer
 	}{io.TeeReader(resp.Body, &kept), resp.Body}
-	e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
+	e, outcome := a.refusal(resp)
 	if e.Code != apierror.UpstreamAuth { // whose answer may name the key
 		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, maxError, false)
 	}

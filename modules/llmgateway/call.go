@@ -109,7 +109,7 @@ func (c *call) readRequest() ([]routing.Target, error) {
 		return nil, err
 	}
 	if c.dialect.OfResponses() {
-		if err := c.h.checkSize(c.ctx, &c.received, c.body, "input"); err != nil {
+		if err := c.checkSize(c.body, "input"); err != nil {
 			return nil, err
 		}
 		if err := c.readBackground(); err != nil {
@@ -233,10 +233,18 @@ func (c *call) readBody() error {
 	return err
 }
 
+// readObject is readBody for a body that must be a JSON object.
+func (c *call) readObject() error {
+	if err := c.readBody(); err != nil {
+		return err
+	}
+	return translate.CheckObject(c.body)
+}
+
 // parse reads the request to translate it.
 func (c *call) parse() (*translate.Request, error) {
 	if !c.dialect.OfResponses() { // whose size is checked before
-		if err := c.h.checkSize(c.ctx, &c.received, c.sent, "messages"); err != nil {
+		if err := c.checkSize(c.sent, "messages"); err != nil {
 			return nil, err
 		}
 	}

@@ -110,6 +110,7 @@ func (a *attempt) writeEvents(events []byte, upstream http.Header) {
 
 // writeObject answers one JSON object, or text. Its record is committed before.
 func (a *attempt) writeObject(body []byte, contentType string, upstream http.Header) {
+	a.x.Record.ResponseBytes = int64(len(body))
 	a.keepResponse(body, contentType)
 	a.commit(storage.Complete)
 	header := a.client.w.Header()

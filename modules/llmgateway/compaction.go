@@ -104,7 +104,6 @@ func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error)
 		b = append(append(b, message...), ',')
 	}
 	b = append(reader.AppendUsage(append(append(b, item...), `],"usage":`...)), '}')
-	a.x.Record.ResponseBytes = int64(len(b))
 	a.writeObject(b, jsonType, resp.Header)
 	a.finish(true)
 	return routing.Answered, nil

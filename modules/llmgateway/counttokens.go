@@ -57,9 +57,7 @@ func (a *attempt) count(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if !ok || !plugins.ValidJSON(body) {
 		return a.broken(plugins.Upstream("The provider answered with something that is no count of tokens."))
 	}
-	answer := a.call.counted(tokens)
-	a.x.Record.ResponseBytes = int64(len(answer))
-	a.writeObject(answer, jsonType, resp.Header)
+	a.writeObject(a.call.counted(tokens), jsonType, resp.Header)
 	a.finish(true)
 	return routing.Answered, nil
 }

@@ -39,12 +39,12 @@ func sealID(m *secret.Secrets, org string, f fileID) string {
 
 // openID is the reverse of sealID. It is false for an id that is not the organisation's, or
 // whose account is no longer configured.
-func (h *Handler) openID(org, sealed string) (fileID, bool) {
+func (c *call) openID(sealed string) (fileID, bool) {
 	parts := strings.Split(sealed, ".")
 	if len(parts) < 2 || len(parts) > 3 {
 		return fileID{}, false
 	}
-	secrets, err := h.secrets()
+	secrets, err := c.h.secrets()
 	if err != nil {
 		return fileID{}, false
 	}
@@ -52,7 +52,8 @@ func (h *Handler) openID(org, sealed string) (fileID, bool) {
 	if len(parts) == 3 {
 		f.batch = parts[1]
 	}
-	for _, f.account = range h.site.App.Accounts(org) {
+	org := c.exchange.Record.Org
+	for _, f.account = range c.h.site.App.Accounts(org) {
 		if sealID(secrets, org, f) == sealed {
 			return f, true
 		}
@@ -66,7 +67,7 @@ func (h *Handler) openID(org, sealed string) (fileID, bool) {
 func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
 	var unknown []demand.StateID
 	for _, named := range c.stored.IDs {
-		f, ok := c.h.openID(c.exchange.Record.Org, named.ID)
+		f, ok := c.openID(named.ID)
 		if !ok {
 			unknown = append(unknown, named)
 			continue

@@ -118,13 +118,13 @@ func (f *fileCall) endUpload() {
 
 // newRequest returns the request to the account that has the file.
 func (f *fileCall) newRequest(id string) (*http.Request, error) {
-	org, query := f.x.Record.Org, f.call.r.URL.Query()
+	query := f.call.r.URL.Query()
 	var body io.ReadCloser
 	length := int64(0)
 	switch {
 	case id != "":
 		var ok bool
-		if f.file, ok = f.call.h.openID(org, id); !ok {
+		if f.file, ok = f.call.openID(id); !ok {
 			return nil, notFound(id)
 		}
 	case f.makesMessageBatch():
@@ -133,15 +133,12 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 		}
 		body, length = io.NopCloser(bytes.NewReader(f.call.sent)), int64(len(f.call.sent))
 	case f.makesBatch():
-		if err := f.call.readBody(); err != nil {
-			return nil, err
-		}
-		if err := translate.CheckObject(f.call.body); err != nil {
+		if err := f.call.readObject(); err != nil {
 			return nil, err
 		}
 		input := strings.Clone(gjson.Get(plugins.View(f.call.body), "input_file_id").Str)
 		var ok bool
-		if f.file, ok = f.call.h.openID(org, input); !ok {
+		if f.file, ok = f.call.openID(input); !ok {
 			return nil, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
 		}
 		f.call.sent = bytes.ReplaceAll(f.call.sent, []byte(`"`+input+`"`), []byte(`"`+f.file.id+`"`))
@@ -278,7 +275,7 @@ func (f *fileCall) passQuery(req *http.Request, query url.Values) {
 			continue
 		}
 		for i, value := range values {
-			if named, ok := f.call.h.openID(f.x.Record.Org, value); ok {
+			if named, ok := f.call.openID(value); ok {
 				values[i] = named.id
 			}
 		}
@@ -321,7 +318,6 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 	if body, err = f.sealIDs(body); err != nil {
 		return f.fail(storage.Failed, apierror.Of(err), routing.Abort)
 	}
-	f.x.Record.ResponseBytes = int64(len(body))
 	f.writeObject(body, jsonType, resp.Header)
 	f.finish(true)
 	return routing.Answered, nil

@@ -1,8 +1,6 @@
 package llmgateway
 
 import (
-	"context"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/metric"
@@ -20,15 +18,15 @@ func (h *Handler) intake(most int64) intake.Reader {
 
 // checkSize refuses a document that takes more memory than its length lets expect: one that
 // nests deeply, or has very many items or tools. The items are in the field itemsField.
-func (h *Handler) checkSize(ctx context.Context, received *intake.Body, document []byte, itemsField string) error {
-	if err := received.CheckJSON(ctx, document); err != nil {
+func (q *request) checkSize(document []byte, itemsField string) error {
+	if err := q.received.CheckJSON(q.ctx, document); err != nil {
 		return err
 	}
-	if elements(document, itemsField, h.MaxItems) > h.MaxItems {
-		return intake.Refuse(metric.Constant("items"), itemsField, "The input has more than %d items.", h.MaxItems)
+	if elements(document, itemsField, q.h.MaxItems) > q.h.MaxItems {
+		return intake.Refuse(metric.Constant("items"), itemsField, "The input has more than %d items.", q.h.MaxItems)
 	}
-	if elements(document, "tools", h.MaxTools) > h.MaxTools {
-		return intake.Refuse(metric.Constant("tools"), "tools", "The request has more than %d tools.", h.MaxTools)
+	if elements(document, "tools", q.h.MaxTools) > q.h.MaxTools {
+		return intake.Refuse(metric.Constant("tools"), "tools", "The request has more than %d tools.", q.h.MaxTools)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	}()
 	await(answered, out, assembler)
 	if err != nil {
-		e, outcome := a.call.unreached(a.target.Name(), false, err)
+		e, outcome := a.unreached(false, err)
 		return nil, e, outcome
 	}
 	if !refuses(resp.StatusCode) {
@@ -165,6 +165,6 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	defer resp.Body.Close()
 	timer := time.AfterFunc(maxErrorTime, func() { resp.Body.Close() })
 	defer timer.Stop()
-	e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
+	e, outcome := a.refusal(resp)
 	return nil, e, outcome
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/translate"
 )
 
 // maxBatched is how many calls a batch of Messages has at most, at Anthropic and here
@@ -37,10 +36,7 @@ func (f *fileCall) makesMessageBatch() bool {
 // readMessageBatch reads the calls of a batch of Messages, and finds the account that all
 // of them can be made at. Each gets the name that its model has there.
 func (f *fileCall) readMessageBatch() error {
-	if err := f.call.readBody(); err != nil {
-		return err
-	}
-	if err := translate.CheckObject(f.call.body); err != nil {
+	if err := f.call.readObject(); err != nil {
 		return err
 	}
 	b := messageBatch{fileCall: f, targets: make(map[string][]routing.Target), models: make(map[string]bool)}

@@ -75,7 +75,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if earlier > 0 {
 		c.names = namesBehind(field, earlier, len(own))
 	}
-	return c.h.checkSize(c.ctx, &c.received, c.sent, "input")
+	return c.checkSize(c.sent, "input")
 }
 
 // earlier returns the field that names what the call continues, and the id in the field. field

@@ -75,5 +75,5 @@ func (q *request) readState() ([]byte, error) {
 	if err := translate.CheckObject(body); err != nil {
 		return nil, err
 	}
-	return body, q.h.checkSize(q.ctx, &q.received, body, "items")
+	return body, q.checkSize(body, "items")
 }

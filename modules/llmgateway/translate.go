@@ -64,7 +64,6 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	rest := assembler.End()
 	a.remember(assembler.Outputs())
 	if !a.request.Stream {
-		a.x.Record.ResponseBytes = int64(len(rest))
 		a.extend(rest)
 		a.writeObject(rest, jsonType, resp.Header)
 		a.finish(whole)

@@ -261,7 +261,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		if x.writer.Status() != http.StatusOK {
 			break
 		}
-		if x.later = x.Later(x.Record.Path, header, int64(x.h.MaxBody)); x.later != nil {
+		if x.later = x.Later(header, int64(x.h.MaxBody)); x.later != nil {
 			reader = x.later
 		}
 	}

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	"github.com/google/uuid"
@@ -22,13 +23,13 @@ type Later interface {
 	Close(whole bool)
 }
 
-// Later returns the reader of the answer to a GET of the path, nil if the answer tells nothing
-// of earlier calls. The header is that of the answer.
-func (x *Exchange) Later(path string, header map[string][]string, maxBody int64) Later {
-	if of, ok := observe.ResultsOf(path); ok {
+// Later returns the reader of the answer to a GET, nil if the answer tells nothing of earlier
+// calls. The header is that of the answer.
+func (x *Exchange) Later(header http.Header, maxBody int64) Later {
+	if of, ok := observe.ResultsOf(x.Record.Path); ok {
 		return x.Results(of, maxBody)
 	}
-	switch d, id, ok := observe.Polled(x.Record.Provider, path); {
+	switch d, id, ok := observe.Polled(x.Record.Provider, x.Record.Path); {
 	case !ok:
 		return nil
 	case d == plugins.Batches:
