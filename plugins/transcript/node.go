@@ -170,10 +170,12 @@ func (n *node) join(piece string) {
 	n.inside = append(n.inside, unquote(piece)...)
 }
 
+// is reports whether n is the whole value raw.
+func (n *node) is(raw string) bool { return n.kind == whole && n.raw == raw }
+
 // repeats reports whether n is the string raw.
 func (n *node) repeats(raw string) bool {
-	return n.kind == whole && n.raw == raw ||
-		n.kind == text && len(n.inside)+2 == len(raw) && string(n.inside) == unquote(raw)
+	return n.is(raw) || n.kind == text && len(n.inside)+2 == len(raw) && string(n.inside) == unquote(raw)
 }
 
 // unquote returns a JSON string without its quotes. Escapes stay.

@@ -65,27 +65,52 @@ func List(f Fields) *Shape { return listOf(byIndex, f) }
 func listOf(by find, f Fields) *Shape { return &Shape{how: collect, find: by, item: Object(f)} }
 
 // add joins the next piece v to n as s says.
-func (n *node) add(v gjson.Result, s *Shape) {
+func (n *node) add(v gjson.Result, s *Shape) { n.learn(v, s, nil) }
+
+// learn is add. It notes in t, unless that is nil, the gaps of v: the texts of which v brings more,
+// and padding. It returns false if v does more to n than to fill its gaps, so that another
+// event must not be taken for v. It relies on find not to depend on a gap.
+func (n *node) learn(v gjson.Result, s *Shape, t *template) (same bool) {
 	switch {
 	case v.Type == gjson.Null && !n.none():
+		return true
 	case s == nil:
+		same = n.is(v.Raw)
 		n.set(v.Raw)
 	case s.how == drop:
+		if v.Type == gjson.String {
+			t.gap(v, nil)
+		}
+		return true
+	case s.how == replace:
+		t.gap(v, n)
+		same = n.kind == whole && v.Type == gjson.String
+		n.set(v.Raw)
 	case s.how == keep:
-		if n.blank() {
+		if same = !n.blank(); !same {
 			n.set(v.Raw)
 		}
 	case s.how == merge && v.IsObject():
+		same = n.kind == object
 		n.setKind(object)
 		v.ForEach(func(key, value gjson.Result) bool {
-			n.at(key.Str).add(value, s.fields[key.Str])
+			member := n.get(key.Str)
+			if member == nil {
+				same, member = false, n.at(key.Str)
+			}
+			same = member.learn(value, s.fields[key.Str], t) && same
 			return true
 		})
 	case s.find != nil && v.IsArray():
+		same = n.kind == list
 		n.convertToParts()
 		i := 0
 		v.ForEach(func(_, item gjson.Result) bool {
-			s.element(n, item, i).add(item, s.item)
+			element, key := s.find(n, item, i)
+			if element == nil {
+				same, element = false, n.insert(key)
+			}
+			same = element.learn(item, s.item, t) && same
 			i++
 			return true
 		})
@@ -93,12 +118,19 @@ func (n *node) add(v gjson.Result, s *Shape) {
 		if part := textPart(v.Raw); v.Str != "" {
 			s.element(n, part, 0).add(part, s.item)
 		}
+	case s.how == join && v.Type == gjson.String:
+		t.gap(v, n)
+		same = n.kind == text
+		n.join(v.Raw)
 	case s.how == joinOnce && n.repeats(v.Raw):
-	case (s.how == join || s.how == joinOnce) && v.Type == gjson.String:
+		return n.is(v.Raw)
+	case s.how == joinOnce && v.Type == gjson.String:
 		n.join(v.Raw)
 	default:
+		same = n.is(v.Raw)
 		n.set(v.Raw)
 	}
+	return same
 }
 
 // element returns what find finds, or the new element that find asks for.

@@ -40,59 +40,19 @@ func (e event) add(n *node, v gjson.Result, s *Shape, beside ...string) {
 		return
 	}
 	t.Reset()
-	if !t.learn(n, v, s) {
+	if !n.learn(v, s, t) {
 		t.Reset()
-		n.add(v, s)
 		return
 	}
 	for _, key := range beside {
 		t.GapAt(e.Get(key), nil)
 	}
 	t.Learn(e.data)
-	n.add(v, s)
 }
 
-// learn notes the gaps of v. It returns false if adding v to n does more than fill the gaps:
-// then they must not be used. learn mirrors node.add, and relies on find not to depend on a
-// gap.
-func (t *template) learn(n *node, v gjson.Result, s *Shape) bool {
-	switch {
-	case n == nil:
-		return false
-	case v.Type == gjson.Null && !n.none():
-		return true
-	case s == nil:
-	case s.how == drop:
-		if v.Type == gjson.String {
-			t.GapAt(v, nil)
-		}
-		return true
-	case s.how == replace:
+// gap notes that events may differ in v, which lengthens or replaces n, or is padding if n is nil.
+func (t *template) gap(v gjson.Result, n *node) {
+	if t != nil {
 		t.GapAt(v, n)
-		return n.kind == whole && v.Type == gjson.String
-	case s.how == keep:
-		return !n.blank()
-	case s.how == merge && v.IsObject():
-		same := n.kind == object
-		v.ForEach(func(key, value gjson.Result) bool {
-			same = same && t.learn(n.get(key.Str), value, s.fields[key.Str])
-			return same
-		})
-		return same
-	case s.find != nil && v.IsArray():
-		same, i := n.kind == list, 0
-		v.ForEach(func(_, item gjson.Result) bool {
-			if same {
-				element, _ := s.find(n, item, i)
-				same = t.learn(element, item, s.item)
-			}
-			i++
-			return same
-		})
-		return same
-	case s.how == join && v.Type == gjson.String:
-		t.GapAt(v, n)
-		return n.kind == text
 	}
-	return n.kind == whole && n.raw == v.Raw
 }
