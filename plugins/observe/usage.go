@@ -231,42 +231,20 @@ func (x *observer) listed(f Field, v value) {
 	}
 }
 
+// details are the fields of such elements by their list and name.
+var details = map[Field]map[string]Field{
+	inputDetail:   {"AUDIO": InputAudio, "audio": InputAudio, "IMAGE": InputImage, "image": InputImage},
+	cachedDetail:  {"AUDIO": CacheReadAudio, "audio": CacheReadAudio},
+	outputDetail:  {"AUDIO": OutputAudio, "audio": OutputAudio, "IMAGE": OutputImage, "image": OutputImage},
+	groundDetail:  {"google_search": WebSearches},
+	writtenDetail: {"5m": CacheWrite5m, "1h": CacheWrite1h},
+}
+
 // means returns the Field that the element is, none while name or count is unknown.
 func (d *detailCount) means() Field {
-	name := string(d.name[:d.n])
-	switch d.list {
-	case inputDetail:
-		switch name {
-		case "AUDIO", "audio":
-			return InputAudio
-		case "IMAGE", "image":
-			return InputImage
-		}
-	case cachedDetail:
-		if name == "AUDIO" || name == "audio" {
-			return CacheReadAudio
-		}
-	case outputDetail:
-		switch name {
-		case "AUDIO", "audio":
-			return OutputAudio
-		case "IMAGE", "image":
-			return OutputImage
-		}
-	case groundDetail:
-		switch {
-		case name == "google_search":
-			return WebSearches
-		case d.n > 0 && d.count > 0:
-			return Unstated
-		}
-	case writtenDetail:
-		switch name {
-		case "5m":
-			return CacheWrite5m
-		case "1h":
-			return CacheWrite1h
-		}
+	f, known := details[d.list][string(d.name[:d.n])]
+	if !known && d.list == groundDetail && d.n > 0 && d.count > 0 {
+		return Unstated
 	}
-	return none
+	return f
 }
