@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -129,31 +130,38 @@ func RetryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// AnthropicErrorType returns the type that Anthropic gives errors of a status
+// anthropicTypes are the types of Anthropic's errors by their statuses
 // (https://platform.claude.com/docs/en/api/errors).
+var anthropicTypes = map[int]string{
+	http.StatusBadRequest:            "invalid_request_error",
+	http.StatusUnauthorized:          "authentication_error",
+	http.StatusPaymentRequired:       "billing_error",
+	http.StatusForbidden:             "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "rate_limit_error",
+	http.StatusInternalServerError:   "api_error",
+	http.StatusGatewayTimeout:        "timeout_error",
+	StatusOverloaded:                 "overloaded_error",
+}
+
+// AnthropicErrorType returns the type that Anthropic gives errors of a status.
 func AnthropicErrorType(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "authentication_error"
-	case http.StatusPaymentRequired:
-		return "billing_error"
-	case http.StatusForbidden:
-		return "permission_error"
-	case http.StatusNotFound:
-		return "not_found_error"
-	case http.StatusRequestEntityTooLarge:
-		return "request_too_large"
-	case http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case http.StatusGatewayTimeout:
-		return "timeout_error"
-	case StatusOverloaded:
-		return "overloaded_error"
+	general := http.StatusInternalServerError
+	if status < general {
+		general = http.StatusBadRequest
 	}
-	if status < http.StatusInternalServerError {
-		return "invalid_request_error"
+	return cmp.Or(anthropicTypes[status], anthropicTypes[general])
+}
+
+// AnthropicStatus returns the status of Anthropic's errors of a type, 0 for an unknown type.
+func AnthropicStatus(errorType string) int {
+	for status, of := range anthropicTypes {
+		if of == errorType {
+			return status
+		}
 	}
-	return "api_error"
+	return 0
 }
 
 // AppendObject appends the error as a JSON object, which bodies and events have in

@@ -12,21 +12,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// statuses are the statuses of Anthropic's errors by type
-// (https://platform.claude.com/docs/en/api/errors).
-var statuses = map[string]int{
-	"invalid_request_error": http.StatusBadRequest,
-	"authentication_error":  http.StatusUnauthorized,
-	"billing_error":         http.StatusPaymentRequired,
-	"permission_error":      http.StatusForbidden,
-	"not_found_error":       http.StatusNotFound,
-	"request_too_large":     http.StatusRequestEntityTooLarge,
-	"rate_limit_error":      http.StatusTooManyRequests,
-	"api_error":             http.StatusInternalServerError,
-	"timeout_error":         http.StatusGatewayTimeout,
-	"overloaded_error":      plugins.StatusOverloaded,
-}
-
 // Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
 	return translate.ReadError(resp, func(status int, body gjson.Result) *plugins.Error {
@@ -62,7 +47,7 @@ func newError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
 	message := v.Get("message").Str
 	if status != plugins.StatusOverloaded { // which says more than any type
-		status = cmp.Or(statuses[v.Get("type").Str], status)
+		status = cmp.Or(plugins.AnthropicStatus(v.Get("type").Str), status)
 	}
 	e := plugins.Refused(status, message)
 	if strings.HasPrefix(message, "prompt is too long") || strings.Contains(message, "exceed context limit") {
