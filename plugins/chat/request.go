@@ -106,17 +106,17 @@ func (r *request) setSampling(a attempt) error {
 	if a.translates("top_k") {
 		r.TopK = a.Field("top_k")
 	}
-	return r.setLogprobs(a)
+	r.setLogprobs(a)
+	return nil
 }
 
-func (r *request) setLogprobs(a attempt) error {
+func (r *request) setLogprobs(a attempt) {
 	for _, value := range a.Include {
 		r.Logprobs = r.Logprobs || value == "message.output_text.logprobs" && a.translates("include."+value)
 	}
 	if a.TopLogprobs.N > 0 {
 		r.Logprobs, r.TopLogprobs = true, &a.TopLogprobs.N
 	}
-	return nil
 }
 
 // setHints passes the verbosity, and what does not change the answer.

@@ -95,15 +95,16 @@ func objects(contentType string, body []byte) (found []gjson.Result) {
 			found = append(found, gjson.ParseBytes(m.Payload))
 		}
 	}
-	read := streams.ReadNDJSON
-	if strings.Contains(contentType, "event-stream") {
-		read = streams.ReadSSE
-	} else if !strings.Contains(contentType, "ndjson") {
+	events := streams.SSEData(body)
+	switch {
+	case strings.Contains(contentType, "ndjson"):
+		events = bytes.Lines(body)
+	case !strings.Contains(contentType, "event-stream"):
 		return append(found, gjson.ParseBytes(body))
 	}
-	for e, err := range read(bytes.NewReader(body)) {
-		if err == nil && gjson.ValidBytes(e.Data) {
-			found = append(found, gjson.ParseBytes(e.Data))
+	for data := range events {
+		if gjson.ValidBytes(data) {
+			found = append(found, gjson.ParseBytes(data))
 		}
 	}
 	return found

@@ -29,12 +29,6 @@ func ReadSSE(r io.Reader) iter.Seq2[Event, error] {
 	return eventsOf(r, func(to Sink) Framing { return &SSE{To: to} })
 }
 
-// ReadNDJSON returns the lines of newline-delimited JSON that are not empty, as
-// events without a name. An error is one of reading and comes last.
-func ReadNDJSON(r io.Reader) iter.Seq2[Event, error] {
-	return eventsOf(r, func(to Sink) Framing { return &NDJSON{To: to} })
-}
-
 // ByteOrderMark may stand before a stream.
 const ByteOrderMark = "\xEF\xBB\xBF"
 
