@@ -132,29 +132,19 @@ var allGroups = []Group{RequestResponse, UsersView, SessionsView, RequestGroup, 
 
 // AppendJSON appends a filter in the form that ParseFilter reads.
 func AppendJSON(b []byte, f Filter) []byte {
-	type piece struct {
-		before string
-		filter Filter // nil for none
-	}
-	rest := []piece{{filter: f}}
-	for len(rest) > 0 {
-		next := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		b = append(b, next.before...)
-		switch f := next.filter.(type) {
-		case *Branch:
-			operator := `,"operator":"and","right":`
-			if f.Or {
-				operator = `,"operator":"or","right":`
-			}
-			rest = append(rest, piece{before: "}"}, piece{operator, f.Right}, piece{`{"left":`, f.Left})
-		case *Leaf:
-			b = f.appendJSON(b)
-		case All:
-			b = append(b, `"all"`...)
+	switch f := f.(type) {
+	case *Branch:
+		operator := "and"
+		if f.Or {
+			operator = "or"
 		}
+		b = AppendJSON(append(b, `{"left":`...), f.Left)
+		b = append(b, `,"operator":"`+operator+`","right":`...)
+		return append(AppendJSON(b, f.Right), '}')
+	case *Leaf:
+		return f.appendJSON(b)
 	}
-	return b
+	return append(b, `"all"`...)
 }
 
 func (l *Leaf) appendJSON(b []byte) []byte {

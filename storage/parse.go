@@ -62,26 +62,27 @@ func (p *parser) object(member func(key string) error) error {
 	if t != json.Delim('{') {
 		return p.fail("expected an object, got %s", describe(t))
 	}
-	return p.members(member)
+	key, more, err := p.key()
+	if err != nil {
+		return err
+	}
+	return p.members(key, more, member)
 }
 
-// members reads the rest of an object whose brace was read. The callers bound
-// the number of keys.
-func (p *parser) members(member func(key string) error) error {
+// members reads the rest of an object from a key on, or nothing if there is none. The
+// callers bound the number of keys.
+func (p *parser) members(key string, more bool, member func(key string) error) (err error) {
 	var seen []string
-	for {
-		key, more, err := p.key()
-		if err != nil || !more {
-			return err
-		}
+	for more && err == nil {
 		if slices.Contains(seen, key) {
 			return p.fail("duplicate key %s", quote(key))
 		}
 		seen = append(seen, key)
-		if err := member(key); err != nil {
-			return err
+		if err = member(key); err == nil {
+			key, more, err = p.key()
 		}
 	}
+	return err
 }
 
 // key reads the next key of an object, or its closing brace.

@@ -28,128 +28,68 @@ func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
 	return f, nil
 }
 
-// openBranch is a branch of which not all members have been read.
-type openBranch struct {
-	*Branch
-	operator string
-	// side is where the filter that is being read belongs.
-	side *Filter
-}
-
-// filter reads a filter as deep as it may be: the branches that are open stand
-// on a stack.
+// filter reads "all", a leaf or a branch.
 func (p *parser) filter() (Filter, error) {
-	var open []*openBranch
-	for {
-		f, b, err := p.node()
-		if err != nil {
-			return nil, err
-		}
-		if b != nil {
-			open = append(open, b)
-		}
-		for b == nil || b.side == nil {
-			if b != nil {
-				f, open = b.Branch, open[:len(open)-1]
-			}
-			if len(open) == 0 {
-				return f, nil
-			}
-			b = open[len(open)-1]
-			*b.side = f
-			p.path = p.path[:len(p.path)-1]
-			if err := p.branch(b); err != nil {
-				return nil, err
-			}
-		}
-	}
-}
-
-// node reads "all", a leaf, or a branch up to the filter on its first side.
-func (p *parser) node() (Filter, *openBranch, error) {
 	t, err := p.token()
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case t == "all":
-		return All{}, nil, nil
+		return All{}, nil
 	case t != json.Delim('{'):
-		return nil, nil, p.fail(`expected "all", a leaf or a branch, got %s`, describe(t))
+		return nil, p.fail(`expected "all", a leaf or a branch, got %s`, describe(t))
 	}
 	key, more, err := p.key()
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case !more:
-		return All{}, nil, nil
+		return All{}, nil
 	case slices.Contains(branchKeys, key):
-		b := &openBranch{Branch: new(Branch)}
-		if more, err = p.member(b, key); more && err == nil {
-			err = p.branch(b)
-		}
-		return nil, b, err
+		return p.branch(key)
 	}
 	l := new(Leaf)
 	if err := p.group(l, key); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	second, more, err := p.key()
 	if more && err == nil {
 		err = p.several("group", key, second)
 	}
-	return l, nil, err
+	return l, err
 }
 
 var branchKeys = []string{"left", "operator", "right"}
 
-// branch reads the members of a branch up to the next filter in it, or to its
-// end; then it has no side.
-func (p *parser) branch(b *openBranch) error {
-	for {
-		key, more, err := p.key()
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
-		if more, err = p.member(b, key); err != nil || !more {
-			return err
-		}
+// branch reads the members of a branch, of which the first key was read.
+func (p *parser) branch(key string) (Filter, error) {
+	b, operator := new(Branch), ""
+	side := func(of *Filter) (err error) {
+		*of, err = p.filter()
+		return err
 	}
-	if b.side = nil; b.Left == nil || b.Right == nil || b.operator == "" {
-		return p.fail("a branch takes left, operator and right, all three")
-	}
-	return nil
-}
-
-// member reads a member of a branch; more is false when a filter comes next.
-func (p *parser) member(b *openBranch, key string) (more bool, err error) {
-	switch key {
-	case "left":
-		b.side = &b.Left
-	case "right":
-		b.side = &b.Right
-	case "operator":
-		if b.operator != "" {
-			return false, p.fail("duplicate key %s", quote(key))
+	err := p.members(key, true, func(key string) error {
+		switch key {
+		case "left":
+			return p.into(key, func() error { return side(&b.Left) })
+		case "right":
+			return p.into(key, func() error { return side(&b.Right) })
+		case "operator":
+			return p.into(key, func() (err error) {
+				operator, err = p.text()
+				if err == nil && operator != "and" && operator != "or" {
+					err = p.fail(`expected "and" or "or", got %s`, quote(operator))
+				}
+				b.Or = operator == "or"
+				return err
+			})
 		}
-		return true, p.into(key, func() error {
-			b.operator, err = p.text()
-			if err == nil && b.operator != "and" && b.operator != "or" {
-				err = p.fail(`expected "and" or "or", got %s`, quote(b.operator))
-			}
-			b.Or = b.operator == "or"
-			return err
-		})
-	default:
-		return false, p.fail("%s", Unknown("key", key, branchKeys))
+		return p.fail("%s", Unknown("key", key, branchKeys))
+	})
+	if err == nil && (b.Left == nil || b.Right == nil || operator == "") {
+		err = p.fail("a branch takes left, operator and right, all three")
 	}
-	if *b.side != nil {
-		return false, p.fail("duplicate key %s", quote(key))
-	}
-	p.path = append(p.path, key)
-	return false, nil
+	return b, err
 }
 
 // group reads what a leaf says of one group.

@@ -41,42 +41,22 @@ func PlanFilter(f Filter, support func(*Leaf) Support) Plan {
 
 // prefilter is the filter with All in place of what is not supported.
 func prefilter(f Filter, support func(*Leaf) Support) Filter {
-	type part struct {
-		Filter
-		joins bool // both sides of the branch are done
-	}
-	var done []Filter
-	rest := []part{{Filter: f}}
-	for len(rest) > 0 {
-		next := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		switch f := next.Filter.(type) {
-		case *Branch:
-			if !next.joins {
-				rest = append(rest, part{f, true}, part{Filter: f.Right}, part{Filter: f.Left})
-				continue
-			}
-			left, right := done[len(done)-2], done[len(done)-1]
-			done = done[:len(done)-2]
-			switch {
-			case !f.Or:
-				done = append(done, And(left, right))
-			case left == All{} || right == All{}:
-				done = append(done, All{})
-			default:
-				done = append(done, &Branch{Or: true, Left: left, Right: right})
-			}
-		case *Leaf:
-			if support(f) == Unsupported {
-				done = append(done, All{})
-			} else {
-				done = append(done, f)
-			}
-		default:
-			done = append(done, f)
+	switch f := f.(type) {
+	case *Branch:
+		left, right := prefilter(f.Left, support), prefilter(f.Right, support)
+		switch {
+		case !f.Or:
+			return And(left, right)
+		case left == All{} || right == All{}:
+			return All{}
+		}
+		return &Branch{Or: true, Left: left, Right: right}
+	case *Leaf:
+		if support(f) == Unsupported {
+			return All{}
 		}
 	}
-	return done[0]
+	return f
 }
 
 // And joins two filters.
@@ -129,20 +109,16 @@ type branchSubjects map[*Branch]subjects
 
 func subjectsOf(f Filter) branchSubjects {
 	about := make(branchSubjects)
-	rest := []Filter{f}
-	for len(rest) > 0 {
-		b, ok := rest[len(rest)-1].(*Branch)
-		switch _, entered := about[b]; {
-		case ok && !entered:
-			about[b] = 0
-			rest = append(rest, b.Left, b.Right)
-			continue
-		case ok:
-			about[b] = about.of(b.Left) | about.of(b.Right)
-		}
-		rest = rest[:len(rest)-1]
-	}
+	about.add(f)
 	return about
+}
+
+// add enters the branches of a filter, and returns the subjects of the filter.
+func (about branchSubjects) add(f Filter) subjects {
+	if b, ok := f.(*Branch); ok {
+		about[b] = about.add(b.Left) | about.add(b.Right)
+	}
+	return about.of(f)
 }
 
 func (about branchSubjects) of(f Filter) subjects {

@@ -25,36 +25,27 @@ const (
 // Compile makes the program of a filter. whole reports which branches are one
 // step; nil splits all branches.
 func Compile(f Filter, whole func(*Branch) bool) *Program {
-	// Steps are made from the last to the first: a step must know what follows.
-	type part struct {
-		f               Filter
-		onTrue, onFalse int
-		// right is true once the right side of a branch has its steps.
-		right bool
-	}
 	p := new(Program)
-	rest := []part{{f: f, onTrue: accept, onFalse: reject}}
-	for len(rest) > 0 {
-		t := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		b, isBranch := t.f.(*Branch)
-		switch {
-		case t.f == All{}:
-			p.start = t.onTrue
-		case !isBranch || whole != nil && whole(b):
-			p.Steps = append(p.Steps, Step{t.f, t.onTrue, t.onFalse})
-			p.start = len(p.Steps) - 1
-		case !t.right:
-			right := part{f: b.Right, onTrue: t.onTrue, onFalse: t.onFalse}
-			t.right = true
-			rest = append(rest, t, right)
-		case b.Or:
-			rest = append(rest, part{f: b.Left, onTrue: t.onTrue, onFalse: p.start})
-		default:
-			rest = append(rest, part{f: b.Left, onTrue: p.start, onFalse: t.onFalse})
-		}
-	}
+	p.start = p.compile(f, whole, accept, reject)
 	return p
+}
+
+// compile adds the steps of a filter, and returns where it begins. The steps are added from
+// the last to the first: a step must know what follows.
+func (p *Program) compile(f Filter, whole func(*Branch) bool, onTrue, onFalse int) (start int) {
+	b, isBranch := f.(*Branch)
+	switch {
+	case f == All{}:
+		return onTrue
+	case !isBranch || whole != nil && whole(b):
+		p.Steps = append(p.Steps, Step{f, onTrue, onFalse})
+		return len(p.Steps) - 1
+	}
+	right := p.compile(b.Right, whole, onTrue, onFalse)
+	if b.Or {
+		return p.compile(b.Left, whole, onTrue, right)
+	}
+	return p.compile(b.Left, whole, right, onFalse)
 }
 
 // Run tells whether the filter is true where holds tells it of a step, by its

@@ -107,28 +107,19 @@ func Compile(d Dialect, f storage.Filter) *Condition {
 
 // fits is false of a filter that is too large for SQL.
 func fits(f storage.Filter) bool {
-	type part struct {
-		storage.Filter
-		depth int
-	}
 	leaves := 0
-	for rest := []part{{f, 0}}; len(rest) > 0; {
-		p := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		if b, ok := p.Filter.(*storage.Branch); ok {
-			operands := operandsOf(b)
-			p.depth += bits.Len(uint(len(operands))) // of a balanced tree
-			for _, operand := range operands {
-				rest = append(rest, part{operand, p.depth})
-			}
-		} else {
+	var fit func(f storage.Filter, depth int) bool
+	fit = func(f storage.Filter, depth int) bool {
+		b, ok := f.(*storage.Branch)
+		if !ok {
 			leaves++
+			return leaves <= maxLeaves
 		}
-		if p.depth > maxDepth || leaves > maxLeaves {
-			return false
-		}
+		operands := operandsOf(b)
+		depth += bits.Len(uint(len(operands))) // of a balanced tree
+		return depth <= maxDepth && !slices.ContainsFunc(operands, func(o storage.Filter) bool { return !fit(o, depth) })
 	}
-	return true
+	return fit(f, 0)
 }
 
 // operandsOf are what the branch and the branches below it join by its operator.
