@@ -96,11 +96,14 @@ func widthName(width Timestamp) BucketWidth {
 }
 
 // ParseBucketWidth reads one of BucketWidths.
-func ParseBucketWidth(s string) (BucketWidth, error) {
-	if w := BucketWidth(s); slices.Contains(BucketWidths, w) {
-		return w, nil
+func ParseBucketWidth(s string) (BucketWidth, error) { return oneOf(s, BucketWidths) }
+
+// oneOf reads one of some names.
+func oneOf[T ~string](s string, names []T) (T, error) {
+	if slices.Contains(names, T(s)) {
+		return T(s), nil
 	}
-	return "", fmt.Errorf("one of %s is expected, not %s", join(BucketWidths), quote(s))
+	return "", fmt.Errorf("one of %s is expected, not %s", join(names), quote(s))
 }
 
 // cut cuts a window with both bounds, and names the width that was taken. An error
@@ -169,15 +172,11 @@ const (
 	ByYear   Increment = "year"
 )
 
-var increments = []Increment{ByMinute, ByHour, ByDay, ByWeek, ByMonth, ByYear}
+// Increments are all of them.
+var Increments = []Increment{ByMinute, ByHour, ByDay, ByWeek, ByMonth, ByYear}
 
-// ParseIncrement reads a dbIncrement.
-func ParseIncrement(s string) (Increment, error) {
-	if i := Increment(s); slices.Contains(increments, i) {
-		return i, nil
-	}
-	return "", fmt.Errorf("one of %s is expected, not %s", join(increments), quote(s))
-}
+// ParseIncrement reads one of Increments.
+func ParseIncrement(s string) (Increment, error) { return oneOf(s, Increments) }
 
 // Starts are the starts of the calendar's buckets in a window, false if there are more than
 // some.

@@ -2,7 +2,9 @@ package storage
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -89,6 +91,9 @@ var sessionValues = map[SessionSortKey]func(*Session) Value{
 	SessionCreatedAt:              func(s *Session) Value { return whole(s.CreatedAt) },
 	SessionLatestRequestCreatedAt: func(s *Session) Value { return whole(s.LatestRequestCreatedAt) },
 }
+
+// SessionSortKeys are all of them.
+func SessionSortKeys() []SessionSortKey { return slices.Sorted(maps.Keys(sessionValues)) }
 
 // value is what a leaf of sessions_request_response_rmt compares.
 func (s *Session) value(f *Field) Value {

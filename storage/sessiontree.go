@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,10 +36,7 @@ const (
 
 // ParseTreeNodes reads one of the TreeNodes.
 func ParseTreeNodes(s string) (TreeNodes, error) {
-	if all := []TreeNodes{ByConversation, ByPath}; !slices.Contains(all, TreeNodes(s)) {
-		return "", fmt.Errorf("one of %s is expected, not %s", join(all), quote(s))
-	}
-	return TreeNodes(s), nil
+	return oneOf(s, []TreeNodes{ByConversation, ByPath})
 }
 
 // SessionNode is a node of a session's tree.

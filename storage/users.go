@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -93,6 +95,9 @@ var userValues = map[UserSortKey]func(*User) Value{
 	UserCost:                        func(u *User) Value { return exact(u.Cost) },
 	UserRateLimitedCount:            func(u *User) Value { return whole(u.RateLimitedCount) },
 }
+
+// UserSortKeys are all of them.
+func UserSortKeys() []UserSortKey { return slices.Sorted(maps.Keys(userValues)) }
 
 // value is what a leaf of users_view compares.
 func (u *User) value(f *Field) Value {

@@ -98,55 +98,49 @@ func testGroupPages(t *testing.T, open opener) {
 		}
 	}
 	for range 6 {
-		sort := storage.UserSort{Key: pick(r, userSortKeys), Desc: chance(r, 2)}
-		once(sort, 23, func(after string) (names []string, cursor string, err error) {
+		sort := storage.UserSort{Key: pick(r, storage.UserSortKeys()), Desc: chance(r, 2)}
+		once(sort, 23, func(after string) ([]string, string, error) {
 			q := &storage.UserQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always, Limit: 9, Sort: []storage.UserSort{sort}}
-			if after != "" {
-				err = q.ContinueAfter(after)
-			}
-			page, failed := q.Answer(t.Context(), b)
-			if err = cmp.Or(err, failed); err != nil {
-				return nil, "", err
-			}
-			for i := range page.Users {
-				names, cursor = append(names, page.Users[i].ID), q.Cursor(&page.Users[i]).String()
-			}
-			return names, cursor, nil
+			return groupPage(t, q, b, after, func(page *storage.UserPage) []storage.User { return page.Users },
+				func(u *storage.User) (string, string) { return u.ID, q.Cursor(u).String() })
 		})
-		order := storage.SessionSort{Key: pick(r, sessionSortKeys), Desc: chance(r, 2)}
-		once(order, 29, func(after string) (names []string, cursor string, err error) {
+		order := storage.SessionSort{Key: pick(r, storage.SessionSortKeys()), Desc: chance(r, 2)}
+		once(order, 29, func(after string) ([]string, string, error) {
 			q := &storage.SessionQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always, Limit: 9, Sort: []storage.SessionSort{order}}
-			if after != "" {
-				err = q.ContinueAfter(after)
-			}
-			page, failed := q.Answer(t.Context(), b)
-			if err = cmp.Or(err, failed); err != nil {
-				return nil, "", err
-			}
-			for i := range page {
-				names, cursor = append(names, page[i].SessionID), q.Cursor(&page[i]).String()
-			}
-			return names, cursor, nil
+			return groupPage(t, q, b, after, func(page []storage.Session) []storage.Session { return page },
+				func(s *storage.Session) (string, string) { return s.SessionID, q.Cursor(s).String() })
 		})
 		total := storage.GroupSort{Key: pick(r, storage.TotalKeys()), Desc: chance(r, 2)}
-		once(total, 23, func(after string) (names []string, cursor string, err error) {
+		once(total, 23, func(after string) ([]string, string, error) {
 			q := &storage.MetricsQuery{
 				Org: orgs[0], Filter: storage.All{}, Window: storage.Always, By: storage.Dimension{Name: storage.ByUser}, Bucket: storage.BucketNone, Limit: 9, Sort: total,
 			}
-			if after != "" {
-				err = q.ContinueAfter(after)
-			}
-			page, failed := q.Answer(t.Context(), b)
-			if err = cmp.Or(err, failed); err != nil {
-				return nil, "", err
-			}
-			named := page.Named()
-			for i := range named {
-				names, cursor = append(names, *named[i].Key), q.Cursor(&named[i]).String()
-			}
-			return names, cursor, nil
+			return groupPage(t, q, b, after, (*storage.Metrics).Named,
+				func(g *storage.MetricGroup) (string, string) { return *g.Key, q.Cursor(g).String() })
 		})
 	}
+}
+
+// groupPage asks for the page behind a cursor, and returns the names that are on it and the
+// cursor of the last.
+func groupPage[A, G any](t *testing.T, q interface {
+	ContinueAfter(cursor string) error
+	Answer(context.Context, storage.Grouper) (A, error)
+}, b storage.Grouper, after string, groups func(A) []G, place func(*G) (name, cursor string)) (names []string, cursor string, err error) {
+	if after != "" {
+		err = q.ContinueAfter(after)
+	}
+	page, failed := q.Answer(t.Context(), b)
+	if err = cmp.Or(err, failed); err != nil {
+		return nil, "", err
+	}
+	on := groups(page)
+	for i := range on {
+		var name string
+		name, cursor = place(&on[i])
+		names = append(names, name)
+	}
+	return names, cursor, nil
 }
 
 // Content that cannot be read is an error, and so is a context that has ended.
@@ -164,40 +158,37 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, test := range []struct {
-		name string
-		ask  func(context.Context, storage.Filter) error
-	}{
-		{"Users", func(ctx context.Context, f storage.Filter) error {
-			_, err := (&storage.UserQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
-			return err
-		}},
-		{"UserOverview", func(ctx context.Context, f storage.Filter) error {
-			_, err := (&storage.UserOverviewQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
-			return err
-		}},
-		{"Sessions", func(ctx context.Context, f storage.Filter) error {
-			_, err := (&storage.SessionQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
-			return err
-		}},
-		{"SessionMetrics", func(ctx context.Context, f storage.Filter) error {
-			_, err := (&storage.SessionMetricsQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
-			return err
-		}},
-		{"Scores", func(ctx context.Context, f storage.Filter) error {
-			_, err := (&storage.ScoreQuery{Org: orgs[0], Filter: f, Window: storage.Always, Increment: storage.ByDay}).Answer(ctx, b)
-			return err
-		}},
-	} {
-		if err := test.ask(t.Context(), contentQuery.Filter); !keeps && !errors.Is(err, broken) {
-			t.Errorf("%s = %v, want the error of Contents", test.name, err)
+	// asked are questions with a filter, by what they ask for.
+	asked := func(f storage.Filter) map[string]func(context.Context) error {
+		return map[string]func(context.Context) error{
+			"Users":          errorOf(&storage.UserQuery{Org: orgs[0], Filter: f, Window: storage.Always}, b),
+			"UserOverview":   errorOf(&storage.UserOverviewQuery{Org: orgs[0], Filter: f, Window: storage.Always}, b),
+			"Sessions":       errorOf(&storage.SessionQuery{Org: orgs[0], Filter: f, Window: storage.Always}, b),
+			"SessionMetrics": errorOf(&storage.SessionMetricsQuery{Org: orgs[0], Filter: f, Window: storage.Always}, b),
+			"Scores":         errorOf(&storage.ScoreQuery{Org: orgs[0], Filter: f, Window: storage.Always, Increment: storage.ByDay}, b),
 		}
-		if err := test.ask(ended, storage.All{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s = %v after its context ended", test.name, err)
+	}
+	ofContent := asked(contentQuery.Filter)
+	for name, ask := range asked(storage.All{}) {
+		if err := ofContent[name](t.Context()); !keeps && !errors.Is(err, broken) {
+			t.Errorf("%s = %v, want the error of Contents", name, err)
 		}
-		if err := test.ask(t.Context(), storage.All{}); err != nil {
-			t.Errorf("%s = %v afterwards", test.name, err)
+		if err := ask(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s = %v after its context ended", name, err)
 		}
+		if err := ask(t.Context()); err != nil {
+			t.Errorf("%s = %v afterwards", name, err)
+		}
+	}
+}
+
+// errorOf asks a query for its error alone.
+func errorOf[A any](q interface {
+	Answer(context.Context, storage.Grouper) (A, error)
+}, b storage.Grouper) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := q.Answer(ctx, b)
+		return err
 	}
 }
 

@@ -23,15 +23,9 @@ func UserQuery(r *rand.Rand, records []*storage.Record) *storage.UserQuery {
 	}
 	q.Filter = groupFilter(r, records, q.Org, storage.UsersView)
 	for range r.IntN(4) {
-		q.Sort = append(q.Sort, storage.UserSort{Key: pick(r, userSortKeys), Desc: chance(r, 2)})
+		q.Sort = append(q.Sort, storage.UserSort{Key: pick(r, storage.UserSortKeys()), Desc: chance(r, 2)})
 	}
 	return q
-}
-
-var userSortKeys = []storage.UserSortKey{
-	storage.UserID, storage.UserUserID, storage.UserActiveFor, storage.UserFirstActive, storage.UserLastActive,
-	storage.UserTotalRequests, storage.UserAverageRequestsPerDayActive, storage.UserAverageTokensPerRequest,
-	storage.UserTotalPromptTokens, storage.UserTotalCompletionTokens, storage.UserCost, storage.UserRateLimitedCount,
 }
 
 // UserOverviewQuery makes a random query about what users do over time.
@@ -59,15 +53,9 @@ func SessionQuery(r *rand.Rand, records []*storage.Record) *storage.SessionQuery
 		q.NameEquals = new(word(r))
 	}
 	for range r.IntN(3) {
-		q.Sort = append(q.Sort, storage.SessionSort{Key: pick(r, sessionSortKeys), Desc: chance(r, 2)})
+		q.Sort = append(q.Sort, storage.SessionSort{Key: pick(r, storage.SessionSortKeys()), Desc: chance(r, 2)})
 	}
 	return q
-}
-
-var sessionSortKeys = []storage.SessionSortKey{
-	storage.SessionCreatedAt, storage.SessionLatestRequestCreatedAt, storage.SessionID, storage.SessionName,
-	storage.SessionTotalCost, storage.SessionTotalRequests, storage.SessionPromptTokens,
-	storage.SessionCompletionTokens, storage.SessionTotalTokens, storage.SessionAvgLatency,
 }
 
 // SessionMetricsQuery makes a random query about sessions over time.
@@ -86,7 +74,7 @@ func SessionMetricsQuery(r *rand.Rand, records []*storage.Record) *storage.Sessi
 // ScoreQuery makes a random query about the scores of the records.
 func ScoreQuery(r *rand.Rand, records []*storage.Record) *storage.ScoreQuery {
 	q := &storage.ScoreQuery{
-		Org: organisation(r), Filter: storage.All{}, Window: window(r), Zone: zone(r), Increment: pick(r, increments),
+		Org: organisation(r), Filter: storage.All{}, Window: window(r), Zone: zone(r), Increment: pick(r, storage.Increments),
 	}
 	if !chance(r, 3) {
 		q.Filter = requestFilter(r, records)
@@ -140,12 +128,7 @@ func dimension(r *rand.Rand) storage.Dimension {
 	return storage.Dimension{Name: pick(r, storage.Dimensions)}
 }
 
-var (
-	increments = []storage.Increment{
-		storage.ByMinute, storage.ByHour, storage.ByDay, storage.ByWeek, storage.ByMonth, storage.ByYear,
-	}
-	requestFields = fieldsOf(storage.RequestResponse)
-)
+var requestFields = fieldsOf(storage.RequestResponse)
 
 func fieldsOf(g storage.Group) []*storage.Field {
 	return slices.DeleteFunc(slices.Clone(storage.Fields()), func(f *storage.Field) bool { return f.Group != g })

@@ -30,21 +30,13 @@ func maybe(r *rand.Rand) *bool {
 	if !chance(r, 8) {
 		return nil
 	}
-	b := chance(r, 2)
-	return &b
-}
-
-var sortKeys = []storage.SortKey{
-	storage.SortCreatedAt, storage.SortCacheCreatedAt, storage.SortLatency, storage.SortLastActive,
-	storage.SortTotalTokens, storage.SortCompletionTokens, storage.SortPromptTokens, storage.SortUserID,
-	storage.SortBodyModel, storage.SortIsCached, storage.SortRequestPrompt, storage.SortResponseText,
-	storage.SortCost, storage.SortCacheLoss, storage.SortTimeToFirstToken, storage.SortProperties, storage.SortScores, storage.SortValues,
+	return new(chance(r, 2))
 }
 
 func sorts(r *rand.Rand) []storage.Sort {
 	var sorts []storage.Sort
 	for range r.IntN(4) {
-		s := storage.Sort{Key: pick(r, sortKeys), Desc: chance(r, 2)}
+		s := storage.Sort{Key: pick(r, storage.SortKeys()), Desc: chance(r, 2)}
 		switch s.Key {
 		case storage.SortProperties:
 			s.Name = pick(r, propertyNames)

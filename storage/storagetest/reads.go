@@ -155,7 +155,7 @@ func testPages(t *testing.T, open opener) {
 	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	orders := [][]storage.Sort{nil, {{Key: storage.SortIsCached}, {Key: storage.SortUserID, Desc: true}}}
-	for _, k := range sortKeys {
+	for _, k := range storage.SortKeys() {
 		for _, desc := range []bool{true, false} {
 			orders = append(orders, []storage.Sort{{Key: k, Name: propertyNames[0], Desc: desc}})
 		}
