@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// pages are values by number. Growing copies none: they are many, and mostly come one
+// Pages are values by number. Growing copies none: they are many, and mostly come one
 // by one.
-type pages[T any] []*[pageLength]T
+type Pages[T any] []*[pageLength]T
 
 const pageLength = 1024
 
-func (p *pages[T]) at(i int) *T {
+// At is the value of a number, which begins as the zero value.
+func (p *Pages[T]) At(i int) *T {
 	page := i / pageLength
 	*p = grown(*p, page+1)
 	if (*p)[page] == nil {
@@ -23,12 +24,12 @@ func (p *pages[T]) at(i int) *T {
 
 // list is a list in pages.
 type list[T any] struct {
-	pages pages[T]
-	len   int
+	Pages[T]
+	len int
 }
 
 func (l *list[T]) add(v T) {
-	*l.pages.at(l.len) = v
+	*l.At(l.len) = v
 	l.len++
 }
 
@@ -36,7 +37,7 @@ func (l *list[T]) add(v T) {
 func (l *list[T]) all() iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
 		for i := range l.len {
-			if !yield(i, l.pages.at(i)) {
+			if !yield(i, l.At(i)) {
 				return
 			}
 		}
@@ -44,12 +45,10 @@ func (l *list[T]) all() iter.Seq2[int, *T] {
 }
 
 // byGroup has the totals of each group.
-type byGroup struct{ pages pages[Totals] }
-
-func (b *byGroup) at(group int) *Totals { return b.pages.at(group) }
+type byGroup struct{ Pages[Totals] }
 
 func (b *byGroup) clear() {
-	for _, page := range b.pages {
+	for _, page := range b.Pages {
 		if page != nil {
 			clear(page[:])
 		}
@@ -60,7 +59,7 @@ func (b *byGroup) clear() {
 // the newest, which most queries want first.
 func (b *byGroup) all() iter.Seq2[int, *Totals] {
 	return func(yield func(int, *Totals) bool) {
-		for i, page := range slices.Backward(b.pages) {
+		for i, page := range slices.Backward(b.Pages) {
 			if page == nil {
 				continue
 			}

@@ -65,13 +65,13 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Ro
 	most, _ := rows.Room()
 	for from, behind := 0, true; behind; from += most {
 		behind = false
-		durations := make([]pages[distribution], len(sets))
+		durations := make([]Pages[distribution], len(sets))
 		err := q.scanGroups(rows, DetailParts, func(set, group int, r *Row) {
 			switch {
 			case group >= from+most:
 				behind = true
 			case group >= from && !r.Attempt && duration(r).Valid:
-				durations[set].at(group - from).add(duration(r).N)
+				durations[set].At(group - from).add(duration(r).N)
 			}
 		})
 		if err != nil {
@@ -79,7 +79,7 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Ro
 		}
 		for set, counts := range sets {
 			for group := from; group < min(from+most, len(counts)); group++ {
-				p := durations[set].at(group - from).percentiles()
+				p := durations[set].At(group - from).percentiles()
 				counts[group].total = q.Top.total(nil, &Details{Latency: p, TimeToFirstToken: p})
 			}
 		}
@@ -208,7 +208,7 @@ func countRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 			if s.largest != nil {
 				group = s.largest.places[group]
 			}
-			s.sums.at(group).merge(&Totals{Counts: Counts{Requests: c.total.N}, First: c.first, Last: c.last})
+			s.sums.At(group).merge(&Totals{Counts: Counts{Requests: c.total.N}, First: c.first, Last: c.last})
 		}
 		if err := g.answer(i, each); err != nil {
 			return err

@@ -168,7 +168,7 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 			g.many = true
 			return false
 		}
-		s.sums.at(group).add(r)
+		s.sums.At(group).add(r)
 		if q.ActiveDays && !r.Attempt {
 			s.days.add(group, q.Zone.day(r.CreatedAt))
 		}
@@ -197,7 +197,7 @@ func (s *rowSet) clear() {
 func (s *rowSet) merge(of *rowSet, place func(group int) int) {
 	for group, totals := range of.sums.all() {
 		to := place(group)
-		s.sums.at(to).merge(totals)
+		s.sums.At(to).merge(totals)
 		for bucket, counts := range of.cells.of(group) {
 			s.cells.at(to, int32(bucket)).merge(counts)
 		}
@@ -235,7 +235,7 @@ func (g *rowGrouper) answer(set int, each func(*GroupTotals) error) error {
 	q, s := g.query, &g.sets[set]
 	cancel := NewCancelCheck(g.rows.Err)
 	t := &GroupTotals{Set: set, Any: make([]bool, len(q.Any))}
-	if whole := len(q.By) == 0 || q.Apart && q.By[set] == (Dimension{}); whole && s.sums.at(0).empty() {
+	if whole := len(q.By) == 0 || q.Apart && q.By[set] == (Dimension{}); whole && s.sums.At(0).empty() {
 		t.Key = q.key(nil, Key{})
 		t.Details = new(detailSums).answer(q)
 		return each(t)
@@ -286,7 +286,7 @@ func (g *rowGrouper) answerGroups(t *GroupTotals, groups []int, each func(*Group
 // fill sets all but the key of a group.
 func (g *rowGrouper) fill(t *GroupTotals, group int) {
 	s := &g.sets[t.Set]
-	t.Totals = *s.sums.at(group)
+	t.Totals = *s.sums.At(group)
 	if g.query.ActiveDays {
 		t.ActiveDays = s.days.count(group)
 	}

@@ -106,7 +106,7 @@ type userCell struct {
 
 // setCells keeps the cells in which there is a request.
 func (o *overview) setCells(user int, g *GroupTotals) {
-	u := o.users.pages.at(user)
+	u := o.users.At(user)
 	u.from = o.cells.len
 	for i := range g.Cells {
 		if c := &g.Cells[i]; c.Requests > 0 {
@@ -126,12 +126,12 @@ func ofUsers[T plugins.Unit](o *overview, q *UserOverviewQuery, p *CancelCheck, 
 func byBucket[T plugins.Unit](o *overview, b Buckets, users samples[T], p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
 	return func(yield func(sample[T]) bool) {
 		for u := range users {
-			cells := o.users.pages.at(u.group)
+			cells := o.users.At(u.group)
 			for i := cells.from; i < cells.to; i++ {
 				if p.over(sampleSteps) {
 					return
 				}
-				c := o.cells.pages.at(i)
+				c := o.cells.At(i)
 				s := measure(&c.Counts)
 				s.bucket = b.Index(c.start)
 				if !yield(s) {

@@ -100,7 +100,7 @@ func (x *rows) sessionDimension(tags map[string]string) dimension {
 				return 0
 			case group == names.len:
 				return names.add(s.Name)
-			case *names.ids.at(uint32(group)) == s.Name:
+			case *names.ids.At(group) == s.Name:
 				return group
 			}
 			other, ok := others[s]

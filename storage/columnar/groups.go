@@ -9,8 +9,8 @@ import (
 // textGroups numbers the ids of names that a scan meets, from 1.
 type textGroups struct {
 	x      *rows
-	groups paged // by id
-	ids    paged // by group; the first is no text
+	groups storage.Pages[uint32] // by id
+	ids    storage.Pages[uint32] // by group; the first is no text
 	len    int
 }
 
@@ -21,7 +21,7 @@ func (t *textGroups) number(id uint32) int {
 	if id == 0 {
 		return 0
 	}
-	group := t.groups.at(id)
+	group := t.groups.At(int(id))
 	if *group == 0 {
 		*group = uint32(t.add(id))
 	}
@@ -31,7 +31,7 @@ func (t *textGroups) number(id uint32) int {
 // add makes the next group, of an id.
 func (t *textGroups) add(id uint32) (group int) {
 	group = t.len
-	*t.ids.at(uint32(group)) = id
+	*t.ids.At(group) = id
 	t.len++
 	if err := t.x.turn.grow(group); t.x.failed == nil {
 		t.x.failed = err
@@ -43,7 +43,7 @@ func (t *textGroups) add(id uint32) (group int) {
 func (t *textGroups) textsOf(groups []int) []string {
 	ids := make([]uint32, len(groups))
 	for i, group := range groups {
-		ids[i] = *t.ids.at(uint32(group))
+		ids[i] = *t.ids.At(group)
 	}
 	texts, err := t.x.source.Texts(ids)
 	if err != nil {
@@ -60,21 +60,4 @@ func (t *textGroups) keys(groups []int) []storage.Key {
 		keys[i].ID = text
 	}
 	return keys
-}
-
-// paged has a number for each id of names, or each group, in pages: those that are used
-// together are mostly near each other.
-type paged []*[pagedPage]uint32
-
-const pagedPage = 1024
-
-func (p *paged) at(id uint32) *uint32 {
-	page := int(id / pagedPage)
-	for page >= len(*p) {
-		*p = append(*p, nil)
-	}
-	if (*p)[page] == nil {
-		(*p)[page] = new([pagedPage]uint32)
-	}
-	return &(*p)[page][id%pagedPage]
 }

@@ -108,18 +108,18 @@ func (s *scan) matches(matches func(string) bool, lacks bool, column func(*Chunk
 		differs
 		matched
 	)
-	var results paged
+	var results storage.Pages[uint32]
 	return func(c *Chunk, row int) bool {
 		of := column(c)
 		if of == nil || of[row] == 0 {
 			return lacks
 		}
 		id := of[row]
-		result := results.at(id)
+		result := results.At(int(id))
 		if *result == unknown {
 			var ids []uint32
 			for _, id := range of {
-				if x := results.at(id); id != 0 && *x == unknown {
+				if x := results.At(int(id)); id != 0 && *x == unknown {
 					*x = differs
 					ids = append(ids, id)
 				}
@@ -131,7 +131,7 @@ func (s *scan) matches(matches func(string) bool, lacks bool, column func(*Chunk
 			}
 			for i, text := range texts {
 				if matches(text) {
-					*results.at(ids[i]) = matched
+					*results.At(int(ids[i])) = matched
 				}
 			}
 		}
