@@ -39,33 +39,36 @@ func (c *comparer) compareAnswers(ctx context.Context, w storage.Window) error {
 	return nil
 }
 
+// answer asks a query of a backend.
+func answer[A any](q interface {
+	Answer(context.Context, storage.Grouper) (A, error)
+}) func(context.Context, storage.Backend) (any, error) {
+	return func(ctx context.Context, b storage.Backend) (any, error) { return q.Answer(ctx, b) }
+}
+
 func questions(org string, w storage.Window) []question {
-	questions := []question{{"totals by hour", func(ctx context.Context, b storage.Backend) (any, error) {
-		cells := make(map[string]storage.Cell)
-		err := b.Groups(ctx, &storage.GroupQuery{Org: org, Filter: storage.All{}, Window: w, Increment: storage.ByHour, Details: true},
-			func(g *storage.GroupTotals) error {
-				for _, cell := range g.Cells {
-					cells[cell.Start.String()] = cell
-				}
-				return nil
-			})
-		return cells, err
-	}}, {"values of fields", func(ctx context.Context, b storage.Backend) (any, error) {
-		q := &storage.FacetQuery{Org: org, Filter: storage.All{}, Window: w}
-		for _, name := range storage.Dimensions {
-			q.Fields = append(q.Fields, storage.Dimension{Name: name})
-		}
-		return q.Answer(ctx, b)
-	}}, {"user overview", func(ctx context.Context, b storage.Backend) (any, error) {
-		q := &storage.UserOverviewQuery{Org: org, Filter: storage.All{}, Window: w, Series: storage.Series{Quantile: storage.DefaultQuantile}}
-		return q.Answer(ctx, b)
-	}}, {"session metrics", func(ctx context.Context, b storage.Backend) (any, error) {
-		q := &storage.SessionMetricsQuery{Org: org, Filter: storage.All{}, Window: w, Series: storage.Series{Quantile: storage.DefaultQuantile}}
-		return q.Answer(ctx, b)
-	}}, {"scores by day", func(ctx context.Context, b storage.Backend) (any, error) {
-		q := &storage.ScoreQuery{Org: org, Filter: storage.All{}, Window: w, Increment: storage.ByDay}
-		return q.Answer(ctx, b)
-	}}}
+	facets := &storage.FacetQuery{Org: org, Filter: storage.All{}, Window: w}
+	for _, name := range storage.Dimensions {
+		facets.Fields = append(facets.Fields, storage.Dimension{Name: name})
+	}
+	series := storage.Series{Quantile: storage.DefaultQuantile}
+	questions := []question{
+		{"totals by hour", func(ctx context.Context, b storage.Backend) (any, error) {
+			cells := make(map[string]storage.Cell)
+			err := b.Groups(ctx, &storage.GroupQuery{Org: org, Filter: storage.All{}, Window: w, Increment: storage.ByHour, Details: true},
+				func(g *storage.GroupTotals) error {
+					for _, cell := range g.Cells {
+						cells[cell.Start.String()] = cell
+					}
+					return nil
+				})
+			return cells, err
+		}},
+		{"values of fields", answer(facets)},
+		{"user overview", answer(&storage.UserOverviewQuery{Org: org, Filter: storage.All{}, Window: w, Series: series})},
+		{"session metrics", answer(&storage.SessionMetricsQuery{Org: org, Filter: storage.All{}, Window: w, Series: series})},
+		{"scores by day", answer(&storage.ScoreQuery{Org: org, Filter: storage.All{}, Window: w, Increment: storage.ByDay})},
+	}
 	for _, key := range []storage.SortKey{storage.SortCreatedAt, storage.SortCost, storage.SortLatency, storage.SortTotalTokens, storage.SortUserID} {
 		questions = append(questions, question{"requests by " + string(key), func(ctx context.Context, b storage.Backend) (any, error) {
 			q := &storage.RequestQuery{Org: org, Filter: within(w), Sort: []storage.Sort{{Key: key, Desc: true}}, Limit: askedRecords}
@@ -78,16 +81,12 @@ func questions(org string, w storage.Window) []question {
 		}})
 	}
 	for _, key := range []storage.UserSortKey{storage.UserLastActive, storage.UserCost} {
-		questions = append(questions, question{"users by " + string(key), func(ctx context.Context, b storage.Backend) (any, error) {
-			q := &storage.UserQuery{Org: org, Filter: storage.All{}, Window: w, Sort: []storage.UserSort{{Key: key, Desc: true}}, Limit: askedRecords}
-			return q.Answer(ctx, b)
-		}})
+		q := &storage.UserQuery{Org: org, Filter: storage.All{}, Window: w, Sort: []storage.UserSort{{Key: key, Desc: true}}, Limit: askedRecords}
+		questions = append(questions, question{"users by " + string(key), answer(q)})
 	}
 	for _, key := range []storage.SessionSortKey{storage.SessionCreatedAt, storage.SessionTotalCost} {
-		questions = append(questions, question{"sessions by " + string(key), func(ctx context.Context, b storage.Backend) (any, error) {
-			q := &storage.SessionQuery{Org: org, Filter: storage.All{}, Window: w, Sort: []storage.SessionSort{{Key: key, Desc: true}}, Limit: askedRecords}
-			return q.Answer(ctx, b)
-		}})
+		q := &storage.SessionQuery{Org: org, Filter: storage.All{}, Window: w, Sort: []storage.SessionSort{{Key: key, Desc: true}}, Limit: askedRecords}
+		questions = append(questions, question{"sessions by " + string(key), answer(q)})
 	}
 	return questions
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -102,7 +104,7 @@ func compareAll(ctx context.Context, o *Options) (*Comparison, error) {
 		if err != nil {
 			return err
 		}
-		if err := one.compareTags(ctx); err != nil {
+		if err := one.compareNotes(ctx); err != nil {
 			return err
 		}
 		if err := one.compareConversations(ctx); err != nil {
@@ -232,34 +234,20 @@ func sameBody(a, b storage.Body) bool {
 	return bytes.Equal(a.Data, b.Data) && (a.Type == b.Type || len(a.Data) == 0)
 }
 
-// compareTags compares the tags of sessions and the views that were set in the window.
-// Where the target has a newer one, that holds.
-func (c *comparer) compareTags(ctx context.Context) error {
-	org := c.hour.Organisation
-	tags, there, err := both(ctx, c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, org) })
+// compareNotes compares the tags of sessions and the views that were set in the window. Where
+// the target has a newer one, that holds.
+func (c *comparer) compareNotes(ctx context.Context) error {
+	ours, there, err := both(ctx, c.Options, func(b storage.Backend) (map[string]*storage.Annotation, error) {
+		return notes(ctx, b, c.hour.Organisation)
+	})
 	if err != nil {
 		return err
 	}
-	tagOf := make(map[string]*storage.Annotation)
-	for _, a := range there {
-		tagOf[a.SessionID] = a
-	}
-	for _, a := range tags {
-		if b := tagOf[a.SessionID]; c.Window.Contains(a.At) && (b == nil || b.At <= a.At && *b.Tag != *a.Tag) {
-			c.differs(fmt.Sprintf("the tag of session %s", a.SessionID))
-		}
-	}
-	views, also, err := both(ctx, c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, org) })
-	if err != nil {
-		return err
-	}
-	viewOf := make(map[string]storage.View)
-	for _, v := range also {
-		viewOf[v.Name] = v
-	}
-	for _, v := range views {
-		if w, ok := viewOf[v.Name]; c.Window.Contains(v.UpdatedAt) && (!ok || w.UpdatedAt <= v.UpdatedAt && w != v) {
-			c.differs(fmt.Sprintf("the view %q", v.Name))
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		a, b := ours[name], there[name]
+		same := b != nil && reflect.DeepEqual(a.Tag, b.Tag) && reflect.DeepEqual(a.View, b.View)
+		if c.Window.Contains(a.At) && !same && (b == nil || b.At <= a.At) {
+			c.differs(name)
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/weirhq/weir/storage"
@@ -28,10 +30,7 @@ func copyAll(ctx context.Context, o *Options, s *Summary) (err error) {
 		if err := c.records(ctx); err != nil {
 			return err
 		}
-		if err := c.tags(ctx); err != nil {
-			return err
-		}
-		if err := c.views(ctx); err != nil {
+		if err := c.notes(ctx); err != nil {
 			return err
 		}
 		return c.conversations(ctx)
@@ -144,45 +143,41 @@ func (c *copier) append(a *storage.Annotation) error {
 	return c.To.AppendAnnotation(a)
 }
 
-// tags copies the tags that are newer than those of the target.
-func (c *copier) tags(ctx context.Context) error {
-	return newer(ctx, c, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, c.org) },
-		func(a *storage.Annotation) (string, *storage.Annotation) { return a.SessionID, a })
-}
-
-// views copies the views that are newer than those of the target.
-func (c *copier) views(ctx context.Context) error {
-	return newer(ctx, c, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, c.org) },
-		func(v storage.View) (string, *storage.Annotation) {
-			return v.Name, &storage.Annotation{Org: c.org, At: v.UpdatedAt, View: &v}
-		})
-}
-
-// newer copies what is newer than what the target has under the same name. read returns the
-// name, and the annotation to write.
-func newer[T any](ctx context.Context, c *copier, ask func(storage.Backend) ([]T, error), read func(T) (string, *storage.Annotation)) error {
-	ours, there, err := both(ctx, c.Options, ask)
+// notes copies the tags of sessions and the saved views that are newer than those of the target.
+func (c *copier) notes(ctx context.Context) error {
+	ours, there, err := both(ctx, c.Options, func(b storage.Backend) (map[string]*storage.Annotation, error) { return notes(ctx, b, c.org) })
 	if err != nil {
 		return err
 	}
-	at := make(map[string]storage.Timestamp)
-	for _, v := range there {
-		name, a := read(v)
-		at[name] = a.At
-	}
-	for _, v := range ours {
-		name, a := read(v)
-		if old, ok := at[name]; ok && old >= a.At {
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		if old := there[name]; old != nil && old.At >= ours[name].At {
 			continue
 		}
 		if err := c.room(ctx, 0); err != nil {
 			return err
 		}
-		if err := c.append(a); err != nil {
+		if err := c.append(ours[name]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// notes are the tags of an organisation's sessions and its saved views, by their names.
+func notes(ctx context.Context, b storage.Backend, org string) (map[string]*storage.Annotation, error) {
+	tags, err := b.SessionTags(ctx, org)
+	if err != nil {
+		return nil, err
+	}
+	views, err := b.Views(ctx, org)
+	all := make(map[string]*storage.Annotation)
+	for _, a := range tags {
+		all["the tag of session "+a.SessionID] = a
+	}
+	for _, v := range views {
+		all[fmt.Sprintf("the view %q", v.Name)] = &storage.Annotation{Org: org, At: v.UpdatedAt, View: &v}
+	}
+	return all, err
 }
 
 // both asks the two stores at once.
