@@ -104,11 +104,7 @@ func Email(text string) (string, bool) {
 func (o *Organisation) AddMember(ctx context.Context, m Member) (*Member, error) {
 	m.ID, m.Org, m.Email, m.CreatedAt = newID(MemberPrefix), o.Name, strings.ToLower(m.Email), now()
 	m.Invited = &Invitation{Role: m.Role, Projects: slices.Clone(m.Projects)}
-	e, err := created(o, &m)
-	if err != nil {
-		return nil, err
-	}
-	return &m, o.Log.Commit(ctx, o.Name, []Event{e})
+	return &m, create(ctx, o, &m)
 }
 
 // errJoined means that a member has joined before.
@@ -121,8 +117,7 @@ func (o *Organisation) MemberJoined(ctx context.Context, id, name string) error 
 		if m.JoinedAt != nil {
 			return errJoined
 		}
-		at := now()
-		m.JoinedAt, m.Name = &at, name
+		m.JoinedAt, m.Name = new(now()), name
 		return nil
 	})
 	if errors.Is(err, errJoined) {

@@ -177,6 +177,15 @@ func created[T any, V value[T]](o *Organisation, v V) (Event, error) {
 	return o.event(Created, nil, &after), err
 }
 
+// create keeps a new object.
+func create[T any, V value[T]](ctx context.Context, o *Organisation, v V) error {
+	e, err := created(o, v)
+	if err != nil {
+		return err
+	}
+	return o.Log.Commit(ctx, o.Name, []Event{e})
+}
+
 // Tell keeps an event that changes nothing: what happened to an object, with details that
 // are written as JSON.
 func (o *Organisation) Tell(ctx context.Context, action, object string, details any) error {

@@ -82,11 +82,7 @@ func (o *Organisation) ProjectCreated(name string) (Event, error) {
 // name.
 func (o *Organisation) CreateProject(ctx context.Context, name string) (*Project, error) {
 	p := o.newProject(name)
-	e, err := created(o, p)
-	if err != nil {
-		return nil, err
-	}
-	return p, o.Log.Commit(ctx, o.Name, []Event{e})
+	return p, create(ctx, o, p)
 }
 
 // UpdateProject changes a project that is not archived.
@@ -105,8 +101,7 @@ func (o *Organisation) ArchiveProject(ctx context.Context, id string) (*Project,
 		if p.ArchivedAt != nil {
 			return ErrArchived
 		}
-		at := now()
-		p.ArchivedAt = &at
+		p.ArchivedAt = new(now())
 		return nil
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,15 +38,14 @@ type controlLog struct {
 	version atomic.Uint64 // the highest that Redis has told
 	known   atomic.Int64  // when Redis has told it, in nanoseconds
 
-	mu   sync.Mutex
-	used map[string]storage.Timestamp
+	control.Uses
 
 	stop context.CancelFunc
 	done chan struct{}
 }
 
 func newControlLog(c *client, l *Ledger) *controlLog {
-	log := &controlLog{client: c, ledger: l, used: make(map[string]storage.Timestamp), done: make(chan struct{})}
+	log := &controlLog{client: c, ledger: l, done: make(chan struct{})}
 	var ctx context.Context
 	ctx, log.stop = context.WithCancel(context.Background())
 	go log.follow(ctx)
@@ -301,25 +299,14 @@ func (l *controlLog) Events(ctx context.Context, org, object, before string, lim
 	return page, nil
 }
 
-// Used implements control.Log.
-func (l *controlLog) Used(id string, at storage.Timestamp) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.used[id] = at
-}
-
 // writeUsed writes when objects were used.
 func (l *controlLog) writeUsed(ctx context.Context) {
-	l.mu.Lock()
-	used := l.used
-	l.used = make(map[string]storage.Timestamp)
-	l.mu.Unlock()
-	if len(used) == 0 {
-		return
-	}
 	var args []string
-	for id, at := range used {
+	for id, at := range l.Take() {
 		args = append(args, id, strconv.FormatInt(int64(at), 10))
+	}
+	if len(args) == 0 {
+		return
 	}
 	if _, err := l.ask(ctx, useControl, args...); err != nil {
 		l.client.Logger.Warn("when keys were last used is not kept", zap.Error(err))

@@ -51,9 +51,11 @@ type Log struct {
 	db      *sql.DB
 	logger  *zap.Logger
 	version atomic.Uint64
+	control.Uses
 
 	mu   sync.Mutex // of whoever changes something
-	used uses
+	stop context.CancelFunc
+	done chan struct{} // closed when no use is written any more
 }
 
 // Exists reports whether a directory has control objects.
@@ -78,17 +80,20 @@ func Open(dir string, logger *zap.Logger) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{db: db, logger: logger}
+	l := &Log{db: db, logger: logger, done: make(chan struct{})}
 	if err := l.migrate(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
-	l.used.begin(l)
+	var ctx context.Context
+	ctx, l.stop = context.WithCancel(context.Background())
+	go l.keepUse(ctx)
 	return l, nil
 }
 
 // Close writes when objects were last used, and closes the file.
 func (l *Log) Close(context.Context) error {
-	l.used.end()
+	l.stop()
+	<-l.done
 	return l.db.Close()
 }
 

@@ -1,0 +1,32 @@
+package control
+
+import (
+	"sync"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Uses notes when objects were last used, for a log that writes it now and then.
+type Uses struct {
+	mu   sync.Mutex
+	last map[string]storage.Timestamp // by id
+}
+
+// Used implements Log.
+func (u *Uses) Used(id string, at storage.Timestamp) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.last == nil {
+		u.last = make(map[string]storage.Timestamp)
+	}
+	u.last[id] = at
+}
+
+// Take returns what was noted since it was called last.
+func (u *Uses) Take() map[string]storage.Timestamp {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	last := u.last
+	u.last = nil
+	return last
+}
