@@ -89,7 +89,7 @@ func Write(ctx context.Context, dir string, stores []Store) (*Summary, error) {
 		err = os.Rename(w.root, s.Directory)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = journal.SyncDir(dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(w.root))
@@ -250,12 +250,4 @@ func (c cancellable) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	return c.r.Read(b)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // Restore puts a store of a backup into a directory that has no files of the store. from is
@@ -61,7 +63,7 @@ func Restore(ctx context.Context, from, to, store string) (backup string, files 
 		}
 		files = append(files, path)
 	}
-	return backup, files, syncDir(to)
+	return backup, files, journal.SyncDir(to)
 }
 
 // find is the backup that a directory is, or else the newest in it.

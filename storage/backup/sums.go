@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // sumsName is the file with the sums of all others, by which a backup is known.
@@ -34,7 +36,7 @@ func (w *writer) sum(ctx context.Context, stores []StoreSummary) error {
 			return err
 		}
 		if entry.IsDir() {
-			return syncDir(path)
+			return journal.SyncDir(path)
 		}
 		name, err := filepath.Rel(w.root, path)
 		if err != nil {
@@ -76,7 +78,7 @@ func (w *writer) sum(ctx context.Context, stores []StoreSummary) error {
 	if _, err := sumAndSync(ctx, path); err != nil {
 		return err
 	}
-	return syncDir(w.root)
+	return journal.SyncDir(w.root)
 }
 
 // sumAndSync is the SHA-256 of a file, in hexadecimal. The file survives a power cut then.

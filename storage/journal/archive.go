@@ -85,7 +85,7 @@ func (a *archive) saveList() error {
 		err = os.Rename(path+temporarySuffix, path)
 	}
 	if err == nil {
-		err = syncDir(a.dir)
+		err = SyncDir(a.dir)
 	}
 	if err != nil {
 		a.mu.Lock()

@@ -44,8 +44,8 @@ func lockShared(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// syncDir makes the names in a directory survive a power cut.
-func syncDir(dir string) error {
+// SyncDir makes the names in a directory survive a power cut.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

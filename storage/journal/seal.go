@@ -42,7 +42,7 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 		if err := os.Rename(path+temporarySuffix, path); err != nil {
 			return err
 		}
-		if err := syncDir(a.dir); err != nil {
+		if err := SyncDir(a.dir); err != nil {
 			return err
 		}
 		if a.add(s.number, as, damaged, a.options.now()) {

@@ -222,7 +222,7 @@ func (l *log) create() (*segment, error) {
 	l.next++ // also when the file stays, though nothing can be written to it
 	err = s.file.write([][]byte{header(s.salt)}, 0)
 	if err == nil && o.Sync {
-		err = syncDir(l.dir)
+		err = SyncDir(l.dir)
 	}
 	if err != nil {
 		s.file.Close()
