@@ -160,8 +160,7 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 	}
 	before := Window{From: w.From - (w.To - w.From) - 1, To: w.From - 1}
 	err = g.Groups(ctx, &GroupQuery{Org: q.Org, Filter: q.Filter, Window: before, Details: true}, func(group *GroupTotals) error {
-		totals := metricTotals(&group.Counts, group.Details)
-		answer.Previous = &totals
+		answer.Previous = new(metricTotals(&group.Counts, group.Details))
 		return nil
 	})
 	return answer, err

@@ -343,28 +343,13 @@ var Schema = []*Column{
 	{Field: "scores", At: func(r *Record) any { return new(r.allScores()) },
 		About: "The scores by name; feedback is `service-score-feedback`, 0 or 1."},
 	{Field: "feedback_id",
-		At: func(r *Record) any {
-			if r.Feedback == nil {
-				return nil
-			}
-			return &r.Feedback.ID
-		},
+		At:    ofFeedback(func(f *Feedback) *int64 { return &f.ID }),
 		About: "The number of the feedback."},
 	{Field: FeedbackScore, Answer: "feedback_rating",
-		At: func(r *Record) any {
-			if r.Feedback == nil {
-				return nil
-			}
-			return &r.Feedback.Rating
-		},
+		At:    ofFeedback(func(f *Feedback) *bool { return &f.Rating }),
 		About: "Whether the answer was good, by its feedback."},
 	{Field: "feedback_created_at",
-		At: func(r *Record) any {
-			if r.Feedback == nil {
-				return nil
-			}
-			return &r.Feedback.CreatedAt
-		},
+		At:    ofFeedback(func(f *Feedback) *Timestamp { return &f.CreatedAt }),
 		About: "When the feedback was given."},
 	{Wire: 66, Field: "assets",
 		At: func(r *Record) any { return &r.Assets }, About: "The SHA-256 of each image, audio or file of the request."},
@@ -417,6 +402,16 @@ var Schema = []*Column{
 	{Wire: 70, Name: "content_segment", Detail: true, At: func(r *Record) any { return &r.Content.Segment }},
 	{Wire: 71, Name: "content_ordinal", Detail: true, At: func(r *Record) any { return &r.Content.Ordinal }},
 	{Wire: 72, At: func(r *Record) any { return &r.Number }},
+}
+
+// ofFeedback is the At of a value of feedback.
+func ofFeedback[T any](at func(*Feedback) *T) func(*Record) any {
+	return func(r *Record) any {
+		if r.Feedback == nil {
+			return nil
+		}
+		return at(r.Feedback)
+	}
 }
 
 // Cached is true when the answer came from Weir's response cache.

@@ -67,8 +67,7 @@ func (v *versions) left(key storage.RecordKey) *storage.Record {
 	if _, lives := v.live[key]; lives || h == nil || h.record == nil {
 		return nil
 	}
-	r := *h.record
-	return &r
+	return new(*h.record)
 }
 
 // claim reserves a key, unless it is in use.

@@ -159,8 +159,7 @@ func (m *Model) Clone() *Model {
 		charged := r.Charged
 		switch {
 		case r.Until > 0:
-			lasts := *r
-			dead.Reservations = append(dead.Reservations, &lasts)
+			dead.Reservations = append(dead.Reservations, new(*r))
 			continue
 		case !r.Released:
 			charged = max(charged, r.Lost)
