@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -191,6 +192,33 @@ type Annotation struct {
 
 // Key names the record that the annotation is about.
 func (a *Annotation) Key() RecordKey { return RecordKey{a.Org, a.RequestID} }
+
+// Apply adds what the annotation tells of a record. The maps that the record has stay as they
+// are: it gets others.
+func (a *Annotation) Apply(r *Record) {
+	if len(a.Scores)+len(a.Removed) > 0 {
+		r.Scores = Merge(r.Scores, a.Scores)
+	}
+	r.Feedback = cmp.Or(a.Feedback, r.Feedback)
+	for _, name := range a.Removed {
+		delete(r.Scores, name)
+		if name == FeedbackScore {
+			r.Feedback = nil
+		}
+	}
+	if p := a.Property; p != nil {
+		r.Properties = Merge(r.Properties, map[string]string{p.Name: p.Value})
+	}
+	r.UpdatedAt = max(r.UpdatedAt, a.At)
+}
+
+// Merge returns what is in a or in b, where b wins. Neither changes.
+func Merge[V any](a, b map[string]V) map[string]V {
+	m := make(map[string]V, len(a)+len(b))
+	maps.Copy(m, a)
+	maps.Copy(m, b)
+	return m
+}
 
 // Property is a named label of a record.
 type Property struct{ Name, Value string }

@@ -59,7 +59,7 @@ type recordSums struct {
 	scores  []float64
 }
 
-// AddRoot notes the tree of a record. A query whose GroupsByTree is true needs that of
+// AddRoot notes the tree of a record. A query that groups ByTree needs that of
 // all records before it adds the first.
 func (g *RecordGrouper) AddRoot(r *Record) {
 	if r.RootID != uuid.Nil {
@@ -176,7 +176,7 @@ func (q *GroupQuery) cellOf(t Timestamp) (start Timestamp, ok bool) {
 
 func (s *recordSums) add(q *GroupQuery, row *Row) {
 	s.totals.add(row)
-	if slices.ContainsFunc(q.By, func(d Dimension) bool { return d.Name == ByScore }) {
+	if q.GroupsBy(ByScore) {
 		s.scores = append(s.scores, row.Score)
 	}
 	if q.Details {

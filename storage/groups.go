@@ -58,8 +58,10 @@ type GroupQuery struct {
 // Chooses tells whether a group is wanted.
 func (q *GroupQuery) Chooses(g *GroupTotals) bool { return q.Choose == nil || q.Choose(g) }
 
-// GroupsByTree is true of a query that has ByTree among its dimensions.
-func (q *GroupQuery) GroupsByTree() bool { return slices.Contains(q.By, Dimension{Name: ByTree}) }
+// GroupsBy tells whether a dimension of that name is among the query's.
+func (q *GroupQuery) GroupsBy(name DimensionName) bool {
+	return slices.ContainsFunc(q.By, func(d Dimension) bool { return d.Name == name })
+}
 
 // Top says which groups are wanted. A backend may answer more of them.
 type Top struct {

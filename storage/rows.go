@@ -73,10 +73,9 @@ type Key struct {
 // GroupRows. It is false of a query that Rows do not answer. BySession stands for
 // id, name and tag together, and ByScore for rows that are scores.
 func (q *GroupQuery) RowDimensions() (by []Dimension, ok bool) {
-	byScore := slices.ContainsFunc(q.By, func(d Dimension) bool { return d.Name == ByScore })
 	session := [...]DimensionName{BySession, BySessionName, BySessionTag}
 	switch {
-	case byScore:
+	case q.GroupsBy(ByScore):
 		return q.By, len(q.By) == 1 && q.Increment != "" && len(q.Any) == 0 && q.Top.By == AnyGroups && !q.Details && !q.CountOnly
 	case q.Increment != "", (q.Apart || q.Top.By == LargestGroups) && (q.ActiveDays || len(q.Any) > 0):
 		return nil, false

@@ -101,17 +101,12 @@ func (r *reader) anyLate(ctx context.Context, name string) (any bool, err error)
 
 // SessionTag answers the tag of a session, "" if it has none.
 func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag string, err error) {
-	r, err := b.reader(org)
-	if err != nil {
-		return "", err
-	}
-	err = r.query(ctx, "SELECT tag FROM session_tags FINAL WHERE "+all(ofOrg, "session = "+r.text(sessionID)), func(rows driver.Rows) error {
-		return rows.Scan(&tag)
+	err = b.reading(ctx, org, "reading the tag of session "+sessionID+" from ClickHouse", func(r *reader) error {
+		return r.query(ctx, "SELECT tag FROM session_tags FINAL WHERE "+all(ofOrg, "session = "+r.text(sessionID)), func(rows driver.Rows) error {
+			return rows.Scan(&tag)
+		})
 	})
-	if err != nil {
-		return "", fmt.Errorf("reading the tag of session %s from ClickHouse: %w", sessionID, explain(ctx, err))
-	}
-	return tag, nil
+	return tag, err
 }
 
 // tags calls each with those of the organisation's sessions.
@@ -127,17 +122,12 @@ func (r *reader) tags(ctx context.Context, each func(session, tag string, at tim
 
 // SessionTags answers the tags of an organisation's sessions.
 func (b *Backend) SessionTags(ctx context.Context, org string) (tags []*storage.Annotation, err error) {
-	r, err := b.reader(org)
-	if err != nil {
-		return nil, err
-	}
-	err = r.tags(ctx, func(session, tag string, at time.Time) {
-		tags = append(tags, &storage.Annotation{Org: org, SessionID: session, Tag: &tag, At: storage.Millis(at)})
+	err = b.reading(ctx, org, "reading the tags of "+org+" from ClickHouse", func(r *reader) error {
+		return r.tags(ctx, func(session, tag string, at time.Time) {
+			tags = append(tags, &storage.Annotation{Org: org, SessionID: session, Tag: &tag, At: storage.Millis(at)})
+		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the tags of %s from ClickHouse: %w", org, explain(ctx, err))
-	}
-	return tags, nil
+	return tags, err
 }
 
 // Organisations answers those that there is something of.
@@ -146,14 +136,7 @@ func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{conn: conn, params: new(params)}
-	err = r.query(ctx, "SELECT DISTINCT org FROM (SELECT DISTINCT org FROM records UNION ALL SELECT DISTINCT org FROM session_tags UNION ALL SELECT DISTINCT org FROM views UNION ALL SELECT DISTINCT org FROM conversation_changes) ORDER BY org",
-		func(rows driver.Rows) error {
-			var org string
-			err := rows.Scan(&org)
-			orgs = append(orgs, org)
-			return err
-		})
+	err = eachRow(ctx, conn, "SELECT DISTINCT org FROM (SELECT DISTINCT org FROM records UNION ALL SELECT DISTINCT org FROM session_tags UNION ALL SELECT DISTINCT org FROM views UNION ALL SELECT DISTINCT org FROM conversation_changes) ORDER BY org", nil, textTo(&orgs))
 	if err != nil {
 		return nil, fmt.Errorf("reading the organisations from ClickHouse: %w", explain(ctx, err))
 	}
@@ -162,20 +145,15 @@ func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) 
 
 // Views answers the saved views of an organisation, by name.
 func (b *Backend) Views(ctx context.Context, org string) (views []storage.View, err error) {
-	r, err := b.reader(org)
-	if err != nil {
-		return nil, err
-	}
-	err = r.query(ctx, "SELECT name, screen, state, updated_at FROM views FINAL WHERE "+ofOrg+" AND screen != '' ORDER BY name", func(rows driver.Rows) error {
-		var v storage.View
-		var at time.Time
-		err := rows.Scan(&v.Name, &v.Screen, &v.State, &at)
-		v.UpdatedAt = storage.Millis(at)
-		views = append(views, v)
-		return err
+	err = b.reading(ctx, org, "reading the views of "+org+" from ClickHouse", func(r *reader) error {
+		return r.query(ctx, "SELECT name, screen, state, updated_at FROM views FINAL WHERE "+ofOrg+" AND screen != '' ORDER BY name", func(rows driver.Rows) error {
+			var v storage.View
+			var at time.Time
+			err := rows.Scan(&v.Name, &v.Screen, &v.State, &at)
+			v.UpdatedAt = storage.Millis(at)
+			views = append(views, v)
+			return err
+		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the views of %s from ClickHouse: %w", org, explain(ctx, err))
-	}
-	return views, nil
+	return views, err
 }

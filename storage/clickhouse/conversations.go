@@ -128,22 +128,20 @@ func (r *reader) conversations(ctx context.Context, ids []string, whole bool) (f
 
 // Conversations answers an organisation's conversations.
 func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) (found []*storage.Conversation, err error) {
-	r, err := b.reader(org)
-	if err != nil {
-		return nil, err
-	}
-	for len(found) == 0 && err == nil { // all may be deleted once their ids are known
-		var ids []string
-		if ids, err = r.conversationIDs(ctx, after, limit); len(ids) == 0 || err != nil {
-			break
+	err = b.reading(ctx, org, "reading the conversations of "+org+" from ClickHouse", func(r *reader) error {
+		for len(found) == 0 { // all may be deleted once their ids are known
+			ids, err := r.conversationIDs(ctx, after, limit)
+			if len(ids) == 0 || err != nil {
+				return err
+			}
+			if found, err = r.conversations(ctx, ids, true); err != nil {
+				return err
+			}
+			after = ids[len(ids)-1]
 		}
-		found, err = r.conversations(ctx, ids, true)
-		after = ids[len(ids)-1]
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the conversations of %s from ClickHouse: %w", org, explain(ctx, err))
-	}
-	return found, nil
+		return nil
+	})
+	return found, err
 }
 
 // conversationIDs are those behind one, as many as limit.
@@ -151,12 +149,7 @@ func (r *reader) conversationIDs(ctx context.Context, after string, limit int) (
 	p := r.withOwnParams()
 	err = p.query(ctx, "SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, "conversation > "+p.text(after), "item = ''")+
 		" GROUP BY conversation HAVING countIf(change = 'created') > 0 AND countIf(change = 'deleted') = 0 ORDER BY conversation LIMIT "+p.integer(int64(limit))+
-		" SETTINGS optimize_aggregation_in_order = 1", func(rows driver.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+		" SETTINGS optimize_aggregation_in_order = 1", textTo(&ids))
 	return ids, err
 }
 

@@ -89,8 +89,7 @@ func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text str
 	case storage.BySessionName:
 		return "session_name", true, nil
 	case storage.BySessionTag: // which the session's id tells
-		bySession := slices.ContainsFunc(g.query.By, func(d storage.Dimension) bool { return d.Name == storage.BySession })
-		return "''", bySession && !g.query.Apart, nil
+		return "''", g.query.GroupsBy(storage.BySession) && !g.query.Apart, nil
 	case storage.ByScore:
 		return "", false, nil
 	case storage.ByProperty:

@@ -2,8 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/storage"
@@ -12,20 +10,13 @@ import (
 // Groups answers with the server's GROUP BY where that decides all, and else from the
 // records.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	r, err := b.reader(q.Org)
-	if err != nil {
-		return err
-	}
-	if err = r.groups(ctx, q, each); err != nil {
-		return fmt.Errorf("querying ClickHouse: %w", explain(ctx, err))
-	}
-	return nil
+	return b.reading(ctx, q.Org, "querying ClickHouse", func(r *reader) error { return r.groups(ctx, q, each) })
 }
 
 func (r *reader) groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	where := r.where(q.Filter, r.within(q.Window)...)
 	var tags map[string]string
-	if slices.ContainsFunc(q.By, func(d storage.Dimension) bool { return d.Name == storage.BySessionTag }) {
+	if q.GroupsBy(storage.BySessionTag) {
 		tags = make(map[string]string)
 		if err := r.tags(ctx, func(session, tag string, _ time.Time) { tags[session] = tag }); err != nil {
 			return err
@@ -65,7 +56,7 @@ func (r *reader) groupRecords(ctx context.Context, q *storage.GroupQuery, where 
 	grouper := storage.NewRecordGrouper(q, tags, cancel)
 	m := r.matching(ctx, q.Filter, cancel)
 	condition := where.sql
-	if slices.ContainsFunc(q.By, func(d storage.Dimension) bool { return d.Name == storage.ByScore }) && !q.Apart {
+	if q.GroupsBy(storage.ByScore) && !q.Apart {
 		condition = all(condition, "request_id IN ("+scoredIDs+")")
 	}
 	walk := func(add func(*storage.Record)) error {
@@ -79,7 +70,7 @@ func (r *reader) groupRecords(ctx context.Context, q *storage.GroupQuery, where 
 			return m.failed == nil, m.failed
 		})
 	}
-	if q.GroupsByTree() {
+	if q.GroupsBy(storage.ByTree) {
 		if err := walk(grouper.AddRoot); err != nil {
 			return err
 		}

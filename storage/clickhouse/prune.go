@@ -65,19 +65,8 @@ func oldPartitions(ctx context.Context, conn clickhouse.Conn, table string, befo
 	}
 	// In Go, since the server's functions end with the year 2149.
 	limit := min(max(before, firstMoment), lastMoment).Time().UTC().Format(partition)
-	rows, err := conn.Query(ctx, `SELECT DISTINCT partition_id FROM system.parts
+	err = eachRow(ctx, conn, `SELECT DISTINCT partition_id FROM system.parts
 		WHERE database = currentDatabase() AND table = {table:String} AND active AND toUInt32OrZero(partition_id) BETWEEN 1 AND toUInt32({limit:String}) - 1
-		ORDER BY partition_id`, clickhouse.Named("table", table), clickhouse.Named("limit", limit))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+		ORDER BY partition_id`, []any{clickhouse.Named("table", table), clickhouse.Named("limit", limit)}, textTo(&ids))
+	return ids, err
 }

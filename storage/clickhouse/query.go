@@ -16,16 +16,24 @@ import (
 )
 
 // Requests answers one page of records.
-func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
-	r, err := b.reader(q.Org)
+func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page []*storage.Record, err error) {
+	err = b.reading(ctx, q.Org, "querying ClickHouse", func(r *reader) (err error) {
+		page, err = r.requests(ctx, q)
+		return err
+	})
+	return page, err
+}
+
+// reading gives do a reader of an organisation. doing begins its error.
+func (b *Backend) reading(ctx context.Context, org, doing string, do func(*reader) error) error {
+	r, err := b.reader(org)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	page, err := r.requests(ctx, q)
-	if err != nil {
-		return nil, fmt.Errorf("querying ClickHouse: %w", explain(ctx, err))
+	if err := do(r); err != nil {
+		return fmt.Errorf("%s: %w", doing, explain(ctx, err))
 	}
-	return page, nil
+	return nil
 }
 
 func (b *Backend) reader(org string) (*reader, error) {
@@ -296,19 +304,15 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 }
 
 // Request answers one record, or storage.ErrNotFound.
-func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
-	r, err := b.reader(key.Org)
-	if err != nil {
-		return nil, err
+func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (rec *storage.Record, err error) {
+	err = b.reading(ctx, key.Org, "reading record "+key.ID.String()+" from ClickHouse", func(r *reader) (err error) {
+		rec, err = r.request(ctx, key.ID)
+		return err
+	})
+	if err == nil && rec == nil {
+		err = storage.ErrNotFound
 	}
-	rec, err := r.request(ctx, key.ID)
-	if err != nil {
-		return nil, fmt.Errorf("reading record %s from ClickHouse: %w", key.ID, explain(ctx, err))
-	}
-	if rec == nil {
-		return nil, storage.ErrNotFound
-	}
-	return rec, nil
+	return rec, err
 }
 
 // isPolled is the condition of the dialects in storage.Polled.
@@ -316,20 +320,20 @@ const isPolled = "dialect IN ('responses', 'batches', 'runs', 'interactions')"
 
 // Response implements storage.ResponseFinder.
 func (b *Backend) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
-	r, err := b.reader(org)
-	if err != nil {
-		return nil, err
-	}
-	found, err := r.versions(ctx, all("response_id = "+r.text(responseID), isPolled), " LIMIT 1")
-	if err == nil && len(found) > 0 {
-		var learned []annotation
-		learned, err = r.withOwnParams().annotations(ctx, []key{{id: found[0].ID}})
+	var found []*storage.Record
+	err := b.reading(ctx, org, "reading response "+responseID+" from ClickHouse", func(r *reader) (err error) {
+		found, err = r.versions(ctx, all("response_id = "+r.text(responseID), isPolled), " LIMIT 1")
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		learned, err := r.withOwnParams().annotations(ctx, []key{{id: found[0].ID}})
 		annotate(found, learned)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading response %s from ClickHouse: %w", responseID, explain(ctx, err))
-	}
-	if len(found) == 0 {
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
 		return nil, storage.ErrNotFound
 	}
 	return found[0], nil

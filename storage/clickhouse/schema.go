@@ -6,9 +6,11 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -66,24 +68,13 @@ func (b *Backend) migrate(ctx context.Context, conn clickhouse.Conn) error {
 // addColumns adds the columns that the table of records lacks. Older versions of Weir
 // write rows without these.
 func (b *Backend) addColumns(ctx context.Context, conn clickhouse.Conn) error {
-	rows, err := conn.Query(ctx, "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'records'")
+	var known []string
+	err := eachRow(ctx, conn, "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'records'", nil, textTo(&known))
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	known := make(map[string]bool)
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return err
-		}
-		known[name] = true
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
 	for _, c := range columns {
-		if known[c.Name] {
+		if slices.Contains(known, c.Name) {
 			continue
 		}
 		statement := "ALTER TABLE records" + b.onCluster() + " ADD COLUMN IF NOT EXISTS " + c.Name + " " + definition(c)
@@ -121,21 +112,14 @@ func (b *Backend) schemaVersions(ctx context.Context, conn clickhouse.Conn) (map
 	if err := conn.Exec(ctx, b.statements(versionTable)[0]); err != nil {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, "SELECT DISTINCT version, checksum FROM schema_version")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	done := make(map[uint32]string)
-	for rows.Next() {
+	return done, eachRow(ctx, conn, "SELECT DISTINCT version, checksum FROM schema_version", nil, func(rows driver.Rows) error {
 		var version uint32
 		var checksum string
-		if err := rows.Scan(&version, &checksum); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&version, &checksum)
 		done[version] = checksum
-	}
-	return done, rows.Err()
+		return err
+	})
 }
 
 // statements are those of a migration, for one server or for a cluster.

@@ -64,7 +64,12 @@ func (r *reader) query(ctx context.Context, statement string, each func(driver.R
 	if r.trace != nil {
 		r.trace(statement)
 	}
-	rows, err := r.conn.Query(ctx, statement, r.args...)
+	return eachRow(ctx, r.conn, statement, r.args, each)
+}
+
+// eachRow calls each with the rows of a statement.
+func eachRow(ctx context.Context, conn clickhouse.Conn, statement string, args []any, each func(driver.Rows) error) error {
+	rows, err := conn.Query(ctx, statement, args...)
 	if err != nil {
 		return err
 	}
@@ -75,6 +80,16 @@ func (r *reader) query(ctx context.Context, statement string, each func(driver.R
 		}
 	}
 	return rows.Err()
+}
+
+// textTo appends the text of each row.
+func textTo(all *[]string) func(driver.Rows) error {
+	return func(rows driver.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		*all = append(*all, text)
+		return err
+	}
 }
 
 // settings hold for every statement, of queries, inserts and the schema. A context that

@@ -5,8 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -43,52 +41,21 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 		return err
 	}
 	next := *old
-	if len(f.Scores) > 0 {
-		next.Scores = with(old.Scores, f.Scores)
-	}
-	if f.Feedback != nil {
-		next.Feedback = f.Feedback
-	}
-	if len(f.Removed) > 0 {
-		next.Scores = maps.Clone(next.Scores)
-		for _, name := range f.Removed {
-			delete(next.Scores, name)
-		}
-		if slices.Contains(f.Removed, storage.FeedbackScore) {
-			next.Feedback = nil
-		}
-	}
+	f.Apply(&next.Record)
 	if p := f.Property; p != nil {
-		set := map[string]string{p.Name: p.Value}
-		next.Properties, next.annotated = with(old.Properties, set), with(old.annotated, set)
+		next.annotated = storage.Merge(old.annotated, map[string]string{p.Name: p.Value})
 	}
 	next.annotatedAt = max(old.annotatedAt, f.At)
-	next.UpdatedAt = max(old.UpdatedAt, f.At)
 	return w.replace(old, &next)
 }
 
-// with is a and b, where b wins. Neither changes.
-func with[V any](a, b map[string]V) map[string]V {
-	m := make(map[string]V, len(a)+len(b))
-	maps.Copy(m, a)
-	maps.Copy(m, b)
-	return m
-}
-
-// readsTags tells whether the query groups by the tags of sessions.
-func readsTags(q *storage.GroupQuery) bool {
-	for _, d := range q.By {
-		if d.Name == storage.BySessionTag {
-			return true
-		}
+// tags reads the tags of an organisation's sessions, nil if the query does not group by them.
+func (r reader) tags(ctx context.Context, q *storage.GroupQuery) (tags map[string]string, err error) {
+	if !q.GroupsBy(storage.BySessionTag) {
+		return nil, nil
 	}
-	return false
-}
-
-// tags reads the tags of an organisation's sessions.
-func (r reader) tags(ctx context.Context, org string) (map[string]string, error) {
-	tags := make(map[string]string)
-	return tags, r.c.query(ctx, "SELECT session, tag FROM session_tags WHERE org = ?", []driver.Value{org}, func(row []driver.Value) error {
+	tags = make(map[string]string)
+	return tags, r.c.query(ctx, "SELECT session, tag FROM session_tags WHERE org = ?", []driver.Value{q.Org}, func(row []driver.Value) error {
 		tags[row[0].(string)] = row[1].(string)
 		return nil
 	})
@@ -105,65 +72,48 @@ func (w *writer) view(org string, v *storage.View) error {
 	return err
 }
 
-// Views answers the saved views of an organisation, by name.
-func (b *Backend) Views(ctx context.Context, org string) (views []storage.View, err error) {
+// list answers what a statement reads, a value for each row. what is its name in an error.
+func list[T any](ctx context.Context, b *Backend, what, statement string, args []driver.Value, value func(row []driver.Value) T) (all []T, err error) {
 	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		return r.c.query(ctx, "SELECT name, screen, state, updated_at FROM views WHERE org = ? ORDER BY name", []driver.Value{org},
-			func(row []driver.Value) error {
-				views = append(views, storage.View{
-					Name: row[0].(string), Screen: row[1].(string), State: row[2].(string), UpdatedAt: storage.Timestamp(row[3].(int64)),
-				})
-				return nil
-			})
+		return r.c.query(ctx, statement, args, func(row []driver.Value) error {
+			all = append(all, value(row))
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the views of %s from %s: %w", org, b.path, explain(err))
+		return nil, fmt.Errorf("reading %s %s: %w", what, b.path, explain(err))
 	}
-	return views, nil
+	return all, nil
+}
+
+// Views answers the saved views of an organisation, by name.
+func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error) {
+	const query = "SELECT name, screen, state, updated_at FROM views WHERE org = ? ORDER BY name"
+	return list(ctx, b, "the views of "+org+" from", query, []driver.Value{org}, func(row []driver.Value) storage.View {
+		return storage.View{Name: row[0].(string), Screen: row[1].(string), State: row[2].(string), UpdatedAt: storage.Timestamp(row[3].(int64))}
+	})
 }
 
 // Organisations answers those that there is something of.
-func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		return r.c.query(ctx, "SELECT name FROM names WHERE kind = 'org' UNION SELECT org FROM session_tags UNION SELECT org FROM views UNION SELECT org FROM conversations ORDER BY 1", nil,
-			func(row []driver.Value) error {
-				orgs = append(orgs, row[0].(string))
-				return nil
-			})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the organisations of %s: %w", b.path, explain(err))
-	}
-	return orgs, nil
+func (b *Backend) Organisations(ctx context.Context) ([]string, error) {
+	const query = "SELECT name FROM names WHERE kind = 'org' UNION SELECT org FROM session_tags UNION SELECT org FROM views UNION SELECT org FROM conversations ORDER BY 1"
+	return list(ctx, b, "the organisations of", query, nil, func(row []driver.Value) string { return row[0].(string) })
 }
 
 // SessionTags answers the tags of an organisation's sessions.
-func (b *Backend) SessionTags(ctx context.Context, org string) (tags []*storage.Annotation, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		return r.c.query(ctx, "SELECT session, tag, set_at FROM session_tags WHERE org = ?", []driver.Value{org},
-			func(row []driver.Value) error {
-				tag := row[1].(string)
-				tags = append(tags, &storage.Annotation{Org: org, SessionID: row[0].(string), Tag: &tag, At: storage.Timestamp(row[2].(int64))})
-				return nil
-			})
+func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
+	const query = "SELECT session, tag, set_at FROM session_tags WHERE org = ?"
+	return list(ctx, b, "the tags of "+org+" from", query, []driver.Value{org}, func(row []driver.Value) *storage.Annotation {
+		return &storage.Annotation{Org: org, SessionID: row[0].(string), Tag: new(row[1].(string)), At: storage.Timestamp(row[2].(int64))}
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the tags of %s from %s: %w", org, b.path, explain(err))
-	}
-	return tags, nil
 }
 
 // SessionTag answers the tag of a session, "" if it has none.
-func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag string, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		return r.c.query(ctx, "SELECT tag FROM session_tags WHERE org = ? AND session = ?", []driver.Value{org, sessionID},
-			func(row []driver.Value) error {
-				tag = row[0].(string)
-				return nil
-			})
-	})
-	if err != nil {
-		return "", fmt.Errorf("reading the tag of session %s from %s: %w", sessionID, b.path, explain(err))
+func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
+	const query = "SELECT tag FROM session_tags WHERE org = ? AND session = ?"
+	tags, err := list(ctx, b, "the tag of session "+sessionID+" from", query, []driver.Value{org, sessionID}, func(row []driver.Value) string { return row[0].(string) })
+	if len(tags) == 0 {
+		return "", err
 	}
-	return tag, nil
+	return tags[0], nil
 }

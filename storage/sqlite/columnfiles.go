@@ -203,14 +203,12 @@ func (r reader) nextRegion(ctx context.Context, rows, changes int) (*columnar.Re
 }
 
 // nth is the key of the nth request between two keys, nil if there are fewer.
-func (r reader) nth(ctx context.Context, after, to int64, n int) (found *int64, err error) {
-	err = r.c.query(ctx, "SELECT n FROM requests WHERE n > ? AND n <= ? ORDER BY n LIMIT 1 OFFSET ?",
-		[]driver.Value{after, to, int64(n - 1)}, func(row []driver.Value) error {
-			key := row[0].(int64)
-			found = &key
-			return nil
-		})
-	return found, err
+func (r reader) nth(ctx context.Context, after, to int64, n int) (*int64, error) {
+	found, err := r.c.integers(ctx, "SELECT n FROM requests WHERE n > ? AND n <= ? ORDER BY n LIMIT 1 OFFSET ?", after, to, int64(n-1))
+	if len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], err
 }
 
 // regions are those between two keys of which there are files, in their order.
@@ -291,14 +289,4 @@ func (w *writer) pruneColumns(ctx context.Context, until int64) (files []string,
 		}
 	}
 	return files, err
-}
-
-// optionalInteger sets an integer where there is one.
-func optionalInteger(n *int64) func([]driver.Value) error {
-	return func(row []driver.Value) error {
-		if v, ok := row[0].(int64); ok {
-			*n = v
-		}
-		return nil
-	}
 }

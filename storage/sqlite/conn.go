@@ -194,6 +194,15 @@ func (c *conn) integer(ctx context.Context, query string, args ...driver.Value) 
 	return n, err
 }
 
+// integers answers the integers that a query finds, one in each row.
+func (c *conn) integers(ctx context.Context, query string, args ...driver.Value) (all []int64, err error) {
+	err = c.query(ctx, query, args, func(row []driver.Value) error {
+		all = append(all, row[0].(int64))
+		return nil
+	})
+	return all, err
+}
+
 // transaction does all of do or nothing. For a writer it takes the lock first.
 func (c *conn) transaction(ctx context.Context, do func() error) (err error) {
 	tx, err := c.BeginTx(ctx, driver.TxOptions{})

@@ -144,13 +144,11 @@ func (w *writer) findUnused(since storage.Timestamp) error {
 		if blocks[w.pruneFrom] = max(storage.Timestamp(oldest), since); storage.Timestamp(oldest) >= since {
 			continue
 		}
-		err = w.c.query(ctx, "SELECT hash << 32 | id FROM names WHERE id >= ? AND id < ? AND seen < ?", []driver.Value{from, until, int64(since)}, func(row []driver.Value) error {
-			w.unused = append(w.unused, row[0].(int64))
-			return nil
-		})
+		unused, err := w.c.integers(ctx, "SELECT hash << 32 | id FROM names WHERE id >= ? AND id < ? AND seen < ?", from, until, int64(since))
 		if err != nil {
 			return err
 		}
+		w.unused = append(w.unused, unused...)
 	}
 	slices.Sort(w.unused)
 	return nil

@@ -28,11 +28,9 @@ func (b *Backend) groupRows(ctx context.Context, turn *columnar.Turn, q *storage
 		if err != nil {
 			return err
 		}
-		var tags map[string]string
-		if readsTags(q) {
-			if tags, err = r.tags(ctx, q.Org); err != nil {
-				return err
-			}
+		tags, err := r.tags(ctx, q)
+		if err != nil {
+			return err
 		}
 		s := source{loader: loader{ctx, r}, org: q.Org, orgID: org, contents: b.contents, files: b.files}
 		return turn.Answer(ctx, &columnar.Query{GroupQuery: q, Org: org, Tags: tags, Source: s, Tail: t}, each)
@@ -42,14 +40,9 @@ func (b *Backend) groupRows(ctx context.Context, turn *columnar.Turn, q *storage
 // groupRecords reads the records that the query chooses, a number at a time.
 func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	return b.reading(ctx, func(ctx context.Context, r reader) error {
-		var (
-			tags map[string]string
-			err  error
-		)
-		if readsTags(q) {
-			if tags, err = r.tags(ctx, q.Org); err != nil {
-				return err
-			}
+		tags, err := r.tags(ctx, q)
+		if err != nil {
+			return err
 		}
 		cancel := storage.NewCancelCheck(ctx.Err)
 		grouper := storage.NewRecordGrouper(q, tags, cancel)
@@ -81,7 +74,7 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 			}
 			return failed
 		}
-		if q.GroupsByTree() {
+		if q.GroupsBy(storage.ByTree) {
 			add = func(r *storage.Record, _ func() *storage.Content) { grouper.AddRoot(r) }
 			err = x.candidates(ctx, x.timeOrder(false), next)
 			add = grouper.Add

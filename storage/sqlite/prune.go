@@ -54,11 +54,7 @@ func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
 func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, files []string, err error) {
 	pruned := w.pruned
 	err = w.transaction(ctx, func() error {
-		err := w.c.query(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?",
-			[]driver.Value{columnar.FirstKey(before), int64(w.bounds.pruned)}, func(row []driver.Value) error {
-				w.changed = append(w.changed, row[0].(int64))
-				return nil
-			})
+		w.changed, err = w.c.integers(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?", columnar.FirstKey(before), int64(w.bounds.pruned))
 		if err != nil {
 			return err
 		}

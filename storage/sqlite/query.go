@@ -105,12 +105,7 @@ func (x *query) keys(ctx context.Context) (keys []int64, err error) {
 		return x.keysByTime(ctx, desc)
 	}
 	statement, args := x.statement(keyColumns, "", x.order())
-	args = append(args, int64(x.Limit), int64(x.Offset))
-	err = x.r.c.query(ctx, statement+" LIMIT ? OFFSET ?", args, func(row []driver.Value) error {
-		keys = append(keys, row[0].(int64))
-		return nil
-	})
-	return keys, err
+	return x.r.c.integers(ctx, statement+" LIMIT ? OFFSET ?", append(args, int64(x.Limit), int64(x.Offset))...)
 }
 
 // keysByTime goes along the order of n, which is the order of time, and puts
@@ -283,11 +278,7 @@ const responseQuery = "SELECT n FROM details JOIN requests USING (n)" +
 // byResponseID reads the newest record of a response in an organisation, or
 // storage.ErrNotFound.
 func (r reader) byResponseID(ctx context.Context, org, id string) (*row, error) {
-	var keys []int64
-	err := r.c.query(ctx, responseQuery, append(nameArgs("org", org), id), func(row []driver.Value) error {
-		keys = append(keys, row[0].(int64))
-		return nil
-	})
+	keys, err := r.c.integers(ctx, responseQuery, append(nameArgs("org", org), id)...)
 	if err != nil {
 		return nil, err
 	}

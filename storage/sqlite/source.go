@@ -24,16 +24,7 @@ func (s source) Regions(from, to int64) ([]columnar.Region, error) {
 
 // Changed implements columnar.Source.
 func (s source) Changed(after, to int64) ([]int64, error) {
-	return s.keysOf("SELECT n FROM column_changes WHERE n > ? AND n <= ? ORDER BY n", after, to)
-}
-
-// keysOf are the keys that a statement answers.
-func (s source) keysOf(statement string, args ...driver.Value) (keys []int64, err error) {
-	err = s.r.c.query(s.ctx, statement, args, func(row []driver.Value) error {
-		keys = append(keys, row[0].(int64))
-		return nil
-	})
-	return keys, err
+	return s.r.c.integers(s.ctx, "SELECT n FROM column_changes WHERE n > ? AND n <= ? ORDER BY n", after, to)
 }
 
 // Damaged implements columnar.Source.
@@ -61,7 +52,7 @@ func (s source) Properties(property string, from, to int64, each func(key int64,
 
 // WithProperty implements columnar.Source.
 func (s source) WithProperty(value uint32, from, to int64) ([]int64, error) {
-	return s.keysOf("SELECT n FROM labels WHERE "+inBuckets+" AND label = ? AND n BETWEEN ? AND ?", bucketOf(from), bucketOf(to), int64(value), from, to)
+	return s.r.c.integers(s.ctx, "SELECT n FROM labels WHERE "+inBuckets+" AND label = ? AND n BETWEEN ? AND ?", bucketOf(from), bucketOf(to), int64(value), from, to)
 }
 
 // Scores implements columnar.Source.
@@ -113,10 +104,7 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 	if where.err != nil {
 		return nil, where.err
 	}
-	err = s.r.c.query(s.ctx, query+where.sql.String(), where.args, func(row []driver.Value) error {
-		keys = append(keys, row[0].(int64))
-		return nil
-	})
+	keys, err = s.r.c.integers(s.ctx, query+where.sql.String(), where.args...)
 	if err == nil && where.filter != nil && !where.filter.Exact() {
 		return s.match(keys, where.filter.Residual, where.reads())
 	}

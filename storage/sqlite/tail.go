@@ -119,8 +119,8 @@ func (k *tailCache) begin(ctx context.Context, r reader) (*columnar.Tail, error)
 
 // update brings the tail to what the reader sees; the keys are what has changed.
 func (k *tailCache) update(ctx context.Context, r reader, changed []int64) error {
-	after := int64(math.MinInt64)
-	if err := r.c.query(ctx, "SELECT max(last) FROM column_chunks WHERE file IS NOT NULL", nil, optionalInteger(&after)); err != nil {
+	after, err := r.c.integer(ctx, "SELECT coalesce(max(last), ?) FROM column_chunks WHERE file IS NOT NULL", int64(math.MinInt64))
+	if err != nil {
 		return err
 	}
 	if k.tail != nil {

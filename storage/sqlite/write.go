@@ -121,7 +121,7 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	next.Scores, next.Feedback = old.Scores, old.Feedback
 	next.annotated, next.annotatedAt = old.annotated, old.annotatedAt
 	if len(old.annotated) > 0 {
-		next.Properties = with(next.Properties, old.annotated)
+		next.Properties = storage.Merge(next.Properties, old.annotated)
 	}
 	next.UpdatedAt = max(next.UpdatedAt, old.annotatedAt)
 	return w.replace(old, next)

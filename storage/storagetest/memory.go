@@ -69,7 +69,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		m.changes = make(map[string][]*storage.Annotation)
 	}
 	for _, r := range batch.Records {
-		e := &entry{record: clone(r)}
+		e := &entry{record: new(*r)}
 		e.record.Scores, e.record.Feedback = nil, nil
 		e.record.Version = storage.Position{}
 		key := r.Key()
@@ -77,7 +77,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 			e.annotations = old.annotations
 		}
 		for _, f := range e.annotations {
-			apply(e.record, f)
+			f.Apply(e.record)
 		}
 		m.records[key] = e
 	}
@@ -96,8 +96,8 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 			continue
 		}
 		e.annotations = append(e.annotations, f)
-		e.record = clone(e.record)
-		apply(e.record, f)
+		e.record = new(*e.record) // a record that was answered is never written to again
+		f.Apply(e.record)
 	}
 	m.positions[batch.Journal] = batch.End
 	return nil
@@ -112,42 +112,6 @@ func (m *Memory) view(org string, v storage.View) {
 	if v.Screen == "" {
 		delete(m.views[org], v.Name)
 	}
-}
-
-// apply adds an annotation to a record.
-func apply(r *storage.Record, f *storage.Annotation) {
-	if len(f.Scores) > 0 {
-		r.Scores = merged(r.Scores, f.Scores)
-	}
-	if f.Feedback != nil {
-		feedback := *f.Feedback
-		r.Feedback = &feedback
-	}
-	r.Scores = maps.Clone(r.Scores)
-	for _, name := range f.Removed {
-		delete(r.Scores, name)
-		if name == storage.FeedbackScore {
-			r.Feedback = nil
-		}
-	}
-	if f.Property != nil {
-		r.Properties = merged(r.Properties, map[string]string{f.Property.Name: f.Property.Value})
-	}
-	r.UpdatedAt = max(r.UpdatedAt, f.At)
-}
-
-func merged[V any](a, b map[string]V) map[string]V {
-	m := make(map[string]V, len(a)+len(b))
-	maps.Copy(m, a)
-	maps.Copy(m, b)
-	return m
-}
-
-// clone copies what an annotation may change. Records that were answered are never
-// written to again.
-func clone(r *storage.Record) *storage.Record {
-	c := *r
-	return &c
 }
 
 // asked answers a query.

@@ -68,11 +68,10 @@ func testReplacedRecord(t *testing.T, open opener) {
 			a.CreatedAt = first[i].CreatedAt
 		}
 		a.Scores, a.Feedback = nil, nil
-		written := *a
-		batch.Records = append(batch.Records, &written)
+		batch.Records = append(batch.Records, new(*a))
 
 		a.Scores, a.Feedback, a.UpdatedAt = first[i].Scores, first[i].Feedback, epoch<<1
-		a.Properties = merged(a.Properties, map[string]string{"late": "label"})
+		a.Properties = storage.Merge(a.Properties, map[string]string{"late": "label"})
 	}
 	s.write(batch)
 	s.holds(amended)
