@@ -31,9 +31,9 @@ func init() {
 
 // App configures what Weir's handlers share.
 type App struct {
-	// Stores keep the records, by name. The store `default` is where everything
-	// goes that names no other; unless configured, it is an SQLite database in
-	// Caddy's data directory.
+	// Stores keep the records, by name. Organisations and handlers that name no store
+	// use `default`. Unless configured, `default` is an SQLite database in Caddy's data
+	// directory.
 	Stores map[string]*StoreConfig `json:"stores,omitempty"`
 
 	// Keys are the API keys of the organisation `default`.
@@ -46,32 +46,30 @@ type App struct {
 	// `default` or to the one that a claim names.
 	Identities []*Identity `json:"identities,omitempty"`
 
-	// Organisations keep their records apart, by name: no query ever sees those
-	// of another.
+	// Organisations are the organisations by name. No query sees the records of another
+	// organisation.
 	Organisations map[string]*Organisation `json:"orgs,omitempty"`
 
-	// Providers are the providers of models that all organisations can call
-	// through the gateway. Where several serve a model at the same price, the
-	// earlier one is called first.
+	// Providers are the model providers that all organisations can call through the
+	// gateway. If several serve a model at the same price, the earlier one is called first.
 	Providers []*Provider `json:"providers,omitempty"`
 
-	// Aliases are names for models, each with the models that it stands for, in
-	// the order in which they are tried: `"fast": ["openai/gpt-5-mini"]`.
+	// Aliases are names for one or more models, which are tried in order:
+	// `"fast": ["openai/gpt-5-mini"]`.
 	Aliases map[string][]string `json:"aliases,omitempty"`
 
-	// SecretText keys what clients carry for the gateway from call to call
-	// without being able to read it, like the reasoning of models; best a
-	// placeholder like `{env.WEIR_SECRET}`. Gateways that share traffic share
-	// it. Default: one that is made once, and kept beside the store.
+	// SecretText is the secret that encrypts what clients carry for the gateway from
+	// call to call, such as the reasoning of models. Best use a placeholder like
+	// `{env.WEIR_SECRET}`. Gateways that share traffic need the same secret. Default: a
+	// secret that is generated once, and kept beside the store.
 	SecretText string `json:"secret,omitempty"`
 
-	// RequestMemory bounds, in bytes, what the requests of all calls together take in
-	// memory. Those beyond it wait, and are then refused with 503. Default: a quarter
-	// of what the process may take, at most 1 GiB.
+	// RequestMemory bounds the memory of all requests together, in bytes. Further requests
+	// wait, and then get a 503. Default: a quarter of the process's memory, at most 1 GiB.
 	RequestMemory directive.Size `json:"request_memory,omitempty"`
 
-	// HeaderPrefixes are further prefixes of control headers, beside `Service`:
-	// with `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
+	// HeaderPrefixes are prefixes of control headers in addition to `Service`: with
+	// `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
 	HeaderPrefixes []string `json:"header_prefixes,omitempty"`
 
 	// PropertyNames are the exact spellings of properties that arrive as
@@ -79,13 +77,13 @@ type App struct {
 	// `Service-Property-Usertier` sets the property `userTier`.
 	PropertyNames []string `json:"property_names,omitempty"`
 
-	// CatalogFile names a file of models and prices that win over the built-in
-	// ones.
+	// CatalogFile names a file of models and prices that take precedence over the
+	// built-in ones.
 	CatalogFile string `json:"catalog,omitempty"`
 
-	// Queries is how many queries run at the same time, QueriesPerKey how many of
-	// one API key. Others wait, and are refused with 429 when too many do.
-	// Default: half of the processors, but at least 3, and half of that, rounded up.
+	// Queries is how many queries run at once, and QueriesPerKey how many of one API key.
+	// Others wait; if too many wait, they get a 429. Default: half of the processors, but
+	// at least 3; and half of that, rounded up.
 	Queries       int `json:"queries,omitempty"`
 	QueriesPerKey int `json:"queries_per_key,omitempty"`
 

@@ -34,13 +34,13 @@ type Budget struct {
 	Limit string `json:"limit"`
 
 	// Quantity is what the budget counts: `usd`, `tokens`, `input_tokens`,
-	// `output_tokens`, `uncached_tokens` (all but those read from a provider's cache),
-	// `requests`, or `concurrent`, which are calls that run. Default: `usd`.
+	// `output_tokens`, `uncached_tokens` (all tokens not read from a provider's cache),
+	// `requests`, or `concurrent` (running calls). Default: `usd`.
 	Quantity string `json:"quantity,omitempty"`
 
 	// Window is `day`, `week`, `month`, `year`, `total` for no end, or a duration like
-	// `1m` or `24h` for a window that ends now and moves with the time. A call belongs to
-	// the window in which it began. `concurrent` has none. Default: `month` for `usd`,
+	// `1m` or `24h` for a moving window, which always ends now. A call belongs to the
+	// window in which it began. `concurrent` takes no window. Default: `month` for `usd`,
 	// else `1m`.
 	Window string `json:"window,omitempty"`
 
@@ -48,45 +48,46 @@ type Budget struct {
 	// UTC.
 	Timezone string `json:"timezone,omitempty"`
 
-	// Since is a day such as `2026-11-01`, whose midnight is that of Timezone, or a time such as
-	// `2026-11-01T12:00:00Z`. A new budget begins with what the records of the window have
-	// cost since then. Later changes of Since change nothing. Default: a new budget begins at 0.
+	// Since is a day such as `2026-11-01`, from its midnight in Timezone, or a time such as
+	// `2026-11-01T12:00:00Z`. A new budget begins with the cost of the window's records
+	// since then. Later changes of Since have no effect. Default: a new budget begins at 0.
 	Since string `json:"since,omitempty"`
 
 	// Filter says which calls the budget counts, in the filter language of the query API.
-	// It may name what is known before a call: `user_id`, `session_id`, `project`, `key_id`,
-	// `provider`, `model`, `request_model` and properties. Default: all calls.
+	// It may use fields that are known before a call: `user_id`, `session_id`, `project`,
+	// `key_id`, `provider`, `model`, `request_model` and properties. Default: all calls.
 	Filter json.RawMessage `json:"filter,omitempty"`
 
-	// Per gives each value of an attribute the limit for itself: `user`, `session`,
-	// `project`, `key`, `provider`, `model`, `property.<name>`, or `tree`, which is the run
-	// of an agent with its sub-agents, as lineage finds it. Calls without a value share one.
-	// Default: all calls share the limit.
+	// Per gives each value of an attribute its own limit: `user`, `session`, `project`,
+	// `key`, `provider`, `model`, `property.<name>`, or `tree`, which is an agent run with
+	// its sub-agents, as lineage finds it. Calls without a value share one limit. Default:
+	// all calls share the limit.
 	Per string `json:"per,omitempty"`
 
-	// Trust counts users, sessions and properties that only the caller names. Otherwise
-	// those count that the key or the token stamps, and a caller cannot choose whose
-	// budget pays. Default: false.
+	// Trust believes the users, sessions and properties that callers name. Otherwise only
+	// those count that the key or the token sets or vouches for, so that a caller cannot
+	// choose whose budget pays. Default: false.
 	Trust bool `json:"trust,omitempty"`
 
-	// Wait is how long a call waits for calls in flight to end, if these hold what the call
-	// needs. Default: 0, which refuses the call at once.
+	// Wait is how long a call waits for calls in flight to release what it needs, or for a
+	// moving window to have room. Default: 0, which refuses the call at once.
 	Wait caddy.Duration `json:"wait,omitempty"`
 
-	// Cut lets a stream begin that does not fit into what is left, and ends the stream there, as
-	// if the model had reached its limit of output. Default: false.
+	// Cut lets a stream begin whose maximum exceeds the rest, and ends the stream at the
+	// rest, as if the model had reached its output limit. Default: false.
 	Cut bool `json:"cut,omitempty"`
 
 	// Reserve is what is set aside for a call: `maximum`, the most that the call can use, or
-	// `expected`, for which the model writes as much as 95 of 100 calls of the key at the model
-	// wrote. A budget that expects can be exceeded by what calls write beyond. Default: `maximum`.
+	// `expected`, with the output that 95 of 100 calls of the same key and model stayed
+	// within. With `expected`, the budget can be exceeded by what calls write beyond.
+	// Default: `maximum`.
 	Reserve string `json:"reserve,omitempty"`
 
-	// Stages are what happens when parts of Limit are spent in a window. Whatever they say,
-	// calls are refused that do not fit into what is left. Default: none.
+	// Stages say what happens when parts of Limit are spent in a window. In any case, calls
+	// that do not fit into the rest are refused. Default: none.
 	Stages []*Stage `json:"stages,omitempty"`
 
-	// Unpriced is what becomes of a call whose price is unknown: `refuse`, or `pass`, which
+	// Unpriced says what happens to a call whose price is unknown: `refuse`, or `pass`, which
 	// counts the call as 0. Default: `refuse`.
 	Unpriced string `json:"on_unpriced,omitempty"`
 

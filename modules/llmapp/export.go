@@ -20,11 +20,11 @@ import (
 // Export configures where the records of a store are sent besides, as spans of
 // OpenTelemetry's GenAI conventions.
 type Export struct {
-	// Endpoint is the collector's URL for OTLP/HTTP. Without a path, `/v1/traces`
-	// is added.
+	// Endpoint is the collector's URL for OTLP/HTTP. If it has no path, `/v1/traces` is
+	// added.
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Headers go with each request: credentials, best placeholders.
+	// Headers are sent with each request, such as credentials, best as placeholders.
 	Headers map[string]string `json:"headers,omitempty"`
 
 	// Content adds requests and answers to the spans, unless the caller omitted them.

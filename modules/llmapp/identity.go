@@ -18,21 +18,21 @@ import (
 // Identity admits people and workloads by the tokens (JWT) that an issuer of OpenID Connect
 // has given them, where others send an API key.
 type Identity struct {
-	// Issuer is the URL that tokens state as `iss`. What it publishes below
-	// `/.well-known/openid-configuration` tells by which keys it signs.
+	// Issuer is the URL in the token's `iss`. It publishes its keys below
+	// `/.well-known/openid-configuration`.
 	Issuer string `json:"issuer"`
 
-	// Audiences are names of this gateway at the issuer. A token must state one of them as
-	// `aud`.
+	// Audiences are names of this gateway at the issuer. The token's `aud` must have one of
+	// them.
 	Audiences []string `json:"audiences"`
 
-	// Require are claims that a token must have, each with the values that are accepted.
-	// A value that ends in `*` accepts all that begin like it. An issuer that serves
-	// others too, such as GitHub, needs some: `"repository_owner": ["acme"]`.
+	// Require are claims that a token must have, each with the accepted values. `*` at the
+	// end of a value stands for any ending. An issuer that also serves others, such as
+	// GitHub, needs some: `"repository_owner": ["acme"]`.
 	Require map[string][]string `json:"require,omitempty"`
 
 	// OrgClaim is the claim that names the organisation of the bearer, which must be
-	// configured. Default: the organisation that the identity stands in.
+	// configured. Default: the organisation that has the identity.
 	OrgClaim string `json:"org_claim,omitempty"`
 
 	// UserClaim is the claim that names the user of the bearer's calls, such as `email` or
@@ -43,15 +43,15 @@ type Identity struct {
 	// ProjectClaim is the claim that names the project of the bearer's calls. Default: none.
 	ProjectClaim string `json:"project_claim,omitempty"`
 
-	// Scopes are what every token allows.
+	// Scopes are the scopes of every token.
 	Scopes []string `json:"scopes,omitempty"`
 
 	// Roles allow more to the bearers of a claim.
 	Roles []Role `json:"roles,omitempty"`
 
 	// Members gives a bearer whose claims have none of Roles the role of the organisation's
-	// member with the same email. The issuer must have verified the email. Whoever can make
-	// the issuer state an email is then that member. Default: false.
+	// member with the same email. The issuer must have verified the email. Anyone who gets
+	// the issuer to state an email becomes that member. Default: false.
 	Members bool `json:"members,omitempty"`
 
 	org    string // that the identity stands in
@@ -62,9 +62,9 @@ type Identity struct {
 type Role struct {
 	// Claim is the name of the claim, such as `groups` or `realm_access.roles`.
 	Claim string `json:"claim"`
-	// Value is the one that the claim has, or has among others.
+	// Value is the claim's value, or one of its values.
 	Value string `json:"value"`
-	// Scopes are what it allows.
+	// Scopes are the scopes of the role.
 	Scopes []string `json:"scopes"`
 }
 

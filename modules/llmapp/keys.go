@@ -51,9 +51,9 @@ type Organisation struct {
 	// Keys are the organisation's API keys.
 	Keys []*Key `json:"keys,omitempty"`
 
-	// Providers are those that the organisation has keys of its own for. Under
-	// the label of a provider that is configured for all, they inherit all but
-	// its credentials. They are tried before the others.
+	// Providers are the providers for which the organisation has its own keys. They are
+	// tried before the platform's. A provider with the label of a platform provider
+	// inherits everything from it but the credentials.
 	Providers []*Provider `json:"providers,omitempty"`
 
 	// Identities admit people and workloads to the organisation by the tokens of an issuer.
@@ -62,10 +62,9 @@ type Organisation struct {
 	// Budgets bound what the calls of the organisation may cost.
 	Budgets []*Budget `json:"budgets,omitempty"`
 
-	// Credits are what the organisation may spend, in US dollars, on providers
-	// that platform credentials pay for; a plain decimal like `50.00`. It is granted
-	// when the organisation is first seen, `weir credits` grants more. Default:
-	// no limit.
+	// Credits are what the organisation may spend on calls with platform credentials, in
+	// US dollars, as a plain decimal like `50.00`. They are granted when the organisation
+	// is first seen; `weir credits` grants more. Default: no limit.
 	Credits string `json:"credits,omitempty"`
 
 	accounts []*Account
@@ -79,7 +78,7 @@ type Key struct {
 	// out of the configuration.
 	Secret string `json:"secret,omitempty"`
 
-	// Scopes are what the key allows, out of `query`, `write`, `gateway`, `log` and
+	// Scopes are what the key allows: `query`, `metrics`, `write`, `gateway`, `log` or
 	// `admin`. Default: all of them but `admin`.
 	Scopes []string `json:"scopes,omitempty"`
 

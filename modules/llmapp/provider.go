@@ -58,26 +58,26 @@ type Provider struct {
 	// Label names the provider in models like `lab/llama-4`. Default: its kind.
 	Label string `json:"label,omitempty"`
 
-	// APIRaw is the kind of provider, like `{"kind": "openai"}`, with the
-	// settings of its own. Default: the label is the kind. For an organisation:
-	// what is configured for all under the same label.
+	// APIRaw is the kind of provider, like `{"kind": "openai"}`, with its own settings.
+	// Default: the label is the kind; in an organisation, the platform provider with the
+	// same label.
 	APIRaw json.RawMessage `json:"api,omitempty" caddy:"namespace=llm.providers inline_key=kind"`
 
-	// BaseURL is the address, as the vendor's own SDK takes it: with `/v1` for
-	// those that speak like OpenAI. Default: the vendor's public address.
+	// BaseURL is the base URL that the vendor's own SDK takes: with `/v1` for APIs like
+	// OpenAI's. Default: the vendor's public address.
 	BaseURL string `json:"base_url,omitempty"`
 
-	// APIKey is the credential, best as a placeholder like
-	// `{env.OPENAI_API_KEY}`. Default: the environment variable from which the
-	// vendor's own tools take it. An organisation's provider has no default.
+	// APIKey is the credential, best as a placeholder like `{env.OPENAI_API_KEY}`.
+	// Default: the environment variable of the vendor's own tools. An organisation's
+	// provider has no default.
 	APIKey string `json:"api_key,omitempty"`
 
-	// Models are those that the provider serves, for a provider that the
-	// catalogue does not know. Default: those of the catalogue.
+	// Models are the models that the provider serves, if the catalogue does not know the
+	// provider. Default: those of the catalogue.
 	Models []string `json:"models,omitempty"`
 
-	// TransportRaw is the transport, any that `reverse_proxy` takes. Default:
-	// `llm`, which connects within 5 seconds or not at all.
+	// TransportRaw is any transport of `reverse_proxy`. Default: `llm`, which connects
+	// within 5 seconds or fails.
 	TransportRaw json.RawMessage `json:"transport,omitempty" caddy:"namespace=http.reverse_proxy.transport inline_key=protocol"`
 
 	kind      string

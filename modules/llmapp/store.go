@@ -46,22 +46,22 @@ type StoreConfig struct {
 	// the records.
 	ContentRetention caddy.Duration `json:"content_retention,omitempty"`
 
-	// MaxJournal bounds, in bytes, the records that wait for a backend which is
-	// down or slow; beyond it records are lost, and counted. Default: 1 GiB.
+	// MaxJournal bounds the records that wait for a backend that is down or slow, in
+	// bytes. Further records are lost, and counted. Default: 1 GiB.
 	MaxJournal directive.Size `json:"max_journal,omitempty"`
 
-	// SharedRaw is where nodes with the same organisations keep their credits, the
+	// SharedRaw says where nodes with the same organisations keep their credits, keys, the
 	// outputs that the gateway remembers, circuit breakers, and responses in the
-	// background. Default: this process, with the credits in a file beside the journal.
+	// background. Default: in this process, with files beside the journal.
 	SharedRaw json.RawMessage `json:"shared,omitempty" caddy:"namespace=llm.shared inline_key=module"`
 
 	// Export sends each record of proxied and gateway calls to an OpenTelemetry
-	// collector, too. Default: to none.
+	// collector, too. Default: no collector.
 	Export *Export `json:"otlp,omitempty"`
 
-	// Sync makes records safe against a power cut before the client gets its
-	// last byte, not only against the end of the process. It costs a flush of
-	// the disk for each group of answers.
+	// Sync flushes the disk before the client gets its last byte, so that records survive
+	// a power cut, not only the end of the process. It costs a flush for each group of
+	// answers.
 	Sync bool `json:"sync,omitempty"`
 
 	name    string

@@ -49,22 +49,21 @@ func init() {
 //
 // Requests for other paths go to the next handler.
 type Handler struct {
-	// Store names the store of the records. Only keys of organisations that
-	// live in it are taken. Default: `default`.
+	// Store names the store of the records. Keys of organisations in other stores are
+	// refused. Default: `default`.
 	Store string `json:"store,omitempty"`
 
 	// Retries is how often a failed attempt is repeated at the same provider
 	// before the next is tried. Default: 1.
 	Retries *int `json:"retries,omitempty"`
 
-	// TryDuration is for how long attempts may begin. One that has begun may
-	// take its time. Default: 60s.
+	// TryDuration is how long after the request new attempts may begin. Running attempts
+	// may continue. Default: 60s.
 	TryDuration caddy.Duration `json:"try_duration,omitempty"`
 
-	// FirstByteTimeout is for how long a provider may take to begin its answer
-	// before the next one is tried. Default: 30s for a stream while another
-	// provider is left, and else no limit: an answer in one piece begins when the
-	// model has come to its end.
+	// FirstByteTimeout is how long a provider may take to begin its answer before the next
+	// provider is tried. Default: 30s for a stream if another provider is left, else no
+	// limit, because an answer without streaming begins when the model has finished.
 	FirstByteTimeout caddy.Duration `json:"first_byte_timeout,omitempty"`
 
 	// MaxItems is how many items the input of a request of Responses may have.
@@ -78,13 +77,13 @@ type Handler struct {
 	// Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
 
-	// MCP are the URLs of MCP servers that the gateway calls where a request of Responses
-	// names one in a tool `mcp` and the target does not call MCP servers itself. A tool with
-	// any other URL is left out with a warning, as one that the target lacks. Default: none.
+	// MCP are the URLs of MCP servers that the gateway calls if a request of Responses names
+	// one in a tool `mcp`, and the target does not call MCP servers itself. A tool with any
+	// other URL is left out with a warning. Default: none.
 	MCP mcptools.Servers `json:"mcp,omitempty"`
 
 	// CORS are the origins of web pages that may call, like `https://example.com`, or
-	// `*` for all: callers are known by the key that they send, and by no cookie.
+	// `*` for all. Callers are identified by the key that they send, not by a cookie.
 	// Default: none, which browsers enforce.
 	CORS []string `json:"cors,omitempty"`
 

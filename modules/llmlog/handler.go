@@ -73,8 +73,8 @@ func init() {
 // has ended, in time for `log_append`. The access log gets them as the object
 // `llm`.
 type Handler struct {
-	// Provider names the provider, lower-case, like `openai`. Default: known
-	// from the upstream's host, else `custom`.
+	// Provider names the provider, lower-case, like `openai`. Default: the name for the
+	// upstream's host, else `custom`.
 	Provider string `json:"provider,omitempty"`
 
 	// Store names the store of the records. Default: `default`.
@@ -87,34 +87,32 @@ type Handler struct {
 	// RequireKey refuses calls without a `Service-Auth: Bearer <key>`.
 	RequireKey bool `json:"require_key,omitempty"`
 
-	// Credentials is `platform` to call the provider with the credentials of the organisation
-	// that the key of the call belongs to, or of the platform, in place of the caller's. Then
-	// Provider is the label of a provider of the app `llm`, calls need a key of the scope
-	// `gateway`, sent as that of the vendor, and `reverse_proxy` goes to
-	// `{http.llm.upstream}` with the transport `llm_account`. Default: the caller's own
-	// credentials pass.
+	// Credentials is `platform` to call the provider with the credentials of the caller's
+	// organisation, or of the platform, instead of the caller's. Then Provider is the label of
+	// a provider of the app `llm`. Calls need a key with the scope `gateway`, sent like the
+	// vendor's key, and `reverse_proxy` goes to `{http.llm.upstream}` with the transport
+	// `llm_account`. Default: the caller's own credentials pass.
 	Credentials string `json:"credentials,omitempty"`
 
 	// MaxBody is how many bytes of each body are kept at most, without their
 	// Content-Encoding, 1 or more. Metrics do not depend on it. Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
 
-	// Omit lists what is kept of no call, out of `request` and `response`,
-	// whatever the client's headers say.
+	// Omit lists the content that is never kept, `request` or `response`, whatever the
+	// client's headers say.
 	Omit []string `json:"omit,omitempty"`
 
-	// StreamUsage asks for the token usage of streamed chat completions where
-	// the client did not: `stream_options.include_usage` is added to the
-	// request, and the client does not get the chunk that it causes. Such
-	// answers come without Content-Encoding.
+	// StreamUsage asks for the token usage of streamed chat completions if the client did
+	// not. It adds `stream_options.include_usage` to the request, and the client does not
+	// get the additional chunk. Such answers come without Content-Encoding.
 	StreamUsage bool `json:"stream_usage,omitempty"`
 
 	// Errors is `pass` to hand upstream failures to `handle_errors`. Caddy
-	// then logs them with the request's headers. Default: answered here.
+	// then logs them with the request's headers. Default: the handler answers them.
 	Errors string `json:"errors,omitempty"`
 
-	// CountryHeader names the request header that tells the client's country,
-	// like `CF-IPCountry`. Default: none does.
+	// CountryHeader names the request header that has the client's country, like
+	// `CF-IPCountry`. Default: none.
 	CountryHeader string `json:"country_header,omitempty"`
 
 	site                      *recording.Site

@@ -37,8 +37,8 @@ func init() {
 //
 // A span that was sent before makes no second record.
 type Handler struct {
-	// Store names the store of the records. Only keys of organisations that live
-	// in it are taken. Default: the store `default`.
+	// Store names the store of the records. Keys of organisations in other stores are
+	// refused. Default: the store `default`.
 	Store string `json:"store,omitempty"`
 
 	// MaxRequest bounds a request, in bytes without Content-Encoding, 1 or more.

@@ -60,17 +60,15 @@ func init() {
 // records of their key's organisation alone; the description needs no key. Requests for other paths go to the
 // next handler.
 type Handler struct {
-	// Store names the store to ask. Only keys of organisations that live in it
-	// are taken. Default: the store `default`.
+	// Store names the store to query. Keys of organisations in other stores are refused.
+	// Default: the store `default`.
 	Store string `json:"store,omitempty"`
 
-	// Timeout bounds each query; one that takes longer is answered with 504.
-	// Default: 10s.
+	// Timeout bounds each query; a longer query gets a 504. Default: 10s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// AllowPublic lets callers without a key see, but not change, the records of
-	// the organisation `default`. Without it, a site that no key opens does not
-	// start.
+	// AllowPublic lets callers without a key see, but not change, the records of the
+	// organisation `default`. Without it, a site without any key does not start.
 	AllowPublic bool `json:"allow_public,omitempty"`
 
 	app    *llmapp.App

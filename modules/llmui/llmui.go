@@ -57,7 +57,7 @@ type Handler struct {
 	// the records of Org. Default: everybody logs in with an API key.
 	TrustUser string `json:"trust_user,omitempty"`
 
-	// Login lets people log in at an issuer. Default: they log in with API keys alone.
+	// Login lets people log in at an issuer. Default: people log in with API keys.
 	Login *Login `json:"login,omitempty"`
 
 	// Org is the organisation of trusted users. Default: `default`.

@@ -226,13 +226,13 @@ func TestFields(t *testing.T) {
 
 const fieldsIntro = `# Fields of Chat Completions and Messages
 
-What becomes of the fields of a request where the provider does not speak the client's
-API, for a model that can do what its kind can. Where it does, the body passes as it is.
+What happens to each field of a request if the provider does not speak the client's API, for a
+model with all abilities of its kind. If the provider speaks the API, the body passes unchanged.
 
 | | |
 |---|---|
 | ✓ | translated |
-| left out | left out, with a line in ` + "`Service-Warnings`" + `; a 400 with ` + "`Service-Strict: true`" + `, unless it is of an earlier answer |
+| left out | left out, with a line in ` + "`Service-Warnings`" + `; a 400 with ` + "`Service-Strict: true`" + `, unless it belongs to an earlier answer |
 | – | not sent, because it has no effect on the answer |
 | 400 | refused, with the name of the field |
 `
