@@ -140,22 +140,14 @@ func parseFor(d *caddyfile.Dispenser, to *storage.Filter) error {
 	if fieldsOf[args[0]] == "" && (!ofProperty || property == "") {
 		return d.Errf("for takes user, session, project, key, provider, model or property.<name>, not '%s'", args[0])
 	}
-	var any storage.Filter
+	var either storage.Filter
 	for _, value := range args[1:] {
 		leaf := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, name), Key: property, Text: value}
 		if begin, cut := strings.CutSuffix(value, "*"); cut {
 			leaf.Op, leaf.Text = storage.Like, strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(begin)+"%"
 		}
-		if any == nil {
-			any = leaf
-		} else {
-			any = &storage.Branch{Or: true, Left: any, Right: leaf}
-		}
+		either = storage.Or(either, leaf)
 	}
-	if *to == (storage.All{}) {
-		*to = any
-	} else {
-		*to = &storage.Branch{Left: *to, Right: any}
-	}
+	*to = storage.And(*to, either)
 	return nil
 }

@@ -70,6 +70,14 @@ func And(a, b Filter) Filter {
 	return &Branch{Left: a, Right: b}
 }
 
+// Or joins two filters. A nil filter is left out.
+func Or(a, b Filter) Filter {
+	if a == nil {
+		return b
+	}
+	return &Branch{Or: true, Left: a, Right: b}
+}
+
 // Split is a filter over requests and over what they add up to, split in two. A
 // part is what the topmost "and"s join.
 type Split struct {

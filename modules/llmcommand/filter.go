@@ -58,7 +58,7 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 				if s.all == nil {
 					return nil, errLonelyOr
 				}
-				s, rest = sides{either: or(s.either, s.all)}, after
+				s, rest = sides{either: storage.Or(s.either, s.all)}, after
 			default:
 				t, after, err := cutTerm(rest)
 				if err != nil {
@@ -88,7 +88,7 @@ func (s sides) filter() (storage.Filter, error) {
 	if s.all == nil {
 		return nil, errLonelyOr
 	}
-	return or(s.either, s.all), nil
+	return storage.Or(s.either, s.all), nil
 }
 
 var errLonelyOr = errors.New("filter: or stands between two terms, and parentheses around some, as in user=ada or (user=bob cost>1)")
@@ -103,22 +103,12 @@ func cutWord(s string) (word, after string) {
 	return s, ""
 }
 
-// or joins two filters. A nil side is left out.
-func or(a, b storage.Filter) storage.Filter {
+// and joins two filters. A nil filter is left out.
+func and(a, b storage.Filter) storage.Filter {
 	if a == nil {
 		return b
 	}
-	return &storage.Branch{Or: true, Left: a, Right: b}
-}
-
-func and(a, b storage.Filter) storage.Filter {
-	if a == nil || a == (storage.All{}) {
-		return b
-	}
-	if b == (storage.All{}) {
-		return a
-	}
-	return &storage.Branch{Left: a, Right: b}
+	return storage.And(a, b)
 }
 
 // operators are the operators of terms. An operator comes after those that it begins.
