@@ -43,7 +43,6 @@ type accountWithKey struct {
 	Key *accountKey `json:"api_key"`
 }
 
-// createAccount takes POST /v1/organization/projects/{project}/service_accounts.
 func createAccount(c *call) (any, error) {
 	body := struct {
 		Name             string `json:"name"`
@@ -56,10 +55,6 @@ func createAccount(c *call) (any, error) {
 	if err := checkName(body.Name); err != nil {
 		return nil, err
 	}
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
 	ends, err := expiry(body.ExpiresInSeconds)
 	if err != nil {
 		return nil, err
@@ -68,7 +63,7 @@ func createAccount(c *call) (any, error) {
 	if body.WithoutKey != nil && *body.WithoutKey {
 		settings = nil
 	}
-	a, k, secret, err := c.org.CreateServiceAccount(c.ctx, p.Label, body.Name, settings)
+	a, k, secret, err := c.org.CreateServiceAccount(c.ctx, c.project.Label, body.Name, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -79,17 +74,12 @@ func createAccount(c *call) (any, error) {
 	return answer, nil
 }
 
-// listAccounts takes GET /v1/organization/projects/{project}/service_accounts.
 func listAccounts(c *call) (any, error) {
 	limit, values, err := c.query("after")
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
-	in := control.Page{List: control.InProject(p.Label), After: values[0]}
+	in := control.Page{List: control.InProject(c.project.Label), After: values[0]}
 	return listOf(c, in, limit, func(a control.Listed[control.ServiceAccount]) (string, any, error) {
 		return a.Object.ID, describeAccount(a.Object), nil
 	})
@@ -97,27 +87,18 @@ func listAccounts(c *call) (any, error) {
 
 // account returns the service account that the path names, in the project that it names.
 func (c *call) account() (*control.ServiceAccount, error) {
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
 	a, err := control.Get[control.ServiceAccount](c.ctx, c.org, c.r.PathValue("id"))
-	if err == nil && a.Object.Project != p.Label {
+	if err == nil && a.Object.Project != c.project.Label {
 		err = control.NotFoundError(control.KindServiceAccount)
 	}
 	return a.Object, err
 }
 
-// getAccount takes GET /v1/organization/projects/{project}/service_accounts/{id}.
 func getAccount(c *call) (any, error) {
 	a, err := c.account()
-	if err != nil {
-		return nil, err
-	}
-	return describeAccount(a), nil
+	return described(a, err, describeAccount)
 }
 
-// updateAccount takes POST /v1/organization/projects/{project}/service_accounts/{id}.
 func updateAccount(c *call) (any, error) {
 	body := struct {
 		Name *string `json:"name"`
@@ -145,13 +126,9 @@ func updateAccount(c *call) (any, error) {
 		a.Name = *body.Name
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return describeAccount(a), nil
+	return described(a, err, describeAccount)
 }
 
-// deleteAccount takes DELETE /v1/organization/projects/{project}/service_accounts/{id}.
 func deleteAccount(c *call) (any, error) {
 	a, err := c.account()
 	if err != nil {
@@ -160,7 +137,6 @@ func deleteAccount(c *call) (any, error) {
 	return deleted{"organization.project.service_account.deleted", a.ID, true}, control.DeleteOwner[control.ServiceAccount](c.ctx, c.org, a.ID)
 }
 
-// createAccountKey takes POST /v1/organization/projects/{project}/service_accounts/{id}/api_keys.
 func createAccountKey(c *call) (any, error) {
 	body := struct {
 		Name             string   `json:"name"`
@@ -207,7 +183,7 @@ type projectKey struct {
 	Access        string   `json:"owner_project_access"`
 }
 
-// keyOwner is whose key it is. A key of nobody has no field.
+// keyOwner is who owns a key. It has no field if nobody does.
 type keyOwner struct {
 	Type           string `json:"type,omitempty"`
 	ServiceAccount *owner `json:"service_account,omitempty"`
@@ -249,31 +225,25 @@ func (o *owners) of(id string) (of keyOwner, err error) {
 		return of, nil
 	}
 	if strings.HasPrefix(id, control.AccountPrefix) {
-		a, err := control.Get[control.ServiceAccount](o.ctx, o.org, id)
-		if err == nil {
+		var a control.Listed[control.ServiceAccount]
+		if a, err = control.Get[control.ServiceAccount](o.ctx, o.org, id); err == nil {
 			of = keyOwner{Type: "service_account", ServiceAccount: &owner{ID: id, Name: a.Object.Name, Role: "member", CreatedAt: *seconds(&a.Object.CreatedAt)}}
-		} else if !errors.Is(err, control.ErrNotFound) { // it may have ended meanwhile
-			return of, err
 		}
 	} else {
-		m, err := control.Get[control.Member](o.ctx, o.org, id)
-		if err == nil {
+		var m control.Listed[control.Member]
+		if m, err = control.Get[control.Member](o.ctx, o.org, id); err == nil {
 			of = keyOwner{Type: "user", User: &owner{ID: id, Name: m.Object.Name, Email: &m.Object.Email, Role: m.Object.Role, CreatedAt: *seconds(&m.Object.CreatedAt)}}
-		} else if !errors.Is(err, control.ErrNotFound) {
-			return of, err
 		}
+	}
+	if err != nil && !errors.Is(err, control.ErrNotFound) { // the owner may have ended meanwhile
+		return of, err
 	}
 	o.known[id] = of
 	return of, nil
 }
 
-// listProjectKeys takes GET /v1/organization/projects/{project}/api_keys.
 func listProjectKeys(c *call) (any, error) {
 	limit, values, err := c.query("after", "owner_project_access")
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.project()
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +254,7 @@ func listProjectKeys(c *call) (any, error) {
 	default:
 		return nil, bad("owner_project_access: active, inactive or any is expected")
 	}
-	in, owners := control.Page{List: control.InProject(p.Label), After: values[0]}, c.owners()
+	in, owners := control.Page{List: control.InProject(c.project.Label), After: values[0]}, c.owners()
 	return listOf(c, in, limit, func(k control.Listed[control.Key]) (string, any, error) {
 		described, err := owners.describe(k.Object, k.UsedAt)
 		return k.Object.ID, described, err
@@ -293,18 +263,13 @@ func listProjectKeys(c *call) (any, error) {
 
 // projectKey returns the key that the path names, in the project that it names.
 func (c *call) projectKey() (control.Listed[control.Key], error) {
-	p, err := c.project()
-	if err != nil {
-		return control.Listed[control.Key]{}, err
-	}
 	k, err := control.Get[control.Key](c.ctx, c.org, c.r.PathValue("id"))
-	if err == nil && k.Object.Project != p.Label {
+	if err == nil && k.Object.Project != c.project.Label {
 		err = control.NotFoundError(control.KindKey)
 	}
 	return k, err
 }
 
-// getProjectKey takes GET /v1/organization/projects/{project}/api_keys/{id}.
 func getProjectKey(c *call) (any, error) {
 	k, err := c.projectKey()
 	if err != nil {
@@ -313,7 +278,6 @@ func getProjectKey(c *call) (any, error) {
 	return c.owners().describe(k.Object, k.UsedAt)
 }
 
-// updateProjectKey takes POST /v1/organization/projects/{project}/api_keys/{id}.
 func updateProjectKey(c *call) (any, error) {
 	body := struct {
 		Scopes           []string `json:"scopes"`
@@ -345,7 +309,6 @@ func updateProjectKey(c *call) (any, error) {
 	return c.owners().describe(changed, k.UsedAt)
 }
 
-// deleteProjectKey takes DELETE /v1/organization/projects/{project}/api_keys/{id}.
 func deleteProjectKey(c *call) (any, error) {
 	k, err := c.projectKey()
 	if err != nil {

@@ -53,16 +53,12 @@ func stagesOf(alerts []control.Alert, limit plugins.Nanodollars) (stages []*llma
 	return stages
 }
 
-// changeAlerts changes the alerts of the spend limit that the path names, and returns whose
-// the limit is. Stages that no alert has made stay.
-func (c *call) changeAlerts(set func(*control.Rule) error) (spendScope, error) {
-	s, err := c.spendScope()
+// changeAlerts changes the alerts of the spend limit that the path names. Stages that no alert
+// has made stay.
+func (c *call) changeAlerts(set func(*control.Rule) error) error {
+	kept, _, err := c.spendScope().find(c)
 	if err != nil {
-		return s, err
-	}
-	kept, _, err := s.find(c)
-	if err != nil {
-		return s, err
+		return err
 	}
 	_, err = control.Update(c.ctx, c.org, kept.ID, func(r *control.Rule) error {
 		b, err := c.app.ReadBudget(c.org.Name, r.Budget)
@@ -88,7 +84,7 @@ func (c *call) changeAlerts(set func(*control.Rule) error) (spendScope, error) {
 		r.Budget, err = json.Marshal(b)
 		return err
 	})
-	return s, err
+	return err
 }
 
 // alertSettings reads the body of an alert.
@@ -123,14 +119,13 @@ func (c *call) alertSettings() (s control.AlertSettings, err error) {
 	return s, nil
 }
 
-// createAlert takes POST /v1/organization/spend_alerts, and the same of a project.
 func createAlert(c *call) (any, error) {
 	settings, err := c.alertSettings()
 	if err != nil {
 		return nil, err
 	}
 	var made control.Alert
-	s, err := c.changeAlerts(func(r *control.Rule) error {
+	err = c.changeAlerts(func(r *control.Rule) error {
 		if len(r.Alerts) == maxList {
 			return conflict("a spend limit has at most 100 alerts")
 		}
@@ -140,22 +135,19 @@ func createAlert(c *call) (any, error) {
 	if errors.Is(err, control.NotFoundError("spend_limit")) {
 		return nil, conflict("there is no spend limit: set one, of which the alert tells a part")
 	}
-	return s.describeAlert(made), err
+	return c.spendScope().describeAlert(made), err
 }
 
 // alerts returns the alerts of the spend limit that the path names.
-func (c *call) alerts() (s spendScope, all []control.Alert, err error) {
-	if s, err = c.spendScope(); err != nil {
-		return s, nil, err
+func (c *call) alerts() ([]control.Alert, error) {
+	r, _, err := c.spendScope().find(c)
+	switch {
+	case errors.Is(err, control.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	r, _, err := s.find(c)
-	if errors.Is(err, control.ErrNotFound) {
-		return s, nil, nil
-	}
-	if err != nil {
-		return s, nil, err
-	}
-	return s, r.Alerts, nil
+	return r.Alerts, nil
 }
 
 // errNoAlert means that the spend limit has no alert of the id.
@@ -170,17 +162,15 @@ func (c *call) alertAt(all []control.Alert) (int, error) {
 	return i, nil
 }
 
-// listAlerts takes GET /v1/organization/spend_alerts, and the same of a project.
 func listAlerts(c *call) (any, error) {
 	limit, values, err := c.query("after", "order")
 	if err != nil {
 		return nil, err
 	}
-	s, all, err := c.alerts()
+	all, err := c.alerts()
 	if err != nil {
 		return nil, err
 	}
-	all = slices.Clone(all)
 	switch values[1] {
 	case "", "asc":
 	case "desc":
@@ -197,14 +187,13 @@ func listAlerts(c *call) (any, error) {
 	}
 	page := openAIPage{Object: "list", Data: []any{}, HasMore: len(all) > limit}
 	for _, a := range all[:min(limit, len(all))] {
-		page.add(a.ID, s.describeAlert(a))
+		page.add(a.ID, c.spendScope().describeAlert(a))
 	}
 	return page, nil
 }
 
-// getAlert takes GET /v1/organization/spend_alerts/{id}, and the same of a project.
 func getAlert(c *call) (any, error) {
-	s, all, err := c.alerts()
+	all, err := c.alerts()
 	if err != nil {
 		return nil, err
 	}
@@ -212,17 +201,16 @@ func getAlert(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.describeAlert(all[i]), nil
+	return c.spendScope().describeAlert(all[i]), nil
 }
 
-// updateAlert takes POST /v1/organization/spend_alerts/{id}, and the same of a project.
 func updateAlert(c *call) (any, error) {
 	settings, err := c.alertSettings()
 	if err != nil {
 		return nil, err
 	}
 	var changed control.Alert
-	s, err := c.changeAlerts(func(r *control.Rule) error {
+	err = c.changeAlerts(func(r *control.Rule) error {
 		i, err := c.alertAt(r.Alerts)
 		if err == nil {
 			r.Alerts[i].AlertSettings = settings
@@ -230,19 +218,18 @@ func updateAlert(c *call) (any, error) {
 		}
 		return err
 	})
-	return s.describeAlert(changed), noAlert(err)
+	return c.spendScope().describeAlert(changed), noAlert(err)
 }
 
-// deleteAlert takes DELETE /v1/organization/spend_alerts/{id}, and the same of a project.
 func deleteAlert(c *call) (any, error) {
-	s, err := c.changeAlerts(func(r *control.Rule) error {
+	err := c.changeAlerts(func(r *control.Rule) error {
 		i, err := c.alertAt(r.Alerts)
 		if err == nil {
 			r.Alerts = slices.Delete(r.Alerts, i, i+1)
 		}
 		return err
 	})
-	return deleted{s.alertObject() + ".deleted", c.r.PathValue("id"), true}, noAlert(err)
+	return deleted{c.spendScope().alertObject() + ".deleted", c.r.PathValue("id"), true}, noAlert(err)
 }
 
 // noAlert makes errNoAlert of the error for a missing spend limit.

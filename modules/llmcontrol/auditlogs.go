@@ -76,7 +76,6 @@ func (f *auditFilter) matches(e *control.Event) bool {
 		at >= f.from && (f.to == 0 || at <= f.to)
 }
 
-// listAuditLogs takes GET /v1/organization/audit_logs.
 func listAuditLogs(c *call) (any, error) {
 	var f auditFilter
 	rest := url.Values{}

@@ -89,7 +89,6 @@ func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balanc
 	return d
 }
 
-// listBudgets takes GET /v1/budgets.
 func listBudgets(c *call) (any, error) {
 	limit, _, err := c.query()
 	if err != nil {
@@ -180,7 +179,6 @@ func (c *call) answerBudget(name string) (any, error) {
 	return c.describe(b, r, standardPage)
 }
 
-// setBudget takes POST /v1/budgets.
 func setBudget(c *call) (any, error) {
 	b, err := c.app.ReadBudget(c.org.Name, c.body)
 	if err != nil {
@@ -202,7 +200,6 @@ func setBudget(c *call) (any, error) {
 	return c.answerBudget(b.Name)
 }
 
-// getBudget takes GET /v1/budgets/{name}.
 func getBudget(c *call) (any, error) {
 	name := c.r.PathValue("name")
 	if b := c.configured(name); b != nil {
@@ -211,8 +208,8 @@ func getBudget(c *call) (any, error) {
 	return c.answerBudget(name)
 }
 
-// updateBudget takes PATCH /v1/budgets/{name}. Fields that the body does not have stay, those
-// that are null become what they are unless somebody says.
+// updateBudget leaves the fields that the body does not have as they are. Fields that are null
+// get their defaults.
 func updateBudget(c *call) (any, error) {
 	name := c.r.PathValue("name")
 	if c.configured(name) != nil {
@@ -254,7 +251,6 @@ func updateBudget(c *call) (any, error) {
 	return c.answerBudget(name)
 }
 
-// deleteBudget takes DELETE /v1/budgets/{name}.
 func deleteBudget(c *call) (any, error) {
 	name := c.r.PathValue("name")
 	if c.configured(name) != nil {

@@ -104,14 +104,16 @@ const maxBody = 256 << 10
 
 // call is one authorised call.
 type call struct {
-	ctx   context.Context
-	r     *http.Request
-	body  []byte
-	head  http.Header           // of the answer
-	key   *llmapp.Key           // of the caller
-	org   *control.Organisation // of the key
-	app   *llmapp.App
-	store *llmapp.Store
+	ctx  context.Context
+	r    *http.Request
+	body []byte
+	head http.Header           // of the answer
+	key  *llmapp.Key           // of the caller
+	org  *control.Organisation // of the key
+	// project is the one that the path names, nil if it names none.
+	project *control.Project
+	app     *llmapp.App
+	store   *llmapp.Store
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
@@ -183,6 +185,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (da
 	}
 	address, _ := caddyhttp.GetVar(c.ctx, caddyhttp.ClientIPVarKey).(string)
 	c.org = &control.Organisation{Log: log, Name: key.Org(), By: control.Actor{Key: key.Name(), Address: address}}
+	if id := r.PathValue("project"); id != "" {
+		p, err := control.Get[control.Project](c.ctx, c.org, id)
+		if err != nil {
+			return nil, err
+		}
+		c.project = p.Object
+	}
 	return e.serve(c)
 }
 

@@ -62,7 +62,6 @@ func describeInvite(m *control.Member, names *projectNames) (invite, error) {
 	return d, err
 }
 
-// createInvite takes POST /v1/organization/invites.
 func createInvite(c *call) (any, error) {
 	body := struct {
 		Email    string          `json:"email"`
@@ -101,7 +100,6 @@ func createInvite(c *call) (any, error) {
 	return describeInvite(m, c.projectNames())
 }
 
-// listInvites takes GET /v1/organization/invites.
 func listInvites(c *call) (any, error) {
 	limit, values, err := c.query("after")
 	if err != nil {
@@ -117,7 +115,6 @@ func listInvites(c *call) (any, error) {
 	})
 }
 
-// getInvite takes GET /v1/organization/invites/{id}.
 func getInvite(c *call) (any, error) {
 	m, err := c.member(memberID(c.r.PathValue("id")))
 	if err != nil {
@@ -126,7 +123,6 @@ func getInvite(c *call) (any, error) {
 	return describeInvite(m.Object, c.projectNames())
 }
 
-// deleteInvite takes DELETE /v1/organization/invites/{id}.
 func deleteInvite(c *call) (any, error) {
 	m, err := c.member(memberID(c.r.PathValue("id")))
 	if err != nil {

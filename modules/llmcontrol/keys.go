@@ -44,7 +44,6 @@ type withSecret struct {
 	Secret string `json:"secret"`
 }
 
-// createKey takes POST /v1/keys.
 func createKey(c *call) (any, error) {
 	var s control.Settings
 	if err := c.settings(&s); err != nil {
@@ -107,7 +106,7 @@ func checkSettings(s *control.Settings) error {
 	return nil
 }
 
-// page is one of a list.
+// page is a page of a list.
 type page struct {
 	Items any `json:"items"`
 	// Next is what `after` or `before` is for the next page, null at the end.
@@ -144,7 +143,6 @@ type listedKey struct {
 	LastUsedAt *storage.Timestamp `json:"last_used_at"`
 }
 
-// listKeys takes GET /v1/keys.
 func listKeys(c *call) (any, error) {
 	limit, values, err := c.query("project", "after")
 	if err != nil {
@@ -171,13 +169,12 @@ func listKeys(c *call) (any, error) {
 	return p, nil
 }
 
-// getKey takes GET /v1/keys/{id}.
 func getKey(c *call) (any, error) {
 	k, err := control.Get[control.Key](c.ctx, c.org, c.r.PathValue("id"))
 	return listedKey{k.Object, k.UsedAt}, err
 }
 
-// updateKey takes PATCH /v1/keys/{id}. Fields that the body does not have stay.
+// updateKey leaves the fields that the body does not have as they are.
 func updateKey(c *call) (any, error) {
 	return c.updateKey(c.r.PathValue("id"), c.settings)
 }
@@ -190,12 +187,10 @@ func (c *call) updateKey(id string, set func(*control.Settings) error) (*control
 	return c.org.UpdateKey(c.ctx, id, set)
 }
 
-// deleteKey takes DELETE /v1/keys/{id}.
 func deleteKey(c *call) (any, error) {
 	return nil, control.Delete[control.Key](c.ctx, c.org, c.r.PathValue("id"))
 }
 
-// rotateKey takes POST /v1/keys/{id}/rotate.
 func rotateKey(c *call) (any, error) {
 	body := struct {
 		// OverlapSeconds is how long the secrets that the key has still open it.
@@ -215,7 +210,6 @@ func rotateKey(c *call) (any, error) {
 	return withSecret{k, secret}, err
 }
 
-// listEvents takes GET /v1/audit.
 func listEvents(c *call) (any, error) {
 	limit, values, err := c.query("key", "before")
 	if err != nil {
@@ -250,7 +244,6 @@ type own struct {
 	Budgets []budget `json:"budgets"`
 }
 
-// ownKey takes GET /v1/key.
 func ownKey(c *call) (any, error) {
 	o := own{Organization: c.key.Org(), Scopes: c.key.Allowed(), Models: []string{}, Providers: []string{}}
 	if k := c.key.Kept(); k != nil {

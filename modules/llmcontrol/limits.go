@@ -19,8 +19,7 @@ import (
 // What OpenAI calls rate limits and spend limits are rules: budgets of a project, or of all
 // calls, with names by which they are found again.
 
-// unlimited is how a rate limit is written that there is not: the largest whole number that
-// every client reads.
+// unlimited stands for no rate limit: the largest whole number that every client reads.
 const unlimited = 1<<53 - 1
 
 // rateKind is a number of OpenAI's rate limits that a budget can be.
@@ -70,12 +69,12 @@ func (l *rateLimit) set(kind int, n int64) {
 	}
 }
 
-// rule makes the budget of a name. The filter may be nil.
-func (c *call) rule(b llmapp.Budget, p *control.Project, filter storage.Filter) (control.RuleSettings, error) {
+// rule makes a budget of the calls that a filter takes, of the project if the path names one.
+func (c *call) rule(b llmapp.Budget, filter storage.Filter) (control.RuleSettings, error) {
 	s := control.RuleSettings{Name: b.Name}
-	if p != nil {
-		s.Project = p.Label
-		filter = storage.And(equals("project", p.Label), filter)
+	if c.project != nil {
+		s.Project = c.project.Label
+		filter = storage.And(equals("project", s.Project), filter)
 	}
 	if filter != (storage.All{}) {
 		b.Filter = storage.AppendJSON(nil, filter)
@@ -90,31 +89,33 @@ func (c *call) rule(b llmapp.Budget, p *control.Project, filter storage.Filter) 
 	return s, nil
 }
 
-// equals compares a field of requests.
-func equals(field, text string) storage.Filter {
-	return &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, field), Op: storage.Equals, Text: text}
+// compare compares a field of requests with a text.
+func compare(field string, op storage.Operator, text string) storage.Filter {
+	return &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, field), Op: op, Text: text}
 }
+
+func equals(field, text string) storage.Filter { return compare(field, storage.Equals, text) }
 
 // ofModel is the filter for the calls of a model, which may stand behind its provider, as in
 // `openai/gpt-5`.
 func ofModel(model string) storage.Filter {
-	f := &storage.Branch{Or: true, Left: equals("model", model), Right: equals("request_model", model)}
+	f := storage.Or(equals("model", model), equals("request_model", model))
 	if provider, name, ok := strings.Cut(model, "/"); ok {
-		f = &storage.Branch{Or: true, Left: f, Right: storage.And(equals("provider", provider), equals("model", name))}
+		f = storage.Or(f, storage.And(equals("provider", provider), equals("model", name)))
 	}
 	return f
 }
 
-// rateLimits are those of a project, by model.
-func (c *call) rateLimits(p *control.Project) (map[string]*rateLimit, error) {
-	rules, err := control.All[control.Rule](c.ctx, c.org, control.Page{List: control.InProject(p.Label)})
+// rateLimits are those of the project, by model.
+func (c *call) rateLimits() (map[string]*rateLimit, error) {
+	rules, err := control.All[control.Rule](c.ctx, c.org, control.Page{List: control.InProject(c.project.Label)})
 	if err != nil {
 		return nil, err
 	}
 	limits := make(map[string]*rateLimit)
 	for _, r := range rules {
 		for i, kind := range rateKinds {
-			model, ok := strings.CutPrefix(r.Object.Name, kind.name(p.Label, ""))
+			model, ok := strings.CutPrefix(r.Object.Name, kind.name(c.project.Label, ""))
 			b, err := c.app.ReadBudget(c.org.Name, r.Object.Budget)
 			if !ok || err != nil || b.Quantity != kind.quantity || b.Window != kind.window {
 				continue
@@ -132,17 +133,12 @@ func (c *call) rateLimits(p *control.Project) (map[string]*rateLimit, error) {
 	return limits, nil
 }
 
-// listRateLimits takes GET /v1/organization/projects/{project}/rate_limits.
 func listRateLimits(c *call) (any, error) {
 	limit, values, err := queryOf(c.r.URL.Query(), maxRatePage, "after", "before")
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
-	limits, err := c.rateLimits(p)
+	limits, err := c.rateLimits()
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +157,6 @@ func listRateLimits(c *call) (any, error) {
 	return page, nil
 }
 
-// setRateLimit takes POST /v1/organization/projects/{project}/rate_limits/{id}.
 func setRateLimit(c *call) (any, error) {
 	body := struct {
 		RequestsPerMinute *int64 `json:"max_requests_per_1_minute"`
@@ -175,11 +170,7 @@ func setRateLimit(c *call) (any, error) {
 	if err := checkName(model); !ok || err != nil {
 		return nil, bad("the id of a rate limit is %s<model>", ratePrefix)
 	}
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
-	if p.ArchivedAt != nil {
+	if c.project.ArchivedAt != nil {
 		return nil, control.ErrArchived
 	}
 	var rules []control.RuleSettings
@@ -191,12 +182,13 @@ func setRateLimit(c *call) (any, error) {
 			return nil, bad("a limit is a number from 1 to %d, which is no limit; the model permissions of the project refuse a model", unlimited)
 		}
 		kind := rateKinds[i]
+		name := kind.name(c.project.Label, model)
 		if *n == unlimited {
-			rules = append(rules, control.RuleSettings{Name: kind.name(p.Label, model)})
+			rules = append(rules, control.RuleSettings{Name: name})
 			continue
 		}
-		budget := llmapp.Budget{Name: kind.name(p.Label, model), Limit: strconv.FormatInt(*n, 10), Quantity: kind.quantity, Window: kind.window}
-		rule, err := c.rule(budget, p, ofModel(model))
+		budget := llmapp.Budget{Name: name, Limit: strconv.FormatInt(*n, 10), Quantity: kind.quantity, Window: kind.window}
+		rule, err := c.rule(budget, ofModel(model))
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +200,7 @@ func setRateLimit(c *call) (any, error) {
 	if err := c.org.SetRules(c.ctx, rules...); err != nil {
 		return nil, err
 	}
-	limits, err := c.rateLimits(p)
+	limits, err := c.rateLimits()
 	if err != nil {
 		return nil, err
 	}
@@ -248,21 +240,14 @@ func (m monthlyAmount) check() error {
 }
 
 // spendScope is whose spend limit it is: a project's, or that of all calls.
-type spendScope struct {
-	object, rule string
-	project      *control.Project // nil for all calls
-}
+type spendScope struct{ object, rule string }
 
-// spendScope reads whose spend limit the path names.
-func (c *call) spendScope() (spendScope, error) {
-	if c.r.PathValue("project") == "" {
-		return spendScope{"organization.spend_limit", "spend limit", nil}, nil
+// spendScope returns whose spend limit the path names.
+func (c *call) spendScope() spendScope {
+	if c.project == nil {
+		return spendScope{"organization.spend_limit", "spend limit"}
 	}
-	p, err := c.project()
-	if err != nil {
-		return spendScope{}, err
-	}
-	return spendScope{"project.spend_limit", p.Label + ": spend limit", p}, nil
+	return spendScope{"project.spend_limit", c.project.Label + ": spend limit"}
 }
 
 // find returns the rule that is the spend limit, and its budget.
@@ -304,16 +289,8 @@ func (s spendScope) describe(c *call) (any, error) {
 	return d, nil
 }
 
-// getSpendLimit takes GET /v1/organization/spend_limit, and the same of a project.
-func getSpendLimit(c *call) (any, error) {
-	s, err := c.spendScope()
-	if err != nil {
-		return nil, err
-	}
-	return s.describe(c)
-}
+func getSpendLimit(c *call) (any, error) { return c.spendScope().describe(c) }
 
-// setSpendLimit takes POST /v1/organization/spend_limit, and the same of a project.
 func setSpendLimit(c *call) (any, error) {
 	var body monthlyAmount
 	if err := c.decode(&body); err != nil {
@@ -322,18 +299,15 @@ func setSpendLimit(c *call) (any, error) {
 	if err := body.check(); err != nil {
 		return nil, err
 	}
-	s, err := c.spendScope()
-	if err != nil {
-		return nil, err
-	}
-	if s.project != nil && s.project.ArchivedAt != nil {
+	if c.project != nil && c.project.ArchivedAt != nil {
 		return nil, control.ErrArchived
 	}
+	s := c.spendScope()
 	budget := llmapp.Budget{Name: s.rule, Limit: fmt.Sprintf("%d.%02d", body.Amount/100, body.Amount%100), Window: "month"}
 	kept, _, err := s.find(c)
 	switch {
 	case errors.Is(err, control.ErrNotFound):
-		rule, err := c.rule(budget, s.project, storage.All{})
+		rule, err := c.rule(budget, storage.All{})
 		if err != nil {
 			return nil, err
 		}
@@ -346,7 +320,7 @@ func setSpendLimit(c *call) (any, error) {
 	}
 	if _, err := control.Update(c.ctx, c.org, kept.ID, func(r *control.Rule) error {
 		budget.Stages = stagesOf(r.Alerts, plugins.Nanodollars(body.Amount)*cent)
-		rule, err := c.rule(budget, s.project, storage.All{})
+		rule, err := c.rule(budget, storage.All{})
 		r.Budget = rule.Budget
 		return err
 	}); err != nil {
@@ -355,12 +329,8 @@ func setSpendLimit(c *call) (any, error) {
 	return s.describe(c)
 }
 
-// deleteSpendLimit takes DELETE /v1/organization/spend_limit, and the same of a project.
 func deleteSpendLimit(c *call) (any, error) {
-	s, err := c.spendScope()
-	if err != nil {
-		return nil, err
-	}
+	s := c.spendScope()
 	if _, err := s.describe(c); err != nil {
 		return nil, err
 	}

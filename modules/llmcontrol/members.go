@@ -65,7 +65,6 @@ func describeUser(m control.Listed[control.Member], names *projectNames) (user, 
 
 func (c *call) projectNames() *projectNames { return &projectNames{ctx: c.ctx, org: c.org} }
 
-// listUsers takes GET /v1/organization/users.
 func listUsers(c *call) (any, error) {
 	var emails []string
 	rest := url.Values{}
@@ -124,7 +123,6 @@ func (c *call) member(id string) (control.Listed[control.Member], error) {
 	return control.Get[control.Member](c.ctx, c.org, id)
 }
 
-// getUser takes GET /v1/organization/users/{id}.
 func getUser(c *call) (any, error) {
 	m, err := c.member(c.r.PathValue("id"))
 	if err != nil {
@@ -133,7 +131,6 @@ func getUser(c *call) (any, error) {
 	return describeUser(m, c.projectNames())
 }
 
-// updateUser takes POST /v1/organization/users/{id}.
 func updateUser(c *call) (any, error) {
 	body := struct {
 		Role string `json:"role"`
@@ -154,7 +151,6 @@ func updateUser(c *call) (any, error) {
 	return getUser(c)
 }
 
-// deleteUser takes DELETE /v1/organization/users/{id}.
 func deleteUser(c *call) (any, error) {
 	id := c.r.PathValue("id")
 	return deleted{"organization.user.deleted", id, true}, control.DeleteOwner[control.Member](c.ctx, c.org, id)

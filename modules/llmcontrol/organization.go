@@ -62,16 +62,16 @@ func seconds(at *storage.Timestamp) *int64 {
 	return &s
 }
 
-func describeAdminKey(k *control.Key, usedAt *storage.Timestamp) adminKey {
+func describeAdminKey(listed control.Listed[control.Key]) adminKey {
+	k := listed.Object
 	return adminKey{
 		Object: "organization.admin_api_key", ID: k.ID, Name: k.Name,
 		RedactedValue: redacted(k),
-		CreatedAt:     *seconds(&k.CreatedAt), ExpiresAt: seconds(k.ExpiresAt), LastUsedAt: seconds(usedAt),
+		CreatedAt:     *seconds(&k.CreatedAt), ExpiresAt: seconds(k.ExpiresAt), LastUsedAt: seconds(listed.UsedAt),
 		Owner: adminOwner{Object: "organization.user", Type: "user", Role: "owner", Name: k.Owner},
 	}
 }
 
-// createAdminKey takes POST /v1/organization/admin_api_keys.
 func createAdminKey(c *call) (any, error) {
 	body := struct {
 		Name             string `json:"name"`
@@ -92,12 +92,11 @@ func createAdminKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	described := describeAdminKey(k, nil)
+	described := describeAdminKey(control.Listed[control.Key]{Object: k})
 	described.Value = secret
 	return described, nil
 }
 
-// listAdminKeys takes GET /v1/organization/admin_api_keys.
 func listAdminKeys(c *call) (any, error) {
 	limit, values, err := c.query("after", "order")
 	if err != nil {
@@ -109,7 +108,7 @@ func listAdminKeys(c *call) (any, error) {
 	}
 	in := control.Page{List: control.OfScope(llmapp.ScopeAdmin), After: after, NewestFirst: order == "desc"}
 	return listOf(c, in, limit, func(k control.Listed[control.Key]) (string, any, error) {
-		return k.Object.ID, describeAdminKey(k.Object, k.UsedAt), nil
+		return k.Object.ID, describeAdminKey(k), nil
 	})
 }
 
@@ -122,16 +121,11 @@ func (c *call) adminKey() (control.Listed[control.Key], error) {
 	return k, err
 }
 
-// getAdminKey takes GET /v1/organization/admin_api_keys/{id}.
 func getAdminKey(c *call) (any, error) {
 	k, err := c.adminKey()
-	if err != nil {
-		return nil, err
-	}
-	return describeAdminKey(k.Object, k.UsedAt), nil
+	return described(k, err, describeAdminKey)
 }
 
-// deleteAdminKey takes DELETE /v1/organization/admin_api_keys/{id}.
 func deleteAdminKey(c *call) (any, error) {
 	k, err := c.adminKey()
 	if err != nil {

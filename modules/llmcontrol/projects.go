@@ -59,7 +59,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// createProject takes POST /v1/organization/projects.
+// described answers an object as describe writes it, or the error in its place.
+func described[T, D any](object T, err error, describe func(T) D) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return describe(object), nil
+}
+
 func createProject(c *call) (any, error) {
 	name, err := c.named()
 	if err != nil {
@@ -69,10 +76,9 @@ func createProject(c *call) (any, error) {
 	if errors.Is(err, control.ErrTaken) {
 		return nil, conflict("a project has, or began with, the name " + name)
 	}
-	return describeProject(p), err
+	return described(p, err, describeProject)
 }
 
-// listProjects takes GET /v1/organization/projects.
 func listProjects(c *call) (any, error) {
 	limit, values, err := c.query("after", "include_archived")
 	if err != nil {
@@ -121,44 +127,23 @@ func (p *openAIPage) add(id string, described any) {
 	p.LastID, p.Data = &id, append(p.Data, described)
 }
 
-// project returns the project that the path names.
-func (c *call) project() (*control.Project, error) {
-	p, err := control.Get[control.Project](c.ctx, c.org, c.r.PathValue("project"))
-	return p.Object, err
-}
+func getProject(c *call) (any, error) { return describeProject(c.project), nil }
 
-// getProject takes GET /v1/organization/projects/{project}.
-func getProject(c *call) (any, error) {
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
-	return describeProject(p), nil
-}
-
-// updateProject takes POST /v1/organization/projects/{project}.
 func updateProject(c *call) (any, error) {
 	name, err := c.named()
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.org.UpdateProject(c.ctx, c.r.PathValue("project"), func(p *control.Project) error {
+	p, err := c.org.UpdateProject(c.ctx, c.project.ID, func(p *control.Project) error {
 		p.Name = name
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return describeProject(p), nil
+	return described(p, err, describeProject)
 }
 
-// archiveProject takes POST /v1/organization/projects/{project}/archive.
 func archiveProject(c *call) (any, error) {
-	p, err := c.org.ArchiveProject(c.ctx, c.r.PathValue("project"))
-	if err != nil {
-		return nil, err
-	}
-	return describeProject(p), nil
+	p, err := c.org.ArchiveProject(c.ctx, c.project.ID)
+	return described(p, err, describeProject)
 }
 
 // modelPermissions is how OpenAI writes which models a project may call.
@@ -177,16 +162,8 @@ func describeModels(p *control.Project) modelPermissions {
 	return d
 }
 
-// getModels takes GET /v1/organization/projects/{project}/model_permissions.
-func getModels(c *call) (any, error) {
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
-	return describeModels(p), nil
-}
+func getModels(c *call) (any, error) { return describeModels(c.project), nil }
 
-// setModels takes POST /v1/organization/projects/{project}/model_permissions.
 func setModels(c *call) (any, error) {
 	body := new(control.ModelPermissions)
 	if err := c.decode(body); err != nil {
@@ -204,25 +181,19 @@ func setModels(c *call) (any, error) {
 		}
 	}
 	p, err := c.setModels(body)
-	if err != nil {
-		return nil, err
-	}
-	return describeModels(p), nil
+	return described(p, err, describeModels)
 }
 
 func (c *call) setModels(models *control.ModelPermissions) (*control.Project, error) {
-	return c.org.UpdateProject(c.ctx, c.r.PathValue("project"), func(p *control.Project) error {
+	return c.org.UpdateProject(c.ctx, c.project.ID, func(p *control.Project) error {
 		p.Models = models
 		return nil
 	})
 }
 
-// deleteModels takes DELETE /v1/organization/projects/{project}/model_permissions.
 func deleteModels(c *call) (any, error) {
-	if _, err := c.setModels(nil); err != nil {
-		return nil, err
-	}
-	return deleted{Object: "project.model_permissions.deleted", Deleted: true}, nil
+	_, err := c.setModels(nil)
+	return deleted{Object: "project.model_permissions.deleted", Deleted: true}, err
 }
 
 // deleted is how OpenAI writes that something ended.
@@ -232,7 +203,7 @@ type deleted struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// conflict is the error for what cannot be because of what there is.
+// conflict is the error for a change that the present state does not allow.
 func conflict(message string) error {
 	return &plugins.Error{Status: http.StatusConflict, Message: message}
 }
@@ -249,8 +220,8 @@ func expiry(n *int64) (*storage.Timestamp, error) {
 	return &ends, nil
 }
 
-// labels are those of projects, by which records and events know them. What is the id of no
-// project is a label.
+// labels returns the labels of projects: records and events have these in place of ids. An id
+// that no project has is taken for a label.
 func (c *call) labels(ids []string) (labels []string, err error) {
 	for _, id := range ids {
 		p, err := control.Get[control.Project](c.ctx, c.org, id)
@@ -272,7 +243,7 @@ type projectNames struct {
 	known map[string]*control.Project
 }
 
-// of returns the project of a label, nil if it is none's.
+// of returns the project that has a label, nil if no project has it.
 func (n *projectNames) of(label string) (*control.Project, error) {
 	if p, known := n.known[label]; known || label == "" {
 		return p, nil

@@ -12,34 +12,29 @@ type projectUser struct {
 	AddedAt int64   `json:"added_at"`
 }
 
-// membership returns the membership of a member in the project of a label.
-func membership(m *control.Member, label string) (*control.Membership, error) {
-	if in := m.In(label); in != nil {
+// membership returns the membership of a member in the project.
+func (c *call) membership(m *control.Member) (*control.Membership, error) {
+	if in := m.In(c.project.Label); in != nil {
 		return in, nil
 	}
 	return nil, control.NotFoundError(control.KindMember)
 }
 
-func describeProjectUser(m *control.Member, label string) (any, error) {
-	in, err := membership(m, label)
+func (c *call) describeProjectUser(m *control.Member) (any, error) {
+	in, err := c.membership(m)
 	if err != nil {
 		return nil, err
 	}
 	return projectUser{"organization.project.user", m.ID, optional(m.Name), m.Email, in.Role, *seconds(&in.AddedAt)}, nil
 }
 
-// listProjectUsers takes GET /v1/organization/projects/{project}/users.
 func listProjectUsers(c *call) (any, error) {
 	limit, values, err := c.query("after")
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
-	return listOf(c, control.Page{List: control.InProject(p.Label), After: values[0]}, limit, func(m control.Listed[control.Member]) (string, any, error) {
-		described, err := describeProjectUser(m.Object, p.Label)
+	return listOf(c, control.Page{List: control.InProject(c.project.Label), After: values[0]}, limit, func(m control.Listed[control.Member]) (string, any, error) {
+		described, err := c.describeProjectUser(m.Object)
 		return m.Object.ID, described, err
 	})
 }
@@ -65,7 +60,6 @@ func checkProjectRole(role string) error {
 	return nil
 }
 
-// createProjectUser takes POST /v1/organization/projects/{project}/users.
 func createProjectUser(c *call) (any, error) {
 	body := struct {
 		ID    string `json:"user_id"`
@@ -78,10 +72,6 @@ func createProjectUser(c *call) (any, error) {
 	if (body.ID == "") == (body.Email == "") {
 		return nil, bad("user_id or email is expected")
 	}
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
 	if body.ID == "" {
 		m, err := c.memberOf(body.Email)
 		if err != nil {
@@ -89,32 +79,26 @@ func createProjectUser(c *call) (any, error) {
 		}
 		body.ID = m.Object.ID
 	}
-	return c.updateProjectUser(body.ID, p, func(m *control.Member) error { return join(m, p, body.Role) })
+	return c.updateProjectUser(body.ID, func(m *control.Member) error { return join(m, c.project, body.Role) })
 }
 
-// updateProjectUser changes a member of a project, or makes one of it.
-func (c *call) updateProjectUser(id string, p *control.Project, set func(*control.Member) error) (any, error) {
+// updateProjectUser changes a member of the project, or makes one of it.
+func (c *call) updateProjectUser(id string, set func(*control.Member) error) (any, error) {
 	m, err := control.Update(c.ctx, c.org, id, set)
 	if err != nil {
 		return nil, err
 	}
-	return describeProjectUser(m, p.Label)
+	return c.describeProjectUser(m)
 }
 
-// getProjectUser takes GET /v1/organization/projects/{project}/users/{id}.
 func getProjectUser(c *call) (any, error) {
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
 	m, err := c.member(c.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	return describeProjectUser(m.Object, p.Label)
+	return c.describeProjectUser(m.Object)
 }
 
-// setProjectUser takes POST /v1/organization/projects/{project}/users/{id}.
 func setProjectUser(c *call) (any, error) {
 	body := struct {
 		Role string `json:"role"`
@@ -125,12 +109,8 @@ func setProjectUser(c *call) (any, error) {
 	if err := checkProjectRole(body.Role); err != nil {
 		return nil, err
 	}
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
-	return c.updateProjectUser(c.r.PathValue("id"), p, func(m *control.Member) error {
-		in, err := membership(m, p.Label)
+	return c.updateProjectUser(c.r.PathValue("id"), func(m *control.Member) error {
+		in, err := c.membership(m)
 		if err == nil {
 			in.Role = body.Role
 		}
@@ -138,16 +118,11 @@ func setProjectUser(c *call) (any, error) {
 	})
 }
 
-// deleteProjectUser takes DELETE /v1/organization/projects/{project}/users/{id}.
 func deleteProjectUser(c *call) (any, error) {
-	p, err := c.project()
-	if err != nil {
-		return nil, err
-	}
 	id := c.r.PathValue("id")
-	_, err = control.Update(c.ctx, c.org, id, func(m *control.Member) error {
-		_, err := membership(m, p.Label)
-		m.Leave(p.Label)
+	_, err := control.Update(c.ctx, c.org, id, func(m *control.Member) error {
+		_, err := c.membership(m)
+		m.Leave(c.project.Label)
 		return err
 	})
 	return deleted{"organization.project.user.deleted", id, true}, err

@@ -24,7 +24,7 @@ const usageTimeout = 10 * time.Second
 type usageKind struct {
 	// object is what OpenAI calls a result.
 	object string
-	// paths are how the paths of its requests look; nil for those of no other kind.
+	// paths are patterns of the paths of its requests, nil for all paths that no other kind has.
 	paths []string
 	// groups are what it groups by, each with the dimension of records.
 	groups map[string]storage.DimensionName
@@ -81,12 +81,7 @@ type usageQuery struct {
 // either is a filter that any of some texts satisfies.
 func either(field string, op storage.Operator, texts []string) (f storage.Filter) {
 	for _, text := range texts {
-		leaf := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, field), Op: op, Text: text}
-		if f == nil {
-			f = leaf
-		} else {
-			f = &storage.Branch{Or: true, Left: f, Right: leaf}
-		}
+		f = storage.Or(f, compare(field, op, text))
 	}
 	return f
 }
@@ -96,14 +91,14 @@ func (k usageKind) calls() storage.Filter {
 	if k.object == costUsage.object {
 		return storage.All{}
 	}
-	field := func(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
-	f := storage.Filter(&storage.Leaf{Field: field("status"), Op: storage.LT, Number: storage.DecimalOf(http.StatusBadRequest)})
+	status := storage.LookupField(storage.RequestResponse, "status")
+	f := storage.Filter(&storage.Leaf{Field: status, Op: storage.LT, Number: storage.DecimalOf(http.StatusBadRequest)})
 	if k.paths != nil {
 		return storage.And(f, either("request_path", storage.Like, k.paths))
 	}
-	f = storage.And(f, &storage.Leaf{Field: field("model"), Op: storage.NotEquals})
+	f = storage.And(f, compare("model", storage.NotEquals, ""))
 	for _, path := range slices.Concat(embeddingPaths, moderationPaths, mediaPaths) {
-		f = storage.And(f, &storage.Leaf{Field: field("request_path"), Op: storage.NotContains, Text: strings.Trim(path, "%")})
+		f = storage.And(f, compare("request_path", storage.NotContains, strings.Trim(path, "%")))
 	}
 	return f
 }
@@ -202,7 +197,7 @@ type usagePage struct {
 	NextPage *string       `json:"next_page"` // null at the end
 }
 
-// usage takes GET /v1/organization/usage/… and /v1/organization/costs.
+// usage answers a page of what a kind counts.
 func usage(kind usageKind) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		q, err := c.readUsage(kind)
