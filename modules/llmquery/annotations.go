@@ -13,10 +13,10 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
-// addScores takes POST /v1/request/{id}/score.
 func addScores(c *call) error {
 	b, err := c.body()
 	if err != nil {
@@ -47,7 +47,6 @@ func addScores(c *call) error {
 	return c.annotateRequest(http.StatusCreated, &storage.Annotation{Scores: scores})
 }
 
-// giveFeedback takes POST /v1/request/{id}/feedback.
 func giveFeedback(c *call) error {
 	rating, err := c.rating()
 	if err != nil {
@@ -61,12 +60,11 @@ func giveFeedback(c *call) error {
 	}})
 }
 
-// removeScore takes DELETE /v1/request/{id}/score/{name}, which removes feedback as well.
+// removeScore removes feedback as well.
 func removeScore(c *call) error {
 	return c.annotateRequest(http.StatusOK, &storage.Annotation{Removed: []string{c.r.PathValue("name")}})
 }
 
-// setProperty takes PUT /v1/request/{id}/property.
 func setProperty(c *call) error {
 	b, err := c.body()
 	if err != nil {
@@ -119,7 +117,7 @@ func (c *call) expectProperty(name, expected string) error {
 		return err
 	}
 	if now := r.Properties[name]; now != expected {
-		return &problem{status: http.StatusConflict, message: fmt.Sprintf("expected: the property %s is now %q; read the request again", name, now)}
+		return &plugins.Error{Status: http.StatusConflict, Message: fmt.Sprintf("expected: the property %s is now %q; read the request again", name, now)}
 	}
 	return nil
 }
@@ -128,7 +126,6 @@ func (c *call) expectProperty(name, expected string) error {
 // session.
 const sessionFeedback = "Service-Session-Feedback"
 
-// giveSessionFeedback takes POST /v1/session/{id}/feedback.
 func giveSessionFeedback(c *call) error {
 	rating, err := c.rating()
 	if err != nil {
@@ -148,7 +145,6 @@ func giveSessionFeedback(c *call) error {
 	})
 }
 
-// setSessionTag takes POST /v1/session/{id}/tag.
 func setSessionTag(c *call) error {
 	b, err := c.body()
 	if err != nil {
@@ -170,7 +166,6 @@ func setSessionTag(c *call) error {
 	return c.annotate(http.StatusOK, &storage.Annotation{SessionID: c.r.PathValue("id"), Tag: &tag})
 }
 
-// getSessionTag answers GET /v1/session/{id}/tag: null without a tag.
 func getSessionTag(c *call) error {
 	if _, err := c.firstOfSession(); err != nil {
 		return err
@@ -201,6 +196,9 @@ func (c *call) rating() (bool, error) {
 	return *rating, nil
 }
 
+// errNoSession is the error for a session that has no request.
+var errNoSession = &plugins.Error{Status: http.StatusNotFound, Message: "no such session"}
+
 // firstOfSession is the first request of the session in the path.
 func (c *call) firstOfSession() (*storage.Record, error) {
 	if err := c.journal.Flush(c.ctx); err != nil {
@@ -219,7 +217,7 @@ func (c *call) firstOfSession() (*storage.Record, error) {
 		return nil, err
 	}
 	if len(records) == 0 {
-		return nil, &problem{status: http.StatusNotFound, message: "no such session"}
+		return nil, errNoSession
 	}
 	return records[0], nil
 }

@@ -19,7 +19,7 @@ import (
 type body struct {
 	fields map[string]gjson.Result
 	names  []string // of the fields, in their order
-	known  []string // those that were asked for, and exist or not
+	known  []string // the names that were read, whether or not the body has them
 	path   string   // in front of the names of fields
 	place  string   // in front of errors about the object
 	inner  []*body
@@ -139,6 +139,12 @@ func (b *body) flag(name string) bool {
 	return value != nil && *value
 }
 
+// includeContent reports whether records come with their bodies: they do unless the body says no.
+func (b *body) includeContent() bool {
+	value := b.boolean("includeContent")
+	return value == nil || *value
+}
+
 // number is absent when the field is.
 func (b *body) number(name string, absent float64) float64 {
 	field, ok := b.field(name)
@@ -180,6 +186,11 @@ func (b *body) zone(difference string) storage.Zone {
 		b.fail(difference, "%v", err)
 	}
 	return zone
+}
+
+// window reads the time filter of most queries.
+func (b *body) window() storage.Window {
+	return b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond)
 }
 
 // unixWindow reads a time filter whose bounds are Unix times. Without a bound,

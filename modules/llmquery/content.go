@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -11,9 +12,9 @@ import (
 // for orders by order. A caller with the scope `metrics` alone reads none.
 
 // errContent refuses a question whose answer would tell of content.
-var errContent = &problem{
-	status:  http.StatusForbidden,
-	message: "insufficient_scope: The API key lacks the scope \"query\", and may not ask for the content of requests.",
+var errContent = &plugins.Error{
+	Status:  http.StatusForbidden,
+	Message: "insufficient_scope: The API key lacks the scope \"query\", and may not ask for the content of requests.",
 }
 
 // contents returns what reads the content of records. Without the right to read, there is

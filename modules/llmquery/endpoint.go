@@ -73,18 +73,7 @@ type call struct {
 	journal *journal.Journal
 }
 
-// problem is an error with its answer.
-type problem struct {
-	status  int
-	message string
-	header  http.Header
-}
-
-func (p *problem) Error() string { return p.message }
-
-func badRequest(format string, args ...any) error {
-	return &problem{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
-}
+func badRequest(format string, args ...any) error { return plugins.Invalid("", format, args...) }
 
 // pathHandler serves the endpoints of a path.
 type pathHandler struct {
@@ -102,11 +91,8 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	e, ok := h.methods[r.Method]
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(h.methods)), ", ")
-		return &problem{
-			status:  http.StatusMethodNotAllowed,
-			message: fmt.Sprintf("%s takes %s, not %s", r.URL.Path, allowed, r.Method),
-			header:  http.Header{"Allow": {allowed}},
-		}
+		w.Header().Set("Allow", allowed)
+		return &plugins.Error{Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%s takes %s, not %s", r.URL.Path, allowed, r.Method)}
 	}
 	c := &call{Handler: h.Handler, w: w, r: r}
 	if err := c.authorise(e.scope); err != nil {
@@ -134,10 +120,9 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	if e.reading != nil {
 		over, ok := e.turns(h.app).Take(r.Context(), c.key)
 		if !ok {
-			return &problem{
-				status:  http.StatusTooManyRequests,
-				message: "too many queries of this API key, or in all, are waiting; ask fewer at a time",
-				header:  http.Header{"Retry-After": {"5"}},
+			return &plugins.Error{
+				Status: http.StatusTooManyRequests, RetryAfter: retryAfter,
+				Message: "too many queries of this API key, or in all, are waiting; ask fewer at a time",
 			}
 		}
 		defer over()
@@ -181,38 +166,35 @@ func (c *call) authorise(scope string) error {
 	return nil
 }
 
+// retryAfter is when a client should ask again that came at a bad time.
+const retryAfter = 5 * time.Second
+
 // fail answers a failed call. Internals go to the log, not to the client.
 func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var p *problem
-	var refused *plugins.Error
+	refused, ok := errors.AsType[*plugins.Error](err)
 	var wrong *storage.FilterError
 	switch {
-	case errors.As(err, &p):
+	case ok:
 	case errors.As(err, &wrong):
-		p = &problem{status: http.StatusBadRequest, message: wrong.Error()}
+		refused = &plugins.Error{Status: http.StatusBadRequest, Message: wrong.Error()}
 	case errors.Is(err, storage.ErrTooManyGroups):
-		p = &problem{status: http.StatusBadRequest, message: storage.ErrTooManyGroups.Error()}
-	case errors.As(err, &refused):
-		p = &problem{status: refused.Status, message: refused.Message, header: make(http.Header)}
-		apierror.SetHeader(p.header, refused)
+		refused = &plugins.Error{Status: http.StatusBadRequest, Message: storage.ErrTooManyGroups.Error()}
 	case errors.Is(err, storage.ErrNotFound):
-		p = &problem{status: http.StatusNotFound, message: err.Error()}
+		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
 	case r.Context().Err() != nil:
 		return // nobody is there to answer
 	case errors.Is(err, storage.ErrUnavailable):
 		h.logger.Error("a query finds the store unavailable", zap.String("path", r.URL.Path), zap.Error(err))
-		p = &problem{status: http.StatusServiceUnavailable, message: "the store cannot be reached; try again later", header: http.Header{"Retry-After": {"5"}}}
+		refused = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the store cannot be reached; try again later", RetryAfter: retryAfter}
 	case errors.Is(err, context.DeadlineExceeded):
-		p = &problem{status: http.StatusGatewayTimeout, message: fmt.Sprintf("the query took longer than %s; narrow its filter", time.Duration(h.Timeout))}
+		refused = &plugins.Error{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf("the query took longer than %s; narrow its filter", time.Duration(h.Timeout))}
 	default:
 		reference := uuid.NewString()
 		h.logger.Error("query failed", zap.String("path", r.URL.Path), zap.String("reference", reference), zap.Error(err))
-		p = &problem{status: http.StatusInternalServerError, message: "the query failed; the log has the reason under reference " + reference}
+		refused = &plugins.Error{Status: http.StatusInternalServerError, Message: "the query failed; the log has the reason under reference " + reference}
 	}
-	for name, values := range p.header {
-		w.Header()[name] = values
-	}
-	_ = apierror.Envelope{Error: &p.message}.Write(w, p.status) // a string always marshals
+	apierror.SetHeader(w.Header(), refused)
+	_ = apierror.Envelope{Error: &refused.Message}.Write(w, refused.Status) // a string always marshals
 }
 
 // question is a query that is answered from groups of requests.

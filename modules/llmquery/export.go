@@ -21,8 +21,7 @@ const (
 // exportPage is how many records are read at a time. Bodies are read one by one.
 const exportPage = 500
 
-// exportRequests answers POST /v1/export: every request that a filter matches, the
-// oldest first.
+// exportRequests answers every request that a filter matches, the oldest first.
 func exportRequests(c *call) error {
 	b, err := c.body()
 	if err != nil {
@@ -30,15 +29,13 @@ func exportRequests(c *call) error {
 	}
 	q := &storage.RequestQuery{
 		Org:    c.org,
-		Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond))),
+		Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.window())),
 		Sort:   []storage.Sort{{Key: storage.SortCreatedAt}},
 		Limit:  exportPage,
 	}
 	format, _ := b.text("format")
-	s := shape{content: true, inputs: true, oneLine: true}
-	if content := b.boolean("includeContent"); content != nil {
-		s.content, s.inputs = *content, *content
-	}
+	s := shape{content: b.includeContent(), oneLine: true}
+	s.inputs = s.content
 	columns := tableColumns
 	if b.raw("columns") != nil {
 		columns = b.texts("columns", maxColumns)

@@ -24,40 +24,12 @@ func init() {
 	caddy.RegisterModule(new(Handler))
 }
 
-// Handler answers questions about the records of one store:
+// Handler answers questions about the records of one store: about requests, users, sessions,
+// scores and totals. It takes what is learned about requests and sessions later, such as scores
+// and feedback, and keeps the views of a dashboard. GET /openapi.json describes all endpoints.
 //
-//	POST /v1/request/query-clickhouse     requests, by filters on their fields
-//	POST /v1/request/query                the same, with the legacy filter groups too
-//	POST /v1/request/search               requests, the newest first, as they are found
-//	GET  /v1/request/tail                 requests as they are recorded
-//	GET  /v1/request/{id}                 one request
-//	POST /v1/user/metrics/query           users
-//	POST /v1/user/metrics-overview/query  what users cost and ask over time
-//	POST /v1/session/query                sessions
-//	POST /v1/session/metrics/query        what sessions are like over time
-//	POST /v1/session/tree/query           what the parts of a session cost
-//	GET  /v1/session/{id}/tag             a session's tag
-//	POST /v1/dashboard/scores/query       scores over time
-//	POST /v1/metrics/query                what requests add up to, over time and by group
-//	POST /v1/facets/query                 which values requests have, and how often
-//	POST /v1/export                       requests as a file
-//	GET  /v1/view, /v1/view/{name}        saved views of a dashboard
-//
-// and takes what is learned about requests and sessions later:
-//
-//	POST /v1/request/{id}/score, DELETE /v1/request/{id}/score/{name}
-//	POST /v1/request/{id}/feedback
-//	PUT  /v1/request/{id}/property
-//	POST /v1/session/{id}/feedback
-//	POST /v1/session/{id}/tag
-//
-// and saves views:
-//
-//	PUT    /v1/view/{name}
-//	DELETE /v1/view/{name}
-//
-// GET /openapi.json describes all of them. Callers authenticate with `Authorization: Bearer <API key>` and see the
-// records of their key's organisation alone; the description needs no key. Requests for other paths go to the
+// Callers authenticate with `Authorization: Bearer <API key>` and see the records of their
+// key's organisation alone; the description needs no key. Requests for other paths go to the
 // next handler.
 type Handler struct {
 	// Store names the store to query. Keys of organisations in other stores are refused.

@@ -1,8 +1,6 @@
 package llmquery
 
 import (
-	"time"
-
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
 )
@@ -14,7 +12,6 @@ const (
 	maxFacets           = 12
 )
 
-// queryMetrics answers POST /v1/metrics/query.
 func queryMetrics(c *call) error {
 	q, metrics, err := query(c, func(b *body) *storage.MetricsQuery {
 		sort, err := storage.ParseGroupSort(b.raw("sort"))
@@ -24,7 +21,7 @@ func queryMetrics(c *call) error {
 		q := &storage.MetricsQuery{
 			Org:     c.org,
 			Filter:  b.filter("filter", storage.RequestResponse),
-			Window:  b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
+			Window:  b.window(),
 			Zone:    b.zone("timezoneDifference"),
 			By:      parsed(b, "groupBy", storage.ParseDimension, storage.Dimension{}),
 			Bucket:  parsed(b, "bucket", storage.ParseBucketWidth, storage.BucketAuto),
@@ -47,13 +44,12 @@ func queryMetrics(c *call) error {
 	return c.answer(pageEnvelope{apierror.Envelope{Data: metrics}, next(metrics.Named(), q.Limit, q.Cursor)})
 }
 
-// queryFacets answers POST /v1/facets/query.
 func queryFacets(c *call) error {
 	return ask(c, func(b *body) *storage.FacetQuery {
 		q := &storage.FacetQuery{
 			Org:    c.org,
 			Filter: b.filter("filter", storage.RequestResponse),
-			Window: b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
+			Window: b.window(),
 		}
 		for _, name := range b.texts("fields", maxFacets) {
 			field, err := storage.ParseDimension(name)
@@ -66,7 +62,6 @@ func queryFacets(c *call) error {
 	})
 }
 
-// queryScores answers POST /v1/dashboard/scores/query.
 func queryScores(c *call) error {
 	return ask(c, func(b *body) *storage.ScoreQuery {
 		times := b.object("timeFilter")

@@ -24,7 +24,6 @@ var description *openapi.Document
 
 func init() { description = openapi.New(common, describe) } // which has the routes, of which one serves it
 
-// serveOpenAPI answers GET /openapi.json.
 func serveOpenAPI(c *call) error {
 	description.ServeHTTP(c.w, c.r)
 	return nil

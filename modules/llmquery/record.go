@@ -18,7 +18,7 @@ import (
 
 // appendRecord appends a record with its bodies. The bodies are unchanged; if the record must be
 // one line, line breaks between their values become blanks.
-func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape) ([]byte, error) {
+func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape) (_ []byte, err error) {
 	if content == nil {
 		content = new(storage.Content)
 	}
@@ -28,7 +28,6 @@ func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape
 			b = append(b, ',')
 		}
 		b = append(b, c.key...)
-		var err error
 		if b, err = appendValue(b, c.Column, r); err != nil {
 			return b, err
 		}
@@ -42,20 +41,16 @@ func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape
 		}
 	}
 	if s.inputs {
-		var err error
 		if b, err = appendJSON(append(b, `,"inputs":`...), orEmpty(content.Inputs)); err != nil {
 			return b, err
 		}
 	}
 	if s.preview != nil {
-		text, err := json.Marshal(newPreview(r, content, s.preview))
-		if err != nil {
+		if b, err = appendJSON(append(b, `,"preview":`...), newPreview(r, content, s.preview)); err != nil {
 			return b, err
 		}
-		b = append(append(b, `,"preview":`...), text...)
 	}
 	if s.charges != nil {
-		var err error
 		if b, err = appendJSON(append(b, `,"cost_details":`...), charges(s.charges, r)); err != nil {
 			return b, err
 		}
@@ -104,17 +99,17 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// shown are the columns of answers, each with its key in JSON.
-var shown = func() (columns []struct {
+// shownColumn is a column of answers.
+type shownColumn struct {
 	*storage.Column
-	key string
-}) {
+	key string // with the colon
+}
+
+// shown are the columns of answers.
+var shown = func() (columns []shownColumn) {
 	for _, c := range storage.Schema {
 		if name := c.Shown(); name != "" {
-			columns = append(columns, struct {
-				*storage.Column
-				key string
-			}{c, `"` + name + `":`})
+			columns = append(columns, shownColumn{c, `"` + name + `":`})
 		}
 	}
 	return columns

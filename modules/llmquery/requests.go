@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
@@ -28,10 +29,8 @@ var legacyGroups = []storage.Group{
 	storage.FeedbackGroup, storage.PropertiesGroup, storage.ValuesGroup,
 }
 
-// queryRequestsBulk answers POST /v1/request/query-clickhouse.
 func queryRequestsBulk(c *call) error { return c.requests(legacyGroups[:1]) }
 
-// queryRequests answers POST /v1/request/query.
 func queryRequests(c *call) error { return c.requests(legacyGroups) }
 
 func (c *call) requests(groups []storage.Group) error {
@@ -65,10 +64,7 @@ func (c *call) requests(groups []storage.Group) error {
 	if q.After != nil && random {
 		b.fail("after", "a random order has no place to go on from")
 	}
-	s := shape{content: true, inputs: b.flag("includeInputs")}
-	if content := b.boolean("includeContent"); content != nil {
-		s.content = *content
-	}
+	s := shape{inputs: b.flag("includeInputs"), content: b.includeContent()}
 	if b.flag("includePreview") {
 		s.preview = filter
 	}
@@ -113,6 +109,26 @@ func (c *call) requests(groups []storage.Group) error {
 	return nil
 }
 
+// page answers one page of a stream. A stream takes its turn among the queries for
+// each page, so that a long one keeps nobody waiting.
+func (c *call) page(q *storage.RequestQuery) ([]*storage.Record, error) {
+	for {
+		over, ok := c.app.QueryTurns().Take(c.ctx, c.key)
+		if ok {
+			defer over()
+		}
+		if c.ctx.Err() != nil {
+			return nil, context.Cause(c.ctx)
+		}
+		if !ok {
+			continue // it waited
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, time.Duration(c.Timeout))
+		defer cancel()
+		return c.journal.Backend().Requests(ctx, q)
+	}
+}
+
 // completeCursor reads the bodies of the record that a cursor names, if the query sorts by
 // them.
 func (c *call) completeCursor(q *storage.RequestQuery) error {
@@ -151,7 +167,6 @@ func (c *call) applies(f storage.Filter, groups []storage.Group) bool {
 	return true
 }
 
-// getRequest answers GET /v1/request/{id}.
 func getRequest(c *call) error {
 	r, err := c.request()
 	if err != nil {
@@ -188,7 +203,7 @@ func (c *call) request() (*storage.Record, error) {
 	}
 	r, err := c.journal.Request(c.ctx, storage.RecordKey{Org: c.org, ID: id})
 	if errors.Is(err, context.DeadlineExceeded) { // one record takes no time, unless the store has none
-		err = &problem{status: http.StatusServiceUnavailable, message: "the store is busy; try again later", header: http.Header{"Retry-After": {"5"}}}
+		err = &plugins.Error{Status: http.StatusServiceUnavailable, Message: "the store is busy; try again later", RetryAfter: retryAfter}
 	}
 	return r, err
 }

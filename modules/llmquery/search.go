@@ -17,8 +17,8 @@ const (
 	searchPace      = 200 * time.Millisecond
 )
 
-// searchRequests answers POST /v1/request/search: the newest requests that a filter matches, as
-// they are found. A filter of content reads the bodies, which takes long if few match.
+// searchRequests answers the newest requests that a filter matches, as they are found. A filter
+// of content reads the bodies, which takes long if few match.
 func searchRequests(c *call) error {
 	b, err := c.body()
 	if err != nil {
@@ -29,17 +29,14 @@ func searchRequests(c *call) error {
 	}
 	q := &storage.RequestQuery{
 		Org:    c.org,
-		Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond))),
+		Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.window())),
 		Limit:  b.integer("limit", defaultRequests, maxLimit),
 	}
 	if q.Limit == 0 {
 		b.fail("limit", "at least 1 is expected")
 	}
 	b.after(q)
-	s := shape{content: true, oneLine: true}
-	if content := b.boolean("includeContent"); content != nil {
-		s.content = *content
-	}
+	s := shape{content: b.includeContent(), oneLine: true}
 	if b.flag("includePreview") {
 		s.preview = q.Filter
 	}

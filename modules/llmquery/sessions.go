@@ -3,14 +3,11 @@ package llmquery
 import (
 	"errors"
 	"math"
-	"net/http"
-	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
 )
 
-// querySessions answers POST /v1/session/query.
 func querySessions(c *call) error {
 	q, sessions, err := query(c, func(b *body) *storage.SessionQuery {
 		b.zone("timezoneDifference") // of no effect: sessions have no days
@@ -22,7 +19,7 @@ func querySessions(c *call) error {
 		q := &storage.SessionQuery{
 			Org:     c.org,
 			Filter:  b.filter("filter", storage.SessionsView, storage.RequestResponse),
-			Window:  b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
+			Window:  b.window(),
 			Derived: b.flag("derived"),
 			Search:  search,
 			Sort:    sort,
@@ -41,14 +38,13 @@ func querySessions(c *call) error {
 	return c.answer(pageEnvelope{apierror.Envelope{Data: sessions}, next(sessions, q.Limit, q.Cursor)})
 }
 
-// querySessionMetrics answers POST /v1/session/metrics/query.
 func querySessionMetrics(c *call) error {
 	return ask(c, func(b *body) *storage.SessionMetricsQuery {
 		name, _ := b.text("nameContains")
 		return &storage.SessionMetricsQuery{
 			Org:          c.org,
 			Filter:       b.filter("filter", storage.SessionsView, storage.RequestResponse),
-			Window:       b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
+			Window:       b.window(),
 			Zone:         b.zone("timezoneDifference"),
 			Derived:      b.flag("derived"),
 			NameContains: name,
@@ -57,7 +53,6 @@ func querySessionMetrics(c *call) error {
 	})
 }
 
-// querySessionTree answers POST /v1/session/tree/query.
 func querySessionTree(c *call) error {
 	b, err := c.body()
 	if err != nil {
@@ -74,7 +69,7 @@ func querySessionTree(c *call) error {
 	nodes, err := q.Answer(c.ctx, c.journal.Backend())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return &problem{status: http.StatusNotFound, message: "no such session"}
+		return errNoSession
 	case errors.Is(err, storage.ErrTreeTooLarge):
 		return badRequest("sessionId: the session has more than %d requests, too many for a tree; /v1/metrics/query adds them up", storage.MaxTreeRequests)
 	case err != nil:

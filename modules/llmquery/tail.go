@@ -27,8 +27,8 @@ const (
 	tailHeartbeat = 15 * time.Second
 )
 
-// tailRequests answers GET /v1/request/tail: requests as they are recorded, as
-// server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+// tailRequests sends requests as they are recorded, as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 func tailRequests(c *call) error {
 	values := c.r.URL.Query()
 	for name := range values {

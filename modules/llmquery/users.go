@@ -11,7 +11,6 @@ import (
 // defaultGroups is how many users or sessions a page has.
 const defaultGroups = 50
 
-// queryUsers answers POST /v1/user/metrics/query.
 func queryUsers(c *call) error {
 	q, users, err := query(c, func(b *body) *storage.UserQuery {
 		sort, err := storage.ParseUserSort(b.raw("sort"))
@@ -36,13 +35,12 @@ func queryUsers(c *call) error {
 	return c.answer(pageEnvelope{apierror.Envelope{Data: users}, next(users.Users, q.Limit, q.Cursor)})
 }
 
-// queryUserOverview answers POST /v1/user/metrics-overview/query.
 func queryUserOverview(c *call) error {
 	return ask(c, func(b *body) *storage.UserOverviewQuery {
 		return &storage.UserOverviewQuery{
 			Org:    c.org,
 			Filter: b.filter("filter", storage.UsersView, storage.RequestResponse),
-			Window: b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
+			Window: b.window(),
 			Zone:   b.zone("timezoneDifference"),
 			Series: b.series(),
 		}

@@ -19,7 +19,6 @@ const (
 	maxViewState  = 16 << 10
 )
 
-// listViews answers GET /v1/view.
 func listViews(c *call) error {
 	views, err := c.journal.Backend().Views(c.ctx, c.org)
 	if err != nil {
@@ -31,19 +30,14 @@ func listViews(c *call) error {
 	return apierror.Envelope{Data: views}.Write(c.w, http.StatusOK)
 }
 
-// getView answers GET /v1/view/{name}.
 func getView(c *call) error {
-	v, _, err := c.view()
-	if err == nil && v == nil {
-		err = errNoView
-	}
+	v, err := c.savedView()
 	if err != nil {
 		return err
 	}
 	return apierror.Envelope{Data: v}.Write(c.w, http.StatusOK)
 }
 
-// saveView takes PUT /v1/view/{name}.
 func saveView(c *call) error {
 	b, err := c.body()
 	if err != nil {
@@ -76,19 +70,22 @@ func saveView(c *call) error {
 	return c.annotate(http.StatusOK, &storage.Annotation{View: v})
 }
 
-// deleteView takes DELETE /v1/view/{name}.
 func deleteView(c *call) error {
-	v, _, err := c.view()
-	if err == nil && v == nil {
-		err = errNoView
-	}
+	v, err := c.savedView()
 	if err != nil {
 		return err
 	}
 	return c.annotate(http.StatusOK, &storage.Annotation{View: &storage.View{Name: v.Name}})
 }
 
-var errNoView = fmt.Errorf("no such view: %w", storage.ErrNotFound)
+// savedView returns the view in the path.
+func (c *call) savedView() (*storage.View, error) {
+	v, _, err := c.view()
+	if err == nil && v == nil {
+		err = fmt.Errorf("no such view: %w", storage.ErrNotFound)
+	}
+	return v, err
+}
 
 // view returns the view in the path, nil if it does not exist, and all views.
 func (c *call) view() (*storage.View, []storage.View, error) {
