@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -97,40 +98,42 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) (*llmapp.App, error
 
 // StoreStatus is one element of the answer of /llm/status.
 type StoreStatus struct {
-	Store          string           `json:"store"`
-	PendingRecords int64            `json:"pending_records"`
-	PendingBytes   int64            `json:"pending_bytes"`
-	RawSegments    int              `json:"raw_segments"`
-	RawBytes       int64            `json:"raw_bytes"`
-	SealedSegments int              `json:"sealed_segments"`
-	SealedBytes    int64            `json:"sealed_bytes"`
-	Appended       int64            `json:"appended"`
-	Drained        int64            `json:"drained"`
-	Lost           map[string]int64 `json:"lost"`
-	Error          string           `json:"error,omitempty"`
-	FailingSince   *time.Time       `json:"failing_since,omitempty"`
+	Store string `json:"store"`
+	journal.Status
+	Error        string     `json:"error,omitempty"`
+	FailingSince *time.Time `json:"failing_since,omitempty"`
 }
 
 func status(w http.ResponseWriter, _ *http.Request) error {
 	answer := []StoreStatus{}
 	for store, j := range openJournals() {
-		s := j.Status()
-		element := StoreStatus{
-			Store:          store,
-			PendingRecords: s.PendingRecords,
-			PendingBytes:   s.PendingBytes,
-			RawSegments:    s.RawSegments,
-			RawBytes:       s.RawBytes,
-			SealedSegments: s.SealedSegments,
-			SealedBytes:    s.SealedBytes,
-			Appended:       s.Appended,
-			Drained:        s.Drained,
-			Lost:           s.Lost,
-		}
-		if s.Err != nil {
-			element.Error, element.FailingSince = s.Err.Error(), &s.FailingSince
+		element := StoreStatus{Store: store, Status: j.Status()}
+		if err := element.Err; err != nil {
+			element.Error, element.FailingSince = err.Error(), &element.Status.FailingSince
 		}
 		answer = append(answer, element)
+	}
+	return apierror.WriteJSON(w, http.StatusOK, answer)
+}
+
+// StoreIntegrity is one element of the answer of /weir/integrity: the reconciliation of
+// a store since it began, where seen = recorded + waiting + in_flight + lost.
+type StoreIntegrity struct {
+	Store string `json:"store"`
+	journal.Integrity
+	Lost int64 `json:"lost"`
+	// Unaccounted is what the equation lacks: 0, unless Weir is wrong.
+	Unaccounted int64 `json:"unaccounted"`
+}
+
+func integrity(w http.ResponseWriter, _ *http.Request) error {
+	answer := []StoreIntegrity{}
+	for store, j := range openJournals() {
+		i := j.Integrity()
+		if i.Losses == nil {
+			i.Losses = []storage.Loss{}
+		}
+		answer = append(answer, StoreIntegrity{store, i, i.Lost(), i.Unaccounted()})
 	}
 	return apierror.WriteJSON(w, http.StatusOK, answer)
 }

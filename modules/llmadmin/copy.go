@@ -24,8 +24,8 @@ type copyRequest struct {
 	Verify bool              `json:"verify"`
 }
 
-// copyEvent is a line of the answer: the last has a summary, or an error.
-type copyEvent struct {
+// CopyEvent is a line of the answer of /llm/stores/copy: the last has a summary, or an error.
+type CopyEvent struct {
 	Progress *transfer.Progress `json:"progress,omitempty"`
 	Summary  *transfer.Summary  `json:"summary,omitempty"`
 	Error    string             `json:"error,omitempty"`
@@ -83,15 +83,15 @@ func copyStore(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	encoder := json.NewEncoder(w)
-	send := func(e copyEvent) error { return errors.Join(encoder.Encode(e), connection.Flush()) }
+	send := func(e CopyEvent) error { return errors.Join(encoder.Encode(e), connection.Flush()) }
 	reported := time.Now()
 	options.Report = func(p transfer.Progress) {
 		if time.Since(reported) >= reportEvery {
 			reported = time.Now()
-			_ = send(copyEvent{Progress: &p}) // the context tells when the client is gone
+			_ = send(CopyEvent{Progress: &p}) // the context tells when the client is gone
 		}
 	}
-	last := copyEvent{}
+	last := CopyEvent{}
 	if last.Summary, err = transfer.Run(r.Context(), options); err != nil {
 		last.Error = err.Error()
 	}

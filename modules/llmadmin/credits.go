@@ -20,8 +20,8 @@ type creditsStatus struct {
 	credits.Statement
 }
 
-// grant is the body of a POST to /llm/credits.
-type grant struct {
+// Grant is the body of a POST to /llm/credits.
+type Grant struct {
 	Org    string `json:"org"`
 	Amount string `json:"amount"` // in US dollars
 }
@@ -60,7 +60,7 @@ func listCredits(w http.ResponseWriter, r *http.Request) error {
 }
 
 func grantCredits(w http.ResponseWriter, r *http.Request) error {
-	var g grant
+	var g Grant
 	app, err := readJSON(w, r, &g)
 	if err != nil {
 		return err

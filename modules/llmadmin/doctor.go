@@ -38,7 +38,7 @@ type Finding struct {
 	Level Level  `json:"level"`
 	About string `json:"about"`
 	Found string `json:"found"`
-	// Fix is what to do, "" of what is ok.
+	// Fix is what to do, "" if nothing is wrong.
 	Fix string `json:"fix,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package llmcommand
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -98,4 +99,23 @@ func formatBytes(n int64) string {
 		}
 	}
 	return fmt.Sprintf("%.1f %s", size, unit)
+}
+
+func healthCommand(cmd *cobra.Command) {
+	addAdminAddress(cmd)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = health
+}
+
+func health(cmd *cobra.Command, _ []string) error {
+	response, err := requestAdmin(cmd, http.MethodGet, "/llm/health/ready", nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")
+	return err
 }

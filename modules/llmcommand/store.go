@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/modules/llmadmin"
 	"github.com/weirhq/weir/storage/transfer"
 )
 
@@ -33,13 +34,6 @@ func copyCommand() *cobra.Command {
 	f.Bool("verify", false, "Compare the stores in the end")
 	addAdminFlags(cmd)
 	return cmd
-}
-
-// copyEvent is a line of the answer of the admin endpoint.
-type copyEvent struct {
-	Progress *transfer.Progress `json:"progress"`
-	Summary  *transfer.Summary  `json:"summary"`
-	Error    string             `json:"error"`
 }
 
 func copyStore(cmd *cobra.Command, _ []string) error {
@@ -74,9 +68,9 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer response.Body.Close()
-	var last copyEvent
+	var last llmadmin.CopyEvent
 	for lines := json.NewDecoder(response.Body); last.Summary == nil && last.Error == ""; {
-		last = copyEvent{}
+		last = llmadmin.CopyEvent{}
 		if err := lines.Decode(&last); err != nil {
 			return fmt.Errorf("the server broke off (%w): run the command again, and it goes on", err)
 		}

@@ -310,23 +310,27 @@ var _ storage.Contents = (*Journal)(nil)
 // Status is the state of a journal. Counters grow from the time it was opened.
 type Status struct {
 	// PendingRecords and PendingBytes wait for the backend.
-	PendingRecords, PendingBytes int64
-	// MaxBytes is what PendingBytes may come to.
-	MaxBytes int64
+	PendingRecords int64 `json:"pending_records"`
+	PendingBytes   int64 `json:"pending_bytes"`
 	// RawSegments are not sealed yet, SealedSegments are; the bytes are those
 	// of their files.
-	RawSegments, SealedSegments int
-	RawBytes, SealedBytes       int64
+	RawSegments    int   `json:"raw_segments"`
+	RawBytes       int64 `json:"raw_bytes"`
+	SealedSegments int   `json:"sealed_segments"`
+	SealedBytes    int64 `json:"sealed_bytes"`
 	// Appended and Drained count entries: versions of records, annotations, losses.
-	Appended, Drained int64
+	Appended int64 `json:"appended"`
+	Drained  int64 `json:"drained"`
 	// Lost counts entries that were given up, by the reasons of storage.Loss.
-	Lost map[string]int64
+	Lost map[string]int64 `json:"lost"`
+	// MaxBytes is what PendingBytes may come to.
+	MaxBytes int64 `json:"-"`
 	// Err is why the backend refuses writes since FailingSince, nil when it
 	// does not.
-	Err          error
-	FailingSince time.Time
+	Err          error     `json:"-"`
+	FailingSince time.Time `json:"-"`
 	// Writes times the writes to the segments, Drains those to the backend.
-	Writes, Drains Durations
+	Writes, Drains Durations `json:"-"`
 }
 
 // Durations is a number of operations and their time.
