@@ -131,7 +131,7 @@ func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.
 		if q.search {
 			path = "/v1/request/search"
 		}
-		response, err := c.post(ctx, path, q)
+		response, err := c.send(ctx, http.MethodPost, path, q)
 		if err != nil {
 			yield(gjson.Result{}, err)
 			return
@@ -156,8 +156,21 @@ func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.
 // closes the connection on one that is too large, and its answer may then be lost.
 const continueFrom = 8 << 20
 
-func (c *client) post(ctx context.Context, path string, body any) (*http.Response, error) {
-	return c.send(ctx, http.MethodPost, path, body)
+// ask sends a request, and returns the data of the whole answer.
+func (c *client) ask(ctx context.Context, method, path string, body any) (gjson.Result, error) {
+	response, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return gjson.Result{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return gjson.Result{}, fmt.Errorf("%s: %w: %w", c.address, errBroken, err)
+	}
+	if !plugins.ValidJSON(text) {
+		return gjson.Result{}, c.noAPI(response)
+	}
+	return gjson.GetBytes(text, "data"), nil
 }
 
 // send sends a request. body may be nil.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/dustin/go-humanize"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/spreadsheet"
@@ -109,8 +110,8 @@ func (f format) width() int {
 	return [...]int{moment: 19, millis: 7, dollars: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
 }
 
-// raw is the value as CSV has it: as in the API, nothing where it is unknown. A text that is no
-// number is none of a spreadsheet's formulas either.
+// raw is the value as CSV has it, "" if it is unknown. No text is one that a spreadsheet takes for
+// a formula.
 func (c *column) raw(record gjson.Result) string {
 	value := record.Get(c.path).String()
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
@@ -151,13 +152,7 @@ func nanodollars(dollars float64) plugins.Nanodollars {
 }
 
 // formatCount groups the digits by three.
-func formatCount(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func formatCount(n int64) string { return humanize.Comma(n) }
 
 // printable is s on one line and without what could drive a terminal: callers
 // choose the names of their users and models.

@@ -146,7 +146,7 @@ func (c *client) scoreAnswers(ctx context.Context, traffic *demoTraffic) error {
 	}
 	for _, id := range ids {
 		scores := map[string]any{"accuracy": traffic.score(0.82), "helpful": traffic.Float64() < 0.9}
-		answer, err := c.post(ctx, "/v1/request/"+id+"/score", map[string]any{"scores": scores})
+		answer, err := c.send(ctx, http.MethodPost, "/v1/request/"+id+"/score", map[string]any{"scores": scores})
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func importKeys(ctx context.Context, cmd *cobra.Command, of imported, c *client,
 // list learns the names of the keys that there are.
 func (i *importedKeys) list(ctx context.Context) error {
 	for after, more := "", true; more; more = after != "" {
-		page, err := i.client.administer(ctx, http.MethodGet, "/v1/keys?limit=200&after="+url.QueryEscape(after), nil)
+		page, err := i.client.ask(ctx, http.MethodGet, "/v1/keys?limit=200&after="+url.QueryEscape(after), nil)
 		if err != nil {
 			return err
 		}
@@ -122,18 +122,18 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 // make creates a key, which opens nothing before its limits hold and its secret is written.
 func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 	k.body["disabled"] = true
-	made, err := i.client.administer(ctx, http.MethodPost, "/v1/keys", k.body)
+	made, err := i.client.ask(ctx, http.MethodPost, "/v1/keys", k.body)
 	if err != nil {
 		return refusedBySite(err)
 	}
 	id := made.Get("id").Str
 	for _, l := range k.limits {
-		_, err := i.client.administer(ctx, http.MethodPost, "/v1/budgets", map[string]any{
+		_, err := i.client.ask(ctx, http.MethodPost, "/v1/budgets", map[string]any{
 			"name": l.nameOf(k.name, id), "quantity": l.quantity, "limit": l.limit, "window": l.window,
 			"filter": json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: field("key_id"), Op: storage.Equals, Text: id})),
 		})
 		if err != nil {
-			_, ended := i.client.administer(ctx, http.MethodDelete, keyPath(id), nil)
+			_, ended := i.client.ask(ctx, http.MethodDelete, keyPath(id), nil)
 			if ended != nil {
 				return nil, fmt.Errorf("%w; and the key %s, which is disabled, is not deleted: %w", err, id, ended)
 			}
@@ -148,7 +148,7 @@ func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 		err = i.secrets.Sync()
 	}
 	if err == nil && !k.off {
-		_, err = i.client.administer(ctx, http.MethodPatch, keyPath(id), map[string]any{"disabled": false})
+		_, err = i.client.ask(ctx, http.MethodPatch, keyPath(id), map[string]any{"disabled": false})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; the key %s stays disabled: enable or delete it", err, id)

@@ -64,7 +64,7 @@ func TestImportKeys(t *testing.T) {
 	ask := func(path string) gjson.Result {
 		t.Helper()
 		c := &client{http: http.DefaultClient, address: address, key: "secret", stderr: os.Stderr}
-		data, err := c.administer(t.Context(), http.MethodGet, path, nil)
+		data, err := c.ask(t.Context(), http.MethodGet, path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestImportKeys(t *testing.T) {
 	}
 	for line := range strings.Lines(string(told)) {
 		c := &client{http: http.DefaultClient, address: address, key: gjson.Get(line, "secret").Str, stderr: os.Stderr}
-		own, err := c.administer(t.Context(), http.MethodGet, "/v1/key", nil)
+		own, err := c.ask(t.Context(), http.MethodGet, "/v1/key", nil)
 		if off := gjson.Get(line, "name").Str == "off"; off == (err == nil) || !off && own.Get("id").Str != gjson.Get(line, "id").Str {
 			t.Errorf("the secret of %s opens %s, %v", gjson.Get(line, "name").Str, own.Raw, err)
 		}

@@ -2,7 +2,6 @@ package llmcommand
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -13,12 +12,12 @@ import (
 // which have files of traces and of observations, those of traces come first.
 // https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields
 type langfuse struct {
-	traces map[string]gjson.Result   // by id: what they say of all of their observations
-	scores map[string][]gjson.Result // by the id of the observation
+	traces map[string]map[string]gjson.Result // by id: what they say of all of their observations
+	scores map[string][]gjson.Result          // by the id of the observation
 }
 
 func newLangfuse() *source {
-	l := &langfuse{make(map[string]gjson.Result), make(map[string][]gjson.Result)}
+	l := &langfuse{make(map[string]map[string]gjson.Result), make(map[string][]gjson.Result)}
 	return &source{call: l.call, name: camelCase, repeats: strings.Fields(`toolDefinitions toolCalls latency createdAt updatedAt projectId modelId
 		internalModelId parentObservationId inputPrice outputPrice inputCost outputCost totalUsage totalTokens unit htmlPath bookmarked public costs
 		promptId usagePricingTierName usagePricingTierId traceTimestamp isAppRoot tokensPerSecond calculatedInputCost calculatedOutputCost`)}
@@ -59,8 +58,7 @@ func (l *langfuse) call(r *row) (*span, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	trace := l.traces[r.text("traceId")]
-	for name, value := range trace.Map() {
+	for name, value := range l.traces[r.text("traceId")] {
 		if blank(r.fields[name]) {
 			r.fields[name] = value
 		}
@@ -157,18 +155,12 @@ func (l *langfuse) trace(r *row) {
 			l.scores[id] = append(l.scores[id], score)
 		}
 	}
-	said := make(map[string]json.RawMessage)
 	id := r.text("id")
 	if inner := r.get("trace"); inner.IsObject() {
 		r = newRow(inner, camelCase)
 		id = r.text("id")
 	}
-	for _, name := range []string{"userId", "sessionId", "tags", "metadata", "environment", "release", "version"} {
-		if value := r.get(name); value.Exists() {
-			said[name] = json.RawMessage(value.Raw)
-		}
-	}
-	said["traceName"], _ = json.Marshal(r.text("name")) // text always marshals
-	text, _ := json.Marshal(said)                       // what was JSON marshals
-	l.traces[id] = gjson.ParseBytes(text)
+	said := r.keep("userId", "sessionId", "tags", "metadata", "environment", "release", "version")
+	said["traceName"] = gjson.Parse(quote(r.text("name")))
+	l.traces[id] = said
 }

@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -37,6 +38,18 @@ func (r *row) get(path string) gjson.Result {
 		return structure(r.fields[name]).Get(rest)
 	}
 	return r.fields[name]
+}
+
+// keep returns those of some fields that the row has. The rest of the row need not stay in memory.
+func (r *row) keep(names ...string) map[string]gjson.Result {
+	kept := make(map[string]gjson.Result)
+	for _, name := range names {
+		if value := r.get(name); value.Exists() {
+			text, _ := json.Marshal(json.RawMessage(value.Raw)) // what was JSON marshals
+			kept[name] = gjson.ParseBytes(text)
+		}
+	}
+	return kept
 }
 
 // structure is an object or an array that a text may hold.

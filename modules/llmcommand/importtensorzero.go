@@ -2,7 +2,6 @@ package llmcommand
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -15,12 +14,12 @@ import (
 // rows of inferences first, then rows of feedback.
 // https://www.tensorzero.com/docs/gateway/data-model
 type tensorzero struct {
-	inferences map[string]gjson.Result   // by id
-	feedback   map[string][]gjson.Result // by the id of the inference
+	inferences map[string]map[string]gjson.Result   // by id
+	feedback   map[string][]map[string]gjson.Result // by the id of the inference
 }
 
 func newTensorZero() *source {
-	t := &tensorzero{make(map[string]gjson.Result), make(map[string][]gjson.Result)}
+	t := &tensorzero{make(map[string]map[string]gjson.Result), make(map[string][]map[string]gjson.Result)}
 	return &source{call: t.call, name: sameName, repeats: strings.Fields(`system input_messages output finish_reason snapshot_hash timestamp provider_type`)}
 }
 
@@ -29,20 +28,10 @@ func (t *tensorzero) notCall(r *row) string {
 	target := r.text("target_id")
 	switch {
 	case r.text("function_name") != "" && r.text("episode_id") != "":
-		said := make(map[string]json.RawMessage)
-		for _, name := range []string{"function_name", "variant_name", "episode_id", "tags"} {
-			if value := r.get(name); value.Exists() {
-				said[name] = json.RawMessage(value.Raw)
-			}
-		}
-		text, _ := json.Marshal(said) // what was JSON marshals
-		t.inferences[r.text("id")] = gjson.ParseBytes(text)
+		t.inferences[r.text("id")] = r.keep("function_name", "variant_name", "episode_id", "tags")
 		return "inferences; their function, variant, episode and tags are said of their calls"
-	case r.text("metric_name") != "" && target != "" && t.inferences[target].Exists():
-		value, _ := json.Marshal(map[string]json.RawMessage{ // what was JSON marshals
-			"name": json.RawMessage(r.get("metric_name").Raw), "value": json.RawMessage(cmp.Or(r.get("value").Raw, "null")),
-		})
-		t.feedback[target] = append(t.feedback[target], gjson.ParseBytes(value))
+	case r.text("metric_name") != "" && target != "" && t.inferences[target] != nil:
+		t.feedback[target] = append(t.feedback[target], r.keep("metric_name", "value"))
 		return "feedback; it is said of the calls of its inference"
 	case r.text("metric_name") != "" && target != "":
 		return "feedback of episodes, or of inferences that are in no file before"
@@ -83,17 +72,17 @@ func (t *tensorzero) call(r *row) (*span, string, error) {
 		s.number("gen_ai.usage.cost", cost)
 	}
 	said := t.inferences[inference]
-	s.label("Session-Id", said.Get("episode_id").Str)
-	labels := map[string]string{"function_name": said.Get("function_name").Str, "variant_name": said.Get("variant_name").Str}
-	for name, value := range structure(said.Get("tags")).Map() {
+	s.label("Session-Id", said["episode_id"].Str)
+	labels := map[string]string{"function_name": said["function_name"].Str, "variant_name": said["variant_name"].Str}
+	for name, value := range structure(said["tags"]).Map() {
 		labels[name] = value.String()
 	}
 	s.label("User-Id", labels["user_id"])
 	delete(labels, "user_id")
 	s.properties(labels)
 	for _, score := range t.feedback[inference] {
-		name := score.Get("name").String()
-		if n, ok := r.asScore("feedback."+name, score.Get("value")); ok {
+		name := score["metric_name"].String()
+		if n, ok := r.asScore("feedback."+name, score["value"]); ok {
 			s.score(name, n)
 		}
 	}

@@ -1,7 +1,6 @@
 package llmcommand
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -47,8 +46,8 @@ func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Com
 	return cmd
 }
 
-// settingFlags are the flags of a key's settings, by the names of the API.
-var settingFlags = map[string]string{"owner": "owner", "project": "project", "user": "user", "models": "models", "providers": "providers", "trust": "trust", "expires": "expires_at"}
+// settingFlags are the flags of a key's settings. The API has the same names, but for expires.
+var settingFlags = []string{"name", "scopes", "owner", "project", "user", "models", "providers", "trust", "expires"}
 
 func addSettingFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -61,33 +60,26 @@ func addSettingFlags(cmd *cobra.Command) {
 	f.String("expires", "", "When the key ends: a time, or a duration from now such as 90d")
 }
 
-// settings are those that flags name.
+// settings are those that flags name, and the default scopes of a new key.
 func settings(cmd *cobra.Command) (map[string]any, error) {
 	body := make(map[string]any)
-	for flag, field := range settingFlags {
-		if !cmd.Flags().Changed(flag) {
+	for _, name := range settingFlags {
+		f := cmd.Flags().Lookup(name)
+		if f == nil || !f.Changed && (f.DefValue == "" || f.DefValue == "[]") {
 			continue
 		}
-		if list, err := cmd.Flags().GetStringSlice(flag); err == nil {
-			body[field] = list
+		if list, err := cmd.Flags().GetStringSlice(name); err == nil {
+			body[name] = list
 		} else {
-			body[field], _ = cmd.Flags().GetString(flag)
+			body[name] = f.Value.String()
 		}
 	}
-	for _, name := range []string{"scopes", "name"} {
-		if f := cmd.Flags().Lookup(name); f != nil && (f.Changed || name == "scopes" && f.DefValue != "[]") {
-			if list, err := cmd.Flags().GetStringSlice(name); err == nil {
-				body[name] = list
-			} else {
-				body[name] = f.Value.String()
-			}
-		}
-	}
-	if text, ok := body["expires_at"].(string); ok {
+	if text, ok := body["expires"].(string); ok {
 		at, err := expiry(text, time.Now())
 		if err != nil {
 			return nil, err
 		}
+		delete(body, "expires")
 		body["expires_at"] = at
 	}
 	return body, nil
@@ -110,13 +102,7 @@ func keys(cmd *cobra.Command, method, path string, body any) (gjson.Result, erro
 	if err != nil {
 		return gjson.Result{}, err
 	}
-	return c.administer(cmd.Context(), method, path, body)
-}
-
-// administer asks an endpoint of llm_control, and returns its data.
-func (c *client) administer(ctx context.Context, method, path string, body any) (gjson.Result, error) {
-	text, err := c.answer(ctx, method, path, body)
-	return gjson.GetBytes(text, "data"), err
+	return c.ask(cmd.Context(), method, path, body)
 }
 
 func keyPath(id string) string { return "/v1/keys/" + url.PathEscape(id) }

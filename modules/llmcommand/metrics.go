@@ -1,13 +1,10 @@
 package llmcommand
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -15,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -145,23 +141,6 @@ func askAnalytics(cmd *cobra.Command, path string, body any, columns []column) (
 	if err != nil {
 		return data, nil, err
 	}
-	text, err := c.answer(cmd.Context(), http.MethodPost, path, body)
-	return gjson.GetBytes(text, "data"), out, err
-}
-
-// answer asks an endpoint, and reads the whole answer.
-func (c *client) answer(ctx context.Context, method, path string, body any) ([]byte, error) {
-	response, err := c.send(ctx, method, path, body)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	var text bytes.Buffer
-	if _, err := io.Copy(&text, response.Body); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", c.address, errBroken, err)
-	}
-	if !plugins.ValidJSON(text.Bytes()) {
-		return nil, c.noAPI(response)
-	}
-	return text.Bytes(), nil
+	data, err = c.ask(cmd.Context(), http.MethodPost, path, body)
+	return data, out, err
 }

@@ -209,11 +209,3 @@ func (o *jsonArray) flush() error {
 func appendLine(b *bytes.Buffer, record gjson.Result) error {
 	return json.Compact(b, []byte(record.Raw))
 }
-
-// Interface guards
-var (
-	_ output = (*table)(nil)
-	_ output = (*csvOutput)(nil)
-	_ output = jsonLines{}
-	_ output = (*jsonArray)(nil)
-)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// onScreen returns what commands write their output to: the file itself unless the file is a
-// terminal, which what callers have chosen must not drive, in whatever format.
+// onScreen returns where commands write their output. What callers have recorded must not drive
+// a terminal, in whatever format it is shown.
 func onScreen(f *os.File) io.Writer {
 	if !term.IsTerminal(int(f.Fd())) { // one may have no width
 		return f

@@ -231,14 +231,14 @@ func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reaso
 		texts[i] = one.text
 	}
 	var body json.RawMessage = fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}`, bytes.Join(texts, []byte(",")))
-	answer, err := c.post(ctx, "/v1/traces", body)
+	answer, err := c.send(ctx, http.MethodPost, "/v1/traces", body)
 	for waited := time.Duration(0); isBusy(err) && waited < busy; waited += time.Second {
 		select {
 		case <-ctx.Done():
 			return o, "", ctx.Err()
 		case <-time.After(time.Second):
 		}
-		answer, err = c.post(ctx, "/v1/traces", body)
+		answer, err = c.send(ctx, http.MethodPost, "/v1/traces", body)
 	}
 	if err != nil {
 		return o, "", err
