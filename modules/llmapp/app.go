@@ -5,9 +5,12 @@
 package llmapp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -134,11 +137,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.Stores[DefaultName] == nil {
 		a.Stores[DefaultName] = new(StoreConfig)
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
-		if err := a.Stores[name].provision(ctx, name, a.logger); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), a.Stores[name].lines(name)...)
+	for name, config := range sorted(a.Stores) {
+		if err := config.provision(ctx, name, a.logger); err != nil {
+			return a.At(fmt.Errorf("store %s: %w", name, err), config.lines(name)...)
 		}
-		if a.Stores[name].shared != nil && a.SecretText == "" {
+		if config.shared != nil && a.SecretText == "" {
 			a.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
 		}
 	}
@@ -181,14 +184,14 @@ func (a *App) Provision(ctx caddy.Context) error {
 // written.
 func (a *App) Validate() error {
 	names := make(map[string]string)
-	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
-		key := a.Stores[name].store.key
+	for name, config := range sorted(a.Stores) {
+		key := config.store.key
 		if other, ok := names[key]; ok {
-			return a.At(fmt.Errorf("stores %s and %s are the same place: %s; give each a path of its own", other, name, key), a.Stores[name].lines(name)...)
+			return a.At(fmt.Errorf("stores %s and %s are the same place: %s; give each a path of its own", other, name, key), config.lines(name)...)
 		}
 		names[key] = name
-		if err := writable(a.Stores[name].store.Dir()); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), a.Stores[name].lines(name)...)
+		if err := writable(config.store.Dir()); err != nil {
+			return a.At(fmt.Errorf("store %s: %w", name, err), config.lines(name)...)
 		}
 	}
 	return nil
@@ -201,10 +204,9 @@ func (a *App) Start() error {
 	if err := a.claimAddresses(); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
-		config := a.Stores[name]
+	for name, config := range sorted(a.Stores) {
 		if err := config.store.start(); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), a.Stores[name].lines(name)...)
+			return a.At(fmt.Errorf("store %s: %w", name, err), config.lines(name)...)
 		}
 		config.store.started(config)
 	}
@@ -246,11 +248,20 @@ func Use(ctx caddy.Context, store string) (*App, *Store, error) {
 	return app, s, err
 }
 
+// sorted yields what is configured under names, in the order of the names.
+func sorted[V any](configured map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, name := range slices.Sorted(maps.Keys(configured)) {
+			if !yield(name, configured[name]) {
+				return
+			}
+		}
+	}
+}
+
 // Store returns the store of that name; "" is the default one.
 func (a *App) Store(name string) (*Store, error) {
-	if name == "" {
-		name = DefaultName
-	}
+	name = cmp.Or(name, DefaultName)
 	config, ok := a.Stores[name]
 	if !ok {
 		return nil, fmt.Errorf("no store is named %s (have %v)", name, slices.Sorted(maps.Keys(a.Stores)))
@@ -281,8 +292,27 @@ func (a *App) Export(r *storage.Record, c *storage.Content) {
 	}
 }
 
-// DefaultName is the name of the store, and of the organisation, of what names
-// no other.
+// At adds to an error of the configuration where in the Caddyfile it stands: path are
+// the first words of lines, each within the block of the one before. Where the
+// configuration is JSON, the error stays as it is.
+func (a *App) At(err error, path ...string) error { return a.lines.Wrap(err, path...) }
+
+var environment = regexp.MustCompile(`\{env\.([^}]+)\}`)
+
+// expand replaces the placeholders of an option. The error does not repeat the value,
+// which may be a secret.
+func (a *App) expand(option, value string, within ...string) (string, error) {
+	text, err := caddy.NewReplacer().ReplaceOrErr(value, true, true)
+	if err == nil {
+		return text, nil
+	}
+	if variable := environment.FindStringSubmatch(err.Error()); variable != nil {
+		err = fmt.Errorf("the environment variable %s is not set; set it where Weir is started", variable[1])
+	}
+	return "", a.At(fmt.Errorf("%s: %w", option, err), append(within, option+" "+value)...)
+}
+
+// DefaultName is the name of the default store and of the default organisation.
 const DefaultName = "default"
 
 // Interface guards

@@ -256,8 +256,8 @@ const maxBudgetName = 100
 func (a *App) provisionBudgets() error {
 	a.budgets = make(map[string][]*Budget)
 	a.budgets[DefaultName] = a.Budgets
-	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
-		a.budgets[name] = slices.Concat(a.budgets[name], a.Organisations[name].Budgets)
+	for name, org := range a.Organisations {
+		a.budgets[name] = slices.Concat(a.budgets[name], org.Budgets)
 	}
 	for org, budgets := range a.budgets {
 		seen := make(map[string]bool)
@@ -274,6 +274,9 @@ func (a *App) provisionBudgets() error {
 	}
 	return nil
 }
+
+// ConfiguredBudgets are those that the configuration has for an organisation.
+func (a *App) ConfiguredBudgets(org string) []*Budget { return a.budgets[org] }
 
 // ReadBodies reports whether one of some budgets counts by what only the body of a call tells.
 func ReadBodies(budgets []*Budget) bool {

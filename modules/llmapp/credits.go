@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"go.uber.org/zap"
 
@@ -15,8 +13,7 @@ import (
 
 // provisionCredits reads the grants of the configuration.
 func (a *App) provisionCredits() error {
-	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
-		org := a.Organisations[name]
+	for name, org := range sorted(a.Organisations) {
 		if org.Credits == "" {
 			continue
 		}
@@ -33,8 +30,7 @@ func (a *App) provisionCredits() error {
 // unavailable, calls that are paid from them are refused, and all others served.
 func (a *App) grantCredits() error {
 	unavailable := make(map[*Store]bool)
-	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
-		org := a.Organisations[name]
+	for name, org := range sorted(a.Organisations) {
 		if org.Credits == "" {
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -152,34 +151,26 @@ func (a *App) KeyOfBearer(ctx context.Context, c identity.Claims) (*Key, error) 
 
 // key returns the key that the claims give.
 func (i *Identity) key(ctx context.Context, a *App, c identity.Claims) (*Key, error) {
-	for _, claim := range slices.Sorted(maps.Keys(i.Require)) {
-		if !slices.ContainsFunc(c.Values(claim), func(value string) bool { return accepts(i.Require[claim], value) }) {
+	for claim, required := range sorted(i.Require) {
+		if !slices.ContainsFunc(c.Values(claim), func(value string) bool { return accepts(required, value) }) {
 			return nil, fmt.Errorf("its claim %s is not one that is required", claim)
 		}
 	}
 	key := (&Key{Scopes: slices.Clone(i.Scopes), org: i.org, issuer: c.Issuer}).hashed(sha256.Sum256([]byte(c.Issuer + "\x00" + c.Subject)))
-	if i.OrgClaim != "" {
-		named := c.Values(i.OrgClaim)
-		if len(named) != 1 || a.Organisations[named[0]] == nil {
-			return nil, fmt.Errorf("its claim %s names no organisation of this gateway", i.OrgClaim)
+	for _, naming := range []struct {
+		claim, what string
+		to          *string
+	}{{i.OrgClaim, "organisation of this gateway", &key.org}, {i.UserClaim, "user", &key.user}, {i.ProjectClaim, "project", &key.project}} {
+		if naming.claim == "" {
+			continue
 		}
-		key.org = named[0]
+		named := c.Values(naming.claim)
+		if len(named) != 1 || naming.to == &key.org && a.Organisations[named[0]] == nil {
+			return nil, fmt.Errorf("its claim %s names no %s", naming.claim, naming.what)
+		}
+		*naming.to = named[0]
 	}
 	key.store = a.StoreOf(key.org)
-	if i.UserClaim != "" {
-		named := c.Values(i.UserClaim)
-		if len(named) != 1 {
-			return nil, fmt.Errorf("its claim %s names no user", i.UserClaim)
-		}
-		key.user = named[0]
-	}
-	if i.ProjectClaim != "" {
-		named := c.Values(i.ProjectClaim)
-		if len(named) != 1 {
-			return nil, fmt.Errorf("its claim %s names no project", i.ProjectClaim)
-		}
-		key.project = named[0]
-	}
 	named := false
 	for _, r := range i.Roles {
 		if slices.Contains(c.Values(r.Claim), r.Value) {

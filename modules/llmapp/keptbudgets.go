@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/metric"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/storage/control"
 )
 
@@ -67,6 +68,15 @@ func (a *App) BudgetsOf(org string) ([]*Budget, error) {
 	read.version = version
 	k.now.Store(read)
 	return read.all, nil
+}
+
+// ReadBudget reads the configuration of a budget that is made while Weir runs.
+func (a *App) ReadBudget(org string, text []byte) (*Budget, error) {
+	b := new(Budget)
+	if err := intake.Decode(text, b); err != nil {
+		return nil, err
+	}
+	return b, b.provision(org, a.Aliases)
 }
 
 // readBudgets reads the budgets of an organisation again. What has not changed stays the same

@@ -238,11 +238,8 @@ func (a *App) provisionKeys() error {
 	if orgs[DefaultName] == nil {
 		orgs[DefaultName] = new(Organisation)
 	}
-	for _, name := range slices.Sorted(maps.Keys(orgs)) {
-		org := orgs[name]
-		if org.Store == "" {
-			org.Store = DefaultName
-		}
+	for name, org := range sorted(orgs) {
+		org.Store = cmp.Or(org.Store, DefaultName)
 		if _, err := a.Store(org.Store); err != nil {
 			return a.At(fmt.Errorf("org %s: %w", name, err), "org "+name, "store "+org.Store)
 		}
@@ -310,9 +307,7 @@ func (a *App) KeyOf(org string) *Key {
 
 // HasKeys tells whether any key, or the token of an issuer, opens the store of that name.
 func (a *App) HasKeys(store string) bool {
-	if store == "" {
-		store = DefaultName
-	}
+	store = cmp.Or(store, DefaultName)
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||
 		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store }) ||
 		a.Stores[store].shared != nil || embedded.Exists(a.Stores[store].store.Dir())

@@ -23,7 +23,7 @@ var suppressedLines = metric.NewCounters("weir_suppressed_log_lines_total",
 // messages are those that suppressedLines names: more than the code has.
 var messages = metric.Bounded{Most: 500}
 
-// BoundedLogger returns a logger that leaves out what exceeds that.
+// BoundedLogger returns a logger that leaves out the lines beyond these bounds.
 func BoundedLogger(logger *zap.Logger) *zap.Logger {
 	count := zapcore.SamplerHook(func(entry zapcore.Entry, decision zapcore.SamplingDecision) {
 		if decision&zapcore.LogDropped != 0 {

@@ -237,6 +237,3 @@ func (storeCollector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstSummary(storeWrite, uint64(status.Drains.Count), status.Drains.Sum.Seconds(), nil, s.name)
 	}
 }
-
-// Interface guards
-var _ prometheus.Collector = storeCollector{}

@@ -1,6 +1,7 @@
 package llmapp
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -178,8 +179,8 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 		}
 		a.platform = append(a.platform, account)
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
-		if err := a.provisionOwn(ctx, name, a.Organisations[name]); err != nil {
+	for name, org := range sorted(a.Organisations) {
+		if err := a.provisionOwn(ctx, name, org); err != nil {
 			return fmt.Errorf("org %s: %w", name, err)
 		}
 	}
@@ -236,16 +237,12 @@ func (a *App) provisionProvider(ctx caddy.Context, p, inherited *Provider) error
 		}
 		p.api, p.kind = api, inline.Kind
 	}
-	if p.Label == "" {
-		p.Label = p.kind
-	}
+	p.Label = cmp.Or(p.Label, p.kind)
 	if err := p.Check(); err != nil {
 		return err
 	}
 	if inherited != nil {
-		if p.BaseURL == "" {
-			p.BaseURL = inherited.BaseURL
-		}
+		p.BaseURL = cmp.Or(p.BaseURL, inherited.BaseURL)
 		if p.Models == nil {
 			p.Models = inherited.Models
 		}
@@ -401,8 +398,8 @@ func (a *App) Keyless(org string) []*Account {
 // organisations.
 func (a *App) AllAccounts() []*Account {
 	all := slices.Concat(a.platform, a.keyless)
-	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
-		all = append(all, a.Organisations[name].accounts...)
+	for _, org := range sorted(a.Organisations) {
+		all = append(all, org.accounts...)
 	}
 	return all
 }

@@ -96,7 +96,7 @@ func (a *App) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error
 		} else {
 			known.Spent = plugins.Nanodollars(now)
 		}
-		if err := chargeOnce(ctx, ledger, known.Spent, began); err != nil {
+		if _, err := chargeOnce(ctx, ledger, known.Spent, began); err != nil {
 			return err
 		}
 		if known, err = ledger.Balance(ctx, began); err != nil { // of the node that was first
@@ -117,11 +117,11 @@ func (a *App) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error
 			for value, cost := range sums {
 				account, charged := of, mark("value")
 				account.Value, charged.Value = value, value
-				if err := chargeOnce(ctx, ledger, cost, charged, account); err != nil {
+				if _, err := chargeOnce(ctx, ledger, cost, charged, account); err != nil {
 					return err
 				}
 			}
-			if err := chargeOnce(ctx, ledger, 1, done); err != nil {
+			if _, err := chargeOnce(ctx, ledger, 1, done); err != nil {
 				return err
 			}
 		}
@@ -130,17 +130,18 @@ func (a *App) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error
 	return nil
 }
 
-// chargeOnce charges an amount to accounts, unless the first has been charged before.
-func chargeOnce(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodollars, holds ...credits.Hold) error {
+// chargeOnce charges an amount to accounts, unless the first has been charged before. It reports
+// whether it has charged them.
+func chargeOnce(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodollars, holds ...credits.Hold) (first bool, err error) {
 	holds[0].Limit = amount
 	r := credits.Reservation{ID: uuid.New(), Org: holds[0].Org, Amount: amount, Holds: holds}
 	switch err := ledger.Reserve(ctx, r); {
 	case errors.Is(err, credits.ErrInsufficient):
-		return nil
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	}
-	return errors.Join(ledger.Charge(ctx, r, amount), ledger.Release(ctx, r))
+	return true, errors.Join(ledger.Charge(ctx, r, amount), ledger.Release(ctx, r))
 }
 
 // costs are what the records that a budget counts have cost from a time up to another, by the

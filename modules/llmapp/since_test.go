@@ -67,7 +67,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 	if got != "" {
 		t.Errorf("a budget without a time begins with %s", got)
 	}
-	if err := chargeOnce(t.Context(), ledger, 5, b.hold(&storage.Record{Project: "a"}, 1)); err != nil {
+	if _, err := chargeOnce(t.Context(), ledger, 5, b.hold(&storage.Record{Project: "a"}, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, got := begin("from 0", at); got != "a 5;" {
@@ -83,7 +83,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 	began.Budget += "\nsince began"
 	charged.Budget, charged.Value, account.Value, account.Limit = charged.Budget+"\nsince value", "a", "a", 1000
 	for amount, holds := range map[plugins.Nanodollars][]credits.Hold{plugins.Nanodollars(time.Now().UnixMilli()): {began}, 21: {charged, account}} {
-		if err := chargeOnce(t.Context(), ledger, amount, holds...); err != nil {
+		if _, err := chargeOnce(t.Context(), ledger, amount, holds...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/metric"
@@ -37,10 +35,10 @@ type Stage struct {
 	told sync.Map
 }
 
-// mark is the account that stands for a stage of what a hold counts: 1 may be spent. A
-// window that moves is marked once in its length.
+// mark is the account that stands for a stage of what a hold counts. A window that moves is
+// marked once in its length.
 func (g *Stage) mark(h credits.Hold) credits.Hold {
-	mark := credits.Hold{Account: h.Account, Limit: 1}
+	mark := credits.Hold{Account: h.Account}
 	mark.Budget += " at " + strconv.Itoa(g.At) + "%"
 	if h.Rolling > 0 {
 		length := storage.Timestamp(h.Rolling)
@@ -70,7 +68,7 @@ func (t *Ticket) alert(ctx context.Context, part *share) {
 			if _, told := stage.told.Load(mark.Account); told || !stage.reached(balance.Spent, b.limit) {
 				continue
 			}
-			first, err := t.spend(ctx, mark)
+			first, err := chargeOnce(ctx, t.ledger, 1, mark)
 			if err != nil {
 				return
 			}
@@ -111,18 +109,6 @@ func (a *App) audit(ctx context.Context, b bound, stage *Stage, of credits.Balan
 	}
 	org := &control.Organisation{Log: log, Name: b.org, By: control.Actor{Key: "weir"}}
 	return org.Tell(ctx, "budget.reached", b.Name, reached{b.Name, stage.At, stage.Use, b.Subject(b.hold.Account), b.Amount(of.Spent), b.Amount(b.limit), b.Window})
-}
-
-// spend spends the one of a mark, and reports false if it is spent.
-func (t *Ticket) spend(ctx context.Context, mark credits.Hold) (first bool, err error) {
-	r := credits.Reservation{ID: uuid.New(), Org: mark.Org, Amount: 1, Holds: []credits.Hold{mark}}
-	if err = t.ledger.Reserve(ctx, r); errors.Is(err, credits.ErrInsufficient) {
-		return false, nil
-	}
-	if err == nil {
-		err = errors.Join(t.ledger.Charge(ctx, r, 1), t.ledger.Release(ctx, r))
-	}
-	return true, err
 }
 
 // remember keeps an account that was told of, and forgets those of windows that are over.
@@ -198,8 +184,8 @@ func (g Gate) Instead(ctx context.Context, s Spending) (alias string, of *Budget
 // CheckProxy returns why calls of a store cannot pass through a proxy: a budget would
 // send them to another model.
 func (a *App) CheckProxy(store string) error {
-	for _, org := range slices.Sorted(maps.Keys(a.budgets)) {
-		for _, b := range a.budgets[org] {
+	for org, budgets := range sorted(a.budgets) {
+		for _, b := range budgets {
 			if b.diverts() && a.StoreOf(org) == store {
 				return a.At(fmt.Errorf("budget %s of org %s uses another model at a part of its limit, and a proxy sends calls as they are: give the proxy another store, or the budget alerts alone", b.Name, org), "org "+org, "budget "+b.Name)
 			}

@@ -375,6 +375,3 @@ func (s *Store) close(ctx context.Context) error {
 	}
 	return j.Close(ctx)
 }
-
-// Interface guards
-var _ caddy.Destructor = (*Store)(nil)
