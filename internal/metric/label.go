@@ -76,11 +76,15 @@ func (b *Bounded) Of(name string) Label {
 }
 
 // Counters are counters with labels.
-type Counters struct{ vec *prometheus.CounterVec }
+type Counters struct {
+	prometheus.Collector
+	vec *prometheus.CounterVec
+}
 
 // NewCounters returns counters with labels of those names.
 func NewCounters(name, help string, labels ...string) Counters {
-	return Counters{prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)}
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	return Counters{vec, vec}
 }
 
 // With returns the counter with the labels, in the order of their names.
@@ -88,30 +92,22 @@ func (c Counters) With(labels ...Label) prometheus.Counter {
 	return c.vec.WithLabelValues(texts(labels)...)
 }
 
-// Describe implements prometheus.Collector.
-func (c Counters) Describe(to chan<- *prometheus.Desc) { c.vec.Describe(to) }
-
-// Collect implements prometheus.Collector.
-func (c Counters) Collect(to chan<- prometheus.Metric) { c.vec.Collect(to) }
-
 // Histograms are histograms with labels.
-type Histograms struct{ vec *prometheus.HistogramVec }
+type Histograms struct {
+	prometheus.Collector
+	vec *prometheus.HistogramVec
+}
 
 // NewHistograms returns histograms with those buckets, with labels of those names.
 func NewHistograms(name, help string, buckets []float64, labels ...string) Histograms {
-	return Histograms{prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)}
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	return Histograms{vec, vec}
 }
 
 // With returns the histogram with the labels, in the order of their names.
 func (h Histograms) With(labels ...Label) prometheus.Observer {
 	return h.vec.WithLabelValues(texts(labels)...)
 }
-
-// Describe implements prometheus.Collector.
-func (h Histograms) Describe(to chan<- *prometheus.Desc) { h.vec.Describe(to) }
-
-// Collect implements prometheus.Collector.
-func (h Histograms) Collect(to chan<- prometheus.Metric) { h.vec.Collect(to) }
 
 func texts(labels []Label) []string {
 	var list [8]string // metrics have fewer labels

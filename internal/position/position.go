@@ -43,7 +43,7 @@ func Of(config []byte) *Lines {
 	return nil
 }
 
-// canonical is JSON as it is whoever wrote it.
+// canonical returns JSON in one form, whoever wrote it.
 func canonical(text []byte) string {
 	var v any
 	_ = json.Unmarshal(text, &v) // of what was marshalled

@@ -195,6 +195,4 @@ var (
 	_ caddy.Provisioner                = (*Encoder)(nil)
 	_ caddy.ConfiguresFormatterDefault = (*Encoder)(nil)
 	_ caddyfile.Unmarshaler            = (*Encoder)(nil)
-	_ logging.LogFieldFilter           = headerFilter{}
-	_ logging.LogFieldFilter           = uriFilter{}
 )

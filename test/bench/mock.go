@@ -60,7 +60,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if x.status != 0 {
 			w.WriteHeader(x.status)
 		}
-		_, _ = w.Write(reply.answer) // a client that has left is none of its concern
+		_, _ = w.Write(reply.answer) // the client may have left
 		return
 	}
 	w.Header()["Content-Type"] = []string{"text/event-stream"}
