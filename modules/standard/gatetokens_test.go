@@ -1,4 +1,4 @@
-package gate
+package standard
 
 import (
 	"cmp"
@@ -21,11 +21,10 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
+	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
-
-	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
 // newIssuer returns the address of an issuer, and what signs its tokens.
@@ -69,7 +68,8 @@ func TestTokens(t *testing.T) {
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
-	gate := Gate{App: app, Store: "default"}
+	defer func() { _ = app.Cleanup() }()
+	keys := gate.Gate{App: app, Store: "default"}
 	token := func(claims map[string]any) string {
 		all := map[string]any{"iss": issuer, "sub": "ada", "aud": "weir", "exp": time.Now().Add(time.Hour).Unix(), "tenant": "acme", "email": "ada@acme.com"}
 		maps.Copy(all, claims)
@@ -106,7 +106,7 @@ func TestTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := []string{"gateway", "query", "write", "log"}
 			for _, scope := range all {
-				got, refused := gate.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + c.token}}}, scope, "Authorization")
+				got, refused := keys.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + c.token}}}, scope, "Authorization")
 				switch {
 				case c.status != 0:
 					if refused == nil || refused.Status != c.status {

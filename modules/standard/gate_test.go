@@ -1,4 +1,4 @@
-package gate
+package standard
 
 import (
 	"fmt"
@@ -7,9 +7,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/llmapp"
-
-	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
 func TestAdmit(t *testing.T) {
@@ -28,7 +27,8 @@ func TestAdmit(t *testing.T) {
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
-	gate := Gate{App: app, Store: "default"}
+	defer func() { _ = app.Cleanup() }()
+	keys := gate.Gate{App: app, Store: "default"}
 
 	for name, c := range map[string]struct {
 		header http.Header
@@ -50,7 +50,7 @@ func TestAdmit(t *testing.T) {
 		"without the scope": {http.Header{"Authorization": {"Bearer log"}}, "", 403, "insufficient_scope"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key, err := gate.Admit(&http.Request{Header: c.header}, llmapp.ScopeQuery, "Authorization", "X-Api-Key")
+			key, err := keys.Admit(&http.Request{Header: c.header}, llmapp.ScopeQuery, "Authorization", "X-Api-Key")
 			if c.code == "" {
 				if err != nil || key.Org() != c.org {
 					t.Errorf("%v, %v", key, err)
