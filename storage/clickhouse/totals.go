@@ -95,17 +95,27 @@ type totalsRow struct {
 	sets []int
 	to   []any
 
-	requests, withoutCost, withTokens, withLatency, rateLimited, days, errors      uint64
-	first, last, ended                                                             int64
-	latency                                                                        int64
+	rowCounts
+	rowSums
+	first, last, ended int64
+	latency            int64
+	any                []uint8
+	latencies, ttfts   quantileRow
+	others             []uint64
+	cell               int64
+	isGroup            uint64 // else a cell
+	keys               [][]string
+	absent             []uint64 // by set: 0 for that of the row
+}
+
+// rowCounts are how many requests of a row are of some kind, and on how many days they were.
+type rowCounts struct {
+	requests, withoutCost, withTokens, withLatency, rateLimited, days, errors uint64
+}
+
+// rowSums are the sums of a row, nil where no request has a value.
+type rowSums struct {
 	cost, input, output, cacheRead, cacheWrite, reasoning, cacheSavings, cacheLoss *int64
-	any                                                                            []uint8
-	latencies, ttfts                                                               quantileRow
-	others                                                                         []uint64
-	cell                                                                           int64
-	isGroup                                                                        uint64 // else a cell
-	keys                                                                           [][]string
-	absent                                                                         []uint64 // by set: 0 for that of the row
 }
 
 // quantileRow is what quantiles selects.

@@ -44,6 +44,18 @@ type call struct {
 	// reads is how many bytes of the answer the client reads; 0 is all.
 	reads int
 
+	reply
+
+	// ending is how the call ends, where that is tested.
+	ending *ending
+	// begun is true once the provider answers, holding once it holds.
+	begun, holding atomic.Bool
+	// leaked is a control header that reached the provider.
+	leaked atomic.Pointer[string]
+}
+
+// reply is what the provider is to answer.
+type reply struct {
 	text   string
 	pieces int // the answer says text so often
 	pause  time.Duration
@@ -54,13 +66,6 @@ type call struct {
 	cut    bool            // the provider breaks off in the midst
 	hold   <-chan struct{} // the last piece waits for it
 	silent bool            // the first piece waits for hold, too
-
-	// ending is how the call ends, where that is tested.
-	ending *ending
-	// begun is true once the provider answers, holding once it holds.
-	begun, holding atomic.Bool
-	// leaked is a control header that reached the provider.
-	leaked atomic.Pointer[string]
 }
 
 // name tells a call's record from others.

@@ -41,7 +41,7 @@ func newProvider(t *testing.T) *provider {
 
 // call returns a call that the provider will know how to answer.
 func (p *provider) call(d dialect) *call {
-	c := &call{number: int(p.last.Add(1)), dialect: d, pieces: 3, header: http.Header{}}
+	c := &call{number: int(p.last.Add(1)), dialect: d, header: http.Header{}, reply: reply{pieces: 3}}
 	c.prompt, c.text = fmt.Sprintf("question %d?", c.number), fmt.Sprintf("answer %d!", c.number)
 	p.calls.Store(c.number, c)
 	return c
