@@ -131,7 +131,7 @@ func (c *Controls) set(key, name string, values []string) {
 	case isFlag:
 		*flag(c) = c.isTrue(key, values) || *flag(c)
 	case isProperty:
-		c.property(key, c.headers.PropertyName(property), values)
+		c.property(key, c.headers.propertyName(property), values)
 	case isInput:
 		c.entry(&c.Inputs, key, input, values, maxInput)
 	case name == "Auth":

@@ -49,8 +49,8 @@ func (h *Headers) Cut(header string) (name string, ok bool) {
 	return "", false
 }
 
-// PropertyName is how a property is spelled whose name arrived in a header.
-func (h *Headers) PropertyName(canonical string) string {
+// propertyName is how a property is spelled whose name arrived in a header.
+func (h *Headers) propertyName(canonical string) string {
 	if exact, ok := h.properties[canonical]; ok {
 		return exact
 	}

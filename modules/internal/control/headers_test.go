@@ -18,10 +18,10 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("Cut(%s) = %q, %v", header, got, ok)
 		}
 	}
-	if got := h.PropertyName("Usertier"); got != "userTier" {
-		t.Errorf("PropertyName(Usertier) = %s", got)
+	if got := h.propertyName("Usertier"); got != "userTier" {
+		t.Errorf("propertyName(Usertier) = %s", got)
 	}
-	if got := h.PropertyName("App"); got != "App" {
-		t.Errorf("PropertyName(App) = %s", got)
+	if got := h.propertyName("App"); got != "App" {
+		t.Errorf("propertyName(App) = %s", got)
 	}
 }

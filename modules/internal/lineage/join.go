@@ -109,8 +109,8 @@ func (l *Link) ambiguous(c *call) bool {
 }
 
 // Answered notes what came of the call, so that others can continue it, and tells r
-// whether the conversation is in a loop. account is at which the provider keeps what it
-// caches. body is the answer, empty if its content is omitted.
+// whether the conversation is in a loop. account is the one at which the provider keeps
+// what it caches. body is the answer, empty if its content is omitted.
 func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
 	if len(body.Data) > maxAnswer {
 		body = storage.Body{}
@@ -136,7 +136,7 @@ func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
 			if r.Properties == nil {
 				r.Properties = make(map[string]string, 1)
 			}
-			r.Properties[LoopProperty] = loop
+			r.Properties[loopProperty] = loop
 		}
 		for _, task := range tasks {
 			x.offer(c, l.scope, task)
@@ -157,9 +157,9 @@ type relation int
 
 const (
 	begins    relation = iota
-	continues          // its conversation
-	repeats            // it: a second try
-	delegated          // by it, to a sub-agent
+	continues          // the conversation of the call before
+	repeats            // the call before: it is a second try
+	delegated          // by the call before, to a sub-agent
 )
 
 // query is what is looked for.
@@ -275,9 +275,9 @@ func (x *Index) wait(k uint64, asked []ref) {
 // maxSameMessages bounds the calls with the same messages that are looked at.
 const maxSameMessages = 64
 
-// longest returns the call with most messages that the query has, too, and more, and how
-// many these are less one. Of several with the same ones it is the one whose answer the
-// query repeats next.
+// longest returns the call with the most messages, all of which the query begins with, and
+// how many they are less one. Of several calls with the same messages, it is the one whose
+// answer the query repeats next.
 func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
 	for length = len(q.Messages) - 1; length > 0 && before == nil; length-- {
 		before = x.by(key(byMessages, q.scope, q.prefixes[length-1]))

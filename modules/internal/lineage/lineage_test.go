@@ -341,22 +341,22 @@ func TestWhyTheCacheMissed(t *testing.T) {
 	}{
 		{"", "", 0, func(_, is *side) { is.record.Usage.CacheRead = plugins.Known(9900) }},
 		{"", "", 0, func(_, is *side) { is.record.Usage.CacheRead = plugins.Count{} }},
-		{MissUnexpected, "", 10_000, func(_, _ *side) {}},
-		{MissUnexpected, "", 6000, func(_, is *side) { is.record.Usage.CacheRead = plugins.Known(4000) }},
-		{BelowMinimum, "", 900, func(was, _ *side) { was.record.Usage.Input = plugins.Known(900) }},
-		{NeverMarked, "", 10_000, func(was, is *side) { was.record.Model, is.record.Model = "claude-sonnet-4-5", "claude-sonnet-4-5" }},
-		{NeverMarked, "messages", 10_000, func(was, is *side) {
+		{unexplained, "", 10_000, func(_, _ *side) {}},
+		{unexplained, "", 6000, func(_, is *side) { is.record.Usage.CacheRead = plugins.Known(4000) }},
+		{belowMinimum, "", 900, func(was, _ *side) { was.record.Usage.Input = plugins.Known(900) }},
+		{neverMarked, "", 10_000, func(was, is *side) { was.record.Model, is.record.Model = "claude-sonnet-4-5", "claude-sonnet-4-5" }},
+		{neverMarked, "messages", 10_000, func(was, is *side) {
 			was.record.Model, is.record.Model = "claude-sonnet-4-5", "claude-sonnet-4-5"
 			was.o.Marked, is.o.Marked = true, true
 		}},
-		{ModelChanged, "", 10_000, func(_, is *side) { is.record.Model = "gpt-5-mini" }},
-		{OtherKey, "", 10_000, func(_, is *side) { is.account = 7 }},
-		{OtherKey, "", 10_000, func(_, is *side) { is.o.CacheKey = 7 }},
-		{ToolsChanged, "tools", 10_000, func(_, is *side) { is.o.Tools = 7 }},
-		{SystemChanged, "system", 10_000, func(_, is *side) { is.o.Instructions = 7 }},
-		{HistoryEdited, "messages[2]", 10_000, func(_, is *side) { is.o.Messages[1].Hash = 7 }},
-		{Expired, "", 10_000, func(_, is *side) { is.record.CreatedAt += 301_000 }},
-		{MissUnexpected, "", 10_000, func(was, is *side) { was.o.CacheLife, is.record.CreatedAt = "1h", is.record.CreatedAt+301_000 }},
+		{modelChanged, "", 10_000, func(_, is *side) { is.record.Model = "gpt-5-mini" }},
+		{otherKey, "", 10_000, func(_, is *side) { is.account = 7 }},
+		{otherKey, "", 10_000, func(_, is *side) { is.o.CacheKey = 7 }},
+		{toolsChanged, "tools", 10_000, func(_, is *side) { is.o.Tools = 7 }},
+		{systemChanged, "system", 10_000, func(_, is *side) { is.o.Instructions = 7 }},
+		{historyEdited, "messages[2]", 10_000, func(_, is *side) { is.o.Messages[1].Hash = 7 }},
+		{expired, "", 10_000, func(_, is *side) { is.record.CreatedAt += 301_000 }},
+		{unexplained, "", 10_000, func(was, is *side) { was.o.CacheLife, is.record.CreatedAt = "1h", is.record.CreatedAt+301_000 }},
 	} {
 		x := new(Index)
 		was := side{o: outline(t, "S", user("a"), model("b"), user("c")), record: *newRecord()}
@@ -393,9 +393,9 @@ func TestAnotherTryHasTheCauseOfTheFirst(t *testing.T) {
 		l = x.Join(again, edited, uuid.Nil)
 		answer(l, again, 12_000)
 		l.Miss(again, 0)
-		want := storage.Record{CacheMiss: HistoryEdited, CacheMissAt: "messages[1]", CacheMissed: plugins.Known(10_000)}
+		want := storage.Record{CacheMiss: historyEdited, CacheMissAt: "messages[1]", CacheMissed: plugins.Known(10_000)}
 		if !failed { // what it had sent was in the cache
-			want = storage.Record{CacheMiss: MissUnexpected, CacheMissed: plugins.Known(12_000)}
+			want = storage.Record{CacheMiss: unexplained, CacheMissed: plugins.Known(12_000)}
 		}
 		if again.ParentID != first.ID || again.CacheMiss != want.CacheMiss || again.CacheMissAt != want.CacheMissAt || again.CacheMissed != want.CacheMissed {
 			t.Errorf("failed %v: %s at %q, %v tokens", failed, again.CacheMiss, again.CacheMissAt, again.CacheMissed)

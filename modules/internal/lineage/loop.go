@@ -2,13 +2,13 @@ package lineage
 
 import "slices"
 
-// LoopProperty is the property of a record that names a tool which the model calls in it
+// loopProperty is the property of a record that names a tool which the model calls in it
 // as it did in several earlier turns of the conversation.
-const LoopProperty = "Tool-Loop"
+const loopProperty = "Tool-Loop"
 
-// MinLoop is from how many calls of a tool with the same arguments on a record has a
-// LoopProperty.
-const MinLoop = 5
+// minLoop is from how many calls of a tool with the same arguments on a record has a
+// loopProperty.
+const minLoop = 5
 
 // toolCounts count, for each of the last tools that a conversation has called, in how many
 // turns it was called with the same arguments. The calls of the conversation share them.
@@ -77,7 +77,7 @@ func (t *toolCounts) add(turn int32, calls []toolCall) (loop string) {
 			count.turn = turn
 		}
 		t.used = len(append(used, count))
-		if count.turns >= MinLoop && loop == "" {
+		if count.turns >= minLoop && loop == "" {
 			loop = call.name
 		}
 	}

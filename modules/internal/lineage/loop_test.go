@@ -37,7 +37,7 @@ func TestLoops(t *testing.T) {
 				l.Answered(r, 0, answer(t, "", c.calls(turn)...))
 				l.Answered(r, 0, answer(t, "", c.calls(turn)...)) // a later version of the record
 				in := c.first > 0 && turn >= c.first
-				if loop := r.Properties[LoopProperty]; (loop != "") != in {
+				if loop := r.Properties[loopProperty]; (loop != "") != in {
 					t.Errorf("%s: turn %d is in a loop of %q", name, turn, loop)
 				}
 				if len(shared) != 1 {

@@ -12,23 +12,23 @@ import (
 // The reasons why a provider's cache did not serve what the turn before had sent, in
 // the order in which they are looked for: each of them alone is enough.
 const (
-	BelowMinimum   = "below_minimum"  // the provider does not cache so little
-	NeverMarked    = "never_marked"   // nobody asked the provider to cache it
-	ModelChanged   = "model"          // another model has a cache of its own
-	OtherKey       = "other_key"      // so has another account, or another key of the cache
-	ToolsChanged   = "tools_changed"  // which stand before everything else
-	SystemChanged  = "system_changed" // which stands before the messages
-	HistoryEdited  = "history_edited" // a message is not as it was
-	Expired        = "ttl"            // the turn before was too long ago
-	MissUnexpected = "unexplained"    // nothing has changed
+	belowMinimum  = "below_minimum"  // the provider does not cache so little
+	neverMarked   = "never_marked"   // nobody asked the provider to cache it
+	modelChanged  = "model"          // another model has a cache of its own
+	otherKey      = "other_key"      // so has another account, or another key of the cache
+	toolsChanged  = "tools_changed"  // which stand before everything else
+	systemChanged = "system_changed" // which stands before the messages
+	historyEdited = "history_edited" // a message is not as it was
+	expired       = "ttl"            // the turn before was too long ago
+	unexplained   = "unexplained"    // nothing has changed
 )
 
-// Misses are shorter than this by the way in which providers count: OpenAI caches by
-// 128 tokens, and the end of a prompt is not the same in the next.
+// minMissed is from how many tokens on a miss counts. Shorter ones come of how providers
+// count: OpenAI caches by 128 tokens, and the end of a prompt is not the same in the next.
 const minMissed = 128
 
 // Miss tells r what the provider's cache did not serve of the turn before, once both
-// have reported their usage. account is at which the provider keeps what it caches.
+// have reported their usage. account is the one at which the provider keeps what it caches.
 func (l *Link) Miss(r *storage.Record, account uint64) {
 	r.CacheMiss, r.CacheMissAt, r.CacheMissed = "", "", plugins.Count{}
 	u := &r.Usage
@@ -55,25 +55,25 @@ func (l *Link) reason(before *call, r *storage.Record, account uint64, cacheable
 	marks := needsMarks(r)
 	switch {
 	case cacheable < minCacheable(r.Model):
-		return BelowMinimum, ""
+		return belowMinimum, ""
 	case marks && !(was.marked && is.marked):
-		return NeverMarked, ""
+		return neverMarked, ""
 	case before.model != Hash(r.Model):
-		return ModelChanged, ""
+		return modelChanged, ""
 	case before.account != account || was.cacheKey != is.cacheKey:
-		return OtherKey, ""
+		return otherKey, ""
 	case was.tools != is.tools:
-		return ToolsChanged, "tools"
+		return toolsChanged, "tools"
 	case was.instructions != is.instructions:
-		return SystemChanged, "system"
+		return systemChanged, "system"
 	case l.edited >= 0:
-		return HistoryEdited, fmt.Sprintf("messages[%d]", l.edited)
+		return historyEdited, fmt.Sprintf("messages[%d]", l.edited)
 	case r.CreatedAt-before.created > was.cacheLife:
-		return Expired, ""
+		return expired, ""
 	case marks && !was.messagesMarked: // nothing but what stands before the messages
-		return NeverMarked, "messages"
+		return neverMarked, "messages"
 	}
-	return MissUnexpected, ""
+	return unexplained, ""
 }
 
 // needsMarks reports whether the provider caches nothing but what a request marks.

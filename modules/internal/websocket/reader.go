@@ -20,15 +20,15 @@ import (
 	"github.com/weirhq/weir/plugins/coding"
 )
 
-// MaxMessage is how much of a message is read at most, in bytes, decompressed.
-const MaxMessage = 64 << 20
+// maxMessage is how much of a message is read at most, in bytes, decompressed.
+const maxMessage = 64 << 20
 
 // window is how far back DEFLATE refers, in bytes.
 const window = 32 << 10
 
 // errTooLong ends the reading of a direction: a compressed message cannot be
 // skipped without decompressing it.
-var errTooLong = fmt.Errorf("a compressed message is over %d MiB long", MaxMessage>>20)
+var errTooLong = fmt.Errorf("a compressed message is over %d MiB long", maxMessage>>20)
 
 // Unreadable lives as long as the process, so that it survives reloads. Whoever passes
 // a WebSocket on counts it.
@@ -54,7 +54,7 @@ type Reader struct {
 
 // Open makes the readers of both directions of a WebSocket that the answer to its
 // handshake has opened. Each gets its messages, which hold for the call alone:
-// data of up to MaxMessage bytes, cut where they are longer or memory is short. Header is the answer's: an
+// data of up to maxMessage bytes, cut where they are longer or memory is short. Header is the answer's: an
 // extension in it that nobody here knows is an error.
 func Open(header http.Header, fromClient, fromServer func(message []byte, cut bool)) (client, server *Reader, err error) {
 	var values []string
@@ -140,7 +140,7 @@ func (r *Reader) run() error {
 // data reads a message to its end, and hands it on.
 func (r *Reader) data() error {
 	r.message, r.read = capture.Copy{}, 0
-	r.message.Keep(MaxMessage, 0)
+	r.message.Keep(maxMessage, 0)
 	defer r.message.Free()
 	var err error
 	if r.deflate.IsCompressed() {
@@ -169,7 +169,7 @@ func (k kept) Write(p []byte) (int, error) {
 type inflated struct{ *Reader }
 
 func (i inflated) Write(p []byte) (int, error) {
-	if i.read += int64(len(p)); i.read > MaxMessage {
+	if i.read += int64(len(p)); i.read > maxMessage {
 		return 0, errTooLong
 	}
 	i.message.Write(p)

@@ -191,7 +191,7 @@ func TestLongMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Stop()
-	const n = MaxMessage + 1
+	const n = maxMessage + 1
 	r.Write(ws.MustCompileFrame(ws.NewTextFrame(nil))[:1])
 	r.Write([]byte{127, 0, 0, 0, 0, n >> 24 & 0xff, n >> 16 & 0xff, n >> 8 & 0xff, n & 0xff})
 	chunk := bytes.Repeat([]byte("x"), 1<<20)
@@ -202,7 +202,7 @@ func TestLongMessages(t *testing.T) {
 	s := sender{takeover: true}
 	s.message("after", whole(), true)
 	r.Write(s.Bytes())
-	if !slices.Equal(lengths, []int{MaxMessage, 5}) || r.Err() != nil {
+	if !slices.Equal(lengths, []int{maxMessage, 5}) || r.Err() != nil {
 		t.Fatalf("messages of %v bytes, %v", lengths, r.Err())
 	}
 	s.Reset()
