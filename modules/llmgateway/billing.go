@@ -38,7 +38,7 @@ func (a *attempt) admit() error {
 	return nil
 }
 
-// spending is what decides what bounds the call at a target.
+// spending is what the bounds of the call at a target depend on.
 func (c *call) spending(t routing.Target) llmapp.Spending {
 	r := &c.exchange.Record
 	return llmapp.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r, Limit: c.limit}

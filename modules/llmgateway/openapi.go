@@ -72,7 +72,7 @@ func (s *served) operation() *openapi.Operation {
 	return o
 }
 
-// described is the answer of a route. What has a record tells its id.
+// described describes the answer of a route. If a call has a record, the answer tells its id.
 func (s *served) described() openapi.Object {
 	answers := s.answers
 	if answers == nil {

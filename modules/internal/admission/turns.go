@@ -96,8 +96,8 @@ func (t *Turns) forget(key string) {
 	}
 }
 
-// queue puts one behind the others of its key; there is no turn when there are too
-// many of them.
+// queue returns a turn behind those of the others with the same key. It returns nil if
+// too many wait.
 func (t *Turns) queue(key string) (turn chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -49,11 +49,11 @@ func classSize(class int) int64 {
 	return minBuffer << (class / 2)
 }
 
-// take takes the memory of a buffer that holds n bytes, in place of so many, and answers
-// its class, or false when there is none.
-func take(n, instead int64) (class int, ok bool) {
+// take reserves the memory of a buffer that holds n bytes, of which so many are reserved, and
+// returns the class of the buffer. ok is false if there is no room.
+func take(n, reserved int64) (class int, ok bool) {
 	class = sizeClass(n)
-	return class, Reserve(classSize(class) - instead)
+	return class, Reserve(classSize(class) - reserved)
 }
 
 // Reserve takes so many bytes of the memory of copies for what its caller keeps, until

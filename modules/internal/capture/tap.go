@@ -15,9 +15,9 @@ type Tap struct {
 	decoder *coding.Decoder
 }
 
-// Open begins a body with the value of its Content-Encoding header. An encoding
-// that nobody knows leaves the reader without bytes, and the copy with those of
-// the wire. reader may be nil.
+// Open begins a body with the value of its Content-Encoding header. If the encoding is
+// not known, the reader gets no bytes, and the copy gets those of the wire. reader may be
+// nil.
 func (t *Tap) Open(encoding string, reader Reader) {
 	t.reader = reader
 	if encoding == "" || t.reader == nil && t.max == 0 {

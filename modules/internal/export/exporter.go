@@ -210,8 +210,8 @@ func (e *Exporter) take() []*item {
 	return batch
 }
 
-// send gives the collector a batch. A collector that cannot be reached is tried
-// again here; one that answers so is by its client.
+// send gives the collector a batch. It tries again if the collector cannot be reached. If
+// the collector asks to be tried again, the client does so by itself.
 func (e *Exporter) send(ctx context.Context, batch []*item) error {
 	spans := e.resourceSpans(batch)
 	begun := time.Now()
@@ -228,7 +228,7 @@ func (e *Exporter) send(ctx context.Context, batch []*item) error {
 	}
 }
 
-// pause is false when it is no use to try again.
+// pause waits before another try. It returns false if the exporter has closed.
 func (e *Exporter) pause(ctx context.Context, wait time.Duration) bool {
 	select {
 	case <-e.closing:

@@ -55,7 +55,7 @@ func (s *source) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// failure returns why the issuer's last answer was none, nil if it was one.
+// failure returns why the issuer's last answer failed, nil if it did not.
 func (s *source) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (b *Body) weigh(ctx context.Context, size int64, values int) error {
 	return b.hold(ctx, copies*max(size, int64(len(b.Bytes)))+valueBytes*int64(values))
 }
 
-// check is weigh for what has not too many values, and is not too deep.
+// check is weigh, and refuses too many values and values that are nested too deep.
 func (b *Body) check(ctx context.Context, size int64, values, depth int) error {
 	switch {
 	case values > maxValues:

@@ -99,9 +99,9 @@ type version struct {
 var hostname, _ = os.Hostname()
 
 // Begin counts the exchange, gives its record an id, and sets the placeholders.
-// Record says whose it is, and c what must not be kept. Traffic goes on when the store does not open: then
-// nothing is recorded. cancel is called when the process ends and cannot wait
-// for the exchange. Close must follow.
+// Record says whose it is, and c what must not be kept. If the store does not open,
+// traffic goes on and nothing is recorded. cancel is called when the process ends and
+// cannot wait for the exchange. Close must follow.
 func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, cancel context.CancelFunc) {
 	redact.StandardLog()
 	x.site, x.ctx, x.started = site, ctx, time.Now()
@@ -127,9 +127,9 @@ func (x *Exchange) Attempt(n int) *Exchange {
 	return a
 }
 
-// Part begins an exchange within the one that x is, such as a response in a tunnel,
-// at that time: its record is one of its own, of the same caller. End and Close must
-// follow, before those of x. x must not have been committed.
+// Part begins an exchange within x, such as a response in a tunnel, at that time. It has
+// a record of its own, of the same caller. End and Close must follow before those of x.
+// x must not have been committed.
 func (x *Exchange) Part(started time.Time) *Exchange {
 	x.Kept.Omit(&x.Record, false, false) // what x omits, each part omits
 	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, clock: clock{started: started}}
@@ -318,8 +318,9 @@ func (x *Exchange) End(end storage.EndState) {
 	logAccess(x.ctx, &x.Record)
 }
 
-// Supersede ends an attempt that another one follows, in place of End: its record
-// is one beside the call's and refers to it. Nothing of it was committed before.
+// Supersede takes the place of End for an attempt that another one follows. The attempt
+// gets a record beside the call's, which refers to the call's. Nothing of the attempt was
+// committed before.
 func (x *Exchange) Supersede(end storage.EndState) {
 	x.Record.ID = uuid.Must(uuid.NewV7()) // fails without randomness alone
 	x.Record.AttemptOf = x.call.Record.ID
@@ -430,8 +431,8 @@ func (discardRecorder) Response(context.Context, string, string) (*storage.Recor
 	return nil, storage.ErrNotFound
 }
 
-// identify is the id that the client chose, if it can have it, which it must
-// then release; or else a new one.
+// identify returns the id that the client chose if it is free, else a new one. A claimed
+// id must be released.
 func identify(ctx context.Context, rec Recorder, org string, c *control.Controls) (id uuid.UUID, claimed bool) {
 	if c.ID != "" {
 		id, err := uuid.Parse(c.ID)

@@ -25,7 +25,7 @@ type Results struct {
 
 	result   []byte // under way
 	index    int
-	disabled bool // it is no results
+	disabled bool // the answer has no results
 	unsure   bool // the backend cannot tell what it has
 	batch         // what is known of the calls so far
 
@@ -50,8 +50,8 @@ type batch struct {
 
 // Results begins a download, of which x is the exchange: it reads the plain bytes of
 // the answer. The records have the user, the session and the properties of who made the
-// batch, if that is known, and else of who downloads it. What either must not keep, they
-// do not, and nor does the record of the download: call it before anything is kept.
+// batch, if that is known, and else of who downloads it. What must not be kept of either is
+// kept neither of the calls nor of the download: call Results before anything is kept.
 func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	rs := &Results{x: x, of: of, maxBody: maxBody, like: x.Record}
 	rs.used = demand.Free()
@@ -147,8 +147,8 @@ func (rs *Results) add(p []byte) {
 	}
 }
 
-// take records the result that has come to its end. If the first line is none, nothing
-// that follows is one.
+// take records the result that is complete. If the first line is no result, nothing that
+// follows is read as one.
 func (rs *Results) take() {
 	result := rs.result
 	rs.result = rs.result[:0]
