@@ -114,7 +114,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 		}
 	}
 	if c.api.Parse == nil {
-		return nil, c.noEndpoint(a.target)
+		return nil, noEndpoint(a.target)
 	}
 	if c.stored.Field != "" {
 		return nil, c.stateNotFound(account.Label)
@@ -134,7 +134,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	if c.dialect == plugins.InputTokens {
 		counter, ok := account.API.(translate.Counter)
 		if !ok {
-			return nil, c.noEndpoint(a.target)
+			return nil, noEndpoint(a.target)
 		}
 		prepare = counter.PrepareCount
 	}

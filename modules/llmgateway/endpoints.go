@@ -23,7 +23,7 @@ func (c *call) endpoint(t routing.Target, path string) (*http.Request, error) {
 			return req, err
 		}
 	}
-	return nil, c.noEndpoint(t)
+	return nil, noEndpoint(t)
 }
 
 // endpointRequest is the client's request at an endpoint that is not translated.
@@ -52,7 +52,7 @@ func (a *attempt) endpointRequest() (*http.Request, error) {
 // have, and to which the gateway does not translate.
 const unsupportedEndpoint = "unsupported_endpoint"
 
-func (c *call) noEndpoint(t routing.Target) error {
+func noEndpoint(t routing.Target) error {
 	return plugins.Invalid("model", "%s does not speak the format of this endpoint.", t.Account.Label).WithCode(unsupportedEndpoint)
 }
 

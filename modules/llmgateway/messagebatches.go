@@ -137,18 +137,14 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 		}
 		b.targets[strings.Clone(model)] = targets
 	}
-	var common []*llmapp.Account
 	if b.accounts == nil {
 		for _, t := range targets {
-			common = append(common, t.Account)
+			b.accounts = append(b.accounts, t.Account)
 		}
+		return nil
 	}
-	for _, account := range b.accounts {
-		if serves(targets, account) != nil {
-			common = append(common, account)
-		}
-	}
-	if common == nil {
+	common := slices.DeleteFunc(slices.Clone(b.accounts), func(a *llmapp.Account) bool { return serves(targets, a) == nil })
+	if len(common) == 0 {
 		return plugins.Invalid("model", "%s.model: '%.100s' is not served by %s, which serves the calls before. A batch is made at one provider, by one account.", at, model, b.accounts[0].Label)
 	}
 	b.accounts = common

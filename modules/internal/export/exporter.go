@@ -213,7 +213,7 @@ func (e *Exporter) take() []*item {
 // send gives the collector a batch. It tries again if the collector cannot be reached. If
 // the collector asks to be tried again, the client does so by itself.
 func (e *Exporter) send(ctx context.Context, batch []*item) error {
-	spans := e.resourceSpans(batch)
+	spans := resourceSpans(batch)
 	begun := time.Now()
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := e.client.UploadTraces(ctx, []*tracepb.ResourceSpans{spans})

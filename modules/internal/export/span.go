@@ -19,7 +19,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-func (e *Exporter) resourceSpans(batch []*item) *tracepb.ResourceSpans {
+func resourceSpans(batch []*item) *tracepb.ResourceSpans {
 	spans := make([]*tracepb.Span, len(batch))
 	for n, i := range batch {
 		spans[n] = i.span()

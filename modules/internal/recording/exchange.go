@@ -141,7 +141,7 @@ func (x *Exchange) Part(started time.Time) *Exchange {
 // Detach lets the exchange go on when its client's request has ended. cancel takes the
 // place of that of Begin.
 func (x *Exchange) Detach(cancel context.CancelFunc) {
-	logAccess(x.ctx, &x.Record)
+	x.logAccess()
 	x.ctx = context.Background() // the access log of the request is written
 	recorder, release, err := x.site.Open(cancel)
 	if err != nil { // then nothing is recorded, as Begin has logged
@@ -315,7 +315,7 @@ func (x *Exchange) End(end storage.EndState) {
 	if x.call != nil {
 		x.call.Record = x.Record
 	}
-	logAccess(x.ctx, &x.Record)
+	x.logAccess()
 }
 
 // Supersede takes the place of End for an attempt that another one follows. The attempt

@@ -14,9 +14,9 @@ import (
 )
 
 // logAccess adds the exchange to Caddy's access log.
-func logAccess(ctx context.Context, r *storage.Record) {
-	if extra, ok := ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Set(zap.Object("llm", (*logged)(r)))
+func (x *Exchange) logAccess() {
+	if extra, ok := x.ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+		extra.Set(zap.Object("llm", (*logged)(&x.Record)))
 	}
 }
 

@@ -105,9 +105,7 @@ func (r *Reader) decompress(takeover bool) {
 func (r *Reader) Write(p []byte) { r.pump.Write(p) }
 
 // Stop ends the reading. A Reader that was written to must be stopped.
-func (r *Reader) Stop() {
-	r.pump.Close()
-}
+func (r *Reader) Stop() { r.pump.Close() }
 
 // Closed tells whether the frame was read that closes the direction.
 func (r *Reader) Closed() bool { return r.closed }

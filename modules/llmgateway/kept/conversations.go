@@ -124,7 +124,7 @@ func (c *Call) DeleteConversation() (any, error) {
 
 // ListConversation lists items of a conversation.
 func (c *Call) ListConversation() (any, error) {
-	page, err := readPage(c.R.URL.Query())
+	page, err := c.readPage()
 	if err != nil {
 		return nil, err
 	}

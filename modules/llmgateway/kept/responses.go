@@ -64,7 +64,7 @@ func (c *Call) ListInputItems() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := readPage(c.R.URL.Query())
+	page, err := c.readPage()
 	if err != nil {
 		return nil, err
 	}

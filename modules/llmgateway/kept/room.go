@@ -4,7 +4,6 @@ package kept
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -100,8 +99,9 @@ const (
 	maxListed    = 100
 )
 
-// readPage reads which items a query asks for, the last ones first by default.
-func readPage(query url.Values) (page storage.ItemPage, err error) {
+// readPage reads which items the query asks for, the last ones first by default.
+func (c *Call) readPage() (page storage.ItemPage, err error) {
+	query := c.R.URL.Query()
 	page = storage.ItemPage{Limit: defaultItems, After: query.Get("after"), Descending: true}
 	if text := query.Get("limit"); text != "" {
 		if page.Limit, err = strconv.Atoi(text); err != nil || page.Limit < 1 || page.Limit > maxListed {
