@@ -38,6 +38,7 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 		{"an answer that is not kept", "openai", chatPath, hi, []string{says}, "Service-Omit-Response", 0, 0, false},
 		{"output that begins with 1, not kept", "anthropic", "/v1/messages", hi, []string{anthropic}, "Service-Omit-Response", 0, 0, false},
 		{"a request that is not kept", "openai", chatPath, hi, []string{says}, "Service-Omit-Request", 0, 0, false},
+		{"a request that is not kept, with its input stated", "anthropic", "/v1/messages", hi, []string{anthropic}, "Service-Omit-Request", 5_000_000 + 9*25_000, 5_000_000 + 13*25_000, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			upstream := streaming(c.pieces, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })

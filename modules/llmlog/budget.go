@@ -268,15 +268,23 @@ func (x *exchange) countKept() {
 	}
 	kept := x.Kept.Content(r)
 	written, ok := demand.Written(r.Dialect, kept.Response)
-	request, _ := plugins.ParseObject(kept.Request.Data)
-	if !ok || r.ResponseTruncated || !used.Input.Valid && (r.RequestOmitted || r.RequestTruncated) ||
-		!demand.Countable(r.Dialect, request, used.Input) {
+	if !ok || r.ResponseTruncated || !x.requestTells(kept.Request.Data, used.Input) {
 		x.Uncounted = true
 		return
 	}
 	used.Input = used.Input.Or(plugins.Known(demand.Likely.Text(r.RequestBytes)))
 	used.Output = plugins.Known(max(used.Output.N, demand.Likely.Text(written)))
 	x.Count(used)
+}
+
+// requestTells reports whether the length of the answer tells its cost, by what is kept of the
+// request. If the request is omitted, it is enough that the provider has stated the input.
+func (x *exchange) requestTells(kept []byte, input plugins.Count) bool {
+	if x.Record.RequestOmitted {
+		return input.Valid
+	}
+	request, _ := plugins.ParseObject(kept)
+	return demand.Countable(x.Record.Dialect, request, input)
 }
 
 // release frees what is set aside and was not charged.
