@@ -50,9 +50,6 @@ type toolResultBlock struct {
 	IsError   bool   `json:"is_error,omitempty"`
 }
 
-// failure is the output of a failed call that has none: the provider refuses an empty output.
-const failure = "(The call failed.)"
-
 func (r *request) setMessages(p *translate.Request, m *model) error {
 	system, turns, err := p.Alternate()
 	if err != nil {
@@ -87,7 +84,7 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 			Output: func(o *translate.ToolOutput) error {
 				content, err := r.blocks(p, m, o.Content)
 				if o.Failed && len(content) == 0 {
-					content = []any{&textBlock{Type: "text", Text: failure}}
+					content = []any{&textBlock{Type: "text", Text: translate.FailedCall}}
 				}
 				r.Messages.Add(role, toolResultBlock{"tool_result", translate.WordCallID(o.CallID), content, o.Failed})
 				return err

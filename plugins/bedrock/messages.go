@@ -39,14 +39,9 @@ type cachePoint struct {
 	TTL  string `json:"ttl,omitempty"`
 }
 
-const (
-	// besideDocument is the text of a message that has a document and no text. The
-	// provider requires one.
-	besideDocument = "(See the document.)"
-	// failure is the output of a call that failed without any: the provider refuses
-	// an empty one.
-	failure = "(The call failed.)"
-)
+// besideDocument is the text of a message that has a document and no text. The provider
+// requires a text.
+const besideDocument = "(See the document.)"
 
 func (r *request) setMessages(p *translate.Request, m *model) error {
 	system, turns, err := p.Alternate()
@@ -123,7 +118,7 @@ func (r *request) addOutput(p *translate.Request, m *model, o *translate.ToolOut
 		result.Content = append(result.Content, b)
 	}
 	if o.Failed && len(result.Content) == 0 {
-		result.Content = []block{{Text: failure}}
+		result.Content = []block{{Text: translate.FailedCall}}
 	}
 	r.Messages.Add(translate.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
 	return nil

@@ -67,9 +67,9 @@ func listOf(by find, f Fields) *Shape { return &Shape{how: collect, find: by, it
 // add joins the next piece v to n as s says.
 func (n *node) add(v gjson.Result, s *Shape) { n.learn(v, s, nil) }
 
-// learn is add. It notes in t, unless that is nil, the gaps of v: the texts of which v brings more,
-// and padding. It returns false if v does more to n than to fill its gaps, so that another
-// event must not be taken for v. It relies on find not to depend on a gap.
+// learn is add, and notes the gaps of v in t unless t is nil: texts that v lengthens, strings that
+// v replaces, and padding. It returns false if v does more to n than that: then the gaps must not
+// be used. It relies on find not to depend on a gap.
 func (n *node) learn(v gjson.Result, s *Shape, t *template) (same bool) {
 	switch {
 	case v.Type == gjson.Null && !n.none():

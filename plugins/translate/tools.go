@@ -111,6 +111,10 @@ func (c *ToolCall) Object() (json.RawMessage, error) {
 	return json.RawMessage(c.Arguments), nil
 }
 
+// FailedCall is the output of a failed call that has none, for providers that refuse an empty
+// output.
+const FailedCall = "(The call failed.)"
+
 // HashCallID returns an id of n hexadecimal digits, at most 64, for an id that the provider
 // does not take. Equal ids have equal hashes.
 func HashCallID(callID string, n int) string {
