@@ -159,6 +159,9 @@ func (f *file) replace(balances []credits.Balance, open []entry) error {
 	next := state{Generation: f.state.Generation + 1}
 	text := appendLine(nil, next)
 	for _, b := range balances {
+		if b.Budget != "" && b.Granted == 0 && b.Spent == 0 { // what is held of it is in open
+			continue
+		}
 		e := entry{Org: b.Org, Grant: b.Granted, Charge: b.Spent}
 		if b.Budget != "" {
 			e.Accounts = []credits.Account{b.Account}

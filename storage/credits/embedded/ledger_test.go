@@ -187,6 +187,22 @@ func TestValuesAreBounded(t *testing.T) {
 	must(t, err)
 }
 
+// A value of which nothing is counted has no account after a restart, though calls held some of
+// it when the file was replaced by its balances.
+func TestEmptyValuesAreNotKept(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	l := begin(t, dir, 1) // replaces the file before each line
+	of := credits.Account{Org: "acme", Budget: "run", Value: "a"}
+	r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10, Lost: 10, Holds: []credits.Hold{{Account: of, Limit: 100}}}
+	must(t, l.Grant(ctx, "acme", 100), l.Reserve(ctx, r), l.Grant(ctx, "acme", 100), l.Grant(ctx, "acme", 100), l.Release(ctx, r))
+	again := begin(t, dir, 1)
+	if counted, err := again.Counted(ctx, credits.Hold{Account: of}); err != nil || len(counted) > 0 {
+		t.Errorf("%+v is counted, %v", counted, err)
+	}
+	wantBalance(t, again, credits.Balance{Granted: 300})
+}
+
 func TestGrantsStayInRange(t *testing.T) {
 	ctx := t.Context()
 	l := begin(t, t.TempDir(), 1<<20)
