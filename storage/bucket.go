@@ -106,8 +106,8 @@ func oneOf[T ~string](s string, names []T) (T, error) {
 	return "", fmt.Errorf("one of %s is expected, not %s", join(names), quote(s))
 }
 
-// cut cuts a window with both bounds, and names the width that was taken. An error
-// is a *FilterError.
+// cut cuts a window with both bounds, and returns the width that it chose. Errors are
+// *FilterError.
 func (b BucketWidth) cut(w Window, z Zone) (Buckets, BucketWidth, error) {
 	if b == BucketNone || w.To < w.From {
 		return Buckets{}, BucketNone, nil
@@ -217,7 +217,7 @@ func (i Increment) Around(t Timestamp, z Zone) (start, next Timestamp) {
 	return z.utc(Millis(first)), z.utc(Millis(after))
 }
 
-// width is that of the increments which are all alike.
+// width returns the width of an increment, false for months and years.
 func (i Increment) width() (Timestamp, bool) {
 	switch i {
 	case ByMinute:

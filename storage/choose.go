@@ -26,7 +26,7 @@ type choice[T any] struct {
 // groupSteps is about what steps a user or session takes.
 const groupSteps = 64
 
-// ask asks for the groups of a query.
+// ask finds the rows among the groups of a query.
 func (c *choice[T]) ask(ctx context.Context, g Grouper, q *GroupQuery) error {
 	byKey := c.byKey || c.named != nil || c.filter.comparesKeys()
 	var row T

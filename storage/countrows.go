@@ -41,7 +41,7 @@ func countGroups(q *GroupQuery, rows Rows) ([][]count, error) {
 	return sets, err
 }
 
-// scanGroups gives each the chosen rows, once for the group of each set.
+// scanGroups calls each with every chosen row, once for its group in each set.
 func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group int, r *Row)) error {
 	return rows.Scan(q.Filter, q.Window, parts, func(r *Row) bool {
 		switch {
@@ -59,8 +59,8 @@ func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group 
 	})
 }
 
-// setPercentiles makes the totals percentiles of a duration. The durations of as many
-// groups as there is room for are in memory at the same time.
+// setPercentiles replaces the totals by percentiles of a duration. One scan keeps the
+// durations of as many groups as there is room for.
 func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Row) plugins.Duration) error {
 	most, _ := rows.Room()
 	for from, behind := 0, true; behind; from += most {
@@ -145,7 +145,7 @@ func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups 
 	return l
 }
 
-// behindOf are those of ordered groups that come behind After.
+// behindOf returns the groups, which are in order, that come behind After.
 func (q *GroupQuery) behindOf(rows Rows, set int, groups []int, counts []count) []int {
 	after, _, ok := q.AfterTotal(set)
 	if !ok {
@@ -166,7 +166,7 @@ func (q *GroupQuery) behindOf(rows Rows, set int, groups []int, counts []count) 
 	return append(kept, behind...)
 }
 
-// leastByKey are so many of some groups.
+// leastByKey returns the n groups whose keys come first.
 func leastByKey(rows Rows, set int, groups []int, n int) []int {
 	type keyed struct {
 		Key

@@ -16,7 +16,7 @@ type distribution struct {
 	counts *[1 << 16]uint32
 	// counted is the sum of counts.
 	counted int
-	// wide are the values that have no room elsewhere.
+	// wide are the values that do not fit into 32 bits.
 	wide []plugins.Milliseconds
 }
 

@@ -58,7 +58,7 @@ func thousandths(a Amount) plugins.Count {
 	return plugins.Count{N: int64(math.Round(a.N * 1000)), Valid: a.Valid}
 }
 
-// duration is of which the total is a percentile, nil of a sum.
+// duration returns what the total is a percentile of, nil for a sum.
 func (k TotalKey) duration() func(*Row) plugins.Duration {
 	switch name, _, _ := strings.Cut(string(k), "."); name {
 	case "latency":
@@ -77,7 +77,7 @@ func (t *Top) GroupSort() GroupSort {
 	return t.Sort
 }
 
-// total is what a group is put into order by.
+// total returns the total that orders a group.
 func (t *Top) total(c *Counts, d *Details) plugins.Count { return groupTotals[t.GroupSort().Key](c, d) }
 
 // compare is the order of two totals.

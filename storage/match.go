@@ -76,8 +76,8 @@ func (m *Matcher) matchLeaf(l *Leaf) bool {
 	return m.anyHolds(l) != l.Op.Negative()
 }
 
-// anyHolds tells whether any text of the field matches the leaf's value by its
-// operator, or by the operator that it negates.
+// anyHolds reports whether any text of the field matches the leaf's value by the leaf's
+// operator, or by the operator that this one negates.
 func (m *Matcher) anyHolds(l *Leaf) bool {
 	if l.Field.Content != 0 && m.content == nil {
 		m.content = orNone(m.load())

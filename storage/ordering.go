@@ -85,7 +85,7 @@ func (o *ordering[K, T]) pager(sorts []OrderBy[K], after *Cursor[K], offset, lim
 	return &pager[K, T]{ordering: o, sorts: sorts, after: after, offset: offset, limit: limit, order: order}
 }
 
-// mayHold is false of a row that is not on the page, as far as the first key tells.
+// mayHold returns false if the first key shows that a row is not on the page.
 func (g *pager[K, T]) mayHold(row *T) bool {
 	first, desc := g.values[g.sorts[0].Key](row), g.sorts[0].Desc
 	return g.limit > 0 && (g.last == nil || first.compare(g.last.first, desc) <= 0) && (g.after == nil || first.compare(g.after.Values[0], desc) >= 0)
@@ -105,7 +105,7 @@ func (g *pager[K, T]) add(row T) {
 	}
 }
 
-// rows are those of the page, not nil even if there is none.
+// rows returns the rows of the page, never nil.
 func (g *pager[K, T]) rows() []T {
 	slices.SortFunc(g.best, g.order)
 	best := g.best[min(g.offset, len(g.best)):]

@@ -104,7 +104,7 @@ type userCell struct {
 	Counts
 }
 
-// setCells keeps the cells in which there is a request.
+// setCells keeps the cells of a user that have a request.
 func (o *overview) setCells(user int, g *GroupTotals) {
 	u := o.users.At(user)
 	u.from = o.cells.len
@@ -116,7 +116,7 @@ func (o *overview) setCells(user int, g *GroupTotals) {
 	u.to = o.cells.len
 }
 
-// ofUsers are the samples of the users that the query wants.
+// ofUsers returns a sample of each user that the query wants.
 func ofUsers[T plugins.Unit](o *overview, q *UserOverviewQuery, p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
 	return quartiles(&q.Series, measured(&o.users, p, func(u *userMeasures) sample[T] { return measure(&u.Counts) }), p)
 }

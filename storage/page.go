@@ -21,7 +21,7 @@ type Page[T any] struct {
 	kept       []placed[T]
 }
 
-// placed is what stands for a record, with its place in the order.
+// placed is the item that stands for a record, with the place of the record.
 type placed[T any] struct {
 	of    T
 	at    Timestamp
@@ -37,7 +37,7 @@ func NewPage[T any](q *RequestQuery, cancel *CancelCheck) *Page[T] {
 	return &Page[T]{query: q, cancel: cancel, want: q.Offset + min(q.Limit, math.MaxInt-q.Offset)}
 }
 
-// Full is true once as many records as are wanted have come.
+// Full reports whether there are as many records as the page needs.
 func (p *Page[T]) Full() bool { return len(p.kept) >= p.want }
 
 // Done is true if neither a record of this time nor those that follow it can be on the page.

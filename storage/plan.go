@@ -165,10 +165,10 @@ func (s *Split) groupFilter(cancel *CancelCheck) *groupFilter {
 	return g
 }
 
-// all is true when every group is chosen.
+// all reports whether every group is chosen.
 func (g *groupFilter) all() bool { return len(g.program.Steps) == 0 && g.program.start == accept }
 
-// comparesKeys tells whether leaves compare the keys of groups: what is a text there.
+// comparesKeys reports whether leaves compare the keys of groups: all texts are keys.
 func (g *groupFilter) comparesKeys() bool {
 	for i, step := range g.program.Steps {
 		if g.questionOf[i] < 0 && step.Filter.(*Leaf).Field.Kind == Text {
@@ -178,7 +178,7 @@ func (g *groupFilter) comparesKeys() bool {
 	return false
 }
 
-// matches tells whether a group is chosen. value is what a field has there.
+// matches reports whether a group is chosen. value returns the group's value of a field.
 func (g *groupFilter) matches(group *GroupTotals, value func(*Field) Value) bool {
 	return g.program.Run(func(step int) bool {
 		if i := g.questionOf[step]; i >= 0 {

@@ -89,7 +89,7 @@ func quartiles[T plugins.Unit](s *Series, all samples[T], p *CancelCheck) sample
 	}
 }
 
-// known are the values that are.
+// known returns the known values.
 func known[T plugins.Unit](all samples[T]) []T {
 	n := 0
 	for s := range all {
@@ -106,7 +106,7 @@ func known[T plugins.Unit](all samples[T]) []T {
 	return values
 }
 
-// unit is how many of T make 1 in a series, which has dollars and seconds.
+// unit returns how many T make one dollar, one second or one piece of a series.
 func unit[T plugins.Unit]() float64 {
 	switch any(T(0)).(type) {
 	case plugins.Nanodollars:

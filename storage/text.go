@@ -11,7 +11,7 @@ import (
 // are the same by Unicode's simple folding: ſ, S and s are one, İ has no other
 // case.
 //
-// When p is over, what it answers is worth nothing.
+// When p is over, the answer is worthless.
 func TextMatcher(op Operator, value string, p *CancelCheck) func(string) bool {
 	return func(s string) bool { return op.holds(s, value, p) != op.Negative() }
 }

@@ -18,7 +18,7 @@ var Always = Window{From: math.MinInt64, To: math.MaxInt64}
 // Contains is true of a moment in the window.
 func (w Window) Contains(t Timestamp) bool { return w.From <= t && t <= w.To }
 
-// or is w, with the bounds of other where w has none.
+// or returns w, with the bounds of other in place of missing ones.
 func (w Window) or(other Window) Window {
 	if w.From == Always.From {
 		w.From = other.From

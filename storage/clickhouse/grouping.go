@@ -35,7 +35,7 @@ type grouping struct {
 // need not group.
 const noKey = "CAST([], 'Array(String)')"
 
-// compile is false of a query that the server does not decide alone.
+// compile returns false if the server cannot answer the query alone.
 func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	q := g.query
 	if !g.where.exact {
@@ -81,7 +81,7 @@ func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	return ok || q.CountOnly, nil
 }
 
-// dimension is the text of a dimension, "" where a record has none.
+// dimension returns the expression of a dimension, whose text is "" if a record lacks it.
 func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text string, ok bool, err error) {
 	switch d.Name {
 	case "":

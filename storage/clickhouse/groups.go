@@ -36,7 +36,7 @@ func (r *reader) groups(ctx context.Context, q *storage.GroupQuery, each func(*s
 	return r.groupRecords(ctx, q, where, tags, each)
 }
 
-// within is the condition of a window.
+// within returns the conditions of a window.
 func (p *params) within(w storage.Window) (conditions []string) {
 	if w.From != storage.Always.From {
 		conditions = append(conditions, "created_at >= "+p.time(w.From))

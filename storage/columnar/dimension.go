@@ -21,7 +21,7 @@ type dimension struct {
 	property string
 }
 
-// inColumns tells whether rows can be grouped by the dimensions of a query.
+// inColumns reports whether columns have all dimensions of a query.
 func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 	for _, d := range by {
 		switch d.Name {

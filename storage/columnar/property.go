@@ -45,7 +45,7 @@ type visited struct {
 	rows int
 }
 
-// again tells whether a chunk is that one, which it is from now on.
+// again reports whether c is the chunk that was looked at last, and remembers c.
 func (v *visited) again(c *Chunk) bool {
 	before := *v
 	*v = visited{c, c.low, len(c.n)}
@@ -61,14 +61,14 @@ type propertyColumn struct {
 	ids  []uint32 // of the last chunk
 }
 
-// property is the column of a property, nil if no row has it. Of chunks that are from no
-// file it is not known.
+// property returns the column of a property, nil if no row has it. It is not known if the
+// chunk is from no file.
 func (c *Chunk) property(name string) (column []uint32, known bool) {
 	column = c.properties[name]
 	return column, column != nil || c.properties != nil && !c.others
 }
 
-// in is nil if no row has the property.
+// in returns the column of a chunk, nil if no row has the property.
 func (p *propertyColumn) in(c *Chunk) []uint32 {
 	if p.last.again(c) {
 		return p.ids

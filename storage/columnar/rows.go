@@ -184,8 +184,8 @@ func (s *scan) plan(f storage.Filter) {
 // rowsBetweenChecks is the number of rows between two looks at the context.
 const rowsBetweenChecks = 16 << 10
 
-// chunk gives each the rows of one chunk with keys behind after until to, as long as it
-// wants more.
+// chunk calls each with the rows of a chunk whose keys are behind after and up to to, until
+// each wants no more.
 func (s *scan) chunk(c *Chunk, after, to int64) {
 	from, to := max(after+1, c.low), min(to, c.high)
 	if s.ended() || from > to || len(c.n) == 0 {
@@ -232,7 +232,7 @@ func (s *scan) chooses(c *Chunk, row int, chosen *keySet) bool {
 	return (s.holds == nil || s.holds(c, row)) && (chosen == nil || chosen.has(c.n[row]))
 }
 
-// give gives each a row, with its groups and its time.
+// give calls each with a row, after setting its groups and its time.
 func (s *scan) give(r *storage.Row, c *Chunk, row int) {
 	for j := range s.dimensions {
 		if number := s.dimensions[j].number; number != nil {
@@ -245,7 +245,7 @@ func (s *scan) give(r *storage.Row, c *Chunk, row int) {
 	}
 }
 
-// chunkScores gives each the scores of the rows of one chunk.
+// chunkScores calls each with the scores of the rows of a chunk.
 func (s *scan) chunkScores(c *Chunk, from, to int64, chosen *keySet) {
 	rowOf := c.finder()
 	scores := s.dimensions[0]

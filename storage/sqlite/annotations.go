@@ -72,7 +72,7 @@ func (w *writer) view(org string, v *storage.View) error {
 	return err
 }
 
-// list answers what a statement reads, a value for each row. what is its name in an error.
+// list answers the value of each row of a statement. what names these in an error.
 func list[T any](ctx context.Context, b *Backend, what, statement string, args []driver.Value, value func(row []driver.Value) T) (all []T, err error) {
 	err = b.reading(ctx, func(ctx context.Context, r reader) error {
 		return r.c.query(ctx, statement, args, func(row []driver.Value) error {
@@ -86,6 +86,9 @@ func list[T any](ctx context.Context, b *Backend, what, statement string, args [
 	return all, nil
 }
 
+// firstText is the value of a row that has one text.
+func firstText(row []driver.Value) string { return row[0].(string) }
+
 // Views answers the saved views of an organisation, by name.
 func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error) {
 	const query = "SELECT name, screen, state, updated_at FROM views WHERE org = ? ORDER BY name"
@@ -97,7 +100,7 @@ func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error)
 // Organisations answers those that there is something of.
 func (b *Backend) Organisations(ctx context.Context) ([]string, error) {
 	const query = "SELECT name FROM names WHERE kind = 'org' UNION SELECT org FROM session_tags UNION SELECT org FROM views UNION SELECT org FROM conversations ORDER BY 1"
-	return list(ctx, b, "the organisations of", query, nil, func(row []driver.Value) string { return row[0].(string) })
+	return list(ctx, b, "the organisations of", query, nil, firstText)
 }
 
 // SessionTags answers the tags of an organisation's sessions.
@@ -111,7 +114,7 @@ func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annot
 // SessionTag answers the tag of a session, "" if it has none.
 func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
 	const query = "SELECT tag FROM session_tags WHERE org = ? AND session = ?"
-	tags, err := list(ctx, b, "the tag of session "+sessionID+" from", query, []driver.Value{org, sessionID}, func(row []driver.Value) string { return row[0].(string) })
+	tags, err := list(ctx, b, "the tag of session "+sessionID+" from", query, []driver.Value{org, sessionID}, firstText)
 	if len(tags) == 0 {
 		return "", err
 	}

@@ -91,7 +91,7 @@ func (f *columnFiles) count(requests int) {
 	}
 }
 
-// look makes run look for what it has to write.
+// look wakes run up.
 func (f *columnFiles) look() {
 	select {
 	case f.wake <- struct{}{}:

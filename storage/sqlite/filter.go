@@ -77,7 +77,7 @@ func (c *condition) query(q *storage.RequestQuery) {
 // maxLabels bounds the labels that stand in a chain, which is not balanced.
 const maxLabels = 100
 
-// reads is what is read of records to match the rest of the filter.
+// reads returns what must be read of records to match the rest of the filter.
 func (c *condition) reads() *projection {
 	for l := range storage.Leaves(c.filter.Residual) {
 		if l.Field.Content == 0 {

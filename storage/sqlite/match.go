@@ -61,7 +61,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	return x.page(ctx, m.best.Items())
 }
 
-// consider keeps a row when the filter is true of it.
+// consider keeps a row that the filter matches.
 func (m *matching) consider(r *row) error {
 	m.row, m.loaded = r, nil
 	if !m.matcher.Match(&r.Record, m.load) || m.failed != nil {
