@@ -17,6 +17,7 @@ import (
 // The manual has every option of the Caddyfile, every metric and every code of an error that
 // the code has.
 func TestManualIsWhole(t *testing.T) {
+	t.Parallel()
 	var manual strings.Builder
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {

@@ -119,6 +119,7 @@ func TestMonitoringAsksForMetricsThereAre(t *testing.T) {
 
 // Alerts fire when they should, and not before.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("needs promtool, of the Debian package prometheus")
