@@ -154,19 +154,27 @@ type fileReader struct {
 	narrow [columnCount][]uint32
 	// properties are those of the file read before.
 	properties map[string][]uint32
+	// indexes are those of the files that were read, by path.
+	indexes map[string]fileIndex
 }
 
 // read reads the columns and properties that are needed of the file of a region. Its
 // errors are those of files that are missing or damaged.
 func (r *fileReader) read(path string, of Region, needs *[columnCount]bool, properties []string) (*Chunk, error) {
+	if r.indexes == nil {
+		r.indexes, r.properties = make(map[string]fileIndex), make(map[string][]uint32)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	index, err := r.index(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	index, known := r.indexes[path]
+	if !known {
+		if index, err = readIndex(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		r.indexes[path] = index
 	}
 	if index.Format != fileFormat || index.Last != of.Last || index.After > of.After || index.Rows == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errDamaged)
@@ -180,9 +188,6 @@ func (r *fileReader) read(path string, of Region, needs *[columnCount]bool, prop
 			r.narrow[i] = readBlock(r, file, b, r.narrow[i], &err)
 			c.columns[i] = r.narrow[i]
 		}
-	}
-	if r.properties == nil {
-		r.properties = make(map[string][]uint32)
 	}
 	c.properties, c.others = make(map[string][]uint32), index.Others
 	for _, name := range properties {
@@ -203,8 +208,8 @@ func (r *fileReader) read(path string, of Region, needs *[columnCount]bool, prop
 	return &r.chunk, nil
 }
 
-// index reads what the file says that it has.
-func (r *fileReader) index(file *os.File) (index fileIndex, err error) {
+// readIndex reads what the file says that it has.
+func readIndex(file *os.File) (index fileIndex, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return index, err

@@ -22,6 +22,8 @@ type rows struct {
 	scores     bool
 	tail       *Tail // nil if it is too large
 	turn       *Turn
+	// reader reads the files of all scans: what has no room at once is scanned for again.
+	reader fileReader
 	// failed is the error of a dimension or a predicate that reads the source.
 	failed error
 }
@@ -123,7 +125,6 @@ type scan struct {
 	needs [columnCount]bool
 	// properties are read as well.
 	properties []string
-	reader     fileReader
 	// all are the requests of the whole scan of which the residual is true, nil until
 	// a chunk asks for them.
 	all *keySet
