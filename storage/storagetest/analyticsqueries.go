@@ -207,7 +207,11 @@ func aggregateLeaf(r *rand.Rand, records []*storage.Record, org string, view sto
 		return l
 	}
 	_, name, _ := strings.Cut(f.Name, "_") // without user_ or session_
-	value := gjson.GetBytes(pick(r, groups), name)
+	group, err := json.Marshal(pick(r, groups))
+	if err != nil {
+		panic("plain records cannot fail")
+	}
+	value := gjson.GetBytes(group, name)
 	switch f.Kind {
 	case storage.Number:
 		l.Number = beside(r, value.Raw)
@@ -223,27 +227,27 @@ func aggregateLeaf(r *rand.Rand, records []*storage.Record, org string, view sto
 	return l
 }
 
-// groupsIn are the users or sessions of the records, in JSON.
-func groupsIn(records []*storage.Record, org string, view storage.Group) (groups [][]byte) {
-	encoded := func(group any, err error) {
-		b, e := json.Marshal(group)
-		if err != nil || e != nil {
-			panic("plain records cannot fail")
-		}
-		groups = append(groups, b)
-	}
+// groupsIn are the users or sessions of the records.
+func groupsIn(records []*storage.Record, org string, view storage.Group) (groups []any) {
+	plain := storage.Records{All: records}
 	if view == storage.SessionsView {
 		q := storage.SessionQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Derived: true, Limit: len(records)}
-		sessions, err := q.Answer(context.Background(), storage.Records{All: records})
+		sessions, err := q.Answer(context.Background(), plain)
+		if err != nil {
+			panic("plain records cannot fail")
+		}
 		for _, s := range sessions {
-			encoded(s, err)
+			groups = append(groups, s)
 		}
 		return groups
 	}
 	q := storage.UserQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Limit: len(records)}
-	page, err := q.Answer(context.Background(), storage.Records{All: records})
+	page, err := q.Answer(context.Background(), plain)
+	if err != nil {
+		panic("plain records cannot fail")
+	}
 	for _, u := range page.Users {
-		encoded(u, err)
+		groups = append(groups, u)
 	}
 	return groups
 }
