@@ -44,7 +44,7 @@ func TestAnalytics(t *testing.T) {
 // that keeps plain records.
 func TestAnalyticsFollowWrites(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "almost full": 100, "read": 0} {
+	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "almost full": 50, "read": 0} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				small := smallChunks(t)
@@ -80,7 +80,7 @@ type follower struct {
 func newFollower(t *testing.T, got *Backend, seed uint64, limit int) *follower {
 	f := &follower{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), got: got}
 	var contents storagetest.Contents
-	f.records, contents = storagetest.Records(f.Rand, 400)
+	f.records, contents = storagetest.Records(f.Rand, 200)
 	f.got.tailRows, f.got.columns.Room.Totals = limit, 1+int(seed)*10
 	f.host = hostOf(contents)
 	for _, b := range []storage.Backend{f.got, &f.want} {
@@ -349,7 +349,7 @@ func TestLargestGroups(t *testing.T) {
 	for _, users := range []int{3, 100, 1000} {
 		f := newFollower(t, New(filepath.Join(t.TempDir(), "weir.db")), 1, standardBounds.tailRows)
 		batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 1}}
-		for i := range 2000 {
+		for i := range 1000 {
 			r := *f.records[i%len(f.records)]
 			r.ID, r.UserID = orderedID(r.CreatedAt, f.Rand), fmt.Sprint(f.IntN(users))
 			batch.Records = append(batch.Records, &r)
