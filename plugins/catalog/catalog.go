@@ -49,7 +49,7 @@ func Load(path string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
-	c := Default().clone() // it takes longer to read the built-in data than to copy it
+	c := Default().share() // it takes longer to read the built-in data than to copy it
 	base := c.version
 	if err := c.decode(text); err != nil {
 		return nil, fmt.Errorf("catalog %s: %w", path, err)
@@ -59,10 +59,11 @@ func Load(path string) (*Catalog, error) {
 	return c, nil
 }
 
-func (c *Catalog) clone() *Catalog {
+// share returns a catalogue with the same models, which decode copies before it changes them.
+func (c *Catalog) share() *Catalog {
 	to := &Catalog{version: c.version, providers: make(map[string]*provider, len(c.order))}
 	for _, p := range c.order {
-		p = p.clone()
+		p = &provider{id: p.id, fallback: p.fallback, models: p.models, ruled: p.ruled, named: p.named, shared: true}
 		to.order = append(to.order, p)
 		to.providers[p.id] = p
 	}

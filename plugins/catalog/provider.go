@@ -14,24 +14,30 @@ type provider struct {
 	ruled    []*Model // those with match rules, in the order of the data
 	named    map[string]*Model
 	found    names
+	// shared is true while another catalogue has the same models.
+	shared bool
 }
 
-// clone copies p and its models. Their lists and prices stay shared: reading a catalogue replaces them.
-func (p *provider) clone() *provider {
-	to := &provider{id: p.id, fallback: p.fallback, named: make(map[string]*Model, len(p.named))}
-	copies := make(map[*Model]*Model, len(p.models))
-	for _, m := range p.models {
+// own copies the models if another catalogue has them, too. Their lists and prices stay shared: reading a
+// catalogue replaces them.
+func (p *provider) own() {
+	if !p.shared {
+		return
+	}
+	models, named, ruled := p.models, p.named, p.ruled
+	p.models, p.named, p.ruled, p.shared = nil, make(map[string]*Model, len(named)), nil, false
+	copies := make(map[*Model]*Model, len(models))
+	for _, m := range models {
 		c := *m
 		copies[m] = &c
-		to.models = append(to.models, &c)
+		p.models = append(p.models, &c)
 	}
-	for name, m := range p.named {
-		to.named[name] = copies[m]
+	for name, m := range named {
+		p.named[name] = copies[m]
 	}
-	for _, m := range p.ruled {
-		to.ruled = append(to.ruled, copies[m])
+	for _, m := range ruled {
+		p.ruled = append(p.ruled, copies[m])
 	}
-	return to
 }
 
 // index makes models found by their names. An alias of fresh wins over an alias of others, and an id over any
