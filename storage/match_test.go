@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,11 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of queries in a small heap
+	m.Run()
+}
 
 const threeLeaves = `{"left":{"request_response_rmt":{"model":{"contains":"GPT"}}},"operator":"and","right":
 	{"left":{"request_response_rmt":{"cost":{"gte":0.001}}},"operator":"or","right":{"request_response_rmt":{"properties":{"env":{"not-equals":"prod"}}}}}}`

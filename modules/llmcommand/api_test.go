@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -16,6 +17,11 @@ import (
 
 	"github.com/weirhq/weir/storage"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of rows in a small heap
+	m.Run()
+}
 
 // api plays the query API over records in memory.
 type api struct {

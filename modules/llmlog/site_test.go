@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,11 @@ import (
 	_ "github.com/weirhq/weir/modules/llmencoder"
 	"github.com/weirhq/weir/storage"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of short calls in a small heap
+	m.Run()
+}
 
 // site is a running Caddy with the handler in front of something.
 type site struct {

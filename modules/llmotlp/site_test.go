@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -23,6 +24,11 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of spans in a small heap
+	m.Run()
+}
 
 // site is a running Caddy that takes spans and answers questions about the
 // records.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,11 @@ import (
 	_ "github.com/weirhq/weir/storage/sqlite"
 	"github.com/weirhq/weir/storage/storagetest"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of short queries in a small heap
+	m.Run()
+}
 
 // site is a running Caddy with two stores and three organisations, and two more
 // stores that are in trouble.

@@ -2,11 +2,17 @@ package storagetest
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 	"testing"
 
 	"github.com/weirhq/weir/storage"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of queries in a small heap
+	m.Run()
+}
 
 func TestMemory(t *testing.T) {
 	Run(t, func(*testing.T) storage.Backend { return &Memory{} }, Relaxed{})

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/google/uuid"
@@ -18,6 +19,11 @@ import (
 	"github.com/weirhq/weir/storage/storagetest"
 	"github.com/weirhq/weir/storage/storagetest/remote"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of records in a small heap
+	m.Run()
+}
 
 func open(t *testing.T, b storage.Backend) *journal.Journal {
 	t.Helper()

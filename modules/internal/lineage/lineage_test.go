@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -14,6 +15,11 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/test/agents"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of calls in a small heap
+	m.Run()
+}
 
 // said is a message of Chat Completions.
 type said struct {

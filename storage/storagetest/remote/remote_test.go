@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,11 @@ import (
 	"github.com/weirhq/weir/storage/storagetest"
 	"github.com/weirhq/weir/storage/storagetest/remote"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // thousands of queries in a small heap
+	m.Run()
+}
 
 var declared = storagetest.Relaxed{
 	NoPositions: true, Partial: true, Transient: true, KeepsAnnotations: true,
