@@ -53,7 +53,7 @@ func (s *site) recordPage(body []byte) {
 
 const (
 	page     = 1000
-	bodySize = 64 << 10
+	bodySize = 32 << 10
 	askPage  = `{"filter":"all","limit":1000}`
 )
 

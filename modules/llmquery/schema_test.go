@@ -24,11 +24,13 @@ type description struct {
 	strict bool
 	// seen are the schemas that stood up to a value.
 	seen map[string]bool
+	// found has what stands at the pointers that were asked for.
+	found map[string]any
 }
 
 func newDescription(t testing.TB, text string) *description {
 	t.Helper()
-	d := &description{seen: make(map[string]bool)}
+	d := &description{seen: make(map[string]bool), found: make(map[string]any)}
 	if err := json.Unmarshal([]byte(text), &d.root); err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +39,15 @@ func newDescription(t testing.TB, text string) *description {
 
 // at is what stands at a pointer, nil when there is nothing.
 func (d *description) at(pointer string) any {
+	v, known := d.found[pointer]
+	if !known {
+		v = d.lookup(pointer)
+		d.found[pointer] = v
+	}
+	return v
+}
+
+func (d *description) lookup(pointer string) any {
 	v := d.root
 	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "#/"), "/") {
 		switch parent := v.(type) {

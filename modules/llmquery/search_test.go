@@ -50,13 +50,14 @@ func TestSearch(t *testing.T) {
 		for line := range strings.Lines(answer.Raw) {
 			l := gjson.Parse(line)
 			lines = append(lines, l)
+			until := l.Get("searched_back_to").Str // once a line: a line has up to a thousand requests
 			for _, r := range l.Get("data").Array() {
 				found = append(found, r.Get("request_id").Str)
-				if at := r.Get("request_created_at").Str; at < l.Get("searched_back_to").Str || back != "" && at >= back {
-					t.Errorf("a request of %s is found between %s and %s", at, back, l.Get("searched_back_to"))
+				if at := r.Get("request_created_at").Str; at < until || back != "" && at >= back {
+					t.Errorf("a request of %s is found between %s and %s", at, back, until)
 				}
 			}
-			back = l.Get("searched_back_to").Str
+			back = until
 		}
 		return found, lines
 	}
