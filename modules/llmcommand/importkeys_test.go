@@ -177,7 +177,7 @@ func TestImportKeysAccountsForManyRows(t *testing.T) {
 	address := controlled(t)
 	dir := t.TempDir()
 	var rows strings.Builder
-	for n := range manyRows {
+	for n := range manyKeys {
 		row := map[string]any{"token": "hash", "key_alias": fmt.Sprint("key ", n), "models": []string{"gpt-5-mini"}, "blocked": false}
 		switch n % 100 {
 		case 9, 19:
@@ -199,7 +199,7 @@ func TestImportKeysAccountsForManyRows(t *testing.T) {
 	if err := os.WriteFile(file, []byte(rows.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	most, broken := formatCount(int64(manyRows*9/10)), manyRows/10
+	most, broken := formatCount(int64(manyKeys*9/10)), manyKeys/10
 	for _, step := range []struct{ name, flag, says string }{
 		{"dry", "--dry-run", most + " new keys"}, {"first", "--secrets=" + dir + "/first", most + " new keys"}, {"again", "--secrets=" + dir + "/again", most + " already there"},
 	} {
@@ -207,11 +207,11 @@ func TestImportKeysAccountsForManyRows(t *testing.T) {
 		began := time.Now()
 		_, err := run(t.Context(), importCommand, &out, "litellm-keys", file, "--address", address, step.flag, "--refused", dir+"/refused "+step.name)
 		t.Logf("%s: %v", step.name, time.Since(began))
-		if want := fmt.Sprintf("%s of %s rows could not be imported", formatCount(int64(broken)), formatCount(int64(manyRows))); err == nil || err.Error() != want || !strings.Contains(out.String(), step.says) {
+		if want := fmt.Sprintf("%s of %s rows could not be imported", formatCount(int64(broken)), formatCount(int64(manyKeys))); err == nil || err.Error() != want || !strings.Contains(out.String(), step.says) {
 			t.Errorf("%s ends with %v, and says\n%s", step.name, err, &out)
 		}
 	}
-	for name, want := range map[string]int{"/first": manyRows - broken, "/again": 0, "/refused dry": broken, "/refused first": broken, "/refused again": broken} {
+	for name, want := range map[string]int{"/first": manyKeys - broken, "/again": 0, "/refused dry": broken, "/refused first": broken, "/refused again": broken} {
 		text, err := os.ReadFile(dir + name)
 		if err != nil || bytes.Count(text, []byte("\n")) != want {
 			t.Errorf("%s has %d lines, want %d; %v", name, bytes.Count(text, []byte("\n")), want, err)

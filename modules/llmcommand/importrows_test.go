@@ -158,15 +158,19 @@ func TestImportAccounts(t *testing.T) {
 	}
 }
 
-// manyRows is how many rows of each product TestImportAccountsForManyRows imports, in steps of
-// 100: as many as IMPORT_ROWS says.
-var manyRows = func() int {
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("IMPORT_ROWS"), "1000"))
+// manyRows is how many rows of each product TestImportAccountsForManyRows imports, in several
+// batches, and manyKeys how many TestImportKeysAccountsForManyRows does, of which a site lists
+// several pages.
+var manyRows, manyKeys = importRows("500"), importRows("300")
+
+// importRows is the number of rows that IMPORT_ROWS says, in steps of 100.
+func importRows(otherwise string) int {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("IMPORT_ROWS"), otherwise))
 	if err != nil {
 		panic(err)
 	}
 	return n
-}()
+}
 
 // An export of 10,000 rows, of which 1,000 are broken in different ways, is accounted for to
 // the last row, and importing the export again changes nothing.
