@@ -81,6 +81,7 @@ func TestContentThatIsGoneCountsOnce(t *testing.T) {
 			},
 		} {
 			t.Run(name+", found by "+finder, func(t *testing.T) {
+				t.Parallel() // it waits for the disk
 				b := &backend{}
 				o := Options{Dir: t.TempDir()}
 				j := open(t, b, o)

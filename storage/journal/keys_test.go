@@ -161,7 +161,10 @@ func TestOrganisationsHaveRecordsOfTheSameIDs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(4) {
-				t.Run(fmt.Sprint(seed), func(t *testing.T) { liveWithCollisions(t, seed, backend(t.TempDir())) })
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					t.Parallel() // it waits for the disk
+					liveWithCollisions(t, seed, backend(t.TempDir()))
+				})
 			}
 		})
 	}

@@ -106,6 +106,7 @@ func child(dir string) {
 }
 
 func TestKill(t *testing.T) {
+	t.Parallel() // it waits for processes
 	self, err := os.Executable()
 	if err != nil {
 		t.Skip(err)

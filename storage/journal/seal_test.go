@@ -183,6 +183,7 @@ func TestSealedLaterVersion(t *testing.T) {
 }
 
 func TestContentWhileSealing(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	j := open(t, &backend{}, Options{Dir: t.TempDir(), SegmentBytes: 8 << 10})
 	var wg sync.WaitGroup
 	var latest atomic.Int64
