@@ -193,6 +193,7 @@ func TestContentWhileSealing(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
+				time.Sleep(50 * time.Microsecond) // and leaves the processor to those that seal
 				if k := int(latest.Load()); k > 0 {
 					mu.Lock()
 					ref := refs[n%k]

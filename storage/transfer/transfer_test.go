@@ -228,39 +228,44 @@ func TestConversationCutShort(t *testing.T) {
 		}
 		return &storage.Annotation{Org: "acme", At: 1_795_219_200_000 + ms, Conversation: &c}
 	}
-	changes := []*storage.Annotation{
-		change(0, storage.ConversationChange{Created: true, User: "ada", Metadata: `{}`, Add: []string{"1", "2"}}),
-		change(1, storage.ConversationChange{Add: []string{"3", "4"}}),
-		change(2, storage.ConversationChange{Remove: "1"}),
-		change(3, storage.ConversationChange{Remove: "3"}),
-		change(4, storage.ConversationChange{Metadata: `{"a":"b"}`}),
-		change(5, storage.ConversationChange{Add: []string{"5", "6"}}),
+	all := func() []*storage.Annotation {
+		return []*storage.Annotation{
+			change(0, storage.ConversationChange{Created: true, User: "ada", Metadata: `{}`, Add: []string{"1", "2"}}),
+			change(1, storage.ConversationChange{Add: []string{"3", "4"}}),
+			change(2, storage.ConversationChange{Remove: "1"}),
+			change(3, storage.ConversationChange{Remove: "3"}),
+			change(4, storage.ConversationChange{Metadata: `{"a":"b"}`}),
+			change(5, storage.ConversationChange{Add: []string{"5", "6"}}),
+		}
 	}
-	write := func(j *journal.Journal, changes []*storage.Annotation) {
+	write := func(t *testing.T, j *journal.Journal, changes []*storage.Annotation) {
 		for _, a := range changes {
 			must(t, j.AppendAnnotation(a))
 		}
 	}
-	for has := range changes {
-		for known := range has + 1 {
-			from := openSQLite(t)
-			write(from, changes[:has+1])
-			noted := &noting{Backend: sqlite.New(filepath.Join(t.TempDir(), "weir.db"))}
-			to := open(t, noted)
-			write(to, changes[:known])
-			must(t, to.Flush(t.Context()))
-			noted.annotations = nil
-			run(t, from, to)
-			for cut := range noted.annotations {
-				to := openSQLite(t)
-				write(to, changes[:known])
-				write(to, noted.annotations[:cut])
-				if c := run(t, from, to).Comparison; !c.Same() || c.Conversations != 1 {
-					got, _ := to.Conversation(t.Context(), "acme", "c", storage.AllItems)
-					t.Errorf("of %d changes the target knew %d, and %d entries of a copy; then it has %+v", has+1, known, cut, got)
+	for has := range all() {
+		t.Run(fmt.Sprint(has+1), func(t *testing.T) {
+			t.Parallel() // it waits for the disk
+			from, changes := openSQLite(t), all()
+			write(t, from, changes[:has+1])
+			for known := range has + 1 {
+				noted := &noting{Backend: sqlite.New(filepath.Join(t.TempDir(), "weir.db"))}
+				to := open(t, noted)
+				write(t, to, changes[:known])
+				must(t, to.Flush(t.Context()))
+				noted.annotations = nil
+				run(t, from, to)
+				for cut := range noted.annotations {
+					to := openSQLite(t)
+					write(t, to, changes[:known])
+					write(t, to, noted.annotations[:cut])
+					if c := run(t, from, to).Comparison; !c.Same() || c.Conversations != 1 {
+						got, _ := to.Conversation(t.Context(), "acme", "c", storage.AllItems)
+						t.Errorf("of %d changes the target knew %d, and %d entries of a copy; then it has %+v", has+1, known, cut, got)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -108,6 +108,7 @@ func TestUndeclared(t *testing.T) {
 	}
 	for name, r := range relaxations {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits for processes
 			run := func(args ...string) (string, error) {
 				args = append(args, "-test.run", "^TestRelaxation$/^"+r.test+"$", "-test.v", "-relax", name)
 				output, err := exec.Command(self, args...).CombinedOutput()
