@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -47,29 +50,30 @@ func (*API) CaddyModule() caddy.ModuleInfo {
 // Routes returns the routes of the module.
 func (*API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: "/llm/process", Handler: get(process)},
-		{Pattern: "/llm/status", Handler: get(status)},
-		{Pattern: "/weir/integrity", Handler: get(integrity)},
-		{Pattern: "/llm/flush", Handler: only(http.MethodPost, flush)},
-		{Pattern: "/llm/credits", Handler: caddy.AdminHandlerFunc(serveCredits)},
-		{Pattern: "/llm/backup", Handler: only(http.MethodPost, makeBackup)},
-		{Pattern: "/llm/stores/copy", Handler: only(http.MethodPost, copyStore)},
-		{Pattern: "/llm/doctor", Handler: get(doctor)},
-		{Pattern: "/llm/health/live", Handler: get(live)},
-		{Pattern: "/llm/health/ready", Handler: get(ready)},
+		{Pattern: "/llm/process", Handler: methods{http.MethodGet: process}},
+		{Pattern: "/llm/status", Handler: methods{http.MethodGet: status}},
+		{Pattern: "/weir/integrity", Handler: methods{http.MethodGet: integrity}},
+		{Pattern: "/llm/flush", Handler: methods{http.MethodPost: flush}},
+		{Pattern: "/llm/credits", Handler: methods{http.MethodGet: listCredits, http.MethodPost: grantCredits}},
+		{Pattern: "/llm/backup", Handler: methods{http.MethodPost: makeBackup}},
+		{Pattern: "/llm/stores/copy", Handler: methods{http.MethodPost: copyStore}},
+		{Pattern: "/llm/doctor", Handler: methods{http.MethodGet: doctor}},
+		{Pattern: "/llm/health/live", Handler: methods{http.MethodGet: live}},
+		{Pattern: "/llm/health/ready", Handler: methods{http.MethodGet: ready}},
 	}
 }
 
-func get(next caddy.AdminHandlerFunc) caddy.AdminHandler { return only(http.MethodGet, next) }
+// methods are the handlers of a path.
+type methods map[string]caddy.AdminHandlerFunc
 
-func only(method string, next caddy.AdminHandlerFunc) caddy.AdminHandler {
-	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		if r.Method != method {
-			w.Header().Set("Allow", method)
-			return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method not allowed; use %s", method)}
-		}
-		return next(w, r)
-	})
+// ServeHTTP implements caddy.AdminHandler.
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
+	if handle, ok := m[r.Method]; ok {
+		return handle(w, r)
+	}
+	allowed := slices.Sorted(maps.Keys(m))
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method not allowed; use %s", strings.Join(allowed, " or "))}
 }
 
 // maxBody bounds the body of a request, in bytes.

@@ -26,17 +26,6 @@ type Grant struct {
 	Amount string `json:"amount"` // in US dollars
 }
 
-func serveCredits(w http.ResponseWriter, r *http.Request) error {
-	switch r.Method {
-	case http.MethodGet:
-		return listCredits(w, r)
-	case http.MethodPost:
-		return grantCredits(w, r)
-	}
-	w.Header().Set("Allow", "GET, POST")
-	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method not allowed; use GET or POST")}
-}
-
 func listCredits(w http.ResponseWriter, r *http.Request) error {
 	answer := []creditsStatus{}
 	for _, store := range llmapp.OpenStores() {
