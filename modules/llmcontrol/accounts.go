@@ -1,6 +1,7 @@
 package llmcontrol
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -150,20 +151,11 @@ func createAccountKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := control.Settings{Name: body.Name, OwnerID: a.ID, Scopes: body.Scopes}
-	if s.Name == "" {
-		s.Name = a.Name
-	}
+	s := control.Settings{Name: cmp.Or(body.Name, a.Name), OwnerID: a.ID, Scopes: body.Scopes}
 	if s.Scopes == nil {
 		s.Scopes = agentScopes
 	}
-	if s.ExpiresAt, err = expiry(body.ExpiresInSeconds); err != nil {
-		return nil, err
-	}
-	if err := checkSettings(&s); err != nil {
-		return nil, err
-	}
-	k, secret, err := c.org.CreateKey(c.ctx, s)
+	k, secret, err := c.newKey(s, body.ExpiresInSeconds)
 	if err != nil {
 		return nil, err
 	}

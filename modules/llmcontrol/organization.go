@@ -72,6 +72,17 @@ func describeAdminKey(listed control.Listed[control.Key]) adminKey {
 	}
 }
 
+// newKey creates a key that lives for so many seconds, for ever if these are nil.
+func (c *call) newKey(s control.Settings, life *int64) (k *control.Key, secret string, err error) {
+	if s.ExpiresAt, err = expiry(life); err != nil {
+		return nil, "", err
+	}
+	if err := checkSettings(&s); err != nil {
+		return nil, "", err
+	}
+	return c.org.CreateKey(c.ctx, s)
+}
+
 func createAdminKey(c *call) (any, error) {
 	body := struct {
 		Name             string `json:"name"`
@@ -80,15 +91,7 @@ func createAdminKey(c *call) (any, error) {
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	ends, err := expiry(body.ExpiresInSeconds)
-	if err != nil {
-		return nil, err
-	}
-	s := control.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}, ExpiresAt: ends}
-	if err := checkSettings(&s); err != nil {
-		return nil, err
-	}
-	k, secret, err := c.org.CreateKey(c.ctx, s)
+	k, secret, err := c.newKey(control.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}}, body.ExpiresInSeconds)
 	if err != nil {
 		return nil, err
 	}
