@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // tolerance is how much dearer than an older Weir a call may be.
@@ -110,15 +109,4 @@ func (b *bench) reportOlder(w io.Writer, cells []*cell) (dearer []string) {
 		}
 	}
 	return dearer
-}
-
-// versions are those of -against.
-type versions []string
-
-func (v *versions) String() string { return strings.Join(*v, ",") }
-
-// Set implements flag.Value.
-func (v *versions) Set(version string) error {
-	*v = append(*v, version)
-	return nil
 }

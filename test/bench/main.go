@@ -104,7 +104,7 @@ func main() {
 		names string
 		quick bool
 		raw   bool
-		older versions
+		older []string
 	)
 	flag.StringVar(&b.targetsFile, "targets", "test/bench/targets.json", "the `file` that describes the targets")
 	flag.StringVar(&names, "cases", "", "the cases to run, with commas between; default: all ("+strings.Join(caseNames(), ", ")+")")
@@ -112,7 +112,10 @@ func main() {
 	flag.DurationVar(&b.duration, "duration", 1200*time.Millisecond, "how long each load lasts")
 	flag.BoolVar(&quick, "quick", false, "one short round of the main cases")
 	flag.BoolVar(&raw, "json", false, "print every measurement as a line of JSON, and no table")
-	flag.Var(&older, "against", "an older `version` to compare with: a commit or a binary; may be repeated")
+	flag.Func("against", "an older `version` to compare with: a commit or a binary; may be repeated", func(version string) error {
+		older = append(older, version)
+		return nil
+	})
 	flag.Parse()
 	if quick {
 		b.rounds, b.duration = 1, 500*time.Millisecond

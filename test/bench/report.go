@@ -58,33 +58,29 @@ func figureOf(rounds []round, value func(round) float64) (f figure, known bool) 
 // measure returns a figure of a cell, NaN if it is unknown.
 type measure func(*cell) float64
 
-func cpu(c *cell) float64        { return ofServer(c, func(s *server) float64 { return s.CPU }) }
-func idle(c *cell) float64       { return ofServer(c, func(s *server) float64 { return s.IdleMB }) }
-func peak(c *cell) float64       { return ofServer(c, func(s *server) float64 { return s.PeakMB }) }
-func growth(c *cell) float64     { return peak(c) - idle(c) }
-func written(c *cell) float64    { return ofServer(c, func(s *server) float64 { return s.Written }) }
-func kept(c *cell) float64       { return ofServer(c, func(s *server) float64 { return s.Kept }) }
-func coldStart(c *cell) float64  { return ofServer(c, func(s *server) float64 { return s.ColdStart }) }
+func cpu(c *cell) float64     { return ofPart(c.Server, func(s *server) float64 { return s.CPU }) }
+func idle(c *cell) float64    { return ofPart(c.Server, func(s *server) float64 { return s.IdleMB }) }
+func peak(c *cell) float64    { return ofPart(c.Server, func(s *server) float64 { return s.PeakMB }) }
+func growth(c *cell) float64  { return peak(c) - idle(c) }
+func written(c *cell) float64 { return ofPart(c.Server, func(s *server) float64 { return s.Written }) }
+func kept(c *cell) float64    { return ofPart(c.Server, func(s *server) float64 { return s.Kept }) }
+func coldStart(c *cell) float64 {
+	return ofPart(c.Server, func(s *server) float64 { return s.ColdStart })
+}
 func throughput(c *cell) float64 { return c.CallsPerSecond }
 func p50(c *cell) float64        { return c.P50 }
 func p99(c *cell) float64        { return c.P99 }
-func firstByte(c *cell) float64  { return ofGaps(c, func(*gaps) float64 { return c.FirstP50 }) }
-func gapP99(c *cell) float64     { return ofGaps(c, func(g *gaps) float64 { return g.P99 }) }
-func late(c *cell) float64       { return ofGaps(c, func(g *gaps) float64 { return g.LatePercent }) }
+func firstByte(c *cell) float64  { return ofPart(c.Gaps, func(*gaps) float64 { return c.FirstP50 }) }
+func gapP99(c *cell) float64     { return ofPart(c.Gaps, func(g *gaps) float64 { return g.P99 }) }
+func late(c *cell) float64       { return ofPart(c.Gaps, func(g *gaps) float64 { return g.LatePercent }) }
 func others(c *cell) float64     { return c.OthersPercent }
 
-func ofServer(c *cell, value func(*server) float64) float64 {
-	if c.Server == nil {
+// ofPart returns a figure of a part of a cell, NaN if the cell does not have the part.
+func ofPart[T any](part *T, value func(*T) float64) float64 {
+	if part == nil {
 		return math.NaN()
 	}
-	return value(c.Server)
-}
-
-func ofGaps(c *cell, value func(*gaps) float64) float64 {
-	if c.Gaps == nil {
-		return math.NaN()
-	}
-	return value(c.Gaps)
+	return value(part)
 }
 
 // comparison is of a target with the others of its round.
