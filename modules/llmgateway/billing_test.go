@@ -318,7 +318,6 @@ func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
 		"an event before content, native": {"raw/priced", "text/event-stream", "data: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			silent := func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				if c.header != "" {
@@ -359,7 +358,6 @@ func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
 // A provider that does not begin its answer in time works on, too: neither the call nor its
 // record is free.
 func TestAnswersThatAreNotWaitedForAreNotFree(t *testing.T) {
-	t.Parallel()
 	s := serve(t, map[string][]upstream{"one": {func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -522,7 +520,6 @@ func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
 		"stated":                 {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 5", "stop"), false, 13, 13, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := serve(t, map[string][]upstream{"one": {c.answer}, "raw": {c.answer}})
 			if c.leaves {
 				leave := func(w http.ResponseWriter, r *http.Request) {

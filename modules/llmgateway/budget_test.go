@@ -184,7 +184,6 @@ func TestWaitForABudget(t *testing.T) {
 // Agents that ask for far more output than they get spend a budget nearly whole, and no agent
 // waits for another: a call may cost 1.60 dollars, and costs 0.0075.
 func TestBudgetsDoNotStarve(t *testing.T) {
-	t.Parallel()
 	var spent atomic.Int64 // nanodollars
 	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
