@@ -13,7 +13,8 @@ import (
 const maxPattern = 500
 
 // patternOf is the regular expression (RE2) that matches the same texts as an operator:
-// like, ilike or contains. For not-contains it is the expression of contains.
+// like, ilike or contains. For not-contains it is the expression of contains. A new operator
+// needs its own case here, because without one its text would be matched as by ilike.
 func patternOf(op storage.Operator, text string) (pattern string, support storage.Support) {
 	if utf8.RuneCountInString(text) > maxPattern || !utf8.ValidString(text) {
 		return "", storage.Unsupported

@@ -95,7 +95,8 @@ type version struct {
 	info                        plugins.ResponseInfo
 }
 
-// hostname names this node on records, "" if the system has no name.
+// hostname names this node on records, "" if the system has no name. In llmapp, settle.go
+// sets the values of calls of which a killed process has left no record.
 var hostname, _ = os.Hostname()
 
 // Begin counts the exchange, gives its record an id, and sets the placeholders.
