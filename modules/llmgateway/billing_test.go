@@ -318,6 +318,8 @@ func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
 		"an event before content, native": {"raw/priced", "text/event-stream", "data: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
 			silent := func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				if c.header != "" {
@@ -325,12 +327,11 @@ func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
 					io.WriteString(w, c.begin)
 					w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's
 				}
+				time.AfterFunc(100*time.Millisecond, leave) // when the gateway has read what there is
 				<-r.Context().Done()
 			}
 			s := serve(t, map[string][]upstream{"one": {silent}, "raw": {silent}})
 			s.grant(1000)
-			ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer leave()
 			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(
 				fmt.Sprintf(`{"model":%q,"input":"hi","max_output_tokens":10,"stream":%t}`, c.model, strings.HasPrefix(c.header, "text"))))
 			if err != nil {
