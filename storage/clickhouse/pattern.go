@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,10 +14,11 @@ import (
 const maxPattern = 500
 
 // patternOf is the regular expression (RE2) that matches the same texts as an operator:
-// like, ilike or contains. For not-contains it is the expression of contains. A new operator
-// needs its own case here, because without one its text would be matched as by ilike.
+// like, ilike or contains. For not-contains it is the expression of contains. Other operators
+// have no expression.
 func patternOf(op storage.Operator, text string) (pattern string, support storage.Support) {
-	if utf8.RuneCountInString(text) > maxPattern || !utf8.ValidString(text) {
+	operators := []storage.Operator{storage.Like, storage.ILike, storage.Contains, storage.NotContains}
+	if !slices.Contains(operators, op) || utf8.RuneCountInString(text) > maxPattern || !utf8.ValidString(text) {
 		return "", storage.Unsupported
 	}
 	var b strings.Builder
