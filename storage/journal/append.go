@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -87,6 +88,7 @@ func (j *Journal) submit(d *draft) error {
 	first := len(j.log.queue) == 1
 	j.mu.Unlock()
 	if first {
+		runtime.Gosched() // calls that end now, too, join the group: one write serves them all
 		j.writeQueue()
 	} else {
 		<-d.done
