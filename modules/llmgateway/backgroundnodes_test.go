@@ -187,7 +187,6 @@ func TestAResponseInTheBackgroundFailsWithItsNode(t *testing.T) {
 // What nodes share may be away: a node goes on with its responses, and others know them
 // when it is back.
 func TestAResponseInTheBackgroundGoesOnAlone(t *testing.T) {
-	t.Parallel()
 	answer, begun, proceed := held(says("model m-1", "text hel"), says("text lo", "usage 3 5", "stop"))
 	a, b, _, nodeA, nodeB := serveTwo(t, answer)
 	nodeA.off.Store(true)

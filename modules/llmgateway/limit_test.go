@@ -177,7 +177,6 @@ func TestLimitOfTheCaller(t *testing.T) {
 
 // A call waits until enough has left a rolling window.
 func TestWaitForARate(t *testing.T) {
-	t.Parallel()
 	s := serve(t, map[string][]upstream{"one": {hello}})
 	began := time.Now()
 	for range 2 {

@@ -42,15 +42,6 @@ import (
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // thousands of short calls in a small heap
-	// Tests that wait run beside others, and so cannot set the environment themselves.
-	data, err := os.MkdirTemp("", "weir-llmgateway-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(data)
-	if err := os.Setenv("XDG_DATA_HOME", data); err != nil {
-		panic(err)
-	}
 	m.Run()
 }
 
@@ -386,6 +377,7 @@ const pricedContext = 1000
 // upstreams given, in their order; the last one answers all that follow.
 func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	t.Helper()
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	var mu sync.Mutex
 	var providers []string
 	for _, p := range []struct{ label, kind string }{{"one", "plain"}, {"two", "counting"}, {"raw", "native"}, {"raw2", "native"}} {
