@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -15,11 +16,19 @@ const (
 	end   = 32_768
 )
 
-// Address is an address of this machine at which nobody listens.
+// given has the ports that tests of this process were given: one whose server is down for a
+// moment, because a test has killed it, is still that test's.
+var given sync.Map
+
+// Address is an address of this machine at which nobody listens. No two calls return the same.
 func Address(t testing.TB) string {
 	t.Helper()
 	for {
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(end-first))))
+		port := first + rand.IntN(end-first)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			listener.Close()
 			return listener.Addr().String()
