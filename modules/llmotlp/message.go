@@ -110,9 +110,7 @@ func messageOf(v gjson.Result, role string) []message {
 		m.parts(content)
 	}
 	m.Name, m.ToolCallID, m.finish = v.Get("name").Str, v.Get("tool_call_id").Str, v.Get("finish_reason").Str
-	var own chat.Calls[json.RawMessage]
-	_ = json.Unmarshal([]byte(v.Raw), &own) // none unless they are a list
-	m.ToolCalls = append(m.ToolCalls, own.ToolCalls...)
+	eachOf(chat.CallList(v), func(call gjson.Result) { m.ToolCalls = append(m.ToolCalls, json.RawMessage(call.Raw)) })
 	return []message{m}
 }
 

@@ -64,10 +64,11 @@ type CallPiece struct {
 	Custom bool
 }
 
+// CallList is the list of the calls in a message.
+func CallList(message gjson.Result) gjson.Result { return message.Get("tool_calls") }
+
 // CallsOf ranges over the calls in a message or a delta by their position.
-func CallsOf(message gjson.Result) iter.Seq2[int, gjson.Result] {
-	return callsIn(message.Get("tool_calls"))
-}
+func CallsOf(message gjson.Result) iter.Seq2[int, gjson.Result] { return callsIn(CallList(message)) }
 
 // callsIn ranges over a list of calls. In a delta of Cohere's, one call stands in the place of
 // the list. Together's is null where there is no call.
