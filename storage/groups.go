@@ -19,6 +19,11 @@ type Grouper interface {
 	Groups(ctx context.Context, q *GroupQuery, each func(*GroupTotals) error) error
 }
 
+// Question is a query that a Grouper's groups answer, such as a UserQuery.
+type Question[A any] interface {
+	Answer(ctx context.Context, g Grouper) (A, error)
+}
+
 // GroupQuery asks what the requests of each group add up to, which a database
 // answers with GROUP BY.
 type GroupQuery struct {

@@ -64,16 +64,18 @@ var branchKeys = []string{"left", "operator", "right"}
 // branch reads the members of a branch, of which the first key was read.
 func (p *parser) branch(key string) (Filter, error) {
 	b, operator := new(Branch), ""
-	side := func(of *Filter) (err error) {
-		*of, err = p.filter()
-		return err
+	side := func(key string, of *Filter) error {
+		return p.into(key, func() (err error) {
+			*of, err = p.filter()
+			return err
+		})
 	}
 	err := p.members(key, true, func(key string) error {
 		switch key {
 		case "left":
-			return p.into(key, func() error { return side(&b.Left) })
+			return side(key, &b.Left)
 		case "right":
-			return p.into(key, func() error { return side(&b.Right) })
+			return side(key, &b.Right)
 		case "operator":
 			return p.into(key, func() (err error) {
 				operator, err = p.text()

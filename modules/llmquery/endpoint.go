@@ -197,13 +197,8 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = apierror.Envelope{Error: &refused.Message}.Write(w, refused.Status) // a string always marshals
 }
 
-// question is a query that is answered from groups of requests.
-type question[A any] interface {
-	Answer(context.Context, storage.Grouper) (A, error)
-}
-
 // ask answers the query that read makes of the body.
-func ask[Q question[A], A any](c *call, read func(*body) Q) error {
+func ask[Q storage.Question[A], A any](c *call, read func(*body) Q) error {
 	_, data, err := query(c, read)
 	if err != nil {
 		return err
@@ -229,7 +224,7 @@ func (c *call) answer(v any) error {
 }
 
 // query makes a query of the body, and answers both.
-func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err error) {
+func query[Q storage.Question[A], A any](c *call, read func(*body) Q) (q Q, data A, err error) {
 	b, err := c.body()
 	if err != nil {
 		return q, data, err

@@ -124,8 +124,8 @@ func testGroupPages(t *testing.T, open opener) {
 // groupPage asks for the page behind a cursor, and returns the names that are on it and the
 // cursor of the last.
 func groupPage[A, G any](t *testing.T, q interface {
+	storage.Question[A]
 	ContinueAfter(cursor string) error
-	Answer(context.Context, storage.Grouper) (A, error)
 }, b storage.Grouper, after string, groups func(A) []G, place func(*G) (name, cursor string)) (names []string, cursor string, err error) {
 	if after != "" {
 		err = q.ContinueAfter(after)
@@ -183,9 +183,7 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 }
 
 // errorOf asks a query for its error alone.
-func errorOf[A any](q interface {
-	Answer(context.Context, storage.Grouper) (A, error)
-}, b storage.Grouper) func(context.Context) error {
+func errorOf[A any](q storage.Question[A], b storage.Grouper) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := q.Answer(ctx, b)
 		return err
@@ -273,9 +271,7 @@ func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference sto
 }
 
 // checkAnswer compares the answers of a backend and of the reference.
-func checkAnswer[Q interface {
-	Answer(context.Context, storage.Grouper) (A, error)
-}, A any](t *testing.T, q Q, f storage.Filter, b storage.Grouper, reference storage.Records) {
+func checkAnswer[Q storage.Question[A], A any](t *testing.T, q Q, f storage.Filter, b storage.Grouper, reference storage.Records) {
 	t.Helper()
 	got, err := q.Answer(t.Context(), b)
 	want, _ := q.Answer(t.Context(), reference)

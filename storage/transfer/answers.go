@@ -40,9 +40,7 @@ func (c *comparer) compareAnswers(ctx context.Context, w storage.Window) error {
 }
 
 // answer asks a query of a backend.
-func answer[A any](q interface {
-	Answer(context.Context, storage.Grouper) (A, error)
-}) func(context.Context, storage.Backend) (any, error) {
+func answer[A any](q storage.Question[A]) func(context.Context, storage.Backend) (any, error) {
 	return func(ctx context.Context, b storage.Backend) (any, error) { return q.Answer(ctx, b) }
 }
 
