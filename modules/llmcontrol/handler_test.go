@@ -126,7 +126,9 @@ func (s *site) as(key, method, path, body string) (int, gjson.Result) {
 	r.Header.Set("Service-User-Id", "claimed")
 	r.Header.Set("Service-Property-Team", "claimed")
 	resp, err := http.DefaultClient.Do(r)
-	if errors.Is(err, syscall.ECONNRESET) { // it had waited at the socket that the reload closed
+	// After a reload, the server that stops resets what waits at its socket, and closes what it
+	// has accepted and not read (net/http's conn.serve): no handler has seen the request.
+	for try := 0; (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) && try < 3; try++ {
 		r.Body, _ = r.GetBody()
 		resp, err = http.DefaultClient.Do(r)
 	}
