@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -232,9 +233,13 @@ func rollback(c *conn, tx driver.Tx) error {
 // pool has the connections that read.
 type pool struct {
 	path string
-	// idle are those that nobody uses, nil where none has been opened.
-	idle chan *conn
-	// stuck counts those that wait for somebody else's lock.
+	// turns has an element for each query that may begin.
+	turns chan struct{}
+	// idle are the opened connections that nobody uses. The last one was used last, and is the
+	// next: the memory of the others' caches stays untouched.
+	idle []*conn
+	mu   sync.Mutex // guards idle
+	// stuck counts the connections that wait for somebody else's lock.
 	stuck atomic.Int32
 }
 
@@ -249,16 +254,15 @@ const (
 var errLocked = fmt.Errorf("another process keeps the database locked: %w", storage.ErrUnavailable)
 
 func newPool(path string) *pool {
-	p := &pool{path: path, idle: make(chan *conn, maxReaders)}
+	p := &pool{path: path, turns: make(chan struct{}, maxReaders)}
 	for range maxReaders {
-		p.idle <- nil
+		p.turns <- struct{}{}
 	}
 	return p
 }
 
 // take waits for a connection that can read. The caller gives it back.
 func (p *pool) take(ctx context.Context) (*conn, error) {
-	var c *conn
 	wait := time.NewTicker(lockWait)
 	defer wait.Stop()
 	for waits := true; waits; {
@@ -266,7 +270,7 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 			return nil, errLocked
 		}
 		select {
-		case c = <-p.idle:
+		case <-p.turns:
 			waits = false
 		case <-wait.C:
 		case <-ctx.Done():
@@ -281,7 +285,7 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	result := make(chan probed)
 	givenUp := make(chan struct{})
 	go func() {
-		c, err := p.probe(c)
+		c, err := p.probe()
 		select {
 		case result <- probed{c, err}:
 		case <-givenUp:
@@ -302,10 +306,13 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	}
 }
 
-// probe opens the connection, if it is not yet, and reads something, which waits
-// for locks.
-func (p *pool) probe(c *conn) (*conn, error) {
-	var err error
+// probe takes an idle connection, or opens one, and reads something, which waits for locks.
+func (p *pool) probe() (c *conn, err error) {
+	p.mu.Lock()
+	if last := len(p.idle) - 1; last >= 0 {
+		c, p.idle = p.idle[last], p.idle[:last]
+	}
+	p.mu.Unlock()
 	if c == nil {
 		if c, err = openReader(p.path); err != nil {
 			return nil, err
@@ -317,20 +324,26 @@ func (p *pool) probe(c *conn) (*conn, error) {
 
 // give puts a connection back.
 func (p *pool) give(c *conn) {
-	if c != nil && !c.AutoCommit() { // its transaction cannot be ended
+	switch {
+	case c == nil:
+	case !c.AutoCommit(): // its transaction cannot be ended
 		_ = c.Close()
-		c = nil
+	default:
+		p.mu.Lock()
+		p.idle = append(p.idle, c)
+		p.mu.Unlock()
 	}
-	p.idle <- c
+	p.turns <- struct{}{}
 }
 
 // close waits until all connections are given back, and closes them.
 func (p *pool) close() error {
-	var err error
 	for range maxReaders {
-		if c := <-p.idle; c != nil {
-			err = errors.Join(err, c.Close())
-		}
+		<-p.turns
+	}
+	var err error
+	for _, c := range p.idle {
+		err = errors.Join(err, c.Close())
 	}
 	return err
 }

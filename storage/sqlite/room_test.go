@@ -88,7 +88,7 @@ func TestManyGroupsTakeTurns(t *testing.T) {
 		for range maxReaders {
 			queries.Go(func() { _, _ = sessionsByCost.Answer(waiting, b) })
 		}
-		for begun := time.Now(); len(b.readers.idle) > 0 && time.Since(begun) < 100*time.Millisecond; {
+		for begun := time.Now(); len(b.readers.turns) > 0 && time.Since(begun) < 100*time.Millisecond; {
 			time.Sleep(time.Millisecond) // until they have all connections, which they must not keep
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
