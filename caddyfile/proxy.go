@@ -20,7 +20,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// parseProxy expands llm_proxy into llm_log and reverse_proxy. Syntax:
+// parseProxy expands llm_proxy into llm_log and llm_forward, which takes the options of
+// reverse_proxy. Syntax:
 //
 //	llm_proxy [<matcher>] <provider>|<url> [<url>] {
 //		<subdirectives of llm_log and of reverse_proxy>
@@ -96,7 +97,7 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 
 	route := caddyhttp.Route{HandlersRaw: []json.RawMessage{
 		caddyconfig.JSONModuleObject(log, "handler", "llm_log", nil),
-		caddyconfig.JSONModuleObject(proxy, "handler", "reverse_proxy", nil),
+		caddyconfig.JSONModuleObject(proxy, "handler", "llm_forward", nil),
 	}}
 	if matchers != nil {
 		route.MatcherSetsRaw = []caddy.ModuleMap{matchers}

@@ -225,9 +225,13 @@ func upstreams(routes caddyhttp.RouteList, recorded *bool) (found []string) {
 			switch h := handler.(type) {
 			case *caddyhttp.Subroute:
 				found = append(found, upstreams(h.Routes, recorded)...)
-			case *reverseproxy.Handler:
-				for _, u := range h.Upstreams {
-					if *recorded && !strings.Contains(u.Dial, "{") {
+				continue
+			case interface{ Proxy() *reverseproxy.Handler }: // llm_forward
+				handler = h.Proxy()
+			}
+			if proxy, ok := handler.(*reverseproxy.Handler); ok && *recorded {
+				for _, u := range proxy.Upstreams {
+					if !strings.Contains(u.Dial, "{") {
 						found = append(found, u.Dial)
 					}
 				}

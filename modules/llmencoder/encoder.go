@@ -35,7 +35,7 @@ func init() {
 //     (Service-Properties) and the trailers of answers;
 //   - of the query of the URI, and of headers that hold a URL, the values are kept
 //     that are known to be harmless;
-//   - the errors of `reverse_proxy` do not quote what a provider sent.
+//   - the errors of `reverse_proxy` and `llm_forward` do not quote what a provider sent.
 //
 // Caddy itself redacts Authorization and Cookie alone.
 //
@@ -76,7 +76,7 @@ func (e *Encoder) Clone() zapcore.Encoder {
 
 // EncodeEntry implements zapcore.Encoder.
 func (e *Encoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field) (*buffer.Buffer, error) {
-	if strings.HasPrefix(entry.LoggerName, "http.handlers.reverse_proxy") {
+	if strings.HasPrefix(entry.LoggerName, "http.handlers.reverse_proxy") || strings.HasPrefix(entry.LoggerName, "http.handlers.llm_forward") {
 		fields = slices.Clone(fields)
 		for i, f := range fields {
 			if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {

@@ -30,11 +30,11 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/encode/gzip"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/logging"
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	_ "github.com/weirhq/weir/modules/llmencoder"
+	_ "github.com/weirhq/weir/modules/llmforward"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -57,11 +57,11 @@ type site struct {
 
 // options say how a site differs from llm_log in front of one upstream.
 type options struct {
-	upstream   string            // host:port for reverse_proxy
+	upstream   string            // host:port for llm_forward
 	handler    caddyhttp.Handler // instead of an upstream
 	config     map[string]any    // of llm_log; nil leaves the handler out
-	transport  map[string]any    // of reverse_proxy
-	flush      bool              // reverse_proxy flushes each write
+	transport  map[string]any    // of llm_forward
+	flush      bool              // llm_forward flushes each write
 	before     []map[string]any  // handlers in front
 	app        map[string]any    // of the app llm
 	accessLogs bool
@@ -96,8 +96,11 @@ func serve(t *testing.T, o options) *site {
 			transport[k] = v
 		}
 		proxy := object{
-			"handler": "reverse_proxy", "transport": transport,
+			"handler": "llm_forward", "transport": transport,
 			"upstreams": []object{{"dial": o.upstream}},
+			"headers": object{"request": object{ // as llm_proxy has them, too
+				"set": object{"Host": []string{o.upstream}}, "delete": []string{"Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"},
+			}},
 		}
 		if o.flush {
 			proxy["flush_interval"] = -1

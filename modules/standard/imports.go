@@ -12,6 +12,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmcontrol"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmencoder"
+	_ "github.com/weirhq/weir/modules/llmforward"
 	_ "github.com/weirhq/weir/modules/llmgateway"
 	_ "github.com/weirhq/weir/modules/llmhealth"
 	_ "github.com/weirhq/weir/modules/llmlog"
