@@ -47,16 +47,16 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request) error {
 		p.hostport = repl.ReplaceAll(h.direct.address, "")
 	}
 	p.offer(repl)
+	defer func() { p.duration = time.Since(p.began) }()
 
 	out := h.request(r, repl, p)
 	resp, err := h.Transport.RoundTrip(out)
 	p.mu.Lock()
 	p.answered = true
 	p.mu.Unlock()
-	p.latency = time.Since(p.began)
-	p.duration = p.latency
+	latency := time.Since(p.began)
 	if c := h.logger.Check(zapcore.DebugLevel, "upstream roundtrip"); c != nil {
-		h.logRoundTrip(c, p, out, resp, err)
+		h.logRoundTrip(c, latency, out, resp, err)
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -68,10 +68,8 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request) error {
 		_ = resp.Body.Close()
 		return caddyhttp.Error(http.StatusBadGateway, errUpgraded)
 	}
-	p.resp = resp
-	err = p.answer(h.FlushInterval < 0)
-	p.duration = time.Since(p.began)
-	if err != nil {
+	p.resp, p.latency = resp, latency
+	if err := p.answer(h.FlushInterval < 0); err != nil {
 		level := zapcore.WarnLevel
 		if r.Context().Err() != nil { // the client has left
 			level = zapcore.DebugLevel
@@ -82,6 +80,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request) error {
 		_ = http.NewResponseController(w).Flush() // what has come
 		panic(http.ErrAbortHandler)
 	}
+	p.whole = time.Since(p.began)
 	return nil
 }
 
@@ -224,12 +223,12 @@ func statusOf(err error) int {
 	return http.StatusBadGateway
 }
 
-func (h *Handler) logRoundTrip(c *zapcore.CheckedEntry, p *passage, out *http.Request, resp *http.Response, err error) {
+func (h *Handler) logRoundTrip(c *zapcore.CheckedEntry, latency time.Duration, out *http.Request, resp *http.Response, err error) {
 	server, _ := out.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	credentials := server != nil && server.Logs != nil && server.Logs.ShouldLogCredentials
 	fields := []zap.Field{
 		zap.String("upstream", h.direct.address),
-		zap.Duration("duration", p.latency),
+		zap.Duration("duration", latency),
 		zap.Object("request", caddyhttp.LoggableHTTPRequest{Request: out, ShouldLogCredentials: credentials}),
 	}
 	if err != nil {

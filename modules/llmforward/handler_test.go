@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,12 @@ var answers = map[string]string{
 	"large":            "HTTP/1.1 200 OK\r\n" + date + "Content-Length: 100000\r\n\r\n" + strings.Repeat("b", 100_000),
 }
 
+// known has the placeholders of reverse_proxy that llm_forward has too.
+const known = "{http.reverse_proxy.upstream.address} {http.reverse_proxy.upstream.hostport} {http.reverse_proxy.upstream.host} {http.reverse_proxy.upstream.port} " +
+	"t={http.reverse_proxy.upstream.latency} t={http.reverse_proxy.upstream.latency_ms} t={http.reverse_proxy.upstream.duration} t={http.reverse_proxy.upstream.duration_ms} " +
+	"t={http.reverse_proxy.duration} t={http.reverse_proxy.duration_ms} {http.reverse_proxy.retries} " +
+	"{http.reverse_proxy.status_code} {http.reverse_proxy.status_text} {http.reverse_proxy.header.Content-Type} {http.reverse_proxy.header.X-No}"
+
 // serve serves the two proxies, with more options of reverse_proxy for both.
 func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 	t.Helper()
@@ -137,7 +144,7 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 			"listen": [%[2]q], "automatic_https": {"disable": true},
 			"routes": [{"handle": [{
 				"handler": "headers", "response": {"deferred": true, "set": {
-					"X-Placeholders": ["{http.reverse_proxy.upstream.address} {http.reverse_proxy.upstream.hostport} {http.reverse_proxy.upstream.host} {http.reverse_proxy.upstream.port} {http.reverse_proxy.status_code} {http.reverse_proxy.status_text} {http.reverse_proxy.header.Content-Type} {http.reverse_proxy.header.X-No}"]
+					"X-Placeholders": [%[5]q]
 				}}
 			}, {
 				"handler": %[1]q,
@@ -148,8 +155,9 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 					"delete": ["Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "x-removed"]
 				}}
 				%[4]s
-			}]}]
-		}`, handler, address, upstream, more))
+			}]}],
+			"errors": {"routes": [{"handle": [{"handler": "static_response", "headers": {"X-Placeholders": [%[5]q]}}]}]}
+		}`, handler, address, upstream, more, known))
 	}
 	err := caddy.Load([]byte(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
@@ -227,7 +235,7 @@ func TestBytesAreThoseOfReverseProxy(t *testing.T) {
 		if a, b := seen["reverse_proxy"], seen["llm_forward"]; a != b {
 			t.Errorf("%s: the provider gets\n%.2000s\nfrom reverse_proxy, and\n%.2000s", name, a, b)
 		}
-		if a, b := unDated(got["reverse_proxy"]), unDated(got["llm_forward"]); a != b {
+		if a, b := untimed(got["reverse_proxy"]), untimed(got["llm_forward"]); a != b {
 			t.Errorf("%s: the client gets\n%.2000s\nfrom reverse_proxy, and\n%.2000s", name, a, b)
 		}
 	}
@@ -320,13 +328,8 @@ func TestPlaceholdersOfTheSecondProvider(t *testing.T) {
 	}
 }
 
-// unDated is an answer without the date that Caddy writes.
-func unDated(answer string) string {
-	var lines []string
-	for line := range strings.Lines(answer) {
-		if !strings.HasPrefix(line, "Date:") {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "")
-}
+// times are dates and durations that Caddy writes.
+var times = regexp.MustCompile(`(?m)^Date: .*\n| t=[0-9]\S*`)
+
+// untimed is an answer without times.
+func untimed(answer string) string { return times.ReplaceAllString(answer, "") }

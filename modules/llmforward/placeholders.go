@@ -17,7 +17,8 @@ type placeholders struct {
 	*direct
 	hostport string
 	latency  time.Duration  // until the header of the answer, 0 before
-	duration time.Duration  // until the end of the answer, the latency before
+	whole    time.Duration  // until the end of the answer, 0 before
+	duration time.Duration  // until the end of the attempt, 0 before
 	resp     *http.Response // nil before it has come
 }
 
@@ -66,9 +67,13 @@ func (p *placeholders) get(name string) (any, bool) {
 		return p.latency, p.latency > 0
 	case "upstream.latency_ms":
 		return p.latency.Seconds() * 1e3, p.latency > 0
-	case "upstream.duration", "duration":
+	case "upstream.duration":
+		return p.whole, p.whole > 0
+	case "upstream.duration_ms":
+		return p.whole.Seconds() * 1e3, p.whole > 0
+	case "duration":
 		return p.duration, p.duration > 0
-	case "upstream.duration_ms", "duration_ms":
+	case "duration_ms":
 		return p.duration.Seconds() * 1e3, p.duration > 0
 	case "retries":
 		return 0, p.duration > 0
