@@ -3,6 +3,7 @@ package llmforward
 
 import (
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/weirhq/weir/modules/internal/transport"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -81,7 +81,7 @@ type direct struct {
 type field struct {
 	name   string
 	values []string
-	varies bool // with the request, as the value has placeholders
+	varies bool // with the request, or is written with escapes: the value has braces
 }
 
 // newDirect returns nil if the address, the transport or the header needs reverse_proxy.
@@ -100,17 +100,17 @@ func (h *Handler) newDirect() *direct {
 		return nil
 	}
 	for _, name := range ops.Delete {
-		if strings.ContainsAny(name, "*{") {
+		if strings.ContainsAny(name, "*{}") || strings.EqualFold(name, "Host") {
 			return nil
 		}
 		d.remove = append(d.remove, http.CanonicalHeaderKey(name))
 	}
 	for name, values := range ops.Set {
-		if strings.Contains(name, "{") || name == "Set-Cookie" {
+		if strings.ContainsAny(name, "{}") || name == "Set-Cookie" {
 			return nil
 		}
 		value := strings.Join(values, ",")
-		d.set = append(d.set, field{http.CanonicalHeaderKey(name), []string{value}, strings.Contains(value, "{")})
+		d.set = append(d.set, field{http.CanonicalHeaderKey(name), []string{value}, strings.ContainsAny(value, "{}")})
 	}
 	for _, name := range []string{"Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if !slices.Contains(d.remove, name) && ops.Set.Get(name) == "" {
@@ -155,9 +155,7 @@ func withoutHops(header http.Header, room int) http.Header {
 	}
 	for _, list := range header["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {
-			if name = strings.TrimSpace(name); httpguts.ValidHeaderFieldName(name) {
-				delete(passed, http.CanonicalHeaderKey(name))
-			}
+			delete(passed, http.CanonicalHeaderKey(textproto.TrimString(name)))
 		}
 	}
 	return passed

@@ -80,7 +80,7 @@ var requests = map[string]string{
 	"chunked":      "POST /v1/chat HTTP/1.1\r\nHost: weir\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\n",
 	"expecting":    "POST /v1/chat HTTP/1.1\r\nHost: weir\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi",
 	"hops":         "GET / HTTP/1.1\r\nHost: weir\r\nConnection: X-Drop, keep-alive\r\nX-Drop: 1\r\nKeep-Alive: 5\r\nProxy-Authorization: p\r\nTe: trailers, gzip\r\nX-Keep: 1\r\n",
-	"odd hops":     "GET / HTTP/1.1\r\nHost: weir\r\nConnection: x-a,,b c, X-Keep\r\nX-A: 1\r\nX-Keep: 1\r\nProxy-Connection: x\r\n",
+	"odd hops":     "GET / HTTP/1.1\r\nHost: weir\r\nConnection: x-a,,b c, X-Keep, X-Wide\u00a0\r\nX-A: 1\r\nX-Keep: 1\r\nX-Wide: 1\r\nProxy-Connection: x\r\n",
 	"forged":       "GET / HTTP/1.1\r\nHost: weir\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: evil\r\nForwarded: for=1\r\nVia: 1.0 me\r\nX-Set: mine\r\nX-Removed: 1\r\n",
 	"repeated":     "GET / HTTP/1.1\r\nHost: weir\r\nAccept: a\r\naccept: b\r\nCookie: a=1\r\nCookie: b=2\r\nX-Empty:\r\n",
 	"agent":        "GET / HTTP/1.1\r\nHost: weir\r\nUser-Agent: me/1\r\n",
@@ -151,7 +151,7 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 				"upstreams": [{"dial": %[3]q}],
 				"transport": {"protocol": "llm", "response_header_timeout": "300ms", "keep_alive": {"idle_timeout": 1}},
 				"headers": {"request": {
-					"set": {"Host": ["api.example.com"], "X-Set": ["{http.request.method} b", "c"]},
+					"set": {"Host": ["api.example.com"], "X-Set": ["{http.request.method} b", "c"], "X-Escaped": ["a\\}"]},
 					"delete": ["Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "x-removed"]
 				}}
 				%[4]s
@@ -278,6 +278,7 @@ func TestOptionsOfReverseProxy(t *testing.T) {
 		"all forwarded":    `"headers": {"request": {"set": {"Host": ["a"]}}}`,
 		"any header":       `"headers": {"request": {"set": {"Host": ["a"]}, "delete": ["X-*", "Via"]}}`,
 		"own host":         `"headers": {"request": {"delete": ["Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"]}}`,
+		"removed host":     `"headers": {"request": {"set": {"Host": ["a"]}, "delete": ["host", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"]}}`,
 		"no header":        `"headers": null`,
 		"transport":        `"transport": {"protocol": "http"}`,
 		"proxy protocol":   `"transport": {"protocol": "llm", "proxy_protocol": "v1"}`,
