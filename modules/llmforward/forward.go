@@ -90,7 +90,7 @@ func (h *Handler) request(r *http.Request, repl *caddy.Replacer, p *passage) *ht
 	out := r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: p.inform}))
 	to := *r.URL
 	to.Scheme, to.Host = "", p.hostport // the transport knows the scheme
-	out.URL, out.RequestURI, out.Close = &to, "", false
+	out.URL, out.Close = &to, false
 	if r.ContentLength == 0 {
 		out.Body = nil
 	} else {
@@ -204,10 +204,9 @@ func (p *passage) copy(flush bool) error {
 // add adds fields to a header.
 func add(to, from http.Header) {
 	for name, values := range from {
-		if before := to[name]; len(before) > 0 {
-			values = slices.Concat(before, values)
+		if len(values) > 0 { // a trailer that did not come has none
+			to[name] = slices.Concat(to[name], values)
 		}
-		to[name] = values
 	}
 }
 

@@ -3,11 +3,15 @@ package llmforward
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -147,6 +151,8 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 					"X-Placeholders": [%[5]q]
 				}}
 			}, {
+				"handler": "headers", "response": {"deferred": true, "replace": {"Content-Type": [{"search": "text", "replace": "words"}]}}
+			}, {
 				"handler": %[1]q,
 				"upstreams": [{"dial": %[3]q}],
 				"transport": {"protocol": "llm", "response_header_timeout": "300ms", "keep_alive": {"idle_timeout": 1}},
@@ -161,7 +167,7 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 	}
 	err := caddy.Load([]byte(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
-		"logging": {"logs": {"default": {"level": "DEBUG", "writer": {"output": "discard"}}}},
+		"logging": {"logs": {"default": {"level": "DEBUG", "writer": {"output": "file", "filename": "`+logOf(t)+`"}}}},
 		"apps": {"http": {"servers": {`+strings.Join(servers, ",")+`}}}
 	}`), true)
 	if err != nil {
@@ -175,6 +181,9 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 	return addresses
 }
 
+// logOf is the file that has the log of a test.
+func logOf(t *testing.T) string { return filepath.Join(t.ArtifactDir(), "log") }
+
 // served returns the handler that serves llm_forward.
 func served(t *testing.T) *Handler {
 	t.Helper()
@@ -182,7 +191,8 @@ func served(t *testing.T) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return app.(*caddyhttp.App).Servers["llm_forward"].Routes[0].Handlers[1].(*Handler)
+	handlers := app.(*caddyhttp.App).Servers["llm_forward"].Routes[0].Handlers
+	return handlers[len(handlers)-1].(*Handler)
 }
 
 // exchange sends a request, and reads what comes until the end.
@@ -256,6 +266,36 @@ func TestUnreachableProvider(t *testing.T) {
 		if got := exchange(t, address, requests["POST"]); !strings.HasPrefix(got, "HTTP/1.1 502 ") {
 			t.Errorf("%s: %s", handler, got)
 		}
+	}
+}
+
+// The log of a request and its answer is that of reverse_proxy, at the level DEBUG.
+func TestLog(t *testing.T) {
+	answer := answers["length"]
+	p := newProvider(t, &answer)
+	entries := make(map[string]map[string]any)
+	for handler, address := range serve(t, p.address, "") {
+		exchange(t, address, requests["POST"])
+		log, err := os.ReadFile(logOf(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(log)) {
+			var entry map[string]any
+			if err := json.Unmarshal([]byte(line), &entry); err != nil {
+				t.Fatal(err)
+			}
+			if entry["msg"] == "upstream roundtrip" && entry["logger"] == "http.handlers."+handler {
+				for _, name := range []string{"ts", "logger", "duration"} {
+					delete(entry, name)
+				}
+				delete(entry["request"].(map[string]any), "remote_port")
+				entries[handler] = entry
+			}
+		}
+	}
+	if a, b := entries["reverse_proxy"], entries["llm_forward"]; a == nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("reverse_proxy logs\n%v\nand llm_forward\n%v", a, b)
 	}
 }
 
