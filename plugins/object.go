@@ -35,7 +35,7 @@ func (o *Object) Names(do func(name string) bool) {
 // ParseObject reads a JSON object. It reports whether data is JSON (ValidJSON) and an object. If
 // not, the result has no members. Members share the memory of data.
 func ParseObject(data []byte) (o *Object, valid bool) {
-	o = &Object{Data: data}
+	o = &Object{Data: data, Members: make([]Member, 0, 8)} // most requests have no more
 	r := jsonReader{data: data, deepest: maxDepth, keys: &o.keys}
 	i := r.space(0)
 	if i == len(data) || data[i] != '{' {

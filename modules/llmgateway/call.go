@@ -84,6 +84,9 @@ func (c *call) close() {
 	}
 	c.exchange.Close()
 	c.received.Release()
+	if c.reader != nil {
+		c.reader.Free()
+	}
 }
 
 // begin admits the caller, and begins the record.
@@ -176,12 +179,13 @@ func (c *call) model() (string, error) {
 // join finds which call this one continues.
 func (c *call) join() {
 	var previous uuid.UUID
-	if id := c.state.PreviousResponseID; id != "" && c.outline != nil && c.outline.PreviousResponse == id { // it was found
+	outline := c.reader.Outline()
+	if id := c.state.PreviousResponseID; id != "" && outline != nil && outline.PreviousResponse == id { // it was found
 		if record, ours := stored.RecordOf(id); ours {
 			previous = record
 		}
 	}
-	c.exchange.Join(c.outline, previous)
+	c.exchange.Join(outline, previous)
 }
 
 // resolve returns the targets of a model.
@@ -221,14 +225,13 @@ func (c *call) readBody() error {
 	c.sent = c.body
 	c.parsed = sync.OnceValues(c.parse)
 	r := &c.exchange.Record
-	reader := observe.NewRequestReader(c.dialect)
-	reader.Write(c.body)
-	c.outline = reader.Outline()
+	c.reader = observe.NewRequestReader(c.dialect)
+	c.reader.Write(c.body)
 	k := &c.exchange.Kept
 	k.Request(r, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: c.body}, int64(c.h.MaxBody), false)
-	k.Media(r, reader.Request().Media)
+	k.Media(r, c.reader.Request().Media)
 	if !r.RequestOmitted {
-		control.ReadUser(r, reader.Request().User)
+		control.ReadUser(r, c.reader.Request().User)
 	}
 	return err
 }

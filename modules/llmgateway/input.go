@@ -13,14 +13,14 @@ import (
 
 // input is the request of a call.
 type input struct {
-	body    []byte                             // what the client sent, without its Content-Encoding
-	form    *form                              // body, nil unless it is a form
-	last    *plugins.Object                    // the version of the request that fields were last asked of: body, sent, or a later one
-	valid   bool                               // last is a JSON object
-	outline *observe.Outline                   // hashes of the messages in body; nil for embeddings, images and audio
-	sent    []byte                             // body, with the kept items in the places of references to them
-	parsed  func() (*translate.Request, error) // reads sent, once
-	names   *translate.Names                   // what the client calls the parts of sent, nil if sent is body
+	body   []byte                             // what the client sent, without its Content-Encoding
+	form   *form                              // body, nil unless it is a form
+	last   *plugins.Object                    // the version of the request that fields were last asked of: body, sent, or a later one
+	valid  bool                               // last is a JSON object
+	reader *observe.RequestReader             // of body, nil before it is read
+	sent   []byte                             // body, with the kept items in the places of references to them
+	parsed func() (*translate.Request, error) // reads sent, once
+	names  *translate.Names                   // what the client calls the parts of sent, nil if sent is body
 }
 
 func (in *input) field(name string) gjson.Result {

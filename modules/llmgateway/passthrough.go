@@ -33,9 +33,18 @@ func (c *call) room(resp *http.Response) *admission.Answer {
 
 // pass passes the answer of a provider that speaks the client's dialect.
 func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	contentType := resp.Header.Get("Content-Type")
 	observer := observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
 	a.x.Answer = observer
+	outcome, e := a.passAnswer(resp, observer)
+	if outcome == routing.Answered { // else the record of the failure is still to be made
+		a.x.Answer = nil
+		observer.Free()
+	}
+	return outcome, e
+}
+
+func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
+	contentType := resp.Header.Get("Content-Type")
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	if a.x.Record.Stream = mediaType == "text/event-stream"; a.x.Record.Stream {
 		return a.passStream(resp, observer)
