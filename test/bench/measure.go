@@ -85,17 +85,13 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 	cold := time.Since(began)
 	idle := s.memory(resident)
 	c.warm(ctx, calls, b.warmUp)
-	if err := s.quiet(); err != nil {
+	if err := b.finish(ctx, s, calls, c); err != nil { // what the warm-up left to do is not the load's
 		return nil, err
 	}
 
 	before, written, kept := s.processor(), s.written(), sizeOf(p["DIR"])
 	sent := b.observe(ctx, result, s, calls, t, c)
-	time.Sleep(b.settle)
-	if err := s.await(ctx, calls, c.ping); err != nil {
-		return nil, err
-	}
-	if err := s.quiet(); err != nil {
+	if err := b.finish(ctx, s, calls, c); err != nil {
 		return nil, err
 	}
 	result.Server = &server{
@@ -107,6 +103,15 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		Kept:      float64(sizeOf(p["DIR"])-kept) / float64(sent),
 	}
 	return result, ctx.Err()
+}
+
+// finish waits until a target has done what it has put off.
+func (b *bench) finish(ctx context.Context, s *process, calls *caller, c *benchCase) error {
+	time.Sleep(b.settle)
+	if err := s.await(ctx, calls, c.ping); err != nil {
+		return err
+	}
+	return s.quiet()
 }
 
 // warm lets connections be made and pools be filled. Streams that take their
