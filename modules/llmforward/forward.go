@@ -50,6 +50,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request) error {
 	defer func() { p.duration = time.Since(p.began) }()
 
 	out := h.request(r, repl, p)
+	forget(repl)
 	resp, err := h.Transport.RoundTrip(out)
 	p.mu.Lock()
 	p.answered = true

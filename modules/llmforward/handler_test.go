@@ -369,6 +369,40 @@ func TestPlaceholdersOfTheSecondProvider(t *testing.T) {
 	}
 }
 
+// A field can have what an earlier proxy was answered, such as that of forward_auth.
+func TestPlaceholdersOfTheProxyBefore(t *testing.T) {
+	asked, answered := answers["length"], answers["nothing"]
+	before, p := newProvider(t, &asked), newProvider(t, &answered)
+	for _, handler := range []string{"reverse_proxy", "llm_forward"} {
+		address := freeport.Address(t)
+		err := caddy.Load([]byte(`{
+			"admin": {"disabled": true, "config": {"persist": false}},
+			"apps": {"http": {"servers": {"s": {
+				"listen": ["`+address+`"], "automatic_https": {"disable": true},
+				"routes": [{"handle": [
+					{"handler": "reverse_proxy", "upstreams": [{"dial": "`+before.address+`"}], "handle_response": [{"routes": [{"handle": [{"handler": "vars"}]}]}]},
+					{"handler": "`+handler+`", "upstreams": [{"dial": "`+p.address+`"}], "transport": {"protocol": "llm"}, "headers": {"request": {
+						"set": {"Host": ["a"], "X-Before": ["{http.reverse_proxy.status_code} {http.reverse_proxy.header.Server} at {http.reverse_proxy.upstream.hostport}"]},
+						"delete": ["Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"]
+					}}}
+				]}]
+			}}}}
+		}`), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, address, requests["GET"])
+		p.mu.Lock()
+		if !strings.Contains(string(p.seen), "\nX-Before: 200 s at "+p.address+"\r\n") {
+			t.Errorf("%s: the provider gets %s", handler, p.seen)
+		}
+		p.mu.Unlock()
+		if err := caddy.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // times are dates and durations that Caddy writes.
 var times = regexp.MustCompile(`(?m)^Date: .*\n| t=[0-9]\S*`)
 

@@ -26,9 +26,10 @@ type placeholders struct {
 // that failed at one may go to another.
 const newest = "llm_forward.newest"
 
-// offer adds the placeholders to those of the request.
+// offer adds the placeholders to those of the request. What another proxy was answered is known
+// until forget, as the header for the provider may have it.
 func (p *placeholders) offer(repl *caddy.Replacer) {
-	repl.DeleteByPrefix(prefix) // those of another proxy
+	repl.DeleteByPrefix(prefix + "upstream.")
 	_, offered := repl.Get(newest)
 	repl.Set(newest, p)
 	if offered {
@@ -43,6 +44,9 @@ func (p *placeholders) offer(repl *caddy.Replacer) {
 		return p.(*placeholders).get(name)
 	})
 }
+
+// forget removes the placeholders of another proxy, which would win.
+func forget(repl *caddy.Replacer) { repl.DeleteByPrefix(prefix) }
 
 // get returns the value of a placeholder, and false if it is not known, or not yet.
 func (p *placeholders) get(name string) (any, bool) {
