@@ -208,15 +208,14 @@ func exchange(t *testing.T, address, request string) string {
 	if !has {
 		head = strings.TrimSuffix(request, "\r\n")
 	}
-	if !strings.Contains(request, "\nConnection:") {
+	if before, after, own := strings.Cut(head, "\nConnection: "); own {
+		head = before + "\nConnection: close, " + after
+	} else {
 		head += "\r\nConnection: close"
 	}
 	_, _ = io.WriteString(c, head+"\r\n\r\n"+body)
 	if strings.Contains(request, "Transfer-Encoding") {
 		_, _ = io.WriteString(c, "\r\n")
-	}
-	if strings.Contains(request, "\nConnection:") { // the server waits for another request
-		_ = c.(*net.TCPConn).CloseWrite()
 	}
 	answer, err := io.ReadAll(c)
 	if err != nil && !errors.Is(err, net.ErrClosed) {
