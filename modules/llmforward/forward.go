@@ -197,7 +197,7 @@ func (p *passage) copy(flush bool) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return err
+			return fmt.Errorf("reading: %w", err)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (h *Handler) simple() bool {
 // direct is how requests go to the one upstream without reverse_proxy.
 type direct struct {
 	address  string // of the upstream, as in the configuration
-	hostport string // where it is, "" if the address has placeholders
+	hostport string // where it is, "" if that is known with the request
 	set      []field
 	remove   []string
 }

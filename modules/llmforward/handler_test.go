@@ -268,11 +268,12 @@ func TestUnreachableProvider(t *testing.T) {
 	}
 }
 
-// The log of a request and its answer is that of reverse_proxy, at the level DEBUG.
+// The log of a request and its answer is that of reverse_proxy, at the level DEBUG, and so is why an
+// answer broke off.
 func TestLog(t *testing.T) {
-	answer := answers["length"]
+	answer := answers["too short"]
 	p := newProvider(t, &answer)
-	entries := make(map[string]map[string]any)
+	logged, reasons := make(map[string]map[string]any), make(map[string]any)
 	for handler, address := range serve(t, p.address, "") {
 		exchange(t, address, requests["POST"])
 		log, err := os.ReadFile(logOf(t))
@@ -284,17 +285,24 @@ func TestLog(t *testing.T) {
 			if err := json.Unmarshal([]byte(line), &entry); err != nil {
 				t.Fatal(err)
 			}
-			if entry["msg"] == "upstream roundtrip" && entry["logger"] == "http.handlers."+handler {
+			switch {
+			case entry["logger"] != "http.handlers."+handler:
+			case entry["msg"] == "upstream roundtrip":
 				for _, name := range []string{"ts", "logger", "duration"} {
 					delete(entry, name)
 				}
 				delete(entry["request"].(map[string]any), "remote_port")
-				entries[handler] = entry
+				logged[handler] = entry
+			case entry["msg"] == "aborting with incomplete response":
+				reasons[handler] = entry["error"]
 			}
 		}
 	}
-	if a, b := entries["reverse_proxy"], entries["llm_forward"]; a == nil || !reflect.DeepEqual(a, b) {
+	if a, b := logged["reverse_proxy"], logged["llm_forward"]; a == nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("reverse_proxy logs\n%v\nand llm_forward\n%v", a, b)
+	}
+	if a, b := reasons["reverse_proxy"], reasons["llm_forward"]; a == nil || a != b {
+		t.Errorf("the answer broke off in reverse_proxy by %v, and in llm_forward by %v", a, b)
 	}
 }
 
