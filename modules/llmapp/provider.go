@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -261,6 +262,9 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 		var ok bool
 		if p.transport, ok = mod.(http.RoundTripper); !ok {
 			return fmt.Errorf("module %T is no transport", mod)
+		}
+		if t, ok := mod.(reverseproxy.ProxyProtocolTransport); ok && t.ProxyProtocolEnabled() {
+			return errors.New("its transport has proxy_protocol, which names one client for each connection, and calls of all clients share connections to a provider: leave proxy_protocol out")
 		}
 	case inherited != nil && inherited.TransportRaw != nil:
 		p.transport = inherited.transport

@@ -106,15 +106,16 @@ func TestAccounts(t *testing.T) {
 func TestProviderErrors(t *testing.T) {
 	t.Setenv("WEIR_TEST_FAKE_KEY", "from-env")
 	for config, want := range map[string]string{
-		`{"providers": [{"label": "nosuch"}]}`:                                                  "nosuch",
-		`{"providers": [{"label": "fake"}, {"label": "fake"}]}`:                                 "labelled fake",
-		`{"providers": [{"label": "a/b", "api": {"kind": "fake"}}]}`:                            "slash",
-		`{"providers": [{"label": "fake", "base_url": "localhost:8000"}]}`:                      "base_url",
-		`{"providers": [{"label": "fake"}], "orgs": {"o": {"providers": [{"label": "fake"}]}}}`: "api_key of its own",
-		`{"providers": [{"label": "fake", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}]}`:          "WEIR_TEST_NO_SUCH_KEY is not set",
-		`{"providers": [{"label": "fake", "base_url": "{env.WEIR_TEST_NO_SUCH_URL}/v1"}]}`:      "WEIR_TEST_NO_SUCH_URL is not set",
-		`{"aliases": {"fast": []}}`:                                                             "alias fast",
-		`{"aliases": {"a,b": ["fake/x"]}}`:                                                      "comma",
+		`{"providers": [{"label": "nosuch"}]}`:                                                         "nosuch",
+		`{"providers": [{"label": "fake"}, {"label": "fake"}]}`:                                        "labelled fake",
+		`{"providers": [{"label": "a/b", "api": {"kind": "fake"}}]}`:                                   "slash",
+		`{"providers": [{"label": "fake", "base_url": "localhost:8000"}]}`:                             "base_url",
+		`{"providers": [{"label": "fake"}], "orgs": {"o": {"providers": [{"label": "fake"}]}}}`:        "api_key of its own",
+		`{"providers": [{"label": "fake", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}]}`:                 "WEIR_TEST_NO_SUCH_KEY is not set",
+		`{"providers": [{"label": "fake", "base_url": "{env.WEIR_TEST_NO_SUCH_URL}/v1"}]}`:             "WEIR_TEST_NO_SUCH_URL is not set",
+		`{"providers": [{"label": "fake", "transport": {"protocol": "llm", "proxy_protocol": "v1"}}]}`: "leave proxy_protocol out",
+		`{"aliases": {"fast": []}}`:        "alias fast",
+		`{"aliases": {"a,b": ["fake/x"]}}`: "comma",
 	} {
 		if _, unload, err := load(t, config); err == nil {
 			unload()
