@@ -130,32 +130,41 @@ var columns = []struct {
 	{"others %", "%.0f", false, value(others)},
 }
 
-// goals are what Weir sets itself.
-var goals = []struct {
+// goal is the most that a figure may be.
+type goal struct {
 	what, benchCase, target string
 	of                      comparison
 	most                    float64
-}{
-	{"CPU, × caddy", "small-16", "weir", ratio(cpu, plain), 1.25},
-	{"CPU, × caddy", "small-1", "weir", ratio(cpu, plain), 1.30},
-	{"CPU, × caddy", "small-16", "weir-metrics", ratio(cpu, plain), 1.08},
-	{"CPU, × caddy", "large-16", "weir", ratio(cpu, plain), 1.45},
-	{"CPU, × caddy", "conversation-16", "weir", ratio(cpu, plain), 1.3},
-	{"CPU, × caddy", "stream-16", "weir", ratio(cpu, plain), 1.20},
-	{"CPU, × caddy", "streams-2000", "weir", ratio(cpu, plain), 1.12},
-	{"CPU, × caddy", "small-16", "gateway", ratio(cpu, plain), 1.00},
-	{"CPU, × caddy", "responses-16", "gateway", ratio(cpu, plain), 1.00},
-	{"CPU, × caddy", "responses-16", "gateway-anthropic", ratio(cpu, plain), 1.20},
-	{"CPU, × caddy", "responses-16", "gateway-gemini", ratio(cpu, plain), 1.20},
-	{"CPU, × caddy", "chat-16", "gateway-anthropic", ratio(cpu, plain), 1.20},
-	{"CPU, × caddy", "chat-16", "gateway-gemini", ratio(cpu, plain), 1.20},
-	{"CPU, × caddy", "messages-16", "gateway-gemini", ratio(cpu, plain), 1.20},
-	{"memory above idle, × caddy", "streams-2000", "weir", ratio(growth, plain), 1.2},
-	{"late events, %", "streams-2000", "weir", value(late), 0},
-	{"peak memory, × caddy", "small-256", "weir", ratio(peak, plain), 2.0},
-	{"added p50 latency, × caddy", "small-1", "weir", addedRatio(p50), 1.15},
-	{"idle memory, MB above caddy", "small-1", "weir", difference(idle, plain), 25},
-	{"cold start to the first answer, s", "small-1", "weir", value(coldStart), 0.15},
+	beside                  []string // the targets that the figure is compared with
+}
+
+// goals are what Weir sets itself.
+var goals = slices.Concat(
+	cpuGoals("weir", plain, 1.30, "small-1", "small-16", "same-1", "same-16", "small-256", "conversation-16"),
+	cpuGoals("weir", plain, 2.00, "large-16"),
+	cpuGoals("weir", plain, 1.05, "stream-16"),
+	cpuGoals("weir", plain, 1.10, "streams-2000"),
+	cpuGoals("weir-metrics", plain, 1.15, "small-1", "small-16"),
+	cpuGoals("gateway", "weir", 1.10, "small-1", "small-16", "same-16", "small-256", "large-16", "conversation-16", "stream-16"),
+	cpuGoals("gateway-anthropic", plain, 1.10, "responses-16", "chat-16"),
+	cpuGoals("gateway-gemini", plain, 1.10, "responses-16", "chat-16", "messages-16"),
+	[]goal{
+		{"added p99 latency, × caddy", "small-256", "weir", addedRatio(p99), 1.5, []string{plain, direct}},
+		{"added p50 latency, × caddy", "small-1", "weir", addedRatio(p50), 1.15, []string{plain, direct}},
+		{"late events, %", "streams-2000", "weir", value(late), 0, nil},
+		{"memory above idle, × caddy", "streams-2000", "weir", ratio(growth, plain), 1.2, []string{plain}},
+		{"peak memory, MB above caddy", "small-16", "weir", difference(peak, plain), 15, []string{plain}},
+		{"idle memory, MB above caddy", "small-1", "weir", difference(idle, plain), 25, []string{plain}},
+		{"cold start to the first answer, s", "small-1", "weir", value(coldStart), 0.15, nil},
+	},
+)
+
+// cpuGoals bounds the processor time of a call at a target, as a ratio to another target.
+func cpuGoals(target, to string, most float64, cases ...string) (all []goal) {
+	for _, c := range cases {
+		all = append(all, goal{"CPU, × " + to, c, target, ratio(cpu, to), most, []string{to}})
+	}
+	return all
 }
 
 func (b *bench) report(w io.Writer, cells []*cell) {
@@ -195,7 +204,7 @@ func (b *bench) reportAll(w io.Writer, cells []*cell) {
 func (b *bench) reportGoals(w io.Writer, cells []*cell) {
 	fmt.Fprint(w, "| measure | case | target | figure | goal | |\n| --- | --- | --- | --: | --: | --- |\n")
 	for _, g := range goals {
-		all := rounds(cells, g.benchCase, g.target, plain, direct)
+		all := rounds(cells, g.benchCase, append([]string{g.target}, g.beside...)...)
 		f, known := figureOf(all, func(r round) float64 { return g.of(r, g.target) })
 		if !known {
 			continue
