@@ -20,10 +20,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-)
 
-// statusLeft is Caddy's status of a call whose client has left.
-const statusLeft = 499
+	"github.com/weirhq/weir/modules/internal/recording"
+)
 
 var errUpgraded = errors.New("the provider has switched to another protocol, which nobody asked for")
 
@@ -61,7 +60,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		w.WriteHeader(statusLeft)
+		w.WriteHeader(recording.StatusClientLeft)
 		return nil
 	case err != nil:
 		return caddyhttp.Error(statusOf(err), err)
@@ -216,7 +215,7 @@ func statusOf(err error) int {
 	var timeout net.Error
 	switch {
 	case strings.Contains(err.Error(), "operation was canceled"): // net hides context.Canceled
-		return statusLeft
+		return recording.StatusClientLeft
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return http.StatusGatewayTimeout
 	}
