@@ -23,6 +23,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/rawserver"
 )
 
 // provider is one that takes requests, and answers in bytes, whatever HTTP says.
@@ -33,43 +34,27 @@ type provider struct {
 	seen []byte // of the newest request
 }
 
-// newProvider answers each request with what answer has then. An answer of nil leaves the
-// connection open without a word.
+// newProvider answers each request with what answer has then, and ends the connection.
 func newProvider(t *testing.T, answer *string) *provider {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &provider{address: l.Addr().String()}
-	var open sync.WaitGroup
-	t.Cleanup(func() { l.Close(); open.Wait() })
-	open.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
+	p := new(provider)
+	p.address = rawserver.Serve(t, func(c net.Conn) {
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		var seen bytes.Buffer
+		r, err := http.ReadRequest(bufio.NewReader(io.TeeReader(c, &seen)))
+		if err != nil {
+			return
+		}
+		if r.Header.Get("Upgrade") == "" {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		p.mu.Lock()
+		p.seen = seen.Bytes()
+		p.mu.Unlock()
+		for i, part := range strings.Split(*answer, "|") {
+			if i > 0 {
+				time.Sleep(5 * time.Millisecond)
 			}
-			open.Go(func() {
-				defer c.Close()
-				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-				var seen bytes.Buffer
-				r, err := http.ReadRequest(bufio.NewReader(io.TeeReader(c, &seen)))
-				if err != nil {
-					return
-				}
-				if r.Header.Get("Upgrade") == "" {
-					_, _ = io.Copy(io.Discard, r.Body)
-				}
-				p.mu.Lock()
-				p.seen = seen.Bytes()
-				p.mu.Unlock()
-				for i, part := range strings.Split(*answer, "|") {
-					if i > 0 {
-						time.Sleep(5 * time.Millisecond)
-					}
-					_, _ = io.WriteString(c, part)
-				}
-			})
+			_, _ = io.WriteString(c, part)
 		}
 	})
 	return p
@@ -235,7 +220,9 @@ func TestBytesAreThoseOfReverseProxy(t *testing.T) {
 	compare := func(name, request string) {
 		got, seen := make(map[string]string), make(map[string]string)
 		for handler, address := range addresses {
+			p.mu.Lock()
 			p.seen = nil
+			p.mu.Unlock()
 			got[handler] = exchange(t, address, request)
 			p.mu.Lock()
 			seen[handler] = string(p.seen)

@@ -11,34 +11,22 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/rawserver"
 )
 
 // A provider may answer before it has the whole request, and hang up, as one that refuses the
 // key does. What the client still sends is no request of its own: behind a balancer that shares
 // connections, its answer would go to somebody else.
 func TestTheRestOfARequestIsNoRequest(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
 	taken := make(chan string, 1000)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					taken <- r.Method
-					io.WriteString(conn, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-				}
-			}()
+	upstream := rawserver.Serve(t, func(conn net.Conn) {
+		if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			taken <- r.Method
+			io.WriteString(conn, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 		}
-	}()
-	s := serve(t, options{upstream: listener.Addr().String(), config: object{"provider": "openai"}})
+	})
+	s := serve(t, options{upstream: upstream, config: object{"provider": "openai"}})
 	hidden := strings.Repeat("GET /v1/models HTTP/1.1\r\nHost: example.com\r\n\r\n", 60_000)
 	var clients sync.WaitGroup
 	ask := func() {

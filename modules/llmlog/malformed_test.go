@@ -9,39 +9,28 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/rawserver"
 )
 
 // raw is an upstream that answers requests with bytes, whatever they are, until it
 // is told to stop. ended gets an element whenever a connection has ended.
 func raw(t *testing.T, answer string) (host string, ended chan struct{}) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
 	ended = make(chan struct{}, 10)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { conn.Close(); ended <- struct{}{} }()
-				if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					io.Copy(io.Discard, r.Body)
-					io.WriteString(conn, answer)
-				}
-				conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-				if !strings.Contains(answer, "\r\n\r\n") { // an answer without an end ends with the connection
-					return
-				}
-				io.Copy(io.Discard, conn) // until the proxy gives the connection up
-			}()
+	host = rawserver.Serve(t, func(conn net.Conn) {
+		defer func() { conn.Close(); ended <- struct{}{} }()
+		if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			io.Copy(io.Discard, r.Body)
+			io.WriteString(conn, answer)
 		}
-	}()
-	return listener.Addr().String(), ended
+		conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if !strings.Contains(answer, "\r\n\r\n") { // an answer without an end ends with the connection
+			return
+		}
+		io.Copy(io.Discard, conn) // until the proxy gives the connection up
+	})
+	return host, ended
 }
 
 // However a provider breaks HTTP, no log quotes an answer that is omitted.

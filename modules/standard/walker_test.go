@@ -84,7 +84,7 @@ func routes(t *testing.T) (all []walked) {
 	t.Helper()
 	for _, m := range caddy.GetModules("http.handlers") {
 		name := m.ID.Name()
-		if !strings.HasPrefix(name, "llm_") || name == "llm_not_found" || name == "llm_forward" { // the latter has those of llm_log
+		if !strings.HasPrefix(name, "llm_") || name == "llm_not_found" || name == "llm_forward" { // llm_forward serves the routes of llm_log
 			continue
 		}
 		router, ok := m.New().(paths.Router)

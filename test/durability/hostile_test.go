@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/rawserver"
 )
 
 // TestSlowLoris holds hundreds of connections open that never come to an end of
@@ -83,29 +85,15 @@ func TestManyHeaders(t *testing.T) {
 		return b.String()
 	}
 	answers := many(100_000, "H-%d: v")
-	provider, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { provider.Close() })
-	go func() { // a server of Go would refuse to
-		for {
-			c, err := provider.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_, _ = c.Read(make([]byte, 64<<10))
-				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n"+answers+"\r\n{}")
-			}()
-		}
-	}()
+	provider := rawserver.Serve(t, func(c net.Conn) { // a server of Go would refuse to
+		_, _ = c.Read(make([]byte, 64<<10))
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n"+answers+"\r\n{}")
+	})
 	p := newProvider(t)
 	w := newWeir(t, p)
 	w.start(config{
 		global: "servers {\nmax_header_size 4MB\n}", // by default far less is refused
-		site:   "handle_path /many/* {\nllm_proxy openai http://" + provider.Addr().String() + "\n}",
+		site:   "handle_path /many/* {\nllm_proxy openai http://" + provider + "\n}",
 	})
 	raw := func(path, headers string) string {
 		c, err := net.Dial("tcp", w.site)

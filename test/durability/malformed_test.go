@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/rawserver"
 )
 
 // malformed are answers that break HTTP, or use what few do, with content where it
@@ -48,39 +50,24 @@ var malformed = map[string]string{
 
 // numbered answers each request as it asks to in its body, which names one of the
 // answers by its number.
-func numbered(t *testing.T, answers []string) net.Addr {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
+func numbered(t *testing.T, answers []string) (address string) {
 	wanted := regexp.MustCompile(`answer-(\d+)-`)
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-				r, err := http.ReadRequest(bufio.NewReader(c))
-				if err != nil {
-					return
-				}
-				body, _ := io.ReadAll(r.Body)
-				if found := wanted.FindSubmatch(body); found != nil {
-					n, _ := strconv.Atoi(string(found[1]))
-					_, _ = io.WriteString(c, answers[n])
-				}
-				if !bytes.Contains(body, []byte("stay")) {
-					_ = c.(*net.TCPConn).CloseWrite()
-				}
-				_, _ = io.Copy(io.Discard, c) // until Weir gives the connection up
-			}()
+	return rawserver.Serve(t, func(c net.Conn) {
+		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return
 		}
-	}()
-	return listener.Addr()
+		body, _ := io.ReadAll(r.Body)
+		if found := wanted.FindSubmatch(body); found != nil {
+			n, _ := strconv.Atoi(string(found[1]))
+			_, _ = io.WriteString(c, answers[n])
+		}
+		if !bytes.Contains(body, []byte("stay")) {
+			_ = c.(*net.TCPConn).CloseWrite()
+		}
+		_, _ = io.Copy(io.Discard, c) // until Weir gives the connection up
+	})
 }
 
 // However an upstream breaks HTTP, nothing of an omitted request or answer is in any
@@ -127,7 +114,7 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 		call := "OTLP, " + name
 		requests = append(requests, request{call, "/v1/traces", strings.ReplaceAll(body, "$", add("span", call, forbidden))})
 	}
-	upstream := numbered(t, answers).String()
+	upstream := numbered(t, answers)
 	p := newProvider(t)
 	w := newWeir(t, p)
 	w.start(config{

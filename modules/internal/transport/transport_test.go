@@ -25,6 +25,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir/internal/rawserver"
 )
 
 // No call leaves a goroutine behind.
@@ -71,29 +73,13 @@ func serve(t *testing.T, h http.HandlerFunc, secure bool) *server {
 
 // raw is a provider that answers each connection by do, which may have to read the request.
 func raw(t *testing.T, do func(c net.Conn, r *http.Request), unread ...bool) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var open sync.WaitGroup
-	t.Cleanup(func() { l.Close(); open.Wait() })
-	open.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			open.Go(func() {
-				defer c.Close()
-				if len(unread) > 0 && unread[0] {
-					do(c, nil)
-				} else if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-					do(c, r)
-				}
-			})
+	return "http://" + rawserver.Serve(t, func(c net.Conn) {
+		if len(unread) > 0 && unread[0] {
+			do(c, nil)
+		} else if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			do(c, r)
 		}
 	})
-	return "http://" + l.Addr().String()
 }
 
 func request(t *testing.T, method, url string, body io.Reader) *http.Request {
