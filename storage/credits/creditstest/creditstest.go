@@ -432,12 +432,14 @@ func testLasting(t *testing.T, n *node) {
 func testExpired(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	r := of(60)
-	r.Lost, r.Until = 60, storage.Millis(time.Now().Add(500*time.Millisecond))
+	lasting, r := of(20), of(60)
+	lasting.Lost, lasting.Until = 20, storage.Millis(time.Now().Add(time.Hour))
+	r.Lost, r.Until = 60, storage.Millis(time.Now().Add(100*time.Millisecond))
+	n.do(n.Reserve(ctx, lasting))
+	n.want(100, 0, 20)
 	n.do(n.Reserve(ctx, r))
-	n.want(100, 0, 60)
 	late := time.Now().Add(20 * time.Second)
-	for b := (credits.Balance{}); b.Spent != 60 || b.Reserved != 0; time.Sleep(10 * time.Millisecond) {
+	for b := (credits.Balance{}); b.Spent != 60 || b.Reserved != 20; time.Sleep(10 * time.Millisecond) {
 		other := of(0)
 		n.do(n.Reserve(ctx, other))
 		n.do(n.Release(ctx, other))
