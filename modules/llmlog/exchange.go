@@ -226,14 +226,13 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 	t.Open(encoding, x.reader)
 }
 
+// Early implements capture.Observer.
+func (x *exchange) Early(header http.Header) { x.hide(header) }
+
 // Header implements capture.Observer.
 func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.ahead.Release() // it was sent
-	if x.account != nil {
-		for _, name := range hidden {
-			header.Del(name)
-		}
-	}
+	x.hide(header)
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // keeps net/http from guessing one

@@ -225,6 +225,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return apierror.Write(&x.writer, x.clientDialect(), apierror.To(r, err))
 	}
 	x.err = x.pass(next)
+	x.hide(w.Header()) // the trailers, which the server sends next
 	x.returned = true
 	if x.err == nil && x.writer.Status() == 0 && !x.writer.Tunnel() {
 		x.err = errNothing

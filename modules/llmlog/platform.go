@@ -128,6 +128,17 @@ var passedQuery = []string{"after", "after_id", "alt", "api-version", "before_id
 // hidden are the header fields of answers that tell whose account it is.
 var hidden = []string{"Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie"}
 
+// hide takes the hidden fields out of a header, or of trailers, if the account is not the caller's.
+func (x *exchange) hide(header http.Header) {
+	if x.account == nil {
+		return
+	}
+	for _, name := range hidden {
+		delete(header, name)
+		delete(header, http.TrailerPrefix+name)
+	}
+}
+
 // isPlain reports whether the path is written in the one way which no server reads in two.
 func (x *exchange) isPlain() bool {
 	p := x.r.URL.Path

@@ -447,3 +447,36 @@ func TestNoTrailersReachAProvider(t *testing.T) {
 		t.Errorf("%s; the provider got %v", resp.Status, got.Trailer)
 	}
 }
+
+// What comes before and after an answer tells no more than the header does.
+func TestNoAnswerTellsWhoseAccount(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Openai-Organization", "the-platform")
+		w.Header().Set("Link", "</style.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Trailer", "Openai-Organization, X-Checksum")
+		_, _ = io.WriteString(w, "{}")
+		w.Header().Set("X-Checksum", "whole")
+		w.Header().Set(http.TrailerPrefix+"Openai-Project", "the-platform")
+	}))
+	t.Cleanup(provider.Close)
+	s := servePaidAt(t, provider.URL)
+	host := strings.TrimPrefix(s.url, "http://")
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = fmt.Fprintf(conn, "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer weir-rich\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		host, len(chatCall), chatCall)
+	answer, err := io.ReadAll(conn)
+	if err != nil || bytes.Contains(answer, []byte("the-platform")) {
+		t.Errorf("%s, %v", answer, err)
+	}
+	for _, passes := range []string{"HTTP/1.1 103 ", "</style.css>", "HTTP/1.1 200 ", "X-Checksum: whole"} {
+		if !bytes.Contains(answer, []byte(passes)) {
+			t.Errorf("the client did not get %q: %s", passes, answer)
+		}
+	}
+}

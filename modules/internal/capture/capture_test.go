@@ -202,6 +202,10 @@ type events struct {
 	told   []string
 }
 
+func (e *events) Early(header http.Header) {
+	e.told = append(e.told, fmt.Sprint("early ", header["Link"]))
+}
+
 func (e *events) Header(header http.Header, bodyless bool) {
 	header.Set("X-Ours", "1")
 	e.told = append(e.told, fmt.Sprint(e.writer.Status(), " ", bodyless))
@@ -229,9 +233,10 @@ func TestObserverIsAheadOfTheClient(t *testing.T) {
 			io.Copy(w, strings.NewReader("abc"))
 		}, []string{"200 false", `abc false after ""`}, 3},
 		{"informational", "GET", func(w http.ResponseWriter) {
+			w.Header().Set("Link", "</a>")
 			w.WriteHeader(103)
 			w.WriteHeader(200)
-		}, []string{"200 false"}, 0},
+		}, []string{"early [</a>]", "200 false"}, 0},
 		{"head", "HEAD", func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "4")
 			io.WriteString(w, "abcd")

@@ -12,6 +12,8 @@ import (
 
 // Observer is told what the client is about to see.
 type Observer interface {
+	// Early is called before an informational header goes out, and may change it.
+	Early(header http.Header)
 	// Header is called once, before the final header goes out, and may change
 	// it. No body follows when bodyless is true.
 	Header(header http.Header, bodyless bool)
@@ -88,8 +90,11 @@ func (w *Writer) Err() error { return w.err }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *Writer) WriteHeader(status int) {
-	informational := 100 <= status && status <= 199 && status != http.StatusSwitchingProtocols
-	if !informational && w.status == 0 {
+	switch informational := 100 <= status && status <= 199 && status != http.StatusSwitchingProtocols; {
+	case w.status != 0:
+	case informational:
+		w.observer.Early(w.Header())
+	default:
 		w.begin(status)
 	}
 	w.ResponseWriter.WriteHeader(status)
