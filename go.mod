@@ -38,6 +38,7 @@ require (
 require (
 	github.com/gobwas/httphead v0.1.0
 	github.com/gobwas/ws v1.5.0
+	github.com/minio/minlz v1.2.4
 	github.com/tdewolff/minify/v2 v2.24.25
 )
 

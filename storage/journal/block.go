@@ -10,13 +10,14 @@ import (
 	"os"
 
 	"github.com/klauspost/compress/s2"
+	"github.com/minio/minlz"
 
 	"github.com/weirhq/weir/storage"
 )
 
 // A sealed segment is blocks, their index, and a trailer. A block is
 // the content of some entries in two frames, so that a search reads no more than
-// it needs: one of what was asked, one of what was answered. A frame is S2 of
+// it needs: one of what was asked, one of what was answered. A frame is compressed
 // items, each an ordinal (4), a length (4), and a part of an entry's content. Large
 // requests share bytes with those before them in the file.
 const (
@@ -125,7 +126,7 @@ func (w *sealedWriter) flush() error {
 		if len(raw) == 0 {
 			continue
 		}
-		w.frame = s2.Encode(w.frame[:cap(w.frame)], raw)
+		w.frame = compress(w.frame[:cap(w.frame)], raw)
 		b.frames[i] = frame{uint32(len(w.frame)), crc32.Checksum(w.frame, castagnoli)}
 		w.offset += int64(len(w.frame))
 		if _, err := w.w.Write(w.frame); err != nil {
@@ -134,6 +135,23 @@ func (w *sealedWriter) flush() error {
 	}
 	w.begin()
 	return nil
+}
+
+// compress returns the frame of items, in dst if there is room. Items that are too long for
+// MinLZ become S2.
+func compress(dst, items []byte) []byte {
+	if frame, err := minlz.Encode(dst, items, minlz.LevelSuperFast); err == nil {
+		return frame
+	}
+	return s2.Encode(dst, items)
+}
+
+// decompress returns the items of a frame, in dst if there is room. Frames of version 1 are S2.
+func decompress(dst, frame []byte) ([]byte, error) {
+	if ok, _, _ := minlz.IsMinLZ(frame); ok {
+		return minlz.Decode(dst, frame)
+	}
+	return s2.Decode(dst, frame)
 }
 
 // finish writes the index. newest is when the newest record was created.
@@ -157,7 +175,7 @@ func (w *sealedWriter) finish(newest moment) error {
 //	        checksum of the index and the trailer so far (4), magic (7), version (1)
 const (
 	sealedMagic   = "weir.bl"
-	sealedVersion = '1'
+	sealedVersion = '2' // 1 has frames of S2 only
 	trailerSize   = trailerHead + 4 + len(sealedMagic) + 1
 	trailerHead   = 4 + 4 + 8
 	blockHeadSize = 4 + 4 + 8
@@ -218,7 +236,7 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	switch {
 	case string(trailer[trailerHead+4:trailerSize-1]) != sealedMagic:
 		return nil, errSealed
-	case trailer[trailerSize-1] != sealedVersion:
+	case trailer[trailerSize-1] > sealedVersion:
 		return nil, errVersion
 	}
 	n, line := int64(order.Uint32(trailer[:])), int64(blockHeadSize+len(parts)*frameSize)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
-
-	"github.com/klauspost/compress/s2"
 )
 
 // cacheBytes bounds the decoded frames that a reader keeps: requests that share bytes
@@ -158,7 +156,7 @@ func (r *contentReader) decode(f *decodedFrame, block, part int) error {
 	if crc32.Checksum(r.compressed, castagnoli) != is.sum {
 		return errDamaged
 	}
-	data, err := s2.Decode(f.data[:cap(f.data)], r.compressed)
+	data, err := decompress(f.data[:cap(f.data)], r.compressed)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}

@@ -18,8 +18,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
+	"github.com/minio/minlz"
 )
 
 // canary is a text that is found wherever it stands.
@@ -105,11 +105,11 @@ func (f findings) look(data []byte, name string, depth int) {
 }
 
 // sealedFrames are those of a sealed segment of the journal, none of other data:
-// S2 has no mark to be found by, so the index says where they are
+// they have no mark to be found by, so the index says where they are
 // (storage/journal/block.go).
 func sealedFrames(data []byte) (frames [][]byte) {
 	const trailer, entry = 4 + 4 + 8 + 4 + 8, 4 + 4 + 8 + 2*8
-	if !bytes.HasSuffix(data, []byte("weir.bl1")) {
+	if !bytes.HasSuffix(data, []byte("weir.bl2")) {
 		return nil
 	}
 	end := len(data) - trailer
@@ -120,7 +120,7 @@ func sealedFrames(data []byte) (frames [][]byte) {
 		at := binary.LittleEndian.Uint64(index[8:])
 		for _, frame := range [][]byte{index[16:], index[24:]} {
 			length := uint64(binary.LittleEndian.Uint32(frame))
-			if text, err := s2.Decode(nil, data[at:at+length]); err == nil {
+			if text, err := minlz.Decode(nil, data[at:at+length]); err == nil {
 				frames = append(frames, text)
 			}
 			at += length
