@@ -18,13 +18,13 @@ var ErrNotFound = errors.New("no such record")
 // Errors that a backend distinguishes, wrapped in its own. Any other error of Write
 // or Open is taken to pass: the host tries again.
 var (
-	// ErrRejected: the batch can never be written as it is. The host writes what
-	// it consists of by itself, and counts what is still rejected as lost. Open
-	// returns it when the store can never be used, as one of a later version.
+	// ErrRejected: the batch can never be written as it is. The host writes each entry
+	// of the batch by itself, and counts what is still rejected as lost. Open returns
+	// ErrRejected when the store can never be used, such as a store of a later version.
 	ErrRejected = errors.New("rejected by the storage backend")
 	// ErrTooLarge: the batch has more than the store takes at once. The host writes its
-	// halves; Limits should say from then on what the store takes. A batch of one
-	// entry is taken to be rejected.
+	// halves; Limits should say from then on what the store takes. A batch of a single
+	// entry counts as rejected.
 	ErrTooLarge = errors.New("the batch is too large for the storage backend")
 	// ErrUnavailable: the store is not open, or out of reach.
 	ErrUnavailable = errors.New("the storage backend is not available")
@@ -38,9 +38,9 @@ var (
 // ends.
 type Backend interface {
 	// Open opens the store, or creates and migrates it, and returns the position
-	// from which the journal shall go on: the end of its last batch that the store
-	// is sure to have. A backend that keeps no positions, because a batch that it
-	// has taken is safe, returns h.Position. After an error, and after Close, Open
+	// from which the journal shall go on: the end of the journal's last batch that the
+	// store is sure to have. A backend that keeps no positions, because a batch that the
+	// backend has taken is safe, returns h.Position. After an error, and after Close, Open
 	// may be called again.
 	Open(ctx context.Context, h *Host) (Position, error)
 
@@ -51,7 +51,7 @@ type Backend interface {
 	// least once: after an error, or a crash of the host, a batch comes again with
 	// the same ID, records and annotations. Records of exchanges that ended without a
 	// last version come in batches of their own; after a crash, they may come again
-	// in another one. Records are known by organisation and ID. One that is
+	// in another batch. Records are known by organisation and ID. A record that is
 	// known replaces the earlier version, but keeps its annotations. Scores and
 	// Feedback of a record are not read: they come as annotations.
 	Write(ctx context.Context, b *Batch) error
@@ -68,14 +68,14 @@ type Backend interface {
 	// Views answers the saved views of an organisation, by name.
 	Views(ctx context.Context, org string) ([]View, error)
 
-	// Organisations answers the organisations in the store, sorted. It may name some whose
-	// last record was deleted.
+	// Organisations answers the organisations in the store, sorted. The answer may name
+	// organisations without records, because their last record was deleted.
 	Organisations(ctx context.Context) ([]string, error)
 	// SessionTags answers the tags of all sessions of an organisation, as they were set.
 	SessionTags(ctx context.Context, org string) ([]*Annotation, error)
 
 	// Prune deletes the records created before the given time, and the tags of
-	// sessions that were set before it, a bounded number at a time, and says
+	// sessions that were set before that time, a bounded number at a time, and says
 	// whether there are more. It may keep what is younger than the oldest by less
 	// than its granularity.
 	Prune(ctx context.Context, before Timestamp) (more bool, err error)
@@ -84,8 +84,8 @@ type Backend interface {
 	Close() error
 }
 
-// ContentKeeper is a Backend that keeps content itself, because other nodes than
-// the one that recorded it shall read it. It reads the content of a batch from its
+// ContentKeeper is a Backend that keeps content itself, so that other nodes than the
+// node that recorded the content can read it. It reads the content of a batch from its
 // Host.
 type ContentKeeper interface {
 	Contents
@@ -126,8 +126,8 @@ type Host struct {
 type Limits struct {
 	// Entries bounds the records and annotations of a batch.
 	Entries int
-	// Bytes bounds their size in the journal, without content. One entry may exceed
-	// it.
+	// Bytes bounds the size of a batch in the journal, without content. A single entry
+	// may exceed the bound.
 	Bytes int
 	// Delay is the least time between two batches that are not full.
 	Delay time.Duration
@@ -144,17 +144,17 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Segment, q.Segment), cmp.Compare(p.Ordinal, q.Ordinal))
 }
 
-// Before is true of a position that comes before another one of the same journal.
+// Before reports whether p comes before q. Both are positions of the same journal.
 func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
 // Batch holds the entries that the journal hands to a backend at once, in its order.
 type Batch struct {
 	// Journal is the identity of the journal.
 	Journal uuid.UUID
-	// ID identifies a batch of a journal. It stays the same when the batch is
+	// ID identifies a batch of a journal. It does not change when the batch is
 	// written again.
 	ID string
-	// Records are new or amended records; a key stands at most once.
+	// Records are new or amended records. No two of them have the same key.
 	Records []*Record
 	// Annotations apply to records of this batch or earlier ones.
 	Annotations []*Annotation
@@ -163,8 +163,8 @@ type Batch struct {
 }
 
 // Annotation is something learned about a record or session after it ended.
-// Applying one twice changes nothing. One about a record that is not known yet may
-// be dropped, or become visible when the record is known.
+// Applying an annotation twice changes nothing. An annotation about a record that is not
+// known yet may be dropped, or become visible when the record is known.
 type Annotation struct {
 	Org string
 	// RequestID names the record, SessionID the session (for Tag alone).
@@ -174,8 +174,8 @@ type Annotation struct {
 
 	// Scores are merged into the record's, by name.
 	Scores map[string]float64
-	// Removed names scores that the record has no more; FeedbackScore stands for its
-	// feedback.
+	// Removed names scores that are removed from the record; FeedbackScore stands for
+	// the record's feedback.
 	Removed []string
 	// Feedback replaces the record's.
 	Feedback *Feedback
@@ -183,8 +183,8 @@ type Annotation struct {
 	Property *Property
 	// Tag replaces the session's tag.
 	Tag *string
-	// View replaces the organisation's view of this name; one without a Screen deletes
-	// it.
+	// View replaces the organisation's view of this name. A View without a Screen deletes
+	// the organisation's view.
 	View *View
 	// Conversation changes a conversation.
 	Conversation *ConversationChange
@@ -193,8 +193,8 @@ type Annotation struct {
 // Key names the record that the annotation is about.
 func (a *Annotation) Key() RecordKey { return RecordKey{a.Org, a.RequestID} }
 
-// Apply adds what the annotation tells of a record. The maps that the record has stay as they
-// are: it gets others.
+// Apply changes a record by what the annotation says. It replaces the record's maps and does
+// not change the old maps.
 func (a *Annotation) Apply(r *Record) {
 	if len(a.Scores)+len(a.Removed) > 0 {
 		r.Scores = Merge(r.Scores, a.Scores)
@@ -212,7 +212,7 @@ func (a *Annotation) Apply(r *Record) {
 	r.UpdatedAt = max(r.UpdatedAt, a.At)
 }
 
-// Merge returns what is in a or in b, where b wins. Neither changes.
+// Merge returns the entries of a and b; b wins where both have a key. It changes neither map.
 func Merge[V any](a, b map[string]V) map[string]V {
 	m := make(map[string]V, len(a)+len(b))
 	maps.Copy(m, a)
@@ -236,19 +236,19 @@ type View struct {
 type Contents interface {
 	// Content returns what a record carries besides its metrics, in stored form:
 	// bodies without Content-Encoding, a streamed answer assembled into one object.
-	// It returns nil without error when the content has been deleted or is damaged,
-	// or there was none.
+	// It returns nil without error when the record had no content, or when the content
+	// has been deleted or is damaged.
 	Content(ctx context.Context, r *Record) (*Content, error)
-	// Reader returns a reader of those parts of the content of many records.
+	// Reader returns a reader of the given parts of the content of many records.
 	Reader(parts ContentPart) ContentReader
 }
 
 // ContentReader reads the content of one record after the other. It is fast when
-// their times ascend or descend. It is not safe for concurrent use, and must be
+// the records' times ascend or descend. It is not safe for concurrent use, and must be
 // closed.
 type ContentReader interface {
-	// Content is as that of Contents, but what it returns may lack what is not of
-	// the reader's parts, and holds only until the next call.
+	// Content is like Contents.Content, with two differences: the result may lack parts
+	// that the reader does not read, and is valid only until the next call.
 	Content(ctx context.Context, r *Record) (*Content, error)
 	// Close gives up what the reader holds.
 	Close()
@@ -265,8 +265,8 @@ type Prefetcher interface {
 type RequestQuery struct {
 	Org    string
 	Filter Filter
-	// Cached, Scored and Experiment choose records that are so, or are not;
-	// nil chooses all.
+	// Cached, Scored and Experiment choose records with the property if true, and
+	// records without the property if false; nil chooses all.
 	Cached, Scored, Experiment *bool
 	// Sort orders the answer; ties break by ID in the direction of the first
 	// key. No key means newest first.
@@ -275,22 +275,22 @@ type RequestQuery struct {
 	Random bool
 	// After, if not nil, is the place behind which the answer begins: see Cursor.
 	After *Cursor[SortKey]
-	// Offset is the number of records that are left out then.
+	// Offset is the number of records that are left out at the beginning of the answer.
 	Offset int
 	Limit  int
 }
 
-// Snapshotter is a Backend of local files, which can be copied while it is open. One
-// that is not is backed up by its own means.
+// Snapshotter is a Backend of local files, which can be copied while it is open. A
+// Backend that is no Snapshotter is backed up by its own means.
 type Snapshotter interface {
 	// Snapshot holds the store as it is now. The host calls it while it writes nothing.
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
 
-// Snapshot is a store as it was at one moment. It must be closed.
+// Snapshot is a store as it was at a moment. It must be closed.
 type Snapshot interface {
-	// CopyTo writes the store to a directory, which has no file of it yet. Batches may be
-	// written to the store meanwhile.
+	// CopyTo writes the store to a directory, which must have no file of the store yet.
+	// Batches may be written to the store meanwhile.
 	CopyTo(ctx context.Context, dir string) error
 	Close() error
 }
@@ -303,16 +303,16 @@ type Checker interface {
 	CheckFile(ctx context.Context, path string, journal uuid.UUID, match func(*Record)) (Position, error)
 }
 
-// Loss counts entries of the journal that were given up, so that none is lost
+// Loss counts entries of the journal that were given up, so that no entry is lost
 // in silence.
 type Loss struct {
 	// Reason is one of the Lost constants.
 	Reason string `json:"reason"`
-	// Count counts versions of records, and annotations; of LostContent, records.
+	// Count counts versions of records, and annotations; for LostContent, records.
 	Count int64 `json:"entries"`
-	// Exchanges counts the exchanges that have no record for it.
+	// Exchanges counts the exchanges that have no record because of the loss.
 	Exchanges int64 `json:"exchanges"`
-	// From and To are the times of the first and the last.
+	// From and To are the times of the first and the last entry that was lost.
 	From Timestamp `json:"from"`
 	To   Timestamp `json:"to"`
 }

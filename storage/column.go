@@ -10,34 +10,35 @@ import (
 // journal, the databases, filters, sorts, answers, tables, and the documentation are
 // made of the columns of Schema.
 type Column struct {
-	// Wire is the value's number in journals, which stays taken for ever. 0 is not kept.
+	// Wire is the value's number in journals, which stays taken for ever. A value with
+	// Wire 0 is not kept.
 	Wire int
 	// Name is the column of a database, "" if databases have no column for the value.
 	Name string
 	// Names is the kind of names in a column of text, such as "model", "" if its texts do
 	// not repeat. Columns of the same kind share their texts.
 	Names string
-	// Detail columns are not added up: answers show them. One with Filter has values that do
-	// not repeat, and an index in databases.
+	// Detail columns are not added up: answers show them. A Detail column with Filter has
+	// values that do not repeat, and an index in databases.
 	Detail bool
 	// Required columns have their zero value if the value is missing, also in answers.
 	Required bool
 
 	// Field is the name in filters and tables, "" if neither has the value.
 	Field string
-	// Answer is the name in answers, "" where that is Field.
+	// Answer is the name in answers, "" if the name is Field.
 	Answer string
-	// Filter is true of fields of the group RequestResponse; others are those of
+	// Filter is true for fields of the group RequestResponse; others are the names in
 	// other groups.
 	Filter bool
 	others []fieldName
-	// Sort is the key that sorts by the column, "" for none.
+	// Sort is the key that sorts by the column, "" if no key does.
 	Sort SortKey
 	// About is a sentence for users. Units are in it.
 	About string
 
-	// At returns a pointer to the value in a record. Its type says what the column
-	// holds. A value that is computed is new, and nil when it is unknown.
+	// At returns a pointer to the value in a record. The pointer's type says what the column
+	// holds. The pointer to a computed value is new, and nil when the value is unknown.
 	At func(*Record) any
 }
 
@@ -106,7 +107,7 @@ func (c *Column) Type() ColumnType {
 	return IntegerColumn
 }
 
-// NotNull is true of columns that have 0 in a database in place of none.
+// NotNull reports whether a database has 0 in the column, not NULL, for a zero value.
 func (c *Column) NotNull() bool {
 	switch c.Zero().(type) {
 	case *bool, *EndState, *int, *int64:

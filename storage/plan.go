@@ -6,25 +6,25 @@ type Support uint8
 const (
 	// Unsupported: it does not.
 	Unsupported Support = iota
-	// Superset: it answers all records of which the leaf is true, and others.
+	// Superset: it answers all records that match the leaf, and others.
 	Superset
-	// Exact: it answers the records of which the leaf is true.
+	// Exact: it answers the records that match the leaf.
 	Exact
 )
 
 // Plan is a filter split for a backend that answers some leaves by itself.
 type Plan struct {
-	// Prefilter is what the backend asks for: it has none but supported leaves, and is
-	// true of every record of which the filter is.
+	// Prefilter is what the backend asks for. It has supported leaves only, and matches
+	// every record that the filter matches.
 	Prefilter Filter
-	// Residual is what a Matcher decides on the records that come: a record of the
-	// Prefilter is one of the filter when the Residual is true of it. It is All where
-	// the backend answers exactly.
+	// Residual is what a Matcher decides on the records that come: a record that matches
+	// the Prefilter matches the filter when it matches the Residual too. Residual is All
+	// where the backend answers exactly.
 	Residual Filter
 }
 
 // PlanFilter splits a filter by what a backend declares of each leaf. support
-// answers the same of a leaf each time.
+// must give a leaf the same answer each time.
 func PlanFilter(f Filter, support func(*Leaf) Support) Plan {
 	p := Plan{Prefilter: All{}, Residual: All{}}
 	for part := range Conjuncts(f) {
@@ -39,7 +39,7 @@ func PlanFilter(f Filter, support func(*Leaf) Support) Plan {
 	return p
 }
 
-// prefilter is the filter with All in place of what is not supported.
+// prefilter returns the filter with All in place of unsupported leaves.
 func prefilter(f Filter, support func(*Leaf) Support) Filter {
 	switch f := f.(type) {
 	case *Branch:
@@ -78,15 +78,15 @@ func Or(a, b Filter) Filter {
 	return &Branch{Or: true, Left: a, Right: b}
 }
 
-// Split is a filter over requests and over what they add up to, split in two. A
-// part is what the topmost "and"s join.
+// Split is a filter over requests and over what they add up to, split in two. The
+// filter's parts are the operands that the topmost "and"s join.
 type Split struct {
 	// Requests are the parts with leaves about requests alone. They choose the
 	// requests before aggregation.
 	Requests Filter
-	// Groups are the other parts. They choose among users or sessions: of their
-	// largest subtrees with leaves about requests alone, one is true of a user or
-	// session when it is true of any of its requests.
+	// Groups are the other parts. They choose among users or sessions. A largest subtree
+	// with leaves about requests alone is true of a user or session when the subtree is
+	// true of any request of the user or session.
 	Groups Filter
 	about  branchSubjects
 }

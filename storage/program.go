@@ -2,15 +2,15 @@ package storage
 
 import "iter"
 
-// Program is a filter as a sequence of tests, each of which names the test that
-// follows it, so that a filter of any depth is evaluated without recursion and
-// no test is made that cannot matter.
+// Program is a filter as a sequence of tests. Each test names the test that follows,
+// so that a filter of any depth is evaluated without recursion and no test is made
+// that cannot matter.
 type Program struct {
 	Steps []Step
 	start int
 }
 
-// Step tests one leaf, or one part that Compile was told to take as a whole.
+// Step tests one leaf, or one branch that Compile was told to take as a whole.
 type Step struct {
 	Filter Filter
 	// onTrue and onFalse are indexes of Steps, or accept or reject.
@@ -22,8 +22,8 @@ const (
 	reject = -2
 )
 
-// Compile makes the program of a filter. whole reports which branches are one
-// step; nil splits all branches.
+// Compile makes the program of a filter. whole reports which branches become a
+// single step; nil splits all branches.
 func Compile(f Filter, whole func(*Branch) bool) *Program {
 	p := new(Program)
 	p.start = p.compile(f, whole, accept, reject)
@@ -48,8 +48,8 @@ func (p *Program) compile(f Filter, whole func(*Branch) bool, onTrue, onFalse in
 	return p.compile(b.Left, whole, right, onFalse)
 }
 
-// Run tells whether the filter is true where holds tells it of a step, by its
-// index.
+// Run reports whether the filter is true. holds reports whether the step with an index
+// is true.
 func (p *Program) Run(holds func(step int) bool) bool {
 	i := p.start
 	for i >= 0 {
@@ -94,8 +94,8 @@ func operands(f Filter, or bool) iter.Seq[Filter] {
 	}
 }
 
-// parts yields the parts of a filter whose topmost branches are split, from left to
-// right.
+// parts yields the parts of a filter from left to right. split reports whether a branch
+// is split into its two sides; a branch that is not split is a part.
 func parts(f Filter, split func(*Branch) bool) iter.Seq[Filter] {
 	return func(yield func(Filter) bool) {
 		rest := []Filter{f}

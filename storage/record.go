@@ -20,7 +20,8 @@ const ByKey = "key"
 type Record struct {
 	// ID is the request id that the client sees in Service-Id.
 	ID uuid.UUID
-	// Org is the organisation that the record belongs to. No query sees another's.
+	// Org is the organisation that the record belongs to. No query sees records of another
+	// organisation.
 	Org string
 	// AuthHash is the lower-case hex SHA-256 of the Weir API key that the call
 	// carried.
@@ -28,15 +29,15 @@ type Record struct {
 
 	// CreatedAt is when the request's head had been read.
 	CreatedAt Timestamp
-	// RespondedAt is when the response ended, 0 if there was none.
+	// RespondedAt is when the response ended, 0 without a response.
 	RespondedAt Timestamp
 	// Latency is the time from CreatedAt to the end of the response.
 	Latency plugins.Duration
 	// TimeToFirstToken is the time from CreatedAt to the first content event of
 	// a stream; unknown without a stream.
 	TimeToFirstToken plugins.Duration
-	// Status is the status code that the provider answered, or 499 when the
-	// client left before; 502 or 504 when the provider could not be reached.
+	// Status is the status code that the provider answered; 499 when the client left
+	// before the provider answered; 502 or 504 when the provider could not be reached.
 	Status plugins.Count
 	// EndState is how the exchange ended.
 	EndState EndState
@@ -77,24 +78,25 @@ type Record struct {
 	// CacheSavings is what the provider's cache made the call cheaper, by the
 	// catalogue; negative where it made it more expensive.
 	CacheSavings plugins.Cost
-	// CacheMiss is why the provider's cache did not serve what it could have, "" where
-	// it did, and where that is unknown. CacheMissAt is the part of the request that is not
-	// as it was in the turn before, such as messages[4].
+	// CacheMiss is why the provider's cache did not serve what it could have served, "" if
+	// the cache did, or if the reason is unknown. CacheMissAt is the part of the request that
+	// differs from the turn before, such as messages[4].
 	CacheMiss, CacheMissAt string
 	// CacheMissed are the tokens that the cache did not serve, and CacheLoss is what
 	// they cost more than from the cache, by the catalogue.
 	CacheMissed plugins.Count
 	CacheLoss   plugins.Cost
-	// PriceVersion names the price data that all of it were computed with.
+	// PriceVersion names the price data with which all these amounts were computed.
 	PriceVersion string
-	// ParentID is the call that this one continues: the turn before, or, of the first
-	// turn of a sub-agent, the call that asked for it. The zero UUID is none, or unknown.
+	// ParentID is the call that this call continues: the turn before, or, for the first
+	// turn of a sub-agent, the call that asked for the sub-agent. The zero UUID means that
+	// there is no such call, or that it is unknown.
 	ParentID uuid.UUID
-	// RootID is the first call of the tree that the parents make, the zero UUID of that
-	// call itself.
+	// RootID is the first call of the tree that the parents make, the zero UUID for the
+	// first call itself.
 	RootID uuid.UUID
-	// Turn counts the calls of a conversation from 1. It is unknown where the calls
-	// before are.
+	// Turn counts the calls of a conversation from 1. It is unknown where the earlier calls
+	// are unknown.
 	Turn plugins.Count
 	// CostCounted is true if Cost is counted by the length of what passed, because the answer
 	// ended before the provider had stated what it used; or if Cost is the most that a call can
@@ -102,8 +104,8 @@ type Record struct {
 	CostCounted bool
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool
-	// Subscription is true when a subscription of the client's paid, such as that of
-	// Claude or ChatGPT, and not a key. Then Cost is unknown, and ListCost is what the
+	// Subscription is true when a subscription of the client paid, such as a Claude or
+	// ChatGPT subscription, and not a key. Then Cost is unknown, and ListCost is what the
 	// tokens would have cost by the catalogue.
 	Subscription bool
 	ListCost     plugins.Cost
@@ -124,14 +126,14 @@ type Record struct {
 	// GatewayNode is the host name of the node that served the call, "" for calls that
 	// were reported or imported.
 	GatewayNode string
-	// KeyID is the id of the API key that was created while Weir ran, and Project the one
-	// that the key or the token of the call names; "" for none.
+	// KeyID is the id of the API key, if the key was created while Weir ran, else "".
+	// Project is the project that the key or the token of the call names, else "".
 	KeyID, Project string
 	// VerifiedBy is what verified the caller: ByKey, or the issuer of the call's token; "" for
 	// a call that nothing verified.
 	VerifiedBy string
 	Threat     bool
-	// Properties are the caller's own labels. Session headers stand in it too,
+	// Properties are the caller's own labels. They include session headers,
 	// under their full names.
 	Properties map[string]string
 
@@ -142,14 +144,15 @@ type Record struct {
 
 	// Attempt counts the tries of one gateway call from 1; 0 on the proxy.
 	Attempt int
-	// AttemptOf is the record that answered the call which this attempt failed
-	// to answer, the zero UUID otherwise.
+	// AttemptOf is the record that answered the call, if this attempt failed to answer
+	// it; the zero UUID otherwise.
 	AttemptOf uuid.UUID
 	// TraceID and SpanID are lower-case hex, from W3C traceparent.
 	TraceID, SpanID string
 
 	// RequestOmitted and ResponseOmitted say that the caller forbade to keep
-	// the content; the truncated flags that it was longer than what is kept.
+	// the content. RequestTruncated and ResponseTruncated say that the content was longer
+	// than what is kept.
 	RequestOmitted, ResponseOmitted     bool
 	RequestTruncated, ResponseTruncated bool
 	// Assets are the lower-case hex SHA-256 of media parts of the request.
@@ -166,18 +169,18 @@ type Record struct {
 	// Content points to the bodies, which are kept separately.
 	Content ContentRef
 
-	// Version is where this version stands in its journal, in batches alone: a
-	// higher one is newer. A backend need not answer it.
+	// Version is the position of this version in its journal; a higher position is newer.
+	// Only records in batches have a Version: a backend need not answer it.
 	Version Position
 
 	// Number counts the exchanges of a store in the order in which they began.
-	// Only the first version of a record carries it to the journal, which takes
-	// it off: backends never see one, and 0 is none.
+	// Only the first version of a record carries the number to the journal, which
+	// removes it: backends never see a number. 0 means that there is no number.
 	Number uint64
 }
 
-// RecordKey names a record. Organisations choose IDs independently: the same ID may name
-// a record of each of them, so nothing is looked up by the ID alone.
+// RecordKey names a record. Organisations choose IDs independently: an ID may name a
+// record in each of several organisations, so nothing is looked up by the ID alone.
 type RecordKey struct {
 	Org string
 	ID  uuid.UUID
@@ -417,10 +420,10 @@ func ofFeedback[T any](at func(*Feedback) *T) func(*Record) any {
 // Cached is true when the answer came from Weir's response cache.
 func (r *Record) Cached() bool { return r.CacheReferenceID != uuid.Nil }
 
-// Scored is true when the record has any score; feedback is one.
+// Scored is true when the record has any score; feedback counts as a score.
 func (r *Record) Scored() bool { return len(r.Scores) > 0 || r.Feedback != nil }
 
-// Score is the record's score of that name; feedback is one, 0 or 1.
+// Score returns the record's score with a name; feedback is a score of 0 or 1.
 func (r *Record) Score(name string) (float64, bool) {
 	if name == FeedbackScore && r.Feedback != nil {
 		return r.Feedback.score(), true
@@ -441,7 +444,7 @@ func (r *Record) allScores() map[string]float64 {
 }
 
 // ScoresColumn is the compact JSON text of all scores, feedback included, with
-// sorted keys: {} when there are none.
+// sorted keys: {} without scores.
 func (r *Record) ScoresColumn() string {
 	if !r.Scored() {
 		return "{}"
@@ -475,7 +478,7 @@ const (
 	Interrupted
 )
 
-// EndStates are all there are.
+// EndStates are the states in which an exchange can end. Interrupted is not among them.
 var EndStates = []EndState{Complete, ClientAborted, UpstreamAborted, Failed}
 
 // String is the state as answers spell it.

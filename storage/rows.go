@@ -11,18 +11,18 @@ import (
 // the query's context, and leaves the arithmetic to GroupRows.
 type Rows interface {
 	// Scan calls each with the requests that the filter and the window choose,
-	// in any order, until each returns false, which is no error. The filter has
-	// no leaves about users or sessions. The row is each's until it returns, and
-	// has what the parts say.
+	// in any order. When each returns false, Scan ends without an error. The filter has
+	// no leaves about users or sessions. The row is valid until each returns, and
+	// has the fields that parts names.
 	Scan(f Filter, w Window, parts RowParts, each func(*Row) bool) error
-	// Keys are what groups of a dimension, by its place, stand for. They may have to be
-	// read.
+	// Keys returns what groups of a dimension stand for. dimension is the dimension's index
+	// in RowDimensions. Keys may have to be read from the store.
 	Keys(dimension int, groups []int) []Key
-	// Room is how many groups have room in memory at the same time, all with their totals,
-	// and how many parts of them by time. Of more groups the rows are scanned again, and
-	// more parts are ErrTooManyGroups.
+	// Room returns how many groups have room in memory at the same time, all with their
+	// totals, and how many cells: parts of groups by time. For more groups the rows are
+	// scanned again; more cells are ErrTooManyGroups.
 	Room() (groups, cells int)
-	// Err is the error of the query's context, nil until that ends.
+	// Err is the error of the query's context, nil until the context ends.
 	Err() error
 }
 
@@ -32,19 +32,20 @@ type RowParts uint8
 const (
 	// CountParts are Groups, Attempt, CreatedAt and Score.
 	CountParts RowParts = iota
-	// TotalParts are these, and what Totals add up.
+	// TotalParts are the CountParts, and what Totals add up.
 	TotalParts
-	// DetailParts are all.
+	// DetailParts are all fields.
 	DetailParts
 )
 
 // Row is what aggregates read of one request.
 type Row struct {
-	// Groups numbers what the request has of each dimension, from 1 without large
-	// gaps, the same in all scans of the same Rows; 0 for nothing.
+	// Groups has the number of the request's group in each dimension, 0 where the request
+	// has no value. Numbers begin at 1, have no large gaps, and do not change between scans
+	// of the same Rows.
 	Groups []int
-	// Attempt is true of an attempt that did not answer its call (its AttemptOf
-	// is set): its cost counts, the rest does not.
+	// Attempt is true for an attempt that did not answer its call (its AttemptOf
+	// is set): its cost counts, its other values do not.
 	Attempt bool
 	// Status, Cost, Input, Output, Latency and the times are the record's.
 	Status                 plugins.Count
@@ -63,14 +64,14 @@ type Row struct {
 
 // Key is what a group of rows stands for.
 type Key struct {
-	// ID is the value, of a session its id.
+	// ID is the value of the dimension; the session's id if the group is a session.
 	ID string
-	// Name and Tag are the session's.
+	// Name and Tag are the session's, "" if the group is no session.
 	Name, Tag string
 }
 
-// RowDimensions are those by which Rows must be grouped to answer a query with
-// GroupRows. It is false of a query that Rows do not answer. BySession stands for
+// RowDimensions returns the dimensions by which Rows must be grouped to answer a query with
+// GroupRows. ok is false if Rows cannot answer the query. BySession stands for
 // id, name and tag together, and ByScore for rows that are scores.
 func (q *GroupQuery) RowDimensions() (by []Dimension, ok bool) {
 	session := [...]DimensionName{BySession, BySessionName, BySessionTag}

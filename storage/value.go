@@ -13,7 +13,7 @@ import (
 // which may be a Timestamp, a real number, or a text. The zero Value is missing.
 type Value struct {
 	kind valueKind
-	// number is a whole number, or the bits of a real one.
+	// number is a whole number, or the bits of a real number.
 	number int64
 	text   string
 }
@@ -61,8 +61,8 @@ func (v Value) Any() any {
 	return nil
 }
 
-// match tells whether a leaf is true of the value. A missing number matches not-equals and
-// is-null alone.
+// match reports whether the value matches a leaf. A missing number matches only not-equals
+// and is-null.
 func (v Value) match(l *Leaf, cancel *CancelCheck) bool {
 	switch l.Field.Kind {
 	case Number:
@@ -86,7 +86,7 @@ func (v Value) compare(w Value, desc bool) int {
 	case v.kind == missing:
 		return 1
 	}
-	order := cmp.Compare(v.kind, w.kind) // one key has values of one kind
+	order := cmp.Compare(v.kind, w.kind) // values of a sort key are of the same kind
 	if order == 0 {
 		switch v.kind {
 		case wholeNumber:
@@ -130,7 +130,7 @@ func amount(n float64) Amount {
 	return Amount{N: n, Valid: true}
 }
 
-// mean is the sum of n values over n, unknown when there are none.
+// mean is the sum of n values divided by n, unknown when n is 0.
 func mean[T plugins.Unit](sum T, n int64) Amount {
 	if n == 0 {
 		return Amount{}

@@ -22,8 +22,8 @@ type breakers struct {
 	client *client
 
 	mu sync.Mutex
-	// changed are the circuits that this node has opened, until when, or closed, which
-	// is the zero time. Redis does not have them yet.
+	// changed are the circuits that this node has opened or closed, and that Redis does not
+	// have yet. The value is until when a circuit is open, the zero time for a closed circuit.
 	changed map[shared.Key]time.Time
 
 	wake chan struct{} // something has changed
@@ -145,8 +145,9 @@ func (b *breakers) close() {
 	<-b.done
 }
 
-// refresh opens and closes the circuits in ARGV, each followed by how many milliseconds
-// it is open, or 0, and returns up to ARGV[1] that are open in the same form.
+// refresh opens and closes the circuits in ARGV. Each circuit is followed by how many
+// milliseconds it is open, 0 to close it. It returns up to ARGV[1] open circuits in the same
+// form.
 var refresh = rueidis.NewLuaScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -54,7 +54,7 @@ type Shared struct {
 	allowance plugins.Nanodollars
 }
 
-// The metrics are process-wide, as those of stores are.
+// The metrics are process-wide, as the metrics of stores are.
 var (
 	allowances = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "weir_credits_allowance_dollars_total", Help: "What was reserved from the allowance, because Redis could not be reached.",
@@ -114,11 +114,11 @@ func (s *Shared) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}.Parse(d, "redis")
 }
 
-// Key distinguishes configurations that share something else.
+// Key distinguishes configurations that share different things.
 func (s *Shared) Key() string { return fmt.Sprint(*s) }
 
-// Open opens what the gateways of a store share, whose directory on this node is dir.
-// It does not wait for the server.
+// Open opens what the gateways of a store share. dir is the store's directory on this node.
+// Open does not wait for the server.
 func (s *Shared) Open(store, dir string, logger *zap.Logger) (shared.State, error) {
 	return Open(Options{
 		URL: s.URL, Store: cmp.Or(s.Name, store), File: filepath.Join(dir, "charges"), Lease: time.Duration(s.Lease), Timeout: time.Duration(s.Timeout),

@@ -19,14 +19,14 @@ type Options struct {
 	// URL is the server's address: redis://user:password@host:port/database, or
 	// rediss:// for TLS.
 	URL string
-	// Store is the name under which nodes share: each has the same.
+	// Store is the name under which nodes share: all nodes have the same name.
 	Store string
 	// File keeps the charges that Redis has not taken, over the death of the process. Its
 	// directory must exist. It is one node's alone.
 	File string
-	// Lease is how long what a node has reserved lasts after its death. Default: 1 minute.
+	// Lease is how long the reservations of a node last after its death. Default: 1 minute.
 	Lease time.Duration
-	// Timeout bounds each command. Default: 2 s, which a server that is only busy keeps.
+	// Timeout bounds each command. Default: 2 s, which is enough for a server that is only busy.
 	Timeout time.Duration
 	// Allowance is what each organisation may spend through this node while Redis
 	// cannot be reached. It is charged when it can. Default: nothing.
@@ -48,8 +48,8 @@ type client struct {
 	dialing sync.Mutex                     // by whom the server is reached for the first time
 	server  atomic.Pointer[rueidis.Client] // nil until it was
 
-	// answers is whether the server answered last. What a node can do alone does not
-	// wait for it to answer again.
+	// answers is whether the server answered the last command. What a node can do alone does
+	// not wait until the server answers again.
 	answers atomic.Bool
 }
 

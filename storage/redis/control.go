@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// controlInterval is how late a node learns that another one has changed something.
+	// controlInterval is how late a node learns that another node has changed something.
 	controlInterval = 250 * time.Millisecond
 	// controlTrust is for how long a node goes on with what it has read, while Redis does
-	// not answer: so late may a key be withdrawn that was withdrawn elsewhere.
+	// not answer: a key that was withdrawn elsewhere may be valid here for so long.
 	controlTrust = 10 * time.Second
 	// usedInterval is how often it is written when objects were used.
 	usedInterval = time.Minute
@@ -33,7 +33,7 @@ const (
 // ids of names and of secrets. A counter has the version.
 type controlLog struct {
 	client *client
-	ledger *Ledger // which knows whether Redis has lost something
+	ledger *Ledger // knows whether Redis has lost something
 
 	version atomic.Uint64 // the highest that Redis has told
 	known   atomic.Int64  // when Redis has told it, in nanoseconds
@@ -171,7 +171,7 @@ type changeEvent struct {
 	After  *changeObject `json:"after,omitempty"`
 }
 
-// changeObject is an object, whose value is a text so that its bytes stay as they are.
+// changeObject is an object. Its value is a text, so that the bytes stay as they are.
 type changeObject struct {
 	ID     string         `json:"id"`
 	Kind   control.Kind   `json:"kind"`
@@ -212,7 +212,7 @@ func newChangeObject(o *control.Object) changeObject {
 	return c
 }
 
-// within joins what belongs to an organisation to one name.
+// within joins an organisation and names within the organisation to a single name.
 func within(org string, names ...string) string { return org + "\x00" + strings.Join(names, "\x00") }
 
 // Get implements control.Log.
@@ -332,9 +332,9 @@ end
 
 var readVersion = rueidis.NewLuaScript(underVersion + `return version`)
 
-// findControl returns id, kind, value, hashes and last use of the object ARGV[4], or of the one
-// that the hash ARGV[3] has under that name. It is one of organisation ARGV[5] and kind ARGV[6]
-// unless they are empty.
+// findControl returns id, kind, value, hashes and last use of an object: the object with id
+// ARGV[4] if ARGV[3] is empty, else the object that the hash ARGV[3] has under the name
+// ARGV[4]. Unless ARGV[5] is empty, the object must be of organisation ARGV[5] and kind ARGV[6].
 var findControl = rueidis.NewLuaScript(underVersion + `
 local id = ARGV[4]
 if ARGV[3] ~= '' then id = redis.call('HGET', prefix .. ARGV[3], id) end
@@ -344,8 +344,8 @@ if not o[1] or ARGV[5] ~= '' and (o[1] ~= ARGV[5] or o[2] ~= ARGV[6]) then retur
 return {id, o[2], o[3], o[4], o[5] or ''}`)
 
 // listControl returns id, value and last use of the objects in the list ARGV[3], which are of
-// organisation ARGV[4] and kind ARGV[5]: behind the object ARGV[6], the newest first if
-// ARGV[7] is true, and up to ARGV[8], or all if that is 0.
+// organisation ARGV[4] and kind ARGV[5]. The list begins behind the object ARGV[6], the newest
+// come first if ARGV[7] is true, and ARGV[8] bounds the number of objects unless it is 0.
 var listControl = rueidis.NewLuaScript(underVersion + `
 local low, high, limit = '-inf', '+inf', tonumber(ARGV[8])
 if limit == 0 then limit = -1 end
@@ -378,7 +378,8 @@ for _, id in ipairs(redis.call('ZREVRANGEBYSCORE', prefix .. 'events:' .. ARGV[3
 end
 return page`)
 
-// useControl notes when objects were used, which follow as ids and milliseconds.
+// useControl notes when objects were used. The arguments are pairs of an id and the time in
+// milliseconds.
 var useControl = rueidis.NewLuaScript(underVersion + `
 for i = 3, #ARGV - 2, 2 do
 	local object = prefix .. 'object:' .. ARGV[i]
@@ -386,7 +387,7 @@ for i = 3, #ARGV - 2, 2 do
 end
 return version`)
 
-// commitControl makes the change ARGV[4] of organisation ARGV[3] happen, or nothing of it, and
+// commitControl makes all or nothing of the change ARGV[4] of organisation ARGV[3], and
 // returns the version. All is checked before anything is written: a script that fails leaves
 // behind what it has written.
 var commitControl = rueidis.NewLuaScript(underVersion + `

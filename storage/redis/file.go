@@ -13,9 +13,9 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// file has a line for each charge that Redis did not take, and one when Redis has taken it. A
-// reservation that Redis does not have is in the file before its call is made. The file is empty
-// again when Redis has taken all of them.
+// file has a line for each charge that Redis did not take, and another line when Redis has taken
+// the charge. A reservation that Redis does not have is in the file before its call is made. The
+// file is emptied when Redis has taken all charges.
 type file struct {
 	path string
 	*os.File
@@ -28,11 +28,11 @@ type line struct {
 	Total plugins.Nanodollars `json:"total"`
 	// Paid says that Redis has taken the charge.
 	Paid bool `json:"paid,omitempty"`
-	// Accounts are those that are charged, the credits of Org unless there are some.
+	// Accounts are the accounts that are charged; nil means the credits of Org.
 	Accounts []credits.Account `json:"accounts,omitempty"`
-	// Node is the process that has made the reservation. A line of an earlier version has none.
+	// Node is the process that has made the reservation, "" in a line of an earlier version.
 	Node string `json:"node,omitempty"`
-	// Lost and Call are those of a reservation that Redis does not have.
+	// Lost and Call are the reservation's, if Redis does not have the reservation; else zero.
 	Lost plugins.Nanodollars `json:"lost,omitempty"`
 	Call credits.Call        `json:"call,omitzero"`
 }

@@ -15,15 +15,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// generation tells a Redis that has lost credits from one that never had any. Redis has an
-// id, and the time at which a node has last met it. A node keeps in a file which id and time
-// it knows. Nothing is granted, reserved or charged under another id, or by a copy of Redis's
-// data that is older, before an operator has accepted the loss.
+// generation distinguishes a Redis that has lost credits from a Redis that never had any. Redis
+// has an id, and the time at which a node last met Redis. A node keeps in a file the id and the
+// time that the node knows. Nothing is granted, reserved or charged under another id, or by an
+// older copy of Redis's data, before an operator has accepted the loss.
 type generation struct {
 	path string
 
 	mu    sync.Mutex
-	known string // the id, "" until Redis has told one for the first time
+	known string // the id, "" until Redis has told an id for the first time
 	seen  int64  // the time, in seconds of Redis's clock
 }
 
@@ -125,8 +125,8 @@ func forgotten(err error) bool { return err != nil && strings.Contains(err.Error
 
 // underGeneration begins a script. The last key is the hash that has the id, the time, and a
 // field for each earlier id whose loss was accepted; the last arguments are the time and the
-// id that the node knows. A crash of Redis may lose the last seconds, and a replica be as
-// late: a copy is older if it misses a minute. Of less, meet tells the log.
+// id that the node knows. A crash of Redis may lose the last seconds, and a replica may be as
+// late: a copy counts as older if it misses a minute. If it misses less, meet logs the loss.
 const underGeneration = `
 local function lost()
 	return redis.error_reply('FORGOTTEN Redis has lost credits of ' .. KEYS[#KEYS] .. ': restore its latest data, or let all accounts continue with what it has by: redis-cli HSET ' .. KEYS[#KEYS] .. ' ' .. ARGV[#ARGV] .. ' accepted')
@@ -141,8 +141,8 @@ const sameGeneration = underGeneration + `
 if id ~= ARGV[#ARGV] or older then return lost() end
 `
 
-// meet returns the id, which is ARGV[1] if Redis has none yet, or if a loss of credits under
-// the id was accepted, the time, and the time that Redis had before.
+// meet returns three texts: the id, the time, and the time that Redis had before. The id becomes
+// ARGV[1] if Redis has no id yet, or if a loss of credits under the id was accepted.
 var meet = rueidis.NewLuaScript(underGeneration + `
 local changed = id ~= ARGV[#ARGV] or older
 if changed and ARGV[#ARGV] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[#ARGV]) == 0 then return lost() end

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// run renews the lease, ends those of nodes that died, and writes what waits.
+// run renews the lease, ends the reservations of dead nodes, and writes what waits.
 func (l *Ledger) run(ctx context.Context) {
 	defer close(l.done)
 	failing := false
@@ -79,7 +79,7 @@ func (l *Ledger) renew(ctx context.Context) error {
 }
 
 // couldNotRenew notes that Redis was away, from this node at least. Other nodes may have
-// lost their leases meanwhile, and not their lives: for a lease they are waited for.
+// lost their leases meanwhile although they live: this node waits for them as long as a lease.
 func (l *Ledger) couldNotRenew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +93,8 @@ func (l *Ledger) wasAway() bool {
 	return time.Since(l.renewFailed) < l.client.Lease
 }
 
-// tombstone is how long a reservation whose node seems dead is remembered: a node that is back
-// within that time settles what its calls have cost.
+// tombstone is how long a reservation is remembered after its node seemed dead: a node that is
+// back within this time settles what its calls have cost.
 const tombstone = 7 * 24 * time.Hour
 
 // expire frees what a node has reserved, unless it has a lease.
@@ -108,8 +108,8 @@ func (l *Ledger) expire(ctx context.Context, node string) error {
 	}
 }
 
-// nodeUntil names a node that dies at a time: it has the reservations that last so long,
-// whichever nodes live.
+// nodeUntil names a node that dies at a time: this node has the reservations that last until
+// the time, whichever other nodes live.
 func nodeUntil(at storage.Timestamp) string { return "until:" + strconv.FormatInt(int64(at), 10) }
 
 // outlive gives the node that dies at a time its lease.

@@ -32,12 +32,12 @@ type Ledger struct {
 	file   file
 
 	generation *generation
-	processes  *processes // that Settle alone uses
-	most       int        // values of a budget without an end
+	processes  *processes // used by Settle alone
+	most       int        // bound of the values that a budget without an end has
 
 	// mu is never held while Redis is waited for.
 	mu      sync.Mutex
-	made    map[uuid.UUID]*reservation // by this node, and not released
+	made    map[uuid.UUID]*reservation // reservations of this node that are not released
 	waiting []*reservation             // what Redis has not taken, the oldest first
 	lent    map[string]plugins.Nanodollars
 	closed  bool
@@ -50,7 +50,7 @@ type Ledger struct {
 	done chan struct{}
 }
 
-// reservation is what this node knows of one.
+// reservation is what this node knows of a reservation.
 type reservation struct {
 	credits.Reservation
 	node string // the process that has made it, "" for a line of an earlier version
@@ -60,13 +60,13 @@ type reservation struct {
 	// guards the rest.
 	turn    sync.Mutex
 	charged plugins.Nanodollars
-	// What Redis may not know, in the order in which it is sent: that the call that
-	// made the reservation there, and had no answer, has failed; what was charged; and
-	// that it was released. Each is sent again until Redis has answered, and none
-	// before the one before: a charge that was repeated after the release of its
-	// reservation would be taken twice.
+	// What Redis may not know, in the order in which it is sent: unsure, that the attempt
+	// to reserve in Redis, which got no answer, has failed; unpaid, what was charged; and
+	// released, that the reservation was released. Each is sent again until Redis has
+	// answered, and only then the next: a charge that was repeated after the release of
+	// its reservation would be taken twice.
 	unsure, unpaid, released bool
-	filed                    bool // the file has the charge, and not that Redis took it
+	filed                    bool // the file has the charge, but no line that Redis took it
 }
 
 func newLedger(c *client) (*Ledger, error) {
@@ -136,7 +136,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	made = &reservation{Reservation: r, node: l.node}
 	var err error
 	switch {
-	case failing && !l.client.answers.Load(): // each would wait for those before it
+	case failing && !l.client.answers.Load(): // each call would wait for the calls before it
 		err = unavailable(errNoAnswer)
 	case failing: // nothing is spent before what was spent is written
 		err = l.flush(ctx)
@@ -396,8 +396,8 @@ func (l *Ledger) isClosed() bool {
 	return l.closed
 }
 
-// flush sends Redis what waits, all of it at once, and returns an error of any. Nothing is
-// spent until it is done, so it must not take a round trip for each call that was in
+// flush sends Redis all waiting reservations at once, and returns the error of any. Nothing
+// is spent until flush is done, so it must not take a round trip for each call that was in
 // flight when Redis was lost.
 func (l *Ledger) flush(ctx context.Context) error {
 	l.flushing.Lock()
@@ -416,8 +416,8 @@ func (l *Ledger) flush(ctx context.Context) error {
 	return failed
 }
 
-// send gives Redis what this node does with a reservation, or keeps it waiting. It ends
-// what it began when ctx does.
+// send gives Redis what this node does with a reservation, or keeps the reservation
+// waiting. It finishes what it began even when ctx ends.
 func (l *Ledger) send(ctx context.Context, r *reservation) error {
 	ctx = context.WithoutCancel(ctx)
 	r.turn.Lock()
@@ -435,7 +435,7 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 		if unpaid && !unsure {
 			_, err = l.script(ctx, charge, l.keys(r), r.args(l.chargeArgs(r, charged)...)...)
 		} else {
-			if unsure { // and nothing is charged of it in Redis
+			if unsure { // nothing of the reservation is charged in Redis
 				charged = 0
 			}
 			_, err = l.script(ctx, release, l.keys(r), r.args(number(charged))...)
@@ -454,7 +454,7 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 			r.unsure = false
 		case unpaid:
 			r.unpaid = r.charged != charged
-			if r.filed && !r.unpaid { // before the release, after which it could be taken again
+			if r.filed && !r.unpaid { // before the release: later the charge could be taken again
 				r.filed = false
 				err = l.file.add(r)
 			}
@@ -493,7 +493,7 @@ func (l *Ledger) sent(r *reservation) error {
 
 func (l *Ledger) org(name string) string { return l.client.key("org:" + name) }
 
-// account is the hash of an account. The values of a budget in one window share one.
+// account is the hash of an account. The values of a budget in a window share a hash.
 func (l *Ledger) account(of credits.Account) string {
 	if of.Budget == "" {
 		return l.org(of.Org)
@@ -501,7 +501,7 @@ func (l *Ledger) account(of credits.Account) string {
 	return l.client.key(fmt.Sprintf("budget:%d:%s:%s", of.Begins, of.Budget, of.Org))
 }
 
-// suffix is that of the account's fields in its hash.
+// suffix is the suffix of the account's fields in the account's hash.
 func suffix(of credits.Account) string {
 	if of.Budget == "" {
 		return ""
@@ -523,7 +523,8 @@ func (l *Ledger) keys(r *reservation) []string {
 	return keys
 }
 
-// stepKeys are those of a reservation, and behind them the earlier steps of rolling windows.
+// stepKeys are the keys of a reservation, followed by the accounts of the earlier steps of
+// rolling windows.
 func (l *Ledger) stepKeys(r *reservation) []string {
 	keys := l.keys(r)
 	for _, h := range r.Holds {
@@ -536,7 +537,7 @@ func (l *Ledger) stepKeys(r *reservation) []string {
 	return keys
 }
 
-// args are the arguments of a script, and behind them those of the accounts.
+// args are the arguments of a script, followed by the arguments of the accounts.
 func (r *reservation) args(args ...string) []string {
 	for _, h := range r.Holds {
 		limit, earlier := "", -1

@@ -19,9 +19,10 @@ const (
 	memoryAge = 2 * time.Hour
 )
 
-// memory is what nodes remember. Each value is a hash, whose other fields are the keys
-// that name it; each key has the id of its value, or nothing if it names none. A
-// sorted set has the values in the order of their last use, and a counter their size.
+// memory is what nodes remember. Each value is a hash with the value, its size, and a field
+// for each key that names the value. Each key has the id of its value, or "" if the key names
+// no value. A sorted set has the values in the order of their last use, and a counter the
+// size of all.
 type memory struct {
 	client *client
 	max    int                // bytes
@@ -99,9 +100,9 @@ func text(k shared.Key) string { return base64.RawURLEncoding.EncodeToString(k[:
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// putValue remembers the value ARGV[1], whose id is ARGV[2], under all of KEYS but the
+// putValue remembers the value ARGV[1] with the id ARGV[2] under all of KEYS but the
 // last two, which are the sorted set and the counter. ARGV[3] is the prefix of values,
-// ARGV[4] their age in milliseconds, and ARGV[5] what all may take.
+// ARGV[4] their age in milliseconds, and ARGV[5] the bound of the size of all, in bytes.
 var putValue = rueidis.NewLuaScript(`
 local set, counter = KEYS[#KEYS - 1], KEYS[#KEYS]
 local time = redis.call('TIME')

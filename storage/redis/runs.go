@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// keepDead is how long a run can be read whose node died. Its events go sooner.
+	// keepDead is how long a run can be read after its node died. The run's events go sooner.
 	keepDead = 24 * time.Hour
 	// pageEvents is how many events are read at a time.
 	pageEvents = 500
 )
 
-// runs are the responses that nodes generate in the background: each is a hash, and a
-// list of its events.
+// runs are the responses that nodes generate in the background. Each response is a hash, and
+// a list of the response's events.
 type runs struct {
 	client  *client
 	wasAway func() bool
@@ -94,9 +94,9 @@ func (r *runs) Forget(ctx context.Context, run shared.Key) error {
 	})
 }
 
-// publishRun adds to the run KEYS[1], whose events are in KEYS[2], the state ARGV[1],
-// unless it is empty, and the events behind ARGV[5], of which the first has the number
-// ARGV[2]. ARGV[3] is empty, `ended` or `trimmed`; ARGV[4] and ARGV[5] are for how many
+// publishRun adds to the run KEYS[1] the state ARGV[1], unless the state is empty, and to the
+// run's events KEYS[2] the arguments behind ARGV[5]. ARGV[2] is the number of the first of these
+// events. ARGV[3] is empty, `ended` or `trimmed`; ARGV[4] and ARGV[5] are for how many
 // milliseconds the hash and the events are kept. It returns how many events there are,
 // -1 where the state is missing, and 1 if the run is to end.
 var publishRun = rueidis.NewLuaScript(`
@@ -117,9 +117,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
 return {known, redis.call('HEXISTS', KEYS[1], 'cancelled')}`)
 
-// readRun returns the state of the run KEYS[1], for how many milliseconds its node has
-// been silent, whether it ended, whether it was trimmed, and its events from ARGV[1] to
-// ARGV[2]; or nothing of a run without a state.
+// readRun returns the state of the run KEYS[1], for how many milliseconds the run's node has
+// been silent, whether the run ended, whether it was trimmed, and its events from ARGV[1] to
+// ARGV[2]. It returns an empty list for a run without a state.
 var readRun = rueidis.NewLuaScript(`
 local run = redis.call('HMGET', KEYS[1], 'state', 'seen', 'ended', 'trimmed')
 if not run[1] then return {} end

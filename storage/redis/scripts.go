@@ -9,14 +9,18 @@ import (
 
 // The scripts of the ledger. An account is a hash and a suffix of its fields: granted, spent
 // and available, which is granted - spent - reserved. An organisation's credits are a hash
-// without a suffix. The values of a budget in one window are suffixes in one hash, to which
-// nothing is granted. A reservation is a hash too: org, amount, charged, held, which is what
-// is reserved and not charged, lost, which is spent if the node dies, accounts if credits are not the only one,
-// kept, which is what others must know to end it, and of one that outlives its node set, which
-// has it. If its node is dead, dead is what the node has charged, and charged at least what is
-// lost: the set of the node's dead reservations has it until it is settled. Numbers are
-// billionths of a dollar. Sums are made by HINCRBY in 64 bits; Lua's own numbers are exact up
-// to 2^53, which bounds the amounts of one call and the limits of budgets.
+// without a suffix. The values of a budget in a window are suffixes in a hash to which
+// nothing is granted.
+//
+// A reservation is a hash too, with these fields. org, amount and charged. held: what is
+// reserved and not charged. lost: what is spent if the node dies. accounts: "" if credits are
+// the only account. kept: what others must know to end the reservation. set: the key of the
+// set that has the reservation, only if the reservation outlives its node. dead: what the
+// node has charged, only if the node is dead. charged is then at least what is lost, and the
+// set of the node's dead reservations has the reservation until it is settled.
+//
+// Numbers are billionths of a dollar. Sums are made by HINCRBY in 64 bits; Lua's own numbers
+// are exact up to 2^53, which bounds the amounts of one call and the limits of budgets.
 
 // grant adds ARGV[1] to what organisation ARGV[3] may spend; with ARGV[4] only where
 // nothing was granted before. ARGV[2] is -ARGV[1]: a sum that is out of range changes
@@ -37,12 +41,12 @@ end
 redis.call('SADD', KEYS[2], ARGV[3])
 return 1`)
 
-// accounts begins the scripts of a reservation. KEYS[1] is its hash, KEYS[2] has the
-// reservations of the node, and behind them are the hashes of the accounts, and then the
-// hashes of the earlier steps of their rolling windows. The last four arguments for each
-// account are its suffix, its limit, "" for credits, the millisecond at which the hash may be
-// forgotten, 0 for never, and how many earlier steps there are. first is how many arguments
-// come before.
+// accounts begins the scripts of a reservation. KEYS[1] is the reservation's hash. KEYS[2] is
+// the set of the node's reservations. Then follow the hashes of the accounts, and the hashes
+// of the earlier steps of the accounts' rolling windows. Each account has four arguments: its
+// suffix; its limit, "" for credits; the millisecond at which the hash may be forgotten, 0 for
+// never; and how many earlier steps there are. first is how many arguments come before the
+// arguments of the accounts.
 func accounts(first int) string {
 	return fmt.Sprintf(sameGeneration+`
 local accounts, earlier, at = {}, {}, %d
@@ -73,8 +77,8 @@ const decimal = `
 local function text(n) return string.format('%.0f', n) end
 `
 
-// bury defines bury, which moves a reservation to the dead ones of its node, and keeps what the
-// node has charged until a node that was only cut off charges more, or until Settle.
+// bury defines bury, which moves a reservation to the dead reservations of its node. It keeps
+// what the node has charged until a node that was only cut off charges more, or until Settle.
 var bury = fmt.Sprintf(`
 local function bury(key, set, charged)
 	redis.call('HSET', key, 'dead', charged)
@@ -86,11 +90,11 @@ end
 `, tombstone/time.Second)
 
 // reserve sets ARGV[2] aside in all accounts, for organisation ARGV[1]; ARGV[3] is -ARGV[2],
-// and ARGV[4] is spent if the node dies.
-// It returns 0, or the number of the first account that has too little, or -1 for an id in
-// use, or -1 less the number of an account that is one too many: ARGV[5] bounds the fields of
-// the hash of a budget without an end, of which each value has two. ARGV[6] is what is kept of
-// a reservation that does not end with its node, and ARGV[7] is "" unless it outlives its node.
+// and ARGV[4] is spent if the node dies. ARGV[5] bounds the fields of the hash of a budget
+// without an end; each value has two fields. ARGV[6] is what is kept of a reservation that does
+// not end with its node, and ARGV[7] is "" unless the reservation outlives its node.
+// It returns 0; or the number of the first account that has too little; or -1 for an id in
+// use; or -1 less the number of the account for which the hash has no room.
 var reserve = rueidis.NewLuaScript(accounts(7) + `
 local made = redis.call('HMGET', KEYS[1], 'org', 'amount', 'accounts')
 if made[1] then
@@ -116,8 +120,8 @@ return 0`)
 
 // charge makes ARGV[2] what the call of organisation ARGV[1] has cost. A reservation
 // that was made without Redis has nothing set aside, and ARGV[3] and ARGV[4] are its lost and
-// kept. Of one whose node seems dead, or is dead if ARGV[5] is not "", at least what is lost
-// stays spent.
+// kept. If the node of the reservation seems dead, or is dead (ARGV[5] is not ""), at least
+// what is lost stays spent.
 var charge = rueidis.NewLuaScript(accounts(5) + decimal + bury + `
 if ARGV[4] ~= '' then redis.call('HSET', KEYS[1], 'lost', ARGV[3], 'kept', ARGV[4]) end
 local made = redis.call('HMGET', KEYS[1], 'amount', 'charged', 'held', 'lost', 'dead')
@@ -135,7 +139,7 @@ redis.call('HSET', KEYS[1], 'org', ARGV[1], 'amount', text(amount), 'charged', t
 if dead then bury(KEYS[1], KEYS[2], ARGV[2]) else redis.call('SADD', KEYS[2], KEYS[1]) end
 return 1`)
 
-// release ends a reservation, of which the node has charged ARGV[1].
+// release ends a reservation. ARGV[1] is what the node has charged for it.
 var release = rueidis.NewLuaScript(accounts(1) + decimal + `
 local made = redis.call('HMGET', KEYS[1], 'held', 'charged', 'dead')
 if made[1] then
@@ -154,8 +158,9 @@ end
 redis.call('SREM', KEYS[2], KEYS[1])
 return 1`)
 
-// spend defines spend, which makes total what a reservation has spent that ends with it, and
-// needs the prefix of organisations. It returns what was charged before, false if there is none.
+// spend defines spend, which makes total the final cost of a reservation. prefix is the Lua
+// expression of the prefix of organisations. spend returns what was charged before, false if
+// there is no reservation.
 func spend(prefix string) string {
 	return decimal + `
 local function spend(key, total)
@@ -180,8 +185,9 @@ end
 `
 }
 
-// end ends a reservation that has outlived its node, and of which ARGV[1] is spent. ARGV[2] is
-// the prefix of organisations. It returns the accounts, "" if there is no such reservation.
+// end ends a reservation that has outlived its node, and spends ARGV[1]. ARGV[2] is the prefix
+// of organisations. It returns what is kept, with the accounts; "" if there is no such
+// reservation.
 var end = rueidis.NewLuaScript(sameGeneration + spend("ARGV[2]") + `
 local made = redis.call('HMGET', KEYS[1], 'set', 'kept', 'dead')
 if not made[1] or made[3] then return '' end
@@ -190,9 +196,9 @@ redis.call('SREM', made[1], KEYS[1])
 redis.call('DEL', KEYS[1])
 return made[2]`)
 
-// expire ends what a node that died has reserved, with what each call can have cost: KEYS[1] is its lease, KEYS[2] its
-// reservations, KEYS[3] the nodes, ARGV[1] its name, and ARGV[2] the prefix of
-// organisations. It returns how many reservations are left.
+// expire ends the reservations of a dead node, and spends what each call can have cost.
+// KEYS[1] is the node's lease, KEYS[2] its reservations, KEYS[3] the nodes, ARGV[1] the node's
+// name, and ARGV[2] the prefix of organisations. It returns how many reservations are left.
 var expire = rueidis.NewLuaScript(spend("ARGV[2]") + bury + `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 for _, key in ipairs(redis.call('SPOP', KEYS[2], 500)) do
@@ -203,12 +209,13 @@ local left = redis.call('SCARD', KEYS[2])
 if left == 0 then redis.call('SREM', KEYS[3], ARGV[1]) end
 return left`)
 
-// leased returns whether a lease lasts.
+// leased returns 1 if a lease lasts, else 0.
 var leased = rueidis.NewLuaScript(sameGeneration + `
 return redis.call('EXISTS', KEYS[1])`)
 
-// dead returns up to 500 dead reservations of a node: of each its key, its organisation, what the
-// node has charged, what is lost, and what is kept, "" for one that has ended with its node.
+// dead returns up to 500 dead reservations of a node. Each has five fields: its key, its
+// organisation, what the node has charged, what is lost, and what is kept, "" for a reservation
+// that has ended with its node.
 var dead = rueidis.NewLuaScript(sameGeneration + `
 local list = {}
 while #list == 0 and redis.call('SCARD', KEYS[1] .. ':dead') > 0 do
@@ -223,7 +230,7 @@ while #list == 0 and redis.call('SCARD', KEYS[1] .. ':dead') > 0 do
 end
 return list`)
 
-// settle ends a dead reservation of a node, of which ARGV[1] is spent. ARGV[2] is the prefix of
+// settle ends a dead reservation of a node, and spends ARGV[1]. ARGV[2] is the prefix of
 // organisations.
 var settle = rueidis.NewLuaScript(sameGeneration + spend("ARGV[2]") + `
 spend(KEYS[1], tonumber(ARGV[1]))

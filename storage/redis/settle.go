@@ -17,8 +17,8 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// processes are the processes that have used a directory, and may have left reservations: each
-// is a node of its own, with a lease. Their names are in a file.
+// processes are the processes that have used a directory, and may have left reservations. Each
+// process is a node of its own, with a lease. The names of the processes are in a file.
 type processes struct {
 	path   string
 	own    string
@@ -58,18 +58,19 @@ type kept struct {
 	Call     credits.Call      `json:"call,omitzero"`
 }
 
-// kept is "" for a reservation that ends with its process.
+// kept is what Redis keeps of the reservation, "" for a reservation that ends with its process.
 func (r *reservation) kept() string {
 	if r.Lost == 0 && r.Until == 0 {
 		return ""
 	}
-	encoded, _ := json.Marshal(kept{r.Accounts(), r.Call}) // strings and numbers, which cannot fail
+	encoded, _ := json.Marshal(kept{r.Accounts(), r.Call}) // strings and numbers cannot fail
 	return string(encoded)
 }
 
-// Settle implements credits.Ledger. Until a process before is settled, and while it has a lease,
-// its reservations stay; then the most that its calls can have cost is spent. A copy of the
-// directory elsewhere does not end what a living process has reserved, because that has a lease.
+// Settle implements credits.Ledger. The reservations of an earlier process stay while the
+// process has a lease; then the most that its calls can have cost is spent until the process is
+// settled. A copy of the directory elsewhere does not end what a living process has reserved,
+// because a living process has a lease.
 func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (settled bool, err error) {
 	switch {
 	case l.isClosed():
@@ -93,7 +94,7 @@ func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, c
 	return len(left) == 0, errors.Join(err, l.processes.save())
 }
 
-// settle ends what a process has left, and reports whether there is no more of it.
+// settle ends the reservations that a process has left, and reports whether no more are left.
 func (l *Ledger) settle(ctx context.Context, node string, total func(credits.Reservation, plugins.Nanodollars) (plugins.Nanodollars, error)) (ended bool, err error) {
 	lives, err := l.script(ctx, leased, []string{l.client.key("lease:" + node)})
 	if err == nil && lives == 0 {
@@ -121,7 +122,8 @@ func (l *Ledger) settle(ctx context.Context, node string, total func(credits.Res
 	}
 }
 
-// settleOne ends a reservation, whose key, organisation, charge, loss and kept are fields.
+// settleOne ends a dead reservation. fields are its key, its organisation, what was charged,
+// what is lost and what is kept.
 func (l *Ledger) settleOne(ctx context.Context, node string, fields []string, total func(credits.Reservation, plugins.Nanodollars) (plugins.Nanodollars, error)) error {
 	r := credits.Reservation{Org: fields[1]}
 	paid, err := strconv.ParseInt(fields[2], 10, 64)

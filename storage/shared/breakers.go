@@ -11,7 +11,7 @@ const (
 	failureWindow = 30 * time.Second
 	Cooldown      = 30 * time.Second
 	// MaxCircuits bounds how many circuits are watched. Clients choose the names of
-	// models, so that there is no bound on those that fail.
+	// models, so that the number of failing models has no bound.
 	MaxCircuits = 4096
 )
 
@@ -23,7 +23,7 @@ type LocalBreakers struct {
 	open    map[Key]time.Time // until when
 }
 
-// failures are the times of the last ones, the oldest first.
+// failures are the times of the last failures of a circuit, the oldest first.
 type failures [MaxFailures]time.Time
 
 // Failed implements Breakers.
@@ -68,7 +68,7 @@ func (b *LocalBreakers) Open(circuit Key) bool {
 	return open && time.Now().Before(until)
 }
 
-// Replace makes open the circuits that are, each until its time. It keeps the map.
+// Replace makes the circuits in open the open circuits, each until its time. It keeps the map.
 func (b *LocalBreakers) Replace(open map[Key]time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

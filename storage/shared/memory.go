@@ -11,13 +11,14 @@ const (
 	maxMemory = 64 << 20
 	// keyOverhead is what a key takes beside its value, in bytes.
 	keyOverhead = 200
-	// generation is when a generation is old: with one value more it is the elder.
+	// generation is the age at which a generation is old: the next value that is put
+	// begins a new one.
 	generation = time.Hour
 )
 
-// LocalMemory is the Memory of one process. The zero value is empty. Of its two
-// generations the younger one takes what comes and what is asked for; when that is
-// full or old, it takes the place of the elder, which is forgotten.
+// LocalMemory is the Memory of one process. The zero value is empty. It has two
+// generations. The recent generation takes the values that are put or asked for. When the
+// recent generation is full or old, it replaces the older generation, which is forgotten.
 type LocalMemory struct {
 	mu            sync.Mutex
 	recent, older map[Key]remembered
@@ -25,7 +26,7 @@ type LocalMemory struct {
 	since         time.Time // recent
 }
 
-// remembered is a value with its id, nil where a key names none.
+// remembered is a value with its id. The value is nil where a key names no value.
 type remembered struct {
 	id    Key
 	value []byte

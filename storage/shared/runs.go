@@ -16,8 +16,8 @@ type Runs interface {
 	// Publish shares what has come to a run of this node, which publishes at least once
 	// a second until the run ends.
 	Publish(ctx context.Context, run Key, news RunNews) (RunReply, error)
-	// Read returns a run with its events from that number on, as many as a page has;
-	// with a negative number none. It returns nil if there is no such run.
+	// Read returns a run with a page of its events from the number from on; a negative
+	// number asks for no events. It returns nil if there is no such run.
 	Read(ctx context.Context, run Key, from int) (*Run, error)
 	// Cancel asks the node of a run to end it.
 	Cancel(ctx context.Context, run Key) error
@@ -27,9 +27,10 @@ type Runs interface {
 
 // RunNews is what a node publishes. Values are not changed afterwards, and are encrypted.
 type RunNews struct {
-	// State is what the run is by now, nil for the same as before.
+	// State is what the run is by now, nil if it has not changed.
 	State []byte
-	// Events are those from the number From on. Those that are known are ignored.
+	// Events are the events from the number From on. Events that are known already are
+	// ignored.
 	From   int
 	Events [][]byte
 	// Ended is true when no event follows. It is ignored while events are missing.
@@ -55,6 +56,6 @@ type Run struct {
 	Trimmed bool
 	// Silence is for how long its node has published nothing.
 	Silence time.Duration
-	// Dead is true of a run that has not ended, and whose node must be dead.
+	// Dead is true for a run that has not ended although its node must be dead.
 	Dead bool
 }

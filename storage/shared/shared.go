@@ -1,8 +1,8 @@
 // Package shared is the contract of what the gateways of one store have in common
 // beside its records: credits, what they remember of answers, circuit breakers, and the
 // responses that they generate in the background. It has the memory and the breakers of
-// a single process; package credits/embedded has the credits of one. Package sharedtest
-// tests implementations.
+// a single process; package credits/embedded has the credits of a single process. Package
+// sharedtest tests implementations.
 package shared
 
 import (
@@ -21,8 +21,8 @@ type State interface {
 	Runs() Runs
 	Control() control.Log
 
-	// Close ends the node's use of all of them. Those who still have them find the
-	// credits and the runs unavailable, and the rest as if the node were alone.
+	// Close ends the node's use of the shared state. Whoever still uses its parts finds the
+	// credits and the runs unavailable, and the other parts as if the node were alone.
 	Close(ctx context.Context) error
 }
 
@@ -34,17 +34,18 @@ type Key [sha256.Size]byte
 const MaxValue = 1 << 20
 
 // Memory remembers values for one to two hours after their last use, and less where
-// they are many: any call may find that one is forgotten. It is safe for use by
-// several goroutines, bounds how long it takes by itself, and does not look into
+// there are many: any call may find that a value is forgotten. It is safe for use by
+// several goroutines, bounds by itself how long a call takes, and does not look into
 // values, which callers encrypt.
 type Memory interface {
-	// Put remembers a value under keys. Equal values have the same id, and others
-	// have others: a key under which two were put names neither. A value of more than
-	// MaxValue bytes is not remembered. When Put returns, all nodes know the value
-	// that can be reached. value and keys are not changed afterwards.
+	// Put remembers a value under keys. Equal values have equal ids, different values have
+	// different ids. A key under which two different values were put names neither value.
+	// A value of more than MaxValue bytes is not remembered. When Put returns, all nodes
+	// that can be reached know the value. value and keys are not changed afterwards.
 	Put(ctx context.Context, id Key, value []byte, keys []Key)
 
-	// Get returns the value of each key, nil where there is none. Nobody changes them.
+	// Get returns the value of each key, nil for a key without a value. The caller must not
+	// change the values.
 	Get(ctx context.Context, keys []Key) [][]byte
 }
 

@@ -100,8 +100,8 @@ func (r *LocalRuns) Forget(_ context.Context, key shared.Key) error {
 	return nil
 }
 
-// Runs checks a kind of Runs. a and b are those of two nodes, and silence lets the node
-// of a run be silent for longer than it may.
+// Runs checks a kind of Runs. a and b are the Runs of two nodes. silence lets the node
+// of a run be silent for longer than a node may.
 func Runs(t *testing.T, a, b shared.Runs, silence func(run shared.Key)) {
 	key := Key("run")
 	publish := func(news shared.RunNews, known int, cancelled bool) {

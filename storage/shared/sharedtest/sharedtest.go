@@ -17,8 +17,8 @@ import (
 // Key is the key of a text.
 func Key(text string) shared.Key { return sha256.Sum256([]byte(text)) }
 
-// Memory checks a kind of Memory. nodes makes a new, empty one, and returns it as two
-// nodes have it: as the same where there is one node.
+// Memory checks a kind of Memory. nodes makes a new, empty Memory, and returns it as two
+// nodes see it; a and b are the same value where there is a single node.
 func Memory(t *testing.T, nodes func() (a, b shared.Memory)) {
 	a, b := nodes()
 	put := func(m shared.Memory, value string, keys ...string) {
@@ -84,8 +84,8 @@ func Memory(t *testing.T, nodes func() (a, b shared.Memory)) {
 	expect("a key of values of the same time", get("common", "own 7"), "nothing", "7")
 }
 
-// Breakers checks a kind of Breakers. nodes makes new ones, and returns them as two
-// nodes have them: as the same where there is one node.
+// Breakers checks a kind of Breakers. nodes makes new Breakers, and returns them as two
+// nodes see them; a and b are the same value where there is a single node.
 func Breakers(t *testing.T, nodes func() (a, b shared.Breakers)) {
 	a, b := nodes()
 	bad, good := Key("bad"), Key("good")
