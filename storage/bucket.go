@@ -9,14 +9,14 @@ import (
 
 // Buckets are even parts of a window, aligned to the caller's time zone.
 type Buckets struct {
-	// Start is the start of the first bucket, at or before that of the window.
+	// Start is the start of the first bucket, at or before the start of the window.
 	Start Timestamp
 	// Width is in milliseconds.
 	Width Timestamp
 	// Len is the number of buckets.
 	Len int
-	// zone is set if buckets are as wide in its calendar, from first on: a day in which
-	// clocks change has another width.
+	// zone is set if buckets have the width in the calendar of zone, from first on: a day in
+	// which clocks change has another width in UTC.
 	zone  Zone
 	first Timestamp
 }
@@ -30,12 +30,12 @@ const (
 	firstMonday = 4 * day
 )
 
-// widths are those that a series chooses from. A window of more than five years
-// takes a multiple of the last.
+// widths are the widths that a series chooses from. A window of more than five years
+// takes a multiple of the last width.
 var widths = []Timestamp{minute, 5 * minute, 15 * minute, hour, 6 * hour, day, week, 30 * day}
 
 // NewBuckets cuts a window into buckets of the smallest width that gives at most
-// MaxBuckets; none if it is empty. The window must have both bounds.
+// MaxBuckets; no buckets if the window is empty. The window must have both bounds.
 func NewBuckets(w Window, z Zone) Buckets { return newBuckets(w, z, MaxBuckets) }
 
 func newBuckets(w Window, z Zone, most int) Buckets {
@@ -75,7 +75,7 @@ const (
 	maxNamedPoints = 1000
 )
 
-// BucketWidths are those that a caller may name.
+// BucketWidths are the widths that a caller may name.
 var BucketWidths = func() []BucketWidth {
 	all := []BucketWidth{BucketAuto, BucketNone}
 	for _, width := range widths {
@@ -140,7 +140,7 @@ func (b Buckets) Index(t Timestamp) int {
 	return int((t - b.Start) / b.Width)
 }
 
-// Bounds are the start of a bucket and that of the next.
+// Bounds are the start of a bucket and the start of the next.
 func (b Buckets) Bounds(i int) (start, end Timestamp) {
 	if b.zone.Named() {
 		local := b.first + Timestamp(i)*b.Width

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Pages are values by number. Growing copies none: they are many, and mostly come one
-// by one.
+// Pages are values by number. Growing copies no values: there are many, and they mostly come
+// one by one.
 type Pages[T any] []*[pageLength]T
 
 const pageLength = 1024

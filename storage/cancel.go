@@ -11,15 +11,15 @@ type CancelCheck struct {
 	ended error
 }
 
-// NewCancelCheck ends when err, which is that of a context, answers an error.
+// NewCancelCheck returns a check that ends when err returns an error; err is a context's Err.
 func NewCancelCheck(err func() error) *CancelCheck { return &CancelCheck{err: err} }
 
 // stepsBetweenChecks is the number of steps, a letter or so each, between two looks at
 // the context: less than a millisecond.
 const stepsBetweenChecks = 64 << 10
 
-// over counts steps and tells whether the query has ended. What is computed then
-// is worth nothing.
+// over counts steps and reports whether the query has ended. What is computed after the
+// end is worth nothing.
 func (p *CancelCheck) over(steps int) bool { return p != nil && p.spend(steps) }
 
 func (p *CancelCheck) spend(steps int) bool {

@@ -1,12 +1,12 @@
 package storage
 
-// Content is what a record may carry besides its metrics. What must not be
-// kept has no Content to stand in: the omitted side of it is empty.
+// Content is what a record may carry besides its metrics. Content that must not be
+// kept is left out: the omitted Request or Response is empty.
 type Content struct {
 	Request, Response Body
 	// Inputs are the inputs of a prompt template; they go with the request.
 	Inputs map[string]string
-	// Media is true when the request has media parts, whose hashes become the
+	// Media is true when the request has media parts. The hashes of the parts become the
 	// record's Assets.
 	Media bool
 }
@@ -19,7 +19,7 @@ const (
 	RequestPart ContentPart = 1 << iota
 	// ResponsePart is Response.
 	ResponsePart
-	// WholeContent is all of it.
+	// WholeContent is both parts.
 	WholeContent = RequestPart | ResponsePart
 )
 
@@ -27,7 +27,7 @@ const (
 type Body struct {
 	// Type is the media type, with its parameters, as it was sent.
 	Type string
-	// Data is nil when there is no body, or none is kept.
+	// Data is nil when there is no body, or the body is not kept.
 	Data []byte
 }
 

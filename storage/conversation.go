@@ -14,33 +14,33 @@ type Conversations interface {
 	// Conversation answers a conversation with the items that a page chooses, or ErrNotFound.
 	// If there is no item After which the page begins, the error is ErrNoItem.
 	Conversation(ctx context.Context, org, id string, page ItemPage) (*Conversation, error)
-	// Conversations answers those of an organisation, with their items, whose ids come
-	// after one in the order of their bytes, at most limit, and none if there are none.
+	// Conversations answers up to limit conversations of an organisation, with their items:
+	// those whose ids come after the id after, in the order of the bytes of ids.
 	Conversations(ctx context.Context, org, after string, limit int) ([]*Conversation, error)
 	// PruneConversations is Prune for the items of conversations, and for
 	// conversations that nothing has changed since.
 	PruneConversations(ctx context.Context, before Timestamp) (more bool, err error)
 }
 
-// ErrNoItem is the error of a page that begins after an item that the conversation lacks.
+// ErrNoItem means that a page begins after an item that the conversation lacks.
 var ErrNoItem = errors.New("the conversation has no such item")
 
-// ItemPage chooses items of a conversation: a part of their order, or one by its id. The zero
-// ItemPage chooses none.
+// ItemPage chooses items of a conversation: a part of their order, or an item by its id. The
+// zero ItemPage chooses no items.
 type ItemPage struct {
 	// Limit bounds how many items are chosen.
 	Limit int
-	// Descending orders them from the last to the first.
+	// Descending orders the items from the last to the first.
 	Descending bool
 	// After is the id of the item behind which the page begins, "" for the beginning.
 	After string
-	// Only is the id of the one item that is chosen, unless it is "".
+	// Only is the id of the only item that is chosen, "" for no such choice.
 	Only string
 	// Measure leaves the items out, and sets Count and Size of the Conversation.
 	Measure bool
 }
 
-// AllItems chooses all items, and Measured all of them without reading them.
+// AllItems chooses all items. Measured chooses all items without reading them.
 var (
 	AllItems = ItemPage{Limit: math.MaxInt32}
 	Measured = ItemPage{Limit: math.MaxInt32, Measure: true}
@@ -80,17 +80,18 @@ func (c *Conversation) Choose(p ItemPage, length func(*ConversationItem) int64) 
 // Conversation is an ordered list of items that calls read, and add to.
 type Conversation struct {
 	ID string
-	// User is whose it is within the organisation, "" if nobody was named.
+	// User is who has the conversation within the organisation, "" if nobody was named.
 	User string
-	// ChangedAt is that of the last change. Whoever changes what was read gives the
-	// change a later time, which orders it behind on nodes whose clocks differ.
+	// ChangedAt is the time of the last change. Whoever reads a conversation and changes it
+	// gives the change a later time, so that the change comes behind on nodes with other
+	// clocks, too.
 	CreatedAt, ChangedAt Timestamp
 	// Metadata is the client's, a JSON object.
 	Metadata string
 	// Items are JSON objects, in their order.
 	Items []ConversationItem
-	// Count is how many items a page chooses that measures them, and Size their length in
-	// bytes.
+	// Count is how many items a page with Measure chooses, and Size their length in bytes.
+	// Without Measure both are 0.
 	Count int
 	Size  int64
 }
@@ -100,31 +101,31 @@ type ConversationItem struct {
 	ID string
 	// JSON is the item, an object.
 	JSON string
-	// AddedAt is when it was added.
+	// AddedAt is when the item was added.
 	AddedAt Timestamp
 }
 
-// ConversationChange is what an Annotation changes in a conversation. One that is not
-// known is not changed, unless Created is set. One that was deleted stays so.
+// ConversationChange is what an Annotation changes in a conversation. A conversation that is
+// not known is not changed, unless Created is set. A deleted conversation stays deleted.
 type ConversationChange struct {
 	ID      string
 	Created bool
 	// User is set with Created alone.
 	User string
-	// Metadata replaces what there is, unless it is "".
+	// Metadata replaces the conversation's metadata, unless it is "".
 	Metadata string
 	// Add are the ids of items that are added at the end, and Items the items
 	// themselves, as JSON. An id that the conversation has is not added again.
 	Add, Items []string
-	// Remove is the id of an item that is removed, "" for none.
+	// Remove is the id of the item that is removed, "" if no item is.
 	Remove string
 	// Deleted removes the conversation and its items.
 	Deleted bool
 }
 
-// ConversationOf returns what a conversation has become by its changes, those of one
-// moment in their order, nil if it does not exist. It is for backends that keep the
-// changes: one that comes again changes nothing.
+// ConversationOf returns what a conversation has become by its changes, nil if the
+// conversation does not exist. Changes of the same moment apply in the order of changes. It
+// is for backends that keep the changes: a change that comes again changes nothing.
 func ConversationOf(changes []*Annotation) *Conversation {
 	changes = slices.Clone(changes)
 	slices.SortStableFunc(changes, func(a, b *Annotation) int { return cmp.Compare(a.At, b.At) })

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// count tells of the rows of a group how many there are, what the group is put into
-// order by, and when the first and the last is.
+// count is how many rows a group has, the total by which the group is put into order, and
+// the times of the first and the last row.
 type count struct {
 	rows        int64
 	total       plugins.Count
@@ -87,8 +87,8 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Ro
 	return nil
 }
 
-// rowTotal tells what one row adds to the total by which groups are put into order, and
-// which parts of the row that takes.
+// rowTotal returns a function that tells what a row adds to the total by which groups are
+// put into order, and the parts of the row that the function reads.
 func (q *GroupQuery) rowTotal() (RowParts, func(*Row) plugins.Count) {
 	if q.Top.GroupSort().Key == totalRequests {
 		return CountParts, func(r *Row) plugins.Count {
@@ -110,8 +110,8 @@ func (q *GroupQuery) rowTotal() (RowParts, func(*Row) plugins.Count) {
 // largestGroups are the groups that a query with LargestGroups answers.
 type largestGroups struct {
 	groups []int
-	// places has the place in groups of each group, and the one behind the last for
-	// the others, of which there are so many.
+	// places has the index in groups of each group, len(groups) for all other groups.
+	// others counts the other groups.
 	places []int
 	others int
 }
@@ -151,7 +151,7 @@ func (q *GroupQuery) behindOf(rows Rows, set int, groups []int, counts []count) 
 	if !ok {
 		return groups
 	}
-	at := func(order int) int { // the first group whose total comes behind the place by so much
+	at := func(order int) int { // the first group that compares at least order with the place
 		return sort.Search(len(groups), func(i int) bool { return q.Top.compare(counts[groups[i]].total, after) >= order })
 	}
 	equal, behind := groups[at(0):at(1)], groups[at(1):]

@@ -53,8 +53,8 @@ func (d Decimal) String() string { return cmp.Or(d.text, "0") }
 // Float is the nearest floating-point number.
 func (d Decimal) Float() float64 { return d.real }
 
-// placeOf is the place of a number in JSON times a power of ten. The exponent may be
-// larger than memory, so that nothing is made of it.
+// placeOf is the place of a number in JSON times a power of ten. The exponent may be so large
+// that the number would not fit into memory: the number is never written out.
 func placeOf(text string, power int) place {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
@@ -91,8 +91,8 @@ func placeOf(text string, power int) place {
 	return p
 }
 
-// Whole makes of a comparison with a number one with a whole number, in the unit in which
-// records keep the field's values. Without a possible value, none equals the number.
+// Whole turns a comparison with a number into a comparison with a whole number, in the unit in
+// which records keep the field's values. If possible is false, no value equals the number.
 func (l *Leaf) Whole() (op Operator, n int64, possible bool) {
 	p := l.Number.ones
 	if l.Field.Money {

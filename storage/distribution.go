@@ -7,12 +7,11 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// distribution has values of which quantiles are wanted, in milliseconds. Where they
-// are many, it counts how often each is there, which takes no more memory however many
-// they are.
+// distribution has values whose quantiles are wanted, in milliseconds. If there are many
+// values, it counts how often each value occurs, so that more values take no more memory.
 type distribution struct {
 	values []uint32
-	// counts are by value, nil while the values are few.
+	// counts are by value, nil while there are few values.
 	counts *[1 << 16]uint32
 	// counted is the sum of counts.
 	counted int
@@ -71,7 +70,7 @@ func (d *distribution) merge(o *distribution) {
 	d.wide = append(d.wide, o.wide...)
 }
 
-// percentiles are those of all values.
+// percentiles are the percentiles of all values.
 func (d *distribution) percentiles() Percentiles {
 	switch {
 	case len(d.wide) > 0:

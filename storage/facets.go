@@ -34,7 +34,8 @@ type Facet struct {
 	Others int64 `json:"others"`
 }
 
-// FacetValue is a value, "" of requests that have none, and how many have it.
+// FacetValue is a value and how many requests have the value. The value is "" for requests
+// without a value.
 type FacetValue struct {
 	Value string `json:"value"`
 	Count int64  `json:"count"`

@@ -17,17 +17,17 @@ type Field struct {
 	Kind Kind
 	// Map is true when leaves name a key within the field (properties, scores).
 	Map bool
-	// Content is what the value comes from of the bodies, which costs reading
-	// them; 0 when it comes from the record.
+	// Content is the part of the content that has the value, and that must be read for it;
+	// 0 when the value comes from the record.
 	Content ContentPart
-	// Money is true of a number in dollars, which records have in billionths.
+	// Money is true for a number in dollars, which records have in billionths.
 	Money bool
-	// Column is what the field compares, nil if that is no column.
+	// Column is the column that the field compares, nil if the field compares no column.
 	Column *Column
 	// About is a sentence for users, "" where the name says all.
 	About string
 
-	// At most one of these is set, none for the groups of aggregates.
+	// At most one of these is set; for the groups of aggregates, none is set.
 	text    func(*Record, *Content) string
 	body    func(*Content) *Body
 	list    func(*Record) []string
@@ -52,9 +52,9 @@ func (f *Field) Applies() bool {
 	return f.Group != UsersView && f.Group != SessionsView
 }
 
-// Texts yields the texts which a leaf with this field and key compares, any of
-// which makes it true: the one text of a plain field, "" when the record lacks
-// it; the value under key of a map, none when it lacks the key; each of a list. c
+// Texts yields the texts which a leaf with this field and key compares; the leaf is true
+// if any text matches. A plain field has one text, "" when the record lacks the field. A
+// map has the value under key, and no text without the key. A list has all its texts. c
 // is needed for content fields alone, and is nil when nothing was kept.
 func (f *Field) Texts(r *Record, c *Content, key string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -108,7 +108,7 @@ func (f *Field) Bool(r *Record) (value, known bool) {
 	return f.boolean(r)
 }
 
-// The fields of each group: see Schema for those that compare one.
+// The fields of each group. Schema has the fields that compare a column.
 var (
 	fields = slices.Concat(
 		in(RequestResponse,
@@ -177,7 +177,7 @@ type fieldName struct {
 	name  string
 }
 
-// in are the fields of a group: those that compare columns, and others.
+// in returns the fields of a group: the fields that compare columns, and others.
 func in(g Group, others ...*Field) []*Field {
 	fields := slices.Concat(columnFields(g), others)
 	for _, f := range fields {

@@ -7,8 +7,8 @@ import (
 )
 
 // Filter is a node of the filter language (docs/llm_query.md, "Filters"):
-// an All, a *Branch or a *Leaf. ParseFilter makes none that does not
-// type-check, so whoever reads one needs no errors.
+// an All, a *Branch or a *Leaf. ParseFilter makes only filters that
+// type-check, so whoever reads a filter needs no errors.
 type Filter interface{ filter() }
 
 // All matches everything.
@@ -95,7 +95,7 @@ const (
 	PropertyKey  // only equals: the record has that property
 )
 
-// Operators are those that fields of the kind take.
+// Operators are the operators that fields of the kind take.
 func (k Kind) Operators() []Operator { return kinds[k].operators }
 
 // String names the kind as in "text fields".

@@ -20,7 +20,7 @@ const (
 // MaxPropertySort bounds the requests that one query sorts by properties or scores.
 const MaxPropertySort = 300_000
 
-// SortsByProperty is true when a sort key is a property or a score, which stand in no column.
+// SortsByProperty is true when a sort key is a property or a score, which have no column.
 func (q *RequestQuery) SortsByProperty() bool { return q.SortsByScore() || q.sortsBy(SortProperties) }
 
 // SortsByScore is true when a sort key is a score, by which databases do not sort.

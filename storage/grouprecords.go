@@ -13,21 +13,21 @@ import (
 )
 
 // RecordGrouper adds records up, in the plainest way: what it answers is what
-// every backend must answer. It takes those that the query's Filter and Window
-// choose.
+// every backend must answer. Its caller adds the records that the query's Filter and
+// Window choose.
 type RecordGrouper struct {
 	query *GroupQuery
-	// tags are those of the organisation's sessions, by session id.
+	// tags are the tags of the organisation's sessions, by session id.
 	tags   map[string]string
-	roots  map[uuid.UUID]bool // of the trees, by AddRoot
+	roots  map[uuid.UUID]bool // the roots of the trees, from AddRoot
 	any    []*Matcher
 	groups map[string]*recordGroup
 	cancel *CancelCheck
 }
 
-// NewRecordGrouper makes the grouper of a query. tags are those of the
+// NewRecordGrouper makes the grouper of a query. tags are the tags of the
 // organisation's sessions, by session id. When the query of cancel is over,
-// Answer returns its error.
+// Answer returns the error of cancel.
 func NewRecordGrouper(q *GroupQuery, tags map[string]string, cancel *CancelCheck) *RecordGrouper {
 	g := &RecordGrouper{query: q, tags: tags, groups: make(map[string]*recordGroup), roots: make(map[uuid.UUID]bool), cancel: cancel}
 	for _, f := range q.Any {
@@ -44,7 +44,7 @@ func NewRecordGrouper(q *GroupQuery, tags map[string]string, cancel *CancelCheck
 	return g
 }
 
-// recordGroup is what was added up of one group.
+// recordGroup is what the records of one group add up to.
 type recordGroup struct {
 	GroupTotals
 	recordSums
@@ -59,16 +59,16 @@ type recordSums struct {
 	scores  []float64
 }
 
-// AddRoot notes the tree of a record. A query that groups ByTree needs that of
-// all records before it adds the first.
+// AddRoot notes the tree of a record. A query that groups ByTree needs AddRoot for
+// all records before Add for the first.
 func (g *RecordGrouper) AddRoot(r *Record) {
 	if r.RootID != uuid.Nil {
 		g.roots[r.RootID] = true
 	}
 }
 
-// Add adds a record to its groups. load returns its content, nil when there is
-// none.
+// Add adds a record to its groups. load returns the record's content, nil when the
+// record has no content.
 func (g *RecordGrouper) Add(r *Record, load func() *Content) {
 	row := newRow(r)
 	if !g.query.Apart {
@@ -82,7 +82,7 @@ func (g *RecordGrouper) Add(r *Record, load func() *Content) {
 	}
 }
 
-// newRow is a record as rows have it, but for its Groups.
+// newRow returns the Row of a record, without Groups.
 func newRow(r *Record) Row {
 	return Row{
 		Attempt:     r.AttemptOf != uuid.Nil,
@@ -100,7 +100,7 @@ func newRow(r *Record) Row {
 	}
 }
 
-// addTo adds a record to the groups whose keys begin so.
+// addTo adds a record to the groups whose keys begin with key.
 func (g *RecordGrouper) addTo(key []string, r *Record, row *Row, load func() *Content) {
 	i := len(key)
 	if i == len(g.query.By) {
@@ -114,7 +114,7 @@ func (g *RecordGrouper) addTo(key []string, r *Record, row *Row, load func() *Co
 		}
 		if byScore {
 			row.Score, _ = r.Score(value)
-			row.Attempt = false // its scores count as any
+			row.Attempt = false // scores of attempts count as any score
 		}
 		g.addTo(append(key, value), r, row, load)
 	}
@@ -190,7 +190,7 @@ func (s *recordSums) merge(o *recordSums) {
 	s.scores = append(s.scores, o.scores...)
 }
 
-// merge adds another group, which is of others then.
+// merge adds the sums of another group, and counts it in Others.
 func (x *recordGroup) merge(o *recordGroup) {
 	x.Others++
 	x.recordSums.merge(&o.recordSums)
@@ -269,9 +269,9 @@ func (g *RecordGrouper) Answer(each func(*GroupTotals) error) error {
 // Records are all records there are, as a Grouper.
 type Records struct {
 	All []*Record
-	// Content returns a record's content, nil when there is none.
+	// Content returns a record's content, nil when the record has no content.
 	Content func(*Record) *Content
-	// Tags are those of sessions, by organisation and session id.
+	// Tags are the tags of sessions, by organisation and session id.
 	Tags map[string]map[string]string
 }
 

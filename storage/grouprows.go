@@ -31,7 +31,7 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 			return nil
 		}
 		g.from, g.window = g.from+g.most, g.later
-		g.mostCells -= len(g.sets[0].cells.links) // which the answer may keep
+		g.mostCells -= len(g.sets[0].cells.links) // the answer may keep these cells
 		g.sets[0].clear()
 	}
 }
@@ -41,34 +41,34 @@ type rowGrouper struct {
 	query *GroupQuery
 	rows  Rows
 	sets  []rowSet
-	// first is the first set that rows are added to. One before is of all rows, and what
-	// the groups of another add up to.
+	// first is the first set that rows are added to: 0 or 1. If it is 1, set 0 has all rows
+	// in a single group, and is made of the groups of set 1.
 	first int
-	// many is true once there are more than fewGroups of which the largest are wanted.
+	// many is true once the largest groups are wanted of more than fewGroups.
 	many bool
-	// matched tells of which groups each of the query's Any is true.
+	// matched says, for each of the query's Any, which groups match.
 	matched [][]bool
-	// Of too many groups so many are added up in one scan, beginning with from. window has
-	// their rows, and later those of the groups behind them.
+	// If there are too many groups, a scan adds up most groups, beginning with the group
+	// from. window contains the rows of these groups, later the rows of the groups behind.
 	from, most    int
 	window, later Window
-	// tooMany is true once there are more than mostCells, in all scans together.
+	// tooMany is true once there are more than mostCells cells, in all scans together.
 	mostCells int
 	tooMany   bool
 }
 
 // rowSet has what the rows of one dimension add up to.
 type rowSet struct {
-	largest *largestGroups // nil for all
+	largest *largestGroups // nil if all groups are wanted
 	sums    byGroup
 	days    activeDays
 	cells   chains[Counts]
-	// details are by bucket if there are any, else under 0.
+	// details are by bucket if the query has buckets, else under 0.
 	details chains[detailSums]
 }
 
-// fewGroups are added up each before it is known which are the largest. If there are
-// more, their rows are counted first.
+// fewGroups is how many groups are added up before it is known which are the largest. If
+// there are more groups, their rows are counted first.
 const fewGroups = 128
 
 // scan adds up what the query chooses.
@@ -90,7 +90,8 @@ func (g *rowGrouper) scan() error {
 	return nil
 }
 
-// addUp adds the rows to their groups, or if they are counted to the largest.
+// addUp adds the rows to their groups. If counted is not nil, it adds them to the largest
+// groups, and to the group of all others.
 func (g *rowGrouper) addUp(counted [][]count) error {
 	q := g.query
 	if g.from == 0 {
@@ -122,7 +123,7 @@ func (g *rowGrouper) addUp(counted [][]count) error {
 	return err
 }
 
-// keepLargest puts the other groups of a set together.
+// keepLargest keeps the largest groups of a set, and merges all others into one group.
 func (g *rowGrouper) keepLargest(set int) {
 	of := g.sets[set]
 	var counts []count
@@ -193,7 +194,8 @@ func (s *rowSet) clear() {
 	s.details.clear()
 }
 
-// merge adds the groups of another set, each to the group of this one at its place.
+// merge adds the groups of another set. place returns the group of s to which a group of the
+// other set is added.
 func (s *rowSet) merge(of *rowSet, place func(group int) int) {
 	for group, totals := range of.sums.all() {
 		to := place(group)
@@ -207,7 +209,7 @@ func (s *rowSet) merge(of *rowSet, place func(group int) int) {
 	}
 }
 
-// any finds out of which groups the query's Any are true.
+// any finds out which groups match each of the query's Any.
 func (g *rowGrouper) any() error {
 	q := g.query
 	g.matched = make([][]bool, len(q.Any))
@@ -318,7 +320,7 @@ func (s *rowSet) answerCells(q *GroupQuery, group int, t *GroupTotals) {
 	t.Details = all.answer(q)
 }
 
-// keys are those of groups of a set.
+// keys are the keys of groups of a set.
 func (g *rowGrouper) keys(set int, groups []int) []Key {
 	numbers := make([]int, len(groups))
 	for i, group := range groups {
@@ -335,7 +337,7 @@ func (g *rowGrouper) keys(set int, groups []int) []Key {
 	return g.rows.Keys(set, numbers)
 }
 
-// key appends the values of a key that the query asks for.
+// key appends to key the values of k that the query asks for.
 func (q *GroupQuery) key(key []string, k Key) []string {
 	dimensions := len(q.By)
 	switch {

@@ -11,11 +11,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Grouper answers what requests add up to. A Backend is one; the queries about
-// users, sessions, scores and metrics are questions of this kind.
+// Grouper answers what requests add up to. A Backend is a Grouper; the queries about
+// users, sessions, scores and metrics are questions to a Grouper.
 type Grouper interface {
 	// Groups calls each with the groups of a query, in any order, and ends with
-	// the first error of each. The group is each's until it returns.
+	// the first error of each. The group is valid until each returns.
 	Groups(ctx context.Context, q *GroupQuery, each func(*GroupTotals) error) error
 }
 
@@ -32,55 +32,56 @@ type GroupQuery struct {
 	// sessions.
 	Filter Filter
 	Window Window
-	// By is what requests are grouped by; none makes a single group of all of
-	// them, which is there even when there is no request.
+	// By is what requests are grouped by. Without dimensions, all requests make a single
+	// group, which is answered even when there is no request.
 	By []Dimension
 	// Apart groups by each dimension of its own, as SQL does with GROUPING SETS.
 	Apart bool
 	// Known leaves out requests that lack the first dimension.
 	Known bool
-	// Any are filters about requests: the answer tells of each whether it is true
+	// Any are filters about requests. The answer says for each filter whether it is true
 	// of any request of the group.
 	Any []Filter
 	// Buckets cut the totals by time; they contain the Window. Increment cuts
-	// them by the calendar of Zone instead. Without either there are no cells.
+	// the totals by the calendar of Zone instead. Without either there are no cells.
 	Buckets   Buckets
 	Increment Increment
 	// Zone decides what a day is.
 	Zone Zone
 	// ActiveDays and Details ask for what they name.
 	ActiveDays, Details bool
-	// CountOnly asks for no totals but Requests, First and Last, for which attempts
-	// that did not answer then count, too: they are those of all records.
+	// CountOnly asks for no totals but Requests, First and Last. Attempts that did not
+	// answer then count, too: the totals are over all records.
 	CountOnly bool
 	// Top says that fewer groups will do.
 	Top Top
-	// Choose, if not nil, is asked once of each group whether it is wanted; others are not
-	// answered. The group may not have its Key yet: it is dear to read where groups are many.
+	// Choose, if not nil, is called once for each group and reports whether the group is
+	// answered. The group may not have its Key yet: keys are dear to read where groups are
+	// many.
 	Choose func(*GroupTotals) bool
 }
 
 // Chooses tells whether a group is wanted.
 func (q *GroupQuery) Chooses(g *GroupTotals) bool { return q.Choose == nil || q.Choose(g) }
 
-// GroupsBy tells whether a dimension of that name is among the query's.
+// GroupsBy reports whether the query has a dimension with the name.
 func (q *GroupQuery) GroupsBy(name DimensionName) bool {
 	return slices.ContainsFunc(q.By, func(d Dimension) bool { return d.Name == name })
 }
 
-// Top says which groups are wanted. A backend may answer more of them.
+// Top says which groups are wanted. A backend may answer more groups.
 type Top struct {
 	// Count is the number of groups, 0 for all.
 	Count int
 	By    TopBy
-	// Until leaves out, of NewestGroups, those of a First behind it; those of this
-	// First are answered but do not count. Nil is no bound.
+	// Until leaves out, of NewestGroups, groups whose First is later than Until. Groups
+	// whose First is Until are answered but do not count. Nil is no bound.
 	Until *Timestamp
 	// Sort says which of LargestGroups are large. The query asks for Details unless
 	// Sort is by requests.
 	Sort GroupSort
-	// After leaves out, of LargestGroups, those up to a place. The query has one
-	// dimension then, or groups by each separately. Nil leaves out none.
+	// After leaves out, of LargestGroups, the groups up to a place. A query with After has
+	// one dimension, or groups by each separately. Nil leaves out no group.
 	After *Cursor[TotalKey]
 }
 
@@ -88,12 +89,13 @@ type Top struct {
 type TopBy uint8
 
 const (
-	// AnyGroups do, if they have a request; their totals may lack some.
+	// AnyGroups asks for any groups that have a request; their totals may lack requests.
 	AnyGroups TopBy = iota
-	// NewestGroups are those of the latest First, with all that share the last one.
+	// NewestGroups are the groups with the latest First, and all groups with the same First
+	// as the last of them.
 	NewestGroups
-	// LargestGroups are the first in the order of Sort. All others are added up in
-	// one more group, which tells no ActiveDays. No backend answers more of them.
+	// LargestGroups are the first groups in the order of Sort. All others are added up in
+	// one more group, which has no ActiveDays. No backend answers more groups than wanted.
 	LargestGroups
 )
 
@@ -102,12 +104,13 @@ var ErrTooManyGroups = errors.New("the query adds up more users, sessions or oth
 
 // GroupTotals are what the requests of one group add up to.
 type GroupTotals struct {
-	// Set is the place in By of the dimension of a query that groups by each separately.
+	// Set is the index in By of the group's dimension, if the query groups by each
+	// separately.
 	Set int
-	// Key has the value of each dimension, "" where there is none. It is nil for
-	// the group of what is left by LargestGroups.
+	// Key has the value of each dimension, "" where requests have no value. It is nil for
+	// the group of all others that LargestGroups adds.
 	Key []string
-	// Others counts the groups that are added up in the one without a key.
+	// Others counts the groups that are added up in the group without a key.
 	Others int
 	Totals
 	// ActiveDays counts the days with a request.
@@ -125,14 +128,14 @@ type Cell struct {
 	// Start is the start of the bucket.
 	Start Timestamp
 	Counts
-	// ScoreSum adds the scores up if they are grouped by name, of which there
-	// are as many as Requests. It is unknown where it is too large for a number.
+	// ScoreSum is the sum of the scores if they are grouped by name; there are as many
+	// scores as Requests. It is unknown if it is too large for a number.
 	ScoreSum Amount
 	// Details are nil if they were not asked for.
 	Details *Details
 }
 
-// Dimension is what requests are grouped by. The zero Dimension puts all of them
+// Dimension is what requests are grouped by. The zero Dimension puts all requests
 // into one group.
 type Dimension struct {
 	Name DimensionName
@@ -143,24 +146,24 @@ type Dimension struct {
 // DimensionName names the value of a request that is compared.
 type DimensionName string
 
-// The dimensions besides the fields of RequestResponse, by their names. A request
-// has as many rows as it has scores, feedback included, or properties when it is
-// grouped by them.
+// The dimensions besides the fields of RequestResponse, by their names. Grouped by
+// scores, a request has a row for each of its scores, feedback included. Grouped by
+// properties, it has a row for each property.
 const (
 	ByUser         DimensionName = "user_id"
 	BySession      DimensionName = "session_id"
 	BySessionName  DimensionName = "session_name"
 	BySessionTag   DimensionName = "session_tag"
 	ByScore        DimensionName = "score"
-	ByProperty     DimensionName = "property" // the value of one
+	ByProperty     DimensionName = "property" // the value of one property
 	ByPropertyName DimensionName = "property_key"
-	// ByTree is the root_request_id of a request, and the request's own id if it is
-	// that of another one that the query chooses.
+	// ByTree is the root_request_id of a request; the request's own id if the request is
+	// the root of another request that the query chooses.
 	ByTree DimensionName = "root_request_id"
 )
 
-// Dimensions are the names by which callers may group requests. The last stands for the
-// names of properties, and PropertyPrefix before a name for the values of that property.
+// Dimensions are the names by which callers may group requests. The last name stands for the
+// names of properties. PropertyPrefix before a name stands for the values of the property.
 var Dimensions = []DimensionName{
 	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type", "cache_miss_reason",
 	"request_model", "country_code", "prompt_id", "prompt_version", "node_id", "job_id", "key_id", "project", "request_referrer",
@@ -190,7 +193,7 @@ func (d Dimension) String() string {
 	return string(d.Name)
 }
 
-// values are what the record has of the dimension.
+// values are the values that the record has in the dimension.
 func (g *RecordGrouper) values(d Dimension, r *Record) []string {
 	switch d.Name {
 	case "":

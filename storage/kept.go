@@ -45,7 +45,7 @@ func (k *Kept) Omit(r *Record, request, response bool) {
 	}
 }
 
-// Content returns what is kept. Its slices are those of k.
+// Content returns what is kept. It shares its slices with k.
 func (k *Kept) Content(r *Record) *Content {
 	k.Omit(r, false, false)
 	return &k.content

@@ -11,7 +11,7 @@ import (
 // Match tells whether a filter is true of a record. It is the meaning of the
 // filter language: every backend answers as if it called Match.
 //
-// load returns the record's content, nil when there is none. It is called once
+// load returns the record's content, nil when there is no content. It is called once
 // at most, and only for a leaf that compares content.
 func Match(f Filter, r *Record, load func() *Content) bool {
 	return Compile(f, nil).Match(r, load)
@@ -134,7 +134,7 @@ func Compare[T int64 | float64 | Timestamp](op Operator, a, value T) bool {
 
 // Evaluate answers a query from all records there are, in the plainest way: what
 // every backend must answer. load returns a record's content, nil when there is
-// none.
+// no content.
 func Evaluate(q *RequestQuery, records []*Record, load func(*Record) *Content) []*Record {
 	type candidate struct {
 		record *Record

@@ -17,7 +17,7 @@ type MetricsQuery struct {
 	Window Window
 	// Zone aligns the buckets.
 	Zone Zone
-	// By groups the requests; the zero Dimension does not.
+	// By groups the requests; the zero Dimension makes no groups.
 	By Dimension
 	// Bucket is the width of the points.
 	Bucket BucketWidth
@@ -28,30 +28,30 @@ type MetricsQuery struct {
 	// After, if not nil, is the place behind which the groups begin.
 	After *Cursor[TotalKey]
 	// Limit is the number of groups, the first in the order of Sort behind After. All
-	// others make one more, also those before After.
+	// other groups, also the groups before After, make one more group.
 	Limit int
 }
 
 // Metrics is the answer to a MetricsQuery.
 type Metrics struct {
-	// Bucket is the width of the points, "none" if there are none.
+	// Bucket is the width of the points, "none" without points.
 	Bucket BucketWidth  `json:"bucket"`
 	Totals MetricTotals `json:"totals"`
 	// Points are the totals over time.
 	Points []MetricPoint `json:"points"`
-	// Previous is nil unless it was asked for, and there is a period.
+	// Previous is nil unless the query has Compare, and there is a period before.
 	Previous *MetricTotals `json:"previous"`
-	// Groups are in the order of the query; the one of all others is the last. Without
-	// a dimension there is none.
+	// Groups are in the order of the query; the group of all others is the last. Without
+	// a dimension there are no groups.
 	Groups []MetricGroup `json:"groups"`
 }
 
 // MetricGroup is a group of requests over time.
 type MetricGroup struct {
-	// Key is the value of the dimension, "" of requests without one; nil for the
+	// Key is the value of the dimension, "" for requests without a value; nil for the
 	// group of others.
 	Key *string `json:"key"`
-	// Others counts the groups that are together in this one.
+	// Others counts the groups that make the group of others; 0 in all other groups.
 	Others int           `json:"others,omitempty"`
 	Totals MetricTotals  `json:"totals"`
 	Points []MetricPoint `json:"points"`
@@ -68,7 +68,7 @@ type MetricPoint struct {
 }
 
 // MetricTotals are what requests add up to. Sums add what is known, and are unknown
-// where nothing is. Attempts that did not answer count for nothing but their cost.
+// where nothing is known. Of attempts that did not answer, only the cost counts.
 type MetricTotals struct {
 	Requests int64 `json:"requests"`
 	// Errors counts the requests with a status from 400, and those that did not end
@@ -83,9 +83,9 @@ type MetricTotals struct {
 	PromptCacheReadTokens  plugins.Count `json:"prompt_cache_read_tokens"`
 	PromptCacheWriteTokens plugins.Count `json:"prompt_cache_write_tokens"`
 	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
-	// CacheSavings is what providers' caches saved, negative where they cost more.
+	// CacheSavings is what providers' caches saved, negative where the caches cost more.
 	CacheSavings plugins.Cost `json:"cache_savings"`
-	// CacheLoss is what they could have saved, and did not.
+	// CacheLoss is what providers' caches could have saved, and did not.
 	CacheLoss plugins.Cost `json:"cache_loss"`
 	// Latency and TimeToFirstToken are in milliseconds.
 	Latency          Percentiles `json:"latency"`
@@ -166,7 +166,7 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 	return answer, err
 }
 
-// Named are the groups but that of all others.
+// Named are the groups without the group of all others.
 func (m *Metrics) Named() []MetricGroup {
 	if n := len(m.Groups); n > 0 && m.Groups[n-1].Key == nil {
 		return m.Groups[:n-1]
@@ -188,7 +188,7 @@ func (q *MetricsQuery) ContinueAfter(cursor string) (err error) {
 
 func (q *MetricsQuery) sorts() []GroupSort { return []GroupSort{(&Top{Sort: q.Sort}).GroupSort()} }
 
-// window is that of the query, with both bounds.
+// window is the window of the query, with both bounds.
 func (q *MetricsQuery) window(ctx context.Context, g Grouper) (Window, error) {
 	w := q.Window.or(never)
 	if w == q.Window {
@@ -203,7 +203,8 @@ func (q *MetricsQuery) window(ctx context.Context, g Grouper) (Window, error) {
 	return w, err
 }
 
-// metricPoints are the buckets with what stands in the cells, empty ones included.
+// metricPoints are the buckets with the totals of their cells; buckets without a cell are
+// included.
 func metricPoints(b Buckets, cells []Cell) []MetricPoint {
 	points := make([]MetricPoint, b.Len)
 	for i := range points {

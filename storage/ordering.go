@@ -27,7 +27,7 @@ type OrderBy[K ~string] struct {
 
 // ordering is how users or sessions are put into order.
 type ordering[K ~string, T any] struct {
-	// standard is the key of a query that names none, descending.
+	// standard is the key of a query that names no key; it sorts descending.
 	standard K
 	values   map[K]func(*T) Value
 	// tie breaks ties, in the direction of the first key.
@@ -116,7 +116,7 @@ func (g *pager[K, T]) rows() []T {
 	return page
 }
 
-// sortedAtOnce is how many rows may be put into order of which few are on a page.
+// sortedAtOnce is how many rows may be put into order for a page with few of them.
 const sortedAtOnce = 1000
 
 // parseOrder reads a field sort: an object of keys with their directions, in the
@@ -189,11 +189,12 @@ func ParseSessionSort(raw []byte) ([]SessionSort, error) {
 }
 
 // Cursor is the place of a row in the order of a query, behind which a page can go
-// on: pages that follow one another in this way hold each row once whose values stay
-// the same, whatever is written meanwhile.
+// on. Pages that follow one another in this way hold each row once if the row's values
+// do not change, whatever is written meanwhile.
 type Cursor[K ~string] struct {
 	// Sorts are the keys of the query, or its standard order, with a value for each.
-	// Bodies are too long for the String of a cursor, which then has no Values.
+	// Bodies are too long for the String of a cursor: a cursor of a sort by bodies has no
+	// Values.
 	Sorts  []OrderBy[K]
 	Values []Value
 	// Tie breaks ties in the direction of the first key: the 16 bytes of a request's
@@ -201,7 +202,7 @@ type Cursor[K ~string] struct {
 	Tie [2]string
 }
 
-// Compare is negative when c comes before d, of the same query.
+// Compare is negative when c comes before d. Both are cursors of the same query.
 func (c *Cursor[K]) Compare(d *Cursor[K]) int {
 	for i, s := range c.Sorts {
 		if order := c.Values[i].compare(d.Values[i], s.Desc); order != 0 {
@@ -227,7 +228,7 @@ func (c *Cursor[K]) String() string {
 // ErrCursor is the error of a cursor that a query cannot go on with.
 var ErrCursor = errors.New("this cursor is none of a query with this sort: begin again without it")
 
-// parseCursor reads what String wrote of a query of the same sorts. A bare cursor
+// parseCursor reads what String wrote for a query with the same sorts. A bare cursor
 // has no Values.
 func parseCursor[K ~string](text string, sorts []OrderBy[K], bare bool) (*Cursor[K], error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)

@@ -12,7 +12,8 @@ func (q *RequestQuery) ByTime() (desc, ok bool) {
 	return sorts[0].Desc, !q.Random && len(sorts) == 1 && sorts[0].Key == SortCreatedAt
 }
 
-// Page keeps, of the records that a query chooses one after the other, those of its page.
+// Page gets the records that a query chooses, one after the other, and keeps the records of
+// the query's page.
 type Page[T any] struct {
 	query  *RequestQuery
 	cancel *CancelCheck
@@ -31,7 +32,7 @@ type placed[T any] struct {
 // sortedLess is how many records more than wanted are kept before they are put into order.
 const sortedLess = 256
 
-// NewPage returns the page of a query, which is worth nothing when the query of cancel is
+// NewPage returns the page of a query. The page is worth nothing when the query of cancel is
 // over.
 func NewPage[T any](q *RequestQuery, cancel *CancelCheck) *Page[T] {
 	return &Page[T]{query: q, cancel: cancel, want: q.Offset + min(q.Limit, math.MaxInt-q.Offset)}
@@ -40,14 +41,15 @@ func NewPage[T any](q *RequestQuery, cancel *CancelCheck) *Page[T] {
 // Full reports whether there are as many records as the page needs.
 func (p *Page[T]) Full() bool { return len(p.kept) >= p.want }
 
-// Done is true if neither a record of this time nor those that follow it can be on the page.
-// The records come in the order of time if the query sorts by it.
+// Done reports whether no record of this time, and no later record, can be on the page.
+// The records come in the order of time if the query sorts by time.
 func (p *Page[T]) Done(at Timestamp) bool {
 	_, byTime := p.query.ByTime()
 	return p.Full() && byTime && at != p.kept[p.want-1].at
 }
 
-// Add adds a record, which of stands for. content is needed if the query sorts by it.
+// Add adds a record. of is the item that stands for the record. content is needed if the query
+// sorts by content.
 func (p *Page[T]) Add(r *Record, content *Content, of T) {
 	next := placed[T]{of: of, at: r.CreatedAt}
 	if p.query.Random {
@@ -66,7 +68,7 @@ func (p *Page[T]) Add(r *Record, content *Content, of T) {
 	}
 }
 
-// sort puts the records into order, and forgets those behind the page.
+// sort puts the records into order, and forgets the records behind the page.
 func (p *Page[T]) sort() {
 	slices.SortFunc(p.kept, CancellableOrder(p.cancel, func(a, b placed[T]) int { return a.place.Compare(b.place) }))
 	if len(p.kept) > p.want {

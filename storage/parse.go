@@ -69,7 +69,7 @@ func (p *parser) object(member func(key string) error) error {
 	return p.members(key, more, member)
 }
 
-// members reads the rest of an object from a key on, or nothing if there is none. The
+// members reads the rest of an object from a key on, or nothing if more is false. The
 // callers bound the number of keys.
 func (p *parser) members(key string, more bool, member func(key string) error) (err error) {
 	var seen []string
@@ -106,8 +106,8 @@ func (p *parser) token() (json.Token, error) {
 	return t, nil
 }
 
-// end checks that nothing follows and that all was UTF-8, which the decoder
-// mends in silence.
+// end checks that nothing follows, and that all was UTF-8: the decoder mends invalid
+// UTF-8 in silence.
 func (p *parser) end() error {
 	if _, err := p.tokens.Token(); !errors.Is(err, io.EOF) {
 		return p.fail("malformed JSON: something follows the value")
@@ -231,8 +231,8 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// Unknown says that a name is none of those known: with the nearest one, or with
-// all of them when none is near.
+// Unknown says that a name is not among the known names. It proposes the nearest known
+// name, or lists all known names when none is near.
 func Unknown[T ~string](what, name string, known []T) string {
 	names := make([]string, len(known))
 	for i, k := range known {

@@ -6,8 +6,8 @@ import (
 )
 
 // ParseFilter reads and type-checks a node of the filter language. Absent raw,
-// "all" and {} are All. groups are those that the endpoint knows, all if none is
-// given; errors name them, but a leaf of another group of the language is no
+// "all" and {} are All. groups are the groups that the endpoint knows, all groups if none
+// is given. Errors name these groups, but a leaf of another group of the language is no
 // error here, see Groups. Errors are *FilterError.
 func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
 	p := newParser("filter", raw)
@@ -61,7 +61,7 @@ func (p *parser) filter() (Filter, error) {
 
 var branchKeys = []string{"left", "operator", "right"}
 
-// branch reads the members of a branch, of which the first key was read.
+// branch reads the members of a branch. key is the first key, which was read already.
 func (p *parser) branch(key string) (Filter, error) {
 	b, operator := new(Branch), ""
 	side := func(key string, of *Filter) error {

@@ -32,7 +32,7 @@ type Point struct {
 	// Value is 0 where nothing is in the bucket, and unknown where nothing of
 	// what is in it is known; in a histogram, the number of values.
 	Value Amount `json:"value"`
-	// RequestsWithoutCost counts the requests whose cost Value lacks.
+	// RequestsWithoutCost counts the requests of unknown cost, which Value lacks.
 	RequestsWithoutCost int64 `json:"requests_without_cost,omitempty"`
 }
 
@@ -66,8 +66,8 @@ func measured[M any, T plugins.Unit](of *list[M], p *CancelCheck, measure func(*
 	}
 }
 
-// quartiles drops the samples which the query does not want. Those whose value
-// is unknown are in no quartile and stay.
+// quartiles drops the samples which the query does not want. Samples with an unknown
+// value are in no quartile and stay.
 func quartiles[T plugins.Unit](s *Series, all samples[T], p *CancelCheck) samples[T] {
 	if !s.Interquartile || p.over(stepsBetweenChecks) {
 		return all
@@ -241,8 +241,8 @@ func quantile[T plugins.Unit](q Quantile, values []T) float64 {
 	return n
 }
 
-// quantileFrom looks for a quantile behind so many values, which are the least ones,
-// and tells behind how many it is then.
+// quantileFrom looks for a quantile behind the first from values, which must be the least.
+// It returns the quantile, and its index: the values before the index are the least then.
 func quantileFrom[T plugins.Unit | uint32](from int, q Quantile, values []T) (n float64, at int) {
 	place := int(q) * (len(values) - 1)
 	at = place / 1000
@@ -255,8 +255,8 @@ func quantileFrom[T plugins.Unit | uint32](from int, q Quantile, values []T) (n 
 	return low + (high-low)*float64(place%1000)/1000, at
 }
 
-// selectNth puts at a place the value that a sort would, less ones before it and
-// greater ones behind: Hoare's selection, which looks at all values a few times.
+// selectNth puts at a place the value that a sort would put there, lesser values before it
+// and greater values behind: Hoare's selection, which looks at all values a few times.
 func selectNth[T plugins.Unit | uint32](values []T, place int) {
 	for tries := bits.Len(uint(len(values))); len(values) > 16 && tries > 0; tries-- {
 		a, b, c := values[0], values[len(values)/2], values[len(values)-1]

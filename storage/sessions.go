@@ -16,14 +16,14 @@ type SessionQuery struct {
 	// Filter has leaves about requests and about sessions; see SplitFilter.
 	Filter Filter
 	// Derived adds the sessions that no caller named: the trees of requests which name
-	// none, see ByTree.
+	// no session, see ByTree.
 	Derived bool
 	// Window chooses requests: a session that straddles a bound is cut there.
 	Window Window
 	// Search is text in the session's id or name, whatever its case; "" chooses
 	// all.
 	Search string
-	// NameEquals is the session's name, "" that of sessions without one; nil
+	// NameEquals is the session's name; "" chooses sessions without a name, nil
 	// chooses all.
 	NameEquals *string
 	// Sort orders the sessions; ties break by session id and name in the
@@ -34,15 +34,15 @@ type SessionQuery struct {
 	Offset, Limit int
 }
 
-// Session is what the requests of one session add up to: those that carry the
-// same id and name, or those of a tree. Sums add what is known.
+// Session is what the requests of one session add up to: the requests with the
+// same id and name, or the requests of a tree. Sums add what is known.
 type Session struct {
 	CreatedAt              Timestamp `json:"created_at"`
 	LatestRequestCreatedAt Timestamp `json:"latest_request_created_at"`
 	SessionID              string    `json:"session_id"`
 	SessionName            string    `json:"session_name"`
-	// IsDerived is true of a tree of requests that name no session; SessionID is then
-	// the id of its first request.
+	// IsDerived is true for a tree of requests that name no session; SessionID is then
+	// the id of the tree's first request.
 	IsDerived        bool          `json:"is_derived,omitempty"`
 	TotalCost        plugins.Cost  `json:"total_cost"`
 	TotalRequests    int64         `json:"total_requests"`

@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// SessionTreeQuery asks what the parts of one session cost, each by itself and with all
-// that is beneath it.
+// SessionTreeQuery asks what the parts of a session cost, each part by itself and together with
+// all parts beneath it.
 type SessionTreeQuery struct {
 	Org string
 	// Session is the id of a session, or of the first request of a tree.
@@ -25,12 +25,12 @@ type SessionTreeQuery struct {
 type TreeNodes string
 
 const (
-	// ByConversation makes a node of each conversation: its turns, their attempts, and
-	// beneath it those of the sub-agents that it asked for. Its id is that of its first
-	// request.
+	// ByConversation makes a node of each conversation: its turns and their attempts. Beneath
+	// the node are the conversations of the sub-agents that the conversation asked for. The
+	// node's id is the id of its first request.
 	ByConversation TreeNodes = "conversation"
-	// ByPath makes a node of each session path, and of those above it. Its id is the
-	// path, "/" for requests without one.
+	// ByPath makes a node of each session path, and of the paths above it. The node's id is
+	// the path, "/" for requests without a path.
 	ByPath TreeNodes = "path"
 )
 
@@ -45,10 +45,10 @@ type SessionNode struct {
 	// ParentID is nil at the top, where a session may have several nodes.
 	ParentID *string `json:"parent_id"`
 	Depth    int     `json:"depth"`
-	// CreatedAt is when the first request of the node, or of one beneath it, began.
+	// CreatedAt is when the first request of the node, or of a node beneath it, began.
 	CreatedAt Timestamp `json:"created_at"`
-	// Own is what the requests of the node add up to, Total that of all nodes beneath it,
-	// too.
+	// Own is what the requests of the node add up to. Total includes the requests of all
+	// nodes beneath it.
 	Own   NodeTotals `json:"own"`
 	Total NodeTotals `json:"total"`
 }
@@ -69,14 +69,14 @@ const MaxTreeRequests = 50_000
 // ErrTreeTooLarge: the session has more than MaxTreeRequests.
 var ErrTreeTooLarge = errors.New("the session has too many requests for a tree")
 
-// maxPathDepth bounds the nodes above that of a path, but for "/".
+// maxPathDepth bounds the nodes above the node of a path, not counting "/".
 const maxPathDepth = 32
 
 // treePage is how many records are read at a time.
 const treePage = 1000
 
-// Answer finds the nodes of the session, each before those beneath it, the oldest first.
-// It returns ErrNotFound of a session without requests.
+// Answer returns the nodes of the session. Each node comes before the nodes beneath it, and
+// the oldest come first. The error is ErrNotFound for a session without requests.
 func (q *SessionTreeQuery) Answer(ctx context.Context, b Backend) ([]SessionNode, error) {
 	requests, err := q.read(ctx, b)
 	if err != nil {
@@ -105,8 +105,8 @@ func (q *SessionTreeQuery) Answer(ctx context.Context, b Backend) ([]SessionNode
 // treeRequest is a request of the session.
 type treeRequest struct {
 	id     uuid.UUID
-	before uuid.UUID // the call that it is an attempt at, or continues
-	begins bool      // a conversation
+	before uuid.UUID // the call that the request is an attempt at, or continues
+	begins bool      // the request begins a conversation
 	path   string
 	row    Row
 	node   *treeNode // nil until its conversation is looked for
@@ -137,7 +137,7 @@ func (q *SessionTreeQuery) read(ctx context.Context, b Backend) ([]*treeRequest,
 	return nil, err
 }
 
-// having reads the requests of which a field is the query's Session.
+// having reads the requests whose field has the query's Session as value.
 func (q *SessionTreeQuery) having(ctx context.Context, b Backend, field string) (requests []*treeRequest, err error) {
 	page := &RequestQuery{
 		Org:    q.Org,
@@ -177,7 +177,7 @@ func newTreeRequest(r *Record) *treeRequest {
 type sessionTree struct {
 	requests map[uuid.UUID]*treeRequest
 	paths    map[string]*treeNode
-	nodes    []*treeNode // that have requests, or one beneath them has
+	nodes    []*treeNode // the nodes that have requests, or a node beneath that has
 }
 
 type treeNode struct {
@@ -189,13 +189,13 @@ type treeNode struct {
 	answered   bool
 }
 
-// conversation is the node of a request: that of the one before it, unless it begins
-// one beneath that.
+// conversation is the node of a request: the node of the request before it, unless the
+// request begins a conversation. Then the request has a node of its own beneath that node.
 func (t *sessionTree) conversation(r *treeRequest) *treeNode {
 	if r.node != nil {
 		return r.node
 	}
-	r.node = &treeNode{SessionNode: SessionNode{ID: r.id.String()}} // before the search, which ends in a ring
+	r.node = &treeNode{SessionNode: SessionNode{ID: r.id.String()}} // first: the search may be a ring
 	if before := t.requests[r.before]; before != nil {
 		if n := t.conversation(before); r.begins {
 			r.node.above = n
@@ -259,7 +259,7 @@ func (t *sessionTree) answer() []SessionNode {
 			visit(n)
 		}
 	}
-	for _, n := range t.nodes { // those of a ring, which imported records may make
+	for _, n := range t.nodes { // the nodes of a ring; imported records may make rings
 		if !n.answered {
 			visit(n)
 		}

@@ -50,7 +50,7 @@ func SortKeys() []SortKey { return slices.Sorted(maps.Keys(sortValues)) }
 // Named is true when the key sorts by one name in a map.
 func (k SortKey) Named() bool { return k == SortProperties || k == SortScores || k == SortValues }
 
-// newestFirst is the order of a query that names none.
+// newestFirst is the order of a query that names no order.
 var newestFirst = []Sort{{Key: SortCreatedAt, Desc: true}}
 
 // order is the keys of the query, or its standard order.
@@ -74,7 +74,8 @@ func (q *RequestQuery) Cursor(r *Record, c *Content) *Cursor[SortKey] {
 
 // ContinueAfter sets After to a cursor of a query with the same sort, in the form of
 // its String; otherwise the error is ErrCursor. A cursor of a sort by content may
-// have no Values: whoever asks the query makes it anew from the record it names.
+// have no Values: whoever asks the query makes the cursor anew from the record that the
+// cursor names.
 func (q *RequestQuery) ContinueAfter(cursor string) (err error) {
 	q.After, err = parseCursor(cursor, q.order(), q.SortsByContent())
 	return err
@@ -96,7 +97,7 @@ func exact[T plugins.Unit](q plugins.Quantity[T]) Value {
 	return whole(q.N)
 }
 
-// Column is the column of a database that the key sorts by, nil if there is none.
+// Column is the column of a database that the key sorts by, nil if no column is.
 func (k SortKey) Column() *Column {
 	if c := sortColumns[k]; c != nil && c.Name != "" {
 		return c

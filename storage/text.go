@@ -8,8 +8,8 @@ import (
 
 // TextMatcher is the test that a text operator and its value make of one text.
 // Where an operator ignores case (ilike, contains, not-contains), two letters
-// are the same by Unicode's simple folding: ſ, S and s are one, İ has no other
-// case.
+// are the same by Unicode's simple folding: ſ, S and s are the same letter, İ has no
+// other case.
 //
 // When p is over, the answer is worthless.
 func TextMatcher(op Operator, value string, p *CancelCheck) func(string) bool {
@@ -75,7 +75,7 @@ func like(s, pattern string, ignoreCase bool, p *CancelCheck) bool {
 }
 
 // letter is the first rune of s and its width. Each byte of invalid UTF-8 is a
-// letter of its own, which equals no other.
+// letter of its own, which equals no other byte's letter.
 func letter(s string) (rune, int) {
 	r, n := utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError && n == 1 {
@@ -102,8 +102,8 @@ func fold(r rune) rune {
 }
 
 // containsFold is strings.Contains without case. It looks closer only where the
-// rarest letter of sub stands. Where that comes to more than reading s a few
-// times, it goes on with a search whose time is linear whatever the texts are.
+// rarest letter of sub stands. If this takes more time than reading s a few times, it
+// goes on with a search that takes linear time, whatever the texts are.
 func containsFold(s, sub string, p *CancelCheck) bool {
 	if sub == "" {
 		return true
@@ -118,9 +118,9 @@ func containsFold(s, sub string, p *CancelCheck) bool {
 // is rarer.
 const commonASCII = ` etaoinsrhldcu"mfpgwyb.,vk:-0{}1/\_2`
 
-// rarestASCII finds the letter of a text in ASCII that is likely to be the rarest,
-// but for those that another alphabet has a case of: K and S. It is false where
-// there is none.
+// rarestASCII finds the letter of a text in ASCII that is likely to be the rarest. It
+// leaves out K and S, because other alphabets have a case of them. ok is false where
+// there is no letter, or where the text is not in ASCII.
 func rarestASCII(text string) (place int, ok bool) {
 	rarest := -1
 	for i := range len(text) {
@@ -152,8 +152,8 @@ func lower(c byte) byte {
 	return c
 }
 
-// containsFoldASCII looks for a text in ASCII by the letter at a place of it,
-// which has no case but two.
+// containsFoldASCII looks for a text in ASCII by the letter at a place of the text. The
+// letter must have no more than two cases.
 func containsFoldASCII(s, sub string, place int, p *CancelCheck) bool {
 	small := lower(sub[place])
 	capital := small

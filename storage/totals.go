@@ -36,11 +36,11 @@ func (c *Counts) empty() bool { return c.Requests == 0 && c.WithoutCost == 0 && 
 type Totals struct {
 	Counts
 	First, Last Timestamp // when the first and the last request began
-	Ended       Timestamp // when the last answer ended, 0 without any
+	Ended       Timestamp // when the last answer ended, 0 without answers
 
 	Input, Output plugins.Count
 	WithTokens    int64                // requests whose input or output is known
-	Latency       plugins.Milliseconds // all together
+	Latency       plugins.Milliseconds // sum of the known latencies
 	WithLatency   int64                // requests whose latency is known
 	RateLimited   int64                // requests with the status 429
 }
@@ -95,14 +95,14 @@ func (t *Totals) duration() plugins.Duration {
 	return plugins.Duration{N: plugins.Milliseconds(t.Ended - t.First), Valid: true}
 }
 
-// never is the window of no moment; include widens it.
+// never is the window that contains no moment; include widens it.
 var never = Window{From: Always.To, To: Always.From}
 
 // include is the least window that contains w and a moment.
 func (w Window) include(t Timestamp) Window { return Window{From: min(w.From, t), To: max(w.To, t)} }
 
-// Details are totals that cost more to read. Like Totals, they add what is known,
-// and attempts that did not answer count for nothing in them.
+// Details are totals that cost more to read. Like Totals, they add what is known.
+// Attempts that did not answer do not count in them.
 type Details struct {
 	// Errors counts the requests with a status from 400, and those that did not
 	// end complete.
@@ -122,7 +122,7 @@ type Percentiles struct {
 }
 
 // percentilesOf orders the values as far as it must: each quantile is sought
-// behind the one before.
+// behind the quantile before.
 func percentilesOf[T plugins.Unit | uint32](values []T) (p Percentiles) {
 	if len(values) == 0 {
 		return p
@@ -183,7 +183,7 @@ func (s *detailSums) merge(o *detailSums) {
 	s.ttfts.merge(&o.ttfts)
 }
 
-// answer are the details, nil if the query does not ask for them.
+// answer returns the details, nil if the query does not ask for details.
 func (s *detailSums) answer(q *GroupQuery) *Details {
 	if !q.Details {
 		return nil

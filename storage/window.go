@@ -61,7 +61,7 @@ func floorDiv(a, b Timestamp) Timestamp {
 }
 
 // Timestamp is a moment in milliseconds since the Unix epoch, the precision at
-// which records are kept and compared. The zero Timestamp stands for none.
+// which records are kept and compared. The zero Timestamp stands for no moment.
 type Timestamp int64
 
 // Millis is t at the precision of a Timestamp.

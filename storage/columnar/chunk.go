@@ -11,16 +11,16 @@ import (
 )
 
 // Chunk is a part of the requests by columns of four bytes, in which texts are ids of
-// names. Rows are only ever appended, and one that goes is marked as deleted in a copy
-// of the column org: who holds a copy of the chunk reads what it was, without a lock.
+// names. Rows are only ever appended. A deleted row is marked in a new copy of the column
+// org: whoever holds a copy of the chunk reads what the chunk was, without a lock.
 type Chunk struct {
 	// n are the keys of the requests, between low and high;
 	// sorted is true while they ascend.
 	n         []int64
 	low, high int64
 	sorted    bool
-	// org is whose the row is, 0 as the tombstone of a deleted row. shared is true while
-	// somebody has a copy of the chunk; live counts the rows without one.
+	// org is the organisation of the row, 0 as the tombstone of a deleted row. shared is true
+	// while somebody has a copy of the chunk; live counts the rows without a tombstone.
 	org    []uint32
 	shared bool
 	live   int
@@ -85,8 +85,8 @@ func (c *Chunk) at(column, row int) uint32 {
 // isWide stands in a column in place of a value that is in wide.
 const isWide = math.MaxUint32
 
-// count appends a value to the row that began last: one more than it is, and 0 where
-// it is unknown.
+// count appends a value to the row that began last. The column has the value plus 1, so
+// that 0 means unknown.
 func (c *Chunk) count(column int, v int64) {
 	stored := uint32(isWide)
 	if 0 <= v && v < isWide-1 {
@@ -145,7 +145,7 @@ func (c *Chunk) delete(n int64) (deleted int) {
 	return deleted
 }
 
-// respondedAt is when the answer ended, 0 if there was none.
+// respondedAt is when the answer ended, 0 without an answer.
 func (c *Chunk) respondedAt(row int) storage.Timestamp {
 	after := c.value(respondedColumn, row)
 	if !after.Valid {
@@ -190,8 +190,8 @@ func partColumns(parts storage.RowParts) []int {
 	return columns
 }
 
-// finder answers a function that finds the row of a request, -1 if there is none. It is
-// fast for keys that ascend.
+// finder returns a function that finds the row of a request, -1 if the chunk has no such
+// row. The function is fast for keys that ascend.
 func (c *Chunk) finder() func(n int64) int {
 	if !c.sorted {
 		rows := make(map[int64]int, len(c.n))
@@ -277,8 +277,8 @@ var Columns = [columnCount]string{
 	"request_model", "country", "prompt", "prompt_version", "node", "job", "key_id", "project", "referrer", "cache_reference", "passthrough", "threat", "root", "property_names",
 }
 
-// kinds are the kinds of the names that columns refer to by id, "" of other columns.
-// required is true of columns whose value is always known.
+// kinds are the kinds of the names that columns refer to by id, "" for other columns.
+// required is true for columns with values that are always known.
 var kinds, required = func() (kinds [columnCount]string, required [columnCount]bool) {
 	for i, name := range Columns {
 		kinds[i] = name // property_names is no column of a record
@@ -291,7 +291,7 @@ var kinds, required = func() (kinds [columnCount]string, required [columnCount]b
 	return kinds, required
 }()
 
-// columnOf is the column that has what a field compares, -1 if none has.
+// columnOf is the column that has what a field compares, -1 if no column has.
 func columnOf(f *storage.Field) int {
 	if f.Name == "cached" {
 		return cachedColumn
@@ -302,14 +302,14 @@ func columnOf(f *storage.Field) int {
 	return slices.Index(Columns[:], f.Column.Name)
 }
 
-// Len counts the rows, also those that are deleted.
+// Len counts the rows, also deleted rows.
 func (c *Chunk) Len() int { return len(c.n) }
 
-// Bounds are the least key and the largest one.
+// Bounds are the least and the largest key.
 func (c *Chunk) Bounds() (low, high int64) { return c.low, c.high }
 
 // Keep appends a value to a column of the row that began last: an int64, or nil where
-// there is none. Of an id of a request, which is anything else, it keeps that there is one.
+// there is no value. Any other value is an id of a request: Keep keeps only that there is an id.
 func (c *Chunk) Keep(column int, v any) error {
 	switch v := v.(type) {
 	case int64:

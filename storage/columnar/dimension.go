@@ -12,12 +12,12 @@ import (
 // dimension numbers what the rows of chunks have of a storage.Dimension, from 1; 0
 // is nothing.
 type dimension struct {
-	// number is nil of scores, which are no column.
+	// number is nil for scores, which have no column.
 	number  func(c *Chunk, row int) int
 	keys    func(groups []int) []storage.Key
 	columns []int
 	texts   *textGroups
-	// property is that whose column is read, "" if none is.
+	// property is the property whose column is read, "" if no such column is read.
 	property string
 }
 
@@ -39,7 +39,8 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 	return true
 }
 
-// dimension is one of those inColumns, for a query. tags are those of sessions.
+// dimension is a dimension for which inColumns is true, for a query. tags are the tags of
+// sessions.
 func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (dimension, error) {
 	switch d.Name {
 	case "":
@@ -197,19 +198,19 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 	return nil
 }
 
-// propertyRows are storage.Rows of which a request has one for each of its
-// properties, grouped by their names.
+// propertyRows are storage.Rows in which a request has a row for each of its properties.
+// The rows are grouped by the names of the properties.
 type propertyRows struct {
 	*rows
 	names  []string // by group; the first is none
 	groups map[string]int
-	// groupsOf are the groups of the requests that have the same properties, by the
-	// number of propertyNames.
+	// groupsOf are the groups of the requests that have properties with the same names, by
+	// the number of propertyNames.
 	groupsOf [][]int
 }
 
-// newPropertyRows are rows that wait for no turn: properties have few names, and the
-// other groups of the query, which cannot begin anew then, are answered already.
+// newPropertyRows are rows that wait for no turn: properties have few names. A query that has
+// answered its other groups cannot begin anew.
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
 		rows:   &rows{ctx: x.ctx, source: x.source, org: x.org, tail: x.tail, turn: &Turn{engine: x.turn.engine, many: true}},

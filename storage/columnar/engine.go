@@ -1,6 +1,6 @@
 // Package columnar answers queries that group the requests of one organisation. It reads
-// columns of four bytes: from files, which have the older requests, from a Tail in
-// memory, which has the newest, and of what both lack from a Source, which is a database.
+// columns of four bytes. Files have the columns of older requests, a Tail in memory has the
+// newest requests, and a Source, which is a database, has what both lack.
 package columnar
 
 import (
@@ -17,11 +17,11 @@ type Requests interface {
 	// Between appends the requests with keys behind after until to, in the order of their
 	// keys and at most as many as limit, each to the chunk that room returns.
 	Between(after, to int64, limit int, room func() *Chunk) (rows int, err error)
-	// Keys appends those of the requests that exist, as Between does.
+	// Keys appends the requests with the given keys that exist, as Between does.
 	Keys(keys []int64, room func() *Chunk) error
 }
 
-// Source is a database in the state that one query sees. Texts are known by the ids of
+// Source is a database in the state that a query sees. Texts are known by the ids of
 // their names; 0 is the id of a name that no request has.
 type Source interface {
 	Requests
@@ -49,19 +49,19 @@ type Source interface {
 	// Scores calls each with the scores of requests between two keys, and the ids of
 	// their names, until each returns false.
 	Scores(from, to int64, each func(key int64, name uint32, value float64) (more bool)) error
-	// Chosen are the keys between two keys, ascending, of the organisation's requests of
-	// which the filter is true, if scored only of those with scores.
+	// Chosen are the keys between two keys, ascending, of the organisation's requests that
+	// match the filter. If scored is true, only requests with scores are chosen.
 	Chosen(f storage.Filter, from, to int64, scored bool) ([]int64, error)
-	// Roots calls each with the places of request ids whose requests exist, and the keys
-	// of these.
+	// Roots calls each for every id whose request exists: place is the id's index in ids, and
+	// key the request's key.
 	Roots(ids []string, each func(place int, key int64)) error
-	// Newest are the sessions that a Top is about, nil if to look at all requests is as
+	// Newest are the sessions that a Top is about, nil if looking at all requests is as
 	// fast.
 	Newest(storage.Top) (*NewestSessions, error)
 }
 
-// Region are the requests with keys behind After until Last, and the name of the file
-// that has them; "" if there is none.
+// Region are the requests with keys behind After until Last. File is the name of the file that
+// has them, "" if no file has.
 type Region struct {
 	After, Last int64
 	File        string
@@ -93,7 +93,7 @@ type Query struct {
 	Org uint32
 	// Tags are the tags of sessions by their ids, nil if the query does not ask for them.
 	Tags map[string]string
-	// Source is the database, and Tail the newest requests, nil if these are too many.
+	// Source is the database. Tail has the newest requests, nil if there are too many.
 	Source Source
 	Tail   *Tail
 }

@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// A file of columns has the rows of one chunk: a block for each column, in as few bytes
-// a value as it takes, then what says where the blocks are, in JSON, and the length
-// and the sum of that. It never changes.
+// A file of columns has the rows of one chunk. It has a block for each column, in as few
+// bytes a value as possible. Then follows the index of the blocks, in JSON, and the length
+// and the sum of the index. The file never changes.
 
 // fileIndex says what a file has.
 type fileIndex struct {
@@ -152,14 +152,14 @@ type fileReader struct {
 	chunk  Chunk
 	raw    []byte
 	narrow [columnCount][]uint32
-	// properties are those of the file read before.
+	// properties are the columns of properties of the file that was read before.
 	properties map[string][]uint32
-	// indexes are those of the files that were read, by path.
+	// indexes are the indexes of the files that were read, by path.
 	indexes map[string]fileIndex
 }
 
-// read reads the columns and properties that are needed of the file of a region. Its
-// errors are those of files that are missing or damaged.
+// read reads the needed columns and properties of a region's file. An error means that the
+// file is missing or damaged.
 func (r *fileReader) read(path string, of Region, needs *[columnCount]bool, properties []string) (*Chunk, error) {
 	if r.indexes == nil {
 		r.indexes, r.properties = make(map[string]fileIndex), make(map[string][]uint32)

@@ -8,8 +8,8 @@ type NewestSessions struct {
 	Window   storage.Window
 }
 
-// newestSessions are the rows that a query needs: those of the newest sessions,
-// when it asks for these among all.
+// newestSessions are the rows that a query needs. If the query asks for the newest of all
+// sessions, these are the rows of the newest sessions, else all rows.
 func newestSessions(x *rows, q *storage.GroupQuery) (storage.Rows, error) {
 	if q.Apart || len(q.By) == 0 || q.By[0].Name != storage.BySession || q.Filter != (storage.All{}) || q.Window != storage.Always ||
 		q.Top.By != storage.NewestGroups || q.Top.Count == 0 || q.Top.Count > maxNewest {
@@ -32,7 +32,7 @@ func newestSessions(x *rows, q *storage.GroupQuery) (storage.Rows, error) {
 // maxNewest bounds the sessions that are looked for; beyond, to read all is as fast.
 const maxNewest = 11_000
 
-// newestRows are the rows of a few sessions, which are in a window.
+// newestRows are the rows of a few sessions. All rows are in a window.
 type newestRows struct {
 	*rows
 	window storage.Window

@@ -10,7 +10,7 @@ import (
 // predicate tells whether a filter is true of a row of a chunk of requests.
 type predicate func(c *Chunk, row int) bool
 
-// join makes the predicate of a filter of those of its leaves.
+// join makes the predicate of a filter from the predicates of its leaves.
 func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
 	if l, ok := f.(*storage.Leaf); ok {
 		return leaves[l]
@@ -100,8 +100,8 @@ func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) predica
 	return s.matches(matches, matches(""), func(c *Chunk) []uint32 { return c.columns[column] })
 }
 
-// matches matches each text of a column once, of which a row that has none counts as
-// lacks. Those of a chunk are read together.
+// matches returns a predicate that matches each text of a column once. lacks is the result
+// for a row without a text. The texts of a chunk are read together.
 func (s *scan) matches(matches func(string) bool, lacks bool, column func(*Chunk) []uint32) predicate {
 	const (
 		unknown = iota
@@ -142,7 +142,7 @@ func (s *scan) matches(matches func(string) bool, lacks bool, column func(*Chunk
 // keySet is a set of keys of requests, in ascending order.
 type keySet struct {
 	keys []int64
-	// next is where the key after the last one that was looked for is likely to
+	// next is the index where the key after the last key that was looked for is likely to
 	// be.
 	next int
 }
@@ -167,8 +167,8 @@ func (s *keySet) has(n int64) bool {
 	return found
 }
 
-// chosenOf are the requests of a chunk of which the residual is true. Chunks of
-// requests that came out of order overlap: they are asked for together, once.
+// chosenOf are the requests of a chunk that match the residual. Chunks of requests
+// that came out of order overlap: they are asked for together, once.
 func (s *scan) chosenOf(c *Chunk, from, to int64) (*keySet, error) {
 	if c.sorted {
 		return s.chosen(from, to)
@@ -180,8 +180,8 @@ func (s *scan) chosenOf(c *Chunk, from, to int64) (*keySet, error) {
 	return s.all, err
 }
 
-// chosen asks the source for the requests from a key to another of which the residual
-// is true.
+// chosen asks the source for the requests from a key to another key that match the
+// residual.
 func (s *scan) chosen(from, to int64) (*keySet, error) {
 	keys, err := s.source.Chosen(s.residual, from, to, s.scores)
 	return &keySet{keys: keys}, err

@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Property is what the request with a key has of one property: the id of its value.
+// Property is a property of the request with a key. Value is the id of the property's value.
 type Property struct {
 	Key   int64
 	Name  string
@@ -38,7 +38,7 @@ func (c *Chunk) SetProperties(properties []Property, most int) {
 }
 
 // visited remembers the chunk that was looked at last. Files are read into the same
-// memory, one after the other, but no two have the same keys.
+// memory, one after the other, but no two files have the same keys.
 type visited struct {
 	of   *Chunk
 	low  int64
@@ -52,8 +52,8 @@ func (v *visited) again(c *Chunk) bool {
 	return before == *v
 }
 
-// propertyColumn answers what the rows of a chunk have of one property, as ids of names:
-// from the file where that has it, and else from the source.
+// propertyColumn answers the values of a property in the rows of a chunk, as ids of names:
+// from the file if the file has the property, else from the source.
 type propertyColumn struct {
 	x    *rows
 	name string
@@ -93,7 +93,7 @@ func (p *propertyColumn) read(c *Chunk) {
 	}
 }
 
-// propertyDimension groups by the values of a property. The empty one is none.
+// propertyDimension groups by the values of a property. The empty value counts as no value.
 func (x *rows) propertyDimension(name string) (dimension, error) {
 	empty, err := x.source.PropertyValue(name, "")
 	column, texts := propertyColumn{x: x, name: name}, newTextGroups(x)
@@ -127,11 +127,11 @@ func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	return func(c *Chunk, row int) bool { return x.has(c, row) != lacks }
 }
 
-// labelled are the requests that have one value of a property: by the column where the
-// chunk has one, and else as the source knows them.
+// labelled are the requests that have a value of a property: by the column if the chunk has
+// a column of the property, else as the source knows them.
 type labelled struct {
 	*scan
-	id     uint32 // 0 if no request has it
+	id     uint32 // of the value, 0 if no request has it
 	name   string
 	last   visited
 	known  bool // of the last chunk
@@ -153,7 +153,7 @@ func (x *labelled) has(c *Chunk, row int) bool {
 	return x.id != 0 && x.column != nil && x.column[row] == x.id
 }
 
-// in asks once for all chunks of requests that came out of order, which overlap.
+// in asks once for all chunks of requests that came out of order: these chunks overlap.
 func (x *labelled) in(c *Chunk) *keySet {
 	if c.sorted {
 		return x.read(c.low, c.high)

@@ -14,13 +14,13 @@ type Room struct {
 	// Totals are the groups that have totals at the same time, 120 bytes each, and Cells
 	// the parts of groups by time, 40 bytes each.
 	Totals, Cells int
-	// Few groups are those that a query may have at any time. One query may have more, up
-	// to Most, 12 bytes each besides what the answer keeps of them.
+	// Few is how many groups a query may have at any time. A single query at a time may have
+	// more, up to Most; a group takes 12 bytes besides what the answer keeps of it.
 	Few, Most int
 }
 
-// StandardRoom bounds the groups to what takes some 350 MB: 126 MB of totals, as much of
-// cells, and 100 MB of the most groups.
+// StandardRoom bounds the groups to what takes some 350 MB: 126 MB for totals, as much for
+// cells, and 100 MB for the most groups.
 var StandardRoom = Room{Totals: 1 << 20, Cells: 3 << 20, Few: 1 << 18, Most: 8 << 20}
 
 // Turn is what a query with many groups waits for: the memory of several would add up.
@@ -32,8 +32,8 @@ type Turn struct {
 	many bool
 }
 
-// errNotItsTurn ends a query that has many groups while another one has its turn. It begins
-// anew when it has its own: others are not to wait for its connection until then.
+// errNotItsTurn ends a query that has many groups while another query has the turn. The query
+// begins anew when it has the turn itself: until then others need not wait for its connection.
 var errNotItsTurn = errors.New("another query has many groups")
 
 // grow is called when there are so many groups.

@@ -33,7 +33,7 @@ func (x *rows) Keys(dimension int, groups []int) []storage.Key {
 	return x.dimensions[dimension].keys(groups)
 }
 
-// Room is that of all queries.
+// Room is the Room of the engine.
 func (x *rows) Room() (groups, cells int) { return x.turn.engine.Room.Totals, x.turn.engine.Room.Cells }
 
 // Err is the error of the query's context.
@@ -68,8 +68,8 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, 
 	return cmp.Or(s.err, s.failed)
 }
 
-// file scans the requests of a file between two keys, and those that have changed since
-// it was written.
+// file scans the requests of a file between two keys, and the requests that have changed
+// since the file was written.
 func (s *scan) file(known Region, after, to int64) {
 	if s.ended() || after >= to {
 		return
@@ -117,16 +117,16 @@ type scan struct {
 	each     func(*storage.Row) bool
 	parts    storage.RowParts
 	from, to int64 // keys of requests
-	// holds is what the columns decide of the filter, nil if nothing, and residual
-	// what the source does.
+	// holds is the part of the filter that the columns decide, nil if there is no such part.
+	// residual is the part that the source decides.
 	holds    predicate
 	residual storage.Filter
 	// needs are the columns that are read.
 	needs [columnCount]bool
 	// properties are read as well.
 	properties []string
-	// all are the requests of the whole scan of which the residual is true, nil until
-	// a chunk asks for them.
+	// all are the requests of the whole scan that match the residual, nil until a chunk
+	// asks for them.
 	all *keySet
 	// enough is true once each wants no more, and err is the error that ended the scan.
 	enough bool
@@ -142,7 +142,7 @@ func (s *scan) need(columns ...int) {
 	}
 }
 
-// plan splits the filter. What columns do not decide alone the source does, which finds
+// plan splits the filter. The source decides what columns cannot decide alone, and finds
 // requests by their properties.
 func (s *scan) plan(f storage.Filter) {
 	cancel := storage.NewCancelCheck(s.ctx.Err)
@@ -185,7 +185,7 @@ func (s *scan) plan(f storage.Filter) {
 // rowsBetweenChecks is the number of rows between two looks at the context.
 const rowsBetweenChecks = 16 << 10
 
-// chunk calls each with the rows of a chunk whose keys are behind after and up to to, until
+// chunk calls each with the rows of a chunk that have keys behind after and up to to, until
 // each wants no more.
 func (s *scan) chunk(c *Chunk, after, to int64) {
 	from, to := max(after+1, c.low), min(to, c.high)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Tail has the newest requests in memory, which are in no file of columns yet: all
-// behind a key. Its copies do not change when it does.
+// Tail has the newest requests in memory: all requests behind a key. No file of columns has
+// them yet. A copy of the Tail does not change when the Tail does.
 type Tail struct {
 	// chunkRows bounds the rows of a chunk.
 	chunkRows int
@@ -21,8 +21,8 @@ func (e *Engine) NewTail(after int64) *Tail {
 	return &Tail{chunkRows: e.ChunkRows, after: after, last: after}
 }
 
-// Update brings the tail to what the requests are now, of which those with the keys have
-// changed.
+// Update brings the tail to what the requests are now. changed are the keys of requests that
+// have changed; new requests need not be among them.
 func (t *Tail) Update(of Requests, changed []int64) error {
 	changed = slices.DeleteFunc(slices.Clone(changed), func(n int64) bool { return n <= t.after || n > t.last })
 	slices.Sort(changed)
@@ -57,7 +57,7 @@ func (t *Tail) room() *Chunk {
 	return &t.chunks[len(t.chunks)-1]
 }
 
-// Len counts the rows, also those that are deleted.
+// Len counts the rows, also deleted rows.
 func (t *Tail) Len() (rows int) {
 	for i := range t.chunks {
 		rows += len(t.chunks[i].n)

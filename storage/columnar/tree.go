@@ -7,8 +7,8 @@ import (
 )
 
 // treeDimension groups the requests that a query chooses by the trees that they are in.
-// The first request of a tree does not say so: those after it name it, which are looked
-// for first.
+// The first request of a tree does not say that it is the first. The later requests name
+// the first request, so that the later requests are looked for first.
 func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 	d := x.textDimension(rootColumn)
 	others := x.dimensions
@@ -29,7 +29,7 @@ func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 	return d, err
 }
 
-// treesAtOnce is the number of trees whose first requests are looked for at a time.
+// treesAtOnce is for how many trees the first requests are looked for at a time.
 const treesAtOnce = 4 << 10
 
 // roots are the groups of trees by the keys of their first requests, as far as these

@@ -21,8 +21,8 @@ type Key struct {
 	Settings
 	// CreatedAt is when the key was created.
 	CreatedAt storage.Timestamp `json:"created_at"`
-	// Secrets are those that the key has, and those that ended since the last one was made,
-	// the newest last.
+	// Secrets are the secrets that the key has, and the secrets that ended since the newest
+	// secret was made. The newest is the last.
 	Secrets []Secret `json:"secrets"`
 }
 
@@ -32,25 +32,26 @@ type Settings struct {
 	Name string `json:"name"`
 	// Owner is who answers for the key, such as a team or a service; "" for nobody.
 	Owner string `json:"owner,omitempty"`
-	// OwnerID is the service account or the member whose key it is, "" for nobody's. The key
+	// OwnerID is the service account or the member that owns the key, "" for nobody. The key
 	// ends with its owner.
 	OwnerID string `json:"owner_id,omitempty"`
 	// Project is the label of the key's project, which is in the records of the key's calls;
-	// "" for none. A project of that label is made if there is none.
+	// "" for no project. A project with the label is made if there is none.
 	Project string `json:"project,omitempty"`
-	// User is the user of the key's calls, in place of the one that a call names; "" if
+	// User is the user of the key's calls, in place of the user that a call names; "" if
 	// calls name their user by themselves.
 	User string `json:"user,omitempty"`
 	// Scopes are what the key allows.
 	Scopes []string `json:"scopes"`
-	// Models and Providers are those that the key may call; all if there are none. A model
-	// that ends in `*` stands for all that begin like it.
+	// Models and Providers are what the key may call; an empty list allows all. A model
+	// that ends in `*` stands for all models that begin like it.
 	Models    []string `json:"models,omitempty"`
 	Providers []string `json:"providers,omitempty"`
-	// Properties are in the records of the key's calls, in place of those that a call sets.
+	// Properties are in the records of the key's calls, in place of the properties that a call
+	// sets.
 	Properties map[string]string `json:"properties,omitempty"`
-	// Trust is what the callers of the key are trusted to say of their calls, of TrustUser,
-	// TrustSession and TrustProperties: budgets count by what is trusted.
+	// Trust is what the callers of the key are trusted to say of their calls: some of
+	// TrustUser, TrustSession and TrustProperties. Budgets count by what is trusted.
 	Trust []string `json:"trust,omitempty"`
 	// ExpiresAt is when the key ends, nil for never.
 	ExpiresAt *storage.Timestamp `json:"expires_at"`
@@ -65,13 +66,13 @@ const (
 	TrustProperties = "properties"
 )
 
-// Secret is one secret of a key, of which only the end and the hash are kept.
+// Secret is a secret of a key. Only the last characters and the hash of its text are kept.
 type Secret struct {
-	// Last4 are the last four characters, by which people know it.
+	// Last4 are the last four characters, by which people know the secret.
 	Last4 string `json:"last4"`
-	// CreatedAt is when it was created.
+	// CreatedAt is when the secret was created.
 	CreatedAt storage.Timestamp `json:"created_at"`
-	// EndsAt is when it ends because another one took its place, nil for never.
+	// EndsAt is when the secret ends because another secret took its place, nil for never.
 	EndsAt *storage.Timestamp `json:"ends_at"`
 
 	hash Hash
@@ -129,8 +130,8 @@ func (o *Organisation) CreateKey(ctx context.Context, settings Settings) (k *Key
 	return k, secret, err
 }
 
-// UpdateKey changes the settings of a key. set may be called again, with what the settings
-// are then.
+// UpdateKey changes the settings of a key. set may be called again, with the new settings,
+// if somebody else changes the key meanwhile.
 func (o *Organisation) UpdateKey(ctx context.Context, id string, set func(*Settings) error) (k *Key, err error) {
 	err = o.retry(ctx, func() error {
 		kept, err := o.get(ctx, KindKey, id)
@@ -156,7 +157,7 @@ func (o *Organisation) UpdateKey(ctx context.Context, id string, set func(*Setti
 	return k, err
 }
 
-// RotateKey gives a key another secret. Those that it has end after a while.
+// RotateKey gives a key another secret. The secrets that the key has end after overlap.
 func (o *Organisation) RotateKey(ctx context.Context, id string, overlap time.Duration) (k *Key, secret string, err error) {
 	secret, next := newSecret()
 	ends := next.CreatedAt + storage.Timestamp(overlap.Milliseconds())
@@ -173,8 +174,8 @@ func (o *Organisation) RotateKey(ctx context.Context, id string, overlap time.Du
 	return k, secret, err
 }
 
-// FindKey returns the key that has a secret of this hash, whether it opens anything or not,
-// and its project, nil for none.
+// FindKey returns the key that has a secret with this hash, whether the key opens anything or
+// not, and the key's project, nil without a project.
 func FindKey(ctx context.Context, log Log, hash Hash) (k *Key, of *Project, err error) {
 	if k, err = read[Key](log.Find(ctx, hash)); err != nil || k.Project == "" {
 		return k, nil, err
@@ -186,7 +187,7 @@ func FindKey(ctx context.Context, log Log, hash Hash) (k *Key, of *Project, err 
 // Opens reports whether the secret of this hash opens anything at a time.
 func (k *Key) Opens(hash Hash, now storage.Timestamp) bool { return now < k.ends(hash) }
 
-// ends is when the secret of this hash stops to open anything, 0 if it does not open now.
+// ends is when the secret with this hash stops to open anything, 0 if it opens nothing now.
 func (k *Key) ends(hash Hash) storage.Timestamp {
 	if k.Disabled {
 		return 0
@@ -208,7 +209,7 @@ func (k *Key) ends(hash Hash) storage.Timestamp {
 
 // bonds are what a key depends on: its project and its owner.
 type bonds struct {
-	made      []Event // of a project that the key is the first of
+	made      []Event // make the project, if the key is its first
 	unchanged []Object
 }
 

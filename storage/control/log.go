@@ -56,11 +56,11 @@ type Log interface {
 	List(ctx context.Context, org string, kind Kind, p Page) ([]Object, error)
 
 	// Events returns up to limit events of an organisation, the newest first, before the
-	// event of an id, "" for the newest. An object's id bounds them unless it is "". The
-	// error may be ErrNoPlace.
+	// event with the id before; "" begins with the newest. Unless object is "", all events are
+	// about the object with this id. The error may be ErrNoPlace.
 	Events(ctx context.Context, org, object, before string, limit int) ([]Event, error)
 
-	// Used notes that an object is used. It may be forgotten in a crash.
+	// Used notes that an object is used. A crash may forget the note.
 	Used(id string, at storage.Timestamp)
 
 	// Version changes with each change: at once at the node that makes it, within a second
@@ -93,13 +93,13 @@ type Object struct {
 	ID string
 	// Kind is what the object is.
 	Kind Kind
-	// Name belongs to one object of the kind in the organisation, "" for none. A log that
-	// answers an object may leave it out.
+	// Name belongs to one object of the kind in the organisation, "" for an object without a
+	// name. A log that answers an object may leave the name out.
 	Name string
-	// Lists are those in which the object stands, beside the list of its kind. A log that
+	// Lists are the lists in which the object stands, beside the list of its kind. A log that
 	// answers an object may leave them out.
 	Lists []List
-	// Hashes are those of the secrets that find the object.
+	// Hashes are the hashes of the secrets that find the object.
 	Hashes []Hash
 	// Value is the object as APIs write it. It has no secret.
 	Value json.RawMessage
@@ -145,7 +145,7 @@ type Page struct {
 	List List
 	// After is the id of the object before the page, "" at the beginning.
 	After string
-	// NewestFirst turns the order, which is that of creation.
+	// NewestFirst reverses the order, which is the order of creation.
 	NewestFirst bool
 	// Limit is how many objects the page has at most, 0 for all.
 	Limit int

@@ -25,8 +25,8 @@ type Member struct {
 	Role string `json:"role"`
 	// Projects are the projects of the member, in the order of joining.
 	Projects []Membership `json:"projects,omitempty"`
-	// Invited is as what the member was added, which changes of the member leave as it is;
-	// nil for a member whom an older version added.
+	// Invited is the role and the projects with which the member was added. Changes of the
+	// member do not change it. It is nil for a member whom an older version added.
 	Invited *Invitation `json:"invited,omitempty"`
 	// CreatedAt is when the member was added.
 	CreatedAt storage.Timestamp `json:"created_at"`
@@ -68,7 +68,8 @@ func (m *Member) object() Object {
 	return o
 }
 
-// In returns the membership in the project of a label, nil for none. It may be changed.
+// In returns the membership in the project with a label, nil if the member is not in the
+// project. The caller may change the membership.
 func (m *Member) In(label string) *Membership {
 	i := slices.IndexFunc(m.Projects, func(p Membership) bool { return p.Project == label })
 	if i < 0 {
@@ -82,7 +83,7 @@ func (m *Member) Leave(label string) {
 	m.Projects = slices.DeleteFunc(m.Projects, func(p Membership) bool { return p.Project == label })
 }
 
-// Join makes the member one of the project of a label.
+// Join adds the member to the project with a label.
 func (m *Member) Join(label, role string) {
 	m.Projects = append(m.Projects, Membership{Project: label, Role: role, AddedAt: now()})
 }
@@ -91,8 +92,8 @@ func (m *Member) Join(label, role string) {
 const maxEmail = 254
 
 // Email returns an address in lower case, as members have it, and whether it is an address.
-// Other letters than ASCII are refused: some become ASCII in lower case, as the sign of Kelvin
-// does, and would make the owner of the address somebody else.
+// Other letters than ASCII are refused. Some of them become ASCII in lower case, such as the
+// sign of Kelvin, and the lower-case address would belong to somebody else.
 func Email(text string) (string, bool) {
 	a, err := mail.ParseAddress(text)
 	ascii := !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })

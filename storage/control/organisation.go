@@ -12,11 +12,11 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Organisation is one organisation in the hands of somebody who may change its objects, and
-// no other's.
+// Organisation is one organisation in the hands of somebody who may change its objects, but no
+// objects of other organisations.
 type Organisation struct {
 	Log Log
-	// Name is that of the organisation.
+	// Name is the name of the organisation.
 	Name string
 	// By is who makes the changes.
 	By Actor
@@ -34,7 +34,7 @@ const (
 
 // Value is what an object is: *Project, *ServiceAccount, *Key, *Member or *Rule.
 type Value interface {
-	// object returns the object, whose Value is not written yet.
+	// object returns the object without its Value.
 	object() Object
 }
 
@@ -129,8 +129,8 @@ func All[T any, V value[T]](ctx context.Context, o *Organisation, p Page) ([]Lis
 	return list, err
 }
 
-// Update makes an object what set makes of it. set may be called again, with what the object
-// is then.
+// Update changes an object by set. set may be called again, with the new object, if somebody
+// else changes the object meanwhile.
 func Update[T any, V value[T]](ctx context.Context, o *Organisation, id string, set func(*T) error) (*T, error) {
 	return update[T, V](ctx, o, id, Updated, set)
 }

@@ -9,7 +9,7 @@ import (
 // AccountPrefix begins the ids of service accounts, and of no other object.
 const AccountPrefix = "svc_"
 
-// Project groups keys. Its models and its limits are those of all of them.
+// Project groups keys. Its models and its limits apply to all of its keys.
 type Project struct {
 	// ID begins with `proj_`.
 	ID string `json:"id"`
@@ -25,7 +25,7 @@ type Project struct {
 	// ArchivedAt is when the project ended, nil while it is in use. Keys of an archived
 	// project open nothing.
 	ArchivedAt *storage.Timestamp `json:"archived_at"`
-	// Models are those that the keys of the project may call, nil for all.
+	// Models are the models that the keys of the project may call, nil for all.
 	Models *ModelPermissions `json:"models"`
 }
 
@@ -150,7 +150,7 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 	if err != nil {
 		return err
 	}
-	// A key may have been made meanwhile. No other follows: an owner that is gone owns nothing new.
+	// A key may have been made meanwhile. No further key follows: a deleted owner gets no new key.
 	return o.retry(ctx, func() error {
 		ended, err := o.ended(ctx, id)
 		if err != nil || len(ended) == 0 {

@@ -15,14 +15,14 @@ type Rule struct {
 	ID string `json:"id"`
 	// Org is the organisation whose calls the rule bounds.
 	Org string `json:"organization"`
-	// Name is that of the budget. It belongs to one rule of the organisation.
+	// Name is the name of the budget. It belongs to one rule of the organisation.
 	Name string `json:"name"`
 	// Project is the label of the project whose limit the rule is, "" for any other rule.
 	Project string `json:"project,omitempty"`
 	// Budget is the configuration of the budget, as the configuration of the app has it.
 	Budget json.RawMessage `json:"budget"`
-	// Alerts are told when so much of the limit is spent, the oldest first. Whoever sets them
-	// makes stages of the budget of them.
+	// Alerts are told when a part of the limit is spent. The oldest is the first. Whoever sets
+	// the alerts makes stages of the budget of them.
 	Alerts []Alert `json:"alerts,omitempty"`
 	// CreatedAt is when the rule was created.
 	CreatedAt storage.Timestamp `json:"created_at"`
@@ -60,18 +60,19 @@ func (r *Rule) object() Object {
 	return o
 }
 
-// Each call looks at all rules of its organisation. An organisation has at most maxRules, whose
-// values have maxRulesSize bytes together.
+// Each call looks at all rules of its organisation. An organisation has at most maxRules rules,
+// and their values have at most maxRulesSize bytes together.
 const (
 	maxRules     = 2000
 	maxRulesSize = 2 << 20
 )
 
-// ErrFull means that the organisation has as many rules as it may have, or as long ones.
+// ErrFull means that the organisation has as many rules as it may have, or that they are as
+// long together as they may be.
 var ErrFull = fmt.Errorf("an organisation has at most %d budgets and limits that are made while Weir runs, of %d MiB together: delete some", maxRules, maxRulesSize>>20)
 
-// checkRules refuses events that make the rules too many or too long. Those that are fewer or
-// shorter after the events may be so.
+// checkRules refuses events that make the rules too many or too long. Events after which there
+// are no more rules, and no longer rules, are never refused.
 func (o *Organisation) checkRules(ctx context.Context, events ...Event) error {
 	more, longer := 0, 0
 	for _, e := range events {
@@ -102,9 +103,9 @@ func (o *Organisation) checkRules(ctx context.Context, events ...Event) error {
 
 // RuleSettings are what a rule shall be.
 type RuleSettings struct {
-	// Name is that of the rule, which is made if there is none.
+	// Name is the name of the rule. A rule with the name is made if there is none.
 	Name string
-	// Project and Budget are those of Rule. Without a budget, the rule ends.
+	// Project and Budget are as in Rule. Without a budget, the rule ends.
 	Project string
 	Budget  json.RawMessage
 }

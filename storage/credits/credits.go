@@ -24,7 +24,7 @@ var (
 	ErrInsufficient = errors.New("insufficient credits")
 
 	// ErrUnavailable means that the ledger cannot be read or written now. Nothing
-	// can be spent until it can.
+	// can be spent until the ledger can be used again.
 	ErrUnavailable = errors.New("the credits are unavailable")
 
 	// ErrNoAccount means that a reservation names no account to take from.
@@ -40,10 +40,11 @@ var (
 )
 
 // MaxValues is how many values a budget without an end counts at most, about 60 MB. A ledger
-// never forgets such an account, because its value could spend its limit again.
+// never forgets the account of such a budget, because the account's value could then spend the
+// limit again.
 const MaxValues = 250_000
 
-// FullError says which account is one too many.
+// FullError says for which account the budget has no room.
 type FullError struct{ Account }
 
 // Error implements error.
@@ -52,7 +53,7 @@ func (e *FullError) Error() string { return e.Org + ": " + e.Budget + ": " + Err
 // Is reports that the error is an ErrFull.
 func (*FullError) Is(other error) bool { return other == ErrFull }
 
-// Endless reports whether the account is one of a budget without an end.
+// Endless reports whether the account belongs to a budget without an end.
 func (a Account) Endless() bool { return a.Budget != "" && a.Ends == 0 }
 
 // Ledger keeps the credits of organisations and what budgets count. Several nodes may share one: each
@@ -69,47 +70,48 @@ type Ledger interface {
 	// nothing.
 	Seed(ctx context.Context, org string, amount plugins.Nanodollars) error
 
-	// Reserve sets r.Amount aside in all of r.Holds, or in no account. The same reservation
-	// can be made again, which changes nothing. It lasts until Release, or until its node has died: then
-	// r.Lost is spent. A ledger that nodes share finds the death out by a lease that the node
-	// renews for all its reservations. One with r.Until lasts until End, or until r.Until: then
-	// r.Lost is spent. Nothing stays set aside after an error: ErrInsufficient, ErrFull,
-	// ErrUnavailable, or that r.ID is in use for something else.
+	// Reserve sets r.Amount aside in all of r.Holds, or in no account. Making the same
+	// reservation again changes nothing. A reservation lasts until Release, or until its node
+	// has died: then r.Lost is spent. A ledger that nodes share notices the death by a lease
+	// that the node renews for all its reservations. A reservation with r.Until lasts until
+	// End, or until r.Until: then r.Lost is spent. Nothing stays set aside after an error:
+	// ErrInsufficient, ErrFull, ErrUnavailable, or that r.ID is in use for something else.
 	Reserve(ctx context.Context, r Reservation) error
 
-	// Settle ends the reservations that earlier processes of this node have left, but for those
-	// with Until. total says what a call has cost in each account, of which so much was charged:
-	// at least r.Lost, unless it is known better. Of r it has ID, Org, Lost, Call and the
-	// accounts. A reservation without Lost has cost what was charged. settled is false if
-	// some are left, because of an error or because they may still have a lease: then Settle
-	// must be called again. It is called by one goroutine.
+	// Settle ends the reservations without Until that earlier processes of this node have
+	// left. total returns what a call has cost in each account: at least r.Lost, unless the
+	// cost is known better. charged is what was charged so far. r has only ID, Org, Lost, Call
+	// and the accounts. A reservation without Lost has cost what was charged. settled is false
+	// if reservations are left, because of an error or because they may still have a lease:
+	// then Settle must be called again. It is called by one goroutine.
 	Settle(ctx context.Context, total func(r Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (settled bool, err error)
 
-	// Charge makes total what the call has cost so far, in all accounts. It replaces the
-	// charge before, so that it can be repeated, and can be more than r.Amount: then the
+	// Charge makes total what the call has cost so far, in all accounts. The charge replaces
+	// the charge before, so that it can be repeated. It can be more than r.Amount: then the
 	// balance may become negative. What is charged is no longer reserved. The error
 	// is ErrNoReservation, or ErrUnavailable: then the ledger keeps the charge, lets
-	// nobody reserve, and writes it as soon as it can.
+	// nobody reserve, and writes the charge as soon as it can.
 	Charge(ctx context.Context, r Reservation, total plugins.Nanodollars) error
 
 	// Release frees what is reserved and not charged, and ends the reservation. It
-	// does nothing if that is done.
+	// does nothing if the reservation has ended.
 	Release(ctx context.Context, r Reservation) error
 
-	// End ends a reservation that has Until, of which total is spent and the rest is free,
-	// whichever node made it, and returns its accounts. The error is ErrNoReservation if there
-	// is none any more, or ErrUnavailable. Charge and Release know no such reservation.
+	// End ends a reservation that has Until, whichever node made it, and returns its accounts.
+	// total is spent, and the rest of the reservation is free. The error is ErrNoReservation if
+	// the reservation has ended, or ErrUnavailable. Charge and Release know no reservation that
+	// has Until.
 	End(ctx context.Context, id uuid.UUID, total plugins.Nanodollars) ([]Account, error)
 
-	// Balance returns the state of what a hold counts, zero if there never was anything in
-	// the account.
+	// Balance returns the state of what a hold counts, zero if the account never had
+	// anything.
 	Balance(ctx context.Context, of Hold) (Balance, error)
 
-	// Counted returns what a budget counts in the window of a hold, by value: of every value,
-	// whichever the hold has.
+	// Counted returns what a budget counts in the window of a hold, by value. The answer has
+	// every value, whichever value the hold has.
 	Counted(ctx context.Context, of Hold) ([]Balance, error)
 
-	// Balances returns the credits of all organisations that ever had any, by name.
+	// Balances returns the credits of all organisations that ever had credits, by name.
 	Balances(ctx context.Context) ([]Balance, error)
 
 	// Close ends the node's use of the ledger: every other method then returns
@@ -118,19 +120,19 @@ type Ledger interface {
 }
 
 // Account is what calls are charged to: the credits of an organisation, or what a budget
-// counts of one value in one window. A window that is over is an account that no call takes
-// from any more, so that nothing needs a reset.
+// counts of a value in a window. Each window has an account of its own, and no call takes from
+// the account of a window that is over, so that nothing needs a reset.
 type Account struct {
 	// Org is the organisation whose calls are charged.
 	Org string `json:"org"`
 	// Budget is the name of the budget, "" for the credits.
 	Budget string `json:"budget,omitempty"`
-	// Value is whose calls the budget counts, "" if it counts all together, and of calls
-	// without a value.
+	// Value is whose calls the budget counts; "" if the budget counts all together, and for
+	// calls without a value.
 	Value string `json:"value,omitempty"`
 	// Begins and Ends bound the window of the budget. Both are 0 for the credits and for a
-	// budget without an end. A ledger may forget the account a day after its window, or the
-	// length of the window after it, if that is less.
+	// budget without an end. A ledger may forget the account a day after the window's end, or
+	// the window's length after its end, whichever is earlier.
 	Begins storage.Timestamp `json:"begins,omitempty"`
 	Ends   storage.Timestamp `json:"ends,omitempty"`
 }
@@ -140,21 +142,21 @@ func (a Account) Forgotten() storage.Timestamp { return a.Ends + min(day, a.Ends
 
 const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
 
-// Hold is an account from which a reservation takes. All amounts of a budget that counts
-// tokens or calls are their number.
+// Hold is an account from which a reservation takes. If a budget counts tokens or calls, its
+// amounts are numbers of tokens or calls.
 type Hold struct {
 	Account
-	// Limit is what the calls of a budget's account may cost together. That of credits is
-	// what was granted.
+	// Limit is what the calls of a budget's account may cost together. The limit of credits
+	// is what was granted.
 	Limit plugins.Nanodollars
-	// Rolling is the length of a rolling window, 0 for any other. Then the account is one
-	// step of the window, and the steps before count too.
+	// Rolling is the length of a rolling window, 0 for any other window. The account of a
+	// rolling window is a step of the window, and the steps before count too.
 	Rolling Rolling
 }
 
 // Rolling is the length of a rolling window in milliseconds. The window moves in 60 steps of
-// whole milliseconds, and holds one step more, so that no time of its length counts more than
-// the limit.
+// whole milliseconds, and holds 61 steps, so that no period of the window's length counts more
+// than the limit.
 type Rolling storage.Timestamp
 
 const steps = 60
@@ -208,7 +210,7 @@ func (h Hold) Standing(amount plugins.Nanodollars, each func(Account) Balance) (
 	return sum, freeAt
 }
 
-// Accounts are those of the holds.
+// Accounts are the accounts of the holds.
 func (r *Reservation) Accounts() (list []Account) {
 	for _, h := range r.Holds {
 		list = append(list, h.Account)
@@ -218,28 +220,30 @@ func (r *Reservation) Accounts() (list []Account) {
 
 // Reservation is what one call may spend.
 type Reservation struct {
-	// ID identifies the reservation among those of all nodes, and is used once.
+	// ID identifies the reservation among the reservations of all nodes, and is used once.
 	ID uuid.UUID
 	// Org pays for the call.
 	Org string
 	// Amount is set aside, 0 or more.
 	Amount plugins.Nanodollars
-	// Holds are the accounts, of which there is at least one, and each once.
+	// Holds are the accounts: at least one, and no account twice.
 	Holds []Hold
 	// Lost is what the call has cost in each account if its node dies before Release, and
 	// no more was charged: the most that the provider may have done. When the node is back,
-	// Settle says what the call's record says. It is 0 for what ends with the node.
+	// Settle replaces Lost by what the call's record says. Lost is 0 for a reservation that
+	// ends with the node.
 	Lost plugins.Nanodollars
-	// Until is how long a reservation lasts that does not end with its node, because the
-	// provider works on for hours: 0 for any other. Lost is above 0 then.
+	// Until is the time until which a reservation lasts that does not end with its node,
+	// because the provider works on for hours; 0 for any other reservation. Lost is above 0 if
+	// Until is set.
 	Until storage.Timestamp
 	// Call says whose reservation it is.
 	Call Call
 }
 
-// Call is the part of a record by which a call is recorded whose node has died.
+// Call is the part of a record by which a call is recorded after its node has died.
 type Call struct {
-	// ID is that of the record.
+	// ID is the id of the record.
 	ID uuid.UUID `json:"id"`
 	// CreatedAt is when the call began.
 	CreatedAt storage.Timestamp `json:"created_at"`
@@ -278,8 +282,8 @@ func (*InsufficientError) Is(other error) bool { return other == ErrInsufficient
 // Balance is the state of an account.
 type Balance struct {
 	Account
-	// Granted is the sum of all grants, and the limit of a budget where a reservation names
-	// it. Spent is the sum of all charges.
+	// Granted is the sum of all grants; for a budget, the limit where a reservation names the
+	// limit. Spent is the sum of all charges.
 	Granted, Spent plugins.Nanodollars
 	// Reserved is what calls in flight may still spend.
 	Reserved plugins.Nanodollars

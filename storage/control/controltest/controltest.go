@@ -48,7 +48,7 @@ func Run(t *testing.T, place func(testing.TB) Place) {
 	}
 }
 
-// event makes an event, whose object has its lists and secrets.
+// event makes an event. The event's object has its lists and secrets.
 func event(before, after *control.Object) control.Event {
 	e := control.Event{ID: fmt.Sprintf("evt_%x", rand.Uint64()), Before: before, After: after, Action: "rule.changed"}
 	e.Object = e.Subject().ID
@@ -219,7 +219,7 @@ func testTold(t *testing.T, log control.Log) {
 	must(t, log.Commit(ctx, "acme", []control.Event{event(one, nil)}))
 }
 
-// kinds are those of random objects.
+// kinds are the kinds of random objects.
 var kinds = []control.Kind{control.KindProject, control.KindServiceAccount, control.KindKey, control.KindMember, control.KindRule}
 
 // testRandom compares a log with a plain list of objects, also when it is opened again.

@@ -185,7 +185,7 @@ func change(ctx context.Context, tx *sql.Tx, org string, e *control.Event) error
 	return put(ctx, tx, org, e.After, e.Before == nil)
 }
 
-// put writes an object, whose lists and secrets are gone.
+// put writes an object. The object's earlier lists and secrets must be deleted before.
 func put(ctx context.Context, tx *sql.Tx, org string, o *control.Object, isNew bool) error {
 	statement := "UPDATE objects SET name = ?, value = ? WHERE id = ? AND org = ? AND kind = ?"
 	if isNew {

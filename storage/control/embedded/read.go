@@ -35,7 +35,7 @@ func (l *Log) read(ctx context.Context, where string, args ...any) (o control.Ob
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var place sql.NullInt64 // none for an object without secrets
+		var place sql.NullInt64 // NULL for an object without secrets
 		var hash []byte
 		var used *int64
 		if err := rows.Scan(&o.ID, &o.Kind, (*[]byte)(&o.Value), &used, &place, &hash); err != nil {

@@ -28,7 +28,7 @@ type Place struct {
 	Kill func(credits.Ledger)
 }
 
-// Run checks a kind of ledger. place makes a new, empty one.
+// Run checks a kind of ledger. place makes a place with a new, empty ledger.
 func Run(t *testing.T, place func() Place) {
 	for name, test := range map[string]func(*testing.T, *node){
 		"reserve, charge, release":                       testAccounting,
@@ -106,7 +106,7 @@ type node struct {
 	place Place
 }
 
-// open opens the ledger again, for which the calls of the process before have cost the most that
+// open opens the ledger again, and settles the calls of the process before with the most that
 // they can have cost.
 func (n *node) open() {
 	n.t.Helper()

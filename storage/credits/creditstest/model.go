@@ -152,7 +152,7 @@ func compareBool(a, b bool) int {
 }
 
 // Clone returns the model after the death of all nodes: charges stay, and open reservations
-// end with what they lose, but for those that last longer.
+// end with what they lose, except reservations that outlive the node.
 func (m *Model) Clone() *Model {
 	dead := &Model{Grants: slices.Clone(m.Grants)}
 	for _, r := range m.Reservations {
@@ -317,7 +317,7 @@ func (m *Machine) Check(t T) {
 		for _, of := range windows {
 			of.Org = org
 			got, err := m.Ledger.Counted(context.Background(), of)
-			got = slices.DeleteFunc(got, empty) // a ledger may know an account of which nothing is spent or reserved
+			got = slices.DeleteFunc(got, empty) // a ledger may know an account with nothing spent or reserved
 			if want := slices.DeleteFunc(m.Model.Counted(of), empty); err != nil || !slices.Equal(got, want) {
 				t.Fatalf("the budget %s counts %+v, %v; want %+v", of.Budget, got, err, want)
 			}

@@ -15,20 +15,20 @@ import (
 )
 
 // file is the file of a ledger: a header, the balances at that time, and one line
-// for each grant, reservation, charge and release since then. A line is the CRC-32C of its JSON and the
-// JSON. Beside the file is its state, by which a file that was deleted, cut or
-// replaced by an older one is told from a new ledger and from a crash.
+// for each grant, reservation, charge and release since then. A line is the CRC-32C of
+// its JSON and the JSON. Beside the file is its state. The state distinguishes a file that
+// was deleted, cut or replaced by an older file from a new ledger and from a crash.
 type file struct {
 	path   string
 	logger *zap.Logger
 	sync   func(*os.File) error // tests replace it
 
 	f     *os.File // nil when closed
-	size  int64    // of its whole lines, in bytes
+	size  int64    // length of the whole lines, in bytes
 	torn  bool     // there may be more bytes than size
 	state state
 	// limit is the size, in bytes, from which the file is replaced by its balances:
-	// minLimit, or twice the size of the balances where they are many.
+	// minLimit, or twice the size of the balances if that is more.
 	limit, minLimit int64
 }
 
@@ -48,8 +48,8 @@ func (f *file) open(apply func(entry)) error {
 	return err
 }
 
-// read opens the file and hands its entries to apply. It is fs.ErrNotExist that there is
-// none, and never was.
+// read opens the file and hands its entries to apply. The error is fs.ErrNotExist if there is
+// no file, and never was.
 func (f *file) read(flag int, apply func(entry)) error {
 	var known state
 	saved, err := os.ReadFile(f.statePath())
@@ -113,7 +113,7 @@ func (f *file) load(apply func(entry)) error {
 	}
 }
 
-// cut removes what a write has left that was cut short.
+// cut removes what an interrupted write has left.
 func (f *file) cut() error {
 	if f.f == nil {
 		return os.ErrClosed
@@ -129,8 +129,8 @@ func (f *file) cut() error {
 	return nil
 }
 
-// append adds lines, which survive the end of the process then, and a power cut
-// if they shall be durable. After an error none of them counts.
+// append adds lines. They survive the end of the process, and a power cut if durable is
+// true. After an error none of the lines counts.
 func (f *file) append(lines []byte, durable bool) error {
 	if err := f.cut(); err != nil || len(lines) == 0 {
 		return err
@@ -152,14 +152,14 @@ func (f *file) append(lines []byte, durable bool) error {
 // full reports whether it is time to replace the file.
 func (f *file) full() bool { return f.f != nil && f.size >= f.limit }
 
-// replace replaces the file by one of the next generation that has the balances and the
-// open reservations alone. After an error the file is as before.
+// replace replaces the file by a file of the next generation, which has only the balances and
+// the open reservations. After an error the file is as before.
 func (f *file) replace(balances []credits.Balance, open []entry) error {
 	f.limit = f.size + f.minLimit // when to try again
 	next := state{Generation: f.state.Generation + 1}
 	text := appendLine(nil, next)
 	for _, b := range balances {
-		if b.Budget != "" && b.Granted == 0 && b.Spent == 0 { // what is held of it is in open
+		if b.Budget != "" && b.Granted == 0 && b.Spent == 0 { // open has what is held
 			continue
 		}
 		e := entry{Org: b.Org, Grant: b.Granted, Charge: b.Spent}
@@ -209,9 +209,9 @@ func (f *file) close() error {
 	return err
 }
 
-// replaceAt writes a file in the place of another: a crash or a power cut leaves
-// one of the two, whole. The new one is returned where it is in place, also when
-// that may not survive a power cut.
+// replaceAt writes a file in the place of another: a crash or a power cut leaves the old
+// file or the new file, whole. The new file is returned if it is in place, also when it may
+// not survive a power cut.
 func (f *file) replaceAt(path string, text []byte) (*os.File, error) {
 	fresh := path + ".new"
 	written, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -1,6 +1,7 @@
 // Package embedded keeps the credits and the budgets of one process in a file. A reservation is
 // in the file before Reserve returns, and a charge before Charge returns, so that a crash loses
-// none. The process is the lease of its reservations: Settle ends those of the process before.
+// neither. The process is the lease of its reservations: Settle ends the reservations of the
+// process before.
 //
 // The owner of the directory keeps other processes out.
 package embedded
@@ -35,12 +36,12 @@ type Ledger struct {
 	// mu is never held while the disk is waited for.
 	mu           sync.Mutex
 	accounts     map[credits.Account]map[string]*credits.Balance // by the account without a value, and by the value
-	most         int                                             // values of a budget without an end
+	most         int                                             // of values of a budget without an end
 	reservations map[uuid.UUID]*reservation
 	until        storage.Timestamp // the first Until of all reservations, or an earlier time
-	left         []*reservation    // by the process before, until Settle
-	lines        []byte            // that are not in the file yet
-	spare        []byte            // the memory of lines that are
+	left         []*reservation    // left by the process before, until Settle
+	lines        []byte            // lines that are not in the file yet
+	spare        []byte            // memory of written lines, to use again
 	failing      bool              // the file did not take the lines that came before
 	closed       bool
 }
@@ -50,8 +51,8 @@ type reservation struct {
 	charged plugins.Nanodollars
 }
 
-// entry is a line of the reservation: one for all accounts, so that a crash leaves it in all of
-// them or in no account.
+// entry returns an entry of the reservation. All accounts share the entry, so that a crash
+// leaves it in all accounts or in no account.
 func (r *reservation) entry() entry {
 	e := entry{Org: r.Org, ID: r.ID}
 	if len(r.Holds) > 1 || r.Holds[0].Budget != "" {
@@ -63,8 +64,8 @@ func (r *reservation) entry() entry {
 // held is what is reserved and not charged.
 func (r *reservation) held() plugins.Nanodollars { return max(r.Amount-r.charged, 0) }
 
-// Open opens the ledger of the directory, which must exist, or begins one. The
-// error says what to do when the file has been deleted, replaced by an older one,
+// Open opens the ledger of the directory, or begins a new ledger. The directory must exist.
+// The error says what to do when the file has been deleted, replaced by an older file,
 // or damaged: a ledger never forgets charges in silence. What a crash cut short is
 // dropped, and logged.
 func Open(dir string, logger *zap.Logger) (*Ledger, error) {
@@ -72,7 +73,7 @@ func Open(dir string, logger *zap.Logger) (*Ledger, error) {
 }
 
 // Check reads the ledger of a directory, and changes nothing. The error says what is
-// wrong with it; a directory without one is as it should be.
+// wrong with the ledger; it is nil for a directory without a ledger.
 func Check(dir string) error {
 	f := &file{path: filepath.Join(dir, "credits")}
 	err := f.read(os.O_RDONLY, func(entry) {})
@@ -120,7 +121,8 @@ func (l *Ledger) load(e entry) {
 	}
 }
 
-// Settle implements credits.Ledger. What the process before has left is set aside until then.
+// Settle implements credits.Ledger. What the process before has reserved stays set aside until
+// Settle.
 func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (settled bool, failed error) {
 	left := l.left
 	l.left = nil
@@ -190,7 +192,7 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 	defer l.turn.Unlock()
 	l.mu.Lock()
 	a, closed := l.known(credits.Account{Org: org}), l.closed
-	var granted plugins.Nanodollars // which only the turn's owner changes
+	var granted plugins.Nanodollars // only the turn's owner changes it
 	if a != nil {
 		granted = a.Granted
 	}
@@ -277,7 +279,7 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 	return nil
 }
 
-// expire ends the reservations that have lasted as long as they may. It needs mu.
+// expire ends the reservations with an Until that is over. It needs mu.
 func (l *Ledger) expire(now storage.Timestamp) {
 	if now < l.until {
 		return
@@ -331,8 +333,8 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 	return nil
 }
 
-// hold adds to what is reserved in the accounts of a reservation. A budget that counts
-// nothing of a value forgets the value.
+// hold adds to what is reserved in the accounts of a reservation. A budget forgets a value of
+// which nothing is spent or reserved.
 func (l *Ledger) hold(r *reservation, more plugins.Nanodollars) {
 	for _, h := range r.Holds {
 		a := l.account(h.Account)
@@ -379,7 +381,7 @@ func (l *Ledger) Release(_ context.Context, r credits.Reservation) error {
 	return l.flush()
 }
 
-// conclude ends a reservation, of which total is spent, in one line. It needs mu.
+// conclude ends a reservation and spends total, in a single line. It needs mu.
 func (l *Ledger) conclude(made *reservation, total plugins.Nanodollars) {
 	e := entry{Org: made.Org, ID: made.ID, Released: true}
 	if total != made.charged {
@@ -431,8 +433,8 @@ func (l *Ledger) Balances(context.Context) ([]credits.Balance, error) {
 	return l.balances(func(all credits.Account) bool { return all.Budget == "" }), nil
 }
 
-// Counted implements credits.Ledger. It looks at the accounts of the budget alone: calls wait
-// meanwhile.
+// Counted implements credits.Ledger. It looks only at the accounts of the budget, because calls
+// wait meanwhile.
 func (l *Ledger) Counted(_ context.Context, of credits.Hold) ([]credits.Balance, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -448,8 +450,8 @@ func (l *Ledger) Counted(_ context.Context, of credits.Hold) ([]credits.Balance,
 	return of.ByValue(list), nil
 }
 
-// balances are those of the accounts that are wanted, by what an account is without its value. It
-// needs mu.
+// balances are the balances of the wanted accounts, in order. wanted gets accounts without
+// their value. It needs mu.
 func (l *Ledger) balances(wanted func(all credits.Account) bool) []credits.Balance {
 	list := []credits.Balance{}
 	for all, values := range l.accounts {
@@ -484,7 +486,7 @@ func (l *Ledger) forget() {
 // maxSpare bounds the memory that is used again, in bytes: lines may have waited for a disk.
 const maxSpare = 1 << 20
 
-// flush writes the lines that wait, those of other goroutines included.
+// flush writes the lines that wait, also the lines of other goroutines.
 func (l *Ledger) flush() error {
 	l.turn.Lock()
 	defer l.turn.Unlock()

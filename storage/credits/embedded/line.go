@@ -28,7 +28,7 @@ type state struct {
 }
 
 func (s state) appendJSON(b []byte) []byte {
-	encoded, _ := json.Marshal(s) // of numbers, which cannot fail
+	encoded, _ := json.Marshal(s) // numbers cannot fail
 	return append(b, encoded...)
 }
 
@@ -37,13 +37,13 @@ type entry struct {
 	Org    string              `json:"org"`
 	Grant  plugins.Nanodollars `json:"grant,omitempty"`
 	Charge plugins.Nanodollars `json:"charge,omitempty"`
-	// Accounts are those of the entry, the credits of Org unless there are some.
+	// Accounts are the accounts of the entry; nil means the credits of Org.
 	Accounts []credits.Account `json:"accounts,omitempty"`
-	// ID is the reservation that the entry makes, charges or releases. It is zero for what
-	// has none.
+	// ID is the reservation that the entry makes, charges or releases. It is zero for a grant
+	// and for a balance.
 	ID uuid.UUID `json:"id,omitzero"`
-	// Lost is above 0 in the entry that makes a reservation. Charged was charged before the
-	// file was replaced, and is in the balances.
+	// Lost is above 0 in the entry that makes a reservation. Charged is what was charged
+	// before the file was replaced; the balances have it.
 	Lost    plugins.Nanodollars `json:"lost,omitempty"`
 	Charged plugins.Nanodollars `json:"charged,omitempty"`
 	Call    *credits.Call       `json:"call,omitempty"`
@@ -52,7 +52,7 @@ type entry struct {
 	Released bool `json:"released,omitempty"`
 }
 
-// accounts are those to which the entry adds.
+// accounts are the accounts to which the entry adds.
 func (e *entry) accounts() []credits.Account {
 	if e.Accounts == nil {
 		return []credits.Account{{Org: e.Org}}
@@ -107,7 +107,7 @@ func (e entry) appendJSON(b []byte) []byte {
 	return append(o.b, '}')
 }
 
-// object appends members to an object that has one, but for those that are empty.
+// object appends members to an object that has a member already. It leaves out empty members.
 type object struct{ b []byte }
 
 func (o *object) text(name, s string) {
