@@ -209,8 +209,8 @@ type propertyRows struct {
 	groupsOf [][]int
 }
 
-// newPropertyRows are rows that wait for no turn: properties have few names. A query that has
-// answered its other groups cannot begin anew.
+// newPropertyRows are rows that wait for no turn: properties have few names, and the query
+// cannot begin anew, because it has answered its other groups already.
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
 		rows:   &rows{ctx: x.ctx, source: x.source, org: x.org, tail: x.tail, turn: &Turn{engine: x.turn.engine, many: true}},

@@ -23,13 +23,15 @@ var (
 )
 
 // Append writes a record and returns when it would survive the end of the
-// process. k is what is kept of its content; nil leaves r.Content as it is, which is none
-// for a new record and the earlier one for an amendment: a later Append of the same
-// key replaces the earlier. Append sets r.Content. The response may be a raw
-// stream: readers get its stored form. r, k and their slices are the caller's
-// again when Append returns. An error means that the record is lost, and
-// counted. A version whose EndState is Interrupted is given to the backend only
-// when Abandon, or a crash, ends the exchange without another one. The first Append of an exchange that Begin counted accounts for it.
+// process. k is what is kept of the record's content, and Append sets r.Content. A nil k
+// leaves r.Content as it is: no content for a new record, the earlier content for an
+// amendment. A later Append with the same key replaces the earlier record. The response
+// may be a raw stream: readers get its stored form. r, k and their slices are the caller's
+// again when Append returns. An error means that the record is lost, and counted.
+//
+// A version with the EndState Interrupted is given to the backend only when Abandon, or a
+// crash, ends the exchange without another version. The first Append of an exchange that
+// Begin counted accounts for the exchange.
 func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
@@ -161,7 +163,7 @@ func (j *Journal) commit(group []*draft) {
 	}
 }
 
-// shareAgain encodes again the content that shares bytes with another segment than it goes to.
+// shareAgain encodes content again that shares bytes with another segment than the active.
 func (j *Journal) shareAgain(group []*draft) {
 	t := j.log.chunks.Load()
 	for _, d := range group {
@@ -176,7 +178,7 @@ func (j *Journal) shareAgain(group []*draft) {
 	}
 }
 
-// publish enters a group that was written now in the books. It needs the mutex.
+// publish enters a group in the books that was written at the time now. It needs the mutex.
 func (j *Journal) publish(s *segment, group []*draft, now moment) {
 	for _, d := range group {
 		d.place = storage.Position{Segment: s.number, Ordinal: s.entries}
@@ -226,8 +228,8 @@ func (l *log) write(s *segment, group []*draft, sync bool) error {
 		return nil
 	}
 	// What the disk holds now is not known after a failed flush, nor after a write that
-	// cannot be undone: nothing more goes here, and the next segment says where this one
-	// ends, so that what counts as lost is not found again.
+	// cannot be undone. Nothing more is written to this segment, and the next segment says
+	// where this segment ends, so that what counts as lost is not found again.
 	if s.file.Truncate(s.size) != nil || written {
 		l.close(s)
 		l.ends = append(l.ends, storage.Position{Segment: s.number, Ordinal: s.entries})
@@ -253,8 +255,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// draft is an entry on its way into a segment. Concurrent drafts form a group,
-// whose first writes for all of them.
+// draft is an entry on its way into a segment. Concurrent drafts form a group: the goroutine
+// of the first draft writes all of them.
 type draft struct {
 	kind kind
 	// buf holds head, metadata and content but for the bodies that are written
@@ -262,7 +264,7 @@ type draft struct {
 	buf      []byte
 	metadata int
 	bodies   []span
-	// length and sum are those of the content.
+	// length and sum are the length and the checksum of the content.
 	length int64
 	sum    uint32
 	media  bool
@@ -273,8 +275,8 @@ type draft struct {
 
 	interrupted bool // a record from before the end of its exchange
 
-	// whole is what the entry has the content of, and table what that was encoded
-	// with. own is where the request's own bytes begin in the entry, offset where the
+	// whole is the content before encoding, and table the chunks with which it was
+	// encoded. own is where the request's own bytes begin in the entry, offset where the
 	// entry stands in its segment.
 	whole  *storage.Content
 	table  *chunkTable
@@ -295,8 +297,8 @@ type span struct {
 }
 
 const (
-	// borrowSize is the size from which a body is written from where it is: to
-	// copy less costs less than one more vector.
+	// borrowSize is the size from which a body is written from the caller's memory:
+	// copying a smaller body costs less than one more vector.
 	borrowSize = 4 << 10
 	// keepSize bounds the buffers that idle drafts hold.
 	keepSize = 64 << 10
@@ -325,7 +327,7 @@ func encode[M any](d *draft, k kind, wire message[M], m *M) {
 }
 
 // content encodes c and its checksum. What t knows of the request is not written
-// again; nil encodes it whole.
+// again; if t is nil, the request is encoded whole.
 func (d *draft) content(c *storage.Content, t *chunkTable) {
 	d.buf, d.bodies, d.length, d.sum = d.buf[:headSize+d.metadata], d.bodies[:0], 0, 0
 	d.whole, d.table, d.split.cuts = c, t, d.split.cuts[:0]
@@ -371,7 +373,7 @@ func (d *draft) body(b []byte) {
 	d.bodies = append(d.bodies, span{len(d.buf), b})
 }
 
-// loss is that of the entry.
+// loss is the loss of the entry.
 func (d *draft) loss(reason string) storage.Loss {
 	return storage.Loss{Reason: reason, Count: 1, Exchanges: int64(min(d.number, 1)), From: d.at, To: d.at}
 }

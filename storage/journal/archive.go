@@ -19,8 +19,8 @@ import (
 // sealedName is the file of the list of sealed segments in the journal's directory.
 const sealedName = "sealed"
 
-// archive has the sealed segments. Their list is kept in a file, so that content that is
-// deleted or damaged afterwards is missed, and counts as lost once.
+// archive has the sealed segments. The list of the segments is kept in a file, so that content
+// that is deleted or damaged afterwards is missed, and counts as lost once.
 type archive struct {
 	dir     string
 	options *settings
@@ -42,12 +42,12 @@ type sealedText struct {
 
 // sealed is what is known of a sealed segment without reading it.
 type sealed struct {
-	// Size is that of its file.
+	// Size is the size of the segment's file, in bytes.
 	Size int64
 	// Newest is when the newest record was created, in milliseconds.
 	Newest int64
-	// Entries have content, and Lost of them have lost it: all, or those that need the
-	// blocks that begin with the ordinals in Damaged.
+	// Entries counts the entries with content. Lost counts those of them that have lost their
+	// content: all, or the entries that need the blocks beginning with the ordinals in Damaged.
 	Entries, Lost int64
 	Damaged       []uint32 `json:",omitempty"`
 }
@@ -106,7 +106,7 @@ func writeFile(path string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// stale tells whether the file does not say what it should.
+// stale reports whether the file must be written anew.
 func (a *archive) stale() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,7 +161,7 @@ func (a *archive) all() map[uint64]sealed {
 	return maps.Clone(a.segments)
 }
 
-// expire deletes the segments whose records are all from before a time.
+// expire deletes the segments that have only records from before a time.
 func (a *archive) expire(cutoff moment) {
 	for number, s := range a.all() {
 		if moment(s.Newest) >= cutoff {
@@ -175,8 +175,8 @@ func (a *archive) expire(cutoff moment) {
 	}
 }
 
-// damage counts what a segment has lost, or so many entries by the damage of a block,
-// and had not before.
+// damage counts what a segment has newly lost: everything, or so many entries by the damage
+// of a block.
 func (a *archive) damage(number uint64, b *block, entries int64, now moment) (lost int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -195,7 +195,7 @@ func (a *archive) damage(number uint64, b *block, entries int64, now moment) (lo
 	return lost
 }
 
-// damagedBlocks are those of a segment that were counted, by their first ordinals.
+// damagedBlocks are the damaged blocks of a segment that were counted, by their first ordinals.
 func (a *archive) damagedBlocks(number uint64) []uint32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -263,8 +263,8 @@ func (a *archive) check() {
 	a.contentLost(lost, zap.String("directory", a.dir))
 }
 
-// damaged counts the content of a sealed segment as lost, or of so many entries by the
-// damage of a block, unless it was before.
+// damaged counts the content of a sealed segment as lost, or the content of so many entries by
+// the damage of a block, unless it was counted before.
 func (a *archive) damaged(number uint64, b *block, entries int64, cause error) {
 	a.contentLost(a.damage(number, b, entries, a.options.now()), zap.Error(cause))
 }

@@ -52,6 +52,6 @@ func (j *Journal) freeze(freeze func(names []string) error) (segments []string, 
 	return segments, freeze(changing)
 }
 
-// apart are the suffixes of files that are not copied as they are: those that will replace
-// others, and those of databases, which are copied by their owners.
+// apart are the suffixes of files that are not copied as they are: files that will replace
+// other files, and databases, which are copied by their owners.
 var apart = []string{temporarySuffix, ".new", ".db", ".db-wal", ".db-shm"}

@@ -12,14 +12,14 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// cursor is the drain's place in the raw segments. The segment is nil between
-// two of them.
+// cursor is the drain's place in the raw segments. segment is nil between two
+// segments.
 type cursor struct {
 	at      storage.Position // where the next segment is entered
 	segment *segment
 	scan    *scanner
 	entries uint32 // of the segment, at the scan's end
-	// exchanges counts entries that were the first of one, or should have been.
+	// exchanges counts entries that were the first of an exchange, or should have been.
 	exchanges int64
 }
 
@@ -31,18 +31,18 @@ type batch struct {
 	at      map[storage.RecordKey]int // index in Records
 	records []storage.RecordKey       // of all versions
 	entries int
-	// exchanges counts the records that are the first of one, number is the highest
-	// of theirs, and began has them.
+	// exchanges counts the records that are the first of an exchange, began has these
+	// records, and number is the highest number of them.
 	exchanges int64
 	number    uint64
 	began     map[storage.RecordKey]bool
-	released  []storage.RecordKey // of what was held and is held no more
+	released  []storage.RecordKey // records that were held and are held no more
 	bytes     int64
-	gap       bool // entries were lost, whose records are not known
+	gap       bool // entries of unknown records were lost
 	full      bool
 }
 
-// readBatch reads the next batch. Of the versions of a record it takes the last.
+// readBatch reads the next batch. It takes only the last version of a record.
 func (j *Journal) readBatch(ctx context.Context) *batch {
 	d := &batch{at: map[storage.RecordKey]int{}, began: map[storage.RecordKey]bool{}}
 	size := 0

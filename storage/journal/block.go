@@ -17,9 +17,9 @@ import (
 
 // A sealed segment is blocks, their index, and a trailer. A block is
 // the content of some entries in two frames, so that a search reads no more than
-// it needs: one of what was asked, one of what was answered. A frame is compressed
-// items, each an ordinal (4), a length (4), and a part of an entry's content. Large
-// requests share bytes with those before them in the file.
+// it needs: a frame of what was asked, and a frame of what was answered. A frame is
+// compressed items, each an ordinal (4), a length (4), and a part of an entry's content.
+// Large requests share bytes with requests before them in the file.
 const (
 	itemHead = 4 + 4
 
@@ -46,18 +46,18 @@ type sealedWriter struct {
 	w      *bufio.Writer
 	offset int64
 	index  []block
-	begun  bool               // a block, which is the last of index
-	raw    [len(parts)][]byte // of that block
+	begun  bool               // the last block of index is not written yet
+	raw    [len(parts)][]byte // the frames of this block
 	frame  []byte
 	blocks []uint32 // by ordinal: the number of the block that an entry is in
 
-	// moved is where requests of the raw segment stand in the sealed one.
+	// moved is where requests of the raw segment stand in the sealed segment.
 	moved   relocations
 	pieces  []piece
 	extents extentList
 }
 
-// reset begins a segment, of which nothing is written yet.
+// reset begins a new segment.
 func (w *sealedWriter) reset(to io.Writer) {
 	if w.w == nil {
 		w.w = bufio.NewWriter(nil)
@@ -191,7 +191,7 @@ type block struct {
 	frames  [len(parts)]frame
 }
 
-// frame is empty when no entry of the block has anything of its part.
+// frame is a frame in the index. It is zero when no entry of the block has its part.
 type frame struct {
 	length uint32
 	sum    uint32
@@ -270,7 +270,7 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	return x, nil
 }
 
-// entries counts those that have content.
+// entries counts the entries that have content.
 func (x *sealedIndex) entries() (n int64) {
 	for _, b := range x.blocks {
 		n += int64(b.entries)

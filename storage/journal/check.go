@@ -25,11 +25,11 @@ type Report struct {
 	// the last process ended: the next one declares them lost.
 	Integrity Integrity
 	// Problems are what is wrong, a sentence each. What the journal has counted as lost
-	// is none.
+	// is no problem.
 	Problems []string
 }
 
-// Is reports whether a directory is that of a journal.
+// Is reports whether a directory is the directory of a journal.
 func Is(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, checkpointName))
 	return err == nil
@@ -37,8 +37,8 @@ func Is(dir string) bool {
 
 // Check reads all of the directory of a journal that no process uses, and changes
 // nothing. backend hands every record that the backend has to match, and returns how
-// far the backend is with this journal; nil stands for one that is out of reach. What it
-// fails with is a problem.
+// far the backend is with this journal. backend is nil if the backend is out of reach. An
+// error of backend is a problem.
 func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, match func(*storage.Record)) (storage.Position, error)) (*Report, error) {
 	c := &checker{
 		Journal:  newJournal(nil, Options{Dir: dir, open: openReadOnly}),
@@ -77,8 +77,8 @@ type appended struct {
 	created moment
 }
 
-// age is how old the content is that retention has kept: newest is the least of those of
-// the segments up to a number.
+// age is how old the content is that retention has kept: newest is the least newest of all
+// segments up to a number.
 type age struct {
 	number uint64
 	newest moment
@@ -170,7 +170,7 @@ func (c *checker) checkRaw(ctx context.Context, s *segment) error {
 	return nil
 }
 
-// checkBlocks reads the blocks of all sealed segments, but for what counts as lost.
+// checkBlocks reads the blocks of all sealed segments, without what counts as lost.
 func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error {
 	listed := c.archive.all()
 	for _, n := range slices.Sorted(maps.Keys(listed)) {
@@ -197,7 +197,7 @@ func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error 
 	return nil
 }
 
-// checkEntries reads the content of a sealed segment, which a reader has open.
+// checkEntries reads the content of a sealed segment. r has the segment open.
 func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment uint64, known []uint32) error {
 	lost := map[int]int{} // entries by block
 	var cause error
@@ -273,14 +273,14 @@ func (c *checker) sortAges() {
 	}
 }
 
-// outlived tells whether the segment with the content of a record, which is not there,
-// has not been deleted by retention: one that is older is there.
+// outlived reports whether the missing segment with a record's content was not deleted by
+// retention: an older segment is there, which retention would have deleted first.
 func (c *checker) outlived(r *storage.Record) bool {
 	before, _ := slices.BinarySearchFunc(c.kept, r.Content.Segment, func(a age, n uint64) int { return cmp.Compare(a.number, n) })
 	return r.Content != (storage.ContentRef{}) && before > 0 && c.kept[before-1].newest < r.CreatedAt
 }
 
-// compare looks whether a backend that has what comes before a position goes with the
+// compare checks that the backend, which has all entries before a position, fits the
 // segments.
 func (c *checker) compare(backend storage.Position) error {
 	for n := range c.archive.all() {

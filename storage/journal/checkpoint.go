@@ -35,12 +35,12 @@ type checkpoint struct {
 	// because their exchanges lived.
 	Held []storage.Position
 	// Pruned is the time before which retention has deleted records from the backend, 0 if
-	// it has deleted none.
+	// retention has not deleted records.
 	Pruned storage.Timestamp `json:",omitempty"`
 }
 
-// The file has two slots, which take turns: a write that is cut short leaves the
-// other one. Both have their room on the disk from the start, since the checkpoint must
+// The file has two slots, which take turns: a write that is cut short leaves the other
+// slot. Both slots have their room on the disk from the start, since the checkpoint must
 // be written when the disk is full, too.
 const (
 	slotSize = 256 << 10
@@ -53,7 +53,7 @@ type checkpointFile struct {
 	last     checkpoint // as it was written, or should have been
 }
 
-// open opens the file, or makes one. It is false without a checkpoint.
+// open opens the file, or makes a file. found is false if the file has no checkpoint.
 func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error) {
 	if f.file, err = os.OpenFile(filepath.Join(dir, checkpointName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, err
@@ -74,7 +74,7 @@ func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error)
 	return found, err
 }
 
-// readCheckpoint reads the later one of the two slots of a file.
+// readCheckpoint reads the later of the two slots of a file.
 func readCheckpoint(b []byte) (s checkpoint, sequence uint64, found bool) {
 	for ; len(b) >= slotSize; b = b[slotSize:] {
 		slot := b[:slotSize]
@@ -94,7 +94,7 @@ func readCheckpoint(b []byte) (s checkpoint, sequence uint64, found bool) {
 func (f *checkpointFile) linked() bool { return linked(f.file, f.file.Name()) }
 
 // reopen writes the last checkpoint to the file that now has the name, or to a new
-// one. The file of another journal is left alone.
+// file. The file of another journal is left alone.
 func (f *checkpointFile) reopen(dir string, journal uuid.UUID, sync bool) error {
 	var fresh checkpointFile
 	var s checkpoint

@@ -14,12 +14,12 @@ import (
 )
 
 // An agent sends its whole conversation with every turn. So a large request is cut into
-// chunks where its content says so, and what an entry before it in the same file has is
-// written as a reference. A file needs no other one to be read.
+// chunks where its content says so. A chunk that an earlier entry in the same file has is
+// written as a reference. A file can be read without other files.
 const (
 	// shareSize is the size from which a request is cut.
 	shareSize = 4 << 10
-	// maxShare is the size up to which it is, so that no length overflows.
+	// maxShare is the size up to which a request is cut, so that no length overflows.
 	maxShare = 1 << 30
 	// A chunk ends behind a brace, since messages do, within these bounds. Text without
 	// braces ends, from minText on, where the gear hash of the last 64 bytes has ten zeros.
@@ -28,7 +28,7 @@ const (
 	maxChunk  = 8 << 10
 	chunkMask = 1023 << 54
 	// maxChunks bounds the memory of a table to 12 MB. A full segment of the default size
-	// has no more.
+	// has no more chunks.
 	maxChunks = 1 << 17
 )
 
@@ -75,16 +75,16 @@ type chunkTable struct {
 }
 
 // chunkID is GMAC of a chunk, with a key that the table makes for itself and nothing
-// stores, and the organisation as nonce. So nobody can make two chunks that have the same
-// one, and organisations share nothing.
+// stores, and the organisation as nonce. So nobody can make two chunks with the same
+// chunkID, and organisations share nothing.
 type chunkID [16]byte
 
 type chunk struct {
 	id   chunkID
 	at   uint64 // address
 	size uint32
-	// next is the chunk that followed this one last, 0 if none did: where a request
-	// goes on as the one before, it need not be searched for the ends of chunks.
+	// next is the chunk that followed this chunk last, 0 if no chunk did. A request that
+	// goes on as the request before need not be searched for the ends of chunks.
 	next int32
 	// owner is the ordinal of the entry that has the bytes.
 	owner uint32
@@ -125,7 +125,7 @@ func (t *chunkTable) takes(request []byte) bool {
 	return t != nil && len(request) >= shareSize && len(request) <= maxShare
 }
 
-// splitter cuts requests. It keeps its memory from one to the next.
+// splitter cuts requests. It keeps its memory from one request to the next.
 type splitter struct {
 	extents extentList
 	// cuts are the chunks of the request that the table can learn, in their order.
@@ -189,8 +189,8 @@ func (s *splitter) add(known int32, c *chunk) {
 	}
 }
 
-// learn enters the chunks that were split last, the literal bytes of which now stand at
-// an address, in an entry.
+// learn enters the chunks of the request that was split last. The literal bytes of the
+// request now stand at the address at, in the entry owner.
 func (t *chunkTable) learn(s *splitter, at uint64, owner uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,12 +213,12 @@ func (t *chunkTable) learn(s *splitter, at uint64, owner uint32) {
 }
 
 // A request that shares bytes with others in its file is kept in two fields of its
-// entry's content: the bytes that are its own, and its extents. These begin with its
-// checksum (CRC-32C), which covers what it shares too, and its size (all further numbers
-// are varints); each has the number of own bytes, and the number of shared bytes behind
-// them and their address.
+// entry's content: the bytes that are its own, and its extents. The extents begin with the
+// request's checksum (CRC-32C), which covers shared bytes too, and the request's size (all
+// further numbers are varints). Each extent has the number of own bytes, and the number of
+// shared bytes behind them and their address.
 //
-// An address is an offset in a raw segment. In a sealed one it is the number of a block
+// An address in a raw segment is an offset. In a sealed segment it is the number of a block
 // (upper 32 bits) and an offset in the decoded frame of what was asked (lower 32 bits).
 type extent struct{ literal, shared, at uint64 }
 
@@ -249,7 +249,7 @@ func (l *extentList) share(at, size uint64) {
 	*l = append(*l, extent{shared: size, at: at})
 }
 
-// layout is what a content has beside that of storage.Content.
+// layout is what a stored content has beside the fields of storage.Content.
 type layout struct{ extents []byte }
 
 // extentsField is the number of the extents among the fields of contentWire.
@@ -257,8 +257,8 @@ const extentsField = requestData + 2
 
 var layoutWire = message[layout]{extentsField: func(l *layout) any { return &l.extents }}
 
-// appendShared appends the extents of a request of some checksum and size, and the head of
-// the field of so many bytes of its own, which follow.
+// appendShared appends the extents of a request with its checksum and size, and the head of
+// the field of the request's own bytes. The caller appends the own bytes.
 func appendShared(b []byte, extents extentList, sum uint32, size, own uint64) []byte {
 	length := 4 + protowire.SizeVarint(size)
 	for _, e := range extents {
@@ -314,8 +314,8 @@ func (x *extentReader) next() (e extent, err error) {
 	return e, nil
 }
 
-// assemble appends to b, which is empty, the request that has these extents and own
-// bytes. shared appends what stands at an address.
+// assemble appends to b the request that has these extents and own bytes. b must be empty.
+// shared appends what stands at an address.
 func assemble(b, extents, own []byte, shared func(b []byte, at, size uint64) ([]byte, error)) ([]byte, error) {
 	x, err := readExtents(extents)
 	if err != nil {

@@ -31,7 +31,7 @@ func (j *Journal) Reader(parts storage.ContentPart) storage.ContentReader {
 }
 
 // contentReader implements storage.ContentReader. It keeps the sealed segment that it
-// read last, and blocks of it.
+// read last, and blocks of this segment.
 type contentReader struct {
 	j       *Journal
 	parts   storage.ContentPart
@@ -40,7 +40,7 @@ type contentReader struct {
 	segment uint64
 	file    sealedFile // nil when none is open
 	index   *sealedIndex
-	// frames are those that were read last, within cacheBytes; reads counts the entries
+	// frames are the frames that were read last, within cacheBytes; reads counts the entries
 	// that were read.
 	frames     []*decodedFrame
 	reads      int
@@ -59,8 +59,8 @@ type sealedFile interface {
 	io.Closer
 }
 
-// Content implements storage.ContentReader. Content that is damaged reads as if
-// it had been deleted, so that one body does not hide the records that are listed with it.
+// Content implements storage.ContentReader. Damaged content reads as if it had been deleted,
+// so that a damaged body does not hide the other records of a list.
 func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	ref := rec.Content
 	if ref == (storage.ContentRef{}) {
@@ -102,7 +102,7 @@ func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
 			return r.readRaw(s, scan, ref.Ordinal)
 		}
 		r.j.mu.Unlock()
-		// Sealing completes the sealed file before it lets go of the raw one.
+		// Sealing completes the sealed file before it lets go of the raw file.
 		if !r.j.archive.has(ref.Segment) {
 			return false, nil
 		}

@@ -30,8 +30,8 @@ var unwritten = [...]string{storage.LostJournalFailed, storage.LostJournalFull}
 // counted is what must survive the end of the process at any moment.
 type counted struct {
 	begun uint64 // exchanges since the store began
-	// since is when the first exchange of those in flight began, last when the last began,
-	// in milliseconds; 0 if none has begun.
+	// since is when the oldest exchange in flight began, last when the last exchange began,
+	// in milliseconds; 0 if no exchange has begun.
 	since, last moment
 	// lost are the sums of all losses by the reasons of unwritten, with the times of the
 	// last incident.
@@ -42,7 +42,7 @@ type counted struct {
 // exchange costs no system call, and a loss needs no room on the disk.
 type exchangeCounter struct {
 	file *os.File
-	page []byte // nil if there is none: the numbers then end with the process
+	page []byte // nil if the file is not mapped: the numbers then end with the process
 }
 
 // open maps the file, and makes the file if there is none.

@@ -15,7 +15,7 @@ import (
 // costs more than a small append.
 const checkEvery = 10 * time.Millisecond
 
-// probeName is the file that Ready writes. The next start deletes one that is left.
+// probeName is the file that Ready writes. The next start deletes the file if it is left.
 const probeName = "probe" + temporarySuffix
 
 // A probe writes as much as the largest group so far, within these bounds.
@@ -65,9 +65,9 @@ func (l *log) probe() error {
 }
 
 // checkDirectory makes sure that what is appended next stands where the next process
-// looks for it. Where the directory, or a file of it, was deleted or replaced, it
-// makes them anew: the drain goes on from the open files, and sealing writes their
-// content to the new place. It needs the turn.
+// looks for it. If the directory or a file in it was deleted or replaced, checkDirectory
+// makes them anew: the drain goes on from the open files, and sealing writes the content
+// of the open files to the new place. It needs the turn.
 func (j *Journal) checkDirectory() error {
 	o := j.options.Load()
 	j.log.looked = time.Now()
@@ -124,7 +124,7 @@ func (j *Journal) keepIn(dir string) error {
 func spareDir(dir string) string { return dir + ".spare" }
 
 // takeSpare moves back what an earlier process has left in spareDir, unless the directory
-// is that of another journal now.
+// now belongs to another journal.
 func takeSpare(dir string) error {
 	spare := spareDir(dir)
 	text, err := os.ReadFile(filepath.Join(spare, checkpointName))

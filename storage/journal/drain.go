@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// batchEntries and batchBytes (of metadata) bound a batch where the backend does
-	// not.
+	// batchEntries and batchBytes (of metadata) bound a batch if the backend has no
+	// bounds.
 	batchEntries = 512
 	batchBytes   = 4 << 20
-	// pace is the least time from one batch that was not full to the next, busyPace
-	// from one that had at least busyEntries: of small batches, a backend writes the
-	// same pages again and again.
+	// pace is the least time from a batch that was not full to the next batch. busyPace is
+	// the least time if the batch had at least busyEntries entries: for small batches, a
+	// backend writes the same pages again and again.
 	pace        = 50 * time.Millisecond
 	busyPace    = 4 * pace
 	busyEntries = 8
@@ -161,7 +161,7 @@ func (j *Journal) deliver(ctx context.Context, d *batch) bool {
 	return true
 }
 
-// writeBatch writes a batch, whole or in parts, but for what the backend rejects of it.
+// writeBatch writes a batch, whole or in parts. Entries that the backend rejects count as lost.
 func (j *Journal) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bool {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		j.delivery.writer.Lock()
@@ -274,7 +274,7 @@ func (j *Journal) advanceTo(d *batch) {
 	j.delivery.progress = make(chan struct{})
 }
 
-// limits are those of the backend, or ours.
+// limits are the backend's limits, or the journal's where the backend has none.
 func (j *Journal) limits() storage.Limits {
 	l := j.backend.Limits()
 	return storage.Limits{

@@ -8,12 +8,11 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// recentRecords is how many of the last records are kept for followers: those of the
-// seconds in which one is away.
+// recentRecords is how many of the last records are kept for followers: enough for the
+// seconds in which a follower is away.
 const recentRecords = 2048
 
-// recent are the last records that the backend was given, in the order in which it
-// was.
+// recent are the last records that the backend was given, in the order of the batches.
 type recent struct {
 	mu sync.Mutex
 	// records end with the one of number next-1.
@@ -56,8 +55,8 @@ type Follower struct {
 	next   uint64
 }
 
-// Follow begins behind the record of a Version, with the next one if that is zero.
-// complete is false if some in between are no longer known.
+// Follow begins behind the record with the Version after, or with the next record if after
+// is zero. complete is false if records in between are no longer known.
 func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
 	r := &j.delivery.recent
 	r.mu.Lock()
@@ -75,13 +74,13 @@ func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
 	return f, false
 }
 
-// Next returns the records since it was called last, and how many it missed because
-// it was called too late. When there are none, more is closed once there are.
+// Next returns the records since the last call, and how many records were missed because
+// Next was called too late. more is closed once there are further records.
 func (f *Follower) Next() (records []*storage.Record, missed int, more <-chan struct{}) {
 	kept, missed, more := f.take()
 	for _, k := range kept {
 		r := &storage.Record{Version: k.version}
-		_ = recordWire.parse(k.metadata, r) // which add has encoded
+		_ = recordWire.parse(k.metadata, r) // cannot fail: add has encoded the record
 		records = append(records, r)
 	}
 	return records, missed, more

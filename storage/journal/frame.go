@@ -52,12 +52,12 @@ type entry struct {
 	ordinal  uint32
 	offset   int64
 	metadata []byte
-	// length and sum are those of the content.
+	// length and sum are the length and the checksum of the content.
 	length int64
 	sum    uint32
 }
 
-// end is the offset behind the entry, content the one of its content.
+// end is the offset behind the entry, content the offset of the entry's content.
 func (e *entry) end() int64     { return e.content() + e.length }
 func (e *entry) content() int64 { return e.offset + headSize + int64(len(e.metadata)) }
 
@@ -103,8 +103,8 @@ type scanner struct {
 // damage, because hostile content could be full of almost-entries.
 const searchBudget = 64 << 20
 
-// next returns the next entry, or io.EOF. An entry that the file ends within,
-// which is what a crash leaves, is none.
+// next returns the next entry, or io.EOF. A last entry that is not whole, as a crash leaves
+// it, does not count as an entry.
 func (s *scanner) next() (entry, error) {
 	if s.off >= s.end {
 		return entry{}, io.EOF

@@ -29,10 +29,10 @@ type Options struct {
 	// Sync flushes the disk before Append returns, once a group of concurrent
 	// appends, so that records survive a power cut.
 	Sync bool
-	// Retention is how long records are kept, ContentRetention how long their
-	// bodies are. 0 is for ever, and as long as the records.
+	// Retention is how long records are kept, 0 for ever. ContentRetention is how long
+	// their bodies are kept, 0 for as long as the records.
 	Retention, ContentRetention time.Duration
-	// Logger is told about losses and failures. Default: none.
+	// Logger logs losses and failures. Default: no logs.
 	Logger *zap.Logger
 
 	// Tests replace these.
@@ -312,8 +312,8 @@ type Status struct {
 	// PendingRecords and PendingBytes wait for the backend.
 	PendingRecords int64 `json:"pending_records"`
 	PendingBytes   int64 `json:"pending_bytes"`
-	// RawSegments are not sealed yet, SealedSegments are; the bytes are those
-	// of their files.
+	// RawSegments counts the segments that are not sealed yet, SealedSegments the sealed
+	// segments. RawBytes and SealedBytes are the sizes of their files.
 	RawSegments    int   `json:"raw_segments"`
 	RawBytes       int64 `json:"raw_bytes"`
 	SealedSegments int   `json:"sealed_segments"`
@@ -329,7 +329,7 @@ type Status struct {
 	// does not.
 	Err          error     `json:"-"`
 	FailingSince time.Time `json:"-"`
-	// Writes times the writes to the segments, Drains those to the backend.
+	// Writes times the writes to the segments, Drains the writes to the backend.
 	Writes, Drains Durations `json:"-"`
 }
 
@@ -361,9 +361,8 @@ func (j *Journal) Status() Status {
 	return s
 }
 
-// Fits tells whether so many bytes of entries would not exceed MaxBytes now. It
-// is for those who can keep what does not fit, and try again: Append would lose
-// it.
+// Fits reports whether entries of so many bytes fit into MaxBytes now. It is for
+// callers who can keep what does not fit, and try again: Append would lose it.
 func (j *Journal) Fits(bytes int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 type Integrity struct {
 	// Seen counts the exchanges that have begun.
 	Seen int64 `json:"seen"`
-	// Recorded counts those whose record the backend has taken, whether or not
-	// retention has deleted it since; Waiting those whose record stands in the
-	// journal; InFlight those that have not come to their record yet.
+	// Recorded counts the exchanges with a record that the backend has taken, whether or
+	// not retention has deleted the record since. Waiting counts the exchanges with a record
+	// that is only in the journal. InFlight counts the exchanges without a record yet.
 	Recorded int64 `json:"recorded"`
 	Waiting  int64 `json:"waiting"`
 	InFlight int64 `json:"in_flight"`
@@ -47,23 +47,24 @@ type ledger struct {
 	mu   sync.Mutex
 	page exchangeCounter
 	counted
-	ended uint64 // of counted.begun, those that have a record or are lost
+	ended uint64 // how many of counted.begun have a record or are lost
 
-	// recorded and number are those at the journal's position: exchanges whose record the
-	// backend has, and the highest number of one. waiting are the exchanges whose record is
-	// in the journal alone.
+	// recorded counts the exchanges with a record that the backend has, and number is the
+	// highest number of such an exchange, both at the journal's position. waiting counts the
+	// exchanges with a record in the journal alone.
 	recorded int64
 	number   uint64
 	waiting  int64
 
-	// losses are all incidents but those of content, drained those before the position.
+	// losses are all incidents except losses of content. drained are the losses before the
+	// position.
 	losses, drained []storage.Loss
-	unsaved         []storage.Loss // no segment has these yet; one a reason
+	unsaved         []storage.Loss // losses that no segment has yet, one for each reason
 	// entries counts what this process has lost, by the reasons of storage.Loss.
 	entries map[string]int64
 }
 
-// backlog is what the backend has not taken of earlier processes.
+// backlog is what earlier processes have left that the backend has not taken.
 type backlog struct {
 	exchanges int64
 	number    uint64
@@ -72,7 +73,7 @@ type backlog struct {
 }
 
 // restore accounts for what earlier processes brought to the backend or to the journal,
-// and for what they could write to the page alone. It returns how many exchanges that is.
+// and for what they could write to the page alone. It returns the number of these exchanges.
 func (l *ledger) restore(c *checkpoint, left backlog, page counted) (known uint64) {
 	l.recorded, l.number, l.waiting = c.Recorded, c.Number, left.exchanges
 	l.drained = parseLosses(c.Losses)
@@ -104,13 +105,13 @@ func (l *ledger) reconcile(c *checkpoint, left backlog, page counted, now moment
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.restore(c, left, page)
-	// A power cut can leave the page behind the journal, whose records then
-	// tell of what began before them.
+	// A power cut can leave the page behind the journal. Then the numbers of the journal's
+	// records tell how many exchanges have begun.
 	l.begun = max(page.begun, c.Number, left.number, known)
 	l.ended = l.begun
 	missing := int64(l.begun - known)
-	// The drain counts the entries that are damaged, and cannot tell which of
-	// them would have been records.
+	// The drain counts damaged entries, and cannot tell which of the entries were
+	// records.
 	if corrupt := min(missing, left.damaged); corrupt > 0 {
 		l.add(storage.Loss{Reason: storage.LostCorrupt, Exchanges: corrupt, From: now, To: now})
 		missing -= corrupt
@@ -142,7 +143,7 @@ func (l *ledger) begin(at moment) uint64 {
 	return l.begun
 }
 
-// appended counts exchanges whose record is in the journal.
+// appended counts exchanges that now have a record in the journal.
 func (l *ledger) appended(exchanges int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +197,7 @@ func (l *ledger) delivered(exchanges int64, number uint64, losses []storage.Loss
 	}
 }
 
-// withdrawn counts exchanges whose record the backend proves to lack, or to have if the
+// withdrawn counts exchanges with records that the backend proves to lack, or to have if the
 // number is negative.
 func (l *ledger) withdrawn(exchanges int64) {
 	l.mu.Lock()
@@ -345,11 +346,11 @@ func (j *Journal) Integrity() Integrity {
 	return i
 }
 
-// Begin counts an exchange as seen and numbers its record, whose CreatedAt is
-// known. Append or Abandon must follow.
+// Begin counts an exchange as seen and numbers its record. The record's CreatedAt must be
+// set. Append or Abandon must follow.
 func (j *Journal) Begin(r *storage.Record) { r.Number = j.ledger.begin(r.CreatedAt) }
 
-// Abandon ends an exchange. It declares lost one whose record was not appended.
+// Abandon ends an exchange. It declares the exchange lost if no record was appended.
 func (j *Journal) Abandon(r *storage.Record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// log is the raw segments, of which the last is appended to.
+// log is the raw segments. Entries are appended to the last segment.
 type log struct {
 	dir     string
 	options *settings
@@ -20,11 +20,11 @@ type log struct {
 	looked  time.Time          // when checkDirectory was called
 	largest int64              // size of the largest group, in bytes
 	next    uint64             // number of the next segment
-	ends    []storage.Position // of segments whose files may go on behind them
+	ends    []storage.Position // where segments end whose files may go on
 	spare   []*draft           // for the next queue
 	pieces  [][]byte           // for the next write
 
-	// chunks are those of the active segment. Appends look into them before their turn.
+	// chunks are the chunks of the active segment. Appends look into them before their turn.
 	chunks atomic.Pointer[chunkTable]
 
 	// mu is the journal's, which comes behind turn. It guards what follows.

@@ -80,8 +80,8 @@ func (j *Journal) retire() {
 	}
 }
 
-// expire deletes the segments whose newest record is older than content is
-// kept.
+// expire deletes the segments that have only records older than the retention of
+// content.
 func (j *Journal) expire() {
 	o := j.options.Load()
 	retention := o.contentRetention()
@@ -100,7 +100,7 @@ func (j *Journal) expire() {
 	}
 }
 
-// prune deletes the records that have outlived their retention, in steps between which
+// prune deletes the records that have outlived their retention, in steps, between which
 // batches can be written, and then what is left of them in the backend's files.
 func (j *Journal) prune(ctx context.Context) {
 	o := j.options.Load()
@@ -169,8 +169,8 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 	return j.log.drop(s)
 }
 
-// taken lists the raw segments that the backend has taken whole. It takes none
-// before it is open, when it may prove to have less than it had.
+// taken lists the raw segments that the backend has taken whole. It lists no segment before
+// the backend is open: then the backend may prove to have less than before.
 func (j *Journal) taken() []*segment {
 	select {
 	case <-j.delivery.connected:
@@ -184,7 +184,7 @@ func (j *Journal) taken() []*segment {
 	return slices.DeleteFunc(slices.Clone(j.log.raw[:i]), func(s *segment) bool { return held[s.number] })
 }
 
-// drop removes a raw segment, which those who read it may go on to do.
+// drop removes a raw segment. Whoever reads the segment may go on.
 func (l *log) drop(s *segment) error {
 	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -13,7 +13,7 @@ import (
 // its id was used before.
 const claimTimeout = 250 * time.Millisecond
 
-// Claim reserves the key of a record whose id a client chose. It is false when the key
+// Claim reserves the key of a record if a client chose the id. It returns false when the key
 // is claimed, pending, or known to the backend, and when the backend cannot tell at
 // once.
 func (j *Journal) Claim(ctx context.Context, key storage.RecordKey) bool {
@@ -95,7 +95,7 @@ func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.
 }
 
 // Response answers the newest record of a provider's id of a response or a batch, or
-// storage.ErrNotFound, which is also that of a backend that finds none.
+// storage.ErrNotFound. A backend that is no ResponseFinder finds no record.
 func (j *Journal) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
 	finder, ok := j.backend.(storage.ResponseFinder)
 	if !ok {
@@ -107,7 +107,7 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 	return finder.Response(ctx, org, responseID)
 }
 
-// Conversation is that of the backend, with all that was appended to it.
+// Conversation returns the backend's conversation, with all changes that were appended.
 func (j *Journal) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	if err := j.flushSoon(ctx); err != nil {
 		return nil, errors.Join(storage.ErrUnavailable, err)
@@ -115,7 +115,7 @@ func (j *Journal) Conversation(ctx context.Context, org, id string, page storage
 	return j.backend.Conversation(ctx, org, id, page)
 }
 
-// Shared reports whether other nodes read the same store, which then keeps content itself.
+// Shared reports whether other nodes read the same store. Such a store keeps content itself.
 func (j *Journal) Shared() bool {
 	_, keeps := j.backend.(storage.ContentKeeper)
 	return keeps

@@ -18,8 +18,8 @@ import (
 )
 
 // recover opens the raw segments and removes what a crash left behind. While
-// the raw file of a segment exists, it is the truth: it goes after the sealed
-// one is complete. It returns the highest number in use.
+// the raw file of a segment exists, the raw file is the truth: it is deleted after the
+// sealed file is complete. recover returns the highest number in use.
 func (j *Journal) recover() (last uint64, err error) {
 	raw, sealed, temporary, err := segmentFiles(j.dir)
 	if err != nil {
@@ -129,13 +129,13 @@ func (j *Journal) replay() (left backlog, err error) {
 	return left, err
 }
 
-// identityWire reads no more of a record than whose it is, how it ended, and its
-// number.
+// identityWire reads only the organisation, the ID, the EndState and the number of a record.
 var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72]}
 
-// relocate goes on from where the backend says it is: behind the journal's
-// position after a power cut or a restored backup, or before it when the journal
-// could not write its own. What lies between counts otherwise than it did.
+// relocate goes on from where the backend says it is. This is behind the journal's
+// position after a power cut or a restored backup, or before the journal's position when
+// the journal could not write it. Exchanges between the two positions change from recorded
+// to waiting, or from waiting to recorded.
 func (j *Journal) relocate(to storage.Position) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

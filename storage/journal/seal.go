@@ -27,7 +27,7 @@ type sealer struct {
 }
 
 // seal rewrites a segment into blocks of its content. At any point the raw file
-// is there, or the sealed one is complete and listed.
+// is there, or the sealed file is complete and listed.
 func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 	if !a.has(s.number) { // else the list, or the end of the raw file, failed
 		path := segmentPath(a.dir, s.number, sealedSuffix)
@@ -55,8 +55,8 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 	return nil
 }
 
-// write writes the sealed form of a segment, without the entries whose content
-// is damaged. If there never was any, there is no file.
+// write writes the sealed form of a segment, without entries with damaged content.
+// A segment that never had content gets no file.
 func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed, damaged int64, err error) {
 	current, found, err := s.current()
 	if err != nil {
@@ -116,7 +116,7 @@ func (z *sealer) add(s *segment, e *place) error {
 	return z.w.add(e.ordinal, c, shared)
 }
 
-// rawRequest is the request of an entry whose content was read into m.
+// rawRequest is the request of an entry. The entry's content must have been read into m.
 func (s *segment) rawRequest(m *contentBuffer, e *place, c *content) *rawRequest {
 	own, behind := c.Request.Data, 0
 	if n := len(c.Response.Data); n > 0 {
@@ -211,13 +211,13 @@ func byConversation(all []place, parents map[uint32]uint32) []place {
 	return sorted
 }
 
-// relocations are where bytes of a raw segment stand in its sealed one: what requests
-// share in the one they share in the other, so that sealing need not cut them again.
-// They are in the order of from, and do not overlap.
+// relocations are where bytes of a raw segment stand in the sealed segment. Requests share
+// the same bytes in both segments, so that sealing need not cut the requests again.
+// Relocations are in the order of from, and do not overlap.
 type relocations []relocation
 
-// relocation says that size bytes at an address in the raw segment stand at another in
-// the sealed one.
+// relocation says that size bytes at an address in the raw segment stand at another address in
+// the sealed segment.
 type relocation struct{ from, size, to uint64 }
 
 // piece is a part of a request, at an address in the raw segment.

@@ -18,10 +18,10 @@ type decodedFrame struct {
 	used int // the last read that needed it
 }
 
-// brokenFrame says which frame of which block is damaged.
+// brokenFrame is a damaged frame: the number of its block, and the index in parts.
 type brokenFrame struct{ block, part int }
 
-// open opens a sealed segment in place of the one that is open.
+// open opens a sealed segment in place of the segment that is open.
 func (r *contentReader) open(segment uint64) error {
 	r.Close()
 	f, size, err := openSealed(segmentPath(r.j.dir, segment, sealedSuffix))
@@ -48,7 +48,7 @@ func (r *contentReader) Close() {
 	}
 }
 
-// noFrame is the block of a frame whose memory is free.
+// noFrame is the block of a frame that has free memory.
 const noFrame = -1
 
 // readSealed reads the content of an entry of the open segment, and tells whether there
@@ -191,7 +191,7 @@ func (x *items) locate() error {
 	return nil
 }
 
-// find returns the part of an entry, nil if it has none.
+// find returns the part of an entry, nil if the entry has no such part.
 func (x *items) find(ordinal uint32) []byte {
 	i, found := slices.BinarySearchFunc(x.stands, ordinal, func(p item, o uint32) int { return cmp.Compare(p.ordinal, o) })
 	if !found {
@@ -201,7 +201,7 @@ func (x *items) find(ordinal uint32) []byte {
 }
 
 // countLost counts what a read has found damaged, unless it was found before: the entries
-// of a block, and those elsewhere that share bytes with it.
+// of a block, and the entries of other blocks that share bytes with the block.
 func (r *contentReader) countLost(cause error) {
 	broken := r.broken
 	first := r.index.blocks[broken.block].first
@@ -223,13 +223,13 @@ func (r *contentReader) countLost(cause error) {
 	r.j.archive.damaged(r.segment, &r.index.blocks[broken.block], lost, cause)
 }
 
-// needs tells whether an entry shares bytes with a block, and with none that is known to
-// be damaged.
+// needs reports whether an entry shares bytes with a block, and with no block that is known
+// to be damaged.
 func (r *contentReader) needs(ordinal uint32, in, block int, known []uint32) (found bool) {
 	r.reads++
 	f, err := r.frame(in, requestFrame)
 	if err != nil {
-		return false // it is lost with its own block
+		return false // the entry is lost with its own block
 	}
 	var l layout
 	if layoutWire.parse(f.find(ordinal), &l) != nil || l.extents == nil {

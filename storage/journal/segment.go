@@ -64,18 +64,18 @@ type segment struct {
 	entries uint32
 	// marks are the places of some entries, in order, from the first on.
 	marks []mark
-	// parents are the entries by ordinal that others, by ordinal, share the bytes of that
-	// were written last. Those that an earlier process has appended are not known.
+	// parents has, for the ordinal of an entry that shares bytes with earlier entries, the
+	// ordinal of the latest of these. Entries of earlier processes are missing.
 	parents map[uint32]uint32
-	// exchanges counts the entries that are the first of an exchange, but for
-	// those that the backend had when the journal was opened.
+	// exchanges counts the entries that are the first of an exchange, without the
+	// entries that the backend had when the journal was opened.
 	exchanges int64
-	// contents counts the entries with content, and damaged those of all entries that
-	// the drain could not read back. It begins below 0 where the journal was opened
-	// with damaged ones, which contents has not.
+	// contents counts the entries with content, and damaged the entries that the drain
+	// could not read back. damaged begins below 0 if the journal was opened with damaged
+	// entries, which contents does not count.
 	contents, damaged int64
-	// newest is when the newest record was created, but not after it was written:
-	// a client whose clock is wrong must not keep the content of others.
+	// newest is when the newest record was created, but not after the record was written:
+	// the wrong clock of a client must not keep the content of other clients.
 	newest moment
 	// closed segments get no more entries.
 	closed bool
@@ -128,8 +128,8 @@ func (s *segment) content(e *entry) (*content, error) {
 	return c, s.readContent(new(contentBuffer), e.content(), e.length, e.sum, c)
 }
 
-// readContent reads into m the content that stands at an offset, and makes c of it, which
-// then consists of that memory.
+// readContent reads into m the content that stands at an offset, and decodes it to c. c then
+// shares the memory of m.
 func (s *segment) readContent(m *contentBuffer, at, length int64, sum uint32, c *content) error {
 	err := s.readStored(m, at, length, sum, c)
 	if err == nil && m.layout.extents != nil {
@@ -155,11 +155,11 @@ func (s *segment) readStored(m *contentBuffer, at, length int64, sum uint32, c *
 	return err
 }
 
-// assemble puts together in m the request of the entry whose content stands at an offset.
+// assemble puts together in m the request of an entry. The entry's content stands at an offset.
 func (s *segment) assemble(m *contentBuffer, at int64, own []byte) (request []byte, err error) {
 	m.request, err = assemble(m.request[:0], m.layout.extents, own, func(b []byte, from, size uint64) ([]byte, error) {
 		if from > uint64(at) || size > uint64(at)-from {
-			return b, errDamaged // an entry shares with those before it
+			return b, errDamaged // an entry shares only with entries before it
 		}
 		n := len(b)
 		b = slices.Grow(b, int(size))[:n+int(size)]

@@ -8,15 +8,15 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// versions are those of records that the backend does not have yet, and what is known of
-// them. The mutex of the journal guards them.
+// versions are the versions of records that the backend does not have yet, and what is known
+// of the records. The mutex of the journal guards them.
 type versions struct {
 	// pending is where the newest version of each record stands.
 	pending map[storage.RecordKey]storage.Position
 	// claims are keys of records that will be appended.
 	claims map[storage.RecordKey]struct{}
 	// live are the exchanges with a version from before their end. released is true if
-	// one of them has ended without another version.
+	// a live exchange has ended without another version.
 	live     map[storage.RecordKey]struct{}
 	released bool
 	held     heldEntries
@@ -43,7 +43,7 @@ func (v *versions) appended(d *draft) {
 	}
 }
 
-// abandon ends an exchange, and reports whether that releases what is held of it.
+// abandon ends an exchange, and reports whether this releases the held entries of the exchange.
 func (v *versions) abandon(key storage.RecordKey) bool {
 	if _, lives := v.live[key]; !lives {
 		return false
@@ -79,8 +79,8 @@ func (v *versions) claim(key storage.RecordKey) bool {
 	return true
 }
 
-// passed forgets what the backend has now, which is before a position. gap means that
-// there were entries whose records are not known.
+// passed forgets what the backend has now: the versions of keys before the position end. gap
+// means that there were entries of unknown records.
 func (v *versions) passed(keys []storage.RecordKey, end storage.Position, gap bool) {
 	for _, key := range keys {
 		if last, waits := v.pending[key]; waits && last.Before(end) {
@@ -95,7 +95,7 @@ func (v *versions) passed(keys []storage.RecordKey, end storage.Position, gap bo
 	}
 }
 
-// forget lets go of what was held and is delivered.
+// forget drops held entries that are delivered.
 func (v *versions) forget(released []storage.RecordKey) {
 	for _, key := range released {
 		delete(v.held, key)

@@ -12,10 +12,10 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A message is encoded as protobuf does it, by a table whose index is the
+// A message is encoded as in protobuf, by a table. The index in the table is the
 // field's number. Numbers stay taken for ever. Fields that a version does not
-// know are skipped, so versions read each other. Each entry returns a pointer to
-// its field of an M.
+// know are skipped, so that versions read each other's messages. Each entry returns
+// a pointer to its field of an M.
 type message[M any] []func(*M) any
 
 // value is one field as read: number for varints and fixed64, bytes for the rest.
@@ -290,7 +290,7 @@ func parseEntry[V any](v value, m *map[string]V) {
 	(*m)[e.name] = e.value
 }
 
-// appendMessage appends a message within a message, nil if there is none.
+// appendMessage appends the message s within a message, nothing if s is nil.
 func appendMessage[S any](b []byte, n protowire.Number, wire message[S], s *S) []byte {
 	if s == nil {
 		return b
