@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// answer is what Acme says: an object has all of it, each event of a stream a
+// answer is what Acme says. An object has the whole answer, each event of a stream a
 // piece, and an error its field alone.
 type answer struct {
 	ID      string   `json:"id"`

@@ -142,7 +142,7 @@ func integrity(w http.ResponseWriter, _ *http.Request) error {
 	return apierror.WriteJSON(w, http.StatusOK, answer)
 }
 
-// openJournals are those of the open stores, by the stores' names.
+// openJournals yields the journals of the open stores, by the stores' names.
 func openJournals() iter.Seq2[string, *journal.Journal] {
 	return func(yield func(string, *journal.Journal) bool) {
 		for _, store := range llmapp.OpenStores() {

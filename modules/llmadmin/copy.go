@@ -15,7 +15,7 @@ import (
 )
 
 // copyRequest is the body of a POST to /llm/stores/copy. Stores are named as in the
-// configuration; times are those of records.
+// configuration. From Since to Until is a range of the records' times.
 type copyRequest struct {
 	From   string            `json:"from"`
 	To     string            `json:"to"`

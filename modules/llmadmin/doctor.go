@@ -27,7 +27,7 @@ import (
 
 // Report is the answer of /llm/doctor.
 type Report struct {
-	// Version and Commit are those of the binary that runs.
+	// Version and Commit are the version and the commit of the running binary.
 	Version  string    `json:"version"`
 	Commit   string    `json:"commit"`
 	Findings []Finding `json:"findings"`
@@ -255,8 +255,8 @@ func connect(ctx context.Context, dial string) Finding {
 	return f
 }
 
-// lookAtCertificates looks at those that Caddy manages and uses. It renews them when a
-// third of their life is left.
+// lookAtCertificates looks at the certificates that Caddy manages and uses. Caddy renews a
+// certificate when a third of its life is left.
 func lookAtCertificates(ctx context.Context, active caddy.Context) (all []Finding) {
 	files, err := active.Storage().List(ctx, "certificates", true)
 	if err != nil {

@@ -57,8 +57,8 @@ func requestAdmin(cmd *cobra.Command, method, path string, body io.Reader) (*htt
 	return response, nil
 }
 
-// askAdmin reads what a path of the admin endpoint answers into result. A nil body
-// is none.
+// askAdmin reads what a path of the admin endpoint answers into result. With a
+// nil body, the request has no body.
 func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer json.RawMessage, err error) {
 	var content io.Reader
 	if body != nil {
@@ -83,7 +83,7 @@ func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer
 }
 
 // wantsJSON reads --format of a command that asks the admin endpoint. For people, the
-// first line says whose that is.
+// first line says which process answers.
 func wantsJSON(cmd *cobra.Command) (bool, error) {
 	name, _ := cmd.Flags().GetString("format")
 	if !slices.Contains(adminFormats, name) {

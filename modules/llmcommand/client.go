@@ -42,7 +42,7 @@ type client struct {
 	http    *http.Client
 	address string
 	key     string
-	header  http.Header // of each request, beside its own
+	header  http.Header // added to each request
 	stderr  io.Writer
 	warned  map[string]bool
 	// date is the server's clock at its last answer.
@@ -243,7 +243,7 @@ func (c *client) refusal(response *http.Response) error {
 	return e
 }
 
-// noAPI is the error of an answer that is not the API's, such as that of another site.
+// noAPI is the error for an answer that is not the API's, such as an answer of another site.
 func (c *client) noAPI(response *http.Response) error {
 	directive := "llm_query"
 	switch path := response.Request.URL.Path; {

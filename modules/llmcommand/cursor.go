@@ -190,7 +190,7 @@ func eachRecord(answer io.Reader, record func(gjson.Result) bool) error {
 	}
 }
 
-// eachInEnvelope reads one of them. more is false when record wants no more.
+// eachInEnvelope reads one {"data": [...], "error": null}. more is false when record wants no more.
 func eachInEnvelope(d *json.Decoder, record func(gjson.Result) bool) (more bool, err error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return false, errNoEnvelope

@@ -73,7 +73,7 @@ func demo(cmd *cobra.Command, _ []string) error {
 	}
 }
 
-// recall records calls of the past, which only OpenTelemetry can tell of.
+// recall records calls of the past. Only OpenTelemetry can report past calls.
 func (c *client) recall(ctx context.Context, turns []demoTurn) error {
 	refused, err := newRefusals(c.stderr, "")
 	spans := &spanSender{client: c, refused: refused}

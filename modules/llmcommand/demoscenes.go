@@ -35,7 +35,7 @@ type demoAgent struct {
 type demoStep struct {
 	tool              string // the last part of a path
 	arguments, result string
-	agent             *demoAgent // that does the task, nil if result has what comes of it
+	agent             *demoAgent // does the task; nil if result has the outcome
 	task              string
 	miss              string // why the provider's cache misses in this turn: "tools", "pause"
 }
@@ -47,7 +47,7 @@ type demoScene struct {
 	demoAgent
 }
 
-// system is the prompt, as long as those of agents are.
+// system returns the prompt, as long as prompts of real agents.
 func (a *demoAgent) system() string {
 	return a.prompt + "\n\n" + strings.Repeat("Work step by step. Prefer a tool to a guess, and say what you could not find out. ", 12)
 }

@@ -42,7 +42,7 @@ func (t *demoTraffic) history(then, now time.Time) (turns []demoTurn) {
 		begin := now.Add(-time.Duration(hours-hour) * time.Hour)
 		busy := 2 + 6*math.Max(0, math.Sin(float64(begin.Hour()-6)/24*2*math.Pi)) + 4*float64(hour)/float64(hours)
 		if hours-hour <= 2 {
-			busy *= 3 // so that the last minutes have some, too
+			busy *= 3 // so that the last minutes have sessions, too
 		}
 		overloaded := hours-hour >= 26 && hours-hour < 29
 		if overloaded {
@@ -69,7 +69,7 @@ func (t *demoTraffic) history(then, now time.Time) (turns []demoTurn) {
 }
 
 // session is one session that begins at a time. Users join one after the other:
-// known is the share of them who have.
+// known is the share of users who have joined.
 func (t *demoTraffic) session(at time.Time, known float64) []demoTurn {
 	scene := &demoScenes[t.IntN(len(demoScenes))]
 	number := strconv.Itoa(1000 + t.IntN(9000))
@@ -100,7 +100,7 @@ type demoSession struct {
 	*demoTraffic
 	labels map[string]string
 	trace  string
-	at     time.Time // of the next turn
+	at     time.Time // when the next turn begins
 	size   int       // multiplies the tokens of the input
 	fill   *strings.Replacer
 	turns  []demoTurn
@@ -116,7 +116,7 @@ func (s *demoSession) question(scene *demoScene) any {
 	return []chat.Part{{Type: "text", Text: text}, {Type: "image_url", ImageURL: &chat.ImageURL{URL: picture}}}
 }
 
-// run plays an agent until its answer, and returns that.
+// run plays an agent until its answer, and returns the answer.
 func (s *demoSession) run(agent *demoAgent, task chat.Message, model demoModel) string {
 	messages := []chat.Message{{Role: "system", Content: agent.system()}, task}
 	tools := agent.tools()
@@ -126,7 +126,7 @@ func (s *demoSession) run(agent *demoAgent, task chat.Message, model demoModel) 
 	for i := range steps {
 		step := &steps[i]
 		if i > 0 {
-			switch step.miss { // where the prompt is not what the provider has cached
+			switch step.miss { // makes the provider's cache miss
 			case "tools":
 				tools = append(slices.Clone(tools), demoTool("late_"+step.tool))
 			case "pause":

@@ -17,11 +17,11 @@ import (
 )
 
 // parseFilter reads the arguments of a command: each is a filter of the API as
-// JSON, "all", or terms with blanks between them. All of them must hold, or all
-// of those on one side of an "or"; parentheses join. Without any, everything
+// JSON, "all", or terms with blanks between them. All filters must hold, or all
+// filters on one side of an "or"; parentheses join. Without arguments, everything
 // matches. now is what ages are counted from.
 func parseFilter(args []string, now time.Time) (storage.Filter, error) {
-	var outer []sides // of the parentheses that are open
+	var outer []sides // around each open parenthesis
 	var s sides
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
@@ -111,7 +111,8 @@ func and(a, b storage.Filter) storage.Filter {
 	return storage.And(a, b)
 }
 
-// operators are the operators of terms. An operator comes after those that it begins.
+// operators are the operators of terms. An operator comes after the operators that begin
+// with its token.
 var operators = []struct {
 	token string
 	op    storage.Operator
@@ -238,7 +239,7 @@ func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
 	return l, nil
 }
 
-// bound reads since, which includes its time, and until, which does not, so
+// bound reads since and until. since includes its time and until does not, so
 // that windows can follow each other.
 func (t *filterTerm) bound(now time.Time) (storage.Filter, error) {
 	if t.op != storage.Equals {

@@ -20,7 +20,7 @@ type grid struct {
 	limit    int
 	headings []string
 	right    []bool // which columns align right
-	yields   []bool // which give way where a limit is
+	yields   []bool // which columns give way if there is a limit
 	widths   []int
 	rows     [][]string
 	headed   bool

@@ -127,7 +127,7 @@ func (i *imported) files(names []string, take func(gjson.Result, origin) (*refus
 	return nil
 }
 
-// file hands each row of a file to take, whose refusal is of this row alone.
+// file hands each row of a file to take. A refusal that take returns is about this row alone.
 func (i *imported) file(name string, take func(gjson.Result, origin) (*refusal, error)) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -168,7 +168,7 @@ func (i *imported) textOf(object gjson.Result, broken bool) string {
 	for _, name := range i.hidden {
 		delete(fields, name)
 	}
-	text, _ := json.Marshal(fields) // which was JSON
+	text, _ := json.Marshal(fields) // cannot fail: the fields were JSON
 	return string(text)
 }
 
@@ -190,8 +190,8 @@ func (i *imported) row(ctx context.Context, from *source, object gjson.Result, a
 	return nil, i.sender.add(ctx, s, at)
 }
 
-// count counts the fields of a row that have no place, beside those that need none, and the
-// values of wrong types.
+// count counts the fields of a row that have no place in a record, except the fields in without,
+// and the values of wrong types.
 func (i *imported) count(r *row, without []string) {
 	for name, value := range r.fields {
 		if !r.read[name] && !slices.Contains(without, name) && !blank(value) {
@@ -243,7 +243,7 @@ func (i *imported) details(w io.Writer) {
 }
 
 // spanOf begins the span of a call. A product's own ids, of whatever form, always make
-// the same ids of a trace and a span, so that a second import adds nothing; those of
+// the same ids of a trace and a span, so that a second import adds nothing. Ids of
 // OpenTelemetry stay as they are.
 func spanOf(trace, id string, begin, end time.Time) (*span, error) {
 	switch {
@@ -271,7 +271,7 @@ func hexID(id string, size int) string {
 	return hex.EncodeToString(sum[:size])
 }
 
-// properties sets labels, whose names keep their letter case. Those that are named like
+// properties sets labels, whose names keep their letter case. Labels that are named like
 // credentials are left out.
 func (s *span) properties(labels map[string]string) {
 	maps.DeleteFunc(labels, func(name, value string) bool { return value == "" || redact.Credential(name) })

@@ -46,7 +46,7 @@ func heliconeCall(r *row) (*span, string, error) {
 	if first, ok := r.number("time_to_first_token"); ok && first > 0 {
 		s.number("gen_ai.server.time_to_first_token", first/1000)
 	}
-	// A cost of 0 is that of an answer from the cache, or of a model without a price.
+	// A cost of 0 means an answer from the cache, or a model without a price.
 	dollars, _ := r.number("costUSD")
 	cost, _ := r.number("cost")
 	if cost = max(dollars, cost); cost > 0 || !blank(r.get("cache_reference_id")) {

@@ -119,7 +119,7 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 	return nil, nil
 }
 
-// make creates a key, which opens nothing before its limits hold and its secret is written.
+// make creates a key. The key opens nothing before its limits hold and its secret is written.
 func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 	k.body["disabled"] = true
 	made, err := i.client.ask(ctx, http.MethodPost, "/v1/keys", k.body)
@@ -269,7 +269,7 @@ func litellmWindow(duration string) (string, *refusal) {
 	case strings.HasSuffix(duration, "mo"):
 		return "", &refusal{reason: "budget_duration: there is no window of several months", detail: duration}
 	}
-	return duration, nil // which the site checks
+	return duration, nil // the site checks the duration
 }
 
 // isOn reads a truth value, which Postgres writes as t or f in CSV.

@@ -8,11 +8,11 @@ import (
 )
 
 // langfuse reads observations: what the interface exports, traces that were downloaded,
-// answers of the public API, and the files of a blob storage export. Of legacy exports,
-// which have files of traces and of observations, those of traces come first.
+// answers of the public API, and the files of a blob storage export. A legacy export
+// has files of traces and of observations: the files of traces come first.
 // https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields
 type langfuse struct {
-	traces map[string]map[string]gjson.Result // by id: what they say of all of their observations
+	traces map[string]map[string]gjson.Result // by id: what a trace says of all its observations
 	scores map[string][]gjson.Result          // by the id of the observation
 }
 
@@ -34,7 +34,7 @@ func camelCase(field string) string {
 	return strings.Join(words, "")
 }
 
-// notCall says what a row is that is no call of a model, "" of a call.
+// notCall says what a row is if it is no call of a model. It returns "" for a call.
 func (l *langfuse) notCall(r *row) string {
 	kind := strings.ToLower(r.text("type"))
 	trace := r.get("observations").IsArray() || r.get("timestamp").Exists()
@@ -148,7 +148,7 @@ func numbers(r *row, path string) map[string]float64 {
 	return values
 }
 
-// trace remembers what a trace says, which may have its scores beside it.
+// trace remembers what a trace says. The scores may stand beside the trace.
 func (l *langfuse) trace(r *row) {
 	for _, score := range r.list("scores") {
 		if id := score.Get("observationId").Str; id != "" {

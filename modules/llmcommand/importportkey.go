@@ -38,7 +38,7 @@ func portkeyCall(r *row) (*span, string, error) {
 	}
 	s.text("gen_ai.request.model", r.text("ai_model"))
 	s.counts(r, map[string]string{"req_units": "gen_ai.usage.input_tokens", "res_units": "gen_ai.usage.output_tokens"})
-	// A cost of 0 is that of an answer from the cache, or of a model without a price.
+	// A cost of 0 means an answer from the cache, or a model without a price.
 	if strings.EqualFold(cmp.Or(r.text("cost_currency"), "USD"), "USD") {
 		cached := strings.HasSuffix(strings.ToUpper(r.text("cache_status")), "HIT")
 		if cents, ok := r.number("cost"); ok && (cents > 0 || cached) {

@@ -24,13 +24,13 @@ func (r *refusal) Error() string {
 type origin struct {
 	File string `json:"file"`
 	Row  int64  `json:"row"`            // in the file, from 1
-	Text string `json:"text,omitempty"` // JSON, or what the file has where it is no JSON; "" of what cannot be read
+	Text string `json:"text,omitempty"` // JSON, or what the file has where it is no JSON; "" for a row that cannot be read
 }
 
 // refusals are the rows that are not imported.
 type refusals struct {
 	stderr  io.Writer
-	file    *os.File         // has each of them; nil without --refused
+	file    *os.File         // has each refused row; nil without --refused
 	reasons map[string]int64 // rows by reason
 }
 

@@ -30,7 +30,7 @@ func newRow(object gjson.Result, name func(string) string) *row {
 	return r
 }
 
-// get returns the value at a path, whose names have dots between them.
+// get returns the value at a path of names with dots between them.
 func (r *row) get(path string) gjson.Result {
 	name, rest, nested := strings.Cut(path, ".")
 	r.read[name] = true
@@ -40,12 +40,12 @@ func (r *row) get(path string) gjson.Result {
 	return r.fields[name]
 }
 
-// keep returns those of some fields that the row has. The rest of the row need not stay in memory.
+// keep returns the named fields that the row has. The rest of the row need not stay in memory.
 func (r *row) keep(names ...string) map[string]gjson.Result {
 	kept := make(map[string]gjson.Result)
 	for _, name := range names {
 		if value := r.get(name); value.Exists() {
-			text, _ := json.Marshal(json.RawMessage(value.Raw)) // what was JSON marshals
+			text, _ := json.Marshal(json.RawMessage(value.Raw)) // cannot fail: the value was JSON
 			kept[name] = gjson.ParseBytes(text)
 		}
 	}
@@ -159,7 +159,7 @@ func (r *row) truth(path string) (yes, known bool) {
 	return false, false
 }
 
-// timeLayouts are the forms that exports have: RFC 3339, and SQL's, which is in UTC.
+// timeLayouts are the forms of times in exports: RFC 3339, and SQL's form, which is in UTC.
 var timeLayouts = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02T15:04:05", time.DateTime}
 
 // time returns a time, zero if the row has none.

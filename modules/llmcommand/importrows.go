@@ -22,8 +22,8 @@ var errRowSize = &refusal{reason: fmt.Sprintf("it has more than %s", formatBytes
 
 // rows reads an export, one row after the other: an array, an object a line, an answer
 // whose rows are in "data", a trace and its "observations", or CSV whose first line
-// names the fields. A refusal stands for one row, whose text, if it can be told, is the
-// value; any other error is the last.
+// names the fields. A refusal stands for one row; the value is the row's text, if the
+// text can be told. Any other error is the last.
 func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
 	return func(yield func(gjson.Result, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
@@ -35,7 +35,7 @@ func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
 		case bytes.IndexByte(head, 0) >= 0:
 			yield(gjson.Result{}, errors.New("it is no text in UTF-8: unpack or convert it first"))
 		case first == '[':
-			_, _ = in.ReadByte() // which firstByte has seen
+			_, _ = in.ReadByte() // the [ that firstByte has seen
 			values := &valueReader{in: in, array: true}
 			jsonRows(values.next, yield)
 		case first == '{':
@@ -59,7 +59,7 @@ func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
 	}
 }
 
-// firstByte is the first that is no space, which is left to read.
+// firstByte returns the first byte that is no space or byte order mark. The byte is left to read.
 func firstByte(in *bufio.Reader) (byte, error) {
 	for {
 		b, err := in.ReadByte()
@@ -69,7 +69,7 @@ func firstByte(in *bufio.Reader) (byte, error) {
 		if err != nil {
 			return 0, err
 		}
-		if strings.IndexByte(" \t\r\n\xef\xbb\xbf", b) < 0 { // nor of a byte order mark
+		if strings.IndexByte(" \t\r\n\xef\xbb\xbf", b) < 0 { // neither space nor byte order mark
 			return b, in.UnreadByte()
 		}
 	}
@@ -138,7 +138,7 @@ func checkObject(text []byte) *refusal {
 	return nil
 }
 
-// page lists the rows of an object: those of its "data", or the object and its
+// page lists the rows of an object: the rows in its "data", or the object and its
 // "observations".
 func page(row gjson.Result) []gjson.Result {
 	list := append([]gjson.Result{row}, row.Get("observations").Array()...)
@@ -152,7 +152,7 @@ func page(row gjson.Result) []gjson.Result {
 // brackets close, or where a line begins with an object that cannot stand in the value.
 type valueReader struct {
 	in    *bufio.Reader
-	array bool // the values are elements of an array, which has not ended
+	array bool // the values are elements of an array that has not ended
 }
 
 // next returns the next value.
@@ -175,7 +175,7 @@ func (v *valueReader) next() ([]byte, error) {
 			escaped = false
 		case quoted && b == '\\':
 			escaped = true
-		case quoted && b == '\n': // which no string of JSON has
+		case quoted && b == '\n': // no string of JSON has a line break
 			quoted, broken = false, true
 		case b == '"':
 			quoted = !quoted
@@ -303,7 +303,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 func csvLine(fields []string) string {
 	var line strings.Builder
 	w := csv.NewWriter(&line)
-	_ = w.Write(fields) // into a text, which takes all
+	_ = w.Write(fields) // cannot fail: a strings.Builder takes all
 	w.Flush()
 	return strings.TrimSuffix(line.String(), "\n")
 }

@@ -60,7 +60,7 @@ func addSettingFlags(cmd *cobra.Command) {
 	f.String("expires", "", "When the key ends: a time, or a duration from now such as 90d")
 }
 
-// settings are those that flags name, and the default scopes of a new key.
+// settings returns the settings that flags name, and the default scopes of a new key.
 func settings(cmd *cobra.Command) (map[string]any, error) {
 	body := make(map[string]any)
 	for _, name := range settingFlags {
@@ -112,7 +112,7 @@ func listKeys(cmd *cobra.Command, _ []string) error {
 	return listPages(cmd, "/v1/keys?limit=200&project="+url.QueryEscape(project), "after", keyColumns)
 }
 
-// listPages writes all pages of a list, each of which names the next.
+// listPages writes all pages of a list. Each page names the next page.
 func listPages(cmd *cobra.Command, path, next string, columns []column) error {
 	out, err := outputOf(cmd, cmd.OutOrStdout(), false, columns, queryFormats...)
 	if err != nil {

@@ -108,14 +108,14 @@ type spanSender struct {
 type outcome struct {
 	recorded int64 // new
 	replaced int64 // sent before, and recorded anew
-	known    int64 // sent before, of which no second record is made
+	known    int64 // sent before; no second record is made
 	expired  int64 // older than the store's retention
-	rejected int64 // with ids or times that cannot be
+	rejected int64 // with impossible ids or times
 	ignored  int64 // no calls of a model
 }
 
 func (s *spanSender) add(ctx context.Context, one *span, from origin) error {
-	if s.client.dry() { // or a second row of a call would be new, too
+	if s.client.dry() { // nothing is recorded, so a second row of a call would count as new
 		id := one.TraceID + one.SpanID
 		if s.seen[id] {
 			s.known++
@@ -154,7 +154,7 @@ func (s *spanSender) flush(ctx context.Context) error {
 	}
 	err := s.send(ctx, s.batch)
 	if _, ok := refusedContent(err); ok {
-		for err = nil; len(s.batch) > 0 && err == nil; { // one of them is to blame
+		for err = nil; len(s.batch) > 0 && err == nil; { // one span of the batch is to blame
 			if err = s.sendOne(ctx, s.batch[0]); err == nil {
 				s.batch = s.batch[1:]
 			}
@@ -218,13 +218,13 @@ func (s *spanSender) blame(ctx context.Context, asking *client, spans []sentSpan
 	return s.blame(ctx, asking, spans[len(spans)/2:])
 }
 
-// dryRun is the header of spans of which no record shall be made.
+// dryRun is the header of a request whose spans shall not become records.
 const dryRun = "Service-Dry-Run"
 
 func (c *client) dry() bool { return c.header.Get(dryRun) != "" }
 
 // report sends spans, and waits for a store that cannot keep up. The reason is why the first
-// of them was rejected.
+// rejected span was rejected.
 func (c *client) report(ctx context.Context, spans []sentSpan) (o outcome, reason string, err error) {
 	texts := make([][]byte, len(spans))
 	for i, one := range spans {

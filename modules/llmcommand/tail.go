@@ -15,8 +15,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A record can be queried within a second of its end, which tailOverlap allows
-// for; while a store is behind, later, and then tail looks back that far.
+// A record can be queried within a second of its end: tailOverlap allows for this.
+// While a store is behind, a record comes later: tail then looks back by tailLookback.
 const (
 	tailOverlap  = storage.Timestamp(2 * time.Second / time.Millisecond)
 	tailLookback = 10 * time.Minute

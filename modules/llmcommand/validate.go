@@ -35,8 +35,8 @@ func validate(next func(*cobra.Command, []string) error) func(*cobra.Command, []
 }
 
 // checkPorts finds addresses that another program has. Whether this user, on this machine,
-// may have them says nothing of where Weir will run. Another Weir's are taken to be those of
-// the one that shall get the configuration.
+// may have them says nothing of where Weir will run. Addresses of another Weir pass: it is taken
+// to be the Weir that shall get the configuration.
 func checkPorts(file, adapter string) error {
 	text, _, _, err := caddycmd.LoadConfig(file, adapter)
 	if err != nil {

@@ -18,20 +18,21 @@ import (
 // budget is how the API writes a budget. Amounts are US dollars, or numbers of another
 // quantity.
 type budget struct {
-	// ID is that of the rule, null for a budget of the configuration, which alone changes it.
+	// ID is the id of the rule, null for a budget of the configuration: the API cannot change one.
 	ID       *string         `json:"id"`
 	Name     string          `json:"name"`
 	Quantity string          `json:"quantity"`
 	Limit    json.RawMessage `json:"limit"`
 	Window   string          `json:"window"`
 	Timezone string          `json:"timezone"`
-	// Since is that of the configuration, null for a budget that began at 0.
+	// Since is the budget's `since`, null for a budget that began at 0.
 	Since *string `json:"since"`
-	// Per is the attribute each value of which has the limit, null if all calls share it.
+	// Per is an attribute: each of its values has the limit. Null if all calls share the limit.
 	Per *string `json:"per"`
 	// Filter says which calls the budget counts, null for all.
 	Filter json.RawMessage `json:"filter"`
-	// Trust, Wait, Reserve, Cut, Stages and Unpriced are those of the configuration of budgets.
+	// Trust, Wait, Reserve, Cut, Stages and Unpriced are settings of a budget, as in the
+	// configuration.
 	Trust    bool            `json:"trust"`
 	Wait     string          `json:"wait"`
 	Reserve  string          `json:"reserve"`
@@ -41,7 +42,7 @@ type budget struct {
 	// BeginsAt and EndsAt are the window, null for one that moves or has no end.
 	BeginsAt *storage.Timestamp `json:"begins_at"`
 	EndsAt   *storage.Timestamp `json:"ends_at"`
-	// Values is how many values have spent something, Accounts those that spent the most.
+	// Values is how many values have spent something, Accounts the values that spent the most.
 	Values   int       `json:"values"`
 	Accounts []counted `json:"accounts"`
 }
@@ -263,7 +264,7 @@ func deleteBudget(c *call) (any, error) {
 	return nil, control.Delete[control.Rule](c.ctx, c.org, r.ID)
 }
 
-// ownBudgets are those that count every call of the caller.
+// ownBudgets returns the budgets that count every call of the caller.
 func (c *call) ownBudgets() ([]budget, error) {
 	list := []budget{}
 	budgets, holds, err := c.app.BudgetsOfKey(c.key)

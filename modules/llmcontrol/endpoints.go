@@ -23,7 +23,7 @@ type endpoint struct {
 	tag string
 	// scope is what the key needs, "" for any key.
 	scope string
-	// status is that of success.
+	// status is the status of a successful answer.
 	status int
 }
 

@@ -32,12 +32,12 @@ func init() {
 
 // Handler administers the organisations that live in one store: their projects, members, service
 // accounts, API keys, budgets and limits. Keys and budgets have routes of their own (/v1/keys,
-// /v1/budgets, /v1/audit, and /v1/key, which tells any caller what its key may do);
-// /v1/organization/ is that of OpenAI's administration. GET /v1/keys/openapi.json describes
-// all routes.
+// /v1/budgets, /v1/audit, and /v1/key, which tells any caller what its key may do).
+// /v1/organization/ has the routes of OpenAI's administration API. GET /v1/keys/openapi.json
+// describes all routes.
 //
-// All but the last two of these need a key of the scope `admin`, and are about the
-// organisation of that key alone. Requests for other paths go to the next handler.
+// All routes but /v1/key and /v1/keys/openapi.json need a key of the scope `admin`, and are about
+// the organisation of that key alone. Requests for other paths go to the next handler.
 type Handler struct {
 	// Store names the store. Default: the store `default`.
 	Store string `json:"store,omitempty"`

@@ -179,7 +179,8 @@ func updateKey(c *call) (any, error) {
 	return c.updateKey(c.r.PathValue("id"), c.settings)
 }
 
-// updateKey changes a key, which must not be the caller's own: its bounds would be no bounds.
+// updateKey changes a key. It refuses the caller's own key: the key could end its own
+// bounds.
 func (c *call) updateKey(id string, set func(*control.Settings) error) (*control.Key, error) {
 	if own := c.key.Kept(); own != nil && own.ID == id {
 		return nil, &plugins.Error{Status: http.StatusForbidden, Message: "a key does not change itself: use another key that administers"}
@@ -238,9 +239,9 @@ type own struct {
 	Models       []string           `json:"models"`    // [] for all
 	Providers    []string           `json:"providers"` // [] for all
 	ExpiresAt    *storage.Timestamp `json:"expires_at"`
-	// Credits are those of the organisation, null if it pays for no call with credits.
+	// Credits are the organisation's credits, null if it pays for no call with credits.
 	Credits *credits.Statement `json:"credits"`
-	// Budgets are those that count every call of the key.
+	// Budgets are the budgets that count every call of the key.
 	Budgets []budget `json:"budgets"`
 }
 

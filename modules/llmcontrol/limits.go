@@ -35,7 +35,7 @@ var rateKinds = []rateKind{
 	{"requests", "24h", "requests a day"},
 }
 
-// name is that of the rule.
+// name returns the name of the rule for a model in the project with a label.
 func (k rateKind) name(label, model string) string {
 	return label + ": " + k.words + " of " + model
 }
@@ -106,7 +106,7 @@ func ofModel(model string) storage.Filter {
 	return f
 }
 
-// rateLimits are those of the project, by model.
+// rateLimits returns the rate limits of the project, by model.
 func (c *call) rateLimits() (map[string]*rateLimit, error) {
 	rules, err := control.All[control.Rule](c.ctx, c.org, control.Page{List: control.InProject(c.project.Label)})
 	if err != nil {
@@ -239,10 +239,11 @@ func (m monthlyAmount) check() error {
 	return nil
 }
 
-// spendScope is whose spend limit it is: a project's, or that of all calls.
+// spendScope says whether a spend limit is a project's or the organisation's: object is the type
+// in answers, rule the name of the rule.
 type spendScope struct{ object, rule string }
 
-// spendScope returns whose spend limit the path names.
+// spendScope returns the scope of the spend limit that the path names.
 func (c *call) spendScope() spendScope {
 	if c.project == nil {
 		return spendScope{"organization.spend_limit", "spend limit"}

@@ -32,7 +32,7 @@ type userProject struct {
 	Role string `json:"role"`
 }
 
-// projectsOf returns those of some projects of a member that exist.
+// projectsOf returns the projects of a member's memberships, without projects that no longer exist.
 func projectsOf(in []control.Membership, names *projectNames) ([]userProject, error) {
 	all := []userProject{}
 	for _, m := range in {

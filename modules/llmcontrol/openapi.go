@@ -14,7 +14,7 @@ import (
 //go:embed openapi.json
 var common []byte
 
-// descriptionPath is that of the description, which needs no key.
+// descriptionPath is the path of the description. It needs no key.
 const descriptionPath = "/v1/keys/openapi.json"
 
 var description = openapi.New(common, describe)

@@ -17,7 +17,7 @@ import (
 // projectsPath begins the paths of one project.
 const projectsPath = organizationPath + "projects/{project}/"
 
-// agentScopes are those of a key that a service account gets unless the caller says.
+// agentScopes are the scopes of a service account's new key unless the caller names scopes.
 var agentScopes = []string{llmapp.ScopeGateway, llmapp.ScopeLog}
 
 // project is how OpenAI writes a project.

@@ -82,7 +82,7 @@ func createProjectUser(c *call) (any, error) {
 	return c.updateProjectUser(body.ID, func(m *control.Member) error { return join(m, c.project, body.Role) })
 }
 
-// updateProjectUser changes a member of the project, or makes one of it.
+// updateProjectUser changes a member of the project, or adds a member to the project.
 func (c *call) updateProjectUser(id string, set func(*control.Member) error) (any, error) {
 	m, err := control.Update(c.ctx, c.org, id, set)
 	if err != nil {

@@ -24,11 +24,11 @@ const usageTimeout = 10 * time.Second
 type usageKind struct {
 	// object is what OpenAI calls a result.
 	object string
-	// paths are patterns of the paths of its requests, nil for all paths that no other kind has.
+	// paths are patterns of the paths of counted requests, nil for all paths that no other kind has.
 	paths []string
-	// groups are what it groups by, each with the dimension of records.
+	// groups are the fields to group by, each with the dimension of records.
 	groups map[string]storage.DimensionName
-	// widths are those of its buckets.
+	// widths are the widths that buckets may have.
 	widths []usageWidth
 	// describe adds to a result what it counts.
 	describe func(result map[string]any, c *storage.Counts, d *storage.Details)
@@ -49,7 +49,7 @@ var (
 
 	embeddingPaths  = []string{"%/embeddings", "%:embedContent", "%:batchEmbedContents", "%/embed"}
 	moderationPaths = []string{"%/moderations"}
-	// mediaPaths are counted in pictures and seconds, which records do not have.
+	// mediaPaths are counted in pictures and seconds, and records have neither.
 	mediaPaths = []string{"%/images/%", "%/audio/%"}
 )
 
@@ -86,7 +86,8 @@ func either(field string, op storage.Operator, texts []string) (f storage.Filter
 	return f
 }
 
-// calls is the filter for the calls that a kind counts: of usage, those that were answered.
+// calls is the filter for the calls that a kind counts. Costs count all calls, and usage counts
+// calls with a status below 400.
 func (k usageKind) calls() storage.Filter {
 	if k.object == costUsage.object {
 		return storage.All{}

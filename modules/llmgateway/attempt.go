@@ -25,7 +25,7 @@ import (
 )
 
 // attempt is one try at one target. It has a record of its own, which becomes the
-// call's if the attempt answers, and changes nothing in the call.
+// call's record if the attempt answers. An attempt changes nothing in the call.
 type attempt struct {
 	call   *call
 	target routing.Target
@@ -39,7 +39,7 @@ type attempt struct {
 	toolRounds
 
 	client     client
-	eventsSent int64                                                  // of a translated stream, in this round
+	eventsSent int64                                                  // events of a translated stream, in this round
 	answer     func(*http.Response) (routing.Outcome, *plugins.Error) // answers the client; nil for calls of models
 	extended   bool                                                   // the conversation has the answer
 
@@ -155,7 +155,7 @@ type prepareFunc func(context.Context, *translate.Request, translate.Target) (*h
 func (a *attempt) translated(parsed *translate.Request, t translate.Target, prepare prepareFunc) (req *http.Request, err error) {
 	c := a.call
 	request := *parsed
-	request.Model = t.Model // which the response names where the provider does not
+	request.Model = t.Model // the response names this model where the provider names no model
 	request.Strict = c.controls.Strict
 	request.State = c.state
 	request.State.Stored = c.keeps()
@@ -239,7 +239,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 
 // refused ends an attempt whose provider has answered an error.
 func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	if resp.StatusCode < 400 { // a redirect or an upgrade, which has no body or one without an end
+	if resp.StatusCode < 400 { // a redirect or an upgrade: its body is empty or endless
 		e, outcome := a.refusal(resp)
 		return a.fail(storage.Complete, e, outcome)
 	}
@@ -250,14 +250,14 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		io.Closer
 	}{io.TeeReader(resp.Body, &kept), resp.Body}
 	e, outcome := a.refusal(resp)
-	if e.Code != apierror.UpstreamAuth { // whose answer may name the key
+	if e.Code != apierror.UpstreamAuth { // an answer of UpstreamAuth may name the key
 		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, maxError, false)
 	}
 	r.ResponseBytes = int64(kept.Len())
 	return a.fail(storage.Complete, e, outcome)
 }
 
-// broken ends an attempt whose answer failed before any of it reached the client.
+// broken ends an attempt whose answer failed before a part of the answer reached the client.
 func (a *attempt) broken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		return a.left()
@@ -277,7 +277,7 @@ func (a *attempt) left() (routing.Outcome, *plugins.Error) {
 	return outcome, e
 }
 
-// noRoom ends an attempt for whose answer there is no memory. The provider charges for it.
+// noRoom ends an attempt if there is no memory for its answer. The provider charges for the answer.
 func (a *attempt) noRoom(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 	a.settleUnseen()
 	return a.fail(storage.UpstreamAborted, e, routing.Abort)
@@ -286,7 +286,7 @@ func (a *attempt) noRoom(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 // fail ends an attempt that has not answered. Its error is the answer if no attempt follows.
 func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.Outcome) (routing.Outcome, *plugins.Error) {
 	a.x.Record.ErrorType = e.Type
-	a.x.Stop() // what follows is the time of others
+	a.x.Stop() // the time from here on belongs to other attempts
 	a.charge(a.x.Record.Cost)
 	a.failure, a.end = e, end
 	return outcome, e

@@ -118,7 +118,7 @@ type backgroundEvents struct {
 	call     *call
 	run      *background.Run
 	ended    bool  // a terminal event was written
-	sequence int64 // of the next event
+	sequence int64 // the sequence number of the next event
 }
 
 // fail ends the stream without an answer of a provider.

@@ -25,7 +25,7 @@ func (a *attempt) admit() error {
 		s.Expected, s.Cut = a.expected, a.cut()
 	}
 	ticket, err := a.call.h.site.Money.Admit(a.call.ctx, s)
-	if err != nil { // of the round before there may be one, which has ended
+	if err != nil { // the ticket of the round before, if any, has ended
 		return err
 	}
 	if a.ticket = ticket; ticket.Bounded() {
@@ -114,8 +114,8 @@ func (a *attempt) expected(output int64) demand.Used {
 	return a.uses(demand.Likely)
 }
 
-// beside is the most that other models cost which hosted tools call: unknown if one of them is
-// not known.
+// beside is the most that models cost which hosted tools call: unknown if one of these models
+// is not known.
 func (a *attempt) beside(d *demand.Demand) plugins.Cost {
 	n, cost := d.MostCalls(), plugins.KnownCost(0)
 	add := func(model string, usage func(*catalog.Model) plugins.Usage, times int64) {
@@ -138,7 +138,7 @@ func (a *attempt) beside(d *demand.Demand) plugins.Cost {
 	return cost
 }
 
-// conditions are those of the attempt's price in a tier.
+// conditions are what the attempt's price in a tier depends on.
 func (a *attempt) conditions(tier string) catalog.Conditions {
 	return catalog.Conditions{
 		At: a.x.Record.CreatedAt.Time(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.field("inference_geo").Str),
@@ -206,11 +206,11 @@ func (a *attempt) meter(used demand.Used) {
 // provider had stated its usage: until the end, some providers state only what they began
 // with. Credits pay so, too, for an answer by a tier without a price.
 func (a *attempt) settle(end storage.EndState) {
-	if a.x.Record.Dialect == plugins.Batches { // whose calls tell what they cost
+	if a.x.Record.Dialect == plugins.Batches { // the calls of a batch tell what they cost
 		return
 	}
 	cost, paid := a.x.Record.Cost, a.ticket.Open() && a.ticket.Reserved().Valid
-	defer a.settleTokens(end) // after what the provider has stated of them
+	defer a.settleTokens(end) // last, when the stated usage is counted
 	if cost.Valid && !a.x.BrokenOff(end) || !paid && !a.countable(end) {
 		return
 	}
@@ -236,7 +236,7 @@ func (a *attempt) counted(paid bool) plugins.Cost {
 	return counted
 }
 
-// settleUnseen counts an answer of which nothing is known.
+// settleUnseen counts an answer about which nothing is known.
 func (a *attempt) settleUnseen() {
 	if !a.ticket.Open() {
 		return
@@ -257,8 +257,8 @@ func (a *attempt) settleTokens(end storage.EndState) {
 	}
 }
 
-// output estimates the tokens of the answer by its length, and those that a stream does not
-// show by the time that the model had for them.
+// output estimates the tokens of the answer by its length, and the tokens that a stream does
+// not show by the time that the model had to write them.
 func (a *attempt) output() int64 {
 	if a.call.dialect == plugins.Realtime {
 		return a.x.Record.ResponseBytes / realtimeBytes
@@ -287,8 +287,8 @@ func (a *attempt) release() {
 	}
 }
 
-// events is how many events of a stream the client got, none of which has less than a token: digits
-// and rare characters have one in less than four bytes.
+// events is how many events of a stream the client got. Each event has a token or more, and a
+// token of digits or rare characters has less than four bytes.
 func (a *attempt) events() int64 {
 	if !a.x.Record.Stream {
 		return 0

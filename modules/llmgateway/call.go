@@ -173,7 +173,7 @@ func (c *call) model() (string, error) {
 	case named.Str == "":
 		return "", c.malformed()
 	}
-	return strings.Clone(named.Str), nil // which outlives the body
+	return strings.Clone(named.Str), nil // a copy, because the model's name outlives the body
 }
 
 // join finds which call this one continues.
@@ -246,7 +246,7 @@ func (c *call) readObject() error {
 
 // parse reads the request to translate it.
 func (c *call) parse() (*translate.Request, error) {
-	if !c.dialect.OfResponses() { // whose size is checked before
+	if !c.dialect.OfResponses() { // the size of a request of Responses is checked before
 		if err := c.checkSize(c.sent, "messages"); err != nil {
 			return nil, err
 		}

@@ -20,8 +20,8 @@ import (
 )
 
 // compactionPrompt asks for the summary that a compaction holds. The conversation, the
-// instructions and the tools before it are the client's own, so that what the provider
-// has in its cache of them is used.
+// instructions and the tools before it are the client's own, so that the provider's
+// cache of these is used.
 const compactionPrompt = `Summarize the conversation up to here. Another model will go on with it, and will see nothing of it but your summary and the latest messages of the user. Say what the user wants, with each instruction, limit and preference that still applies; what was done and found out, with the exact names, paths, identifiers, numbers, code and results of tools that will be needed again; what was decided, and why; what failed; what is still open, and what comes next. Leave out what no longer matters, and nothing else. Do not go on with the work and call no tool: answer with the summary alone.`
 
 // summaryHeading comes before a summary in the message that a compaction stands for.
@@ -37,7 +37,7 @@ type compaction struct {
 	userMessages []string // messages of the user that the compaction leaves as they are
 }
 
-// parseCompaction reads a request for a compaction as one for the summary.
+// parseCompaction reads a request for a compaction as a request for the summary.
 func parseCompaction(body []byte) (*translate.Request, error) {
 	if err := translate.CheckObject(body); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func parseCompaction(body []byte) (*translate.Request, error) {
 		return nil, plugins.Unsupported("stream", "Unsupported parameter: 'stream': a compaction is answered in one piece.")
 	}
 	if v := gjson.GetBytes(body, "input"); v.Type != gjson.String && !v.IsArray() {
-		return translate.ParseRequest(body) // which says what is missing, or wrong
+		return translate.ParseRequest(body) // its error says what is missing, or wrong
 	}
 	input := stored.InputOf(body)
 	if stored.EndsWithTrigger(body) {
@@ -109,7 +109,7 @@ func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error)
 	return routing.Answered, nil
 }
 
-// answerItem answers a response whose output is one item. reader has read the rest of it.
+// answerItem answers a response whose output is one item. reader has read the rest of the response.
 func (a *attempt) answerItem(item []byte, reader *translate.Assembler, upstream http.Header) (routing.Outcome, *plugins.Error) {
 	var events bytes.Buffer
 	seen := reader.Info()

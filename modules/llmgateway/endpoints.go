@@ -103,8 +103,8 @@ func (a *attempt) writeMedia(p []byte, resp *http.Response) {
 
 // Bounds of what calls use.
 const (
-	// imageTokens are those of the largest image of the best quality that OpenAI makes, and
-	// of the three partial images that a stream may have before the image
+	// imageTokens are the tokens of the largest image of the best quality that OpenAI makes,
+	// and of the three partial images that a stream may have before the image
 	// (https://platform.openai.com/docs/guides/image-generation).
 	imageTokens = 6240 + 3*100
 	// realtimeBytes is what a token of speech takes in the events of Realtime: 50 ms

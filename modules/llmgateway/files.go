@@ -33,8 +33,8 @@ type fileCall struct {
 	file   fileID
 	upload capture.Body  // the transport may read on when the answer has come
 	calls  demand.Upload // the calls of a batch in the file that is uploaded
-	batch  demand.Batch  // what the calls of the batch can use that is made, or those in the file
-	names  []string      // of the models that the calls of the batch name that is made
+	batch  demand.Batch  // what the calls of the new batch, or of the uploaded file, can use
+	names  []string      // names of models in the calls of the new batch
 }
 
 // makesBatch reports whether the request makes a batch of the calls in a file, or within the
@@ -222,7 +222,7 @@ func (f *fileCall) addBatched(call *plugins.Object) {
 			urls = append(urls, m.Value.Str)
 		}
 	}
-	dialect := plugins.Responses // which refers to the most
+	dialect := plugins.Responses // requests of Responses refer to the most kinds of ids
 	if len(urls) == 1 {
 		if at := byPath[urls[0]]; at != nil && at.methods[http.MethodPost] != nil {
 			dialect = at.methods[http.MethodPost].dialect
@@ -303,7 +303,7 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 	if err != nil || !plugins.ValidJSON(body) {
 		return f.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}
-	if f.makesBatch() || f.uploads() { // by its id the results, and the batch, find the record
+	if f.makesBatch() || f.uploads() { // results, and the batch, find the record by the object's id
 		observer := observe.New(plugins.Batches, f.x.Record.Provider, resp.Header)
 		observer.Write(body)
 		observer.Close()
@@ -375,7 +375,7 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 }
 
 // passContent answers the bytes of a file as they come. If they are the results of a
-// batch, each call of it is recorded before the client has its result.
+// batch, each call of the batch is recorded before the client has the call's result.
 func (f *fileCall) passContent(resp *http.Response, of observe.Results) (routing.Outcome, *plugins.Error) {
 	results := f.x.Results(of, int64(f.call.h.MaxBody))
 	f.x.Record.ResponseTruncated = !f.x.Record.ResponseOmitted // nothing of a file is kept

@@ -39,12 +39,12 @@ func init() {
 // each endpoint.
 //
 // Callers authenticate with `Authorization: Bearer <API key>`, and for Messages
-// with `X-Api-Key: <API key>` if they like; the lists need no key, and with one
-// they are those of its organisation. The model is an alias, `label/model`, the id
+// with `X-Api-Key: <API key>` if they like; the lists need no key. With a key, a
+// list has what the key's organisation can call. The model is an alias, `label/model`, the id
 // of a model that a provider serves, or several of these with commas, which are
 // tried in this order. Until an answer has begun, what fails is tried again, at the
 // same provider or at the next. Each attempt is a record, and `Service-Id` names
-// the one that answered. The control headers and placeholders are those of
+// the one that answered. The control headers and placeholders are the same as in
 // `llm_log`.
 //
 // Requests for other paths go to the next handler.
@@ -84,7 +84,7 @@ type Handler struct {
 
 	// CORS are the origins of web pages that may call, like `https://example.com`, or
 	// `*` for all. Callers are identified by the key that they send, not by a cookie.
-	// Default: none, which browsers enforce.
+	// Default: none; browsers then refuse calls of pages of other origins.
 	CORS []string `json:"cors,omitempty"`
 
 	gateway

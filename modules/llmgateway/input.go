@@ -43,7 +43,8 @@ func (in *input) fieldNames(do func(name string) bool) {
 	}
 }
 
-// object returns a version of the request, which it reads if it is not the last.
+// object returns a version of the request as an object. It parses the version unless the last
+// call had the same version.
 func (in *input) object(version []byte) *plugins.Object {
 	if in.last == nil || len(version) != len(in.last.Data) || unsafe.SliceData(version) != unsafe.SliceData(in.last.Data) {
 		in.last, in.valid = plugins.ParseObject(version)

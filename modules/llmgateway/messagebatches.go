@@ -24,17 +24,17 @@ const maxBatched = 100_000
 // models as any other call does.
 type messageBatch struct {
 	*fileCall
-	targets  map[string][]routing.Target // that the names of models stand for
-	accounts []*llmapp.Account           // that serve all calls read so far, nil before the first
-	models   map[string]bool             // at the account that the batch is made by
+	targets  map[string][]routing.Target // what each name of a model stands for
+	accounts []*llmapp.Account           // serve all calls read so far; nil before the first call
+	models   map[string]bool             // models at the account that makes the batch
 }
 
 func (f *fileCall) makesMessageBatch() bool {
 	return f.call.route.pattern == "POST "+messageBatchesPath
 }
 
-// readMessageBatch reads the calls of a batch of Messages, and finds the account that all
-// of them can be made at. Each gets the name that its model has there.
+// readMessageBatch reads the calls of a batch of Messages, and finds an account at which
+// all calls can be made. Each call gets the name that its model has at this account.
 func (f *fileCall) readMessageBatch() error {
 	if err := f.call.readObject(); err != nil {
 		return err
@@ -111,7 +111,7 @@ func within(at string, err error) error {
 	return err
 }
 
-// narrow leaves of the accounts those that serve a call, too.
+// narrow drops the accounts that do not serve a call.
 func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 	model := params.Get("model").Str
 	if model == "" {

@@ -74,7 +74,7 @@ func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (ro
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
 		contentType = jsonType
 	}
-	if stream := a.call.api.Stream; stream != nil && a.call.streams() { // which a provider may ignore
+	if stream := a.call.api.Stream; stream != nil && a.call.streams() { // the provider ignores `stream`
 		a.keepResponse(body, jsonType)
 		a.commit(storage.Complete)
 		a.writeEvents(stream(gjson.ParseBytes(body)), resp.Header)
@@ -153,7 +153,7 @@ type nativeStream struct {
 	upstream  http.Header
 	observer  plugins.Observer
 	held      *buffer
-	room      *admission.Answer // of held
+	room      *admission.Answer // the memory that held takes
 	written   int               // how many bytes of held the client has
 	searched  int               // no event ends in held[written:searched]
 	last      []byte            // the last events written that have numbers; only of Responses, before the end
@@ -212,7 +212,7 @@ func (s *nativeStream) endsWithDoneAlone() bool {
 		return false
 	}
 	switch s.a.call.dialect {
-	case plugins.Responses: // whose terminal event has a status
+	case plugins.Responses: // its terminal event has a status
 		return s.observer.Info().Finish == "" && !bytes.Contains(held, []byte("response.completed"))
 	case plugins.Messages:
 		return !bytes.Contains(held, []byte("message_stop"))

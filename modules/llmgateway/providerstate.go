@@ -77,8 +77,8 @@ func (c *call) allowStored(account *llmapp.Account) error {
 	return nil
 }
 
-// ended remembers whose the ids of a passed answer are, and adds the answer to its
-// conversation. body is nil if the answer is a stream, which the record has.
+// ended remembers who owns the ids of a passed answer, and adds the answer to its
+// conversation. body is nil if the answer is a stream: the record has the stream.
 func (a *attempt) ended(body []byte) {
 	c := a.call
 	kept := a.x.Kept.Content(&a.x.Record).Response
@@ -99,7 +99,7 @@ func (a *attempt) ended(body []byte) {
 	}
 	response := a.x.Info().ResponseID
 	var found demand.State
-	if c.dialect != plugins.Chat { // whose answers cannot be continued by their ids
+	if c.dialect != plugins.Chat { // an answer of Chat Completions cannot be continued by its id
 		found.IDs = []demand.StateID{{ID: response}}
 	}
 	for _, id := range gjson.GetManyBytes(body, "output.#.id", "container.id") {

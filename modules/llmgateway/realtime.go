@@ -21,7 +21,8 @@ import (
 )
 
 // keyProtocol begins the subprotocol that is the key of browsers, which can send no
-// header with a handshake. accountProtocols begin those that choose whose budget is spent.
+// header with a handshake. accountProtocols begin the
+// subprotocols that choose whose budget is spent.
 const keyProtocol = "openai-insecure-api-key."
 
 var accountProtocols = []string{"openai-organization.", "openai-project."}
@@ -36,7 +37,7 @@ func (h *Handler) serveRealtime(w http.ResponseWriter, r *http.Request, at *matc
 }
 
 // takeProtocol takes the subprotocols that begin with prefix out of a handshake, and
-// returns what follows it in the last of them.
+// returns what follows the prefix in the last of these subprotocols.
 func takeProtocol(header http.Header, prefix string) (value string) {
 	const field = "Sec-Websocket-Protocol"
 	var left []string
@@ -107,7 +108,7 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 // realtime is a WebSocket of Realtime. Each response in it is recorded, and paid for, by
 // itself.
 type realtime struct {
-	*attempt // its record is that of the WebSocket
+	*attempt // its record is the WebSocket's
 	*socket.Passage
 	spent atomic.Bool // a response was paid from what was set aside for the handshake
 }

@@ -19,10 +19,10 @@ type request struct {
 	w        http.ResponseWriter
 	r        *http.Request
 	ctx      context.Context // ends when the client leaves, or when the store closes
-	dialect  plugins.Dialect // of the client
+	dialect  plugins.Dialect // the client's dialect
 	controls *control.Controls
 	key      *llmapp.Key    // of the caller
-	limit    *llmapp.Budget // that the caller set to its own calls, nil for none
+	limit    *llmapp.Budget // the limit that the caller set to its own calls; nil without a limit
 	received intake.Body    // release gives its memory back
 }
 

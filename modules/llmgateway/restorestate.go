@@ -21,7 +21,7 @@ import (
 // continuation is the conversation that a call of Responses continues.
 type continuation struct {
 	state            translate.State
-	newItems         []string          // of the client's input, if earlier items stand before them
+	newItems         []string          // the client's own items of the input
 	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
 }
 
@@ -175,8 +175,8 @@ func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 
-// namesBehind returns the client's names of the items of an input, in which earlier items, which
-// the field names, stand before the client's own.
+// namesBehind returns the client's names of the items of an input. Items of an earlier response
+// or conversation, which the field names, stand before the client's own items.
 func namesBehind(field string, earlier, own int) *translate.Names {
 	names := new(translate.Names)
 	for range earlier {

@@ -21,7 +21,7 @@ import (
 type route struct {
 	pattern string // the method and the path, in which {id} and {item} stand for any segment
 
-	dialect plugins.Dialect // of the calls of models
+	dialect plugins.Dialect // dialect of the calls of models
 	native  bool            // the bytes of both sides pass as they are, but for the name of the model
 	model   string          // the model of a request that names none, "" if it must name one
 	// usage returns what a call uses, on a scale. It is nil if calls are conversations.
@@ -32,7 +32,7 @@ type route struct {
 	docs        string   // a link; without a scheme it is relative to OpenAI's reference
 	query       []string // names of the parameters in openapi.json
 	takes       takes    // what the body is; JSON for calls of models
-	fields      []string // of the body that the gateway needs; the model for calls of models
+	fields      []string // fields of the body that the gateway needs; the model for calls of models
 	answers     []string // media types; JSON by default
 }
 
@@ -50,7 +50,7 @@ var (
 
 // group is a set of routes that are served in the same way.
 type group struct {
-	tag    string // in the description
+	tag    string // the tag in the description
 	serve  func(*Handler, http.ResponseWriter, *http.Request, *match) error
 	routes []route
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// translate reads an answer in the provider's dialect, and answers in the client's what the
-// Assembler makes of it.
+// translate reads an answer in the provider's dialect, and answers what the Assembler makes of
+// it in the client's dialect.
 func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	switch {
 	case a.call.compacts:
@@ -93,13 +93,14 @@ func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *tr
 	a.decode(resp, assembler, room)
 }
 
-// answerBody is the body of an answer up to where the response was cut. What the assembler has
-// of it takes memory, and what has come since, for an event or an object is read whole.
+// answerBody is the body of an answer up to where the response was cut. The response in the
+// assembler takes memory. So do the bytes that have come since the response last grew, because an
+// event or an object is read whole.
 type answerBody struct {
 	io.ReadCloser
 	assembler *translate.Assembler
 	room      *admission.Answer
-	size      int // of the response, as it was last
+	size      int // of the response at the last read, in bytes
 	since     int // bytes that have come while the response had this size
 }
 
@@ -174,7 +175,7 @@ func (s *translatedStream) idle(assembler *translate.Assembler) time.Duration {
 	s.flush()
 	return s.a.client.keepAlive(func() {
 		assembler.Ping()
-		s.send() // which is no part of the response
+		s.send() // a ping is no part of the response
 	})
 }
 

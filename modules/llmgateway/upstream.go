@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// clientLeft ends an answer whose client has left. No client gets it.
+// clientLeft ends an answer whose client has left. No client gets this error.
 var clientLeft = plugins.Error{Message: "The client left."}
 
 // unreached maps the failure to get an answer to the client's error, and to
@@ -56,8 +56,8 @@ func (a *attempt) refusal(resp *http.Response) (*plugins.Error, routing.Outcome)
 	return e, outcome
 }
 
-// unauthorized reports whether a status refuses a key. Gemini answers 400 and means 401, which
-// its plugin corrects.
+// unauthorized reports whether a status refuses a key. Where Gemini answers 400 and means 401,
+// its plugin corrects the status.
 func unauthorized(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }

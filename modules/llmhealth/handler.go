@@ -31,10 +31,10 @@ func init() {
 //	/health/recording  200 when every call is recorded, else 503
 //	/health/ready      200 when they can be queried soon, too, else 503
 //
-// The latter two tell of each store whether the journal can be written (else records are
+// The last two tell of each store whether the journal can be written (else records are
 // being lost) and whether the backend takes records (else they wait in the journal).
-// It gives no reasons, which name files: they are in the log when readiness ends, and
-// at `/llm/health/ready` of the admin endpoint. An answer is at most a second old.
+// An answer has no reasons, because reasons name files. They are in the log when readiness ends,
+// and at `/llm/health/ready` of the admin endpoint. An answer is at most a second old.
 // Requests for other paths go to the next handler.
 type Handler struct {
 	logger *zap.Logger

@@ -23,8 +23,8 @@ func init() {
 }
 
 // Handler answers every request with 404 and an error in JSON, in the format that
-// the client expects, which names the paths that are like the one asked for. It
-// stands behind the other handlers of a site: without it, Caddy answers what they
+// the client expects. The error names the paths that are like the requested path. The
+// handler stands behind the other handlers of a site: without it, Caddy answers what they
 // do not serve with 200 and an empty body, which clients take for success.
 type Handler struct{}
 
@@ -48,8 +48,8 @@ func (Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 	return apierror.Write(w, dialectOf(r), plugins.Rejected(http.StatusNotFound, "not_found", "%s", message))
 }
 
-// isQuery reports whether a path is like those of the query endpoints, which
-// answer in an envelope.
+// isQuery reports whether a path is like a path of the query endpoints. These
+// endpoints answer in an envelope.
 func isQuery(path string) bool {
 	return slices.ContainsFunc([]string{
 		"/v1/request", "/v1/user", "/v1/session", "/v1/dashboard", "/v1/metrics", "/v1/facets", "/v1/export", "/v1/view",
@@ -69,8 +69,8 @@ func dialectOf(r *http.Request) plugins.Dialect {
 	return plugins.Responses
 }
 
-// near returns the paths that end alike: one of them is the end of the other,
-// slashes that are too many apart.
+// near returns the offered paths that end with the asked path, or that the asked path ends
+// with. Extra slashes do not count.
 func near(asked string, offered []string) []string {
 	asked = segments(asked)
 	var found []string

@@ -22,7 +22,7 @@ type call struct {
 	span     *tracepb.Span
 	resource attributes
 	dialect  plugins.Dialect
-	inputs   map[string]string // of a prompt template
+	inputs   map[string]string // inputs of a prompt template
 }
 
 // operations are the conventions' names for calls of models, each with the dialect in which Weir
@@ -117,7 +117,7 @@ func (c *call) asksForStream() bool {
 }
 
 // answer returns what the provider reported. The provider's own words, if the span has them,
-// come before those of the instrumentation.
+// come before the words of the instrumentation.
 func (c *call) answer() *plugins.ResponseInfo {
 	own := new(plugins.ResponseInfo)
 	if body := c.text(responseBody); body != "" {
@@ -189,7 +189,7 @@ func (c *call) usage() plugins.Usage {
 		u = c.counts()
 	}
 	if c.dialect == plugins.Embeddings && u.Input.Valid {
-		u.Output = u.Output.Or(plugins.Known(0)) // there is none
+		u.Output = u.Output.Or(plugins.Known(0)) // embeddings have no output
 	}
 	return u
 }

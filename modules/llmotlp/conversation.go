@@ -21,7 +21,7 @@ type side struct {
 	flat     []string // messages whose fields are attributes
 	texts    [2]string
 	bodies   [3]string // the provider's own, or nothing but text: OpenLLMetry's, Langfuse's, OpenInference's
-	path     string    // of the messages in a body
+	path     string    // the path of the messages in a body
 	events   func(*call) []message
 }
 
@@ -150,7 +150,7 @@ func texts(list []attributes, key, role string) []message {
 	return messages
 }
 
-// body reads an attribute that holds a whole body, the messages of it, or
+// body reads an attribute that holds a whole body, the messages of a body, or
 // nothing but text.
 func (c *call) body(key, path, role string) []message {
 	raw := c.json(key)

@@ -38,7 +38,7 @@ type batch struct {
 	replace  bool             // records are made again of spans that came before
 	dryRun   bool             // no record is made, and nothing is counted but for the answer
 	results  map[metric.Label]int64
-	reason   string   // why the first was rejected
+	reason   string   // why the first rejected span was rejected
 	warnings []string // each once
 }
 
@@ -229,7 +229,7 @@ func restoreIDs(request *collector.ExportTraceServiceRequest) {
 	restore := func(id []byte) []byte {
 		restored, err := hex.DecodeString(base64.StdEncoding.EncodeToString(id))
 		if err != nil {
-			return id // whose length is wrong then
+			return id // an id that is not hexadecimal; its length is wrong, too
 		}
 		return restored
 	}

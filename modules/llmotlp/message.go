@@ -20,7 +20,7 @@ type message struct {
 	chat.Calls[json.RawMessage]
 	ToolCallID string `json:"tool_call_id,omitempty"`
 
-	finish string // of the choice that it is
+	finish string // the finish reason, if the message is a choice of the answer
 	media  bool   // it has images, audio or files
 }
 

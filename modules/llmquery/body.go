@@ -23,7 +23,7 @@ type body struct {
 	path   string   // in front of the names of fields
 	place  string   // in front of errors about the object
 	inner  []*body
-	call   *call // nil of an object within another
+	call   *call // nil for an object within another
 	err    *error
 }
 
@@ -275,7 +275,7 @@ func (b *body) fail(name, format string, args ...any) {
 	b.reject("%s%s: "+format, append([]any{b.path, name}, args...)...)
 }
 
-// refuse rejects the body for what could not be read of it.
+// refuse rejects the body because a part of the body could not be read.
 func (b *body) refuse(err error) {
 	if errors.Is(err, errContent) && *b.err == nil {
 		*b.err = err

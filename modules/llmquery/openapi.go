@@ -22,7 +22,7 @@ var common []byte
 
 var description *openapi.Document
 
-func init() { description = openapi.New(common, describe) } // which has the routes, of which one serves it
+func init() { description = openapi.New(common, describe) } // not above: a route serves it
 
 func serveOpenAPI(c *call) error {
 	description.ServeHTTP(c.w, c.r)

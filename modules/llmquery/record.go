@@ -213,7 +213,7 @@ func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 // cost, nil to leave them out.
 type shape struct {
 	content, inputs bool
-	preview         storage.Filter // that chose the record, nil for no preview
+	preview         storage.Filter // chose the record; nil for no preview
 	charges         *catalog.Catalog
 	// oneLine: the record is a line, or a part of a line.
 	oneLine bool

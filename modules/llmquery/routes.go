@@ -8,7 +8,7 @@ import (
 )
 
 // endpoints are the methods of each path, by its http.ServeMux pattern, with what GET
-// /openapi.json says of them.
+// /openapi.json says of each method.
 var endpoints = map[string]map[string]endpoint{
 	"/v1/request/query-clickhouse": {
 		http.MethodPost: {llmapp.ScopeMetrics, queryRequestsBulk, manyRecords, about{

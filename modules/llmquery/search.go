@@ -18,7 +18,7 @@ const (
 )
 
 // searchRequests answers the newest requests that a filter matches, as they are found. A filter
-// of content reads the bodies, which takes long if few match.
+// of content reads the bodies; this takes long if few requests match.
 func searchRequests(c *call) error {
 	b, err := c.body()
 	if err != nil {

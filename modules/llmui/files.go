@@ -22,8 +22,8 @@ import (
 //go:embed web
 var web embed.FS
 
-// contentTypes are those of the files: the system's table of media types may
-// say anything.
+// contentTypes are the media types of the files, by extension: the system's table of media types
+// may say anything.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -49,7 +49,7 @@ var files = sync.OnceValue(func() map[string]*file {
 		if err != nil {
 			return err
 		}
-		// What is vendored has a form of its own, which no minifier knows.
+		// Vendored files may be in a form that the minifier does not know.
 		if small, err := minifier().Bytes(path.Ext(name), margin.ReplaceAll(plain, []byte("\n"))); err == nil {
 			plain = small
 		}

@@ -36,12 +36,12 @@ func init() {
 //
 //	GET    /             the pages
 //	POST   /api/session  begins a session with {"key": "<API key>"}
-//	GET    /api/session  whose session it is
-//	DELETE /api/session  ends it
+//	GET    /api/session  who the session's caller is, and what the caller may do
+//	DELETE /api/session  ends the session
 //	GET    /api/login    sends the browser to the issuer of Login, which sends it back to
 //	GET    /api/login/callback
 //	GET    /api/system   the state of the store, for the organisation `default`
-//	       /api/v1/...   the query API and that of keys, with the rights of the session's key
+//	       /api/v1/...   the query API and the key API, with the rights of the session's key
 //
 // A session begins with an API key of the scope `query` or `metrics`, or at an issuer. The browser does
 // not keep the key: it gets a cookie that scripts cannot read and other sites cannot send.

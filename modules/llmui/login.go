@@ -130,8 +130,8 @@ func redirect(w http.ResponseWriter, address string) error {
 	return nil
 }
 
-// loginCookie is the one of an attempt: the issuer's redirect brings it back, which it would
-// not if it were strict.
+// loginCookie is the cookie of an attempt to log in. Its SameSite is Lax: a redirect from the
+// issuer does not bring back a Strict cookie.
 func loginCookie(r *http.Request, value string, age time.Duration) *http.Cookie {
 	c := cookie(r, value, age)
 	c.Name += "-login"

@@ -100,7 +100,7 @@ func failed(address string, now time.Time) {
 	sessions.failures[address] = times[max(0, len(times)-maxFailures):]
 }
 
-// cookieName begins with __Host- where there is TLS, which that prefix needs.
+// cookieName begins with __Host- where there is TLS: the prefix needs TLS.
 func cookieName(r *http.Request) string {
 	if paths.Secure(r) {
 		return "__Host-weir"
@@ -120,7 +120,7 @@ func cookie(r *http.Request, token string, age time.Duration) *http.Cookie {
 	return c
 }
 
-// token is that of the request's cookie, "" if it has none.
+// token returns the token in the request's cookie, "" without a cookie.
 func token(r *http.Request) string {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil {

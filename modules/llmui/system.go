@@ -25,8 +25,8 @@ type system struct {
 	FailingSince     storage.Timestamp `json:"failing_since,omitzero"`
 }
 
-// exchanges are those since the store began: seen = recorded + waiting +
-// in_flight + lost + unaccounted, of which the last is 0 unless Weir is wrong.
+// exchanges counts the exchanges since the store began: seen = recorded + waiting +
+// in_flight + lost + unaccounted. unaccounted is 0 unless Weir has a bug.
 type exchanges struct {
 	Seen        int64 `json:"seen"`
 	Recorded    int64 `json:"recorded"`

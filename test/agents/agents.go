@@ -1,7 +1,7 @@
-// Package agents makes the requests of agents that work at the same time, each of which
+// Package agents makes the requests of agents that work at the same time. Each agent
 // sends its whole conversation with every turn: with tools, edits of messages,
-// compaction, and sub-agents. A Workload is many of one format; Sessions are of all, and
-// labelled with what a record of each call must say.
+// compaction, and sub-agents. A Workload is many agents of one format. Sessions have all formats,
+// and are labelled with what a record of each call must say.
 package agents
 
 import (
@@ -25,7 +25,7 @@ type Turn struct {
 
 // Workload is what a generator makes.
 type Workload struct {
-	Agents, Turns int // turns of each agent, without those of sub-agents
+	Agents, Turns int // turns of each agent, without the turns of sub-agents
 	TurnBytes     int // what a turn adds to a conversation, about
 	Seed          uint64
 }
@@ -51,7 +51,7 @@ type generator struct {
 	words  *prose.Writer
 	random *rand.Rand
 	tools  *message
-	system [2]*message // of agents, and of sub-agents
+	system [2]*message // prompts of agents, and of sub-agents
 	number int
 	all    []Turn
 }
@@ -90,7 +90,7 @@ func (g *generator) begin(system *message, turns int, task string) *conversation
 	return c
 }
 
-// turn sends a request, and adds what comes of it to the conversation.
+// turn sends a request, and adds the answer and the tool's result to the conversation.
 func (g *generator) turn(c *conversation) {
 	c.turns++
 	say := g.words.Text(g.TurnBytes / 8)

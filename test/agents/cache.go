@@ -46,7 +46,7 @@ func (t *thread) cache(c *Call, prefix int) {
 	default:
 		c.Usage.Cached = cacheable
 	}
-	if c.Provider != "anthropic" { // which others round down
+	if c.Provider != "anthropic" { // other providers round down
 		c.Usage.Cached -= c.Usage.Cached % 128
 	}
 	c.Missed = cacheable - c.Usage.Cached

@@ -8,13 +8,13 @@ type Client struct {
 	// Headers is how the client names sessions and agents: "claude" as Claude Code,
 	// "codex" as Codex, "" not at all.
 	Headers string
-	// Gateway is true of one that calls the gateway, whose target Provider is.
+	// Gateway is true for a client that calls the gateway; Provider is then the gateway's target.
 	Gateway         bool
 	Provider, Model string
 	Stream          bool
 }
 
-// Clients are those of labelled sessions.
+// Clients are the clients of labelled sessions.
 var Clients = []Client{
 	{Dialect: plugins.Messages, Headers: "claude", Provider: "anthropic", Model: "claude-sonnet-4-5", Stream: true},
 	{Dialect: plugins.Responses, Headers: "codex", Provider: "openai", Model: "gpt-5", Stream: true},

@@ -14,11 +14,11 @@ type object = map[string]any
 func (c *Client) at(messages []Message, i int) string {
 	_, before := c.list(messages[:i+1], "")
 	at := len(before) - 1
-	if c.Dialect == plugins.Responses { // whose calls of tools are items of their own
+	if c.Dialect == plugins.Responses { // calls of tools are items of their own
 		_, before = c.list(messages[:i], "")
 		at = len(before)
 	}
-	if c.Dialect == plugins.Chat { // whose first message are the instructions
+	if c.Dialect == plugins.Chat { // the first message is the instructions
 		at++
 	}
 	return fmt.Sprintf("messages[%d]", at)
@@ -155,7 +155,7 @@ func (c *Client) list(messages []Message, life string) (field string, list []obj
 	return "contents", alternate(messages, "model", "parts", geminiParts)
 }
 
-// alternate makes turns of the user and of the model, which has that role. The results of tools
+// alternate makes turns of the user and of the model, whose role is model. The results of tools
 // that were called at once are one turn of the user.
 func alternate(messages []Message, model, content string, partsOf func(Message) []object) (list []object) {
 	for i, m := range messages {
@@ -194,7 +194,7 @@ func chatMessage(m Message) object {
 	return message
 }
 
-// arguments are those of a call, as JSON.
+// arguments returns the arguments of a call, as JSON.
 func (c *ToolCall) arguments() string { return string(Encode(object{"prompt": c.Argument})) }
 
 func responsesItems(m Message) (items []object) {

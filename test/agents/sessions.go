@@ -10,7 +10,7 @@ import (
 )
 
 // Call is one call of a labelled session: what its client sends, what its provider
-// answers, and what is true of it.
+// answers, and what is true of the call.
 type Call struct {
 	Client   *Client
 	Provider string
@@ -46,7 +46,7 @@ type Message struct {
 	Role  string // user, assistant or tool
 	Text  string
 	Calls []ToolCall
-	Of    ToolCall // that a tool's message is the result of
+	Of    ToolCall // the call that a tool's message is the result of
 }
 
 // ToolCall is a call of a tool.
@@ -66,7 +66,7 @@ type labeller struct {
 	random *rand.Rand
 	number int
 	system map[bool]string // by whether it is a sub-agent's
-	tasks  []string        // that more than one session has
+	tasks  []string        // tasks that more than one session has
 }
 
 // Sessions makes labelled sessions that run at the same time, in the order in which

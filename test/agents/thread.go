@@ -15,12 +15,12 @@ type thread struct {
 	model              string
 	key, cacheKey      string
 	unmarked           bool
-	life               string // of what the provider caches, as the next call asks for
-	late, otherKey     bool   // the next call is behind that, or has another key
+	life               string // how long the provider caches what the next call sends
+	late, otherKey     bool   // the next call comes after that time, or has another key
 	spawner            *Call
 	last               *Call
 	seen               []Message // the messages of last
-	prefix             int       // tokens of what stands before them
+	prefix             int       // tokens before the messages
 	turns              int
 	snapshots          []thread
 }
@@ -82,7 +82,7 @@ func (t *thread) tool(name, argument string) ToolCall {
 	return ToolCall{ID: fmt.Sprintf("call_%016x%08x", t.random.Uint64(), t.random.Uint32()), Name: name, Argument: argument}
 }
 
-// ask sends the conversation, which is answered so.
+// ask sends the conversation, and adds the answer.
 func (t *thread) ask(answer Message) *Call {
 	t.turns++
 	t.number++
@@ -140,7 +140,7 @@ func (t *thread) fork(turn int) *thread {
 	return &fork
 }
 
-// delegate has sub-agents work at the same time; one of them hands its task on.
+// delegate has sub-agents work at the same time; one sub-agent hands its task on.
 func (t *thread) delegate(count int, nested bool) {
 	t.messages = append(t.messages[:len(t.messages)-1], Message{Role: "assistant"})
 	answer := &t.messages[len(t.messages)-1]

@@ -16,7 +16,7 @@ import (
 // tolerance is how much dearer than an older Weir a call may be.
 const tolerance = 0.05
 
-// addOlder adds an older Weir to the targets: a binary, or a commit, which is built. Each
+// addOlder adds an older Weir to the targets: a binary, or a commit, which it builds. Each
 // target that runs Weir is measured with both, in the same rounds.
 func (b *bench) addOlder(ctx context.Context, version string) error {
 	binary, name := version, filepath.Base(version)
@@ -84,8 +84,8 @@ func git(ctx context.Context, args ...string) (string, error) {
 	return string(bytes.TrimSpace(output)), err
 }
 
-// reportOlder prints how much dearer the calls are than those of each older Weir. dearer
-// lists those beyond the tolerance.
+// reportOlder prints how much dearer the calls are than the calls of each older Weir. dearer
+// lists the cases and targets that are dearer than the tolerance allows.
 func (b *bench) reportOlder(w io.Writer, cells []*cell) (dearer []string) {
 	fmt.Fprint(w, "| case | target | against | CPU | peak memory | |\n| --- | --- | --- | --: | --: | --- |\n")
 	for i := range b.cases {

@@ -18,11 +18,11 @@ import (
 
 // load is how calls come in: in a closed loop each of so many clients waits for
 // its answer before it calls again; in an open one so many calls begin each
-// second, whatever becomes of those before.
+// second, whatever becomes of the calls before.
 type load struct {
 	clients  int
-	rate     float64       // of an open loop, a second
-	pause    time.Duration // of a client of a closed loop between its calls
+	rate     float64       // calls a second of an open loop; 0 for a closed loop
+	pause    time.Duration // how long a client of a closed loop waits between its calls
 	duration time.Duration
 }
 

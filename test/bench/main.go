@@ -77,7 +77,7 @@ var cases = []benchCase{
 	{name: "streams-2000", traffic: paced, load: load{rate: 1000, duration: 2 * time.Second}},
 }
 
-// quickCases are those of -quick.
+// quickCases are the cases of -quick.
 var quickCases = []string{"small-1", "small-16", "same-16", "large-16", "conversation-16", "stream-16", "responses-16"}
 
 // bench is a run of the harness.

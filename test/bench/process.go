@@ -61,7 +61,7 @@ func start(t *target, p variables) (*process, error) {
 	return s, nil
 }
 
-// stop ends the process, and those that it started, if they have not ended.
+// stop ends the process, and the processes that it started, if they have not ended.
 func (s *process) stop() {
 	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 	<-s.ended

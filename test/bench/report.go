@@ -15,7 +15,7 @@ import (
 // round is what was measured of the targets in one case and one round.
 type round map[string]*cell
 
-// rounds are those of a case without a failed call in any of these targets: an
+// rounds returns the rounds of a case in which none of these targets had a failed call: an
 // error is shown, and never part of an average.
 func rounds(cells []*cell, name string, targets ...string) []round {
 	var all []round
@@ -38,8 +38,8 @@ func rounds(cells []*cell, name string, targets ...string) []round {
 // figure is a median over the rounds, and the range.
 type figure struct{ median, least, most float64 }
 
-// figureOf is of values that are known: those of a target without a process of
-// its own are NaN.
+// figureOf returns the figure of the known values. A value of a target without a process of its
+// own is NaN, and is left out.
 func figureOf(rounds []round, value func(round) float64) (f figure, known bool) {
 	var values []float64
 	for _, r := range rounds {
@@ -83,7 +83,7 @@ func ofPart[T any](part *T, value func(*T) float64) float64 {
 	return value(part)
 }
 
-// comparison is of a target with the others of its round.
+// comparison compares a target with the other targets of its round.
 type comparison func(r round, target string) float64
 
 func value(m measure) comparison {
@@ -105,7 +105,7 @@ func addedRatio(m measure) comparison {
 	return func(r round, target string) float64 { return added(r, target) / added(r, plain) }
 }
 
-// columns are those of the long table.
+// columns are the columns of the long table.
 var columns = []struct {
 	title, format string
 	ranged        bool // the range over the rounds is shown

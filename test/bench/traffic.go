@@ -23,8 +23,8 @@ type exchange struct {
 	// serials are the places in the request where each call has another number.
 	serials []int
 	reply
-	path   string        // of the API, "" for /chat/completions
-	status int           // of the answer, 0 for 200
+	path   string        // path of the API, "" for /chat/completions
+	status int           // status of the answer, 0 for 200
 	gap    time.Duration // from one event to the next
 	// messages and gemini are what providers answer to calls that were translated for
 	// them.
@@ -34,14 +34,14 @@ type exchange struct {
 // traffic is a kind of exchange.
 type traffic struct {
 	requestBytes, answerBytes int
-	events                    int // of a stream, else 0
+	events                    int // events of a stream, else 0
 	// streams is the API of a stream that gateways translate: responses, chat or
 	// messages. "" is Chat Completions that pass.
 	streams string
 	agents  bool // whole conversations
 	repeats bool // all calls have one prompt
-	tools   int  // that a conversation begins with, and of which the answer calls one
-	inputs  int  // of embeddings
+	tools   int  // tools that a conversation begins with; the answer calls one of the tools
+	inputs  int  // inputs of a call of embeddings, else 0
 	refused bool // the provider answers 429
 	mixed   bool // calls of all kinds
 	serials bool // no two calls have a paragraph in common
@@ -111,7 +111,7 @@ func mixture(first int) (pool []exchange) {
 	return pool
 }
 
-// conversations are those of agents, one behind the other.
+// conversations are the turns of agents' conversations, one conversation behind the other.
 func conversations(first int) (pool []exchange) {
 	turns := agents.Default.Generate()
 	slices.SortStableFunc(turns, func(a, b agents.Turn) int { return cmp.Compare(a.Conversation, b.Conversation) })

@@ -51,7 +51,7 @@ type publisher struct {
 	run  *Run
 
 	at      int    // the number of the next event to publish
-	state   []byte // that was published last
+	state   []byte // the state that was published last
 	trimmed bool   // there are too many events, so that no event is published
 }
 

@@ -36,7 +36,7 @@ type Response interface {
 	// HasEvents reports whether it can be streamed.
 	HasEvents() bool
 	// Stream writes the events whose sequence number is greater than after, and then
-	// those that come, until the response ends. Each write is of whole events.
+	// each new event, until the response ends. Each write is of whole events.
 	Stream(ctx context.Context, w io.Writer, after int64) error
 }
 

@@ -32,7 +32,7 @@ type Runs struct {
 // key names a response: two organisations may have chosen the same id.
 type key struct{ org, id string }
 
-// Begin adds a response, which begins as given. It returns nil if there are too many.
+// Begin adds a response, with its first state. It returns nil if there are too many.
 func (s *Runs) Begin(id, org, user string, response []byte, cancel context.CancelFunc) *Run {
 	r := &Run{ID: id, Org: org, User: user, cancel: cancel, response: response, more: make(chan struct{}), ended: make(chan struct{})}
 	s.mu.Lock()
@@ -60,7 +60,7 @@ func (s *Runs) Find(org, user, id string) *Run {
 	return r
 }
 
-// End ends a response, which its record has.
+// End ends a response that its record has.
 func (s *Runs) End(r *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,12 +90,12 @@ func (s *Runs) drop(r *Run) {
 		s.published -= r.published
 		r.published = 0
 		delete(s.byID, key{r.Org, r.ID})
-		r.release() // who still streams the events has them
+		r.release() // a Stream that is still running keeps the events
 	}
 }
 
 // mayPublish reports whether so many more bytes of events of a response may be published. If
-// not, none of its events count any more.
+// not, the events of the response do not count any more.
 func (s *Runs) mayPublish(r *Run, bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

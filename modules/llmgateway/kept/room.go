@@ -47,7 +47,7 @@ type Call struct {
 	Store *stored.Store // of the caller
 	W     http.ResponseWriter
 	R     *http.Request
-	// ID and Item are those in the path.
+	// ID and Item are the ids in the path.
 	ID, Item string
 	// Omits is the header field that forbids to keep content, "" if none does.
 	Omits string

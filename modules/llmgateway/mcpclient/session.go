@@ -170,7 +170,7 @@ func within[T any](ctx context.Context, s *Session, do func(context.Context, *mc
 		return o.value, s.readable(o.err)
 	case <-ctx.Done():
 		select {
-		case o := <-done: // which ends the context, too
+		case o := <-done: // the end of the call ends the context, too
 			return o.value, s.readable(o.err)
 		default:
 		}

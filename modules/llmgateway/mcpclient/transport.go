@@ -37,18 +37,18 @@ func newTransport(server Server) *transport {
 // originOf returns the scheme and the host of a URL.
 func originOf(address string) string {
 	u, err := url.Parse(address)
-	if err != nil { // no request can be made of it
+	if err != nil { // no request can be made to this address
 		return ""
 	}
 	return u.Scheme + "://" + u.Host
 }
 
-// connections are those to all servers.
+// connections holds the connections to all servers.
 var connections = http.DefaultTransport.(*http.Transport).Clone()
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.requests.Add(1) > maxRequests && r.Method != http.MethodDelete { // which ends the session
+	if t.requests.Add(1) > maxRequests && r.Method != http.MethodDelete { // DELETE ends the session
 		return nil, errTooMany
 	}
 	if r.URL.Scheme+"://"+r.URL.Host != t.origin {

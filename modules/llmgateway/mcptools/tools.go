@@ -27,7 +27,7 @@ const (
 	// maxCalls bounds the calls of tools in one call, if the client does not by
 	// max_tool_calls.
 	maxCalls = 128
-	// parallelCalls bounds how many of them run at once.
+	// parallelCalls bounds how many calls of tools run at once.
 	parallelCalls = 8
 	// timeout bounds how long the list of a server's tools may take, and each call.
 	timeout = 60 * time.Second
@@ -72,8 +72,8 @@ type Tools struct {
 	parsed    func() (*translate.Request, error)
 
 	mu   sync.Mutex
-	size int64             // of what the servers have answered, in bytes
-	room *admission.Answer // of size
+	size int64             // of the servers' answers so far, in bytes
+	room *admission.Answer // the memory that size takes
 }
 
 // Open returns the tools for the body of a request. Each server has at most so many tools. What
@@ -220,7 +220,7 @@ func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 type Call struct {
 	// Server is the label of the server, Arguments a JSON object.
 	Server, Tool, Arguments string
-	// Output is the result, Failure why there is none. Start fills them.
+	// Output is the result, Failure why there is no result. Start sets both.
 	Output, Failure string
 
 	approval string // the id of the request that the client has approved, or not

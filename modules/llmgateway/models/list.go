@@ -52,7 +52,7 @@ type offer struct {
 
 // List has the models that organisations can call.
 type List struct {
-	everybody []*entry            // of organisations without providers of their own
+	everybody []*entry            // for organisations without providers of their own
 	own       map[string][]*entry // by organisation
 }
 
@@ -99,8 +99,8 @@ func entries(c *catalog.Catalog, accounts []*llmapp.Account) []*entry {
 	return list
 }
 
-// generates reports whether a model answers text with text. The catalogue says so of some
-// models of embeddings and images, too, which do not.
+// generates reports whether a model answers text with text. The catalogue says so wrongly of some
+// models of embeddings and images, too.
 func generates(m *catalog.Model) bool {
 	id := strings.ToLower(m.ID)
 	return (m.Context > 0 || m.ToolCall) && slices.Contains(m.Input, "text") && slices.Contains(m.Output, "text") &&
@@ -152,9 +152,9 @@ func Dialect(r *http.Request) plugins.Dialect {
 
 // Request says which models a caller wants.
 type Request struct {
-	// Org is the caller's organisation, "" of a caller without a key.
+	// Org is the caller's organisation, "" for a caller without a key.
 	Org string
-	// ID is that of one model, "" for all.
+	// ID is the id of one model, "" for all models.
 	ID string
 	// Multimodal leaves out models of text alone.
 	Multimodal bool

@@ -61,7 +61,7 @@ func readableMessages(body []byte) (readable []byte, warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("messages[%d].content[%d]: reasoning of another provider, left out", i, n))
 			return ""
 		}))
-		if edited != message.Raw && gjson.Get(edited, "content.#").Int() == 0 { // which the provider refuses
+		if edited != message.Raw && gjson.Get(edited, "content.#").Int() == 0 { // empty: the provider refuses it
 			return ""
 		}
 		return edited

@@ -30,8 +30,8 @@ type Policy struct {
 	// TryDuration is the time in which attempts may begin.
 	TryDuration time.Duration
 	// FirstByteTimeout bounds the time until a provider begins to answer. 0 is
-	// 30 seconds for a stream, and no bound for an answer in one piece, which
-	// begins when the model has come to its end.
+	// 30 seconds for a stream, and no bound for an answer in one piece:
+	// it begins when the model has finished.
 	FirstByteTimeout time.Duration
 }
 

@@ -14,8 +14,8 @@ import (
 // organisation.
 type Resolver struct {
 	Catalog *catalog.Catalog
-	// Accounts are those that the organisation can call: its own, then those
-	// with platform credentials.
+	// Accounts are the accounts that the organisation can call: its own, then the
+	// accounts with platform credentials.
 	Accounts []*llmapp.Account
 	// Keyless are the accounts that are configured for all organisations and
 	// have no key. They serve nothing, and explain why.

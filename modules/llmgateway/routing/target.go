@@ -54,7 +54,7 @@ func (t Target) Circuit() shared.Key {
 	return sha256.Sum256(slices.Concat(t.Account.ID[:], []byte(t.Model)))
 }
 
-// Order returns the targets with those whose circuit is open behind the others.
+// Order returns the targets, with the targets whose circuit is open behind the others.
 func Order(list []Target, breakers shared.Breakers) []Target {
 	closed := make([]Target, 0, len(list))
 	var open []Target

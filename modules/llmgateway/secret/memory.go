@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/storage/shared"
 )
 
-// Memory hides from a shared.Memory what it remembers, and of whom: its keys are HMACs, and
-// its values are encrypted.
+// Memory hides what it remembers, and for whom, from the shared.Memory behind it: the keys there
+// are HMACs, and the values are encrypted.
 type Memory struct {
 	values func() shared.Memory
 	mac    []byte
@@ -19,11 +19,11 @@ type Memory struct {
 	AEAD cipher.AEAD
 }
 
-// Owner is whose memory it is. A provider may use the id of a call again, in another
+// Owner is who a key of a Memory belongs to. A provider may use the id of a call again, in another
 // conversation.
 type Owner struct{ Org, AuthHash, User string }
 
-// Key returns an HMAC of a text, which differs for each owner and purpose.
+// Key returns an HMAC of a text. The HMAC differs for each owner and purpose.
 func (m *Memory) Key(purpose string, o Owner, text []byte) (key shared.Key) {
 	h := hmac.New(sha256.New, m.mac)
 	for _, field := range []string{purpose, o.Org, o.AuthHash, o.User} {

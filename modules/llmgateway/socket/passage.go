@@ -52,7 +52,7 @@ var (
 
 // Passed is what became of a WebSocket.
 type Passed struct {
-	// Received are the bytes of the client, Sent those of the provider.
+	// Received is how many bytes came from the client, Sent how many from the provider.
 	Received, Sent int64
 	// Reason is why the gateway has ended the WebSocket, nil unless the client or the provider
 	// is to blame.

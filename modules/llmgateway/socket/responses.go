@@ -48,12 +48,12 @@ type Options struct {
 }
 
 // responses is a WebSocket of the Responses API
-// (https://developers.openai.com/docs/guides/websocket-mode). Each of its messages is a
-// call, whose events are messages in return. Calls are made one after the other.
+// (https://developers.openai.com/docs/guides/websocket-mode). Each message of the client
+// is a call, and each event of the call's answer is a message. Calls are made one after the other.
 type responses struct {
 	Options
 	ctx      context.Context // ends when the client leaves
-	r        *http.Request   // that opened the WebSocket; each call has its headers
+	r        *http.Request   // opened the WebSocket; each call has its headers
 	conn     net.Conn
 	writing  sync.Mutex
 	messages chan intake.Body

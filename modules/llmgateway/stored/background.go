@@ -29,7 +29,7 @@ func InBackground(response []byte, id string) []byte {
 	if err == nil {
 		edited, err = sjson.SetBytes(edited, "background", true)
 	}
-	if err != nil { // not of an object, which it is
+	if err != nil { // cannot happen: the response is an object
 		return response
 	}
 	return edited
@@ -50,7 +50,7 @@ func Unbegun(request *translate.Request, record uuid.UUID, status string, e *plu
 			response, err = sjson.SetBytes(response, field, nil)
 		}
 	}
-	if err != nil { // not of an object, which it is
+	if err != nil { // cannot happen: the response is an object
 		return assembler.Response()
 	}
 	return response
@@ -95,7 +95,7 @@ func Ended(response []byte, cancelled bool) []byte {
 	if err == nil && status == "failed" && gjson.GetBytes(edited, "error").Type == gjson.Null {
 		edited, err = sjson.SetRawBytes(edited, "error", []byte(`{"code":"server_error","message":"The provider's answer was cut off."}`))
 	}
-	if err != nil { // not of an object, which it is
+	if err != nil { // cannot happen: the response is an object
 		return response
 	}
 	return edited

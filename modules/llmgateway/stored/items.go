@@ -88,7 +88,7 @@ func elements(body []byte, field string) []string {
 	return raw
 }
 
-// EditArray replaces elements of an array of the body, and leaves out those that become "".
+// EditArray replaces elements of an array of the body, and leaves out elements that become "".
 // If nothing changes, the body is the same byte for byte.
 func EditArray(body []byte, field string, edit func(i int, item gjson.Result) string) []byte {
 	array := gjson.Get(plugins.View(body), field)
@@ -108,7 +108,7 @@ func EditArray(body []byte, field string, edit func(i int, item gjson.Result) st
 		return body
 	}
 	whole, err := SetItems(body, field, items)
-	if err != nil { // not for an object, which it is
+	if err != nil { // cannot happen: the body is an object
 		return body
 	}
 	return whole
@@ -155,7 +155,7 @@ func complete(item, suffix string) string {
 
 func set(item, field, value string) string {
 	edited, err := sjson.Set(item, field, value)
-	if err != nil { // not of an object, which it is
+	if err != nil { // cannot happen: the item is an object
 		return item
 	}
 	return edited

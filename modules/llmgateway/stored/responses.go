@@ -62,7 +62,7 @@ func IDs(record uuid.UUID) func(prefix string) string {
 	}
 }
 
-// maxSuffix bounds the length of an item's id behind the id of its record.
+// maxSuffix bounds the length of an item's id behind the id of the record.
 const maxSuffix = len("_99999")
 
 // RecordOf returns the record in an id of a response, or of an item of its input or output. A
@@ -96,7 +96,7 @@ func (s *Store) find(ctx context.Context, id string) (*storage.Record, *Response
 		r, err := s.Journal.Request(ctx, storage.RecordKey{Org: s.Org, ID: record})
 		if err == nil || !errors.Is(err, storage.ErrNotFound) {
 			response, err := s.load(ctx, r, err)
-			if err == nil && response.ID != id { // that of a part of it
+			if err == nil && response.ID != id { // the id names an item of the response
 				err = ErrNotFound
 			}
 			return r, response, err

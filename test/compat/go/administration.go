@@ -85,7 +85,7 @@ func collect[T any](p pages[T]) (all []T) {
 	return all
 }
 
-// status is that of a call that fails.
+// status returns the status of a failed call, 200 for a call that did not fail.
 func status[T any](_ T, err error) int {
 	if failure, ok := errors.AsType[*openai.Error](err); ok {
 		return failure.StatusCode
