@@ -3,7 +3,7 @@
 //
 // A backup is a directory named by its time. For each store it has a directory with the
 // files as Weir keeps them, and SHA256SUMS, which `sha256sum --check` reads, with the sum
-// of each file. Segments never change once they are closed: those that the previous backup
+// of each file. Segments never change once they are closed: segments that the previous backup
 // has are hard links to its files, so that each backup is complete and takes only the
 // space of its new files.
 package backup
@@ -177,7 +177,7 @@ func (w *writer) store(ctx context.Context, s Store, summary *StoreSummary) erro
 	return database.CopyTo(ctx, filepath.Join(w.root, s.Name))
 }
 
-// segment links a segment to that of the backup before, or copies it.
+// segment links a segment to the segment in the backup before, or copies it.
 func (w *writer) segment(ctx context.Context, name, from string) error {
 	to := filepath.Join(w.root, name)
 	if w.before != "" {
@@ -189,9 +189,9 @@ func (w *writer) segment(ctx context.Context, name, from string) error {
 	return copyFile(ctx, to, from)
 }
 
-// same tells whether two files are the same segment: one that was written again after an
-// older backup was restored may have the number of another. A raw segment begins with a
-// random number, a sealed one ends with a sum of all its sums.
+// same reports whether two files are the same segment: a segment that was written after an
+// older backup was restored may have the number of another segment. A raw segment begins with
+// a random number, a sealed segment ends with a sum of all its sums.
 func same(a, b string) bool {
 	first, firstSize, err := ends(a)
 	if err != nil {

@@ -19,19 +19,19 @@ const journalSuffix = ".segments"
 
 // StoreReport is what Check has found of one store.
 type StoreReport struct {
-	// Path is the database, or the journal of a store whose database is on a server.
+	// Path is the database; the journal if the store's database is on a server.
 	Path string
-	// Database is true if the database is a file, which was checked, too.
+	// Database is true if the database is a file. Then Check has checked the file, too.
 	Database bool
 	Records  int64 // in the database
 	Journal  *journal.Report
-	// Problems are what is wrong with it, a sentence each.
+	// Problems are what is wrong with the store, a sentence each.
 	Problems []string
 }
 
 // Check reads all of the stores below path, which is a data directory, a backup, a
-// database or a journal, and changes nothing. No process may use them. problems are those of the
-// backup as a whole. file reads the databases.
+// database or a journal, and changes nothing. No process may use the stores. problems are the
+// problems of the backup as a whole. file reads the databases.
 func Check(ctx context.Context, path string, file storage.Checker) (reports []*StoreReport, problems []string, err error) {
 	dirs, err := journals(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func Check(ctx context.Context, path string, file storage.Checker) (reports []*S
 	return reports, problems, nil
 }
 
-// journals are the journals of a database, of a data directory, or of a backup, which has
+// journals are the journals of a database, of a data directory, or of a backup. A backup has
 // a directory for each store. path may also be a journal.
 func journals(path string) (dirs []string, err error) {
 	if exists(path + journalSuffix) {

@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
-// sumsName is the file with the sums of all others, by which a backup is known.
+// sumsName is the file with the sums of all other files. A directory with it is a backup.
 const sumsName = "SHA256SUMS"
 
 // sum makes every file of the backup durable and writes their sums. It adds the sums to the
@@ -131,7 +131,7 @@ func verify(ctx context.Context, dir string) (problems []string, err error) {
 		name, err := filepath.Rel(dir, path)
 		_, listed := sums[name]
 		switch {
-		case !entry.Type().IsRegular(): // which is not read: a pipe may have no end
+		case !entry.Type().IsRegular(): // not read: a pipe may have no end
 			problems = append(problems, path+" is no file: a backup has files alone, and no links")
 			delete(sums, name)
 		case !listed && name != sumsName:

@@ -57,7 +57,7 @@ type annotation struct {
 	feedbackAt, learned time.Time
 }
 
-// annotations reads those of records.
+// annotations reads the annotations of records.
 func (r *reader) annotations(ctx context.Context, keys []key) (list []annotation, err error) {
 	of := " FINAL WHERE " + all(ofOrg, r.idsCondition(keys))
 	err = r.query(ctx, "SELECT request_id, false, name, value, '', feedback_id, feedback_at, learned_at FROM scores"+of+
@@ -109,7 +109,7 @@ func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag st
 	return tag, err
 }
 
-// tags calls each with those of the organisation's sessions.
+// tags calls each with the tags of the organisation's sessions.
 func (r *reader) tags(ctx context.Context, each func(session, tag string, at time.Time)) error {
 	return r.query(ctx, "SELECT session, tag, learned_at FROM session_tags FINAL WHERE "+ofOrg, func(rows driver.Rows) error {
 		var session, tag string
@@ -130,7 +130,7 @@ func (b *Backend) SessionTags(ctx context.Context, org string) (tags []*storage.
 	return tags, err
 }
 
-// Organisations answers those that there is something of.
+// Organisations answers the organisations that have a record, a tag, a view or a conversation.
 func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) {
 	conn, _, err := b.opened()
 	if err != nil {

@@ -31,8 +31,8 @@ type Config struct {
 	// Cluster names the servers that have a replica of the tables each, "" for a
 	// single server.
 	Cluster string
-	// Timeout bounds each change of the store but migrations, so that a server which
-	// hangs is found out. 0 is changeTimeout.
+	// Timeout bounds each change of the store except migrations, so that a server which
+	// hangs is noticed. 0 is changeTimeout.
 	Timeout time.Duration
 }
 
@@ -90,7 +90,7 @@ func (b *Backend) connect(ctx context.Context) (clickhouse.Conn, error) {
 	return conn, nil
 }
 
-// options are those of the configuration, with the settings of every statement.
+// options are the options of the configuration, with the settings of every statement.
 func (b *Backend) options() *clickhouse.Options {
 	o := b.config.Options
 	o.Settings = maps.Clone(settings)
@@ -104,7 +104,7 @@ func (b *Backend) prepare(ctx context.Context) (err error) {
 	defer cancel()
 	o := b.options()
 	database := o.Auth.Database
-	o.Auth.Database = "system" // which every server has
+	o.Auth.Database = "system" // every server has it
 	conn, err := clickhouse.Open(o)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// columns are those of the table records but version, properties and assets.
+// columns are the columns of the table records except version, properties and assets.
 var columns = slices.Concat(storage.Columns, storage.DetailColumns)
 
 // columnNames lists the columns in the order of values and of a scanner.
@@ -88,7 +88,7 @@ func target(c *storage.Column) any {
 	return new(*int64)
 }
 
-// record is that of the row that was scanned last.
+// record is the record of the row that was scanned last.
 func (s *scanner) record() *storage.Record {
 	r := new(storage.Record)
 	for i, c := range columns {
@@ -134,8 +134,8 @@ func version(p storage.Position) *big.Int {
 	return v.Or(v.Lsh(v, 32), big.NewInt(int64(p.Ordinal)))
 }
 
-// learnedVersion orders annotations by when they were learned, those of one moment by
-// their batches.
+// learnedVersion orders annotations by when they were learned, and annotations of the same
+// moment by their batches.
 func learnedVersion(at storage.Timestamp, batch storage.Position) *big.Int {
 	v := big.NewInt(int64(max(at, 0)))
 	low := version(storage.Position{Segment: batch.Segment & 0xffff_ffff, Ordinal: batch.Ordinal})

@@ -63,7 +63,7 @@ type contentReader struct {
 	asked    map[*storage.Record]*storage.Content
 }
 
-// What is asked for at once. The bytes are those on the wire.
+// What is asked for at once. The bytes are counted on the wire.
 const (
 	prefetchedRecords = 1000
 	prefetchedBytes   = 8 << 20

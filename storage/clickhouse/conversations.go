@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// changeColumns are those of conversation_changes.
+// changeColumns are the columns of conversation_changes.
 const changeColumns = "org, conversation, changed_at, version, n, change, item, value, user"
 
 // changeRows are a change of a conversation, as the rows of a batch behind n others.
@@ -65,7 +65,7 @@ func (b *Backend) Conversation(ctx context.Context, org, id string, page storage
 	return found[0], nil
 }
 
-// readItems reads the JSON of a conversation's items, whose other fields are known.
+// readItems reads the JSON of a conversation's items. The items' other fields must be known.
 func (r *reader) readItems(ctx context.Context, c *storage.Conversation) error {
 	if len(c.Items) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func (r *reader) readItems(ctx context.Context, c *storage.Conversation) error {
 	})
 }
 
-// conversations reads those of ids, in the order of these. Unless they are read whole, the
-// items have their lengths in place of JSON.
+// conversations reads the conversations with the given ids, in the order of ids. Unless whole
+// is true, the items have their lengths in place of JSON.
 func (r *reader) conversations(ctx context.Context, ids []string, whole bool) (found []*storage.Conversation, err error) {
 	p := r.withOwnParams()
 	changes := make(map[string][]*storage.Annotation)
@@ -144,7 +144,7 @@ func (b *Backend) Conversations(ctx context.Context, org, after string, limit in
 	return found, err
 }
 
-// conversationIDs are those behind one, as many as limit.
+// conversationIDs are the ids of conversations behind the id after, at most limit.
 func (r *reader) conversationIDs(ctx context.Context, after string, limit int) (ids []string, err error) {
 	p := r.withOwnParams()
 	err = p.query(ctx, "SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, "conversation > "+p.text(after), "item = ''")+

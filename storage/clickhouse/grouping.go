@@ -13,15 +13,15 @@ import (
 )
 
 // grouping answers a group query with GROUP BY: one statement for the groups of all
-// dimensions, and of their cells.
+// dimensions and for their cells.
 type grouping struct {
 	*reader
 	query *storage.GroupQuery
 	where *condition
 	tags  map[string]string
 
-	// keys are the expressions of the sets: arrays of texts. arrays marks the one that
-	// makes several rows of a record, which has a statement of its own.
+	// keys are the expressions of the sets: arrays of texts. arrays marks a set that makes
+	// several rows of a record, and so has a statement of its own.
 	keys   []string
 	arrays []bool
 	any    []string
@@ -31,8 +31,8 @@ type grouping struct {
 	clock string
 }
 
-// noKey is the key of the one group of a query without dimensions, by which the server
-// need not group.
+// noKey is the key of the single group of a query without dimensions. The server need not
+// group by it.
 const noKey = "CAST([], 'Array(String)')"
 
 // compile returns false if the server cannot answer the query alone.
@@ -81,14 +81,15 @@ func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	return ok || q.CountOnly, nil
 }
 
-// dimension returns the expression of a dimension, whose text is "" if a record lacks it.
+// dimension returns the expression of a dimension. Its text is "" for a record that lacks the
+// dimension.
 func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text string, ok bool, err error) {
 	switch d.Name {
 	case "":
 		return "''", true, nil
 	case storage.BySessionName:
 		return "session_name", true, nil
-	case storage.BySessionTag: // which the session's id tells
+	case storage.BySessionTag: // the session's id tells the tag
 		return "''", g.query.GroupsBy(storage.BySession) && !g.query.Apart, nil
 	case storage.ByScore:
 		return "", false, nil
@@ -174,8 +175,8 @@ func (g *grouping) cell() (cell string, ok bool) {
 	return "roundDown(" + millis + ", " + g.bind(starts, "Array(Int64)") + ")", ok
 }
 
-// statement groups by the keys of sets: each makes groups, and cells if there are any.
-// Rows of it are totalsRow.
+// statement groups by the keys of sets. Each key makes groups, and cells if the query has
+// cells. The rows of the statement are scanned as totalsRow.
 func (g *grouping) statement(sets []int) string {
 	q := g.query
 	inner := []string{isAnswered + " AS answered", "created_at", "responded_at", "status", "end_state", "cost",
@@ -216,7 +217,7 @@ func (g *grouping) statement(sets []int) string {
 	if len(by) > 0 {
 		groups = " GROUP BY GROUPING SETS (" + strings.Join(by, ", ") + ")"
 	} else if g.bucket != "" {
-		groups = " GROUP BY cell WITH ROLLUP" // which adds up the cells, not the records again
+		groups = " GROUP BY cell WITH ROLLUP" // the rollup adds up cells, not records again
 	}
 	return "SELECT " + strings.Join(slices.Concat(first, []string{cell}, grouped), ", ") +
 		" FROM (SELECT " + strings.Join(inner, ", ") + " FROM records FINAL WHERE " + g.where.sql + ")" + groups
@@ -230,7 +231,7 @@ func (g *grouping) requests() string {
 	return "countIf(answered)"
 }
 
-// isAnswered is true of a record that is no attempt which did not answer its call.
+// isAnswered is false for an attempt that did not answer its call, and true for other records.
 const isAnswered = "(attempt_of = " + noID + ")"
 
 // largest selects the keys of the largest groups of a set.
@@ -254,8 +255,8 @@ func (g *grouping) largest(set int) string {
 		total, g.keys[set], isAnswered, g.where.sql, having, sqlfilter.Direction(sort.Desc), g.integer(int64(g.query.Top.Count)))
 }
 
-// answer runs a statement for all sets but those that make several rows of a record,
-// and one for each of these.
+// answer runs a statement for each set that makes several rows of a record, and a single
+// statement for all other sets.
 func (g *grouping) answer(ctx context.Context, each func(*storage.GroupTotals) error) error {
 	var together []int
 	for set, array := range g.arrays {
@@ -283,7 +284,7 @@ func (g *grouping) answerGroup(t *storage.GroupTotals, each func(*storage.GroupT
 func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storage.GroupTotals) error) error {
 	groups := make(map[string]*storage.GroupTotals)
 	cells := make(map[string][]storage.Cell)
-	whole := make(map[int]bool) // sets of which the group of all was there
+	whole := make(map[int]bool) // sets with a row of the group of all
 	row := newTotalsRow(g, sets)
 	err := g.reader.query(ctx, g.statement(sets), func(rows driver.Rows) error {
 		if err := rows.Scan(row.to...); err != nil {

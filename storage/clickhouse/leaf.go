@@ -88,7 +88,7 @@ func booleanOf(f *storage.Field) string {
 	return f.Column.Name
 }
 
-// What was learned of records, behind which conditions follow.
+// Queries for what was learned of records. Conditions follow behind them.
 const (
 	scoredIDs      = "SELECT request_id FROM scores FINAL WHERE " + ofOrg + " AND NOT isNaN(value)"
 	lateProperties = "SELECT request_id FROM late_properties FINAL WHERE " + ofOrg
@@ -119,7 +119,7 @@ func (p *params) Property(_ int, name string) string {
 func (p *params) Label(l *storage.Leaf) sqlfilter.Clause {
 	switch f := l.Field; {
 	case f.Map && l.Key == "", f.Kind == storage.PropertyKey && l.Text == "":
-		return sqlfilter.Unsupported // a map of LowCardinality keys does not find the empty one
+		return sqlfilter.Unsupported // a map of LowCardinality keys does not find the empty key
 	case f.Map:
 		return p.property(l)
 	case f.Kind == storage.PropertyKey:
@@ -129,7 +129,7 @@ func (p *params) Label(l *storage.Leaf) sqlfilter.Clause {
 	return p.assets(l)
 }
 
-// property compares the value of a property. One that was learned later holds.
+// property compares the value of a property. A value that was learned later takes precedence.
 func (p *params) property(l *storage.Leaf) sqlfilter.Clause {
 	name := p.text(l.Key)
 	own, late := p.matches(l, "properties["+name+"]"), p.matches(l, "value")
@@ -142,7 +142,7 @@ func (p *params) property(l *storage.Leaf) sqlfilter.Clause {
 	return own.NotIf(l.Op.Negative() && own.Support == storage.Exact)
 }
 
-// assets are true when any matches, and with a negative operator when none does.
+// assets are true when any asset matches; with a negative operator, when no asset does.
 func (p *params) assets(l *storage.Leaf) sqlfilter.Clause {
 	any := p.matches(l, "asset")
 	any.SQL = "arrayExists(asset -> " + any.SQL + ", assets)"
@@ -150,7 +150,7 @@ func (p *params) assets(l *storage.Leaf) sqlfilter.Clause {
 	case any.Support == storage.Unsupported:
 		return sqlfilter.Unsupported
 	case l.Op == storage.Equals:
-		return exactly("has(assets, " + p.text(l.Text) + ")") // which has an index
+		return exactly("has(assets, " + p.text(l.Text) + ")") // has uses an index
 	}
 	return any.NotIf(l.Op.Negative())
 }
@@ -161,8 +161,8 @@ func (p *params) Text(l *storage.Leaf) sqlfilter.Clause {
 	return c.NotIf(l.Op.Negative() && c.Support != storage.Unsupported)
 }
 
-// matches is true of a text that matches the leaf's, by its operator or by the one that
-// it negates. Only what is exact may be negated.
+// matches is true of a text that matches the leaf's text by the leaf's operator. For a negative
+// operator, it is true by the operator that is negated. Only what is exact may be negated.
 func (p *params) matches(l *storage.Leaf, text string) sqlfilter.Clause {
 	if l.Op == storage.Equals || l.Op == storage.NotEquals {
 		return exactly(text + " = " + p.text(l.Text))

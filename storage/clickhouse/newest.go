@@ -19,8 +19,8 @@ func (g *grouping) searchesNewest() bool {
 		len(q.By) > 0 && q.By[0].Name == storage.BySession && !q.Apart && !q.CountOnly
 }
 
-// newest narrows the condition to the newest sessions. When one began is read from a few
-// columns of all records; totals are added up for those of the page alone.
+// newest narrows the condition to the newest sessions. When a session began is read from a few
+// columns of all records; totals are added up only for the sessions of the page.
 func (g *grouping) newest(ctx context.Context) error {
 	until := storage.Always.To
 	if g.query.Top.Until != nil {

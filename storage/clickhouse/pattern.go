@@ -43,8 +43,8 @@ func patternOf(op storage.Operator, text string) (pattern string, support storag
 		case !escaped && r == '%':
 			b.WriteString(`\C*`)
 		case !escaped && r == '_':
-			// Bytes that are no letters are one each, which RE2 cannot say: it would take
-			// those of a letter one by one, too.
+			// A byte that is no letter matches one _. RE2 cannot say so: it would also take
+			// the bytes of a letter one by one.
 			b.WriteString(`\C{1,4}`)
 			support = storage.Superset
 		default:

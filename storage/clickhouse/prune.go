@@ -55,8 +55,8 @@ const (
 	byMonth = "200601"
 )
 
-// oldPartitions are the ids of the partitions all of whose rows are before a time,
-// which for days and months are numbers. 0 is that of rows which are kept longer.
+// oldPartitions are the ids of the partitions that have only rows from before a time. The ids
+// of days and months are numbers. 0 is the id of the partition of rows which are kept longer.
 func oldPartitions(ctx context.Context, conn clickhouse.Conn, table string, before storage.Timestamp) (ids []string, err error) {
 	partition := byMonth
 	switch table {

@@ -138,7 +138,7 @@ func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error
 }
 
 // versions reads the versions of records, the newest first, as far as limit goes. It
-// takes few rows, for which threads cost more than they gain, and so does the server's
+// takes few rows. For few rows, threads cost more than they gain, and so does the server's
 // own choice of what to read before the other columns.
 func (r *reader) versions(ctx context.Context, condition, limit string) (records []*storage.Record, err error) {
 	s := newScanner()
@@ -239,11 +239,11 @@ func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, 
 }
 
 // recentSpans are the times, in milliseconds, in which the newest records are looked for
-// before all others: what is older has partitions of its own, which are not opened then.
+// before all others. Older records have partitions of their own, which then need not be opened.
 var recentSpans = []storage.Timestamp{24 * 3600 * 1000, 32 * 24 * 3600 * 1000}
 
-// ofOneSession is true of a filter that few records match, which an index finds faster
-// at once than one span after the other.
+// ofOneSession reports whether a filter chooses one session. An index finds its few records
+// faster at once than in one span after the other.
 func ofOneSession(f storage.Filter) bool {
 	for part := range storage.Conjuncts(f) {
 		if l, ok := part.(*storage.Leaf); ok && l.Field.Name == "session_id" && l.Op == storage.Equals {
@@ -259,8 +259,8 @@ const (
 	maxChunk   = 4096
 )
 
-// match answers what the server alone does not decide on, or sort: records come by
-// time, and the best of them are kept.
+// match answers a query that the server alone cannot decide, or sort: records come by
+// time, and the best records are kept.
 func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *condition, byTime, desc bool) ([]*storage.Record, error) {
 	var after *key
 	if byTime && q.After != nil {
@@ -268,10 +268,10 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 		after = &key{storage.Timestamp(ms), uuid.UUID([]byte(q.After.Tie[0]))}
 	}
 	cancel := storage.NewCancelCheck(ctx.Err)
-	// All of the filter is matched: walk may have come upon a version that was replaced.
+	// The whole filter is matched: walk may have come upon a version that was replaced.
 	m := r.matching(ctx, q.Filter, cancel)
 	page := storage.NewPage[*storage.Record](q, cancel)
-	// More than are wanted, for walk leaves those of the last millisecond to another chunk.
+	// More than are wanted: walk leaves records of the last millisecond to another chunk.
 	chunk := firstChunk + min(q.Offset, maxChunk) + min(q.Limit, maxChunk)
 	if !byTime || chunk > maxChunk {
 		chunk = maxChunk

@@ -9,9 +9,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// checkRights tells which rights the user lacks before one of them is missed, by the
-// statements that grant them. A server before 24.11 knows no CHECK GRANT: there the
-// first statement that needs a right fails.
+// checkRights tells which rights the user lacks, before a statement fails for lack of a right.
+// The error has the statements that grant the rights. A server before 24.11 knows no CHECK
+// GRANT: there the first statement that needs a right fails.
 func (b *Backend) checkRights(ctx context.Context, conn clickhouse.Conn, hasDatabase bool) error {
 	user := quoteName(cmp.Or(b.config.Options.Auth.Username, "default"))
 	tables := quoteName(b.config.Options.Auth.Database) + ".*"

@@ -122,7 +122,7 @@ func (b *Backend) schemaVersions(ctx context.Context, conn clickhouse.Conn) (map
 	})
 }
 
-// statements are those of a migration, for one server or for a cluster.
+// statements are the statements of a migration, for a single server or for a cluster.
 func (b *Backend) statements(migration string) (statements []string) {
 	window := "non_replicated_deduplication_window"
 	if b.config.Cluster != "" {
@@ -137,7 +137,7 @@ func (b *Backend) statements(migration string) (statements []string) {
 	return statements
 }
 
-// engine is that of all tables.
+// engine is the engine of all tables.
 func (b *Backend) engine() string {
 	if b.config.Cluster != "" {
 		return "ReplicatedReplacingMergeTree"

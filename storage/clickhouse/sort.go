@@ -7,9 +7,9 @@ import (
 	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
-// order is the ORDER BY of a query. It is false of one that sorts by a score, by a property
-// which some records were given later, or by the one without a name, which a map of
-// LowCardinality keys does not find.
+// order is the ORDER BY of a query. ok is false for a query that sorts by a score, by a property
+// which some records were given later, or by the property without a name: a map of
+// LowCardinality keys does not find the empty name.
 func (r *reader) order(ctx context.Context, q *storage.RequestQuery) (order string, ok bool, err error) {
 	switch {
 	case q.Random:

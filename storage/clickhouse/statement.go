@@ -15,7 +15,7 @@ import (
 // stand in all.
 type params struct{ args []any }
 
-// newParams has the organisation, which every table of every statement names.
+// newParams has the organisation. Every statement names the organisation for every table.
 func newParams(org string) *params {
 	return &params{[]any{clickhouse.Named("org", org)}}
 }
@@ -93,14 +93,14 @@ func textTo(all *[]string) func(driver.Rows) error {
 }
 
 // settings hold for every statement, of queries, inserts and the schema. A context that
-// ends earlier bounds its time more. Those of Config.Options come before them.
+// ends earlier bounds its time more. The settings of Config.Options come before them.
 var settings = clickhouse.Settings{
 	"max_execution_time":        60, // seconds
 	"max_memory_usage":          int64(defaultQueryMemory),
-	"max_result_rows":           5_000_000, // which Weir holds: of groups, since records come in chunks
+	"max_result_rows":           5_000_000, // groups that Weir holds in memory; records come in chunks
 	"interactive_delay":         20_000,    // microseconds until the server sees that the client has cancelled
 	"transform_null_in":         0,
-	"allow_statistics_optimize": 0, // which are read from files of each part, to plan what the primary key decides
+	"allow_statistics_optimize": 0, // reads files of each part to plan what the primary key decides
 	"max_query_size":            16 << 20,
 	"max_ast_elements":          1_000_000,
 	"max_expanded_ast_elements": 1_000_000,

@@ -39,7 +39,7 @@ func (g *grouping) totals() []string {
 	return list
 }
 
-// sums are the totals by which groups are put into order, but for the requests.
+// sums are the totals by which groups are put into order, without the number of requests.
 var sums = map[storage.TotalKey]string{
 	"errors":                    "countIf(answered AND (ifNull(status >= 400, 0) OR end_state != 'complete'))",
 	"cost":                      saturated("sum(toInt128(cost))"),
@@ -69,7 +69,7 @@ func saturated(sum string) string {
 }
 
 // percentile is a quantile of a column in thousandths of a millisecond, interpolated and
-// rounded by the same steps as storage.Percentiles are: a page begins behind one of those.
+// rounded by the same steps as storage.Percentiles: a page begins behind such a percentile.
 func percentile(column string, level int) string {
 	place := fmt.Sprintf("%d * (length(sorted) - 1)", level)
 	return fmt.Sprintf("if(length(arraySort(groupArrayIf(%s, answered)) AS sorted) = 0, NULL, toInt64(floor(1000 * ("+
@@ -79,7 +79,7 @@ func percentile(column string, level int) string {
 // levels are the quantiles of storage.Percentiles, in thousandths.
 var levels = []int{500, 950, 990}
 
-// quantiles selects how many values there are, and of each level the two around it.
+// quantiles selects how many values there are, and the two values around each level.
 func quantiles(column string) string {
 	var places []string
 	for _, level := range levels {
@@ -105,7 +105,7 @@ type totalsRow struct {
 	cell               int64
 	isGroup            uint64 // else a cell
 	keys               [][]string
-	absent             []uint64 // by set: 0 for that of the row
+	absent             []uint64 // by set: 0 for the set of the row
 }
 
 // rowCounts are how many requests of a row are of some kind, and on how many days they were.
@@ -151,7 +151,7 @@ func newTotalsRow(g *grouping, sets []int) *totalsRow {
 	return r
 }
 
-// group is the group of the row, or that of its cell.
+// group is the group of the row. For the row of a cell, it is the group with the cell's totals.
 func (r *totalsRow) group() *storage.GroupTotals {
 	q := r.g.query
 	t := &storage.GroupTotals{Any: make([]bool, len(q.Any))}
@@ -190,7 +190,7 @@ func (r *totalsRow) group() *storage.GroupTotals {
 	return t
 }
 
-// withTags puts the tag of the session where a key has none.
+// withTags sets the tag of the session in a key with the dimension BySessionTag.
 func (g *grouping) withTags(key []string) []string {
 	session := ""
 	for i, d := range g.query.By {

@@ -15,9 +15,9 @@ import (
 )
 
 // Write inserts a batch: first bodies, so that a record never appears without its body,
-// then records, then annotations. Each insert carries a token: the server drops an insert
-// whose token it knows. A row that is inserted again all the same has the same version, and
-// replaces the row that is there.
+// then records, then annotations. Each insert carries a token: the server drops an insert with
+// a known token. A row that is inserted again all the same has the same version, and replaces
+// the row that is there.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	conn, contents, err := b.opened()
 	if err != nil {
@@ -47,14 +47,14 @@ type writer struct {
 	batch *storage.Batch
 }
 
-// row is a row of a table. The key names the record that it is about.
+// row is a row of a table. The key names the record that the row is about.
 type row struct {
 	key    storage.RecordKey
 	values []any
 }
 
-// insert inserts rows. The server applies them by partition, each at once, and knows
-// by the token those that it has applied.
+// insert inserts rows. The server applies the rows by partition, each partition at once. By the
+// token it knows the rows that it has applied.
 func (w *writer) insert(ctx context.Context, table, columns string, rows []row) error {
 	if len(rows) == 0 {
 		return nil

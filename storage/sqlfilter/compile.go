@@ -37,7 +37,7 @@ func (c Clause) NotIf(yes bool) Clause {
 	return c
 }
 
-// The conditions that are true of all records, and of none.
+// Always is true of all records, Never of no record.
 const (
 	Always = "1"
 	Never  = "0"
@@ -49,7 +49,7 @@ type Dialect interface {
 	Bind(v driver.Value) Clause
 	// BindID returns the placeholder of a request's id.
 	BindID(id uuid.UUID) Clause
-	// Value returns the value of a column, NULL if a record has none. Times are in
+	// Value returns the value of a column, NULL if a record has no value. Times are in
 	// milliseconds.
 	Value(c *storage.Column) string
 	// Lacks is true of records without a value in a column.
@@ -60,19 +60,19 @@ type Dialect interface {
 	CreatedAt(op storage.Operator, t storage.Timestamp) Clause
 	// Text compares a column of text, or an id by another operator than Equals.
 	Text(l *storage.Leaf) Clause
-	// Label compares a property, the name of one, or the assets.
+	// Label compares a property, the name of a property, or the assets.
 	Label(l *storage.Leaf) Clause
-	// Scored is true of records with the named score if its column compares so: value,
-	// feedback_id or feedback_created_at.
+	// Scored is true of records with the named score if the column of the score compares
+	// with v by operator. column is value, feedback_id or feedback_created_at.
 	Scored(name, column, operator string, v driver.Value) Clause
 	// AnyScore is true of records with a score.
 	AnyScore() Clause
-	// Property returns the value of a property to sort by, NULL if a record lacks it. place is
-	// that of the sort key.
+	// Property returns the value of a property to sort by, NULL if a record lacks the
+	// property. place is the index of the sort key.
 	Property(place int, name string) string
 }
 
-// Condition is a filter that was compiled: what SQL decides of it, and what is left.
+// Condition is a compiled filter: the part that SQL decides, and the part that is left.
 type Condition struct {
 	storage.Plan
 	leaves map[*storage.Leaf]Clause
@@ -88,7 +88,7 @@ const (
 	maxLeaves = 1000
 )
 
-// Compile compiles a filter. Of one that is too large, nothing is left to SQL.
+// Compile compiles a filter. If the filter is too large for SQL, SQL decides no part.
 func Compile(d Dialect, f storage.Filter) *Condition {
 	c := &Condition{storage.Plan{Prefilter: storage.All{}, Residual: f}, make(map[*storage.Leaf]Clause)}
 	if !fits(f) {
@@ -105,7 +105,7 @@ func Compile(d Dialect, f storage.Filter) *Condition {
 	return c
 }
 
-// fits is false of a filter that is too large for SQL.
+// fits is false for a filter that is too large for SQL.
 func fits(f storage.Filter) bool {
 	leaves := 0
 	var fit func(f storage.Filter, depth int) bool
@@ -130,7 +130,7 @@ func operandsOf(b *storage.Branch) []storage.Filter {
 	return slices.Collect(storage.Conjuncts(b))
 }
 
-// All is true of the records of which all parts of the Prefilter are true.
+// All is true of the records that match all the given parts of the Prefilter.
 func (c *Condition) All(parts ...storage.Filter) Clause {
 	var all writer
 	all.join(c.leaves, parts, " AND ")

@@ -104,7 +104,8 @@ func valueOf(d Dialect, f *storage.Field) string {
 	return d.Value(f.Column)
 }
 
-// totalTokens is unknown if one of the two is, and no larger than a number of 64 bits.
+// totalTokens is the sum of input and output: NULL if either is unknown, and no larger than a
+// number of 64 bits.
 func totalTokens(d Dialect) string {
 	return fmt.Sprintf("(CASE WHEN %[1]s > %[3]d - %[2]s THEN %[3]d ELSE %[1]s + %[2]s END)", d.Value(column("input")), d.Value(column("output")), int64(math.MaxInt64))
 }
@@ -120,7 +121,7 @@ func moment(d Dialect, l *storage.Leaf) Clause {
 	}
 }
 
-// endState compares with the states whose names match.
+// endState compares with the states that have a matching name.
 func endState(d Dialect, l *storage.Leaf) Clause {
 	matches := storage.TextMatcher(l.Op, l.Text, nil)
 	c := Exactly(d.Value(l.Field.Column) + " IN (-1")
@@ -134,7 +135,7 @@ func endState(d Dialect, l *storage.Leaf) Clause {
 	return c
 }
 
-// id looks for a UUID, of which "" is none.
+// id looks for a UUID. "" looks for records without a UUID.
 func id(d Dialect, l *storage.Leaf) Clause {
 	id, err := uuid.Parse(l.Text)
 	switch c := l.Field.Column; {

@@ -36,9 +36,9 @@ func OrderBy(d Dialect, q *storage.RequestQuery, id string) string {
 	return keys.String() + id + Direction(q.Sort[0].Desc)
 }
 
-// After chooses the records behind the cursor of a query: those whose first key is behind the
-// cursor's, or equal and the next key is behind, and so on. order makes of an id what ids are
-// sorted by.
+// After chooses the records behind the cursor of a query. A record is behind if its first key is
+// behind the cursor's, or if the first keys are equal and the next key is behind, and so on.
+// order returns the expression by which an id is sorted.
 func After(d Dialect, q *storage.RequestQuery, order func(id string) string) Clause {
 	id := d.BindID(uuid.UUID([]byte(q.After.Tie[0])))
 	next := Exactly(order(d.Value(column("request_id")))+Beyond(q.Sort[0].Desc)+order(id.SQL), id.Args...)
@@ -53,8 +53,8 @@ func After(d Dialect, q *storage.RequestQuery, order func(id string) string) Cla
 	return next
 }
 
-// Behind is true behind a value, where there is no value, and of next at the value itself,
-// which is bound twice.
+// Behind is true behind a value and where there is no value. At the value itself, next
+// decides. beyond and equal both bind the value.
 func Behind(d Dialect, key string, desc bool, beyond, equal, next Clause) Clause {
 	return Exactly("("+key+" IS NULL OR "+d.Known(key+Beyond(desc)+beyond.SQL)+" OR "+d.Known(key+" = "+equal.SQL)+" AND "+next.SQL+")",
 		append(append(beyond.Args, equal.Args...), next.Args...)...)
@@ -68,7 +68,7 @@ func Beyond(desc bool) string {
 	return " > "
 }
 
-// Direction is that of a key in ORDER BY.
+// Direction is the direction of a key in ORDER BY.
 func Direction(desc bool) string {
 	if desc {
 		return " DESC"

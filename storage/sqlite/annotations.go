@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// annotate applies an annotation; one on an unknown record is dropped.
+// annotate applies an annotation. An annotation on an unknown record is dropped.
 func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 	if f.Tag != nil {
 		_, err := w.c.exec("INSERT OR REPLACE INTO session_tags (org, session, tag, set_at) VALUES (?, ?, ?, ?)",
@@ -97,7 +97,8 @@ func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error)
 	})
 }
 
-// Organisations answers those that there is something of.
+// Organisations answers the organisations that are in names, or have a tag, a view or a
+// conversation.
 func (b *Backend) Organisations(ctx context.Context) ([]string, error) {
 	const query = "SELECT name FROM names WHERE kind = 'org' UNION SELECT org FROM session_tags UNION SELECT org FROM views UNION SELECT org FROM conversations ORDER BY 1"
 	return list(ctx, b, "the organisations of", query, nil, firstText)
@@ -111,7 +112,7 @@ func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annot
 	})
 }
 
-// SessionTag answers the tag of a session, "" if it has none.
+// SessionTag answers the tag of a session, "" if the session has no tag.
 func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
 	const query = "SELECT tag FROM session_tags WHERE org = ? AND session = ?"
 	tags, err := list(ctx, b, "the tag of session "+sessionID+" from", query, []driver.Value{org, sessionID}, firstText)

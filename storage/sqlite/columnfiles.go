@@ -39,7 +39,7 @@ type columnFiles struct {
 	quiet *time.Timer
 }
 
-// openColumnFiles forgets the files that are not there, and deletes those that the
+// openColumnFiles forgets the files that are not there, and deletes the files that the
 // database does not know.
 func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles, error) {
 	f := &columnFiles{b: b, wake: make(chan struct{}, 1), damaged: make(chan columnar.Region, 1), done: make(chan struct{}), quiet: time.NewTimer(b.settled)}
@@ -74,8 +74,8 @@ func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles,
 	return f, err
 }
 
-// remove deletes files that the database no longer knows. Whoever still reads one keeps
-// it, and whoever comes too late reads the database.
+// remove deletes files that the database no longer knows. Whoever has a file open can still
+// read it, and whoever comes too late reads the database.
 func (f *columnFiles) remove(names []string) {
 	for _, name := range names {
 		_ = os.Remove(filepath.Join(f.b.columns.Dir, name)) // Open tries again
@@ -120,8 +120,8 @@ func (f *columnFiles) run(ctx context.Context) {
 	}
 }
 
-// next writes the next file, if there are requests enough, or more of one have changed
-// than changes.
+// next writes the next file if there are enough requests, or if more than changes requests of a
+// file have changed.
 func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -168,8 +168,8 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 	return err == nil, err
 }
 
-// nextRegion finds the rows of the next file: those of a file of which more than changes
-// have changed since, or those that are in none.
+// nextRegion finds the rows of the next file: the rows of a file of which more than changes
+// rows have changed since, or rows that are in no file. It returns nil if there are too few.
 func (r reader) nextRegion(ctx context.Context, rows, changes int) (*columnar.Region, error) {
 	regions, err := r.regions(ctx, math.MinInt64, math.MaxInt64)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r reader) nth(ctx context.Context, after, to int64, n int) (*int64, error)
 	return &found[0], err
 }
 
-// regions are those between two keys of which there are files, in their order.
+// regions are the regions between two keys that have files, in the order of the keys.
 func (r reader) regions(ctx context.Context, from, to int64) (regions []columnar.Region, err error) {
 	err = r.c.query(ctx, "SELECT after, last, file FROM column_chunks WHERE file IS NOT NULL AND last >= ? AND after < ? ORDER BY last",
 		[]driver.Value{from, to}, func(row []driver.Value) error {
@@ -253,7 +253,7 @@ func (w *writer) endRegion(ctx context.Context, x *columnar.Region) (known bool,
 	return known && err == nil, err
 }
 
-// forget forgets the file of a region, which is then written anew.
+// forget forgets the file of a region. The file is then written anew.
 func (f *columnFiles) forget(x columnar.Region) {
 	err := f.b.writing(func(w *writer) error {
 		_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ? AND file = ?", x.Last, x.File)

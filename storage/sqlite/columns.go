@@ -15,10 +15,10 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// row is a record with what only the database knows of it.
+// row is a record with what only the database knows of the record.
 type row struct {
 	storage.Record
-	// n is the key of requests; 0 before the record has one.
+	// n is the key of the table requests; 0 before the record has a key.
 	n int64
 	// annotated are the properties that annotations set, which also stand in
 	// Properties, and annotatedAt is when the newest annotation arrived.
@@ -27,7 +27,7 @@ type row struct {
 }
 
 // column is one column of requests or details. Zero values are encoded as nil.
-// What they become is NULL where they mean none.
+// The database has NULL for them where zero means that there is no value.
 type column struct {
 	name   string
 	encode func(*row) driver.Value
@@ -90,8 +90,8 @@ func definition(c *storage.Column) string {
 	return "INTEGER"
 }
 
-// propertyNames repeats of the labels which properties a request has, not with which
-// values: few requests differ in that, so that they are fast to count by it.
+// propertyNames has the names of the properties of a request, without the values. The labels
+// have both. There are few different sets of names, so that counting by names is fast.
 var propertyNames = column{
 	name: "property_names", names: "property_names",
 	text: func(r *row) string {
@@ -176,7 +176,7 @@ func object[V any](name string, at func(*row) *map[string]V, value func(gjson.Re
 // compactJSON writes texts and finite numbers, which never fails.
 func compactJSON(v any) string {
 	switch v := v.(type) {
-	case []string: // this and the next one are written for each record
+	case []string: // this case and the next are written for each record
 		b := []byte{'['}
 		for i, text := range v {
 			if i > 0 {
@@ -215,7 +215,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// only are the columns of those names.
+// only are the columns with the given names.
 func only(columns []column, names ...string) []column {
 	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !slices.Contains(names, c.name) })
 }

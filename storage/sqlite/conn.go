@@ -130,8 +130,8 @@ func (c *conn) exec(text string, args ...driver.Value) (driver.Result, error) {
 	return s.exec()
 }
 
-// prepare answers the statement of a text, without arguments. There is one of
-// each text.
+// prepare answers the statement of a text, without arguments. Each text has a single
+// statement.
 func (c *conn) prepare(text string) (*statement, error) {
 	s, ok := c.prepared[text]
 	if !ok {
@@ -156,8 +156,8 @@ func (c *conn) Close() error {
 	return errors.Join(err, c.handle.Close())
 }
 
-// query calls each for every row, which it reuses, until that fails: errStop
-// ends the query without error. It ends early with ctx.
+// query calls each for every row until each fails; errStop ends the query without an error.
+// query reuses the memory of the row. It ends early with ctx.
 func (c *conn) query(ctx context.Context, query string, args []driver.Value, each func(row []driver.Value) error) error {
 	c.args = c.args[:0]
 	for i, a := range args {
@@ -221,8 +221,8 @@ func (c *conn) transaction(ctx context.Context, do func() error) (err error) {
 	return tx.Commit()
 }
 
-// rollback ends a transaction that failed. SQLite has rolled back some itself,
-// such as those that found the disk full.
+// rollback ends a transaction that failed. SQLite has rolled back some transactions itself,
+// such as after a full disk.
 func rollback(c *conn, tx driver.Tx) error {
 	if c.AutoCommit() {
 		return nil

@@ -71,7 +71,7 @@ func (b *Backend) Conversations(ctx context.Context, org, after string, limit in
 	return found, nil
 }
 
-// conversations reads those that a condition chooses, as they are at one moment.
+// conversations reads the conversations that a condition chooses, as they are at a moment.
 func (b *Backend) conversations(ctx context.Context, org string, page storage.ItemPage, condition string, args ...driver.Value) (found []*storage.Conversation, err error) {
 	err = b.reading(ctx, func(ctx context.Context, r reader) error {
 		err := r.c.query(ctx, "SELECT id, user, created_at, changed_at, metadata FROM conversations WHERE org = ? AND "+condition, append([]driver.Value{org}, args...),

@@ -26,11 +26,12 @@ type dictionary struct {
 	next int64
 	// block is the number of ids of a block.
 	block int64
-	// oldest is, for each block of ids, a time before which none of its names was seen.
+	// oldest is, for each block of ids, a time before which no name of the block was last
+	// seen.
 	oldest []storage.Timestamp
 }
 
-// forgetOldest makes the next look at names one at all of them.
+// forgetOldest makes the next pruneNames look at all names.
 func (d *dictionary) forgetOldest() {
 	d.oldest = slices.Repeat([]storage.Timestamp{math.MinInt64}, int(d.next/d.block)+1)
 }
@@ -100,10 +101,10 @@ func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
 // each block costs more than to look at it.
 const blocksAtOnce = 16
 
-// pruneNames deletes of the next names those that no record uses which was created since,
-// once a day. An index of when they were seen would cost each batch more than to look at
-// the blocks in which some name was not seen since: those of the oldest ids. What these
-// have is deleted in the order of the hashes, because each would else touch another page.
+// pruneNames deletes, once a day, names that no record created since uses. An index of when
+// names were seen would cost each batch more than looking at the blocks in which some name was
+// not seen since: the blocks of the oldest ids. Unused names are deleted in the order of their
+// hashes, because each name would else touch another page.
 func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
 	if len(w.unused) == 0 {
 		if w.pruneFrom == 0 && since < w.pruned+seenStep {

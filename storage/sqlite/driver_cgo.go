@@ -30,7 +30,7 @@ func dial(name string) (handle, error) {
 // stepPages is how much of a database is copied at a time: a few milliseconds.
 const stepPages = 1000
 
-// copyPages makes the database of one connection a copy of what another one sees.
+// copyPages makes the database of the connection to a copy of what the connection from sees.
 func copyPages(ctx context.Context, to, from *conn) error {
 	b, err := to.handle.(*sqlite3.SQLiteConn).Backup("main", from.handle.(*sqlite3.SQLiteConn), "main")
 	if err != nil {

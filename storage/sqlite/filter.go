@@ -18,7 +18,7 @@ type condition struct {
 	args []driver.Value
 	// err is the first error of looking names up; the clause is void with it.
 	err error
-	// filter is that of the query.
+	// filter is the filter of the query.
 	filter *sqlfilter.Condition
 	// byLabel is true when the clause expects the rows of one label, as l,
 	// joined with their requests, and byUser when the index on users finds them.
@@ -87,7 +87,8 @@ func (c *condition) reads() *projection {
 	return contentOnly
 }
 
-// indexedBy is the column of requests whose index finds what makes f true, "" if none does.
+// indexedBy is the column of requests with an index that finds what f chooses, "" if there is no
+// such index.
 func indexedBy(f storage.Filter) string {
 	l, ok := f.(*storage.Leaf)
 	if !ok || l.Op != storage.Equals || l.Field.Column == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/storage/columnar"
 )
 
-// Groups answers from columns what those can answer, and else from the records.
+// Groups answers a query from columns if columns can answer it, else from the records.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	var err error
 	if columnar.Answers(q) {
@@ -89,8 +89,8 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 	})
 }
 
-// aggregating gives do one snapshot of the database and of the tail in memory, which is
-// nil when it is too large.
+// aggregating gives do a snapshot of the database and of the tail in memory. The tail is nil
+// when it is too large.
 func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *columnar.Tail) error) error {
 	return b.reading(ctx, func(ctx context.Context, r reader) error {
 		t, err := b.tails.begin(ctx, r)

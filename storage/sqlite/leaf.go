@@ -93,7 +93,7 @@ func (c *condition) Text(l *storage.Leaf) sqlfilter.Clause {
 		return sqlfilter.Exactly(column+" IS NOT ?", c.lookup(kind, l.Text))
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
-	// The plus keeps from the index, which has no order for many texts.
+	// The plus keeps SQLite from using the index, which has no order for many texts.
 	list := c.matching("+"+column, "+"+column, kind, matches)
 	if list.Support == storage.Exact && matches("") {
 		list.SQL = "(" + column + " IS NULL OR " + list.SQL + ")"
@@ -101,7 +101,7 @@ func (c *condition) Text(l *storage.Leaf) sqlfilter.Clause {
 	return list
 }
 
-// labelKind is the kind of names whose labels a leaf compares, "" if none.
+// labelKind is the kind of the labels that a leaf compares, "" if the leaf compares no labels.
 func labelKind(l *storage.Leaf) string {
 	switch f := l.Field; {
 	case f.Kind != storage.Text || f.Content != 0:
@@ -137,9 +137,9 @@ func (c *condition) anyLabel(kind string, matches func(string) bool) sqlfilter.C
 	return list
 }
 
-// matching is true of records whose column refers to a name of the kind that
-// matches, as a list of those that do, or of those that do not, whichever is short
-// enough: NULL is neither. The column may have two spellings, for a few names and for many.
+// matching is true of records with a column that refers to a matching name of the kind. The
+// clause lists the names that match, or the names that do not, whichever list is short enough.
+// NULL is in neither list. The column may have two spellings, for a few names and for many.
 func (c *condition) matching(few, many, kind string, matches func(string) bool) sqlfilter.Clause {
 	if c.err != nil {
 		return sqlfilter.Unsupported

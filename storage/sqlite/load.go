@@ -50,7 +50,7 @@ func (l loader) Between(after, to int64, limit int, room func() *columnar.Chunk)
 	return l.rows(loadRange, []driver.Value{after, to, int64(limit)}, room)
 }
 
-// Keys gives room those of the requests that exist.
+// Keys gives room the requests with the given keys that exist.
 func (l loader) Keys(keys []int64, room func() *columnar.Chunk) error {
 	_, err := l.rows(loadKeys, []driver.Value{compactJSON(keys)}, room)
 	return err

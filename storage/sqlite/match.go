@@ -13,8 +13,8 @@ import (
 // matchChunk is the number of records that are read by their keys at a time.
 const matchChunk = 256
 
-// matching is a query on which SQL alone does not decide: records stream through
-// storage.Match, and the best of them are kept.
+// matching is a query that SQL alone cannot decide: records stream through
+// storage.Match, and the best records are kept.
 type matching struct {
 	*query
 	ctx     context.Context
@@ -44,7 +44,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	if !byTime && !x.Random {
 		x.reads = wholeRecord // to sort by
 	}
-	if !x.SortsByContent() { // which keeps what it reads
+	if !x.SortsByContent() { // sorting by content keeps what it reads
 		r := x.contents.Reader(storage.ContentParts(x.where.filter.Residual))
 		defer r.Close()
 		m.content = r.Content

@@ -12,8 +12,8 @@ import (
 // The number of names that a cache holds before it begins to forget.
 const (
 	generation     = 8 << 10
-	nameGeneration = 32 << 10 // of those that records have: some 5 MB
-	textGeneration = 64 << 10 // of those that groups have: some 5 MB
+	nameGeneration = 32 << 10 // of names that records have: some 5 MB
+	textGeneration = 64 << 10 // of texts that groups have: some 5 MB
 )
 
 // cache keeps what was used lately: between one and two generations of entries.
@@ -52,13 +52,13 @@ const (
 // propertyKind is the kind of the values of one property.
 func propertyKind(name string) string { return "property:" + name }
 
-// nameHash spreads texts over 32 bits, such that nobody makes many of one hash.
+// nameHash spreads texts over 32 bits, so that nobody can make many texts with the same hash.
 func nameHash(name string) int64 {
 	sum := sha256.Sum256([]byte(name))
 	return int64(int32(binary.BigEndian.Uint32(sum[:])))
 }
 
-// isName is true of the name whose nameArgs are the first arguments.
+// isName is true of the name with the nameArgs that are the first arguments.
 const isName = "hash = ?3 AND name = ?2 AND +kind = ?1"
 
 func nameArgs(kind, name string) []driver.Value {
@@ -105,7 +105,7 @@ func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
 // readTexts reads the names of ids that ascend to their places.
 func (r reader) readTexts(ctx context.Context, ids []uint64, texts []string) error {
 	first, last := int64(ids[0]>>32), int64(ids[len(ids)-1]>>32)
-	// Names are numbered as they come: those that are wanted mostly follow each other.
+	// Names are numbered as they come: the wanted names mostly follow each other.
 	query, args := "SELECT id, name FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{first, last}
 	const skipped = 4 // of the names between, for each that is wanted
 	if last-first > skipped*int64(len(ids)) {

@@ -10,8 +10,9 @@ import (
 // maxNewestRows bounds the requests that Newest looks at; beyond, to read all is as fast.
 const maxNewestRows = 200_000
 
-// Newest finds the sessions that a Top is about: so many, or more if some began at one
-// time. It goes back in time until as many have begun, and answers nil when it gave up.
+// Newest finds the sessions that a Top is about. There are more than Top.Count if sessions began
+// at the same time. Newest goes back in time until enough sessions have begun, and answers nil
+// when it gave up.
 func (s source) Newest(top storage.Top) (*columnar.NewestSessions, error) {
 	until := storage.Always.To
 	if top.Until != nil {
@@ -54,8 +55,8 @@ func (s source) Newest(top storage.Top) (*columnar.NewestSessions, error) {
 	return found, nil
 }
 
-// beginning are keys of the requests of a session: the first and the last one, and the
-// first one that is no attempt that did not answer, if it has begun with one.
+// beginning has keys of requests of a session: the first and the last request. answered is the
+// first request that is no attempt without an answer, if begun says that there is one.
 type beginning struct {
 	first, last, answered int64
 	begun                 bool

@@ -19,7 +19,7 @@ type query struct {
 	r        reader
 	contents storage.Contents
 	where    condition
-	// reads is what is read of records on which SQL alone does not decide.
+	// reads is what is read of records if SQL alone cannot decide.
 	reads *projection
 }
 
@@ -84,8 +84,8 @@ func (x *query) statement(columns, joins string, o order) (string, []driver.Valu
 		slices.Concat(o.args, x.where.args)
 }
 
-// joinDetails joins the details, which lie in the order of the requests; without
-// statistics SQLite would as well begin with them.
+// joinDetails joins the details, which lie in the order of the requests. CROSS keeps
+// SQLite, which has no statistics, from beginning with the details.
 const joinDetails = " CROSS JOIN details d ON d.n = r.n"
 
 // keyColumns identify a record.
@@ -99,7 +99,7 @@ func (x *query) scan(ctx context.Context, o order, each func(n int64, id uuid.UU
 	})
 }
 
-// keys are those of the page, where SQL decides on every record.
+// keys are the keys of the page, if SQL decides on every record.
 func (x *query) keys(ctx context.Context) (keys []int64, err error) {
 	if desc, ok := x.ByTime(); ok {
 		return x.keysByTime(ctx, desc)
@@ -109,7 +109,7 @@ func (x *query) keys(ctx context.Context) (keys []int64, err error) {
 }
 
 // keysByTime goes along the order of n, which is the order of time, and puts
-// those of one millisecond into the order of their ids.
+// requests of the same millisecond into the order of their ids.
 func (x *query) keysByTime(ctx context.Context, desc bool) (keys []int64, err error) {
 	type key struct {
 		n  int64
@@ -153,8 +153,8 @@ type reader struct {
 	bounds
 }
 
-// begin fixes what the transaction of the reader sees, which otherwise its first
-// query does.
+// begin fixes what the transaction of the reader sees. Without begin, the first query
+// fixes it.
 func (r reader) begin(ctx context.Context) error {
 	_, err := r.c.integer(ctx, "SELECT 1 FROM journals")
 	return err
@@ -254,7 +254,7 @@ func (r reader) byKey(ctx context.Context, key storage.RecordKey) (*row, error) 
 	return rows[0], nil
 }
 
-// orgID is the id of the organisation whose nameArgs are the first arguments.
+// orgID is the id of the organisation with the nameArgs that are the first arguments.
 const orgID = "(SELECT id FROM names WHERE " + isName + ")"
 
 // find returns the n of a record, or storage.ErrNotFound.
@@ -270,7 +270,8 @@ func (r reader) find(ctx context.Context, key storage.RecordKey) (n int64, err e
 	return n, err
 }
 
-// responseQuery finds the calls of each of the two indexes, whose dialects are storage.Polled.
+// responseQuery finds calls by the two indexes. Together the indexes have the dialects of
+// storage.Polled.
 const responseQuery = "SELECT n FROM details JOIN requests USING (n)" +
 	" WHERE (response_id = ?4 AND dialect IN ('responses', 'batches') OR response_id = ?4 AND " + isRun + ")" +
 	" AND org = " + orgID + " ORDER BY n DESC LIMIT 1"
@@ -292,22 +293,22 @@ func (r reader) byResponseID(ctx context.Context, org, id string) (*row, error) 
 	return rows[0], nil
 }
 
-// bucketBits are those of a key that stand below its bucket: 2.3 hours of created_at.
-// The schema and queries have the number as well, as SQLite uses an index on an
-// expression where it reads the same.
+// bucketBits are the bits of a key that stand below its bucket: 2.3 hours of created_at.
+// The schema and queries have the number as well: SQLite uses an index on an expression
+// only where the query spells the expression like the index.
 const bucketBits = 43
 
 // bucketOf is the bucket of a key.
 func bucketOf(n int64) int64 { return n >> bucketBits }
 
-// SQLite finds nothing in an index whose first column is not compared. These compare it
-// with each bucket, in their order, which also is the order of the keys. The plus makes
-// SQLite read the buckets first: it would else go through the index and look for each in
-// buckets.
+// SQLite finds nothing in an index unless the first column is compared. These conditions
+// compare the first column with each bucket, in the order of the buckets, which is also the
+// order of the keys. The plus makes SQLite read the buckets first: else SQLite would go
+// through the index and look for each row in buckets.
 const (
 	anyBucket   = "(SELECT +bucket FROM buckets)"
 	inAnyBucket = "bucket IN " + anyBucket
-	// inBuckets takes the first one and the last one.
+	// inBuckets takes the first and the last bucket.
 	inBuckets = "bucket IN (SELECT +bucket FROM buckets WHERE bucket BETWEEN ? AND ?)"
 )
 
@@ -315,7 +316,7 @@ const (
 type nameReader struct {
 	mu    sync.Mutex
 	known cache[int64, string]
-	// texts are those that analytics ask for.
+	// texts are the names that analytics ask for.
 	texts cache[uint32, string]
 }
 

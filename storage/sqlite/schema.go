@@ -12,8 +12,8 @@ import (
 
 // migrations lead from one version of the schema to the next: the first from an
 // empty database to version 1, and so on. The version is SQLite's user_version. They
-// never change. A value of a record that came later is a column that addColumns adds, and
-// the index of a detail that filters look up is one that addIndexes adds.
+// never change. addColumns adds columns for values of records that came later, and
+// addIndexes adds indexes for details that filters look up.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -82,12 +82,13 @@ func (c *conn) addColumns(ctx context.Context, table string, columns []column) e
 	return nil
 }
 
-// isRun is the condition of the details of what runs in the background, whose ids have an
-// index of their own: the index of responses and batches is that of 0.1.0.
+// isRun is the condition of the details of what runs in the background. The ids of these have
+// an index of their own, because the index of responses and batches is the index of 0.1.0.
 const isRun = "dialect IN ('runs', 'interactions')"
 
-// addIndexes adds the index of runs, and those of the details that filters look up. The values
-// of these are random: in buckets of time, a batch writes to the few pages of the newest one.
+// addIndexes adds the index of runs, and the indexes of the details that filters look up. The
+// values of these details are random: with buckets of time in the index, a batch writes only to
+// the few pages of the newest bucket.
 func (c *conn) addIndexes() error {
 	if _, err := c.exec("CREATE INDEX IF NOT EXISTS details_run ON details (response_id) WHERE " + isRun); err != nil {
 		return fmt.Errorf("adding the index of runs: %w", err)

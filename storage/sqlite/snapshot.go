@@ -66,8 +66,8 @@ func (s *snapshot) copyTo(ctx context.Context, path string) error {
 	if err := create(path); err != nil {
 		return err
 	}
-	// A copy that is cut short is thrown away: until it is whole, nothing of it needs to
-	// be on the disk.
+	// A copy that is cut short is thrown away: until the copy is whole, no part of it needs
+	// to be on the disk.
 	to, err := openNew(path, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF")
 	if err != nil {
 		return err

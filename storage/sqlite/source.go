@@ -83,7 +83,7 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 	query := "SELECT r.n FROM requests r WHERE "
 	part, isLeaf := f.(*storage.Leaf)
 	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
-		// The columns know whose the requests are.
+		// The columns know the organisation of each request.
 		query = "SELECT r.n FROM labels r WHERE "
 		where.write("r."+inBuckets+" AND r.label = ?", bucketOf(from), bucketOf(to), where.lookup(labelKind(part), part.Text))
 	} else {
@@ -111,7 +111,7 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 	return keys, err
 }
 
-// match keeps those keys whose records match.
+// match keeps the keys of records that match.
 func (s source) match(keys []int64, f storage.Filter, reads *projection) (kept []int64, err error) {
 	kept = keys[:0]
 	contents := s.contents.Reader(storage.ContentParts(f))

@@ -31,8 +31,8 @@ import (
 type Backend struct {
 	path string
 	bounds
-	// settled is how long there are no new requests until files of columns are written
-	// anew of which little has changed, which queries read from the database.
+	// settled is how long there must be no new requests before files of columns with few
+	// changes are written anew. Until then queries read the changes from the database.
 	settled  time.Duration
 	columns  *columnar.Engine
 	contents storage.Contents
@@ -50,13 +50,13 @@ type Backend struct {
 // bounds is what a Backend does at a time.
 type bounds struct {
 	// tailRows bounds the newest requests that analytics keep in memory. There are as many
-	// as two chunks have before one goes to a file.
+	// as two chunks have before a chunk goes to a file.
 	tailRows int
-	// listed bounds the ids of names that a statement lists, and listedFew those of a short
+	// listed bounds the ids of names that a statement lists, and listedFew the ids of a short
 	// list.
 	listed, listedFew int
-	// pruned bounds what one call of Prune deletes of each table, and so the time that it
-	// keeps batches waiting: some 30 ms.
+	// pruned bounds what a call of Prune deletes of each table, and so the time that the
+	// call keeps batches waiting: some 30 ms.
 	pruned int
 	// sorted bounds the requests that a query sorts by properties.
 	sorted int

@@ -107,7 +107,7 @@ func (k *tailCache) begin(ctx context.Context, r reader) (*columnar.Tail, error)
 	}
 	if err != nil {
 		k.mu.Lock()
-		k.changed = append(changed, k.changed...) // what was done of it can be done again
+		k.changed = append(changed, k.changed...) // what was done already can be done again
 		k.mu.Unlock()
 		return nil, err
 	}

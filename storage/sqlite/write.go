@@ -127,8 +127,8 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	return w.replace(old, next)
 }
 
-// replace puts a record in the place of its earlier version. What columns have of it is
-// left alone where it stays the same, as when it is scored.
+// replace puts a record in the place of its earlier version. Values in columns are left alone
+// if they stay the same, as when the record is scored.
 func (w *writer) replace(old, next *row) error {
 	if next.n == old.n && sameRequest(old, next) {
 		if err := w.removeRest(old); err != nil {
@@ -269,7 +269,7 @@ func (w *writer) insertLabels(r *row) error {
 	return nil
 }
 
-// run runs a statement whose next arguments are the columns of a row.
+// run runs a statement. The columns of a row are its next arguments.
 func (w *writer) run(s *statement, columns []column, r *row) (driver.Result, error) {
 	for i := range columns {
 		c := &columns[i]
@@ -341,7 +341,7 @@ func (w *writer) eachLabel(r *row, do func(label driver.Value) error) error {
 	return nil
 }
 
-// eachScore calls do for the record's scores, of which feedback is one.
+// eachScore calls do for the record's scores. Feedback counts as a score.
 func (w *writer) eachScore(r *row, do func(name driver.Value, value float64) error) error {
 	for name, value := range r.Scores {
 		id, err := w.names.id(scoreKind, name, r.CreatedAt)

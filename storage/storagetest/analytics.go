@@ -50,7 +50,7 @@ func testRandomAnalytics(t *testing.T, open opener) {
 	}
 }
 
-// Pages of users, sessions and groups hold each one once whose requests stay the same,
+// Pages of users, sessions and groups hold each of them once if its requests do not change,
 // whatever is written of others meanwhile.
 func testGroupPages(t *testing.T, open opener) {
 	r := random(21)

@@ -194,7 +194,7 @@ func groupFilter(r *rand.Rand, records []*storage.Record, org string, view stora
 	}
 }
 
-// aggregateLeaf compares with what is true of one of the groups, or a little
+// aggregateLeaf compares with a value of one of the groups, or with a value a little
 // beside it.
 func aggregateLeaf(r *rand.Rand, records []*storage.Record, org string, view storage.Group) storage.Filter {
 	f := pick(r, fieldsOf(view))
@@ -252,5 +252,5 @@ func groupsIn(records []*storage.Record, org string, view storage.Group) (groups
 	return groups
 }
 
-// tags are those of sessions.
+// tags are the tags of sessions.
 var tags = []string{"", "prod", "Prod", "staging", "100%", "日本"}

@@ -23,7 +23,7 @@ func (c Contents) Reader(parts storage.ContentPart) storage.ContentReader {
 	return &contentReader{content: c.Content, parts: parts}
 }
 
-// Of is the content of a record, nil if there is none.
+// Of is the content of a record, nil if the record has no content.
 func (c Contents) Of(r *storage.Record) *storage.Content { return c[r.Content] }
 
 var _ storage.Contents = Contents(nil)

@@ -12,7 +12,7 @@ import (
 // checkDetails asks for groups by dimensions by chance.
 func checkDetails(t *testing.T, r *rand.Rand, b storage.Grouper, reference storage.Records) {
 	t.Helper()
-	scores := ScoreQuery(r, reference.All) // which has leaves about requests alone
+	scores := ScoreQuery(r, reference.All) // has leaves about requests alone
 	q := &storage.GroupQuery{
 		Org: scores.Org, Filter: scores.Filter, Window: scores.Window, Zone: scores.Zone,
 		Details: chance(r, 2), CountOnly: chance(r, 4),
@@ -35,7 +35,7 @@ func checkDetails(t *testing.T, r *rand.Rand, b storage.Grouper, reference stora
 	ask := func(g storage.Grouper) (groups []storage.GroupTotals, err error) {
 		err = g.Groups(t.Context(), q, func(g *storage.GroupTotals) error {
 			slices.SortFunc(g.Cells, func(a, b storage.Cell) int { return cmp.Compare(a.Start, b.Start) })
-			kept := *g // which is each's until it returns
+			kept := *g // g is valid until each returns
 			kept.Key, kept.Cells = slices.Clone(g.Key), slices.Clone(g.Cells)
 			groups = append(groups, kept)
 			return nil

@@ -34,7 +34,7 @@ type tag struct {
 	at   storage.Timestamp
 }
 
-// entry is a record as it was written, and with its annotations, which are kept
+// entry is a record as it was written, and with its annotations. The annotations are kept
 // when another version is written.
 type entry struct {
 	annotations []*storage.Annotation
@@ -220,7 +220,7 @@ func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) 
 	})
 }
 
-// Organisations answers those of records, tags, views and conversations.
+// Organisations answers the organisations of records, tags, views and conversations.
 func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
 	return asked(ctx, m, func() ([]string, error) {
 		orgs := make(map[string]bool)

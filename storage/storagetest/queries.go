@@ -184,8 +184,8 @@ func otherCase(r *rand.Rand, s string) string {
 	return strings.Map(unicode.SimpleFold, s)
 }
 
-// pattern turns some letters into wildcards and escapes others, at times none
-// of the wildcards that s had itself.
+// pattern turns some letters into wildcards and escapes some others. Half of the time it
+// escapes all wildcards that s had itself.
 func pattern(r *rand.Rand, s string) string {
 	escape := chance(r, 2)
 	var b strings.Builder

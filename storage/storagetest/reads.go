@@ -192,7 +192,7 @@ func testPages(t *testing.T, open opener) {
 }
 
 // pages asks for one page after the other, as next says, until one is not full, and
-// answers what they hold; none may hold a record of another.
+// answers what the pages hold; no page may hold a record of another page.
 func (s *store) pages(order []storage.Sort, most int, next func(q *storage.RequestQuery, seen []*storage.Record)) map[uuid.UUID]bool {
 	s.Helper()
 	var seen []*storage.Record

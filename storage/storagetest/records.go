@@ -14,7 +14,7 @@ import (
 )
 
 // words are texts that break careless storage: wildcards, quotes, SQL, NUL,
-// letters whose case is no matter of one bit, and what looks like a number.
+// letters that differ in more than one bit from their other case, and what looks like a number.
 var words = []string{
 	"alpha", "Alpha", "ALPHA", "beta", "alphabeta", "100%", "1000", "a_b", "axb", `a\b`, `\%`, `\`, "%", "_",
 	"'; DROP TABLE requests; --", `"quoted"`, "it's", "nul\x00byte", "nul", "tab\tline\n", " spaced ", "null", "NULL",
@@ -217,7 +217,7 @@ func chance(r *rand.Rand, oneIn int) bool { return r.IntN(oneIn) == 0 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-// word is none in four, else one of words, often one of the first few.
+// word is "" once in four times, else one of words, often one of the first few.
 func word(r *rand.Rand) string {
 	switch r.IntN(4) {
 	case 0:
@@ -248,11 +248,11 @@ func id(r *rand.Rand) uuid.UUID {
 	return id
 }
 
-// days are those of records, counted from the epoch's: two neighbours, and one of another
-// month. They are few, because each may be a partition that every query has to open.
+// days are the days of records, counted from the day of epoch: two neighbours, and a day of
+// another month. They are few, because each may be a partition that every query has to open.
 var days = []int64{0, 1, 29}
 
-// instant is often the same as another's, or a neighbour's.
+// instant often returns a time that another record has, or a time next to it.
 func instant(r *rand.Rand) storage.Timestamp {
 	if chance(r, 2) {
 		return epoch + storage.Timestamp(r.IntN(5))
@@ -270,7 +270,7 @@ func quantity[T plugins.Unit](r *rand.Rand) (q plugins.Quantity[T]) {
 	case 2:
 		q.N = T(r.Int64N(1 << 40))
 		if chance(r, 20) {
-			q.N = T(1<<53 + r.Int64N(4)) // which floating-point numbers do not tell apart
+			q.N = T(1<<53 + r.Int64N(4)) // floating-point numbers do not tell these apart
 		}
 	default:
 		q.N = T(r.Int64N(20))

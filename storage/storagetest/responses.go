@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A call for which clients ask later is found by the id that its provider gave, in its
-// organisation alone, and the newest of several.
+// A call for which clients ask later is found by the id that its provider gave, only in its
+// organisation. Of several calls with the id, the newest is found.
 func testResponses(t *testing.T, open opener) {
 	records, contents := Records(random(12), 5+len(storage.Polled))
 	s := start(t, open, open.new(t), contents)

@@ -17,7 +17,7 @@ import (
 )
 
 // testSessionTrees compares the trees of random sessions with what their records add up
-// to, each of which counts for its node and for all above it.
+// to. Each record counts for its node and for all nodes above.
 func testSessionTrees(t *testing.T, open opener) {
 	r := random(13)
 	records, contents := Records(r, 150)
@@ -86,7 +86,7 @@ func longSession() (records []*storage.Record) {
 	return records
 }
 
-// link makes a record continue an earlier one of its session, mostly.
+// link makes a record continue an earlier record of its session, mostly.
 func link(r *rand.Rand, rec *storage.Record, earlier []*storage.Record) {
 	var candidates []*storage.Record
 	for _, e := range earlier {

@@ -32,8 +32,8 @@ type Relaxed struct {
 	KeepsAnnotations bool
 	// FixedTimes: a record that comes again with another CreatedAt is another one.
 	FixedTimes bool
-	// Transient: Open and Write fail at times, also after the batch was applied or a
-	// part of it, and succeed when they are tried again.
+	// Transient: Open and Write fail at times, also after the batch or a part of the batch
+	// was applied, and succeed when they are tried again.
 	Transient bool
 }
 
@@ -216,8 +216,8 @@ func (s *store) same(got, want *storage.Record) {
 	}
 }
 
-// difference names a field in which two records differ; an empty map or list is
-// none.
+// difference names a field in which two records differ. An empty map or list equals
+// nil.
 func difference(a, b *storage.Record) string {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {

@@ -44,8 +44,8 @@ func testIdempotentWrite(t *testing.T, open opener) {
 	s.holds(records)
 }
 
-// An amended record takes the place of the first one and leaves no value of it
-// behind, while scores, feedback and properties set later stay.
+// An amended record takes the place of the first record and leaves no value of the first
+// record behind, while scores, feedback and properties set later stay.
 func testReplacedRecord(t *testing.T, open opener) {
 	r := random(3)
 	first, contents := Records(r, 60)

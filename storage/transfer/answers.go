@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// question is a query that both stores must answer in the same way.
+// question is a query to which both stores must give equal answers.
 type question struct {
 	name string
 	ask  func(ctx context.Context, b storage.Backend) (any, error)

@@ -21,12 +21,12 @@ type Comparison struct {
 	Hours   int   `json:"hours"`
 	From    Sums  `json:"from"`
 	To      Sums  `json:"to"`
-	Queries int   `json:"queries"` // that were asked of both
-	Bodies  int64 `json:"bodies"`  // that were read of both
-	// Conversations are those of the source that were changed in the window.
+	Queries int   `json:"queries"` // queries that were asked of both stores
+	Bodies  int64 `json:"bodies"`  // records with bodies that were read of both stores
+	// Conversations counts the conversations of the source that were changed in the window.
 	Conversations int64 `json:"conversations"`
 
-	// DifferentHours and DifferentAnswers are empty where the stores are the same.
+	// DifferentHours and DifferentAnswers are empty if the stores do not differ.
 	DifferentHours   []Hour   `json:"different_hours"`
 	DifferentAnswers []string `json:"different_answers"`
 }
@@ -34,7 +34,7 @@ type Comparison struct {
 // Same is true of stores that do not differ.
 func (c *Comparison) Same() bool { return len(c.DifferentHours)+len(c.DifferentAnswers) == 0 }
 
-// window is that of the hours that differ, within w; w itself if none does.
+// window is the window of the hours that differ, within w; w itself if no hour differs.
 func (c *Comparison) window(w storage.Window) storage.Window {
 	if len(c.DifferentHours) == 0 {
 		return w
@@ -52,13 +52,14 @@ type Hour struct {
 	Start        storage.Timestamp `json:"start"`
 	From         Sums              `json:"from"`
 	To           Sums              `json:"to"`
-	// Missing records the target lacks, More the source. Different ones have another
-	// version or other annotations, and of Bodies those are not the same.
+	// Missing counts the records that the target lacks, More the records that the source
+	// lacks. Different counts the records with another version or other annotations, and
+	// Bodies the records with other bodies.
 	Missing   int64 `json:"missing"`
 	More      int64 `json:"more"`
 	Different int64 `json:"different"`
 	Bodies    int64 `json:"bodies"`
-	// Example is the first record that is counted in one of them.
+	// Example is the first record that one of these numbers counts.
 	Example uuid.UUID `json:"example"`
 }
 
@@ -186,7 +187,7 @@ func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 	return compared, nil
 }
 
-// enter begins the hour of a record, and ends the one before.
+// enter begins the hour of a record, and ends the hour before.
 func (c *comparer) enter(r *storage.Record) {
 	start := r.CreatedAt - ((r.CreatedAt%hour)+hour)%hour
 	if start != c.hour.Start {
@@ -214,7 +215,7 @@ func (c *comparer) note(count *int64, r *storage.Record) {
 	*count++
 }
 
-// sameBodies compares the bodies of two records. Those that retention has taken from
+// sameBodies compares the bodies of two records. Bodies that retention has deleted from
 // the source are not missed.
 func (c *comparer) sameBodies(ctx context.Context, from, to *walk, r, there *storage.Record) (bool, error) {
 	source, err := from.content(ctx, r)
@@ -234,8 +235,8 @@ func sameBody(a, b storage.Body) bool {
 	return bytes.Equal(a.Data, b.Data) && (a.Type == b.Type || len(a.Data) == 0)
 }
 
-// compareNotes compares the tags of sessions and the views that were set in the window. Where
-// the target has a newer one, that holds.
+// compareNotes compares the tags of sessions and the views that were set in the window. A newer
+// tag or view of the target counts as equal.
 func (c *comparer) compareNotes(ctx context.Context) error {
 	ours, there, err := both(ctx, c.Options, func(b storage.Backend) (map[string]*storage.Annotation, error) {
 		return notes(ctx, b, c.hour.Organisation)

@@ -45,7 +45,8 @@ func readConversations(ctx context.Context, b storage.Backend, org string) *page
 	})
 }
 
-// conversations copies the conversations that were changed later than those of the target.
+// conversations copies the conversations that were changed later than in the target, or that
+// the target lacks.
 func (c *copier) conversations(ctx context.Context) error {
 	return eachConversation(ctx, c.Options, c.org, func(from, to *storage.Conversation) error {
 		if to != nil && to.ChangedAt >= from.ChangedAt {
@@ -69,13 +70,13 @@ func (c *copier) conversations(ctx context.Context) error {
 	})
 }
 
-// changes make one conversation of another, nil for none. What was added at one moment is
-// one change, and the time of the last one comes last: where a copy was cut short, the next
-// one sees it.
+// changes returns the changes that turn the conversation to into from; to is nil if the target
+// lacks the conversation. Items that were added at the same moment are one change. The change
+// with the time from.ChangedAt comes last, so that the next copy sees if a copy was cut short.
 func changes(from, to *storage.Conversation) []*storage.Annotation {
 	var removals, list []*storage.Annotation
 	at := func(moment storage.Timestamp) *storage.ConversationChange {
-		if n := len(list); n == 0 || list[n-1].At < moment { // the order of the items is that of their times
+		if n := len(list); n == 0 || list[n-1].At < moment { // items are in the order of their times
 			list = append(list, &storage.Annotation{At: moment, Conversation: &storage.ConversationChange{ID: from.ID}})
 		}
 		return list[len(list)-1].Conversation
@@ -105,7 +106,7 @@ func changes(from, to *storage.Conversation) []*storage.Annotation {
 }
 
 // compareConversations compares the conversations of the source that were changed in the
-// window. Where the target has a newer one, that holds.
+// window. A newer conversation of the target counts as equal.
 func (c *comparer) compareConversations(ctx context.Context) error {
 	org := c.hour.Organisation
 	return eachConversation(ctx, c.Options, org, func(from, to *storage.Conversation) error {

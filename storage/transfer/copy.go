@@ -143,7 +143,7 @@ func (c *copier) append(a *storage.Annotation) error {
 	return c.To.AppendAnnotation(a)
 }
 
-// notes copies the tags of sessions and the saved views that are newer than those of the target.
+// notes copies the tags of sessions and the saved views that are newer than in the target.
 func (c *copier) notes(ctx context.Context) error {
 	ours, there, err := both(ctx, c.Options, func(b storage.Backend) (map[string]*storage.Annotation, error) { return notes(ctx, b, c.org) })
 	if err != nil {

@@ -2,8 +2,8 @@ package transfer
 
 import "context"
 
-// pages passes through what a store has of something, in the order that all stores have it
-// in. The next page is read while one is passed.
+// pages passes through the elements of a kind that a store has, in an order that all stores
+// have. The next page is read while a page is passed.
 type pages[T any] struct {
 	order func(a, b *T) int
 	page  []*T
@@ -18,8 +18,8 @@ type page[T any] struct {
 	err      error
 }
 
-// readPages begins to read. read answers the page behind the one before, and whether there
-// may be more. What is returned must be closed.
+// readPages begins to read. Each call of read answers the next page, and whether there may be
+// more pages. The result must be closed.
 func readPages[T any](ctx context.Context, order func(a, b *T) int, read func(context.Context) (elements []*T, more bool, err error)) *pages[T] {
 	ctx, stop := context.WithCancel(ctx)
 	p := &pages[T]{order: order, next: make(chan page[T]), stop: stop}
@@ -47,7 +47,8 @@ func (p *pages[T]) close() {
 	}
 }
 
-// peek is the next one, nil behind the last one. It stays the next until skip.
+// peek returns the next element, nil behind the last element. The element stays the next until
+// skip.
 func (p *pages[T]) peek(ctx context.Context) (*T, error) {
 	for len(p.page) == 0 {
 		next, more := <-p.next
@@ -66,8 +67,8 @@ func (p *pages[T]) peek(ctx context.Context) (*T, error) {
 
 func (p *pages[T]) skip() { p.page = p.page[1:] }
 
-// find is the one in the place of another store's, nil if there is none. What comes before
-// is passed, and given to passed.
+// find returns the element at the place of like, an element of another store; nil if there is no
+// element at the place. Elements before the place are skipped, and given to passed.
 func (p *pages[T]) find(ctx context.Context, like *T, passed func(*T)) (*T, error) {
 	for {
 		next, err := p.peek(ctx)

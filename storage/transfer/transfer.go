@@ -2,7 +2,7 @@
 // backends, while both are used, and compares the two.
 //
 // It keeps no state: what the target has is not copied again, so that an
-// interrupted copy continues when it is started again, and a complete one copies what is
+// interrupted copy continues when it is started again, and a complete copy copies what is
 // new since. Everything goes through the journal of the target, which writes it as it does
 // traffic: durably, in order, and at least once.
 package transfer
@@ -53,7 +53,7 @@ type Counts struct {
 // Summary is what Run has done.
 type Summary struct {
 	Counts
-	// Records and Organisations are those of the source.
+	// Records and Organisations count what the source has.
 	Records       int64 `json:"records"`
 	Organisations int   `json:"organisations"`
 	// Comparison is nil unless it was asked for.

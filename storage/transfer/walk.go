@@ -67,7 +67,7 @@ func (w *walk) close() {
 }
 
 // content returns what may be kept of the content of the record that was read last, nil if
-// there is none.
+// the record has no content.
 func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Kept, error) {
 	content, err := available(ctx, func() (*storage.Content, error) { return w.contents.Content(ctx, r) })
 	if content == nil || err != nil {
@@ -76,8 +76,8 @@ func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Kept, e
 	return storage.Keep(r, *content, math.MaxInt64), nil
 }
 
-// sameCall tells whether two records are the same but for what was learned later, and
-// where their bodies are.
+// sameCall reports whether two records are equal except for what was learned later, and
+// for where their bodies are.
 func sameCall(a, b *storage.Record) bool {
 	x := *a
 	x.Properties, x.Scores, x.Feedback, x.Assets = b.Properties, b.Scores, b.Feedback, b.Assets
@@ -85,7 +85,7 @@ func sameCall(a, b *storage.Record) bool {
 	return slices.Equal(a.Assets, b.Assets) && reflect.DeepEqual(&x, b)
 }
 
-// sameAnnotations tells whether the same was learned of two records.
+// sameAnnotations reports whether two records have equal annotations.
 func sameAnnotations(a, b *storage.Record) bool {
 	return maps.Equal(a.Scores, b.Scores) && maps.Equal(a.Properties, b.Properties) && reflect.DeepEqual(a.Feedback, b.Feedback)
 }

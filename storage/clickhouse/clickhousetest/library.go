@@ -70,7 +70,7 @@ func Fetch() error {
 	)
 }
 
-// unpack takes the library out of the archive, whose checksum must be right.
+// unpack takes the library out of the archive. The archive's checksum must be right.
 func unpack(archive, to string) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -114,10 +114,10 @@ func cache() (string, error) {
 	return filepath.Join(dir, "weir", "clickhouse"), err
 }
 
-// loaderName changes with the loader, so that no old one is run.
+// loaderName changes with the loader, so that no old loader is run.
 func loaderName() string { return fmt.Sprintf("loader-%x", sha512.Sum512(loaderSource))[:16] }
 
-// programs are the paths of the loader and the library, which must be there.
+// programs are the paths of the loader and the library. Both files must be there.
 func programs() (loader, lib string, err error) {
 	dir, err := cache()
 	if err != nil {

@@ -33,7 +33,7 @@ type Server struct {
 	Addr string
 
 	loader, library, dir string
-	config               string // its path, "" for none
+	config               string // path of the configuration, "" without a configuration
 	process              *exec.Cmd
 	stdin                io.Closer
 	output               *strings.Builder

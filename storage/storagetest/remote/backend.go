@@ -39,7 +39,7 @@ type Backend struct {
 	contents storage.Contents // of the host, nil when closed
 	done     map[string]bool
 	kept     sync.Map // keptContent by storage.RecordKey
-	// notes are the annotations of records, which may come before their records.
+	// notes are the annotations of records. Annotations may come before their records.
 	notes []*storage.Annotation
 }
 

@@ -28,7 +28,7 @@ type Faults struct {
 	Visible time.Duration
 	// Refused is the share of opens that fail.
 	Refused float64
-	// Torn is the share of batches of which the first part alone is applied.
+	// Torn is the share of batches that are applied in part: only the first part.
 	Torn float64
 	// Repeated is the share of batches that are applied twice.
 	Repeated float64
@@ -55,7 +55,7 @@ const (
 	entryName = ".entry"
 )
 
-// NewServer makes a server in a new directory, which is not up yet.
+// NewServer makes a server in a new directory. The server is not up yet.
 func NewServer(path string, f Faults) *Server {
 	text, err := json.Marshal(f)
 	err = errors.Join(err, os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, faultsFile), text, 0o600))
@@ -94,13 +94,13 @@ func (d dir) faults() (f Faults, err error) {
 
 // entry is a change of the database.
 type entry struct {
-	// Journal, ID and End are those of the batch, and Sum that of all of it.
+	// Journal, ID and End are the batch's, and Sum is the sum of the whole batch.
 	Journal uuid.UUID
 	ID      string
 	End     storage.Position
 	Sum     [sha256.Size]byte
 	Records []*storage.Record
-	// Contents are those of Records, by index.
+	// Contents are the contents of Records, by index.
 	Contents []content
 	Notes    []note
 	// What is older than these times is deleted; the zero time deletes nothing.
@@ -113,7 +113,7 @@ type content struct {
 	Known bool
 }
 
-// note is an annotation. Gob sends an empty tag as none: Tagged tells them apart.
+// note is an annotation. Gob sends an empty tag as nil: Tagged distinguishes the two.
 type note struct {
 	storage.Annotation
 	Tagged bool
