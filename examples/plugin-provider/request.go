@@ -34,8 +34,8 @@ type turn struct {
 	Results []result `json:"results,omitempty"`
 }
 
-// call is one of the model's, or in a stream a piece of one: the pieces of an
-// index belong together, and the first has the ID and the tool.
+// call is a call of a tool by the model, or in a stream a piece of a call. The pieces of an
+// index belong together, and the first piece has the ID and the tool.
 type call struct {
 	Index int    `json:"index"`
 	ID    string `json:"id"`

@@ -15,11 +15,11 @@ import (
 
 var backups sync.Mutex
 
-// makeBackup backs up the stores of the running configuration. It is done by the
-// process that has them open, because it alone can hold still what is written, for the
-// moment that the backup has.
+// makeBackup backs up the stores of the running configuration. The process that has the
+// stores open makes the backup, because this process alone can hold still what is written,
+// for the moment that the backup has.
 //
-// There is one at a time: the next removes what one that was cut short has left.
+// There is one backup at a time. The next backup removes what a broken-off backup has left.
 func makeBackup(w http.ResponseWriter, r *http.Request) error {
 	var to struct {
 		Directory string `json:"directory"`

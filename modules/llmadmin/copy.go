@@ -37,9 +37,9 @@ const reportEvery = time.Second
 // copying has an element while a store is copied.
 var copying = make(chan struct{}, 1)
 
-// copyStore copies a store to another one of the running configuration. It is done by
-// the process that has both open, as long as the client stays. There is one at a time;
-// the next waits for its end.
+// copyStore copies a store to another one of the running configuration. The
+// process that has both stores open makes the copy, as long as the client stays. There is
+// one copy at a time; the next copy waits for its end.
 func copyStore(w http.ResponseWriter, r *http.Request) error {
 	now := storage.Millis(time.Now())
 	var asked copyRequest

@@ -110,8 +110,8 @@ func (f format) width() int {
 	return [...]int{moment: 19, millis: 7, dollars: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
 }
 
-// raw is the value as CSV has it, "" if it is unknown. No text is one that a spreadsheet takes for
-// a formula.
+// raw is the value as CSV has it, "" if it is unknown. A text is changed if a spreadsheet would
+// take the text for a formula.
 func (c *column) raw(record gjson.Result) string {
 	value := record.Get(c.path).String()
 	if _, err := strconv.ParseFloat(value, 64); err == nil {

@@ -191,7 +191,7 @@ func (s *demoSession) add(turn demoTurn) {
 	s.at = turn.at.Add(turn.latency + time.Duration(s.IntN(2000))*time.Millisecond)
 }
 
-// score is one around a mean, within 0 and 1.
+// score returns a random score around a mean, from 0 to 1.
 func (t *demoTraffic) score(mean float64) float64 {
 	return math.Round(100*math.Min(1, math.Max(0, mean+0.12*t.NormFloat64()))) / 100
 }

@@ -92,7 +92,7 @@ func (t *tensorzero) call(r *row) (*span, string, error) {
 	return s, "", nil
 }
 
-// tensorzeroPath is the path to which a provider takes such a request.
+// tensorzeroPath is the path at which a provider takes requests of this form.
 func tensorzeroPath(provider, model string, request gjson.Result) string {
 	switch {
 	case request.Get("contents").Exists():

@@ -150,8 +150,8 @@ func rotateKey(cmd *cobra.Command, args []string) error {
 	return showSecret(cmd, keyPath(args[0])+"/rotate", map[string]any{"overlap_seconds": int64(overlap / time.Second)})
 }
 
-// showSecret writes the secret on a line of its own, so that a script can take it, and which
-// key it is to the side.
+// showSecret writes the secret on a line of its own, so that a script can take the secret.
+// The id and the name of the key go to stderr.
 func showSecret(cmd *cobra.Command, path string, body any) error {
 	k, err := keys(cmd, http.MethodPost, path, body)
 	if err != nil {

@@ -27,7 +27,8 @@ type auditFilter struct {
 	from, to                         int64    // seconds
 }
 
-// take reads a list, or a bound of the time. It reports whether there is such an option.
+// take reads a list, or a bound of the time. It reports whether an option of
+// this name exists.
 func (f *auditFilter) take(c *call, name string, values []string) (known bool, err error) {
 	bound := func(add int64) (int64, error) {
 		n, err := strconv.ParseInt(values[0], 10, 64)

@@ -110,7 +110,7 @@ type call struct {
 	head http.Header           // of the answer
 	key  *llmapp.Key           // of the caller
 	org  *control.Organisation // of the key
-	// project is the one that the path names, nil if it names none.
+	// project is the project that the path names, nil if the path names no project.
 	project *control.Project
 	app     *llmapp.App
 	store   *llmapp.Store

@@ -282,8 +282,9 @@ func (q *usageQuery) answer(ctx context.Context, c *call) (page usagePage, err e
 	return page, err
 }
 
-// value is what a result has of a group, null for calls without one. A project that is no
-// object, such as one that only tokens name, stands with its name.
+// value is a result's value of a field that results are grouped by, null for calls without a
+// value. A project that is no object, such as a project that only tokens name, stands with its
+// name.
 func (q *usageQuery) value(field, text string, projects *projectNames) (any, error) {
 	if text == "" {
 		return nil, nil

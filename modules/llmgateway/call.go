@@ -196,7 +196,7 @@ func (c *call) resolve(model string) ([]routing.Target, error) {
 }
 
 // divert returns the targets of the alias that a budget puts in place of the model. A call
-// keeps its targets if it refers to what its provider keeps, and if the call is no
+// keeps its targets if it refers to what its provider keeps, or if the call is no
 // conversation.
 func (c *call) divert(targets []routing.Target) ([]routing.Target, error) {
 	if c.stored.Field != "" || len(observe.OutputLimits(c.dialect)) == 0 {

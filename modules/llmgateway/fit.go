@@ -25,8 +25,8 @@ func (a *attempt) fit() func(fits func(demand.Used) bool) bool {
 	}
 }
 
-// highest sets a limit of the attempt's output to the highest that fits, from least on. It reports
-// whether there is one.
+// highest sets a limit of the attempt's output to the highest limit that fits, from least on. It
+// reports whether a limit fits.
 func (a *attempt) highest(limit *int64, least int64, fits func(demand.Used) bool) bool {
 	*limit = demand.Lower(least, a.mostOutput(), func(asked int64) bool {
 		*limit = asked

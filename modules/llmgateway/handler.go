@@ -154,8 +154,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return h.checkProviders()
 }
 
-// checkProviders rejects a configuration with which no call could succeed, or none
-// of an alias.
+// checkProviders rejects a configuration with which no call could succeed, or no call of
+// some alias.
 func (h *Handler) checkProviders() error {
 	app := h.site.App
 	everybody := routing.Resolver{Catalog: app.Catalog(), Accounts: app.AllAccounts()}

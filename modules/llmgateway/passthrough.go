@@ -23,7 +23,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// maxResponse bounds a response that is no stream, and an event of one, in bytes.
+// maxResponse bounds a response that is no stream, and an event of a stream, in bytes.
 const maxResponse = 64 << 20
 
 // room is the memory that an answer takes.

@@ -153,8 +153,8 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 	return routing.Answered, nil
 }
 
-// fromClient ends a WebSocket that asks for what an account keeps that others share, or
-// that may do so in what cannot be read.
+// fromClient ends the WebSocket if the account is shared and the message asks for what the
+// account keeps. A message that cannot be read may ask for it, and ends the WebSocket, too.
 func (s *realtime) fromClient(message []byte, cut bool) {
 	if !s.call.shares(s.target.Account) {
 		return

@@ -75,7 +75,7 @@ func newCall(span *tracepb.Span, resource attributes) (*call, bool) {
 	return c, true
 }
 
-// requested is the model that was asked for, responded the one that answered.
+// requested is the model that was asked for, responded the model that answered.
 func (c *call) requested() string {
 	return cmp.Or(c.text("gen_ai.request.model", "llm.request.model_name", observation+"model.name"),
 		gjson.GetBytes(c.json("llm.invocation_parameters"), "model").Str,
@@ -172,7 +172,7 @@ func (c *call) parameter(name string) string {
 	return gjson.GetBytes(c.json("llm.invocation_parameters", observation+"model.parameters"), name).Raw
 }
 
-// finish are the reasons for which the choices ended.
+// finish returns the reasons why the choices ended.
 func (c *call) finish() []string {
 	if reasons := c.texts("gen_ai.response.finish_reasons"); len(reasons) > 0 {
 		return reasons

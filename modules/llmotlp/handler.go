@@ -78,7 +78,7 @@ func (h *Handler) Validate() error {
 	return nil
 }
 
-// tracesPath is the one that OTLP over HTTP has for traces.
+// tracesPath is the path for traces in OTLP over HTTP.
 const tracesPath = "/v1/traces"
 
 // Routes implements paths.Router.

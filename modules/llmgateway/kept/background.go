@@ -92,8 +92,8 @@ func (c *Call) running() (background.Response, error) {
 	return nil, plugins.Unavailable("nodes_unavailable", time.Second, "It is not known whether another node generates this response: try again.")
 }
 
-// latest returns a response in the background as it is now if it has not ended, else as its
-// record has it. The store may not have the record of another node yet.
+// latest returns a response in the background as it is now if the response has not
+// ended, else the response in its record. The store may not have the record of another node yet.
 func (c *Call) latest(run background.Response) ([]byte, error) {
 	if run != nil && run.Running() {
 		return run.Body(), nil
