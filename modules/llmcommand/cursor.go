@@ -88,7 +88,7 @@ func newCursor(c *client, f storage.Filter, o order, overlap storage.Timestamp) 
 	return &cursor{client: c, filter: f, order: o, overlap: overlap, seen: make(map[string]storage.Timestamp)}
 }
 
-// read calls emit with the records since a time, oldest first, but for those
+// read calls emit with the records since a time, oldest first, without records
 // seen before. A page that breaks off or takes too long is asked for again from
 // where it ended, with fewer records.
 func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gjson.Result) error) error {

@@ -81,7 +81,7 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 	return s.filter()
 }
 
-// sides are what an "or" joins: the sides before, and the one so far.
+// sides are what an "or" joins: either has the complete sides, all the present side so far.
 type sides struct{ either, all storage.Filter }
 
 func (s sides) filter() (storage.Filter, error) {

@@ -14,8 +14,8 @@ func newPortkey() *source {
 	return &source{call: portkeyCall, name: portkeyName, repeats: strings.Fields("total_units total_tokens request_method stream_mode")}
 }
 
-// portkeyNames are the names of fields in the description of the API, by those in its examples
-// and in older exports.
+// portkeyNames are the names of fields in the description of the API, by the names in the
+// API's examples and in older exports.
 var portkeyNames = map[string]string{
 	"request.body": "request", "response.body": "response", "ai_provider": "ai_org", "request_tokens": "req_units",
 	"response_tokens": "res_units", "status_code": "response_status_code",

@@ -16,7 +16,8 @@ import (
 )
 
 // A record can be queried within a second of its end: tailOverlap allows for this.
-// While a store is behind, a record comes later: tail then looks back by tailLookback.
+// While a store is behind, a record comes later: tail then looks back further, at most by
+// tailLookback.
 const (
 	tailOverlap  = storage.Timestamp(2 * time.Second / time.Millisecond)
 	tailLookback = 10 * time.Minute

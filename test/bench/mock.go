@@ -94,7 +94,7 @@ func (p *provider) read(r *http.Request) (*exchange, error) {
 	return x, nil
 }
 
-// stream writes each event when its time has come, whatever became of the one
+// stream writes each event when its time has come, whatever became of the event
 // before.
 func (s *reply) stream(w http.ResponseWriter, r *http.Request, gap time.Duration) {
 	flusher := w.(http.Flusher)

@@ -118,8 +118,8 @@ func (s *process) processor() (sum time.Duration) {
 	return sum
 }
 
-// processorTime is the user and system time of a process, and of those children
-// that it has waited for. For its own there is a clock which is finer than
+// processorTime is the user and system time of a process, and of the children
+// that it has waited for. For the process's own time there is a clock finer than
 // /proc: clock_getcpuclockid(3).
 func processorTime(pid int) time.Duration {
 	const scheduler = 2 // CPUCLOCK_SCHED

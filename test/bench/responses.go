@@ -29,7 +29,7 @@ func (r *reply) event(name string, data []byte) {
 type object map[string]any
 
 // translatedExchange is a streamed call of one of the APIs: the same text as a provider
-// answers it that speaks the API, and as those do that speak Messages, or Gemini's.
+// of this API answers it, as a provider of Messages does, and as Gemini does.
 func (w *words) translatedExchange(k traffic, number int) (x exchange) {
 	const frame = 350 // bytes that are not content
 	instructions, input := w.Text(200), fmt.Sprintf("%s%d: %s", marker, number, w.Text(k.requestBytes-frame))

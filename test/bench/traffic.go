@@ -54,7 +54,7 @@ const marker = "exchange #"
 
 // poolBytes is how much differing text there is of each kind of traffic: more
 // than the window of a compressor, which would otherwise find every request
-// in the one before.
+// in the request before.
 const poolBytes = 4 << 20
 
 // compose writes the exchanges of a kind of traffic, numbered from first.

@@ -61,8 +61,8 @@ func (c *Call) conversation() (*storage.Conversation, error) {
 	return found, stored.Error(err, "Conversation", c.ID)
 }
 
-// items returns items of the conversation, once there is memory for them. A page that is long
-// becomes shorter, down to an item and the one behind it.
+// items returns items of the conversation, once there is memory for them. A page with too many
+// bytes becomes shorter, down to an item and the item behind it.
 func (c *Call) items(page *storage.ItemPage) ([]string, error) {
 	measured := *page
 	measured.Measure = true

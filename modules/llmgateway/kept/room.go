@@ -1,5 +1,5 @@
-// Package kept answers requests for what is kept: responses with their input, also those
-// that are generated in the background, and conversations.
+// Package kept answers requests for what is kept: responses with their input, also
+// responses that are generated in the background, and conversations.
 package kept
 
 import (

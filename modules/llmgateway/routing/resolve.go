@@ -94,7 +94,7 @@ func (r *Resolver) labelled(label, model string, serves func(*llmapp.Account, st
 }
 
 // unlabelled returns the accounts that list the model under exactly this name:
-// the organisation's own before the others, and of those the cheapest first.
+// the organisation's own before platform accounts, and in each group the cheapest first.
 func (r *Resolver) unlabelled(model string) []Target {
 	var found []Target
 	for _, a := range r.Accounts {
