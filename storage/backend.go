@@ -330,5 +330,5 @@ const (
 	LostInterrupted = "interrupted"
 )
 
-// LossReasons are all of them.
+// LossReasons are all reasons of a Loss.
 var LossReasons = []string{LostJournalFull, LostJournalFailed, LostCorrupt, LostRejected, LostContent, LostInterrupted}

@@ -74,7 +74,7 @@ func (b *byGroup) all() iter.Seq2[int, *Totals] {
 
 // chains keep a few values for each group, each under a number. The values of a
 // group are linked, newest first: requests come mostly in the order of time, so
-// that the first link is mostly the one that is looked for.
+// that the first link is mostly the wanted link.
 type chains[T any] struct {
 	heads []int32 // by group, the place of its first link in links plus one
 	links []link[T]

@@ -10,12 +10,12 @@ type choice[T any] struct {
 	row    func(*GroupTotals) T
 	filter *groupFilter
 	value  func(*T, *Field) Value
-	// named decides by what the key of a group tells, nil if any key will do.
+	// named decides whether a row is chosen by its key, nil if any key will do.
 	named func(*T) bool
 	// byKey is true if take needs the keys of groups, which cost the most to read.
 	byKey bool
-	// take is given each row that is chosen, and answers whether it is to be kept. Unless
-	// the key of a group decides, the row is then made once more, with its key.
+	// take is given each chosen row, and answers whether the row is to be kept. Unless
+	// the key of a group decides, a kept row is then made once more, with its key.
 	take func(*GroupTotals, *T) bool
 	keep func(T)
 	// found is true once there was any row to choose from.
@@ -23,7 +23,7 @@ type choice[T any] struct {
 	cancel *CancelCheck
 }
 
-// groupSteps is about what steps a user or session takes.
+// groupSteps is about how many steps of a CancelCheck a user or session takes.
 const groupSteps = 64
 
 // ask finds the rows among the groups of a query.

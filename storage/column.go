@@ -60,15 +60,15 @@ const (
 	EndStateColumn
 )
 
-// blank tells the types of columns, also of those that are computed.
+// blank is a record from which columns, also computed columns, tell their types.
 var blank = Record{Stream: true, Feedback: new(Feedback)}
 
 // Zero returns a pointer to a value of the column's type, not to be changed: nil if the
 // column never has a value.
 func (c *Column) Zero() any { return c.At(&blank) }
 
-// Columns are the columns of databases that filters, sorts and groups compare, and
-// DetailColumns those that answers alone show.
+// Columns are the columns of databases that filters, sorts and groups compare.
+// DetailColumns are the columns that only answers show.
 var Columns, DetailColumns = func() (compared, details []*Column) {
 	for _, c := range Schema {
 		switch {

@@ -23,7 +23,7 @@ type Decimal struct {
 type place struct {
 	// floor is the largest whole number that is not above the number, or the least of all.
 	floor int64
-	// between is true of a number that is not whole, or not of 64 bits.
+	// between is true for a number that is not whole, or does not fit into 64 bits.
 	between bool
 }
 

@@ -15,8 +15,8 @@ import (
 // GroupSort is by requests, descending.
 type GroupSort = OrderBy[TotalKey]
 
-// TotalKey names one of MetricTotals by its name in JSON. Percentiles have two names,
-// as "latency.p95".
+// TotalKey names a total in MetricTotals by its name in JSON. Percentiles have two names,
+// such as "latency.p95".
 type TotalKey string
 
 // totalRequests is the key of the zero GroupSort.
@@ -58,7 +58,7 @@ func thousandths(a Amount) plugins.Count {
 	return plugins.Count{N: int64(math.Round(a.N * 1000)), Valid: a.Valid}
 }
 
-// duration returns what the total is a percentile of, nil for a sum.
+// duration returns the duration of a row whose percentile the total is, nil for a sum.
 func (k TotalKey) duration() func(*Row) plugins.Duration {
 	switch name, _, _ := strings.Cut(string(k), "."); name {
 	case "latency":
@@ -86,7 +86,7 @@ func (t *Top) compare(a, b plugins.Count) int {
 }
 
 // AfterTotal is the place behind which the LargestGroups of a set begin: a total, and the
-// key of a group that has it. It is false if they begin with the first.
+// key of a group with the total. ok is false if the groups begin with the first.
 func (q *GroupQuery) AfterTotal(set int) (total plugins.Count, key string, ok bool) {
 	after := q.Top.After
 	if after == nil || len(q.By) == 0 || q.By[set] == (Dimension{}) {
@@ -102,8 +102,8 @@ func (q *GroupQuery) behind(set int, total plugins.Count, key string) bool {
 	return !ok || cmp.Or(q.Top.compare(total, after), strings.Compare(key, last)) > 0
 }
 
-// ParseGroupSort reads the sort of a MetricsQuery: one total, of percentiles the name
-// and which of them. Errors are *FilterError.
+// ParseGroupSort reads the sort of a MetricsQuery: a total; for a percentile, the name of the
+// percentiles and which percentile. Errors are *FilterError.
 func ParseGroupSort(raw []byte) (GroupSort, error) {
 	known := make(map[TotalKey]bool)
 	var named []TotalKey

@@ -19,8 +19,8 @@ type UserOverviewQuery struct {
 	Series
 }
 
-// UserOverview is the answer to a UserOverviewQuery: the quantile over the users
-// of each bucket, of what each did in that bucket.
+// UserOverview is the answer to a UserOverviewQuery: for each bucket, the quantile of what
+// the users did in the bucket.
 type UserOverview struct {
 	// UserCost is in US dollars.
 	UserCost     []Point `json:"user_cost"`
@@ -121,8 +121,8 @@ func ofUsers[T plugins.Unit](o *overview, q *UserOverviewQuery, p *CancelCheck, 
 	return quartiles(&q.Series, measured(&o.users, p, func(u *userMeasures) sample[T] { return measure(&u.Counts) }), p)
 }
 
-// byBucket splits the sample of each user into one for each bucket in which
-// there is a request.
+// byBucket splits the sample of each user into a sample for each bucket with a request of
+// the user.
 func byBucket[T plugins.Unit](o *overview, b Buckets, users samples[T], p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
 	return func(yield func(sample[T]) bool) {
 		for u := range users {

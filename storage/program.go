@@ -74,12 +74,12 @@ func Leaves(f Filter) iter.Seq[*Leaf] {
 }
 
 // Conjuncts yields the parts of a filter that its topmost "and"s join, from left
-// to right, without those that are "all".
+// to right, without parts that are "all".
 func Conjuncts(f Filter) iter.Seq[Filter] {
 	return operands(f, false)
 }
 
-// Disjuncts yields the parts that its topmost "or"s join.
+// Disjuncts yields the parts of a filter that its topmost "or"s join.
 func Disjuncts(f Filter) iter.Seq[Filter] {
 	return operands(f, true)
 }

@@ -36,7 +36,7 @@ type SessionMetrics struct {
 	Average     SessionAverages `json:"average"`
 }
 
-// SessionAverages are means over the window, each a list of one.
+// SessionAverages are means over the window. Each is a list with a single mean.
 type SessionAverages struct {
 	SessionCost     [1]Average `json:"session_cost"`
 	SessionDuration [1]Average `json:"session_duration"`
@@ -44,7 +44,7 @@ type SessionAverages struct {
 	SessionCount [1]Average `json:"session_count"`
 }
 
-// Average is a mean, unknown when there is nothing in it.
+// Average is a mean, unknown without values.
 type Average struct {
 	Average Amount `json:"average"`
 }

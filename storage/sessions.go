@@ -49,9 +49,9 @@ type Session struct {
 	PromptTokens     plugins.Count `json:"prompt_tokens"`
 	CompletionTokens plugins.Count `json:"completion_tokens"`
 	TotalTokens      plugins.Count `json:"total_tokens"`
-	// AvgLatency is in milliseconds, over the requests whose latency is known.
+	// AvgLatency is in milliseconds, over the requests with known latency.
 	AvgLatency Amount `json:"avg_latency"`
-	// RequestsWithoutCost counts the requests that TotalCost lacks.
+	// RequestsWithoutCost counts the requests of unknown cost, which TotalCost lacks.
 	RequestsWithoutCost int64 `json:"requests_without_cost"`
 
 	tag string
@@ -92,7 +92,7 @@ var sessionValues = map[SessionSortKey]func(*Session) Value{
 	SessionLatestRequestCreatedAt: func(s *Session) Value { return whole(s.LatestRequestCreatedAt) },
 }
 
-// SessionSortKeys are all of them.
+// SessionSortKeys are all sort keys of sessions.
 func SessionSortKeys() []SessionSortKey { return slices.Sorted(maps.Keys(sessionValues)) }
 
 // value is what a leaf of sessions_request_response_rmt compares.

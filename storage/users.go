@@ -46,14 +46,14 @@ type User struct {
 	TotalRequests int64     `json:"total_requests"`
 	// AverageRequestsPerDayActive is TotalRequests over ActiveFor.
 	AverageRequestsPerDayActive Amount `json:"average_requests_per_day_active"`
-	// AverageTokensPerRequest is over the requests whose tokens are known.
+	// AverageTokensPerRequest is over the requests with known tokens.
 	AverageTokensPerRequest Amount        `json:"average_tokens_per_request"`
 	TotalCompletionTokens   plugins.Count `json:"total_completion_tokens"`
 	TotalPromptTokens       plugins.Count `json:"total_prompt_tokens"`
 	Cost                    plugins.Cost  `json:"cost"`
 	// RateLimitedCount counts the requests that were answered with status 429.
 	RateLimitedCount int64 `json:"rate_limited_count"`
-	// RequestsWithoutCost counts the requests that Cost lacks.
+	// RequestsWithoutCost counts the requests of unknown cost, which Cost lacks.
 	RequestsWithoutCost int64 `json:"requests_without_cost"`
 }
 
@@ -96,7 +96,7 @@ var userValues = map[UserSortKey]func(*User) Value{
 	UserRateLimitedCount:            func(u *User) Value { return whole(u.RateLimitedCount) },
 }
 
-// UserSortKeys are all of them.
+// UserSortKeys are all sort keys of users.
 func UserSortKeys() []UserSortKey { return slices.Sorted(maps.Keys(userValues)) }
 
 // value is what a leaf of users_view compares.

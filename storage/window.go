@@ -15,7 +15,7 @@ type Window struct{ From, To Timestamp }
 // for no bound.
 var Always = Window{From: math.MinInt64, To: math.MaxInt64}
 
-// Contains is true of a moment in the window.
+// Contains reports whether a moment is in the window.
 func (w Window) Contains(t Timestamp) bool { return w.From <= t && t <= w.To }
 
 // or returns w, with the bounds of other in place of missing ones.

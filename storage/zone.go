@@ -13,7 +13,7 @@ type Zone struct {
 	// minutes is the distance from UTC, the same on every day, as JavaScript's
 	// getTimezoneOffset tells it: local time is UTC minus minutes.
 	minutes int
-	// place has the distance of each day, nil for minutes.
+	// place has the distance of each day. If place is nil, the distance is minutes.
 	place *time.Location
 }
 
@@ -84,8 +84,9 @@ func (z Zone) utc(local Timestamp) Timestamp {
 // day numbers the days of the zone's calendar; day 0 is 1970-01-01.
 func (z Zone) day(t Timestamp) int { return int(floorDiv(z.local(t), day)) }
 
-// Changes are the moments at which the zone's distance from UTC changes within a window,
-// the first before it, with Offset from then on. It is false of more than some.
+// Changes returns the start of the window and the moments within the window at which the zone's
+// distance from UTC changes, with the Offset from each moment on. ok is false if there are too
+// many.
 func (z Zone) Changes(w Window) (at, offsets []int64, ok bool) {
 	const most = 1000
 	t := max(w.From, minTimestamp)

@@ -146,7 +146,7 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return set.Parse(d, "clickhouse")
 }
 
-// Key identifies the store by its journal, which one process has at a time.
+// Key identifies the store by its journal. Only one process at a time has a journal.
 func (s *Storage) Key() string { return "clickhouse:" + s.Journal }
 
 // Dir is the directory of the journal.

@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
-// condition chooses records: sql is true of all that are asked for, and exact tells whether
-// it is of no others.
+// condition chooses records: sql is true of all records that are asked for, and exact tells
+// whether sql is false of all other records.
 type condition struct {
 	sql   string
 	exact bool

@@ -12,7 +12,7 @@ import (
 // maxNewest bounds the sessions that newest looks for; for more, all are answered.
 const maxNewest = 1000
 
-// searchesNewest is true of a query for the newest sessions.
+// searchesNewest reports whether a query asks for the newest sessions.
 func (g *grouping) searchesNewest() bool {
 	q := g.query
 	return q.Top.By == storage.NewestGroups && q.Top.Count > 0 && q.Top.Count <= maxNewest &&

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// params are the values of a query's statements. What is bound for one of them may
-// stand in all.
+// params are the values of a query's statements. What is bound for one statement may
+// stand in all statements.
 type params struct{ args []any }
 
 // newParams has the organisation. Every statement names the organisation for every table.

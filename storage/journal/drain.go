@@ -204,7 +204,7 @@ func halves(b *storage.Batch, start storage.Position) (first, second *storage.Ba
 	return first, second
 }
 
-// reject counts as lost the one entry of a batch that can never be stored.
+// reject counts the only entry of a batch as lost, because it can never be stored.
 func (j *Journal) reject(d *batch, b *storage.Batch, err error) {
 	l := storage.Loss{Reason: storage.LostRejected, Count: 1}
 	var key storage.RecordKey

@@ -15,10 +15,10 @@ const recentRecords = 2048
 // recent are the last records that the backend was given, in the order of the batches.
 type recent struct {
 	mu sync.Mutex
-	// records end with the one of number next-1.
+	// records end with the record that has the number next-1.
 	records []recentRecord
 	next    uint64
-	more    chan struct{} // closed when there is another
+	more    chan struct{} // closed when there is another record
 	encoded []byte        // the memory in which a record is encoded
 }
 

@@ -111,14 +111,14 @@ func (v *versions) recount() {
 	v.released = v.heldCount > 0
 }
 
-// heldEntries are those that the drain has read and the backend shall not have yet:
-// versions of records from before the end of their exchanges, and annotations on
-// these. They stay in their raw segments, and the checkpoint has their positions, so
-// that they reach the backend after a crash.
+// heldEntries are the entries that the drain has read and the backend shall not have yet:
+// versions of records from before the end of their exchanges, and annotations on these
+// records. Held entries stay in their raw segments, and the checkpoint has their positions,
+// so that they reach the backend after a crash.
 type heldEntries map[storage.RecordKey]*heldRecord
 
-// heldRecord is the last version of a record, nil when a later one is on its way to
-// the backend.
+// heldRecord is the last version of a record, with its annotations. record is nil when a
+// later version is on its way to the backend.
 type heldRecord struct {
 	record      *storage.Record
 	at          storage.Position
@@ -147,7 +147,7 @@ func (h heldEntries) positions() []storage.Position {
 	return all
 }
 
-// segments are those that held entries stand in.
+// segments are the segments that held entries stand in.
 func (h heldEntries) segments() map[uint64]bool {
 	segments := make(map[uint64]bool)
 	for _, p := range h.positions() {

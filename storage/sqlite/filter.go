@@ -34,10 +34,9 @@ func (c *condition) and(cl sqlfilter.Clause) {
 	c.write(" AND "+cl.SQL, cl.Args...)
 }
 
-// query writes all that chooses the records of a query. Among the conjuncts of
-// its filter, the one which says best where the records stand leads: an id or a
-// user, which have an index on requests, else a property or asset, which has the
-// table labels.
+// query writes all conditions that choose the records of a query. The conjunct of the
+// filter that says best where the records stand comes first: an id or a user, which
+// have an index on requests, else a property or asset, which the table labels has.
 func (c *condition) query(q *storage.RequestQuery) {
 	c.write("r.org = ?", c.lookup("org", q.Org))
 	for _, chosen := range sqlfilter.Chosen(c, q) {

@@ -82,7 +82,7 @@ type opener struct {
 	Relaxed
 }
 
-// journal is the one that tests write as.
+// journal is the identity of the journal as which tests write.
 var journal = uuid.UUID{15: 1}
 
 // store is an open backend that a test looks at.

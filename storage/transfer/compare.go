@@ -31,7 +31,7 @@ type Comparison struct {
 	DifferentAnswers []string `json:"different_answers"`
 }
 
-// Same is true of stores that do not differ.
+// Same is true if the stores do not differ.
 func (c *Comparison) Same() bool { return len(c.DifferentHours)+len(c.DifferentAnswers) == 0 }
 
 // window is the window of the hours that differ, within w; w itself if no hour differs.

@@ -43,10 +43,11 @@ type Progress struct {
 
 // Counts are what was written to the target.
 type Counts struct {
-	Copied      int64 `json:"copied"`      // records that it lacked, or had in another version
-	Annotations int64 `json:"annotations"` // on those, and on others
+	Copied      int64 `json:"copied"`      // records that the target lacked, or had in another version
+	Annotations int64 `json:"annotations"` // on copied records, and on others
 	Bytes       int64 `json:"bytes"`       // of bodies
-	// Conversations are those that it lacked, or that were changed later.
+	// Conversations counts the conversations that the target lacked, or that were changed
+	// later in the source.
 	Conversations int64 `json:"conversations"`
 }
 
