@@ -69,7 +69,7 @@ func (a *archive) open() error {
 	return nil
 }
 
-// save writes the file anew.
+// saveList writes the file anew.
 func (a *archive) saveList() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
