@@ -5,27 +5,18 @@ import (
 	"unsafe"
 )
 
-// WithModel is the data of an object, or a copy of it that asks for model and is the same byte
-// for byte in all else. An object may name its model twice, and readers differ in which
-// one counts.
-func WithModel(object *Object, model string) []byte {
+// WithModel returns the data of an object in parts, with model in place of each model that the
+// data name. They may name two, and readers differ in which one counts.
+func WithModel(object *Object, model string) (parts [][]byte) {
 	name, _ := json.Marshal(model) // a string
-	var edited []byte
-	body, rest := object.Data, 0
+	rest := 0
 	for _, m := range object.Members {
 		if v := m.Value; m.Name == "model" && v.Raw != string(name) {
-			if edited == nil {
-				edited = make([]byte, 0, len(body)+len(name))
-			}
-			edited = append(edited, body[rest:v.Index]...)
-			edited = append(edited, name...)
+			parts = append(parts, object.Data[rest:v.Index], name)
 			rest = v.Index + len(v.Raw)
 		}
 	}
-	if edited == nil {
-		return body
-	}
-	return append(edited, body[rest:]...)
+	return append(parts, object.Data[rest:])
 }
 
 // View returns the bytes as a string without a copy. The string is valid as long as the

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func FuzzWithModel(f *testing.F) {
 			t.Skip()
 		}
 		object, _ := ParseObject([]byte(body))
-		got := WithModel(object, "gpt-5")
+		got := bytes.Join(WithModel(object, "gpt-5"), nil)
 		if !gjson.ValidBytes(got) {
 			t.Fatalf("%s is not JSON", got)
 		}

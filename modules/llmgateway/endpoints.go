@@ -44,7 +44,7 @@ func (a *attempt) endpointRequest() (*http.Request, error) {
 		return req, nil
 	}
 	req.Header.Set("Content-Type", jsonType)
-	translate.SetBody(req, plugins.WithModel(c.object(a.askForUsage(c.sent)), a.target.Model))
+	translate.SetBody(req, plugins.WithModel(c.object(a.askForUsage(c.sent)), a.target.Model)...)
 	return req, nil
 }
 

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -172,7 +173,7 @@ func (b *messageBatch) edit(at string, params *plugins.Object) ([]byte, error) {
 		named.Param = at + "." + named.Param
 		c.stored.IDs = append(c.stored.IDs, named)
 	}
-	body, warnings := reasoning.Readable(plugins.Messages, plugins.WithModel(params, target.Model))
+	body, warnings := reasoning.Readable(plugins.Messages, bytes.Join(plugins.WithModel(params, target.Model), nil))
 	for _, w := range warnings {
 		c.controls.Warnings = append(c.controls.Warnings, at+"."+w)
 	}

@@ -28,21 +28,27 @@ type Target struct {
 const Bearer = "Authorization"
 
 // Post returns the request that posts body to a path below the base URL, with the
-// key in keyHeader. A body that is not []byte is encoded as JSON, without the
-// escapes that HTML needs.
+// key in keyHeader. A body is bytes, parts as SetBody takes them, or a value that is
+// encoded as JSON, without the escapes that HTML needs.
 func (t Target) Post(ctx context.Context, path, keyHeader string, body any) (*http.Request, error) {
-	data, ok := body.([]byte)
-	if !ok {
-		var err error
-		if data, err = Encode(body); err != nil {
+	var parts [][]byte
+	switch b := body.(type) {
+	case [][]byte:
+		parts = b
+	case []byte:
+		parts = [][]byte{b}
+	default:
+		data, err := Encode(b)
+		if err != nil {
 			return nil, err
 		}
+		parts = [][]byte{data}
 	}
 	req, err := t.Request(ctx, http.MethodPost, path, keyHeader)
 	if err != nil {
 		return nil, err
 	}
-	SetBody(req, data)
+	SetBody(req, parts...)
 	req.Header.Set("Content-Type", "application/json")
 	return req, nil
 }
@@ -63,8 +69,19 @@ func (t Target) Request(ctx context.Context, method, path, keyHeader string) (*h
 	return req, nil
 }
 
-// SetBody sets a request's body to the parts in a row. It does not copy them.
+// smallBody is up to how many bytes parts are joined: a copy of them costs less than a second
+// write to the connection.
+const smallBody = 32 << 10
+
+// SetBody sets a request's body to the parts in a row. Only small parts are copied.
 func SetBody(req *http.Request, parts ...[]byte) {
+	req.ContentLength = 0
+	for _, part := range parts {
+		req.ContentLength += int64(len(part))
+	}
+	if len(parts) > 1 && req.ContentLength <= smallBody {
+		parts = [][]byte{bytes.Join(parts, nil)}
+	}
 	req.GetBody = func() (io.ReadCloser, error) {
 		if len(parts) == 1 { // http.Transport writes the header together with this body, and before any other
 			return io.NopCloser(bytes.NewReader(parts[0])), nil
@@ -73,10 +90,6 @@ func SetBody(req *http.Request, parts ...[]byte) {
 		return io.NopCloser(&rest), nil
 	}
 	req.Body, _ = req.GetBody() // which has no error
-	req.ContentLength = 0
-	for _, part := range parts {
-		req.ContentLength += int64(len(part))
-	}
 }
 
 // Encode returns the JSON of v without the escapes that HTML needs.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -15,8 +16,9 @@ func TestSetBody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	SetBody(req, []byte(`{"model":`), []byte(`"m"`), []byte(`}`))
-	const want = `{"model":"m"}`
+	text := strings.Repeat("x", 2*smallBody)
+	SetBody(req, []byte(`{"model":`), []byte(`"m"`), []byte(`,"input":"`+text+`"}`))
+	want := `{"model":"m","input":"` + text + `"}`
 	if req.ContentLength != int64(len(want)) {
 		t.Errorf("%d bytes are announced, want %d", req.ContentLength, len(want))
 	}
@@ -28,7 +30,7 @@ func TestSetBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(&sent, io.LimitReader(body, 1<<10)); err != nil || sent.String() != want {
+		if _, err := io.Copy(&sent, io.LimitReader(body, 1<<20)); err != nil || sent.String() != want {
 			t.Fatalf("%q, %v", sent.String(), err)
 		}
 		body, _ = req.GetBody()
@@ -62,7 +64,7 @@ func (w *writes) Write(p []byte) (int, error) {
 
 // A small body is sent together with the header: each write is a system call.
 func TestSmallBodyIsSentWithItsHeader(t *testing.T) {
-	req, err := Target{BaseURL: "http://localhost"}.Post(t.Context(), "/v1", Bearer, []byte(`{"model":"m"}`))
+	req, err := Target{BaseURL: "http://localhost"}.Post(t.Context(), "/v1", Bearer, [][]byte{[]byte(`{"model":`), []byte(`"m"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
