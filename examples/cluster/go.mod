@@ -11,6 +11,7 @@ require (
 
 require (
 	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/minio/minlz v1.2.4 // indirect
 	github.com/modelcontextprotocol/go-sdk v1.8.0 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/tdewolff/minify/v2 v2.24.25 // indirect
