@@ -236,7 +236,7 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	switch {
 	case string(trailer[trailerHead+4:trailerSize-1]) != sealedMagic:
 		return nil, errSealed
-	case trailer[trailerSize-1] > sealedVersion:
+	case trailer[trailerSize-1] < '1' || trailer[trailerSize-1] > sealedVersion:
 		return nil, errVersion
 	}
 	n, line := int64(order.Uint32(trailer[:])), int64(blockHeadSize+len(parts)*frameSize)
