@@ -174,6 +174,26 @@ func (m *Metrics) Named() []MetricGroup {
 	return m.Groups
 }
 
+// More returns the cursor after the last group of an answer, or nil if no group follows. On the
+// first page, the group of all others says whether one does; on a later page, that group has the
+// earlier groups, too.
+func (q *MetricsQuery) More(ctx context.Context, g Grouper, m *Metrics) (after *Cursor[TotalKey], err error) {
+	named := m.Named()
+	if len(named) < q.Limit || q.After == nil && len(named) == len(m.Groups) {
+		return nil, nil
+	}
+	rest := *q
+	rest.After, rest.Limit, rest.Bucket, rest.Compare = q.Cursor(&named[len(named)-1]), 1, BucketNone, false
+	if q.After == nil {
+		return rest.After, nil
+	}
+	following, err := rest.Answer(ctx, g)
+	if err != nil || len(following.Named()) == 0 {
+		return nil, err
+	}
+	return rest.After, nil
+}
+
 // Cursor is the place of a group in the order of the query.
 func (q *MetricsQuery) Cursor(g *MetricGroup) *Cursor[TotalKey] {
 	return &Cursor[TotalKey]{Sorts: q.sorts(), Values: []Value{exact(g.order)}, Tie: [2]string{*g.Key}}

@@ -69,6 +69,49 @@ func TestPagesBehindCursor(t *testing.T) {
 	}
 }
 
+// The last page has no next, also if it is exactly full.
+func TestLastPageHasNoNext(t *testing.T) {
+	s := newSite(t)
+	const rows, limit = 12, 4
+	for i := range rows {
+		s.record("default", &storage.Record{
+			Org: "default", CreatedAt: storage.Timestamp(1_790_000_000_000 + i), UserID: fmt.Sprintf("user%02d", i), SessionID: fmt.Sprintf("s%02d", i),
+			Properties: map[string]string{"Service-Session-Id": fmt.Sprintf("s%02d", i)},
+		}, nil)
+	}
+	for _, test := range []struct{ path, body, rows string }{
+		{bulk, `"filter":"all"`, "data.#.request_id"},
+		{bulk, `"filter":"all","sort":{"request_prompt":"desc"}`, "data.#.request_id"},
+		{legacy, `"filter":"all","sort":{"user_id":"desc"}`, "data.#.request_id"},
+		{"/v1/user/metrics/query", `"sort":{"total_requests":"desc"}`, "data.users.#.id"},
+		{"/v1/session/query", `"sort":{"created_at":"desc"}`, "data.#.session_id"},
+		{"/v1/metrics/query", `"groupBy":"user_id"`, "data.groups.#.key"},
+		{"/v1/request/search", `"filter":"all"`, "data.#.request_id"},
+	} {
+		seen, after := 0, ""
+		for page := 1; page <= rows/limit; page++ {
+			response, answer := s.do("POST", test.path, "root", fmt.Sprintf(`{%s%s,"limit":%d}`, test.body, after, limit))
+			if response.StatusCode != http.StatusOK {
+				t.Fatalf("%s %s: %d %s", test.path, test.body, response.StatusCode, answer)
+			}
+			for _, key := range answer.Get(test.rows).Array() {
+				if key.Type != gjson.Null { // the group of all others
+					seen++
+				}
+			}
+			next := answer.Get("next")
+			if last := page == rows/limit; next.Exists() == false || (next.Type == gjson.Null) != last {
+				t.Errorf("%s {%s}: page %d of %d has the next %q", test.path, test.body, page, rows/limit, next.Raw)
+				break
+			}
+			after = fmt.Sprintf(`,"after":%q`, next.Str)
+		}
+		if seen != rows {
+			t.Errorf("%s {%s}: %d rows", test.path, test.body, seen)
+		}
+	}
+}
+
 // Bodies that begin alike have an order all the same, behind cursors too, which do
 // not hold them.
 func TestLongTextsBehindCursor(t *testing.T) {

@@ -41,7 +41,13 @@ func queryMetrics(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(pageEnvelope{apierror.Envelope{Data: metrics}, next(metrics.Named(), q.Limit, q.Cursor)})
+	var next *string
+	if more, err := q.More(c.ctx, c.journal.Backend(), metrics); err != nil {
+		return err
+	} else if more != nil {
+		next = new(more.String())
+	}
+	return c.answer(pageEnvelope{apierror.Envelope{Data: metrics}, next})
 }
 
 func queryFacets(c *call) error {

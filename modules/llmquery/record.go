@@ -266,16 +266,17 @@ func (a *answer) abandon(err error) error {
 	return err
 }
 
-// pageEnvelope holds a page. Next is the cursor behind the last row, nil on the last page.
+// pageEnvelope holds a page. Next is the cursor after the last row, nil on the last page.
 type pageEnvelope struct {
 	apierror.Envelope
 	Next *string `json:"next"`
 }
 
-// next returns the cursor behind the last row of a page, nil if no other page can follow.
-func next[K ~string, T any](page []T, limit int, cursor func(*T) *storage.Cursor[K]) *string {
-	if limit == 0 || len(page) < limit {
-		return nil
+// cutPage returns the first limit rows, and the cursor after the last of them, which is nil on
+// the last page. A query asks for limit+1 rows, to see whether another page follows.
+func cutPage[K ~string, T any](rows []T, limit int, cursor func(*T) *storage.Cursor[K]) (page []T, next *string) {
+	if limit == 0 || len(rows) <= limit {
+		return rows[:min(limit, len(rows))], nil
 	}
-	return new(cursor(&page[len(page)-1]).String())
+	return rows[:limit], new(cursor(&rows[limit-1]).String())
 }

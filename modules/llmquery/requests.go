@@ -58,7 +58,7 @@ func (c *call) requests(groups []storage.Group) error {
 		Sort:       sort,
 		Random:     random,
 		Offset:     b.integer("offset", 0, math.MaxInt),
-		Limit:      b.integer("limit", defaultRequests, maxLimit),
+		Limit:      b.integer("limit", defaultRequests, maxLimit) + 1,
 	}
 	b.after(q)
 	if q.After != nil && random {
@@ -82,6 +82,13 @@ func (c *call) requests(groups []storage.Group) error {
 			return err
 		}
 	}
+	records, next := cutPage(records, q.Limit-1, func(r **storage.Record) *storage.Cursor[storage.SortKey] {
+		after := q.Cursor(*r, nil)
+		if q.SortsByContent() {
+			after.Values = nil
+		}
+		return after
+	})
 
 	a := newAnswer(c, s)
 	defer a.close()
@@ -96,12 +103,8 @@ func (c *call) requests(groups []storage.Group) error {
 		}
 	}
 	a.raw(`],"error":null,"next":`)
-	if len(records) > 0 && len(records) == q.Limit && !random {
-		next := q.Cursor(records[len(records)-1], nil)
-		if q.SortsByContent() {
-			next.Values = nil
-		}
-		a.raw(`"` + next.String() + `"}`)
+	if next != nil && !random {
+		a.raw(`"` + *next + `"}`)
 	} else {
 		a.raw("null}")
 	}

@@ -84,6 +84,7 @@ func (s *search) next() (found []*storage.Record, more bool, err error) {
 			return nil, false, err
 		}
 		q := *s.query
+		q.Limit++ // to see whether there are more
 		if more = len(last) > 0; more {
 			q.Filter = storage.And(q.Filter, within(storage.Window{From: last[0].CreatedAt, To: storage.Always.To}))
 		}
@@ -102,9 +103,11 @@ func (s *search) next() (found []*storage.Record, more bool, err error) {
 		case took > searchPace:
 			s.step = max(1, s.step/2)
 		}
+		if len(found) == q.Limit {
+			found, more = found[:s.query.Limit], true
+		}
 		switch s.query.Limit -= len(found); {
-		case s.query.Limit == 0:
-			more = true
+		case s.query.Limit == 0 && more:
 			s.query.After = q.Cursor(found[len(found)-1], nil)
 		case more: // behind all of its time
 			s.query.After = q.Cursor(&storage.Record{CreatedAt: last[0].CreatedAt}, nil)

@@ -24,7 +24,7 @@ func querySessions(c *call) error {
 			Search:  search,
 			Sort:    sort,
 			Offset:  b.integer("offset", 0, math.MaxInt),
-			Limit:   b.integer("limit", defaultGroups, maxLimit),
+			Limit:   b.integer("limit", defaultGroups, maxLimit) + 1,
 		}
 		if name, ok := b.text("nameEquals"); ok {
 			q.NameEquals = &name
@@ -35,7 +35,8 @@ func querySessions(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(pageEnvelope{apierror.Envelope{Data: sessions}, next(sessions, q.Limit, q.Cursor)})
+	page, next := cutPage(sessions, q.Limit-1, q.Cursor)
+	return c.answer(pageEnvelope{apierror.Envelope{Data: page}, next})
 }
 
 func querySessionMetrics(c *call) error {

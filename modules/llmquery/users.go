@@ -24,7 +24,7 @@ func queryUsers(c *call) error {
 			Zone:   b.zone("timeZoneDifferenceMinutes"),
 			Sort:   sort,
 			Offset: b.integer("offset", 0, math.MaxInt),
-			Limit:  b.integer("limit", defaultGroups, maxLimit),
+			Limit:  b.integer("limit", defaultGroups, maxLimit) + 1,
 		}
 		b.after(q)
 		return q
@@ -32,7 +32,9 @@ func queryUsers(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(pageEnvelope{apierror.Envelope{Data: users}, next(users.Users, q.Limit, q.Cursor)})
+	var next *string
+	users.Users, next = cutPage(users.Users, q.Limit-1, q.Cursor)
+	return c.answer(pageEnvelope{apierror.Envelope{Data: users}, next})
 }
 
 func queryUserOverview(c *call) error {
