@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -36,7 +36,7 @@ func (t *Ticket) Batch() uuid.UUID { return t.batch }
 
 // EndBatch ends what was set aside for a batch of an organisation: its calls have used so much.
 // A quantity that used does not tell stays set aside. A second EndBatch does nothing.
-func (g Gate) EndBatch(ctx context.Context, org string, batch uuid.UUID, used demand.Used) (failed error) {
+func (g Gate) EndBatch(ctx context.Context, org string, batch uuid.UUID, used bound.Used) (failed error) {
 	ledger, err := g.Credits()
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (g Gate) EndBatch(ctx context.Context, org string, batch uuid.UUID, used de
 			for _, b := range budgets {
 				for _, of := range accounts {
 					if of.Budget == b.account() {
-						t.budgets = append(t.budgets, bound{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
+						t.budgets = append(t.budgets, budgetHold{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
 					}
 				}
 			}

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -25,8 +25,8 @@ func TestBatchesEndOnce(t *testing.T) {
 	gate.Logger = zap.New(logs)
 	s := spendingOf("ada", storage.Millis(time.Now()), 4e9)
 	s.Batch = []string{"m", "n"}
-	s.AtMost = func() demand.Used {
-		return demand.Used{Cost: plugins.KnownCost(4e9), Usage: plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(200)}}
+	s.AtMost = func() bound.Used {
+		return bound.Used{Cost: plugins.KnownCost(4e9), Usage: plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(200)}}
 	}
 	want := func(when string, budgets map[string][2]plugins.Nanodollars) {
 		t.Helper()
@@ -43,7 +43,7 @@ func TestBatchesEndOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ticket.Charge(t.Context(), demand.Used{Cost: plugins.KnownCost(0)}, demand.Used{}); err != nil {
+		if err := ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(0)}, bound.Used{}); err != nil {
 			t.Error(err)
 		}
 		ticket.Answered(http.StatusOK, nil)
@@ -53,7 +53,7 @@ func TestBatchesEndOnce(t *testing.T) {
 		made = append(made, ticket)
 	}
 	want("while both run", map[string][2]plugins.Nanodollars{"all": {0, 8e9}, "words\ntokens": {0, 600}, "calls\nrequests": {2, 0}, "at once\nconcurrent": {0, 0}})
-	used := demand.Used{Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(20)}}
+	used := bound.Used{Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(20)}}
 	for range 2 {
 		if err := gate.EndBatch(t.Context(), DefaultName, made[0].Batch(), used); err != nil {
 			t.Error(err)

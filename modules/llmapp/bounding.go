@@ -11,9 +11,9 @@ import (
 )
 
 // bounding are the budgets that count a call, each with its account.
-type bounding []bound
+type bounding []budgetHold
 
-type bound struct {
+type budgetHold struct {
 	*Budget
 	hold credits.Hold
 }
@@ -84,7 +84,7 @@ func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) 
 				return nil, err
 			}
 		}
-		all = append(all, bound{b, h})
+		all = append(all, budgetHold{b, h})
 	}
 	return all, nil
 }
@@ -101,7 +101,7 @@ func (all bounding) of(part *share) (list bounding) {
 
 // expect reports whether a budget sets aside what is expected.
 func (all bounding) expect() bool {
-	return slices.ContainsFunc(all, func(b bound) bool { return b.expects() })
+	return slices.ContainsFunc(all, func(b budgetHold) bool { return b.expects() })
 }
 
 // find returns the budget of an account, nil for the credits.

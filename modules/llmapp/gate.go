@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -56,18 +56,18 @@ type Spending struct {
 	Within bool
 	// AtMost is what the call uses at most, with an unknown cost if there is no price. It
 	// is read only where something bounds what the call uses.
-	AtMost func() demand.Used
+	AtMost func() bound.Used
 	// Expected is what the call is likely to use if the model writes no more than so many
 	// tokens in each answer, for budgets that set aside what is expected. nil if the call has
 	// no answers of a model.
-	Expected func(output int64) demand.Used
+	Expected func(output int64) bound.Used
 	// Fit lowers the limit of the call's output until fits says so of what the call uses
 	// at most, and reports whether the call can be lowered so far. nil if the call cannot be
 	// changed.
-	Fit func(fits func(demand.Used) bool) bool
+	Fit func(fits func(bound.Used) bool) bool
 	// Cut is Fit by an end of the call's stream, for budgets that cut streams. nil if the call
 	// has no stream that can be ended.
-	Cut func(fits func(demand.Used) bool) bool
+	Cut func(fits func(bound.Used) bool) bool
 }
 
 // PaysWithCredits reports whether an organisation pays for calls of the account with
@@ -165,7 +165,7 @@ func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spend
 	}
 	amount := part.amount(t, s)
 	if !amount.Valid {
-		bounding = slices.DeleteFunc(bounding, func(b bound) bool { return b.Unpriced == passUnpriced })
+		bounding = slices.DeleteFunc(bounding, func(b budgetHold) bool { return b.Unpriced == passUnpriced })
 		if paid || len(bounding) > 0 {
 			return notPriced(s, bounding)
 		}
@@ -230,7 +230,7 @@ func (s *Spending) target() (provider, model string) {
 // Bounds reports whether credits or a budget bound what a call may use.
 func (g Gate) Bounds(s Spending) bool {
 	bounding, err := g.App.bounding(&s)
-	return err != nil || g.App.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b bound) bool { return b.quantity.metered() })
+	return err != nil || g.App.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.quantity.metered() })
 }
 
 // HeldInterval is how often a call that waits looks whether calls in flight have ended.
@@ -335,7 +335,7 @@ func (b *Budget) portion(left *credits.InsufficientError) plugins.Nanodollars {
 // fit returns what lowers a call to what is left in a budget, or in the credits if b is nil.
 // It is nil if the call cannot be lowered.
 func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) bool {
-	var ways []func(func(demand.Used) bool) bool
+	var ways []func(func(bound.Used) bool) bool
 	if s.Fit != nil && part.metered() {
 		ways = append(ways, s.Fit)
 	}
@@ -346,8 +346,8 @@ func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) boo
 		return nil
 	}
 	return func(left plugins.Nanodollars) bool {
-		return slices.ContainsFunc(ways, func(lower func(func(demand.Used) bool) bool) bool {
-			return lower(func(u demand.Used) bool {
+		return slices.ContainsFunc(ways, func(lower func(func(bound.Used) bool) bool) bool {
+			return lower(func(u bound.Used) bool {
 				n := part.of(u)
 				return n.Valid && plugins.Nanodollars(n.N) <= left
 			})

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -154,7 +154,7 @@ func (k *Key) MayCall(provider, model string) bool {
 
 // CheckModels refuses models that a request names beside its own, unless the key may call them
 // of a provider, by its label.
-func (k *Key) CheckModels(r demand.Request, label string) error {
+func (k *Key) CheckModels(r bound.Request, label string) error {
 	if k.MayCall(label, "") {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (k *Key) CheckModels(r demand.Request, label string) error {
 			return NotAllowed(model)
 		}
 	}
-	return r.Refuse(demand.ModelFields, "names models that the API key may not call")
+	return r.Refuse(bound.ModelFields, "names models that the API key may not call")
 }
 
 // MayUse reports whether the key may use what a provider keeps, such as files.

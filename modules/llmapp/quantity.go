@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -17,16 +17,16 @@ type quantity struct {
 	unit string
 	// of is how much of the quantity a call uses, unknown if Used does not tell. nil for a
 	// quantity of which each call is 1.
-	of func(demand.Used) plugins.Count
+	of func(bound.Used) plugins.Count
 }
 
 // quantities are what Budget.Quantity may name, in the order in which they are set aside.
 var quantities = []*quantity{
 	dollars,
-	{"tokens", " tokens", func(u demand.Used) plugins.Count { return u.Usage.Input.Plus(u.Usage.Output) }},
-	{"input_tokens", " input tokens", func(u demand.Used) plugins.Count { return u.Usage.Input }},
-	{"output_tokens", " output tokens", func(u demand.Used) plugins.Count { return u.Usage.Output }},
-	{"uncached_tokens", " uncached tokens", func(u demand.Used) plugins.Count {
+	{"tokens", " tokens", func(u bound.Used) plugins.Count { return u.Usage.Input.Plus(u.Usage.Output) }},
+	{"input_tokens", " input tokens", func(u bound.Used) plugins.Count { return u.Usage.Input }},
+	{"output_tokens", " output tokens", func(u bound.Used) plugins.Count { return u.Usage.Output }},
+	{"uncached_tokens", " uncached tokens", func(u bound.Used) plugins.Count {
 		n := u.Usage.Input.Plus(u.Usage.Output)
 		n.N -= u.Usage.CacheRead.N
 		return n
@@ -36,7 +36,7 @@ var quantities = []*quantity{
 }
 
 var (
-	dollars = &quantity{"usd", "", func(u demand.Used) plugins.Count {
+	dollars = &quantity{"usd", "", func(u bound.Used) plugins.Count {
 		return plugins.Count{N: int64(u.Cost.N), Valid: u.Cost.Valid}
 	}}
 	// requestCount counts calls of providers: an attempt at another target is another call.
@@ -67,7 +67,7 @@ func findQuantity(name string) *quantity {
 func (q *quantity) metered() bool { return q.of != nil }
 
 // most is how much of the quantity a call uses at most.
-func (q *quantity) most(atMost func() demand.Used) plugins.Count {
+func (q *quantity) most(atMost func() bound.Used) plugins.Count {
 	if !q.metered() {
 		return plugins.Known(1)
 	}

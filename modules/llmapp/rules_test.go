@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -43,7 +43,7 @@ func spendingOf(user string, at storage.Timestamp, most plugins.Nanodollars) Spe
 	return Spending{
 		Org: DefaultName, Provider: "one", Model: "m",
 		Record: &storage.Record{ID: uuid.New(), Org: DefaultName, UserID: user, CreatedAt: at},
-		AtMost: func() demand.Used { return demand.Used{Cost: plugins.KnownCost(most)} },
+		AtMost: func() bound.Used { return bound.Used{Cost: plugins.KnownCost(most)} },
 	}
 }
 
@@ -69,7 +69,7 @@ func TestContraryOrder(t *testing.T) {
 					continue
 				}
 				n := numbers.Int64N(int64(ticket.Reserved().N) + 1)
-				if err := errors.Join(ticket.Charge(t.Context(), demand.Used{Cost: plugins.KnownCost(plugins.Nanodollars(n))}, demand.Used{}), ticket.Release(t.Context())); err != nil {
+				if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(n))}, bound.Used{}), ticket.Release(t.Context())); err != nil {
 					t.Error(err)
 				}
 				spent.Add(n)
@@ -141,7 +141,7 @@ func TestAnotherQuantity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(ticket.Charge(t.Context(), demand.Used{Cost: plugins.KnownCost(1e9)}, demand.Used{}), ticket.Release(t.Context())); err != nil {
+		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(1e9)}, bound.Used{}), ticket.Release(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if list, err := gate.App.Budgets[0].Counted(t.Context(), ledger); err != nil || len(list) != 1 || list[0].Spent != c.spent {
@@ -159,10 +159,10 @@ func TestReserveExpected(t *testing.T) {
 	spending := func(key string) Spending {
 		s := spendingOf("", now, 0)
 		s.Record.KeyID = key
-		cost := func(output int64) demand.Used {
-			return demand.Used{Cost: plugins.KnownCost(plugins.Nanodollars(output) * 1e7), Usage: plugins.Usage{Output: plugins.Known(output)}}
+		cost := func(output int64) bound.Used {
+			return bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(output) * 1e7), Usage: plugins.Usage{Output: plugins.Known(output)}}
 		}
-		s.AtMost, s.Expected = func() demand.Used { return cost(9000) }, cost
+		s.AtMost, s.Expected = func() bound.Used { return cost(9000) }, cost
 		return s
 	}
 	write := func(tokens int64) {
@@ -171,8 +171,8 @@ func TestReserveExpected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		used := demand.Used{Cost: plugins.KnownCost(plugins.Nanodollars(tokens) * 1e7), Usage: plugins.Usage{Output: plugins.Known(tokens)}}
-		if err := errors.Join(ticket.Charge(t.Context(), used, demand.Used{}), ticket.Release(t.Context())); err != nil {
+		used := bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(tokens) * 1e7), Usage: plugins.Usage{Output: plugins.Known(tokens)}}
+		if err := errors.Join(ticket.Charge(t.Context(), used, bound.Used{}), ticket.Release(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,7 +245,7 @@ func TestCallOverMidnight(t *testing.T) {
 		t.Fatal(err)
 	}
 	charge := func(ticket *Ticket, n plugins.Nanodollars) error {
-		return ticket.Charge(t.Context(), demand.Used{Cost: plugins.KnownCost(n)}, demand.Used{})
+		return ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(n)}, bound.Used{})
 	}
 	if err := errors.Join(charge(early, 1e8), charge(late, 7e8), early.Release(t.Context()), late.Release(t.Context())); err != nil {
 		t.Fatal(err)
@@ -288,8 +288,8 @@ func TestDayOfLimits(t *testing.T) {
 		}
 		user, n, step := fmt.Sprint("user", numbers.IntN(3)), 1+numbers.Int64N(1500), at/1000
 		s := spendingOf(user, at, 0)
-		s.AtMost = func() demand.Used {
-			return demand.Used{Usage: plugins.Usage{Input: plugins.Known(n), Output: plugins.Known(0)}}
+		s.AtMost = func() bound.Used {
+			return bound.Used{Usage: plugins.Usage{Input: plugins.Known(n), Output: plugins.Known(0)}}
 		}
 		fits := left("requests", user, step, 6) >= 1 && left("tokens", user, step, 5000) >= n
 		ticket, err := gate.Admit(t.Context(), s)
@@ -302,7 +302,7 @@ func TestDayOfLimits(t *testing.T) {
 		}
 		admitted++
 		used := numbers.Int64N(n + 1)
-		if err := errors.Join(ticket.Charge(t.Context(), demand.Used{Usage: plugins.Usage{Input: plugins.Known(used), Output: plugins.Known(0)}}, demand.Used{}), ticket.Release(t.Context())); err != nil {
+		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Usage: plugins.Usage{Input: plugins.Known(used), Output: plugins.Known(0)}}, bound.Used{}), ticket.Release(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		made["requests"+user] = append(made["requests"+user], use{step, 1})

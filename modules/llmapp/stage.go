@@ -98,7 +98,7 @@ type reached struct {
 }
 
 // audit keeps in the audit log that a stage is reached.
-func (a *App) audit(ctx context.Context, b bound, stage *Stage, of credits.Balance) error {
+func (a *App) audit(ctx context.Context, b budgetHold, stage *Stage, of credits.Balance) error {
 	store, err := a.Store(a.StoreOf(b.org))
 	if err != nil {
 		return err

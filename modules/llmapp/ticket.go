@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -85,7 +85,7 @@ func (part *share) lost() plugins.Nanodollars {
 func (t *Ticket) move(part *share, now storage.Timestamp) {
 	for i := range part.Holds {
 		h := &part.Holds[i]
-		b := slices.IndexFunc(t.budgets, func(b bound) bool { return b.hold.Account == h.Account })
+		b := slices.IndexFunc(t.budgets, func(b budgetHold) bool { return b.hold.Account == h.Account })
 		if h.Rolling > 0 {
 			h.Begins, h.Ends = h.Rolling.Around(now)
 			t.budgets[b].hold = *h
@@ -144,7 +144,7 @@ func (t *Ticket) Reserved() (most plugins.Cost) {
 // Charge makes total, without what earlier tickets of the call were charged, what the call
 // has used so far, if the ticket is open. What total does not tell stays as it was. A client
 // that has left is charged too.
-func (t *Ticket) Charge(ctx context.Context, total, earlier demand.Used) error {
+func (t *Ticket) Charge(ctx context.Context, total, earlier bound.Used) error {
 	if t.released.Load() {
 		return nil
 	}

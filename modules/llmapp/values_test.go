@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -33,7 +33,7 @@ func TestOneValueTooManyIsRefused(t *testing.T) {
 	gate := Gate{App: app, Credits: func() (credits.Ledger, error) { return full{}, nil }, Logger: zap.NewNop()}
 	_, err := gate.Admit(t.Context(), Spending{
 		Org: DefaultName, Provider: "openai", Model: "m", Record: new(storage.Record),
-		AtMost: func() demand.Used { return demand.Used{Cost: plugins.KnownCost(1)} },
+		AtMost: func() bound.Used { return bound.Used{Cost: plugins.KnownCost(1)} },
 	})
 	refusal, ok := errors.AsType[*plugins.Error](err)
 	if !ok || refusal.Status != http.StatusTooManyRequests || !refusal.Final || !strings.Contains(refusal.Message, "each-run") || !strings.Contains(refusal.Message, "give the budget a window") {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
@@ -53,9 +53,9 @@ type payment struct {
 	within bool           // the attempt is a part of a call that has a ticket of its own
 	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
 	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
-	paid   demand.Used    // what earlier rounds of tools have used
+	paid   bound.Used     // what earlier rounds of tools have used
 	unseen bool           // the provider works on an answer that nobody waits for, or has written one that cannot be read
-	reads  *demand.Demand // nil until the request has been read for what it may cost
+	reads  *bound.Demand  // nil until the request has been read for what it may cost
 }
 
 // maxError bounds what is kept of the body of an error, in bytes.

@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -48,21 +48,21 @@ func (c *call) spending(t routing.Target) llmapp.Spending {
 func (c *call) bounded(t routing.Target) bool { return c.h.site.Money.Bounds(c.spending(t)) }
 
 // demanded is what is read of the request to bound its cost.
-func (c *call) demanded() demand.Request {
-	return demand.Request{Dialect: c.dialect, Field: c.field, Names: c.fieldNames, Form: c.form != nil}
+func (c *call) demanded() bound.Request {
+	return bound.Request{Dialect: c.dialect, Field: c.field, Names: c.fieldNames, Form: c.form != nil}
 }
 
 // atMost returns the most that the attempt can use, unknown without a price.
-func (a *attempt) atMost() demand.Used { return a.uses(demand.Most) }
+func (a *attempt) atMost() bound.Used { return a.uses(bound.Most) }
 
 // uses is atMost by the tokens that text has by a scale.
-func (a *attempt) uses(by demand.Scale) demand.Used {
+func (a *attempt) uses(by bound.Scale) bound.Used {
 	c, m := a.call, a.target.Listed
 	switch {
 	case c.dialect.CountsTokens():
-		return demand.Free()
+		return bound.Free()
 	case m == nil:
-		return demand.Used{}
+		return bound.Used{}
 	}
 	asked := a.outputLimit()
 	if a.cutAt > 0 {
@@ -86,20 +86,20 @@ func (a *attempt) uses(by demand.Scale) demand.Used {
 		beside = a.beside(d)
 	}
 	cost := m.AtMost(usage, a.conditions(""), c.demanded().Tiers()...)
-	return demand.Used{Cost: cost.Both(beside), Usage: usage}
+	return bound.Used{Cost: cost.Both(beside), Usage: usage}
 }
 
 // demand is what the request can make the provider read and write. The search for a limit that
 // fits asks many times: the request is read once.
-func (a *attempt) demand() *demand.Demand {
+func (a *attempt) demand() *bound.Demand {
 	if a.reads != nil {
 		return a.reads
 	}
 	c := a.call
 	if a.mcp == nil {
-		a.reads = demand.OfTurn(c.h.site.App.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name())
+		a.reads = bound.OfTurn(c.h.site.App.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name())
 	} else { // the client's request has no tools and results of MCP servers
-		d := demand.Of(c.dialect, c.object(c.sent), c.h.MCP.Allow)
+		d := bound.Of(c.dialect, c.object(c.sent), c.h.MCP.Allow)
 		a.reads = &d
 	}
 	return a.reads
@@ -107,16 +107,16 @@ func (a *attempt) demand() *demand.Demand {
 
 // expected returns what the attempt is likely to use if each answer has no more than so many
 // tokens.
-func (a *attempt) expected(output int64) demand.Used {
+func (a *attempt) expected(output int64) bound.Used {
 	limit := a.cutAt
 	defer func() { a.cutAt = limit }()
 	a.cutAt = output
-	return a.uses(demand.Likely)
+	return a.uses(bound.Likely)
 }
 
 // beside is the most that models cost which hosted tools call: unknown if one of these models
 // is not known.
-func (a *attempt) beside(d *demand.Demand) plugins.Cost {
+func (a *attempt) beside(d *bound.Demand) plugins.Cost {
 	n, cost := d.MostCalls(), plugins.KnownCost(0)
 	add := func(model string, usage func(*catalog.Model) plugins.Usage, times int64) {
 		var most plugins.Cost
@@ -133,7 +133,7 @@ func (a *attempt) beside(d *demand.Demand) plugins.Cost {
 		}, 1)
 	}
 	for _, advisor := range d.Advisors { // reads all that the model reads
-		add(advisor, func(m *catalog.Model) plugins.Usage { return d.Usage(m, demand.Most, 0, 0, 1) }, n)
+		add(advisor, func(m *catalog.Model) plugins.Usage { return d.Usage(m, bound.Most, 0, 0, 1) }, n)
 	}
 	return cost
 }
@@ -163,7 +163,7 @@ func (a *attempt) likely(output int64) plugins.Usage {
 		usage.Output = plugins.Known(max(output, stated.Output.N))
 	}
 	if used := a.call.route.usage; used != nil {
-		usage = used(a.call, demand.Likely)
+		usage = used(a.call, bound.Likely)
 	}
 	if a.call.dialect == plugins.Realtime { // all is audio, and the conversation is not known
 		input := plugins.Known(realtimeInput)
@@ -175,9 +175,9 @@ func (a *attempt) likely(output int64) plugins.Usage {
 // inputTokens estimates the tokens of what the provider is sent.
 func (a *attempt) inputTokens() int64 {
 	if a.round > 0 {
-		return demand.Likely.Text(a.req.ContentLength)
+		return bound.Likely.Text(a.req.ContentLength)
 	}
-	return a.call.tokens(demand.Likely)
+	return a.call.tokens(bound.Likely)
 }
 
 // unpricedTier reports whether credits cannot pay for the tier that was asked for: the model
@@ -190,10 +190,10 @@ func (a *attempt) unpricedTier() bool {
 // charge counts what the call has cost and used in the credits and the budgets.
 func (a *attempt) charge(cost plugins.Cost) {
 	a.reads.Learn(a.call.h.site.App.Counts(), a.x.Record.Usage.Input)
-	a.meter(demand.Used{Cost: cost, Usage: a.x.Record.Usage})
+	a.meter(bound.Used{Cost: cost, Usage: a.x.Record.Usage})
 }
 
-func (a *attempt) meter(used demand.Used) {
+func (a *attempt) meter(used bound.Used) {
 	if a.ticket == nil {
 		return
 	}
@@ -246,14 +246,14 @@ func (a *attempt) settleUnseen() {
 	if a.ticket.Reserved().Valid {
 		a.x.Counted = a.paid.Cost.N + a.counted(true).N
 	}
-	a.meter(demand.Used{Usage: a.likely(a.output())})
+	a.meter(bound.Used{Usage: a.likely(a.output())})
 }
 
 // settleTokens counts the tokens of an answer by its length, if the provider has not stated
 // them.
 func (a *attempt) settleTokens(end storage.EndState) {
 	if stated := a.x.Record.Usage; a.ticket.Open() && (!stated.Input.Valid || !stated.Output.Valid && a.call.route.usage == nil || a.x.BrokenOff(end)) {
-		a.meter(demand.Used{Usage: a.likely(a.output())})
+		a.meter(bound.Used{Usage: a.likely(a.output())})
 	}
 }
 
@@ -263,9 +263,9 @@ func (a *attempt) output() int64 {
 	if a.call.dialect == plugins.Realtime {
 		return a.x.Record.ResponseBytes / realtimeBytes
 	}
-	written := max(a.length()/demand.Likely.TextBytes, a.events())
+	written := max(a.length()/bound.Likely.TextBytes, a.events())
 	if m := a.target.Listed; a.unseen || m != nil && a.call.demanded().Silent(m) {
-		written = max(written, min(demand.Thought(a.x.Record.Latency.N), a.mostOutput()))
+		written = max(written, min(bound.Thought(a.x.Record.Latency.N), a.mostOutput()))
 	}
 	return written
 }
@@ -277,7 +277,7 @@ func (a *attempt) countable(end storage.EndState) bool {
 	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
 		return false
 	}
-	return demand.Countable(c.dialect, c.object(c.sent), a.x.Info().Usage.Input)
+	return bound.Countable(c.dialect, c.object(c.sent), a.x.Info().Usage.Input)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.
@@ -316,5 +316,5 @@ func (a *attempt) said() (n int64, told bool) {
 	if a.x.Record.ResponseBytes == 0 {
 		return 0, true
 	}
-	return demand.Written(a.call.dialect, a.x.Kept.Content(&a.x.Record).Response)
+	return bound.Written(a.call.dialect, a.x.Kept.Content(&a.x.Record).Response)
 }

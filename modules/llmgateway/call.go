@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
@@ -39,7 +39,7 @@ type call struct {
 
 	exchange recording.Exchange
 	api      inbound.API     // of the client's dialect, zero if nothing is translated
-	stored   demand.State    // what the request refers to at a provider
+	stored   bound.State     // what the request refers to at a provider
 	mcp      *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
 
 	streamsBackground bool // a call in the background was asked for a stream
@@ -145,7 +145,7 @@ func (c *call) readRequest() ([]routing.Target, error) {
 	}
 	c.join()
 	if c.form == nil {
-		c.stored = demand.StateOf(c.dialect, c.object(c.sent))
+		c.stored = bound.StateOf(c.dialect, c.object(c.sent))
 		if targets, err = c.divert(targets); err != nil {
 			return nil, err
 		}

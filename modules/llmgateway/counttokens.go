@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -23,9 +23,9 @@ const mediaTokens = 1600
 // answerEstimate answers how many tokens a request has, where its target counts none.
 func (c *call) answerEstimate(t routing.Target) {
 	text, media := measure(gjson.ParseBytes(c.sent), 0)
-	tokens := demand.Likely.Text(int64(text)) + int64(media)*mediaTokens
+	tokens := bound.Likely.Text(int64(text)) + int64(media)*mediaTokens
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
-		t.Account.Label, demand.Likely.TextBytes, mediaTokens))
+		t.Account.Label, bound.Likely.TextBytes, mediaTokens))
 	x := &c.exchange
 	x.Record.Provider, x.TargetModel = t.Account.Provider, t.Model
 	x.Record.Status = plugins.Known(http.StatusOK)

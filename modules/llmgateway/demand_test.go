@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -140,7 +140,7 @@ func newRandomCall(r *rand.Rand, m *catalog.Model) (c randomCall) {
 			plugins.Responses: `{"type":"input_image","image_url":%q}`, plugins.Chat: `{"type":"image_url","image_url":{"url":%q}}`,
 			plugins.Messages: `{"type":"image","source":{"type":"url","url":%q}}`,
 		}[c.dialect], picture))
-		n := r.Int64N(demand.PictureTokens)
+		n := r.Int64N(bound.PictureTokens)
 		tokens, c.used.InputImage = tokens+n, plugins.Known(c.used.InputImage.N+n)
 	}
 	switch r.IntN(6) {
@@ -208,8 +208,8 @@ func TestNoCallCostsMoreThanIsSetAside(t *testing.T) {
 		c := newRandomCall(r, m)
 		at := time.Now().Add(time.Duration(r.IntN(1000)) * time.Minute)
 		asked := gjson.Get(c.body, observe.OutputLimits(c.dialect)[0]).Int()
-		d := demand.Of(c.dialect, plugintest.Object(t, c.body), nil)
-		reserved := m.AtMost(d.Usage(m, demand.Most, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
+		d := bound.Of(c.dialect, plugintest.Object(t, c.body), nil)
+		reserved := m.AtMost(d.Usage(m, bound.Most, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
 		served := []string{c.tier, ""}[r.IntN(2)]
 		charged := m.Cost(c.used, catalog.Conditions{At: at, Tier: served, Geography: []string{"", "us"}[r.IntN(2)]})
 		if !charged.Valid {
@@ -257,14 +257,14 @@ func TestNoBatchCostsMoreThanIsSetAside(t *testing.T) {
 				At: at.Add(time.Duration(r.IntN(24)) * time.Hour), Tier: plugins.BatchTier, Geography: []string{"", "us"}[r.IntN(2)],
 			}))
 		}
-		adder := demand.Adder{Catalog: catalog.Default(), Provider: m.Provider}
-		var batch demand.Batch
+		adder := bound.Adder{Catalog: catalog.Default(), Provider: m.Provider}
+		var batch bound.Batch
 		if inline {
 			object, _ := plugins.ParseObject([]byte(`{"requests":[` + strings.Join(list, ",") + `]}`))
 			batch = adder.Inline("", object)
 		} else {
 			_, form := upload(t, strings.Join(file, "\n"), "purpose", "batch")
-			u := demand.Upload{Adder: adder}
+			u := bound.Upload{Adder: adder}
 			for len(form) > 0 {
 				n := min(len(form), 1+r.IntN(1<<r.IntN(14)))
 				u.Write([]byte(form[:n]))

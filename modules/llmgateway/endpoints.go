@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -125,16 +125,16 @@ const (
 
 // textOnly is the usage of endpoints that write nothing. A request has several texts, so
 // that the model's limit does not bound it.
-func (c *call) textOnly(by demand.Scale) plugins.Usage {
+func (c *call) textOnly(by bound.Scale) plugins.Usage {
 	input := c.tokens(by)
 	if c.form == nil {
-		input += c.pictures() * demand.PictureTokens
+		input += c.pictures() * bound.PictureTokens
 	}
 	return plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(0)}
 }
 
 // images is the usage of images, which are charged by the piece or in tokens.
-func (c *call) images(by demand.Scale) plugins.Usage {
+func (c *call) images(by bound.Scale) plugins.Usage {
 	n := max(c.field("n").Int(), 1)
 	sent := c.pictures() * imageTokens
 	return plugins.Usage{
@@ -144,9 +144,9 @@ func (c *call) images(by demand.Scale) plugins.Usage {
 }
 
 // audio is the usage of speech to text, which is charged by its length or in tokens.
-func (c *call) audio(by demand.Scale) plugins.Usage {
+func (c *call) audio(by bound.Scale) plugins.Usage {
 	seconds := (int64(len(c.body)) + by.SpeechBytes - 1) / by.SpeechBytes
-	if by == demand.Most && (c.form == nil || len(c.form.files) != 1 || !demand.HasLowestRate(bytes.NewReader(c.form.files[0]))) {
+	if by == bound.Most && (c.form == nil || len(c.form.files) != 1 || !bound.HasLowestRate(bytes.NewReader(c.form.files[0]))) {
 		seconds = longestAudio
 	}
 	tokens := plugins.Known(seconds * by.SpeechTokens)
@@ -156,14 +156,14 @@ func (c *call) audio(by demand.Scale) plugins.Usage {
 }
 
 // speech is the usage of text to speech: a token of text is spoken in less than a second.
-func (c *call) speech(by demand.Scale) plugins.Usage {
+func (c *call) speech(by bound.Scale) plugins.Usage {
 	input := c.tokens(by)
 	tokens := plugins.Known(input * by.SpeechTokens)
 	return plugins.Usage{Input: plugins.Known(input), Output: tokens, OutputAudio: tokens}
 }
 
 // rerank is the usage of rankings. A document with the query is counted again for each chunk.
-func (c *call) rerank(by demand.Scale) plugins.Usage {
+func (c *call) rerank(by bound.Scale) plugins.Usage {
 	list := c.field("documents")
 	n := list.Get("#").Int()
 	chunks := n + (by.Text(int64(len(list.Raw)))+n*by.Text(int64(len(c.field("query").Raw))))/chunkTokens

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
@@ -65,7 +65,7 @@ func (c *call) openID(sealed string) (fileID, bool) {
 // here, and returns the targets at the account that has them. Ids that were not given out
 // here stay in c.stored.IDs.
 func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
-	var unknown []demand.StateID
+	var unknown []bound.StateID
 	for _, named := range c.stored.IDs {
 		f, ok := c.openID(named.ID)
 		if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/capture"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -31,10 +31,10 @@ import (
 type fileCall struct {
 	*attempt
 	file   fileID
-	upload capture.Body  // the transport may read on when the answer has come
-	calls  demand.Upload // the calls of a batch in the file that is uploaded
-	batch  demand.Batch  // what the calls of the new batch, or of the uploaded file, can use
-	names  []string      // names of models in the calls of the new batch
+	upload capture.Body // the transport may read on when the answer has come
+	calls  bound.Upload // the calls of a batch in the file that is uploaded
+	batch  bound.Batch  // what the calls of the new batch, or of the uploaded file, can use
+	names  []string     // names of models in the calls of the new batch
 }
 
 // makesBatch reports whether the request makes a batch of the calls in a file, or within the
@@ -98,11 +98,11 @@ func (f *fileCall) prepare(id string) (err error) {
 }
 
 // atMost returns what a call about files costs: nothing, or what the calls of a batch do.
-func (f *fileCall) atMost() demand.Used {
+func (f *fileCall) atMost() bound.Used {
 	if f.makesBatch() {
 		return f.batch.AtMost(f.call.h.site.App.Catalog(), f.file.account.Provider, f.x.Record.CreatedAt.Time())
 	}
-	return demand.Free()
+	return bound.Free()
 }
 
 // endUpload counts the bytes of an upload that the provider has read.
@@ -154,7 +154,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 	if err := f.allowFiles(account); err != nil {
 		return nil, err
 	}
-	f.calls.Adder = demand.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: account.Provider}
+	f.calls.Adder = bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: account.Provider}
 	switch {
 	case f.uploads() && f.call.shares(account):
 		if err := f.readUpload(account); err != nil {
@@ -231,7 +231,7 @@ func (f *fileCall) addBatched(call *plugins.Object) {
 	for _, m := range call.Members { // a field that stands twice may be read twice
 		if m.Name == "body" {
 			body, _ := plugins.ParseObject([]byte(m.Value.Raw))
-			f.call.stored.IDs = append(f.call.stored.IDs, demand.StateOf(dialect, body).IDs...)
+			f.call.stored.IDs = append(f.call.stored.IDs, bound.StateOf(dialect, body).IDs...)
 		}
 	}
 }

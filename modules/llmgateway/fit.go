@@ -6,29 +6,29 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/modules/internal/cut"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/money/cut"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
 // fit returns how the output of the attempt is lowered to what credits cover, nil if the
 // request has no limit of its output, or must be sent as it is.
-func (a *attempt) fit() func(fits func(demand.Used) bool) bool {
+func (a *attempt) fit() func(fits func(bound.Used) bool) bool {
 	c := a.call
 	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.compacts || c.route.native || a.round > 0 {
 		return nil
 	}
-	return func(fits func(demand.Used) bool) bool {
+	return func(fits func(bound.Used) bool) bool {
 		// Messages refuses a limit that leaves no room beside what the model may think.
-		least := demand.LeastOutput + c.field("thinking").Get("budget_tokens").Int()
+		least := bound.LeastOutput + c.field("thinking").Get("budget_tokens").Int()
 		return a.highest(&a.fitted, least, fits)
 	}
 }
 
 // highest sets a limit of the attempt's output to the highest limit that fits, from least on. It
 // reports whether a limit fits.
-func (a *attempt) highest(limit *int64, least int64, fits func(demand.Used) bool) bool {
-	*limit = demand.Lower(least, a.mostOutput(), func(asked int64) bool {
+func (a *attempt) highest(limit *int64, least int64, fits func(bound.Used) bool) bool {
+	*limit = bound.Lower(least, a.mostOutput(), func(asked int64) bool {
 		*limit = asked
 		return fits(a.atMost())
 	})
@@ -38,19 +38,19 @@ func (a *attempt) highest(limit *int64, least int64, fits func(demand.Used) bool
 // cut returns how the stream of the attempt is ended at what a budget covers, nil if it
 // cannot be: the request asks for no stream or several answers, or the stream does not show
 // all that is charged.
-func (a *attempt) cut() func(fits func(demand.Used) bool) bool {
+func (a *attempt) cut() func(fits func(bound.Used) bool) bool {
 	c, m := a.call, a.target.Listed
 	if m == nil || !c.streams() || !cut.Possible(c.dialect) || c.compacts || a.round > 0 || a.mcp != nil || c.demanded().Answers() > 1 ||
 		c.demanded().Silent(m) || a.request != nil && m.Reasoning { // a translation may make the model think
 		return nil
 	}
-	return func(fits func(demand.Used) bool) bool {
-		return a.highest(&a.cutAt, demand.LeastOutput, fits)
+	return func(fits func(bound.Used) bool) bool {
+		return a.highest(&a.cutAt, bound.LeastOutput, fits)
 	}
 }
 
 // cutBytes is after how many bytes the stream of the attempt is ended, 0 if it is not.
-func (a *attempt) cutBytes() int64 { return a.cutAt * demand.Most.TextBytes }
+func (a *attempt) cutBytes() int64 { return a.cutAt * bound.Most.TextBytes }
 
 // mostOutput returns how many tokens each answer of the attempt has at most.
 func (a *attempt) mostOutput() int64 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -58,7 +58,7 @@ func (in *input) isObject() bool {
 }
 
 // tokens estimates how many tokens the text of the request has.
-func (in *input) tokens(by demand.Scale) int64 {
+func (in *input) tokens(by bound.Scale) int64 {
 	n := int64(len(in.sent))
 	if in.form != nil {
 		n = 0
@@ -77,5 +77,5 @@ func (c *call) pictures() int64 {
 	if c.form != nil {
 		return int64(len(c.form.files))
 	}
-	return demand.Of(c.dialect, c.object(c.sent), nil).Pictures
+	return bound.Of(c.dialect, c.object(c.sent), nil).Pictures
 }

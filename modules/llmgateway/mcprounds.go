@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -52,7 +52,7 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		}
 		a.commit(storage.Interrupted) // what a crash leaves is paid
 		a.settle(storage.Interrupted)
-		a.paid = demand.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
+		a.paid = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
 		a.release()
 		a.round++
 		a.eventsSent = 0

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -56,7 +56,7 @@ func (f *fileCall) readMessageBatch() error {
 		return err
 	}
 	f.call.sent, f.names = append(sent, f.call.body[end:]...), slices.Collect(maps.Keys(b.models))
-	adder := demand.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: f.file.account.Provider}
+	adder := bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: f.file.account.Provider}
 	f.batch = adder.Inline("", f.call.object(f.call.sent))
 	return f.call.allowStored(f.file.account)
 }
@@ -64,7 +64,7 @@ func (f *fileCall) readMessageBatch() error {
 // each calls do with the params of each call, where they stand, and their index in the body.
 func (b *messageBatch) each(do func(at string, params *plugins.Object, index int) error) error {
 	body := b.call.object(b.call.body)
-	if err := demand.JSON(plugins.Messages, body).Refuse(nil, ""); err != nil {
+	if err := bound.JSON(plugins.Messages, body).Refuse(nil, ""); err != nil {
 		return err
 	}
 	list := body.Get("requests")
@@ -89,7 +89,7 @@ func (b *messageBatch) each(do func(at string, params *plugins.Object, index int
 		case !isObject:
 			err = plugins.Invalid(at, "%s.params: an object is required.", at)
 		default:
-			err = errors.Join(demand.JSON(plugins.Messages, request).Refuse(nil, ""), demand.JSON(plugins.Messages, params).Refuse(nil, ""))
+			err = errors.Join(bound.JSON(plugins.Messages, request).Refuse(nil, ""), bound.JSON(plugins.Messages, params).Refuse(nil, ""))
 			if err == nil {
 				err = do(at+".params", params, index)
 			}
@@ -165,11 +165,11 @@ func serves(targets []routing.Target, account *llmapp.Account) *routing.Target {
 func (b *messageBatch) edit(at string, params *plugins.Object) ([]byte, error) {
 	c, account := b.call, b.file.account
 	target := serves(b.targets[params.Get("model").Str], account)
-	if err := c.key.CheckModels(demand.JSON(plugins.Messages, params), account.Label); err != nil {
+	if err := c.key.CheckModels(bound.JSON(plugins.Messages, params), account.Label); err != nil {
 		return nil, err
 	}
 	b.models[target.Model] = true
-	for _, named := range demand.StateOf(plugins.Messages, params).IDs {
+	for _, named := range bound.StateOf(plugins.Messages, params).IDs {
 		named.Param = at + "." + named.Param
 		c.stored.IDs = append(c.stored.IDs, named)
 	}

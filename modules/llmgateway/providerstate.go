@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -98,9 +98,9 @@ func (a *attempt) ended(body []byte) {
 		return
 	}
 	response := a.x.Info().ResponseID
-	var found demand.State
+	var found bound.State
 	if c.dialect != plugins.Chat { // an answer of Chat Completions cannot be continued by its id
-		found.IDs = []demand.StateID{{ID: response}}
+		found.IDs = []bound.StateID{{ID: response}}
 	}
 	for _, id := range gjson.GetManyBytes(body, "output.#.id", "container.id") {
 		found.Add("", id)

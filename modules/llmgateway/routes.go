@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/plugins"
@@ -25,7 +25,7 @@ type route struct {
 	native  bool            // the bytes of both sides pass as they are, but for the name of the model
 	model   string          // the model of a request that names none, "" if it must name one
 	// usage returns what a call uses, on a scale. It is nil if calls are conversations.
-	usage  func(*call, demand.Scale) plugins.Usage
+	usage  func(*call, bound.Scale) plugins.Usage
 	answer func(*kept.Call) (any, error) // answers with what is kept, nil if the answer is written
 
 	id, summary string

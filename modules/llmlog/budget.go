@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -22,11 +22,11 @@ type bounded struct {
 	model      *catalog.Model // nil without a price
 	usage      plugins.Usage  // at most
 	conditions catalog.Conditions
-	tiers      []string       // that the request asks for
-	cutAt      int64          // the output tokens after which the stream is ended; 0: it is not
-	silent     bool           // the model may think what its answer does not show
-	batch      bool           // the provider makes the calls later
-	reads      *demand.Demand // nil until the request has been read
+	tiers      []string      // that the request asks for
+	cutAt      int64         // the output tokens after which the stream is ended; 0: it is not
+	silent     bool          // the model may think what its answer does not show
+	batch      bool          // the provider makes the calls later
+	reads      *bound.Demand // nil until the request has been read
 }
 
 // tierFields are the header fields by which clients of Vertex AI and Bedrock ask for a service
@@ -58,11 +58,11 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	x.update() // the body tells the model, the user and what the call continues
 	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
 	object, isObject := plugins.ParseObject(sent)
-	request := demand.JSON(r.Dialect, object)
+	request := bound.JSON(r.Dialect, object)
 	if isObject {
 		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
 	}
-	var batch demand.Batch
+	var batch bound.Batch
 	makesBatch := r.Dialect == plugins.Batches && !x.isFree()
 	if makesBatch {
 		batch = x.batched(s.Model, object)
@@ -84,28 +84,28 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 	for _, field := range tierFields {
 		b.tiers = append(b.tiers, x.r.Header.Values(field)...)
 	}
-	s.AtMost = func() demand.Used {
+	s.AtMost = func() bound.Used {
 		switch {
 		case x.isFree():
-			return demand.Free()
+			return bound.Free()
 		case makesBatch:
 			return batch.AtMost(app.Catalog(), s.Provider, b.conditions.At)
 		}
-		most := b.uses(demand.Most, app, &s, request, sent)
+		most := b.uses(bound.Most, app, &s, request, sent)
 		b.usage = most.Usage
 		return most
 	}
-	s.Expected = func(output int64) demand.Used {
+	s.Expected = func(output int64) bound.Used {
 		limit := b.cutAt
 		defer func() { b.cutAt = limit }()
 		b.cutAt = output
-		return b.uses(demand.Likely, app, &s, request, sent)
+		return b.uses(bound.Likely, app, &s, request, sent)
 	}
 	if makesBatch {
 		s.Expected = nil
 	}
 	if x.asksForEvents(request) {
-		s.Cut = func(fits func(demand.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
+		s.Cut = func(fits func(bound.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
 	}
 	if x.h.site.Money.Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
@@ -130,7 +130,7 @@ func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
 
 // batched returns what the calls of a batch can use at most: those within the request, or in a
 // file that was uploaded before.
-func (x *exchange) batched(model string, body *plugins.Object) demand.Batch {
+func (x *exchange) batched(model string, body *plugins.Object) bound.Batch {
 	file := body.Get("input_file_id").Str
 	if file == "" {
 		adder := x.adder()
@@ -140,8 +140,8 @@ func (x *exchange) batched(model string, body *plugins.Object) demand.Batch {
 }
 
 // adder adds up the calls of a batch at the provider.
-func (x *exchange) adder() demand.Adder {
-	return demand.Adder{Catalog: x.h.site.App.Catalog(), Provider: cmp.Or(x.Record.Provider, x.h.Provider)}
+func (x *exchange) adder() bound.Adder {
+	return bound.Adder{Catalog: x.h.site.App.Catalog(), Provider: cmp.Or(x.Record.Provider, x.h.Provider)}
 }
 
 // uploads reports whether the request uploads a file, which may have the calls of a batch.
@@ -193,30 +193,30 @@ func (x *exchange) readBody() ([]byte, *plugins.Error) {
 
 // uses is the most that the call can use, by the tokens that text has by a scale. It is unknown
 // without a price.
-func (b *bounded) uses(by demand.Scale, app *llmapp.App, s *llmapp.Spending, request demand.Request, body []byte) demand.Used {
+func (b *bounded) uses(by bound.Scale, app *llmapp.App, s *llmapp.Spending, request bound.Request, body []byte) bound.Used {
 	var ok bool
 	if b.model, ok = app.Catalog().Lookup(s.Provider, s.Model); !ok || s.Model == "" {
 		b.model = nil
-		return demand.Used{}
+		return bound.Used{}
 	}
 	if b.reads == nil {
 		object, _ := plugins.ParseObject(body)
-		b.reads = demand.OfTurn(app.Counts(), request.Dialect, object, s.Org, s.Provider, s.Model)
+		b.reads = bound.OfTurn(app.Counts(), request.Dialect, object, s.Org, s.Provider, s.Model)
 	}
 	usage, ok := request.Uses(b.model, b.reads, by, int64(len(body)), b.cutAt)
 	if !ok {
-		return demand.Used{}
+		return bound.Used{}
 	}
-	return demand.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
+	return bound.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
 }
 
 func (x *exchange) charge(cost plugins.Cost) {
 	x.bounded.reads.Learn(x.h.site.App.Counts(), x.Record.Usage.Input)
-	x.meter(demand.Used{Cost: cost, Usage: x.Record.Usage})
+	x.meter(bound.Used{Cost: cost, Usage: x.Record.Usage})
 }
 
-func (x *exchange) meter(used demand.Used) {
-	if err := x.bounded.Charge(x.ctx, used, demand.Used{}); err != nil {
+func (x *exchange) meter(used bound.Used) {
+	if err := x.bounded.Charge(x.ctx, used, bound.Used{}); err != nil {
 		x.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", used.Cost.N), zap.Error(err))
 	}
 }
@@ -238,9 +238,9 @@ func (x *exchange) settle(end storage.EndState) {
 		return
 	}
 	if broken {
-		written := demand.Likely.Text(x.Record.ResponseBytes)
+		written := bound.Likely.Text(x.Record.ResponseBytes)
 		if x.bounded.silent || left || !x.Record.Stream { // what is no stream was written before it came
-			written = max(written, demand.Thought(x.Record.Latency.N))
+			written = max(written, bound.Thought(x.Record.Latency.N))
 		}
 		usage.Output = plugins.Known(min(usage.Output.N, written))
 	}
@@ -254,7 +254,7 @@ func (x *exchange) settle(end storage.EndState) {
 		x.Commit(end)
 	}
 	usage.Input, usage.Output.N = stated.Input.Or(usage.Input), max(usage.Output.N, stated.Output.N)
-	x.meter(demand.Used{Usage: usage})
+	x.meter(bound.Used{Usage: usage})
 }
 
 // countKept counts the cost of an answer that was broken off, by the length of what is kept of
@@ -267,13 +267,13 @@ func (x *exchange) countKept() {
 		return
 	}
 	kept := x.Kept.Content(r)
-	written, ok := demand.Written(r.Dialect, kept.Response)
+	written, ok := bound.Written(r.Dialect, kept.Response)
 	if !ok || r.ResponseTruncated || !x.requestTells(kept.Request.Data, used.Input) {
 		x.Uncounted = true
 		return
 	}
-	used.Input = used.Input.Or(plugins.Known(demand.Likely.Text(r.RequestBytes)))
-	used.Output = plugins.Known(max(used.Output.N, demand.Likely.Text(written)))
+	used.Input = used.Input.Or(plugins.Known(bound.Likely.Text(r.RequestBytes)))
+	used.Output = plugins.Known(max(used.Output.N, bound.Likely.Text(written)))
 	x.Count(used)
 }
 
@@ -284,7 +284,7 @@ func (x *exchange) requestTells(kept []byte, input plugins.Count) bool {
 		return input.Valid
 	}
 	request, _ := plugins.ParseObject(kept)
-	return demand.Countable(x.Record.Dialect, request, input)
+	return bound.Countable(x.Record.Dialect, request, input)
 }
 
 // release frees what is set aside and was not charged.

@@ -7,13 +7,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/cut"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/money/cut"
 	"github.com/weirhq/weir/plugins"
 )
 
 // asksForEvents reports whether the answer is a stream that can be cut.
-func (x *exchange) asksForEvents(request demand.Request) bool {
+func (x *exchange) asksForEvents(request bound.Request) bool {
 	if request.Answers() > 1 {
 		return false
 	}
@@ -25,7 +25,7 @@ func (x *exchange) asksForEvents(request demand.Request) bool {
 
 // cut finds after how much output the stream is ended, and reports whether there is room for
 // any, and whether the stream shows all that is charged.
-func (b *bounded) cut(request demand.Request, fits func() bool) bool {
+func (b *bounded) cut(request bound.Request, fits func() bool) bool {
 	if b.model == nil || request.Silent(b.model) {
 		return false
 	}
@@ -33,7 +33,7 @@ func (b *bounded) cut(request demand.Request, fits func() bool) bool {
 	if asked, err := request.OutputLimit(); err == nil && asked > 0 {
 		most = min(most, asked)
 	}
-	b.cutAt = demand.Lower(demand.LeastOutput, most, func(limit int64) bool {
+	b.cutAt = bound.Lower(bound.LeastOutput, most, func(limit int64) bool {
 		b.cutAt = limit
 		return fits()
 	})
@@ -47,7 +47,7 @@ func (x *exchange) pass(next caddyhttp.Handler) (err error) {
 		return next.ServeHTTP(&x.writer, x.r)
 	}
 	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the stream could not be read
-	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.bounded.cutAt*demand.Most.TextBytes, x.cancel)
+	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.bounded.cutAt*bound.Most.TextBytes, x.cancel)
 	defer func() {
 		if !x.cutter.Over() {
 			return

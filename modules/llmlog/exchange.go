@@ -11,11 +11,11 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/cut"
-	"github.com/weirhq/weir/modules/internal/demand"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/money/cut"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/streamusage"
@@ -58,7 +58,7 @@ type requestSide struct {
 	ahead  intake.Body // what was read of the body before it passes
 	body   capture.Body
 	reader *observe.RequestReader
-	upload *demand.Upload // the calls of a batch in the file that the request uploads, nil for any other
+	upload *bound.Upload // the calls of a batch in the file that the request uploads, nil for any other
 }
 
 // answerSide reads the answer as it passes.
@@ -219,7 +219,7 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 	}
 	encoding := contentEncoding(x.r.Header)
 	if x.uploads() && encoding == "" { // else the provider might read something else
-		x.upload = &demand.Upload{Adder: x.adder()}
+		x.upload = &bound.Upload{Adder: x.adder()}
 		t.Open("", x.upload)
 		return
 	}

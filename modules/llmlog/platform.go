@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -161,7 +161,7 @@ func (x *exchange) isCall() bool {
 }
 
 // checkCall refuses what a call may not ask of the account that pays for it.
-func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, body *plugins.Object, isObject bool) *plugins.Error {
+func (x *exchange) checkCall(key *llmapp.Key, request bound.Request, body *plugins.Object, isObject bool) *plugins.Error {
 	if err := x.checkBatch(); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (x *exchange) checkCall(key *llmapp.Key, request demand.Request, body *plug
 	if !x.h.site.App.Shares(x.Record.Org, x.account) {
 		return nil
 	}
-	for _, named := range demand.StateOf(request.Dialect, body).IDs {
+	for _, named := range bound.StateOf(request.Dialect, body).IDs {
 		if named.Param != "previous_response_id" || !x.Answered(named.ID, x.account.BaseURL) {
 			return named.NotYours(x.account.Label, "")
 		}

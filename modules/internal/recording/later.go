@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -99,11 +99,11 @@ func (x *Exchange) SeeBatch(id string, body []byte) {
 	if made == nil {
 		return
 	}
-	used := demand.Free()
+	used := bound.Free()
 	switch {
 	case state.Usage != (plugins.Usage{}):
 		used.Usage = state.Usage
-		used.Cost = demand.ParseBatch(made.Batch).Cost(x.site.App.Catalog(), made.Provider, state.Usage, catalog.Conditions{
+		used.Cost = bound.ParseBatch(made.Batch).Cost(x.site.App.Catalog(), made.Provider, state.Usage, catalog.Conditions{
 			At: made.CreatedAt.Time(), Geography: made.InferenceGeo,
 		})
 	case state.Succeeded != plugins.Known(0):
@@ -123,16 +123,16 @@ func (x *Exchange) batch(id string) *storage.Record {
 
 // Uploaded returns what the calls in a file can use at most that was uploaded to an address,
 // if that is known.
-func (x *Exchange) Uploaded(file, baseURL string) (b demand.Batch) {
+func (x *Exchange) Uploaded(file, baseURL string) (b bound.Batch) {
 	if made := x.batch(file); made != nil && strings.HasPrefix(made.TargetURL, baseURL) {
-		b.Parts = demand.ParseBatch(made.Batch).Parts
+		b.Parts = bound.ParseBatch(made.Batch).Parts
 	}
 	return b
 }
 
 // endBatch ends what is set aside for a batch, of which so much is spent.
-func (x *Exchange) endBatch(made *storage.Record, used demand.Used) {
-	reserved := demand.ParseBatch(made.Batch).Reservation
+func (x *Exchange) endBatch(made *storage.Record, used bound.Used) {
+	reserved := bound.ParseBatch(made.Batch).Reservation
 	if reserved == uuid.Nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
@@ -44,8 +44,8 @@ var resultIDs = uuid.MustParse("6f6b1f0a-7a51-4d0e-9c3c-2f2b8d1b6a57")
 type batch struct {
 	made               *storage.Record // the record of the batch, nil if it is not known
 	results, succeeded int64
-	used               demand.Used // the cost is unknown if that of a call is
-	skipped            bool        // a result was not read
+	used               bound.Used // the cost is unknown if that of a call is
+	skipped            bool       // a result was not read
 }
 
 // Results begins a download, of which x is the exchange: it reads the plain bytes of
@@ -54,7 +54,7 @@ type batch struct {
 // kept neither of the calls nor of the download: call Results before anything is kept.
 func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	rs := &Results{x: x, of: of, maxBody: maxBody, like: x.Record}
-	rs.used = demand.Free()
+	rs.used = bound.Free()
 	rs.like.CreatedAt = dayOf(x.Record.CreatedAt)
 	if of.Batch != "" {
 		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {
@@ -103,7 +103,7 @@ func (rs *Results) Close(whole bool) {
 		return
 	}
 	ofErrors := rs.of.File != rs.of.Batch && rs.succeeded > 0 // has the rest
-	if rs.results == demand.ParseBatch(rs.made.Batch).Calls() || ofErrors {
+	if rs.results == bound.ParseBatch(rs.made.Batch).Calls() || ofErrors {
 		rs.x.endBatch(rs.made, rs.used)
 	}
 }
@@ -175,7 +175,7 @@ func (rs *Results) take() {
 func (rs *Results) count(r storage.Record, result *observe.Result) {
 	r.ModelOverride = ""
 	learn(&r, &result.Info)
-	models := append([]string{r.ResponseModel}, demand.ParseBatch(rs.made.Batch).Models()...)
+	models := append([]string{r.ResponseModel}, bound.ParseBatch(rs.made.Batch).Models()...)
 	price(&r, result.Info.Beside, rs.x.site.App.Catalog(), r.CreatedAt.Time(), models[:min(len(models), 2)]...)
 	rs.used.Cost = rs.used.Cost.Both(r.Cost)
 	if !r.Usage.ReportedCost.Valid { // which is 0 for a call that failed

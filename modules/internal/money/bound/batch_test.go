@@ -1,4 +1,4 @@
-package demand_test
+package bound_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/capture"
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -27,8 +27,8 @@ func form(file string) string {
 		"\r\n--b\r\nContent-Disposition: form-data; name=\"expires_after[anchor]\"\r\n\r\ncreated_at\r\n--b--\r\n"
 }
 
-func read(provider, text string, chunk int) demand.Batch {
-	u := demand.Upload{Adder: demand.Adder{Catalog: catalog.Default(), Provider: provider}}
+func read(provider, text string, chunk int) bound.Batch {
+	u := bound.Upload{Adder: bound.Adder{Catalog: catalog.Default(), Provider: provider}}
 	for len(text) > 0 {
 		n := min(chunk, len(text))
 		u.Write([]byte(text[:n]))
@@ -49,7 +49,7 @@ func TestUploadsAddUpCalls(t *testing.T) {
 		if b.Parts[0].Longest != body || b.Parts[0].Input != 4*body || b.Parts[0].CacheWrite != b.Parts[0].Input {
 			t.Errorf("the input is %s", b.Text())
 		}
-		if again := demand.ParseBatch(b.Text()); again.Text() != b.Text() {
+		if again := bound.ParseBatch(b.Text()); again.Text() != b.Text() {
 			t.Errorf("a record has %s", again.Text())
 		}
 		most := b.AtMost(catalog.Default(), "openai", time.Now())
@@ -123,7 +123,7 @@ func TestCallsWithinRequests(t *testing.T) {
 		"a call of another":  {"gemini", "gemini-2.5-flash", gemini(`"inputConfig":{"requests":{"requests":[` + strings.Replace(request, `"contents"`, `"model":"models/gemini-2.5-pro","contents"`, 1) + `]}}`), 0, 0},
 	} {
 		object, _ := plugins.ParseObject([]byte(c.body))
-		adder := demand.Adder{Catalog: catalog.Default(), Provider: c.provider}
+		adder := bound.Adder{Catalog: catalog.Default(), Provider: c.provider}
 		b := adder.Inline(c.model, object)
 		if most := b.AtMost(catalog.Default(), c.provider, time.Now()); b.Calls() != c.calls || most.Usage.Output.N != c.output || most.Cost.Valid != (c.calls > 0) {
 			t.Errorf("%s: %s, at most %+v", name, b.Text(), most)
@@ -140,12 +140,12 @@ func TestStatedUsageOfBatches(t *testing.T) {
 	}
 	used := plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000)}
 	for longest, want := range map[int64]plugins.Nanodollars{1000: 3e9, 1001: 7e9} {
-		b := demand.Batch{Parts: []*demand.BatchPart{{Model: "m", Calls: 2000, Longest: longest}}}
+		b := bound.Batch{Parts: []*bound.BatchPart{{Model: "m", Calls: 2000, Longest: longest}}}
 		if cost := b.Cost(prices, "one", used, catalog.Conditions{At: time.Now()}); cost != plugins.KnownCost(want) {
 			t.Errorf("of up to %d tokens: %v", longest, cost)
 		}
 	}
-	if cost := (demand.Batch{Parts: []*demand.BatchPart{{Model: "m"}, {Model: "n"}}}).Cost(prices, "one", used, catalog.Conditions{}); cost.Valid {
+	if cost := (bound.Batch{Parts: []*bound.BatchPart{{Model: "m"}, {Model: "n"}}}).Cost(prices, "one", used, catalog.Conditions{}); cost.Valid {
 		t.Errorf("two models cost %v", cost)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 )
 
 // set returns an object with another value in a field.
@@ -55,7 +55,7 @@ func (c *choices) ends() (ends []string) {
 // chat ends streams of Chat Completions and of Completions.
 type chat struct{ choices }
 
-func (*chat) read(e gjson.Result) int64 { return demand.Said(e.Get("choices")) }
+func (*chat) read(e gjson.Result) int64 { return bound.Said(e.Get("choices")) }
 
 func (c *chat) keep(e gjson.Result) {
 	for _, choice := range e.Get("choices").Array() {
@@ -97,7 +97,7 @@ type messages struct {
 }
 
 func (*messages) read(e gjson.Result) int64 {
-	return demand.Said(e.Get("delta")) + demand.Said(e.Get("content_block"))
+	return bound.Said(e.Get("delta")) + bound.Said(e.Get("content_block"))
 }
 
 func (m *messages) keep(e gjson.Result) {
@@ -123,7 +123,7 @@ func (m *messages) end(b []byte, _ gjson.Result) []byte {
 	if usage == "" {
 		usage = "{}"
 	}
-	usage = set(usage, "output_tokens", demand.Likely.Text(m.said)) // which clients rely on
+	usage = set(usage, "output_tokens", bound.Likely.Text(m.said)) // which clients rely on
 	b = appendEvent(b, "message_delta", `{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":`+usage+`}`)
 	return appendEvent(b, "message_stop", `{"type":"message_stop"}`)
 }

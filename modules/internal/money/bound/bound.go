@@ -1,6 +1,6 @@
-// Package demand reads what a request can make a provider read and write: the most that the
+// Package bound reads what a request can make a provider read and write: the most that the
 // call can cost, whichever lane the call takes.
-package demand
+package bound
 
 import (
 	"cmp"

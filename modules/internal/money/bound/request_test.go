@@ -1,21 +1,21 @@
-package demand_test
+package bound_test
 
 import (
 	"testing"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/demand"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 )
 
-func requestOf(t *testing.T, d plugins.Dialect, body string) demand.Request {
+func requestOf(t *testing.T, d plugins.Dialect, body string) bound.Request {
 	t.Helper()
 	o, ok := plugins.ParseObject([]byte(body))
 	if !ok {
 		t.Fatalf("%s is no object", body)
 	}
-	return demand.JSON(d, o)
+	return bound.JSON(d, o)
 }
 
 // Vendors differ in which fields they obey and what they make of odd numbers: what one of them
@@ -114,7 +114,7 @@ func TestFieldsOfFormsStandOnce(t *testing.T) {
 		{[]string{"n", "model", "n"}, true},
 		{[]string{"quality", "Quality"}, true},
 	} {
-		r := demand.Request{Dialect: plugins.Images, Form: true, Field: func(string) gjson.Result { return gjson.Result{} }, Names: func(do func(string) bool) {
+		r := bound.Request{Dialect: plugins.Images, Form: true, Field: func(string) gjson.Result { return gjson.Result{} }, Names: func(do func(string) bool) {
 			for _, name := range c.names {
 				if !do(name) {
 					return

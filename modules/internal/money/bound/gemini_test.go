@@ -1,4 +1,4 @@
-package demand
+package bound
 
 import (
 	"encoding/base64"
