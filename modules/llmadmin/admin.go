@@ -35,6 +35,7 @@ func init() {
 //	POST /llm/flush         waits until everything recorded so far can be queried
 //	GET  /llm/credits       the credits of the organisations, in US dollars
 //	POST /llm/credits       grants more, {"org": "acme", "amount": "20.00"}
+//	POST /llm/keys/admin    creates a key that administers an organisation, {"org": "acme"}
 //	POST /llm/backup        makes a backup, {"directory": "/var/backups/weir"}
 //	POST /llm/stores/copy   copies a store to another, {"from": "default", "to": "big"}
 //	GET  /llm/doctor        what an operator would look at, with the fix of what is wrong
@@ -55,6 +56,7 @@ func (*API) Routes() []caddy.AdminRoute {
 		{Pattern: "/weir/integrity", Handler: methods{http.MethodGet: integrity}},
 		{Pattern: "/llm/flush", Handler: methods{http.MethodPost: flush}},
 		{Pattern: "/llm/credits", Handler: methods{http.MethodGet: listCredits, http.MethodPost: grantCredits}},
+		{Pattern: "/llm/keys/admin", Handler: methods{http.MethodPost: createAdminKey}},
 		{Pattern: "/llm/backup", Handler: methods{http.MethodPost: makeBackup}},
 		{Pattern: "/llm/stores/copy", Handler: methods{http.MethodPost: copyStore}},
 		{Pattern: "/llm/doctor", Handler: methods{http.MethodGet: doctor}},

@@ -67,6 +67,9 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 	}
 	if app, err := active.AppIfConfigured("http"); err == nil {
 		report.Findings = append(report.Findings, lookAtUpstreams(ctx, app.(*caddyhttp.App))...)
+		if p := currentProcess(); p.Dashboard && !p.Control {
+			report.Findings = append(report.Findings, Finding{Warning, "administration", "no site has llm_control: keys, budgets and people cannot be changed by commands or programs", "add the directive `llm_control` beside `llm_ui`"})
+		}
 		if app.(*caddyhttp.App).GracePeriod == 0 {
 			report.Findings = append(report.Findings, Finding{Warning, "stopping", "a provider that hangs keeps Weir from ending", "set the global option grace_period, such as 30s"})
 		}
@@ -192,8 +195,7 @@ func reach(ctx context.Context, a *llmapp.Account) []Finding {
 func lookAtUpstreams(ctx context.Context, app *caddyhttp.App) []Finding {
 	addresses := make(map[string]Finding)
 	for _, server := range app.Servers {
-		recorded := false
-		for _, dial := range upstreams(server.Routes, &recorded) {
+		for _, dial := range upstreams(server.Routes) {
 			addresses[dial] = Finding{}
 		}
 	}
@@ -216,24 +218,17 @@ func lookAtUpstreams(ctx context.Context, app *caddyhttp.App) []Finding {
 }
 
 // upstreams are the fixed addresses of the proxies behind handlers that record.
-func upstreams(routes caddyhttp.RouteList, recorded *bool) (found []string) {
-	for _, route := range routes {
-		for _, handler := range route.Handlers {
-			if m, ok := handler.(caddy.Module); ok && m.CaddyModule().ID == "http.handlers.llm_log" {
-				*recorded = true
-			}
-			switch h := handler.(type) {
-			case *caddyhttp.Subroute:
-				found = append(found, upstreams(h.Routes, recorded)...)
-				continue
-			case interface{ Proxy() *reverseproxy.Handler }: // llm_forward
-				handler = h.Proxy()
-			}
-			if proxy, ok := handler.(*reverseproxy.Handler); ok && *recorded {
-				for _, u := range proxy.Upstreams {
-					if !strings.Contains(u.Dial, "{") {
-						found = append(found, u.Dial)
-					}
+func upstreams(routes caddyhttp.RouteList) (found []string) {
+	recorded := false
+	for handler := range handlers(routes) {
+		recorded = recorded || moduleID(handler) == "http.handlers.llm_log"
+		if forward, ok := handler.(interface{ Proxy() *reverseproxy.Handler }); ok { // llm_forward
+			handler = forward.Proxy()
+		}
+		if proxy, ok := handler.(*reverseproxy.Handler); ok && recorded {
+			for _, u := range proxy.Upstreams {
+				if !strings.Contains(u.Dial, "{") {
+					found = append(found, u.Dial)
 				}
 			}
 		}

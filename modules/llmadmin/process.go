@@ -2,6 +2,7 @@ package llmadmin
 
 import (
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"slices"
@@ -23,6 +24,9 @@ type Process struct {
 	Sites []string `json:"sites"`
 	// Stores are where its open stores keep their records.
 	Stores []string `json:"stores"`
+	// Dashboard says that a site has llm_ui, and Control that one has llm_control.
+	Dashboard bool `json:"dashboard"`
+	Control   bool `json:"control"`
 }
 
 // String is a line for people.
@@ -38,15 +42,58 @@ func list(names []string) string {
 }
 
 func process(w http.ResponseWriter, _ *http.Request) error {
-	p := Process{ID: os.Getpid(), Version: llmapp.Version(), Commit: llmapp.Commit(), Sites: []string{}, Stores: []string{}}
+	return apierror.WriteJSON(w, http.StatusOK, currentProcess())
+}
+
+// currentProcess describes this process, with the configuration that runs.
+func currentProcess() *Process {
+	p := &Process{ID: os.Getpid(), Version: llmapp.Version(), Commit: llmapp.Commit(), Sites: []string{}, Stores: []string{}}
 	if app, err := caddy.ActiveContext().AppIfConfigured("http"); err == nil {
 		for _, server := range app.(*caddyhttp.App).Servers {
 			p.Sites = append(p.Sites, server.Listen...)
+			for handler := range handlers(server.Routes) {
+				switch moduleID(handler) {
+				case "http.handlers.llm_ui":
+					p.Dashboard = true
+				case "http.handlers.llm_control":
+					p.Control = true
+				}
+			}
 		}
 		slices.Sort(p.Sites)
 	}
 	for _, store := range llmapp.OpenStores() {
 		p.Stores = append(p.Stores, store.Place())
 	}
-	return apierror.WriteJSON(w, http.StatusOK, p)
+	return p
+}
+
+// handlers yields the handlers of routes, and those within subroutes, in the order of their
+// calls.
+func handlers(routes caddyhttp.RouteList) iter.Seq[caddyhttp.MiddlewareHandler] {
+	return func(yield func(caddyhttp.MiddlewareHandler) bool) { each(routes, yield) }
+}
+
+// each reports whether yield wants more.
+func each(routes caddyhttp.RouteList, yield func(caddyhttp.MiddlewareHandler) bool) bool {
+	for _, route := range routes {
+		for _, handler := range route.Handlers {
+			if subroute, ok := handler.(*caddyhttp.Subroute); ok {
+				if !each(subroute.Routes, yield) {
+					return false
+				}
+			} else if !yield(handler) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// moduleID is the ID of a handler that is a module of Caddy, else "".
+func moduleID(handler caddyhttp.MiddlewareHandler) caddy.ModuleID {
+	if m, ok := handler.(caddy.Module); ok {
+		return m.CaddyModule().ID
+	}
+	return ""
 }

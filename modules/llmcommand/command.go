@@ -55,12 +55,14 @@ the session's.` + filterHelp + connection,
 		CobraFunc: sessionsCommand,
 	}, {
 		Name:  "key",
-		Usage: "list|create|update|rotate|disable|enable|delete",
-		Short: "Shows, creates, changes and ends API keys",
+		Usage: "list|create|admin|update|rotate|disable|enable|delete",
+		Short: "Shows, creates, changes and deletes API keys",
 		Long: `
 Administers the API keys of an organisation, by a key of the scope admin, at a site with
-llm_control. A secret is shown once, on standard output:
+llm_control. The first of these is created on the machine of Weir, by its admin endpoint.
+A secret is shown once, on standard output:
 
+	weir key admin
 	weir key create "search agents" --project search --models 'anthropic/*' --expires 90d
 	weir key rotate key_0123456789abcdef0123456789abcdef --overlap 1h` + connection,
 		CobraFunc: keyCommand,

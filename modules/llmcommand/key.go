@@ -10,6 +10,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmadmin"
 )
 
 var keyColumns = []column{
@@ -18,6 +20,7 @@ var keyColumns = []column{
 }
 
 func keyCommand(cmd *cobra.Command) {
+	requireSubcommand(cmd)
 	list := keyAction("list", "Shows the keys of the organisation", cobra.NoArgs, listKeys)
 	addFormatFlags(list, "keys", queryFormats...)
 	list.Flags().String("project", "", "Show the keys of one project")
@@ -34,10 +37,14 @@ func keyCommand(cmd *cobra.Command) {
 	rotate := keyAction("rotate <id>", "Gives a key another secret, and shows it once", cobra.ExactArgs(1), rotateKey)
 	rotate.Flags().Duration("overlap", 24*time.Hour, "How long the old secret opens the key, too")
 
-	cmd.AddCommand(list, create, update, rotate,
-		keyAction("disable <id>", "Makes a key open nothing until it is enabled", cobra.ExactArgs(1), setDisabled(true)),
-		keyAction("enable <id>", "Makes a disabled key open again what it opened", cobra.ExactArgs(1), setDisabled(false)),
-		keyAction("delete <id>", "Ends a key for good", cobra.ExactArgs(1), deleteKey))
+	admin := &cobra.Command{Use: "admin", Short: "Creates a key that administers, on the machine of Weir, and shows its secret once", Args: cobra.NoArgs, RunE: createAdminKey}
+	addAdminAddress(admin)
+	admin.Flags().String("org", "", "The organisation that the key administers (default: default)")
+
+	cmd.AddCommand(list, create, admin, update, rotate,
+		keyAction("disable <id>", "Disables a key", cobra.ExactArgs(1), setDisabled(true)),
+		keyAction("enable <id>", "Enables a disabled key", cobra.ExactArgs(1), setDisabled(false)),
+		keyAction("delete <id>", "Deletes a key", cobra.ExactArgs(1), deleteKey))
 }
 
 func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
@@ -150,16 +157,30 @@ func rotateKey(cmd *cobra.Command, args []string) error {
 	return showSecret(cmd, keyPath(args[0])+"/rotate", map[string]any{"overlap_seconds": int64(overlap / time.Second)})
 }
 
-// showSecret writes the secret on a line of its own, so that a script can take the secret.
-// The id and the name of the key go to stderr.
+// showSecret asks for a key with a new secret, and writes the secret on a line of its own, so
+// that a script can take it. The id and the name of the key go to stderr.
 func showSecret(cmd *cobra.Command, path string, body any) error {
 	k, err := keys(cmd, http.MethodPost, path, body)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s (%s): this is the only time that its secret is shown.\n", printable(k.Get("id").Str), printable(k.Get("name").Str))
-	fmt.Fprintln(cmd.OutOrStdout(), k.Get("secret").Str)
-	return nil
+	return writeSecret(cmd, k.Get("id").Str, k.Get("name").Str, k.Get("secret").Str)
+}
+
+func writeSecret(cmd *cobra.Command, id, name, secret string) error {
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s (%s): this is the only time that its secret is shown.\n", printable(id), printable(name))
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), secret)
+	return err
+}
+
+// createAdminKey needs no key: whoever reaches the admin endpoint rules the process.
+func createAdminKey(cmd *cobra.Command, _ []string) error {
+	org, _ := cmd.Flags().GetString("org")
+	var k llmadmin.AdminKey
+	if _, err := askAdmin(cmd, http.MethodPost, "/llm/keys/admin", llmadmin.AdminKeyRequest{Org: org}, &k); err != nil {
+		return err
+	}
+	return writeSecret(cmd, k.ID, k.Name, k.Secret)
 }
 
 func updateKey(cmd *cobra.Command, args []string) error {

@@ -48,10 +48,11 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	for problem, args := range map[string][]string{
-		"no such key":   {"disable", "key_none"},
-		"what shall":    {"update", "key_none"},
-		"--expires":     {"create", "x", "--expires", "soon"},
-		"no scope root": {"create", "x", "--scopes", "root"},
+		"no such key":          {"disable", "key_none"},
+		"what shall":           {"update", "key_none"},
+		"--expires":            {"create", "x", "--expires", "soon"},
+		"no scope root":        {"create", "x", "--scopes", "root"},
+		"did you mean create?": {"creat", "x"},
 	} {
 		if _, err := run(t.Context(), keyCommand, &out, append(args, "--address", address)...); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", args, err)

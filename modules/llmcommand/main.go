@@ -86,3 +86,18 @@ func refuseDownload(cmd *cobra.Command, _ []string) error {
 	go install %s/xcaddy/weir@latest
 	xcaddy build --with %[2]s --with <package>`, cmd.Name(), llmapp.ModulePath)
 }
+
+// requireSubcommand refuses a name that no subcommand has: cobra shows the help, and succeeds.
+func requireSubcommand(cmd *cobra.Command) {
+	cmd.FParseErrWhitelist.UnknownFlags = true // those of the subcommand that was meant
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("%s has no command %s: did you mean %s?", cmd.CommandPath(), args[0], near[0])
+		}
+		return fmt.Errorf("%s has no command %s: see %[1]s --help", cmd.CommandPath(), args[0])
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}

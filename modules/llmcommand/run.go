@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/weirhq/weir/examples/quickstart"
+	"github.com/weirhq/weir/modules/llmadmin"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -93,8 +95,12 @@ func serve(next func(*cobra.Command, []string) error) func(*cobra.Command, []str
 				return err
 			}
 		}
-		if onTerminal {
-			go welcome(cmd.Context(), cmd.ErrOrStderr(), address)
+		switch {
+		case caddy.CustomBinaryName != binaryName || address == "":
+		case first:
+			go welcome(cmd.Context(), cmd.ErrOrStderr(), address, quickstart.Key)
+		case term.IsTerminal(int(os.Stderr.Fd())):
+			go welcome(cmd.Context(), cmd.ErrOrStderr(), address, "")
 		}
 		return next(cmd, args)
 	}
@@ -161,27 +167,59 @@ func claimAdmin(address string) error {
 	return fmt.Errorf("the admin endpoint %s is taken: %s; stop it, or give this one another by the global option admin", address, who)
 }
 
-// welcome says where the quickstart is, as soon as it serves.
-func welcome(ctx context.Context, w io.Writer, admin string) {
-	for range 100 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(100 * time.Millisecond):
-		}
+// startTimeout bounds how long a configuration may take to start before nothing is said of it.
+const startTimeout = 10 * time.Second
+
+// welcome says where the dashboard is, as soon as it is served. The first start creates a key
+// that administers, and shows it: nobody else reads what this process writes to its terminal.
+// Later starts show key, the one that anybody knows; "" shows none.
+func welcome(ctx context.Context, w io.Writer, admin, key string) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for ; ; time.Sleep(100 * time.Millisecond) {
 		p, err := processAt(admin)
+		if ctx.Err() != nil {
+			return
+		}
 		if err != nil || p.ID != os.Getpid() || len(p.Sites) == 0 || len(p.Stores) == 0 {
 			continue
 		}
-		site := "http://" + strings.Replace(p.Sites[0], "127.0.0.1", "localhost", 1)
-		login := ""
-		if os.Getenv(keyEnv) == "" { // no secret of the user is shown
-			login = "/#key=" + url.QueryEscape(quickstart.Key)
+		if !p.Dashboard {
+			return
 		}
+		if os.Getenv(keyEnv) != "" {
+			key = "" // no secret of the user is shown
+		}
+		created := firstAdminKey(admin)
+		if created != "" {
+			key = created
+		}
+		login := ""
+		if key != "" {
+			login = "/#key=" + url.QueryEscape(key)
+		}
+		site := "http://" + strings.Replace(p.Sites[0], "127.0.0.1", "localhost", 1)
 		_, database, _ := strings.Cut(p.Stores[0], ":")
 		fmt.Fprintf(w, "Dashboard  %s%s\n", site, login)
+		if created != "" {
+			fmt.Fprintln(w, "Admin key  in this link, shown once: keep it, or create another with `weir key admin`")
+		}
 		fmt.Fprintf(w, "Base URLs  %s/openai/v1, %[1]s/anthropic, %[1]s/gemini; every provider: %[1]s/v1\n", site)
 		fmt.Fprintf(w, "Data       %s; `weir demo` adds made-up traffic, `weir init` writes a Caddyfile to keep\n", filepath.Clean(database))
 		return
 	}
+}
+
+// firstAdminKey creates a key that administers if there is none, and returns its secret, or "".
+func firstAdminKey(admin string) string {
+	response, err := caddycmd.AdminAPIRequest(admin, http.MethodPost, "/llm/keys/admin", nil, strings.NewReader(`{"first": true}`))
+	if err != nil {
+		return "" // there is one, or `weir doctor` says what is wrong
+	}
+	defer response.Body.Close()
+	var k llmadmin.AdminKey
+	if json.NewDecoder(response.Body).Decode(&k) != nil {
+		return ""
+	}
+	return k.Secret
 }

@@ -16,6 +16,7 @@ import (
 )
 
 func storeCommand(cmd *cobra.Command) {
+	requireSubcommand(cmd)
 	cmd.AddCommand(copyCommand())
 }
 

@@ -26,6 +26,9 @@ func TestNotFound(t *testing.T) {
 		"/v1/request/querry":                 {"error", `There is no "/v1/request/querry" here.`},
 		"/v1/metrics/querry":                 {"error", `There is no "/v1/metrics/querry" here.`},
 		"/v1/views":                          {"error", `There is no "/v1/views" here.`},
+		"/v1/chat/completion":                {"error.message", "Did you mean /v1/chat/completions?"},
+		"/v1/keys/key_1":                     {"error.message", "The directive llm_control serves it"},
+		"/v1/session/query":                  {"error", "The directive llm_query serves it"},
 		"/v1beta/models/m:generateContent":   {"error.message", "This site has "},
 		"/v1/files/%0d%0aX-Injected:%20true": {"error.message", `\r\n`},
 	} {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -111,7 +112,7 @@ func TestRunQuickstart(t *testing.T) {
 	first := make(chan string)
 	go func() {
 		var text bytes.Buffer
-		for part := make([]byte, 4096); strings.Count(text.String(), "\n") < 3; {
+		for part := make([]byte, 4096); strings.Count(text.String(), "\n") < 4; {
 			n, err := screen.Read(part)
 			if err != nil {
 				break
@@ -122,12 +123,58 @@ func TestRunQuickstart(t *testing.T) {
 	}()
 	text := <-first
 	site := "http://localhost:" + m.site
-	m.has(text, "Dashboard  "+site+"/#key=weir-quickstart\r\n", "Base URLs  "+site+"/openai/v1, ", filepath.Join(m.dir, "weir-data", "weir.db"))
-	if lines := strings.Count(text, "\n"); lines != 3 {
-		t.Errorf("%d lines on the terminal, want 3:\n%s", lines, text)
+	m.has(text, "Dashboard  "+site+"/#key=weir_", "Admin key  ", "Base URLs  "+site+"/openai/v1, ", filepath.Join(m.dir, "weir-data", "weir.db"))
+	if lines := strings.Count(text, "\n"); lines != 4 {
+		t.Errorf("%d lines on the terminal, want 4:\n%s", lines, text)
 	}
+	secret, _, _ := strings.Cut(text[strings.Index(text, "weir_"):], "\r")
+	key := func(args ...string) string {
+		command := m.command(append([]string{"key"}, args...)...)
+		command.Env = append(command.Env, "WEIR_API_KEY="+secret, "WEIR_URL="+site)
+		text, _ := command.CombinedOutput()
+		return string(text)
+	}
+	m.has(key("list"), "administrator")
+	m.has(key("create", "team"), "this is the only time that its secret is shown")
+	m.has(m.says("key", "admin"), "(administrator): this is the only time", "\nweir_")
+	m.hasNoFileWith(secret)
 	m.has(m.says("stats"), fmt.Sprintf("process %d, serves 127.0.0.1:%s, keeps records in sqlite:%s/weir-data/weir.db\nSTORE ", command.Process.Pid, m.site, m.dir))
 	stop()
+
+	// The key is shown once: a later start shows the one that anybody knows. It needs no terminal.
+	again := m.command("run")
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	again.Stderr = log
+	stop = m.serve(again)
+	var shown []byte
+	m.await(func() bool {
+		shown, err = os.ReadFile(log.Name())
+		return err != nil || bytes.Contains(shown, []byte("Data  "))
+	})
+	m.has(string(shown), "Dashboard  "+site+"/#key=weir-quickstart\n")
+	stop()
+}
+
+// hasNoFileWith fails if a file of the machine has a text.
+func (m *machine) hasNoFileWith(secret string) {
+	m.t.Helper()
+	err := filepath.WalkDir(m.dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if bytes.Contains(text, []byte(secret)) {
+			m.t.Errorf("%s has the secret", name)
+		}
+		return err
+	})
+	if err != nil {
+		m.t.Error(err)
+	}
 }
 
 // A file can be the argument, and a Caddyfile is written once.

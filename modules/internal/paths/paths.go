@@ -5,6 +5,7 @@ package paths
 
 import (
 	"context"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -16,6 +17,21 @@ type Route struct {
 	Path string
 	// Socket is true of a WebSocket.
 	Socket bool
+}
+
+// Matches reports whether the route has a path. A segment like {id} stands for any, and {rest...}
+// for all that follow.
+func (r Route) Matches(path string) bool {
+	wanted, given := strings.Split(r.Path, "/"), strings.Split(path, "/")
+	for i, segment := range wanted {
+		switch {
+		case strings.HasSuffix(segment, "...}"):
+			return true
+		case i >= len(given), segment != given[i] && !strings.HasPrefix(segment, "{"):
+			return false
+		}
+	}
+	return len(wanted) == len(given)
 }
 
 // Router is every handler that answers clients. Its routes are those that it dispatches by.

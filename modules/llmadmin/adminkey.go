@@ -1,0 +1,88 @@
+package llmadmin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage/control"
+)
+
+// AdminKeyRequest is the body of a POST to /llm/keys/admin.
+type AdminKeyRequest struct {
+	// Org is the organisation that the key administers. Default: `default`.
+	Org string `json:"org"`
+	// First creates the key only if no key administers the organisation.
+	First bool `json:"first"`
+}
+
+// AdminKey is the answer. Only this answer has the secret: the store keeps its hash.
+type AdminKey struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Secret string `json:"secret"`
+}
+
+// allScopes are those of whoever administers alone: keys with fewer are for others.
+var allScopes = []string{llmapp.ScopeAdmin, llmapp.ScopeQuery, llmapp.ScopeWrite, llmapp.ScopeGateway, llmapp.ScopeLog}
+
+// createAdminKey creates a key with all scopes. Who reaches the admin endpoint can load any
+// configuration, and so needs no key for this: it is how the first administrator gets one, and
+// whoever has lost theirs.
+func createAdminKey(w http.ResponseWriter, r *http.Request) error {
+	var request AdminKeyRequest
+	app, err := readJSON(w, r, &request)
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(request.Org, llmapp.DefaultName)
+	if name != llmapp.DefaultName && app.Organisations[name] == nil {
+		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q is configured", name)}
+	}
+	store, err := app.Store(app.StoreOf(name))
+	if err != nil {
+		return err
+	}
+	defer store.Hold()()
+	log, err := store.Control()
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", store.Name(), err)}
+	}
+	org := &control.Organisation{Log: log, Name: name, By: control.Actor{Key: "admin endpoint", Address: r.RemoteAddr}}
+	if request.First {
+		if err := refuseSecond(r.Context(), app, org); err != nil {
+			return err
+		}
+	}
+	k, secret, err := org.CreateKey(r.Context(), control.Settings{Name: "administrator", Scopes: allScopes})
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	return apierror.WriteJSON(w, http.StatusOK, AdminKey{ID: k.ID, Name: k.Name, Secret: secret})
+}
+
+// refuseSecond is an error if a key administers the organisation.
+func refuseSecond(ctx context.Context, app *llmapp.App, org *control.Organisation) error {
+	var configured []*llmapp.Key
+	if o := app.Organisations[org.Name]; o != nil {
+		configured = o.Keys
+	}
+	if org.Name == llmapp.DefaultName {
+		configured = slices.Concat(configured, app.Keys)
+	}
+	created, err := control.All[control.Key](ctx, org, control.Page{List: control.OfScope(llmapp.ScopeAdmin), Limit: 1})
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	if len(created) > 0 || slices.ContainsFunc(configured, func(k *llmapp.Key) bool { return k.Allows(llmapp.ScopeAdmin) }) {
+		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: errors.New("a key administers the organisation already: leave out `first` to create another")}
+	}
+	return nil
+}
