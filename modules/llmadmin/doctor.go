@@ -75,6 +75,7 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	report.Findings = append(report.Findings, lookAtCertificates(ctx, active)...)
+	report.Findings = append(report.Findings, lookAtSpans(active)...)
 	return apierror.WriteJSON(w, http.StatusOK, report)
 }
 

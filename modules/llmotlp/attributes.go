@@ -55,6 +55,10 @@ func (a attributes) texts(key string) []string {
 	return texts
 }
 
+func stringValue(text string) *commonpb.AnyValue {
+	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: text}}
+}
+
 func scalar(v *commonpb.AnyValue) string {
 	switch v := v.GetValue().(type) {
 	case *commonpb.AnyValue_StringValue:

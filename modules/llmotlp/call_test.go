@@ -60,8 +60,8 @@ func FuzzSpans(f *testing.F) {
 			common.add(resource.GetResource().GetAttributes())
 			for _, scope := range resource.GetScopeSpans() {
 				for _, span := range scope.GetSpans() {
-					c, ok := newCall(span, common)
-					if !ok || check(span, time.Now()) != nil {
+					c, _ := newCall(span, common, new(catalog.Catalog))
+					if c == nil || check(span, time.Now()) != nil {
 						continue
 					}
 					r := &storage.Record{ID: recordID("org", span)}
@@ -114,8 +114,8 @@ func TestDeepValues(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%.100s", err)
 		}
-		c, ok := newCall(request.ResourceSpans[0].ScopeSpans[0].Spans[0], nil)
-		if !ok {
+		c, _ := newCall(request.ResourceSpans[0].ScopeSpans[0].Spans[0], nil, new(catalog.Catalog))
+		if c == nil {
 			t.Fatal("no call")
 		}
 		c.content(new(storage.Record))

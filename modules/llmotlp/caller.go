@@ -35,26 +35,34 @@ func (c *call) caller(headers *control.Headers, omitted *control.Controls, r *st
 		}
 		imply("Service-Property-"+name, value)
 	}
-	imply("Service-User-Id", c.text("user.id", "enduser.id", association+"user_id", "gen_ai.user", "llm.user", "langfuse.user.id"))
-	imply("Service-Session-Id", c.text("session.id", "gen_ai.conversation.id", association+"session_id", "langfuse.session.id"))
+	imply("Service-User-Id", c.text(userNames...))
+	imply("Service-Session-Id", c.text(sessionNames...))
 	imply("Service-Prompt-Id", c.text("gen_ai.prompt.name", "traceloop.prompt.key", observation+"prompt.name"))
 	imply("Service-Prompt-Version", c.text("traceloop.prompt.version", "llm.prompt_template.version", observation+"prompt.version"))
 
-	for _, kv := range c.span.Attributes {
-		name, ok := strings.CutPrefix(kv.GetKey(), association)
+	metadata := func(origin, name, value string) {
 		_, control := headers.Cut(http.CanonicalHeaderKey(name))
-		if ok && !control && name != "user_id" && name != "session_id" {
-			label("traceloop.association.properties", name, scalar(kv.Value))
+		switch key := kind(name); {
+		case control && origin == association || strings.HasPrefix(name, "ls_") || slices.Contains(rawUsageNames, origin+name) || name == "usage_object":
+			// a control header, or what a convention has beside what the application says
+		case metadataUsers[key]:
+			imply("Service-User-Id", value)
+		case metadataSessions[key]:
+			imply("Service-Session-Id", value)
+		default:
+			label(strings.TrimSuffix(origin, "."), name, value)
 		}
 	}
-	for name, value := range c.object("metadata") { // OpenInference
-		label("metadata", name, value)
-	}
 	for _, kv := range c.span.Attributes {
-		for _, prefix := range langfuseMetadata {
+		for _, prefix := range metadataPrefixes {
 			if name, ok := strings.CutPrefix(kv.GetKey(), prefix); ok {
-				label(strings.TrimSuffix(prefix, "."), name, scalar(kv.Value))
+				metadata(prefix, name, scalar(kv.Value))
 			}
+		}
+	}
+	for _, key := range metadataNames {
+		for name, value := range c.object(key) {
+			metadata(key, name, value)
 		}
 	}
 	for _, name := range append([]string{"traceloop.workflow.name", "traceloop.entity.path"}, langfuseLabels...) {

@@ -20,21 +20,24 @@ type side struct {
 	messages string   // OpenTelemetry's, in one attribute
 	flat     []string // messages whose fields are attributes
 	texts    [2]string
-	bodies   [3]string // the provider's own, or nothing but text: OpenLLMetry's, Langfuse's, OpenInference's
-	path     string    // the path of the messages in a body
+	own      []string // the bodies of OpenLLMetry, which come before events
+	bodies   []string // the bodies of the others: the provider's own, or nothing but text
+	paths    []string // the paths of the messages in a body
 	events   func(*call) []message
 }
 
 var (
 	asked = side{
 		role: "user", messages: "gen_ai.input.messages", flat: []string{"gen_ai.prompt.", "llm.input_messages."},
-		texts:  [2]string{"llm.prompts.", "prompt.text"},
-		bodies: [3]string{"gen_ai.prompt", observation + "input", "input.value"}, path: "messages", events: (*call).askedEvents,
+		texts: [2]string{"llm.prompts.", "prompt.text"}, own: []string{"gen_ai.prompt"},
+		bodies: []string{observation + "input", "request_data", "ai.prompt.messages", "ai.prompt", "mlflow.spanInputs", "genkit:input", "input.value"},
+		paths:  []string{"messages", "input", "contents", "prompt"}, events: (*call).askedEvents,
 	}
 	answered = side{
 		role: "assistant", messages: "gen_ai.output.messages", flat: []string{"gen_ai.completion.", "llm.output_messages."},
-		texts:  [2]string{"llm.choices.", "completion.text"},
-		bodies: [3]string{"gen_ai.completion", observation + "output", "output.value"}, path: "choices.#.message", events: (*call).choiceEvents,
+		texts: [2]string{"llm.choices.", "completion.text"}, own: []string{"gen_ai.completion"},
+		bodies: []string{observation + "output", "response_data", "ai.response.text", "ai.response.object", "mlflow.spanOutputs", "genkit:output", "output.value"},
+		paths:  []string{"choices.#.message", "message", "combined_chunk_content"}, events: (*call).choiceEvents,
 	}
 )
 
@@ -46,16 +49,34 @@ func (c *call) messages(s *side) []message {
 		func() []message { return flatMessages(c.list(s.flat[0]), s.role) },
 		func() []message { return flatMessages(c.list(s.flat[1]), s.role) },
 		func() []message { return texts(c.list(s.texts[0]), s.texts[1], s.role) },
-		func() []message { return c.body(s.bodies[0], s.path, s.role) },
+		func() []message { return c.bodies(s.own, s) },
 		func() []message { return s.events(c) },
-		func() []message { return c.body(s.bodies[1], s.path, s.role) },
-		func() []message { return c.body(s.bodies[2], s.path, s.role) },
+		func() []message { return c.bodies(s.bodies, s) },
 	} {
 		if messages := read(); len(messages) > 0 {
 			return messages
 		}
 	}
 	return nil
+}
+
+// bodies reads the first of the bodies that has messages. The AI SDK has the calls of tools in
+// an attribute of their own.
+func (c *call) bodies(names []string, s *side) (messages []message) {
+	for _, name := range names {
+		if messages = c.body(name, s); len(messages) > 0 {
+			break
+		}
+	}
+	if s == &answered {
+		eachOf(gjson.ParseBytes(c.json("ai.response.toolCalls")), func(call gjson.Result) {
+			if len(messages) == 0 {
+				messages = []message{{Role: s.role, Content: null}}
+			}
+			messages[0].toolCall(call)
+		})
+	}
+	return messages
 }
 
 // input are the messages that the model was given, with its instructions.
@@ -82,6 +103,22 @@ func (c *call) embedded() []string {
 	for _, e := range c.list("gen_ai.prompt.") { // OpenLLMetry
 		if text := e.text("content"); text != "" {
 			input = append(input, text)
+		}
+	}
+	for _, key := range []string{"ai.values", "ai.value"} { // AI SDK, which writes each as JSON
+		for _, text := range c.texts(key) {
+			input = append(input, cmp.Or(gjson.Parse(text).Str, text))
+		}
+	}
+	if len(input) == 0 {
+		for _, key := range []string{"request_data", "mlflow.spanInputs", "input.value"} {
+			switch v := gjson.GetBytes(c.json(key), "input"); {
+			case v.Type == gjson.String:
+				return []string{v.Str}
+			case v.IsArray():
+				eachOf(v, func(text gjson.Result) { input = append(input, text.String()) })
+				return input
+			}
 		}
 	}
 	return input
@@ -152,16 +189,18 @@ func texts(list []attributes, key, role string) []message {
 
 // body reads an attribute that holds a whole body, the messages of a body, or
 // nothing but text.
-func (c *call) body(key, path, role string) []message {
+func (c *call) body(key string, s *side) []message {
 	raw := c.json(key)
-	if messages := gjson.GetBytes(raw, path); messages.IsArray() {
-		return messagesOf(json.RawMessage(messages.Raw), role)
-	}
 	if v := gjson.ParseBytes(raw); v.IsArray() && (v.Get("0.role").Exists() || isParts(v)) || v.Get("role").Exists() {
-		return messagesOf(raw, role)
+		return messagesOf(raw, s.role)
+	}
+	for _, path := range s.paths {
+		if found := gjson.GetBytes(raw, path); found.IsArray() && found.Get("#").Int() > 0 || found.IsObject() || found.Type == gjson.String {
+			return messagesOf(json.RawMessage(found.Raw), s.role)
+		}
 	}
 	if text := c.text(key); text != "" {
-		return []message{textMessage(role, text)}
+		return []message{textMessage(s.role, text)}
 	}
 	return nil
 }

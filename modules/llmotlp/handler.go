@@ -67,7 +67,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.MaxRequest == 0 {
 		h.MaxRequest = defaultMaxRequest
 	}
-	return llmapp.RegisterMetrics(ctx.GetMetricsRegistry(), spans)
+	return llmapp.RegisterMetrics(ctx.GetMetricsRegistry(), spans, ignoredSpans)
 }
 
 // Validate rejects a site that nobody could send to.

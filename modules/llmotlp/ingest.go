@@ -75,6 +75,14 @@ func (b *batch) count(result metric.Label) {
 	b.results[result]++
 }
 
+// ignore counts a span that is no call, by the reason and by the library that reports it.
+func (b *batch) ignore(reason, reporter metric.Label) {
+	b.count(ignored)
+	if !b.dryRun {
+		ignoredSpans.With(reporter, reason).Inc()
+	}
+}
+
 // reject counts a span that is not recorded. The answer has the first reason.
 func (b *batch) reject(result metric.Label, reason string) {
 	b.count(result)
@@ -91,8 +99,9 @@ func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 		common := make(attributes)
 		common.add(resource.GetResource().GetAttributes())
 		for _, scope := range resource.GetScopeSpans() {
+			reporter := library(scope.GetScope().GetName(), common.text("service.name"))
 			for _, span := range scope.GetSpans() {
-				if err := b.record(span, common); err != nil {
+				if err := b.record(span, common, reporter); err != nil {
 					return err
 				}
 			}
@@ -101,10 +110,10 @@ func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 	return nil
 }
 
-func (b *batch) record(span *tracepb.Span, resource attributes) error {
-	c, ok := newCall(span, resource)
-	if !ok {
-		b.count(ignored)
+func (b *batch) record(span *tracepb.Span, resource attributes, reporter metric.Label) error {
+	c, reason := newCall(span, resource, b.site.App.Catalog())
+	if c == nil {
+		b.ignore(reason, reporter)
 		return nil
 	}
 	now := time.Now()
@@ -246,6 +255,16 @@ func restoreIDs(request *collector.ExportTraceServiceRequest) {
 
 // spans lives as long as the process, so that it survives reloads.
 var spans = metric.NewCounters("weir_otlp_spans_total", "Spans that came by OTLP, by what became of them.", "result")
+
+// ignoredSpans lives as long, too.
+var ignoredSpans = metric.NewCounters("weir_otlp_ignored_spans_total", "Spans that came by OTLP and made no record, by the library that reports them and by the reason.", "library", "reason")
+
+// The reasons for which a span is ignored.
+var (
+	aggregate = metric.Constant("aggregate") // adds up what the calls within it used
+	unrelated = metric.Constant("unrelated") // speaks of no model
+	unknown   = metric.Constant("unknown")   // speaks of a model, but is not known to be a call
+)
 
 // The results of a span.
 var (

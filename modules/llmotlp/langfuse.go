@@ -1,14 +1,11 @@
 package llmotlp
 
 import (
-	"math"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
@@ -22,32 +19,8 @@ const langfusePath = "/api/public/otel/v1/traces"
 // observation begins what Langfuse's SDKs say of a call.
 const observation = "langfuse.observation."
 
-// langfuseLabels are the attributes that become properties under their own names. Attributes that
-// begin with one of langfuseMetadata become properties, too, under the rest of their names.
-var (
-	langfuseLabels   = []string{"langfuse.trace.name", "langfuse.trace.tags", "langfuse.environment", "langfuse.release", "langfuse.version"}
-	langfuseMetadata = []string{observation + "metadata.", "langfuse.trace.metadata."}
-)
-
-// makers are the vendors that serve models of their own.
-var makers = []string{"openai", "anthropic", "gemini", "mistral", "cohere", "deepseek", "xai"}
-
-// maker returns the vendor of the model that a Langfuse observation names, "" unless exactly one
-// vendor has a model of that name. The convention has no attribute for the provider.
-func (c *call) maker(prices *catalog.Catalog) (maker string) {
-	if c.text(observation+"type") == "" {
-		return ""
-	}
-	for _, vendor := range makers {
-		if m, ok := prices.Lookup(vendor, c.requested()); ok && m.Provider == vendor {
-			if maker != "" {
-				return ""
-			}
-			maker = vendor
-		}
-	}
-	return maker
-}
+// langfuseLabels are the attributes that become properties under their own names.
+var langfuseLabels = []string{"langfuse.trace.name", "langfuse.trace.tags", "langfuse.environment", "langfuse.release", "langfuse.version"}
 
 // observationUsage reads usage_details, in OpenAI's form or as counts by name. Counts that begin
 // with "input" add up to the input. Each counts other tokens, unless the total says otherwise.
@@ -63,9 +36,17 @@ func (c *call) observationUsage() (u plugins.Usage) {
 		return observe.Read(plugins.Responses, "", nil, []byte(`{"usage":`+details.Raw+`}`)).Usage
 	}
 	var input, output, total plugins.Count
+	var ephemeral int64 // the parts of what was written to Anthropic's cache
 	details.ForEach(func(name, value gjson.Result) bool {
 		n := plugins.Known(value.Int())
-		if value.Type != gjson.Number || value.Num < 0 || value.Num >= 1<<53 || value.Num != math.Trunc(value.Num) {
+		if value.Type != gjson.Number || !isCount(value.Num) {
+			return true
+		}
+		if strings.Contains(name.Str, "ephemeral") {
+			ephemeral += n.N
+			if strings.Contains(name.Str, "1h") {
+				u.CacheWrite1h = n
+			}
 			return true
 		}
 		cache := strings.Contains(name.Str, "cache")
@@ -91,6 +72,9 @@ func (c *call) observationUsage() (u plugins.Usage) {
 		}
 		return true
 	})
+	if more := ephemeral - u.CacheWrite.N; more > 0 {
+		u.CacheWrite, input = plugins.Known(ephemeral), input.Plus(plugins.Known(more))
+	}
 	separate := !total.Valid || total.N == input.Plus(output).N
 	if separate || u.Input.N < u.CacheRead.Plus(u.CacheWrite).N {
 		u.Input = input
@@ -99,31 +83,4 @@ func (c *call) observationUsage() (u plugins.Usage) {
 		u.Output = output
 	}
 	return u
-}
-
-// completionStart returns when the first token of a Langfuse observation came. SDKs write the
-// time as JSON, in quotation marks.
-func (c *call) completionStart() (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339, strings.Trim(c.text(observation+"completion_start_time"), `"`))
-	return at, err == nil
-}
-
-// stated is what the application says that the call cost.
-func (c *call) stated() plugins.Cost {
-	dollars, ok := c.number("gen_ai.usage.cost", "llm.cost.total") // OpenInference has the second
-	if details := gjson.ParseBytes(c.json(observation + "cost_details")); !ok && details.IsObject() {
-		if total := details.Get("total"); total.Exists() {
-			dollars = total.Num
-		} else {
-			details.ForEach(func(_, part gjson.Result) bool {
-				dollars += part.Num
-				return true
-			})
-		}
-		ok = dollars > 0 // 0 is said of models without a price, too
-	}
-	if !ok || dollars < 0 || dollars > 1e9 {
-		return plugins.Cost{}
-	}
-	return plugins.KnownCost(plugins.Nanodollars(math.Round(dollars * 1e9)))
 }

@@ -92,6 +92,9 @@ func messageOf(v gjson.Result, role string) []message {
 	if own := v.Get("role").Str; own != "" {
 		role = own
 	}
+	if role == "model" { // Google's name
+		role = "assistant"
+	}
 	var m message
 	switch content := v.Get("content"); {
 	case v.Get("parts").IsArray():
@@ -134,8 +137,14 @@ func (m *message) parts(list gjson.Result) (results []message) {
 		switch {
 		case kind == "reasoning" && text.Type == gjson.String:
 			reasoning.WriteString(text.Str)
-		case kind == "tool_call":
-			m.call(part.Get("id").Str, part.Get("name").Str, part.Get("arguments").String())
+		case kind == "tool_call" || kind == "tool-call" || kind == "tool_use":
+			m.toolCall(part)
+		case kind == "tool-result" || kind == "tool_result": // AI SDK, Anthropic
+			result := firstOf(part, "output", "result", "content")
+			if value := result.Get("value"); value.Exists() {
+				result = value
+			}
+			results = append(results, message{Role: "tool", ToolCallID: firstOf(part, "toolCallId", "tool_use_id").Str, Content: appendText(nil, result.String())})
 		case kind == "tool_call_response":
 			result := part.Get("response")
 			if !result.Exists() {
@@ -167,6 +176,21 @@ func (m *message) parts(list gjson.Result) (results []message) {
 func (m *message) call(id, name, arguments string) {
 	call, _ := translate.Encode(chat.CallFunction(id, name, arguments)) // text always marshals
 	m.ToolCalls = append(m.ToolCalls, call)
+}
+
+// toolCall adds a call of a tool as OpenTelemetry, the AI SDK or Anthropic writes it.
+func (m *message) toolCall(v gjson.Result) {
+	m.call(firstOf(v, "id", "toolCallId").Str, firstOf(v, "name", "toolName").Str, firstOf(v, "arguments", "input", "args").String())
+}
+
+// firstOf returns the first of the members that an object has.
+func firstOf(v gjson.Result, names ...string) (found gjson.Result) {
+	for _, name := range names {
+		if found = v.Get(name); found.Exists() {
+			break
+		}
+	}
+	return found
 }
 
 type textPart struct {

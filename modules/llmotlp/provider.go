@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
@@ -35,10 +36,32 @@ var providers = map[string]string{
 	"together_ai":  "together",
 	"togetherai":   "together",
 	"vertexai":     "vertex",
-	// OpenInference has nothing but the above.
+	"groqcloud":    "groq",
+	// AI SDK, Mastra, Genkit, LangChain, LiteLLM
+	"amazon-bedrock":       "bedrock",
+	"amazon_bedrock":       "bedrock",
+	"azure-openai":         "azure",
+	"azure_openai":         "azure",
+	"azure_ai":             "azure",
+	"bedrock_converse":     "bedrock",
+	"fireworks_ai":         "fireworks",
+	"gateway":              "vercel",
+	"google.generative-ai": "gemini",
+	"google.vertex":        "vertex",
+	"google_genai":         "gemini",
+	"google-genai":         "gemini",
+	"googleai":             "gemini",
+	"google_vertexai":      "vertex",
+	"vercel_ai_gateway":    "vercel",
+	// These serve models on the machines of whoever calls them, at no price.
+	"ollama":      "ollama",
+	"vllm":        "vllm",
+	"lmstudio":    "lmstudio",
+	"lm_studio":   "lmstudio",
+	"hosted_vllm": "vllm",
+	"echo":        "echo",
 	// TensorZero and Portkey, whose exports "weir import" reports
 	"aws_bedrock":             "bedrock",
-	"azure-openai":            "azure",
 	"fireworks-ai":            "fireworks",
 	"gcp_vertex_anthropic":    "vertex",
 	"gcp_vertex_gemini":       "vertex",
@@ -49,14 +72,56 @@ var providers = map[string]string{
 	"vertex-ai":               "vertex",
 }
 
-// provider returns the lower-case name of the provider: by the address that was called, else as
-// the instrumentation names it.
-func (c *call) provider() string {
-	if provider := observe.Provider(c.host()); provider != "" {
-		return provider
+// makers are the vendors that serve models of their own.
+var makers = []string{"openai", "anthropic", "gemini", "mistral", "cohere", "deepseek", "xai"}
+
+// providerName returns Weir's name of the provider that a convention names, "" if neither this
+// table nor the catalogue knows the name. Frameworks write the kind of the API behind a dot:
+// openai.responses.
+func providerName(name string, prices *catalog.Catalog) string {
+	for name = strings.ToLower(name); name != ""; name = name[:max(strings.LastIndexByte(name, '.'), 0)] {
+		if known := providers[name]; known != "" {
+			return known
+		}
+		if prices.Serves(name) {
+			return name
+		}
 	}
-	name := strings.ToLower(c.text("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
-	return cmp.Or(providers[name], name, llmapp.NoProvider)
+	return ""
+}
+
+// vendor returns the lower-case name of the provider, and the model that was asked for by the
+// name that the model has there. The provider is that of the address which was called, else the
+// first that is named and known. A framework, or a name that is not known, is nobody's price:
+// then the provider is the prefix of the model's name (openai/gpt-4o), else the maker of the
+// model. Without all of these, it is as the instrumentation names it.
+func (c *call) vendor(prices *catalog.Catalog) (provider, model string) {
+	model = c.requested()
+	provider = observe.Provider(c.host())
+	for _, key := range providerNames {
+		provider = cmp.Or(provider, providerName(c.text(key), prices))
+	}
+	if prefix, rest, ok := strings.Cut(model, "/"); ok && rest != "" {
+		if prefix = providerName(prefix, prices); prefix != "" && (provider == "" || provider == prefix) {
+			return prefix, rest
+		}
+	}
+	return cmp.Or(provider, c.maker(prices, model), strings.ToLower(c.text(providerNames...)), llmapp.NoProvider), model
+}
+
+// maker returns the vendor of a model, "" unless exactly one vendor has a model of that name.
+func (c *call) maker(prices *catalog.Catalog, model string) (maker string) {
+	for _, model := range []string{c.responded(), model} {
+		for _, vendor := range makers {
+			if m, ok := prices.Lookup(vendor, model); ok && m.Provider == vendor {
+				if maker != "" && maker != vendor {
+					return ""
+				}
+				maker = vendor
+			}
+		}
+	}
+	return maker
 }
 
 func (c *call) host() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,7 +94,10 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, &plugins.Error{Status: http.StatusMethodNotAllowed, Message: r.URL.Path + " takes POST, not " + r.Method}
 	}
-	key, denied := h.gate.Admit(r, llmapp.ScopeLog, "Authorization")
+	if scheme, secret, escaped := strings.Cut(r.Header.Get("Authorization"), "%20"); escaped && strings.EqualFold(scheme, "Bearer") {
+		r.Header.Set("Authorization", scheme+" "+secret) // exporters do not all undo what OTEL_EXPORTER_OTLP_HEADERS must escape
+	}
+	key, denied := h.gate.Admit(r, llmapp.ScopeLog, "Authorization", "X-Api-Key")
 	if _, secret, basic := r.BasicAuth(); basic {
 		key, denied = h.gate.Check(r.Context(), secret, llmapp.ScopeLog)
 	}

@@ -97,6 +97,9 @@ func Parse(text []byte) (*Catalog, error) {
 // twelve hex digits of its SHA-256.
 func (c *Catalog) Version() string { return c.version }
 
+// Serves reports whether the catalogue has a provider of that name.
+func (c *Catalog) Serves(provider string) bool { return c.providers[provider] != nil }
+
 // Models are all models, in the order of their providers and then of their
 // ids. They are shared: callers must not change them.
 func (c *Catalog) Models() iter.Seq[*Model] {

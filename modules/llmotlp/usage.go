@@ -1,0 +1,337 @@
+package llmotlp
+
+import (
+	"math"
+	"strings"
+	"unicode"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+)
+
+// outputNames have the answer of the provider as it was, or nearly.
+var outputNames = []string{"output.value", "response_data", "genkit:output", "mlflow.spanOutputs", observation + "output", "gen_ai.completion", "llm.response.raw"}
+
+// rawUsageNames have the provider's own report of the usage.
+var rawUsageNames = []string{"gen_ai.usage.raw", "langsmith.metadata.usage_metadata", "mastra.usage.raw"}
+
+// usage returns the usage that the span reports, in the convention of plugins.Usage and of
+// OpenTelemetry: cached tokens are a part of the input, and reasoning of the output. The
+// provider's own report counts, if the span has it, and what the provider left out is taken from
+// the attributes.
+func (c *call) usage() plugins.Usage {
+	counts := c.counts()
+	u := counts.usage(c.excludesCache())
+	if own := c.providerUsage(); own != (plugins.Usage{}) {
+		u.Merge(own)
+	} else {
+		u.Merge(c.observationUsage())
+	}
+	if cached := u.CacheRead.Plus(u.CacheWrite); u.Input.Valid && cached.N > u.Input.N {
+		u.Input = u.Input.Plus(cached)
+	}
+	if c.dialect == plugins.Embeddings {
+		u.Input = u.Input.Or(counts.count(total)) // there is nothing else that could have cost tokens
+		if u.Input.Valid {
+			u.Output = u.Output.Or(plugins.Known(0))
+		}
+	}
+	return u
+}
+
+// providerUsage reads the report of the provider itself, which some conventions have beside
+// their own counts.
+func (c *call) providerUsage() (u plugins.Usage) {
+	read := func(v gjson.Result) bool {
+		if v.IsObject() {
+			u = readUsage(v)
+		}
+		return u.Input.Valid || u.Output.Valid
+	}
+	for _, name := range rawUsageNames {
+		if read(gjson.ParseBytes(c.json(name))) {
+			return u
+		}
+	}
+	if read(gjson.GetBytes(c.json("metadata"), "usage_object")) { // LiteLLM
+		return u
+	}
+	found := false
+	for _, name := range []string{"ai.response.providerMetadata", "gen_ai.response.provider_metadata"} {
+		gjson.ParseBytes(c.json(name)).ForEach(func(_, vendor gjson.Result) bool { // AI SDK
+			found = read(vendor.Get("usage")) || read(vendor.Get("usageMetadata"))
+			return !found
+		})
+		if found {
+			return u
+		}
+	}
+	for _, path := range []string{"usage", "usageMetadata", "usage_metadata", "response.usage", "raw.usage", "llm_output.token_usage", "generations.0.0.message.kwargs.usage_metadata"} {
+		if read(c.outputs.Get(path)) {
+			return u
+		}
+	}
+	if read(gjson.ParseBytes(c.json("mlflow.chat.tokenUsage"))) {
+		return u
+	}
+	return plugins.Usage{}
+}
+
+// readUsage reads a usage in the dialect that its names tell.
+func readUsage(v gjson.Result) plugins.Usage {
+	has := func(name string) bool { return v.Get(name).Exists() }
+	in := func(d plugins.Dialect, member string) plugins.Usage {
+		return observe.Read(d, "", nil, []byte(`{"`+member+`":`+v.Raw+`}`)).Usage
+	}
+	t := make(tally)
+	t.takeAll("", v)
+	switch {
+	case has("promptTokenCount"):
+		return in(plugins.GenerateContent, "usageMetadata")
+	case has("prompt_tokens"):
+		rest := t.usage(false)
+		rest.Merge(in(plugins.Chat, "usage"))
+		return rest
+	case has("input_tokens_details"):
+		return in(plugins.Responses, "usage")
+	case has("input_tokens") && !has("input_token_details") && !has("total_tokens") && (has("cache_read_input_tokens") || has("cache_creation_input_tokens") || has("cache_creation")):
+		return in(plugins.Messages, "usage")
+	case has("inputTokens") && (has("cacheReadInputTokens") || has("cacheWriteInputTokens")):
+		return t.usage(true) // Bedrock's Converse
+	}
+	return t.usage(false)
+}
+
+// excludesCache tells whether the convention of the span leaves out of the input what came from
+// the provider's cache, as Anthropic's own counts do.
+func (c *call) excludesCache() bool {
+	if c.text("span.type") == "llm_request" && c.text("gen_ai.usage.input_tokens") == "" { // Claude Code
+		return true
+	}
+	// AI SDK 5 passes on what Anthropic counts; later versions have details.
+	vendor := c.text("ai.model.provider")
+	return c.text("ai.usage.cachedInputTokens") != "" && c.text("ai.usage.inputTokenDetails.noCacheTokens") == "" &&
+		(strings.HasPrefix(vendor, "anthropic") || strings.HasPrefix(vendor, "amazon-bedrock") || strings.Contains(vendor, "vertex.anthropic"))
+}
+
+// usagePrefixes begin attributes that have a count each. The first that has a count wins.
+var usagePrefixes = []string{"gen_ai.usage.", "llm.usage.", "llm.token_count.", "ai.usage.", "mastra.usage.", "gen_ai.usage.details.", ""}
+
+// counts are the attributes that have a count each.
+func (c *call) counts() tally {
+	tallies := make([]tally, len(usagePrefixes))
+	for key, value := range c.attributes {
+		n := len(usagePrefixes) - 1
+		for i, prefix := range usagePrefixes[:n] {
+			if strings.HasPrefix(key, prefix) && (n == len(usagePrefixes)-1 || len(prefix) > len(usagePrefixes[n])) {
+				n = i
+			}
+		}
+		name := key[len(usagePrefixes[n]):]
+		if usagePrefixes[n] == "" && !isTokens(name) {
+			continue
+		}
+		if tallies[n] == nil {
+			tallies[n] = make(tally)
+		}
+		if value.GetKvlistValue() != nil || strings.HasPrefix(scalar(value), "{") {
+			tallies[n].takeAll(name, gjson.ParseBytes(c.json(key)))
+			continue
+		}
+		if count := c.count(key); count.Valid {
+			tallies[n].take(name, count.N)
+		}
+	}
+	all := make(tally)
+	for _, t := range tallies {
+		for p, n := range t {
+			if _, ok := all[p]; !ok {
+				all[p] = n
+			}
+		}
+	}
+	return all
+}
+
+// isTokens tells whether an attribute without a prefix counts tokens, as those of Claude Code
+// do: input_tokens, cache_read_tokens.
+func isTokens(name string) bool {
+	return (strings.HasSuffix(name, "_tokens") || strings.HasSuffix(name, "_token_count")) && !strings.ContainsRune(name, '.')
+}
+
+// part is what a count counts.
+type part uint8
+
+const (
+	noPart part = iota
+	input
+	output
+	total
+	cacheRead
+	cacheReadAudio
+	cacheWrite
+	cacheWrite5m
+	cacheWrite1h
+	reasoning
+	inputAudio
+	outputAudio
+	inputImage
+	outputImage
+	webSearches
+)
+
+// tally has counts by what they count.
+type tally map[part]int64
+
+// take takes a count by its name. Of two names for one thing, the larger count holds.
+func (t tally) take(name string, n int64) {
+	if p := partOf(name); p != noPart {
+		t[p] = max(t[p], n)
+	}
+}
+
+// takeAll takes the counts in an object.
+func (t tally) takeAll(prefix string, v gjson.Result) {
+	v.ForEach(func(name, value gjson.Result) bool {
+		path := prefix + "." + name.Str
+		switch {
+		case value.IsObject() && strings.Count(path, ".") < 5:
+			t.takeAll(path, value)
+		case value.Type == gjson.Number && isCount(value.Num):
+			t.take(path, int64(value.Num))
+		}
+		return true
+	})
+}
+
+// isCount tells whether a number is whole and not negative.
+func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) }
+
+// partOf tells by its words what a name counts.
+func partOf(name string) part {
+	words := make(map[string]bool, 8)
+	for _, w := range strings.FieldsFunc(spaced(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		words[w] = true
+	}
+	any := func(list ...string) bool {
+		for _, w := range list {
+			if words[w] {
+				return true
+			}
+		}
+		return false
+	}
+	out := any("output", "completion", "candidates", "response", "generated")
+	pick := func(in, ofOutput part) part {
+		if out {
+			return ofOutput
+		}
+		return in
+	}
+	switch {
+	case any("cost", "price", "max", "limit", "text", "accepted", "rejected", "no", "uncached", "latency", "per", "thread", "context"):
+		return noPart
+	case any("searches") || any("search") && any("web", "requests"):
+		return webSearches
+	case any("1h", "ephemeral1h"):
+		return cacheWrite1h
+	case any("5m", "ephemeral5m"):
+		return cacheWrite5m
+	case any("cache", "cached", "caching") && any("write", "creation", "created", "written", "writes"):
+		return cacheWrite
+	case any("cache", "cached", "caching"):
+		if any("audio") {
+			return cacheReadAudio
+		}
+		if any("image") {
+			return noPart
+		}
+		return cacheRead
+	case any("reasoning", "thoughts", "thinking", "thought"):
+		return reasoning
+	case any("audio"):
+		return pick(inputAudio, outputAudio)
+	case any("image"):
+		return pick(inputImage, outputImage)
+	case any("tool", "video", "document", "prediction", "characters", "images"):
+		return noPart
+	case out:
+		return output
+	case any("input", "prompt"):
+		return input
+	case any("total") || len(words) == 1 && any("tokens"):
+		return total
+	}
+	return noPart
+}
+
+// spaced has the words of a name in lower case with spaces before capital letters.
+func spaced(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte(' ')
+			r = unicode.ToLower(r)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// used tells whether there is a usage at all.
+func (t tally) used() bool {
+	return t[input] > 0 || t[output] > 0 || t[total] > 0
+}
+
+func (t tally) count(p part) plugins.Count {
+	n, ok := t[p]
+	return plugins.Count{N: n, Valid: ok}
+}
+
+// usage makes a usage of the counts. excludesCache says that the input has no cached tokens for
+// sure. Otherwise, the total tells it, and whether reasoning is a part of the output.
+func (t tally) usage(excludesCache bool) plugins.Usage {
+	u := plugins.Usage{
+		Input: t.count(input), Output: t.count(output), CacheRead: t.count(cacheRead), CacheReadAudio: t.count(cacheReadAudio),
+		CacheWrite: t.count(cacheWrite), CacheWrite1h: t.count(cacheWrite1h), Reasoning: t.count(reasoning),
+		InputAudio: t.count(inputAudio), OutputAudio: t.count(outputAudio), InputImage: t.count(inputImage), OutputImage: t.count(outputImage),
+		WebSearches: t.count(webSearches),
+	}
+	if parts := t[cacheWrite5m] + t[cacheWrite1h]; parts > u.CacheWrite.N {
+		u.CacheWrite = plugins.Known(parts)
+	}
+	cached := u.CacheRead.N + u.CacheWrite.N
+	sum := func(more int64) bool { return more > 0 && t[total] == t[input]+t[output]+more }
+	switch {
+	case u.Input.Valid && (excludesCache || cached > u.Input.N || sum(cached) || sum(cached+u.Reasoning.N) && cached > 0):
+		u.Input = plugins.Known(u.Input.N + cached)
+	}
+	if u.Output.Valid && (u.Reasoning.N > u.Output.N || sum(u.Reasoning.N) || sum(cached+u.Reasoning.N) && u.Reasoning.N > 0) {
+		u.Output = plugins.Known(u.Output.N + u.Reasoning.N)
+	}
+	return u
+}
+
+// statedCost is what the application says that the call cost.
+func (c *call) statedCost() plugins.Cost {
+	dollars, ok := c.number(costNames...) // OpenInference has llm.cost.total
+	ok = ok && dollars > 0                // 0 is said of models without a price, too
+	if details := gjson.ParseBytes(c.json(observation + "cost_details")); !ok && details.IsObject() {
+		if total := details.Get("total"); total.Exists() {
+			dollars = total.Num
+		} else {
+			dollars = 0
+			details.ForEach(func(_, part gjson.Result) bool {
+				dollars += part.Num
+				return true
+			})
+		}
+		ok = dollars > 0
+	}
+	if !ok || dollars < 0 || dollars > 1e9 {
+		return plugins.Cost{}
+	}
+	return plugins.KnownCost(plugins.Nanodollars(math.Round(dollars * 1e9)))
+}
