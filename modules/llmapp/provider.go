@@ -142,13 +142,8 @@ func (a *Account) sign(req *http.Request) *http.Request {
 	return &signed
 }
 
-const (
-	// dialTimeout bounds how long a provider may take to accept a connection.
-	dialTimeout = 5 * time.Second
-	// readBuffer is how many bytes of a provider's answer are read at once: events
-	// that come close together leave together.
-	readBuffer = 16 << 10
-)
+// dialTimeout bounds how long a provider may take to accept a connection.
+const dialTimeout = 5 * time.Second
 
 // accounts are the accounts that are configured for all organisations.
 type accounts struct {
@@ -272,7 +267,7 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 		p.transport = own
 	default:
 		if a.transport == nil {
-			t := &transport.Transport{HTTPTransport: reverseproxy.HTTPTransport{DialTimeout: caddy.Duration(dialTimeout), ReadBufferSize: readBuffer}}
+			t := &transport.Transport{HTTPTransport: reverseproxy.HTTPTransport{DialTimeout: caddy.Duration(dialTimeout)}}
 			if err := t.Provision(ctx); err != nil {
 				return err
 			}

@@ -2,6 +2,8 @@ package llmlog
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -183,6 +185,8 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		x.body.ReadCloser = x.r.Body //nolint:forbidigo // the body passes as it comes
 		x.body.Look(x.openRequest)
 		x.r.Body = &x.body //nolint:forbidigo // likewise
+		x.body.KeepWire(int64(x.h.MaxBody), x.r.ContentLength)
+		x.r.GetBody = x.bodyAgain
 	}
 	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage() {
 		x.usage = streamusage.NewFilter(w)
@@ -200,6 +204,17 @@ func (x *exchange) watch(w http.ResponseWriter) {
 // hasBody reports whether the request has a body.
 func (x *exchange) hasBody() bool {
 	return x.r.Body != nil && x.r.Body != http.NoBody //nolint:forbidigo // nothing is read
+}
+
+var errNotKept = errors.New("the body of the request is longer than max_body, so that it cannot be sent again")
+
+// bodyAgain is GetBody of the request, for a transport that has lost its connection.
+func (x *exchange) bodyAgain() (io.ReadCloser, error) {
+	body, ok := x.body.Again()
+	if !ok {
+		return nil, errNotKept
+	}
+	return body, nil
 }
 
 // contentEncoding joins the Content-Encoding headers, as a list may be split.
@@ -232,6 +247,7 @@ func (x *exchange) Early(header http.Header) { x.hide(header) }
 // Header implements capture.Observer.
 func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.ahead.Release() // it was sent
+	x.body.FreeWire()
 	x.hide(header)
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {

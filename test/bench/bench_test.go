@@ -321,3 +321,24 @@ func TestTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestTLS measures the targets that call the provider over TLS.
+func TestTLS(t *testing.T) {
+	targets, err := readTargets("tls.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, targets, "small-1")
+	cells, err := b.run(t.Context(), func(*cell) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cells {
+		if c.Calls == 0 || c.Failed > 0 {
+			t.Errorf("%s: %d of %d calls failed: %s", c.Target, c.Failed, c.Calls, c.Failure)
+		}
+	}
+	if n := b.provider.handshakes.Load(); n < int64(len(targets)-1) {
+		t.Errorf("%d connections over TLS", n)
+	}
+}

@@ -51,6 +51,8 @@ type server struct {
 	IdleMB    float64 `json:"idle_mb"`
 	PeakMB    float64 `json:"peak_mb"`
 	ColdStart float64 `json:"cold_start_s"`
+	// Handshakes is how many connections over TLS the load needed beyond those of the warm-up.
+	Handshakes int64 `json:"handshakes"`
 	// Written and Kept are bytes on the disk for each byte of a request.
 	Written float64 `json:"disk_written_per_byte"`
 	Kept    float64 `json:"disk_kept_per_byte"`
@@ -89,8 +91,10 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		return nil, err
 	}
 
+	handshakes := b.provider.handshakes.Load()
 	before, written, kept := s.processor(), s.written(), sizeOf(p["DIR"])
 	sent := b.observe(ctx, result, s, calls, t, c)
+	handshakes = b.provider.handshakes.Load() - handshakes
 	if err := b.finish(ctx, s, calls, c); err != nil {
 		return nil, err
 	}
@@ -98,9 +102,9 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		CPU:       float64((s.processor() - before).Microseconds()) / float64(result.Calls),
 		IdleMB:    idle,
 		PeakMB:    s.memory(highest),
-		ColdStart: cold.Seconds(),
-		Written:   float64(s.written()-written) / float64(sent),
-		Kept:      float64(sizeOf(p["DIR"])-kept) / float64(sent),
+		ColdStart: cold.Seconds(), Handshakes: handshakes,
+		Written: float64(s.written()-written) / float64(sent),
+		Kept:    float64(sizeOf(p["DIR"])-kept) / float64(sent),
 	}
 	return result, ctx.Err()
 }

@@ -4,9 +4,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,11 +19,16 @@ import (
 // provider is the mock: it answers each request with the answer of its exchange.
 type provider struct {
 	address   string // host:port
+	secure    string // host:port for TLS, with HTTP/2 and HTTP/1.1
+	authority []byte // PEM of the certificate that secure has
 	exchanges []exchange
 	// altered counts requests that are not, byte for byte, what a client sent.
 	altered atomic.Int64
+	// handshakes counts the connections to secure.
+	handshakes atomic.Int64
 
 	server  http.Server
+	tls     *httptest.Server
 	buffers sync.Pool
 }
 
@@ -35,10 +42,29 @@ func newProvider(exchanges []exchange) (*provider, error) {
 	p.buffers.New = func() any { return new(bytes.Buffer) }
 	p.server.Handler = p
 	go func() { _ = p.server.Serve(l) }() // returns when closed
+	p.tls = httptest.NewUnstartedServer(p)
+	p.tls.EnableHTTP2 = true
+	p.tls.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: streamsOfConnection}
+	p.tls.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			p.handshakes.Add(1)
+		}
+	}
+	p.tls.StartTLS()
+	p.secure = p.tls.Listener.Addr().String()
+	p.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.tls.Certificate().Raw})
 	return p, nil
 }
 
-func (p *provider) close() { p.server.Close() }
+// streamsOfConnection is how many streams a connection of HTTP/2 may have, as with providers
+// (https://nginx.org/en/docs/http/ngx_http_v2_module.html#http2_max_concurrent_streams).
+const streamsOfConnection = 128
+
+func (p *provider) close() {
+	p.server.Close()
+	p.tls.CloseClientConnections()
+	p.tls.Close()
+}
 
 // ServeHTTP implements http.Handler.
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {

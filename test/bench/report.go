@@ -67,6 +67,9 @@ func kept(c *cell) float64    { return ofPart(c.Server, func(s *server) float64 
 func coldStart(c *cell) float64 {
 	return ofPart(c.Server, func(s *server) float64 { return s.ColdStart })
 }
+func handshakes(c *cell) float64 {
+	return ofPart(c.Server, func(s *server) float64 { return float64(s.Handshakes) })
+}
 func throughput(c *cell) float64 { return c.CallsPerSecond }
 func p50(c *cell) float64        { return c.P50 }
 func p99(c *cell) float64        { return c.P99 }
@@ -125,6 +128,7 @@ var columns = []struct {
 	{"late %", "%.2f", false, value(late)},
 	{"peak MB", "%.0f", false, value(peak)},
 	{"× caddy", "%.2f", false, ratio(peak, plain)},
+	{"handshakes", "%.0f", false, value(handshakes)},
 	{"written B/B", "%.2f", false, value(written)},
 	{"kept B/B", "%.2f", false, value(kept)},
 	{"others %", "%.0f", false, value(others)},

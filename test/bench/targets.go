@@ -23,6 +23,8 @@ const (
 //
 //	$UPSTREAM       the mock provider's base URL, without /v1
 //	$UPSTREAM_HOST  its host and port
+//	$UPSTREAM_TLS   its host and port for TLS
+//	$UPSTREAM_CA    the file with the certificate that it has there
 //	$PORT           a free port to listen on
 //	$ADMIN_PORT     another one
 //	$DIR            an empty directory, which is also its working directory and $HOME
@@ -97,9 +99,14 @@ func (b *bench) newVariables(t *target) (variables, error) {
 	p := variables{
 		"UPSTREAM":      "http://" + b.provider.address,
 		"UPSTREAM_HOST": b.provider.address,
+		"UPSTREAM_TLS":  b.provider.secure,
+		"UPSTREAM_CA":   filepath.Join(dir, "provider.pem"),
 		"DIR":           dir,
 		"HERE":          here,
 		"WEIR":          cmp.Or(t.binary, b.weir),
+	}
+	if err := os.WriteFile(p["UPSTREAM_CA"], b.provider.authority, 0o600); err != nil {
+		return nil, err
 	}
 	p["PORT"], p["ADMIN_PORT"], err = freePorts()
 	return p, err

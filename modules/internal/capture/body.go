@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"sync"
@@ -13,15 +14,26 @@ import (
 type Body struct {
 	io.ReadCloser
 
-	mu       sync.Mutex
+	reading sync.Mutex   // held by who reads from the client; guards readers
+	readers int32        // how many readers Again has returned
+	ended   atomic.Int32 // how many readers have ended, the earliest first
+
+	mu       sync.Mutex // guards tap, wire, wired and received
 	tap      Tap
+	wire     Copy // what came
+	wired    bool // wire has what the tap does not keep
 	received int64
 	detached atomic.Bool // nothing is read any more
 }
 
 // Read implements io.Reader.
-func (b *Body) Read(p []byte) (int, error) {
-	if b.detached.Load() {
+func (b *Body) Read(p []byte) (int, error) { return b.read(p, 0) }
+
+// read reads for a reader: 0, or the one that Again returned as the first, the second and so on.
+func (b *Body) read(p []byte, reader int32) (int, error) {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	if b.detached.Load() || reader < b.ended.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.ReadCloser.Read(p)
@@ -35,6 +47,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 	b.received += int64(n)
 	b.tap.Write(p[:n])
+	b.wire.Write(p[:n])
 	if err == io.EOF {
 		b.tap.Close()
 	}
@@ -45,8 +58,10 @@ func (b *Body) Read(p []byte) (int, error) {
 // it when the answer is written. Of a body that somebody else has closed, net/http cannot tell that
 // it has not ended, because Caddy puts a reader of its own around it (read_idle_timeout): it would
 // take the rest for the next request.
-func (b *Body) Close() error {
-	b.detached.Store(true)
+func (b *Body) Close() error { return b.close(0) }
+
+func (b *Body) close(reader int32) error {
+	b.ended.CompareAndSwap(reader, reader+1)
 	return nil
 }
 
@@ -58,11 +73,66 @@ func (b *Body) Look(f func(t *Tap, received int64)) {
 	f(&b.tap, b.received)
 }
 
-// Detach ends the watch and frees the copy.
+// KeepWire keeps up to most bytes of what the client sends for Again, if the tap does not.
+// expected is the announced length, 0 if that is unknown.
+func (b *Body) KeepWire(most, expected int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.wired = b.tap.max == 0 || b.tap.decoder != nil; b.wired {
+		b.wire.Keep(most, expected)
+	}
+}
+
+// Again returns a reader of the whole body from its first byte, and ends all earlier readers. ok
+// is false if not all that has come is kept.
+func (b *Body) Again() (body io.ReadCloser, ok bool) {
+	b.reading.Lock() // a reader may still wait for the client
+	defer b.reading.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first := b.tap.Bytes()
+	if b.wired {
+		first = b.wire.Bytes()
+	}
+	if b.detached.Load() || int64(len(first)) != b.received {
+		return nil, false
+	}
+	b.readers++
+	b.ended.Store(b.readers)
+	return &again{bytes.NewReader(first), b, b.readers}, true
+}
+
+// again reads what has come of a body, and then the rest from the client.
+type again struct {
+	first  *bytes.Reader
+	body   *Body
+	reader int32
+}
+
+// Read implements io.Reader.
+func (a *again) Read(p []byte) (int, error) {
+	if a.first.Len() > 0 {
+		return a.first.Read(p)
+	}
+	return a.body.read(p, a.reader)
+}
+
+// Close implements io.Closer.
+func (a *again) Close() error { return a.body.close(a.reader) }
+
+// FreeWire frees what only Again needs.
+func (b *Body) FreeWire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wire.Free()
+}
+
+// Detach ends the watch and frees the copies.
 func (b *Body) Detach() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tap.Close()
 	b.tap.Free()
+	b.wire.Free()
 	b.detached.Store(true)
 }

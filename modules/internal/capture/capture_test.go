@@ -374,3 +374,42 @@ func TestSizeClassIsTheLeastThatFits(t *testing.T) {
 		}
 	}
 }
+
+// A body is read again from its first byte, whatever is kept of it; an earlier reader takes
+// nothing of the rest.
+func TestBodyAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		tap, wire int64
+		ok        bool
+	}{
+		"kept": {100, 100, true}, "only on the wire": {0, 100, true}, "too long": {0, 2, false}, "kept in part": {2, 2, false},
+	} {
+		b := Body{ReadCloser: io.NopCloser(strings.NewReader("abcdef"))}
+		b.Look(func(t *Tap, _ int64) { t.Keep(c.tap, 0) })
+		b.KeepWire(c.wire, 0)
+		if _, err := io.ReadFull(&b, make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+		_ = b.Close()
+		body, ok := b.Again()
+		if ok != c.ok {
+			t.Errorf("%s: %v", name, ok)
+		}
+		if !ok {
+			continue
+		}
+		if n, err := b.Read(make([]byte, 3)); n > 0 || !errors.Is(err, http.ErrBodyReadAfterClose) {
+			t.Errorf("%s: an earlier reader has read %d bytes, %v", name, n, err)
+		}
+		all, err := io.ReadAll(body)
+		b.Look(func(_ *Tap, received int64) {
+			if string(all) != "abcdef" || err != nil || received != 6 {
+				t.Errorf("%s: %q of %d bytes, %v", name, all, received, err)
+			}
+		})
+		b.Detach()
+		if third, ok := b.Again(); ok {
+			t.Errorf("%s: %v of a body that is over", name, third)
+		}
+	}
+}

@@ -2,10 +2,13 @@
 package transport
 
 import (
-	"crypto/tls"
+	"errors"
+	"io"
+	"net"
 	"net/http"
-	"slices"
-	"strings"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -16,28 +19,37 @@ func init() {
 	caddy.RegisterModule(new(Transport))
 }
 
-// Transport carries requests to a provider over HTTP/1.1, for two thirds of the processor
-// time of the transport `http`. It takes the options of `http`.
+// Transport is the transport `http` with defaults for calls of models, and takes its options.
+// The defaults are: no compression that the client did not ask for, 256 KiB for the header of an
+// answer, a read buffer of 16 KiB, 1024 idle connections to a host, and for each stream of HTTP/2
+// 256 KiB that the client has not taken yet.
 //
-// A connection of Go's own transport has two goroutines: one takes each request, the other
-// hands over each answer. Here the goroutine of the call writes the request and reads the
-// answer by itself. Calls that run at the same time have a connection each.
-//
-// Upgrades, requests with `Expect`, and all requests if an option asks for what HTTP/1.1 over
-// connections of this kind does not have, go through the transport `http`: other `versions`, a
-// proxy, `compression`, `proxy_protocol`, `write_buffer`, `read_timeout`,
-// `write_timeout`, `max_conns_per_host`, `keepalive off` and `keepalive_idle_conns`.
+// A provider may close an idle connection at the moment when a request is sent on it. A request
+// that was sent on a used connection, and got no byte of an answer, is sent once more on a new
+// connection, if its whole body can be had again (https://github.com/golang/go/issues/22158).
 type Transport struct {
 	reverseproxy.HTTPTransport
 
-	plain    bool // no option asks for what only HTTPTransport has
-	idle     pool
-	sessions tls.ClientSessionCache // makes another connection to a host cheaper
+	fresh *http.Transport // has a new connection for each request, nil if nothing is sent again
 }
 
-// maxIdle is how many connections to one address wait for the next call, unless the
-// configuration says how many. Caddy's 32 make a burst of calls connect anew.
-const maxIdle = 1024
+const (
+	// maxIdle is how many connections to one host wait for the next call. Caddy's 32 make a
+	// burst of calls connect anew.
+	maxIdle = 1024
+	// maxHeader bounds the header of an answer, in bytes: Go's default of 10 MiB for each of a
+	// few answers would be the memory of a small machine.
+	maxHeader = 256 << 10
+	// readBuffer is how many bytes are read at once: events that come close together leave
+	// together.
+	readBuffer = 16 << 10
+	// streamWindow is how many bytes of a stream of HTTP/2 wait for a slow client. Go's default
+	// is 4 MiB, which 100 clients that do not read would fill.
+	streamWindow = 256 << 10
+	// pingAfter is how long a connection of HTTP/2 may be silent before it is tested, because
+	// all calls to a host share a few.
+	pingAfter = 30 * time.Second
+)
 
 // CaddyModule returns the Caddy module information.
 func (*Transport) CaddyModule() caddy.ModuleInfo {
@@ -49,67 +61,105 @@ func (t *Transport) Provision(ctx caddy.Context) error {
 	if t.Compression == nil {
 		t.Compression = new(bool) // the client's own Accept-Encoding alone counts
 	}
+	if t.MaxResponseHeaderSize == 0 {
+		t.MaxResponseHeaderSize = maxHeader
+	}
+	if t.ReadBufferSize == 0 {
+		t.ReadBufferSize = readBuffer
+	}
 	if t.KeepAlive == nil {
 		t.KeepAlive = new(reverseproxy.KeepAlive)
 	}
 	if t.KeepAlive.MaxIdleConnsPerHost == 0 {
 		t.KeepAlive.MaxIdleConnsPerHost = maxIdle
 	}
-	t.plain = canTellClosed && !*t.Compression && t.MaxConnsPerHost == 0 && t.WriteBufferSize == 0 && t.ReadTimeout == 0 && t.WriteTimeout == 0 && t.ProxyProtocol == "" &&
-		(t.KeepAlive.Enabled == nil || *t.KeepAlive.Enabled) && t.KeepAlive.MaxIdleConns == 0 &&
-		(len(t.Versions) == 0 || slices.Equal(t.Versions, []string{"1.1"})) &&
-		(t.TLS == nil || !strings.Contains(t.TLS.ServerName, "{"))
 	if err := t.HTTPTransport.Provision(ctx); err != nil {
 		return err
 	}
-	t.sessions = tls.NewLRUClientSessionCache(0)
-	t.idle.max, t.idle.timeout = t.Transport.MaxIdleConnsPerHost, t.Transport.IdleConnTimeout
+	t.Transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: streamWindow, SendPingTimeout: pingAfter}
+	if t.Versions[0] != "3" {
+		t.fresh = t.Transport.Clone()
+		t.fresh.DisableKeepAlives = true
+	}
 	return nil
 }
 
-// Cleanup implements caddy.CleanerUpper. Calls in flight go on.
-func (t *Transport) Cleanup() error {
-	t.idle.close()
-	return t.HTTPTransport.Cleanup()
-}
+var (
+	errStatus   = errors.New("the provider's status is below 100, which is no status of HTTP")
+	errSwitched = errors.New("the provider has switched to another protocol, which nobody asked for")
+)
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	t.SetScheme(req)
-	if !t.plain || !simple(req) {
+	resp, err := t.send(req)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case resp.StatusCode < 100: // Go's servers panic when they write it
+		err = errStatus
+	case resp.StatusCode == http.StatusSwitchingProtocols && !upgrades(req): // reverse_proxy would answer an empty 200
+		err = errSwitched
+	default:
+		return resp, nil
+	}
+	_ = resp.Body.Close()
+	return nil, err
+}
+
+func upgrades(req *http.Request) bool { return req.Header.Get("Upgrade") != "" }
+
+// send sends a request, and once more if the provider has closed the connection meanwhile.
+func (t *Transport) send(req *http.Request) (*http.Response, error) {
+	hasBody := req.Body != nil && req.Body != http.NoBody
+	if t.fresh == nil || hasBody && req.GetBody == nil || upgrades(req) {
 		return t.HTTPTransport.RoundTrip(req)
 	}
-	if proxy, err := t.Transport.Proxy(req); proxy != nil || err != nil {
-		return t.HTTPTransport.RoundTrip(req)
+	try := new(attempt)
+	out := req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: try.gotConn, GotFirstResponseByte: try.gotByte}))
+	if hasBody {
+		try.ReadCloser = req.Body
+		out.Body = try
 	}
-	for {
-		c, used, err := t.connect(req)
-		if err != nil {
-			if req.Body != nil {
-				_ = req.Body.Close()
-			}
+	resp, err := t.HTTPTransport.RoundTrip(out)
+	if err == nil || !try.mayRepeat(err) || req.Context().Err() != nil {
+		return resp, err
+	}
+	again := *req
+	if hasBody {
+		body, bodyErr := req.GetBody()
+		if bodyErr != nil {
 			return nil, err
 		}
-		resp, err := c.roundTrip(req)
-		if err == nil || !used || hasBody(req) || !repeatable(req.Method) || req.Context().Err() != nil {
-			return resp, err
-		} // the provider has closed the connection meanwhile
+		again.Body = body
 	}
+	return t.fresh.RoundTrip(&again)
 }
 
-func hasBody(req *http.Request) bool {
-	return req.Body != nil && req.Body != http.NoBody
+// attempt is the first try of a request, and its body.
+type attempt struct {
+	io.ReadCloser
+	used     atomic.Bool // the connection had an earlier request
+	answered atomic.Bool // a byte of an answer has come
+	broken   atomic.Bool // the client's body could not be read
 }
 
-func repeatable(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+func (a *attempt) gotConn(c httptrace.GotConnInfo) { a.used.Store(c.Reused) }
+func (a *attempt) gotByte()                        { a.answered.Store(true) }
+
+// Read implements io.Reader.
+func (a *attempt) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		a.broken.Store(true)
+	}
+	return n, err
 }
 
-// simple reports whether a request and its answer are one message each.
-func simple(req *http.Request) bool {
-	_, upgrade := req.Header["Upgrade"]
-	_, expect := req.Header["Expect"]
-	return !upgrade && !expect && req.Method != http.MethodConnect && !req.Close
+// mayRepeat reports whether the connection was lost before the provider answered anything.
+func (a *attempt) mayRepeat(err error) bool {
+	var timeout net.Error
+	return a.used.Load() && !a.answered.Load() && !a.broken.Load() && !(errors.As(err, &timeout) && timeout.Timeout())
 }
 
 // Interface guards
