@@ -211,7 +211,7 @@ func (f *fileCall) readUpload(account *llmapp.Account) error {
 			return plugins.Invalid("file", "Line %d of the file is no JSON object.", number)
 		}
 	}
-	return f.call.allowStored(account)
+	return f.call.allowStored(account, true)
 }
 
 // addBatched adds the ids of a call in a batch that name what the provider keeps.

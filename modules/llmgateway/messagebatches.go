@@ -58,7 +58,7 @@ func (f *fileCall) readMessageBatch() error {
 	f.call.sent, f.names = append(sent, f.call.body[end:]...), slices.Collect(maps.Keys(b.models))
 	adder := bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: f.file.account.Provider}
 	f.batch = adder.Inline("", f.call.object(f.call.sent))
-	return f.call.allowStored(f.file.account)
+	return f.call.allowStored(f.file.account, true)
 }
 
 // each calls do with the params of each call, where they stand, and their index in the body.

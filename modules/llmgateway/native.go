@@ -48,6 +48,7 @@ func (a *attempt) nativeBody() ([]byte, error) {
 			return nil, err
 		}
 	}
+	body = a.withoutUnknownReasoning(body)
 	body, warnings := reasoning.Readable(a.call.dialect, body)
 	a.warnings = append(a.warnings, warnings...)
 	if state := &a.call.state; state.PreviousResponseID != "" || state.ConversationID != "" {

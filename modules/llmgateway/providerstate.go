@@ -2,12 +2,14 @@ package llmgateway
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -52,29 +54,64 @@ func (c *call) allow(t routing.Target) error {
 			return err
 		}
 	}
-	return c.allowStored(t.Account)
+	return c.allowStored(t.Account, len(c.stored.IDs) > 0 && (c.route.native || c.speaks(t, c.dialect)))
 }
 
-// allowStored refuses what an account that others use may keep for them.
-func (c *call) allowStored(account *llmapp.Account) error {
+// allowStored refuses what an account that others use may keep for them. native: the account gets the
+// request as it is.
+func (c *call) allowStored(account *llmapp.Account, native bool) error {
 	if len(c.stored.IDs) == 0 || !c.shares(account) {
 		return nil
 	}
-	_, native := account.API.(translate.Native)
 	if !native && c.stored.Field != "" {
 		return nil // nothing is sent: the translation has no place for it
 	}
-	var ids []string
+	given := c.given(account)
 	for _, named := range c.stored.IDs {
-		ids = append(ids, named.ID)
-	}
-	given := c.remembered(c.payer(), ids) // or a record proves it: the memory may have been lost
-	for _, named := range c.stored.IDs {
-		if (native || !named.Item) && given[named.ID] == "" && (named.Param != "previous_response_id" || !c.exchange.Answered(named.ID, account.BaseURL)) {
+		if (native || !named.Native) && !named.Reasoning && !given(named) {
 			return named.NotYours(account.Label, c.stored.Hint)
 		}
 	}
 	return nil
+}
+
+// given returns a function that reports whether an account gave an id to the organisation. The
+// memory tells, or a record, because the memory may have been lost.
+func (c *call) given(account *llmapp.Account) func(bound.StateID) bool {
+	var ids []string
+	for _, named := range c.stored.IDs {
+		ids = append(ids, named.ID)
+	}
+	given := c.remembered(c.payer(), ids)
+	return func(named bound.StateID) bool {
+		return given[named.ID] != "" || named.Answer && c.exchange.Answered(named.ID, account.BaseURL)
+	}
+}
+
+// withoutUnknownReasoning leaves out reasoning that a provider would look up by its id, and that
+// the provider did not give to the organisation: another provider may have thought it.
+func (a *attempt) withoutUnknownReasoning(body []byte) []byte {
+	c := a.call
+	if !slices.ContainsFunc(c.stored.IDs, func(named bound.StateID) bool { return named.Reasoning }) || !c.shares(a.target.Account) {
+		return body
+	}
+	given := c.given(a.target.Account)
+	var unknown []string
+	for _, named := range c.stored.IDs {
+		if named.Reasoning && !given(named) {
+			unknown = append(unknown, named.ID)
+			a.warnings = append(a.warnings, named.Param+": reasoning that "+a.target.Account.Label+" did not give you, left out")
+		}
+	}
+	if unknown == nil {
+		return body
+	}
+	return stored.EditArray(body, "input", func(_ int, item gjson.Result) string {
+		if item.Get("type").Str == "reasoning" && slices.Contains(unknown, item.Get("id").Str) {
+			return ""
+		}
+		return item.Raw
+	})
 }
 
 // ended remembers who owns the ids of a passed answer, and adds the answer to its
@@ -102,10 +139,10 @@ func (a *attempt) ended(body []byte) {
 	if c.dialect != plugins.Chat { // an answer of Chat Completions cannot be continued by its id
 		found.IDs = []bound.StateID{{ID: response}}
 	}
-	for _, id := range gjson.GetManyBytes(body, "output.#.id", "container.id") {
+	for _, id := range gjson.GetManyBytes(body, "output.#.id", "container.id", "thread.id") {
 		found.Add("", id)
 	}
-	found.AddFiles("", gjson.ParseBytes(body))
+	found.AddAnswer(c.dialect, gjson.ParseBytes(body))
 	var ids []string
 	for _, named := range found.IDs {
 		if named.ID != "" {

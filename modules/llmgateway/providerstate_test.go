@@ -51,7 +51,6 @@ func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
 				reference:                               "input[0]",
 				`"input":"hi","conversation":"conv_1"`:  "conversation",
 				`"input":"hi","prompt":{"id":"pmpt_1"}`: "prompt",
-				`"input":[{"type":"reasoning","id":"rs_1","summary":[]}]`:                                           "input[0]",
 				`"input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`:                    "input[0]",
 				`"input":"hi","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`:                         "tools",
 				`"input":"hi","tools":[{"type":"code_interpreter","container":"cntr_1"}]`:                           "tools",
@@ -107,6 +106,15 @@ func TestPlatformAccountsAreShared(t *testing.T) {
 		{"/v1/messages", `"messages":[],"container":{"id":"container_others"}`},
 		{"/v1/chat/completions", `"messages":[{"role":"assistant","audio":{"id":"audio_others"}}]`},
 		{"/v1/messages", `"messages":[],"container":{"skills":[{"type":"custom","skill_id":"skill_others"}]}`},
+		{"/v1/messages", `"messages":[],"thread":{"type":"continue","previous_message_id":"msg_others"}`},
+		{"/v1/messages", `"messages":[],"diagnostics":{"previous_message_id":"msg_others"}`},
+		{"/v1/messages", `"messages":[],"workspace_id":"wrkspc_others"`},
+		{"/v1/messages", `"messages":[],"fallback_credit_token":"token_others"`},
+		{"/v1/responses", `"input":"hi","prompt_cache_options":{"comparison_response_id":"resp_others"}`},
+		{"/v1/responses", `"input":"hi","tools":[{"type":"mcp","server_label":"a","tunnel_id":"tunnel_others"}]`},
+		{"/v1/responses", `"input":"hi","memory":{"memory_store_id":"m_others"}`},
+		{"/v1/chat/completions", `"messages":[],"tools":[{"type":"document_library","library_ids":["l_others"]}]`},
+		{"/v1/chat/completions", `"messages":[],"audio":{"voice":{"id":"voice_others"},"format":"mp3"}`},
 		{"/v1/responses", `"input":"hi","tools":[{"type":"shell","environment":{"type":"container_auto","skills":[{"type":"skill_reference","skill_id":"skill_others"}]}}]`},
 	} {
 		if status, body := ask(c.path, c.fields); status != http.StatusBadRequest || !strings.Contains(body, "is not known to be yours") {
@@ -119,6 +127,58 @@ func TestPlatformAccountsAreShared(t *testing.T) {
 	} {
 		if status, body := ask("/v1/responses", fields); status != http.StatusOK {
 			t.Errorf("%s: %d %s", fields, status, body)
+		}
+	}
+}
+
+// A thread of Messages goes on for the organisation that began it.
+func TestThreadsAreBoundToTheirOrganisation(t *testing.T) {
+	for _, stream := range []string{"false", "true"} {
+		s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+			const message = `{"id":"msg_own","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1}`
+			if stream == "true" {
+				says(`{"type":"message_start","message":`+message+`}}`, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`,
+					`{"type":"content_block_stop","index":0}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)(w, r)
+				return
+			}
+			fmt.Fprint(w, message+`,"stop_reason":"end_turn"}`)
+		}}})
+		for _, c := range []struct {
+			key, thread string
+			status      int
+		}{
+			{"acme", `{"type":"continue","previous_message_id":"msg_own"}`, 400},
+			{"acme", `{"type":"create"}`, 200},
+			{"acme", `{"type":"continue","previous_message_id":"msg_own"}`, 200},
+			{"k", `{"type":"continue","previous_message_id":"msg_own"}`, 400},
+		} {
+			resp, body := s.postTo("/v1/messages", strings.NewReader(`{"model":"raw/m","max_tokens":9,"stream":`+stream+`,"messages":[{"role":"user","content":"a"}],"thread":`+c.thread+`}`),
+				"Authorization", "Bearer "+c.key)
+			if resp.StatusCode != c.status {
+				t.Errorf("stream %s, %s %s: %d %s", stream, c.key, c.thread, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
+// Reasoning that a client sends back by its id alone is left out where it means nothing: a
+// translation has no place for it, and another provider has thought it.
+func TestReasoningWithoutContentIsLeftOut(t *testing.T) {
+	for model, warned := range map[string]bool{"raw/m": true, "one/m": false} {
+		var sent string
+		answer := hello
+		if model == "raw/m" {
+			answer = speaksResponses
+		}
+		s := serve(t, map[string][]upstream{strings.TrimSuffix(model, "/m"): {func(w http.ResponseWriter, r *http.Request) {
+			sent = readAndRestore(r)
+			answer(w, r)
+		}}})
+		resp, body := s.post(`{"model":"`+model+`","input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs_1","summary":[]},
+			{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`, "Authorization", "Bearer acme")
+		warning := resp.Header.Get("Service-Warnings")
+		if resp.StatusCode != http.StatusOK || strings.Contains(sent, "rs_1") || strings.Contains(warning, "input[1]: reasoning") != warned {
+			t.Errorf("%s: %d %s; sent %s, warnings %q", model, resp.StatusCode, body, sent, warning)
 		}
 	}
 }

@@ -178,7 +178,7 @@ func (x *exchange) checkCall(key *llmapp.Key, request bound.Request, body *plugi
 		return nil
 	}
 	for _, named := range bound.StateOf(request.Dialect, body).IDs {
-		if named.Param != "previous_response_id" || !x.Answered(named.ID, x.account.BaseURL) {
+		if !named.Answer || !x.Answered(named.ID, x.account.BaseURL) {
 			return named.NotYours(x.account.Label, "")
 		}
 	}

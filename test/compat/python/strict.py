@@ -241,4 +241,5 @@ def main():
             print(json.dumps({**exchange, "wrong": found}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,9 @@ type State struct {
 // StateID is an id that a provider gave out, and the parameter that has it.
 type StateID struct {
 	Param, ID string
-	Item      bool // the id is that of an item, which no translation sends
+	Answer    bool // the id is that of an answer
+	Reasoning bool // the id is that of a reasoning item, which the model can do without
+	Native    bool // no translation sends the id
 }
 
 // NotYours refuses an id of which nothing shows that an account, which others use, gave it to the
@@ -37,11 +39,12 @@ func (s StateID) NotYours(account, hint string) *plugins.Error {
 // StateOf looks through a request. Of a field that stands twice it reads both:
 // libraries differ in which they take.
 func StateOf(d plugins.Dialect, request *plugins.Object) (found State) {
-	hasFiles := slices.ContainsFunc(fileFields, request.MayHave)
+	fields := apiOf(d)
+	mayName := slices.ContainsFunc(fields.ids, request.MayHave)
 	for _, field := range request.Members {
 		switch name, v := field.Name, field.Value; {
 		case d.OfResponses() && name == "input":
-			found.addItems(v, hasFiles)
+			found.addItems(v, mayName)
 		case d.OfResponses() && (name == "previous_response_id" || name == "conversation" || name == "prompt"):
 			if v.Type == gjson.Null || v.Type == gjson.False {
 				break
@@ -49,22 +52,21 @@ func StateOf(d plugins.Dialect, request *plugins.Object) (found State) {
 			if found.Field == "" {
 				found.Field, found.Hint = name, ""
 			}
-			found.IDs = append(found.IDs, StateID{Param: name, ID: v.Str + v.Get("id").Str})
-		case name == "container" || name == "thread": // of Anthropic's code execution, and of a conversation there
-			found.Add(name, v)
-			if id := v.Get("id"); id.Type == gjson.String {
-				found.IDs = append(found.IDs, StateID{Param: name, ID: id.Str})
-			}
-			found.AddFiles(name, v)
-		case name == "cachedContent" || name == "cached_content": // of Gemini
-			found.Add(name, v)
+			found.IDs = append(found.IDs, StateID{Param: name, ID: v.Str + v.Get("id").Str, Answer: name == "previous_response_id"})
 		case d == plugins.Batches && name == "requests": // of Anthropic
 			found.addBatched(v)
-		case d == plugins.Batches && name == "batch": // of Gemini
-			found.AddFiles(name, v)
-			found.addFileNames(name, v)
-		case hasFiles && slices.Contains(contentFields, name):
-			found.AddFiles(name, v)
+		case slices.Contains(contentFields, name):
+			if mayName {
+				found.addBelow(name, v, fields.listed, 0)
+			}
+		case name == "tools":
+			if mayName || mayHaveID(v.Raw) {
+				found.addBelow(name, v, fields.meaning, 0)
+			}
+		case d == plugins.Batches:
+			found.addField(name, name, v, fields.listed, 0)
+		default:
+			found.addField(name, name, v, fields.meaning, 0)
 		}
 	}
 	return found
@@ -84,29 +86,17 @@ func (s *State) addBatched(requests gjson.Result) {
 	})
 }
 
-// addFileNames adds the names of files with the calls of a batch of Gemini, in either spelling.
-func (s *State) addFileNames(param string, batch gjson.Result) {
-	batch.ForEach(func(_, config gjson.Result) bool {
-		config.ForEach(func(key, v gjson.Result) bool {
-			if key.Str == "fileName" || key.Str == "file_name" {
-				s.Add(param, v)
-			}
-			return true
-		})
-		return true
-	})
-}
+// contentFields hold parts of a conversation.
+var contentFields = []string{"contents", "images", "mask", "messages", "requests", "systemInstruction", "system_instruction"}
 
-// contentFields hold parts of a conversation, or tools.
-var contentFields = []string{"contents", "images", "mask", "messages", "requests", "systemInstruction", "system_instruction", "tools"}
-
-func (s *State) addItems(input gjson.Result, hasFiles bool) {
+func (s *State) addItems(input gjson.Result, mayName bool) {
+	fields := apiOf(plugins.Responses)
 	i := 0
 	input.ForEach(func(_, item gjson.Result) bool {
 		param := fmt.Sprintf("input[%d]", i)
 		s.addItem(param, item)
-		if hasFiles {
-			s.AddFiles(param, item)
+		if mayName {
+			s.addBelow(param, item, fields.listed, 0)
 		}
 		i++
 		return true
@@ -117,13 +107,14 @@ func (s *State) addItems(input gjson.Result, hasFiles bool) {
 // has the content itself.
 func (s *State) addItem(param string, item gjson.Result) {
 	var ids []StateID
-	var references, typed, looked, whole bool
+	var references, reasoning, typed, looked, whole bool
 	item.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "id":
 			ids = appendIDs(ids, param, v)
 		case "type":
 			references = references || v.Str == "item_reference"
+			reasoning = reasoning || v.Str == "reasoning"
 			looked = looked || v.Str == "reasoning" || v.Str == "image_generation_call"
 			typed = typed || v.Type == gjson.String
 		case "role":
@@ -138,65 +129,84 @@ func (s *State) addItem(param string, item gjson.Result) {
 	}
 	if references || looked && !whole {
 		for _, id := range ids {
-			id.Item = true
+			id.Native, id.Reasoning = true, reasoning && !references
 			s.IDs = append(s.IDs, id)
 		}
 	}
 }
 
-// idFields hold ids of files, and of what files are kept in.
-var idFields = []string{"file_id", "file_ids", "vector_store_ids", "container", "container_id", "cachedContent", "cached_content"}
-
 // clientFields hold what the client or the model has made up, in which a name means nothing
 // to the provider.
-var clientFields = []string{"input", "input_schema", "input_examples", "parameters"}
+var clientFields = []string{
+	"args", "input", "input_examples", "input_schema", "json_schema", "labels", "metadata", "parameters", "parametersJsonSchema",
+	"parameters_json_schema", "response", "responseJsonSchema", "responseSchema", "response_json_schema", "response_schema", "schema",
+}
 
-// fileFields name a file, what files are kept in, a skill, or a spoken answer.
-var fileFields = append([]string{"fileUri", "file_uri", "skill_id", "audio"}, idFields...)
+// translatedFields are those whose ids translations send to other providers, too.
+var translatedFields = []string{
+	"audio", "cachedContent", "cached_content", "container", "container_id", "fileUri", "file_id", "file_ids", "file_uri", "skill_id", "vector_store_ids",
+}
 
-// maxDepth is how deep AddFiles and Said look. Each level reads all that is below the level again.
+// answerFields name an earlier answer.
+var answerFields = []string{"comparison_response_id", "previous_message_id", "previous_response_id"}
+
+// maxDepth is how deep AddAnswer and Said look. Each level reads all that is below the level again.
 const maxDepth = 256
 
-// AddFiles adds the ids of files, skills and spoken answers. What is nested too deep to be looked
-// at counts as an id that nobody knows.
-func (s *State) AddFiles(param string, v gjson.Result) { s.addFiles(param, v, 0) }
+// AddAnswer adds what an answer names that its provider keeps.
+func (s *State) AddAnswer(d plugins.Dialect, answer gjson.Result) {
+	s.addBelow("", answer, apiOf(d).listed, 0)
+}
 
-func (s *State) addFiles(param string, v gjson.Result, depth int) {
+// addBelow adds the ids in the fields of an object, or of those in a list. What is nested too deep
+// to be looked at counts as an id that nobody knows.
+func (s *State) addBelow(param string, v gjson.Result, meaningOf func(name string) meaning, depth int) {
 	if depth == maxDepth {
 		s.IDs = append(s.IDs, StateID{Param: param})
 		return
 	}
 	v.ForEach(func(key, v gjson.Result) bool {
-		switch {
-		case slices.Contains(idFields, key.Str), key.Str == "skill_id" && !isPublicSkill(v.Str):
-			s.Add(param, v)
-		case (key.Str == "fileUri" || key.Str == "file_uri") && !isPublic(v.Str):
-			s.Add(param, v)
-		case key.Str == "audio": // of an earlier answer of Chat Completions
-			s.Add(param, v.Get("id"))
-		}
-		if (v.IsObject() || v.IsArray()) && !slices.Contains(clientFields, key.Str) {
-			s.addFiles(param, v, depth+1)
-		}
+		s.addField(param, key.Str, v, meaningOf, depth)
 		return true
 	})
+}
+
+// addField adds the ids in a field, and in the fields below it.
+func (s *State) addField(param, name string, v gjson.Result, meaningOf func(name string) meaning, depth int) {
+	var ids []StateID
+	switch m := meaningOf(name); {
+	case m <= own, isPublic(name, v.Str):
+	case m == kept && !v.IsObject():
+		ids = appendIDs(ids, param, v)
+	case v.IsObject():
+		ids = appendIDs(ids, param, v.Get("id"))
+	}
+	for _, id := range ids {
+		id.Native, id.Answer = !slices.Contains(translatedFields, name), slices.Contains(answerFields, name)
+		s.IDs = append(s.IDs, id)
+	}
+	if (v.IsObject() || v.IsArray()) && !slices.Contains(clientFields, name) {
+		s.addBelow(param, v, meaningOf, depth+1)
+	}
 }
 
 // publicSkills are Anthropic's own
 // (https://platform.claude.com/docs/en/build-with-claude/skills-guide).
 var publicSkills = []string{"docx", "pdf", "pptx", "xlsx"}
 
-// isPublicSkill reports whether a skill is the vendor's own, for everybody. OpenAI's have a
-// prefix (https://developers.openai.com/api/docs/guides/tools-skills).
-func isPublicSkill(id string) bool {
-	return slices.Contains(publicSkills, id) || strings.HasPrefix(id, "openai-")
-}
-
-// isPublic reports whether the address of a file is one that anybody can read. Gemini's own
-// files have addresses that take a key (https://ai.google.dev/api/files).
-func isPublic(uri string) bool {
-	u, err := url.Parse(uri)
-	return err == nil && u.Scheme == "https" && !strings.HasSuffix(strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), "googleapis.com")
+// isPublic reports whether what a field names is there for everybody: a skill of the vendor's own,
+// which have a prefix at OpenAI (https://developers.openai.com/api/docs/guides/tools-skills), or
+// an address that anybody can read. Gemini's own files have addresses that take a key
+// (https://ai.google.dev/api/files).
+func isPublic(field, text string) bool {
+	switch field {
+	case "skill_id":
+		return slices.Contains(publicSkills, text) || strings.HasPrefix(text, "openai-")
+	case "fileUri", "file_uri":
+		u, err := url.Parse(text)
+		return err == nil && u.Scheme == "https" && !strings.HasSuffix(strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), "googleapis.com")
+	}
+	return false
 }
 
 // Add adds the strings that v is or has.
