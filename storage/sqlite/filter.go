@@ -3,9 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
@@ -16,6 +18,8 @@ type condition struct {
 	r    reader
 	sql  strings.Builder
 	args []driver.Value
+	// from and to bound the keys of the records that the query can choose.
+	from, to int64
 	// err is the first error of looking names up; the clause is void with it.
 	err error
 	// filter is the filter of the query.
@@ -23,6 +27,11 @@ type condition struct {
 	// byLabel is true when the clause expects the rows of one label, as l,
 	// joined with their requests, and byUser when the index on users finds them.
 	byLabel, byUser bool
+}
+
+// newCondition begins the clause of a query about a window.
+func newCondition(ctx context.Context, r reader, w storage.Window) condition {
+	return condition{ctx: ctx, r: r, from: columnar.FirstKey(w.From), to: columnar.LastKey(w.To)}
 }
 
 func (c *condition) write(sql string, args ...driver.Value) {
@@ -36,12 +45,11 @@ func (c *condition) and(cl sqlfilter.Clause) {
 
 // query writes all conditions that choose the records of a query. The conjunct of the
 // filter that says best where the records stand comes first: an id or a user, which
-// have an index on requests, else a property or asset, which the table labels has.
+// have an index on requests, else a property or asset, which the table labels has, else any
+// list of keys. The other conditions are tested on each record that this one finds.
 func (c *condition) query(q *storage.RequestQuery) {
+	c.narrow(q)
 	c.write("r.org = ?", c.lookup("org", q.Org))
-	for _, chosen := range sqlfilter.Chosen(c, q) {
-		c.and(chosen)
-	}
 	c.filter = sqlfilter.Compile(c, q.Filter)
 	var parts []storage.Filter
 	var labels []int64
@@ -56,21 +64,90 @@ func (c *condition) query(q *storage.RequestQuery) {
 		}
 		parts = append(parts, part)
 	}
+	chosen := sqlfilter.Chosen(c, q)
+	if !indexed && len(labels) == 0 {
+		chosen, parts = c.access(chosen, parts)
+	}
+	for _, condition := range chosen {
+		c.and(condition)
+	}
 	if len(parts) > 0 {
 		c.and(c.filter.All(parts...))
 	}
 	if c.byUser {
-		c.write(" AND (r.n >> 43) IN " + anyBucket)
+		c.write(" AND (r.n >> 43)"+inWindow, c.buckets()...)
 	}
 	if len(labels) > 0 && !indexed {
 		c.rarestFirst(labels)
 		c.byLabel = true
-		c.write(" AND l."+inAnyBucket+" AND l.label = ?", labels[0])
+		c.write(" AND l."+inBuckets+" AND l.label = ? AND l.n BETWEEN ? AND ?", append(c.buckets(), labels[0], c.from, c.to)...)
 		labels = labels[1:]
 	}
 	for _, label := range labels {
 		c.write(" AND EXISTS (SELECT 1 FROM labels WHERE bucket = r.n >> 43 AND label = ? AND n = r.n)", label)
 	}
+}
+
+// narrow narrows the bounds to those that the filter of a query has, and its cursor.
+func (c *condition) narrow(q *storage.RequestQuery) {
+	if desc, ok := q.ByTime(); ok && q.After != nil {
+		ms, _ := q.After.Values[0].Any().(int64)
+		if at := storage.Timestamp(ms); desc {
+			c.to = min(c.to, columnar.LastKey(at))
+		} else {
+			c.from = max(c.from, columnar.FirstKey(at))
+		}
+	}
+	for part := range storage.Conjuncts(q.Filter) {
+		l, ok := part.(*storage.Leaf)
+		if !ok || l.Field.Column == nil || l.Field.Column.Name != "created_at" {
+			continue
+		}
+		if l.Op == storage.GTE || l.Op == storage.GT || l.Op == storage.Equals {
+			c.from = max(c.from, columnar.FirstKey(l.Time))
+		}
+		if l.Op == storage.LTE || l.Op == storage.LT || l.Op == storage.Equals {
+			c.to = min(c.to, columnar.LastKey(l.Time))
+		}
+	}
+}
+
+// buckets are the first and the last bucket of the window.
+func (c *condition) buckets() []driver.Value {
+	return []driver.Value{bucketOf(c.from), bucketOf(c.to)}
+}
+
+// access writes the first condition whose lists find the records, and returns the others. No
+// other list may find records: SQLite could go through both, one for each row of the other.
+func (c *condition) access(chosen []sqlfilter.Clause, parts []storage.Filter) ([]sqlfilter.Clause, []storage.Filter) {
+	find := func(condition sqlfilter.Clause) {
+		condition.SQL = strings.ReplaceAll(condition.SQL, listed, finds)
+		c.and(condition)
+	}
+	for i, condition := range chosen {
+		if strings.HasPrefix(condition.SQL, listed) {
+			find(condition)
+			return slices.Delete(chosen, i, i+1), parts
+		}
+	}
+	if i := slices.IndexFunc(parts, c.findsRecords); i >= 0 {
+		find(c.filter.All(parts[i]))
+		parts = slices.Delete(parts, i, i+1)
+	}
+	return chosen, parts
+}
+
+// findsRecords reports whether indexes or lists find all records that a filter chooses.
+func (c *condition) findsRecords(f storage.Filter) bool {
+	b, ok := f.(*storage.Branch)
+	switch {
+	case !ok:
+		sql := c.filter.All(f).SQL
+		return strings.HasPrefix(sql, listed) || strings.HasPrefix(sql, "r.session = ") || strings.HasPrefix(sql, "r.root = ")
+	case b.Or:
+		return c.findsRecords(b.Left) && c.findsRecords(b.Right)
+	}
+	return c.findsRecords(b.Left) || c.findsRecords(b.Right)
 }
 
 // maxLabels bounds the labels that stand in a chain, which is not balanced.
@@ -105,7 +182,7 @@ func (c *condition) rarestFirst(labels []int64) {
 	const enough = 1000
 	least := int64(enough)
 	for i := 0; len(labels) > 1 && i < len(labels); i++ {
-		n := c.integer("SELECT count(*) FROM (SELECT 1 FROM labels WHERE "+inAnyBucket+" AND label = ? LIMIT ?)", labels[i], int64(enough))
+		n := c.integer("SELECT count(*) FROM (SELECT 1 FROM labels WHERE "+inBuckets+" AND label = ? AND n BETWEEN ? AND ? LIMIT ?)", append(c.buckets(), labels[i], c.from, c.to, int64(enough))...)
 		if n < least {
 			least = n
 			labels[0], labels[i] = labels[i], labels[0]

@@ -46,11 +46,11 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 		}
 		cancel := storage.NewCancelCheck(ctx.Err)
 		grouper := storage.NewRecordGrouper(q, tags, cancel)
-		x := &query{RequestQuery: &storage.RequestQuery{Org: q.Org, Filter: q.Filter}, r: r, contents: b.contents, where: condition{ctx: ctx, r: r}}
+		x := &query{RequestQuery: &storage.RequestQuery{Org: q.Org, Filter: q.Filter}, r: r, contents: b.contents, where: newCondition(ctx, r, q.Window)}
 		if x.where.query(x.RequestQuery); x.where.err != nil {
 			return x.where.err
 		}
-		x.where.write(" AND r.n BETWEEN ? AND ?", columnar.FirstKey(q.Window.From), columnar.LastKey(q.Window.To))
+		x.where.write(" AND r.n BETWEEN ? AND ?", x.where.from, x.where.to)
 		parts := storage.ContentParts(q.Filter)
 		for _, f := range q.Any {
 			parts |= storage.ContentParts(f)

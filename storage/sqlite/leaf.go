@@ -55,23 +55,44 @@ func (*condition) CreatedAt(op storage.Operator, t storage.Timestamp) sqlfilter.
 	return sqlfilter.Exactly("(r.n >= ? AND r.n < ?)", this, next)
 }
 
+// listed is true of the requests in a list of keys. SQLite makes the list once, and looks each
+// request up in it: the plus keeps SQLite from going through the list for each row of an index or
+// another list, which would be a product of both. access takes the plus off where a list is to
+// find the requests.
+const (
+	listed = "+r.n IN ("
+	finds  = "r.n IN ("
+)
+
+// inList is true of the requests with the keys that a query of a table finds in the window. The
+// query ends with a condition.
+func (c *condition) inList(query string, args ...driver.Value) sqlfilter.Clause {
+	return sqlfilter.Exactly(listed+query+" AND n BETWEEN ? AND ?)", append(args, c.from, c.to)...)
+}
+
+// inBucketList is inList for a table with buckets, which column has.
+func (c *condition) inBucketList(table, column, and string, args ...driver.Value) sqlfilter.Clause {
+	return c.inList("SELECT n FROM "+table+" WHERE "+column+inWindow+" AND "+and, append(c.buckets(), args...)...)
+}
+
 // Scored implements sqlfilter.Dialect.
 func (c *condition) Scored(name, column, operator string, v driver.Value) sqlfilter.Clause {
 	args := []driver.Value{c.lookup(scoreKind, name)}
-	from := "SELECT s.n FROM scores s"
+	from := "SELECT n FROM scores"
 	if column != "" && column != "value" {
-		from += " JOIN details d ON d.n = s.n"
+		from += " CROSS JOIN details USING (n)"
 	}
-	from += " WHERE s.name = ?"
+	from += " WHERE name = ?"
 	if column != "" {
 		from, args = from+" AND "+column+operator+"?", append(args, v)
 	}
-	return sqlfilter.Exactly("r.n IN ("+from+")", args...)
+	return c.inList(from, args...)
 }
 
 // AnyScore implements sqlfilter.Dialect.
-func (*condition) AnyScore() sqlfilter.Clause {
-	return sqlfilter.Exactly("r.n IN (SELECT n FROM scores)")
+func (c *condition) AnyScore() sqlfilter.Clause {
+	// A name at a time: the table has the requests of each name in the order of time.
+	return c.inList("SELECT n FROM scores WHERE name IN (SELECT id FROM names WHERE kind = ?)", scoreKind)
 }
 
 // Property implements sqlfilter.Dialect.
@@ -82,7 +103,7 @@ func (c *condition) Text(l *storage.Leaf) sqlfilter.Clause {
 	column, kind := "r."+l.Field.Column.Name, l.Field.Column.Names
 	switch {
 	case l.Field.Column.Detail && l.Text != "" && (l.Op == storage.Equals || l.Op == storage.NotEquals):
-		return sqlfilter.Exactly("r.n IN (SELECT n FROM details WHERE n >> 43 IN "+anyBucket+" AND "+l.Field.Column.Name+" = ?)", l.Text).NotIf(l.Op == storage.NotEquals)
+		return c.inBucketList("details", "n >> 43", l.Field.Column.Name+" = ?", l.Text).NotIf(l.Op == storage.NotEquals)
 	case kind == "":
 		return sqlfilter.Unsupported // an id, or what is not kept as names
 	case l.Text == "" && (l.Op == storage.Equals || l.Op == storage.NotEquals):
@@ -121,7 +142,7 @@ func (c *condition) Label(l *storage.Leaf) sqlfilter.Clause {
 		return c.anyLabel(propertyKind(l.Text), func(string) bool { return true })
 	}
 	if l.Op == storage.Equals || l.Op == storage.NotEquals {
-		return sqlfilter.Exactly("r.n IN (SELECT n FROM labels WHERE "+inAnyBucket+" AND label = ?)", c.lookup(kind, l.Text)).NotIf(l.Op.Negative())
+		return c.inBucketList("labels", "bucket", "label = ?", c.lookup(kind, l.Text)).NotIf(l.Op.Negative())
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
 	return c.anyLabel(kind, func(s string) bool { return matches(s) != l.Op.Negative() }).NotIf(l.Op.Negative())
@@ -130,11 +151,11 @@ func (c *condition) Label(l *storage.Leaf) sqlfilter.Clause {
 // anyLabel is true of records with a label that matches. A few are looked for in each
 // bucket, while for many it is faster to go through all labels.
 func (c *condition) anyLabel(kind string, matches func(string) bool) sqlfilter.Clause {
-	list := c.matching(inAnyBucket+" AND label", "+label", kind, matches)
-	if list.Support == storage.Exact {
-		list.SQL = "r.n IN (SELECT n FROM labels WHERE " + list.SQL + ")"
+	list := c.matching("label", "+label", kind, matches)
+	if list.Support != storage.Exact {
+		return list
 	}
-	return list
+	return c.inBucketList("labels", "bucket", list.SQL, list.Args...)
 }
 
 // matching is true of records with a column that refers to a matching name of the kind. The

@@ -16,7 +16,7 @@ func plan(t *testing.T, b *Backend, q *storage.RequestQuery, columns, joins stri
 	t.Helper()
 	var steps []string
 	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
-		x := &query{RequestQuery: q, r: r, where: condition{ctx: ctx, r: r}}
+		x := &query{RequestQuery: q, r: r, where: newCondition(ctx, r, storage.Always)}
 		if x.where.query(q); x.where.err != nil {
 			return x.where.err
 		}
@@ -85,15 +85,15 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}
 	next := &storage.RequestQuery{Org: "default", Filter: slow, Limit: 10}
 	next.After = next.Cursor(r, nil)
-	if got := plan(t, b, next, keyColumns, ""); got != "SEARCH r USING INTEGER PRIMARY KEY (rowid<?)" {
+	if got := plan(t, b, next, keyColumns, ""); got != "SEARCH r USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" {
 		t.Errorf("the page behind a cursor is not searched for:\n%s", got)
 	}
 	next.Filter = tenant
-	if got := plan(t, b, next, keyColumns, ""); !strings.HasPrefix(got, "SEARCH l USING PRIMARY KEY (bucket=? AND label=? AND n<?)") {
+	if got := plan(t, b, next, keyColumns, ""); !strings.HasPrefix(got, "SEARCH l USING PRIMARY KEY (bucket=? AND label=? AND n>? AND n<?)") {
 		t.Errorf("the page of a property behind a cursor is not searched for:\n%s", got)
 	}
 	provided := &storage.RequestQuery{Org: "default", Filter: &storage.Leaf{Field: field("response_id"), Text: "chatcmpl-1"}, Limit: 10}
-	if got := plan(t, b, provided, keyColumns, ""); !strings.Contains(got, "SEARCH details USING COVERING INDEX details_response_id (<expr>=? AND response_id=?)") {
+	if got := plan(t, b, provided, keyColumns, ""); !strings.Contains(got, "SEARCH details USING COVERING INDEX details_response_id (<expr>=? AND response_id=? AND rowid>? AND rowid<?)") {
 		t.Errorf("a provider's id is not searched for:\n%s", got)
 	}
 	for _, test := range []struct {
@@ -110,8 +110,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=?)"},
 		{"id", &storage.Leaf{Field: field("request_id"), Text: r.ID.String()}, "SEARCH r USING COVERING INDEX requests_request_id (request_id=? AND org=?)"},
 		{"provider's id", and(slow, &storage.Leaf{Field: field("response_id"), Text: "chatcmpl-1"}), "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
-		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
-		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
+		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (bucket=? AND label=? AND n>? AND n<?)"},
+		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (bucket=? AND label=? AND n>? AND n<?)"},
 		{"property contains", &storage.Leaf{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "1"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"score", &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: storage.DecimalOf(1)}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},

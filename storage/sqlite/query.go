@@ -27,7 +27,7 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 	if q.Limit == 0 {
 		return nil, nil
 	}
-	x := &query{RequestQuery: q, r: r, contents: contents, where: condition{ctx: ctx, r: r}}
+	x := &query{RequestQuery: q, r: r, contents: contents, where: newCondition(ctx, r, storage.Always)}
 	if x.where.query(q); x.where.err != nil {
 		return nil, x.where.err
 	}
@@ -301,15 +301,13 @@ const bucketBits = 43
 // bucketOf is the bucket of a key.
 func bucketOf(n int64) int64 { return n >> bucketBits }
 
-// SQLite finds nothing in an index unless the first column is compared. These conditions
-// compare the first column with each bucket, in the order of the buckets, which is also the
-// order of the keys. The plus makes SQLite read the buckets first: else SQLite would go
-// through the index and look for each row in buckets.
+// SQLite finds nothing in an index unless the first column is compared. inWindow compares the
+// first column with each bucket between the first and the last one, which it takes, in the order
+// of the buckets, which is also the order of the keys. The plus makes SQLite read the buckets
+// first: else SQLite would go through the index and look for each row in buckets.
 const (
-	anyBucket   = "(SELECT +bucket FROM buckets)"
-	inAnyBucket = "bucket IN " + anyBucket
-	// inBuckets takes the first and the last bucket.
-	inBuckets = "bucket IN (SELECT +bucket FROM buckets WHERE bucket BETWEEN ? AND ?)"
+	inWindow  = " IN (SELECT +bucket FROM buckets WHERE bucket BETWEEN ? AND ?)"
+	inBuckets = "bucket" + inWindow
 )
 
 // nameReader is the readers' side of the table names: what an id means.

@@ -46,7 +46,8 @@ func (x *query) order() (o order) {
 	return o
 }
 
-// after chooses the records behind the cursor of the query.
+// after chooses the records behind the cursor of the query. The bounds of the condition are those
+// of a cursor in time.
 func (x *query) after() {
 	if x.After == nil {
 		return
@@ -56,15 +57,14 @@ func (x *query) after() {
 		x.where.and(sqlfilter.After(&x.where, x.RequestQuery, func(id string) string { return id }))
 		return
 	}
-	key := "r.n"
-	if x.where.byLabel {
-		key = "l.n"
-	}
 	ms, _ := x.After.Values[0].Any().(int64)
 	at, id := storage.Timestamp(ms), []byte(x.After.Tie[0])
+	same := "(r.n >= ? AND r.n < ? AND r.request_id "
+	x.where.write(" AND r.n BETWEEN ? AND ?", x.where.from, x.where.to) // as the cursor narrows them
 	if desc {
-		x.where.write(" AND "+key+" < ? AND NOT ("+key+" >= ? AND r.request_id >= ?)", columnar.FirstKey(at+1), columnar.FirstKey(at), id)
+		same += ">= ?)"
 	} else {
-		x.where.write(" AND "+key+" >= ? AND NOT ("+key+" < ? AND r.request_id <= ?)", columnar.FirstKey(at), columnar.FirstKey(at+1), id)
+		same += "<= ?)"
 	}
+	x.where.write(" AND NOT "+same, columnar.FirstKey(at), columnar.FirstKey(at+1), id)
 }

@@ -79,7 +79,7 @@ var _ columnar.Source = source{}
 
 // Chosen implements columnar.Source.
 func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []int64, err error) {
-	where := condition{ctx: s.ctx, r: s.r}
+	where := condition{ctx: s.ctx, r: s.r, from: from, to: to}
 	query := "SELECT r.n FROM requests r WHERE "
 	part, isLeaf := f.(*storage.Leaf)
 	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
@@ -98,7 +98,7 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 	}
 	where.write(" AND "+key+" BETWEEN ? AND ?", from, to)
 	if scored {
-		where.write(" AND r.n IN (SELECT n FROM scores)")
+		where.and(where.AnyScore())
 	}
 	where.write(" ORDER BY " + key)
 	if where.err != nil {

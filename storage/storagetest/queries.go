@@ -67,8 +67,13 @@ func leaf(r *rand.Rand, records []*storage.Record) *storage.Leaf {
 }
 
 func leafOf(r *rand.Rand, records []*storage.Record, f *storage.Field) *storage.Leaf {
-	l := &storage.Leaf{Field: f}
-	l.Op = pick(r, l.Field.Kind.Operators())
+	return LeafOf(r, records, f, pick(r, f.Kind.Operators()))
+}
+
+// LeafOf makes a leaf of a field and an operator with a random value. Half of the values come
+// from the records.
+func LeafOf(r *rand.Rand, records []*storage.Record, f *storage.Field, op storage.Operator) *storage.Leaf {
+	l := &storage.Leaf{Field: f, Op: op}
 	if l.Field.Map {
 		l.Key = pick(r, keysOf(l.Field))
 	}
