@@ -21,6 +21,9 @@ func Upstream(err error) error {
 	if err == nil {
 		return nil
 	}
+	if e := Dial(err); e != nil {
+		return e
+	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		return e
 	}
@@ -51,6 +54,19 @@ func Upstream(err error) error {
 		}
 	}
 	return errUnknown
+}
+
+// Dial returns the error within err that says why there is no connection to an address, nil if
+// that is not what failed. Its text has the address and the system's words. It is found by the
+// text: reverse_proxy's DialError does not tell what it wraps
+// (https://pkg.go.dev/github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy#DialError).
+func Dial(err error) error {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if strings.HasPrefix(err.Error(), "dial ") {
+			return err
+		}
+	}
+	return nil
 }
 
 // knownTexts are parts of errors' texts that stand for the whole.

@@ -231,6 +231,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	late := errors.Is(context.Cause(ctx), errFirstByte)
 	e, outcome := a.unreached(late, err)
 	a.x.Record.Status = plugins.Known(int64(e.Status))
+	keepAnswer(a.x, a.call.dialect, e)
 	if late {
 		a.settleUnseen()
 	}

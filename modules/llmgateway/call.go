@@ -291,9 +291,7 @@ func (c *call) refuse(e *plugins.Error) {
 	e = apierror.To(c.r, e)
 	x.Record.Provider = noAccount.Provider
 	x.Record.Status, x.Record.ErrorType = plugins.Known(int64(e.Status)), e.Type
-	if c.state.Background { // its client has no answer yet, and asks for what the record has
-		x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: apierror.Body(c.dialect, e)}, maxError, false)
-	}
+	keepAnswer(x, c.dialect, e)
 	end := storage.Complete
 	if c.ctx.Err() != nil {
 		x.Record.Status, x.Record.ErrorType = plugins.Known(recording.StatusClientLeft), ""
@@ -301,6 +299,12 @@ func (c *call) refuse(e *plugins.Error) {
 	}
 	x.End(end)
 	c.writeError(e)
+}
+
+// keepAnswer makes an error of Weir the answer that a record has: why the call was refused, or
+// what kept it from a provider. A client in the background reads it from there.
+func keepAnswer(x *recording.Exchange, dialect plugins.Dialect, e *plugins.Error) {
+	x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: apierror.Body(dialect, e)}, maxError, false)
 }
 
 // writeError answers an error unless the client has left. If the process ends, the client is

@@ -1,8 +1,6 @@
 package llmgateway
 
 import (
-	"errors"
-	"net"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -22,16 +20,13 @@ func (a *attempt) unreached(late bool, err error) (*plugins.Error, routing.Outco
 	if a.call.ctx.Err() != nil {
 		return &clientLeft, routing.Abort
 	}
-	status, outcome := http.StatusBadGateway, routing.Retry
-	if n, ok := errors.AsType[net.Error](err); late || ok && n.Timeout() {
-		status = http.StatusGatewayTimeout
-	}
+	status, outcome := apierror.UnansweredStatus(err), routing.Retry
 	if late {
-		outcome = routing.Failover // a second wait at the same target would be as long
+		status, outcome = http.StatusGatewayTimeout, routing.Failover // a second wait at the same target would be as long
 	}
 	a.call.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", a.call.exchange.Record.ID),
-		zap.String("target", a.target.Name()), zap.Error(redact.Upstream(err)))
-	return apierror.Unanswered(status), outcome
+		zap.String("target", a.target.Name()), zap.String("host", a.req.URL.Host), zap.Error(redact.Upstream(err)))
+	return apierror.Unanswered(status, a.req.URL.Host, err), outcome
 }
 
 // refuses reports whether a status is outside 2xx.

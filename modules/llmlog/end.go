@@ -2,8 +2,8 @@ package llmlog
 
 import (
 	"errors"
-	"net"
 	"net/http"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -106,18 +106,36 @@ func (x *exchange) answerError() error {
 	}
 	x.failed = true
 	x.Record.Status = plugins.Known(int64(status))
+	x.readUnsent()
 	if x.h.Errors == errorsPass {
 		x.announce(x.writer.Header())
 		return x.passedError(status)
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
-		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.Error(redact.Upstream(x.err)))
-	e := apierror.Unanswered(status)
+		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.String("host", x.hostport()), zap.Error(redact.Upstream(x.err)))
+	e := apierror.Unanswered(status, x.hostport(), x.err)
 	if errors.Is(x.err, llmapp.ErrCredentials) {
 		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
 	}
 	_ = apierror.Write(&x.writer, x.clientDialect(), e) // the client is gone
 	return nil
+}
+
+// unsentTimeout bounds how long the request of a call that reached no provider is read.
+const unsentTimeout = 5 * time.Second
+
+// readUnsent reads the request of a call that no provider has read, so that its record says
+// what was asked, of which model.
+func (x *exchange) readUnsent() {
+	if !x.hasBody() || x.r.Method == http.MethodConnect {
+		return
+	}
+	connection := http.NewResponseController(&x.writer)
+	if connection.SetReadDeadline(time.Now().Add(unsentTimeout)) != nil {
+		return
+	}
+	x.body.ReadUnsent(int64(x.h.MaxBody))
+	_ = connection.SetReadDeadline(time.Time{}) // the server sets its own for the next request
 }
 
 // passedError is the error for Caddy's error routes and log, which quote it.
@@ -134,8 +152,5 @@ func errorStatus(err error) int {
 	if h, ok := errors.AsType[caddyhttp.HandlerError](err); ok && h.StatusCode != 0 {
 		return h.StatusCode
 	}
-	if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
-		return http.StatusGatewayTimeout
-	}
-	return http.StatusBadGateway
+	return apierror.UnansweredStatus(err)
 }

@@ -166,11 +166,11 @@ func TestUpstreamFailures(t *testing.T) {
 		answer               string
 	}{
 		{"dial", closed, chatPath, 502,
-			`{"error":{"message":"The provider could not be reached.","type":"server_error","param":null,"code":"upstream_unreachable"}}`},
+			`{"error":{"message":"The provider's host 127.0.0.1:1 refuses connections.","type":"server_error","param":null,"code":"upstream_unreachable"}}`},
 		{"dial", closed, "/v1/messages", 502,
-			`{"type":"error","error":{"type":"api_error","message":"The provider could not be reached.","details":{"error_code":"upstream_unreachable"}}}`},
+			`{"type":"error","error":{"type":"api_error","message":"The provider's host 127.0.0.1:1 refuses connections.","details":{"error_code":"upstream_unreachable"}}}`},
 		{"dial", closed, "/v1beta/models/gemini-2.5-flash:generateContent", 502,
-			`{"error":{"code":502,"message":"The provider could not be reached.","status":"UNAVAILABLE"}}`},
+			`{"error":{"code":502,"message":"The provider's host 127.0.0.1:1 refuses connections.","status":"UNAVAILABLE"}}`},
 		{"timeout", silent.Listener.Addr().String(), chatPath, 504,
 			`{"error":{"message":"The provider did not answer in time.","type":"server_error","param":null,"code":"upstream_timeout"}}`},
 	} {
@@ -186,6 +186,9 @@ func TestUpstreamFailures(t *testing.T) {
 			e := s.record()
 			if e.EndState != storage.Failed || e.Status.N != int64(c.status) || resp.Header.Get("Service-Id") != e.ID.String() {
 				t.Errorf("%v, status %v", e.EndState, e.Status)
+			}
+			if string(e.Content.Request.Data) != `{"model":"m"}` || string(e.Content.Response.Data) != answer || e.RequestModel != "m" && c.path == chatPath {
+				t.Errorf("the record has the model %q, the request %s, the answer %s", e.RequestModel, e.Content.Request.Data, e.Content.Response.Data)
 			}
 			for _, line := range strings.Split(s.logs.String(), "\n") {
 				if gjson.Get(line, "logger").String() == "http.handlers.llm_log_test" && strings.Contains(line, "canary") {

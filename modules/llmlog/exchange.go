@@ -344,12 +344,17 @@ func (x *exchange) announce(header http.Header) {
 	}
 }
 
-// locate records the upstream once it is selected.
-func (x *exchange) locate() {
-	var hostport string
+// hostport is the address of the upstream, "" before one is selected.
+func (x *exchange) hostport() (hostport string) {
 	if repl, ok := x.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		hostport, _ = repl.GetString("http.reverse_proxy.upstream.hostport")
 	}
+	return hostport
+}
+
+// locate records the upstream once it is selected.
+func (x *exchange) locate() {
+	hostport := x.hostport()
 	x.upstream = observe.Provider(hostport)
 	x.Record.TargetURL = targetURL(hostport, x.r.URL)
 	x.Record.Provider = x.provider()

@@ -46,20 +46,6 @@ func To(r *http.Request, e *plugins.Error) *plugins.Error {
 	return &limit
 }
 
-// Unanswered returns the error for a provider that did not answer, by the status that tells why.
-func Unanswered(status int) *plugins.Error {
-	e := plugins.Refused(status, http.StatusText(status))
-	switch status {
-	case http.StatusBadGateway:
-		e.Code, e.Message = "upstream_unreachable", "The provider could not be reached."
-	case http.StatusServiceUnavailable:
-		e.Code, e.Message = "upstream_unavailable", "No upstream of the provider is available."
-	case http.StatusGatewayTimeout:
-		e.Code, e.Message = "upstream_timeout", "The provider did not answer in time."
-	}
-	return e
-}
-
 // UpstreamAuth is the code of an error that is not the caller's fault: a provider refuses the
 // gateway's key.
 const UpstreamAuth = "upstream_auth"
