@@ -481,6 +481,20 @@ func TestLongModel(t *testing.T) {
 	}
 }
 
+// The record of a call that Weir refuses, or that reaches no provider, has the error that the
+// client got.
+func TestARefusalIsTheAnswerOfItsRecord(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}})
+	for model, says := range map[string]string{"nobody/m": "nobody", "one/m": "ended the connection before it answered"} {
+		_, answer := s.post(`{"model":"` + model + `","input":"hi"}`)
+		all := s.kept.all()
+		last := all[len(all)-1]
+		if !strings.Contains(answer, says) || gjson.Get(last.response, "error.message").Str != gjson.Get(answer, "error.message").Str || last.RequestModel != model {
+			t.Errorf("%s: the answer %s, on the record of %q: %s", model, answer, last.RequestModel, last.response)
+		}
+	}
+}
+
 // The limit holds for a body that does not tell its length, of which nothing is
 // sent on.
 func TestLongRequest(t *testing.T) {
