@@ -158,9 +158,23 @@ func (m *monitored) call(model string, size int) {
 // callUntil makes calls until the state of the journal is that.
 func (m *monitored) callUntil(holds func(journal.Status) bool) {
 	m.t.Helper()
-	for !m.t.Failed() && !holds(llmapp.OpenStores()[0].Opened().Status()) {
+	for !m.t.Failed() && !holds(m.status()) {
 		m.call("echo/echo-1", 1000)
 	}
+}
+
+// status is the state of the journal of the one store.
+func (m *monitored) status() journal.Status {
+	m.t.Helper()
+	app, err := caddy.ActiveContext().App("llm")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	store, err := app.(*llmapp.App).Store("")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return store.Opened().Status()
 }
 
 // lock keeps Weir from its database until the function that it returns is called.
@@ -189,7 +203,7 @@ func TestAlerts(t *testing.T) {
 		m.call("echo/echo-1", 10)
 	}
 	m.await("its calls are seen", func() bool { return m.query(`sum(weir_requests_total) > 0`).Get("#").Int() == 1 })
-	m.await("the database has its records", func() bool { return llmapp.OpenStores()[0].Opened().Status().PendingBytes == 0 })
+	m.await("the database has its records", func() bool { return m.status().PendingBytes == 0 })
 	m.awaitFiring()
 
 	unlock := m.lock()

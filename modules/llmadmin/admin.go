@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -147,7 +148,7 @@ func integrity(w http.ResponseWriter, _ *http.Request) error {
 // openJournals yields the journals of the open stores, by the stores' names.
 func openJournals() iter.Seq2[string, *journal.Journal] {
 	return func(yield func(string, *journal.Journal) bool) {
-		for _, store := range llmapp.OpenStores() {
+		for _, store := range stores.InUse() {
 			if j := store.Opened(); j != nil && !yield(store.Name(), j) {
 				return
 			}
@@ -176,7 +177,7 @@ func live(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func ready(w http.ResponseWriter, r *http.Request) error {
-	if problem := llmapp.Ready(llmapp.CheckStores(r.Context())); problem != nil {
+	if problem := stores.Ready(stores.CheckHealth(r.Context())); problem != nil {
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: problem}
 	}
 	w.WriteHeader(http.StatusOK)

@@ -10,7 +10,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage/control"
 )
@@ -31,7 +33,7 @@ type AdminKey struct {
 }
 
 // allScopes are those of whoever administers alone: keys with fewer are for others.
-var allScopes = []string{llmapp.ScopeAdmin, llmapp.ScopeQuery, llmapp.ScopeWrite, llmapp.ScopeGateway, llmapp.ScopeLog}
+var allScopes = []string{access.ScopeAdmin, access.ScopeQuery, access.ScopeWrite, access.ScopeGateway, access.ScopeLog}
 
 // createAdminKey creates a key with all scopes. Who reaches the admin endpoint can load any
 // configuration, and so needs no key for this: it is how the first administrator gets one, and
@@ -42,8 +44,8 @@ func createAdminKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name := cmp.Or(request.Org, llmapp.DefaultName)
-	if name != llmapp.DefaultName && app.Organisations[name] == nil {
+	name := cmp.Or(request.Org, stores.DefaultName)
+	if name != stores.DefaultName && app.Organisations[name] == nil {
 		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q is configured", name)}
 	}
 	store, err := app.Store(app.StoreOf(name))
@@ -70,18 +72,18 @@ func createAdminKey(w http.ResponseWriter, r *http.Request) error {
 
 // refuseSecond is an error if a key administers the organisation.
 func refuseSecond(ctx context.Context, app *llmapp.App, org *control.Organisation) error {
-	var configured []*llmapp.Key
+	var configured []*access.Key
 	if o := app.Organisations[org.Name]; o != nil {
 		configured = o.Keys
 	}
-	if org.Name == llmapp.DefaultName {
+	if org.Name == stores.DefaultName {
 		configured = slices.Concat(configured, app.Keys)
 	}
-	created, err := control.All[control.Key](ctx, org, control.Page{List: control.OfScope(llmapp.ScopeAdmin), Limit: 1})
+	created, err := control.All[control.Key](ctx, org, control.Page{List: control.OfScope(access.ScopeAdmin), Limit: 1})
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 	}
-	if len(created) > 0 || slices.ContainsFunc(configured, func(k *llmapp.Key) bool { return k.Allows(llmapp.ScopeAdmin) }) {
+	if len(created) > 0 || slices.ContainsFunc(configured, func(k *access.Key) bool { return k.Allows(access.ScopeAdmin) }) {
 		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: errors.New("a key administers the organisation already: leave out `first` to create another")}
 	}
 	return nil

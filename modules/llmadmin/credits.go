@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -28,7 +28,7 @@ type Grant struct {
 
 func listCredits(w http.ResponseWriter, r *http.Request) error {
 	answer := []creditsStatus{}
-	for _, store := range llmapp.OpenStores() {
+	for _, store := range stores.InUse() {
 		if !store.Serves() {
 			return starting
 		}

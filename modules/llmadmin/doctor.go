@@ -21,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -80,11 +81,11 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 }
 
 func lookAtStores(ctx context.Context) (all []Finding) {
-	healths := make(map[string]llmapp.Health)
-	for _, h := range llmapp.CheckStores(ctx) {
+	healths := make(map[string]stores.Health)
+	for _, h := range stores.CheckHealth(ctx) {
 		healths[h.Store] = h
 	}
-	for _, store := range llmapp.OpenStores() {
+	for _, store := range stores.InUse() {
 		about, h := "store "+store.Name(), healths[store.Name()]
 		if h.Journal != nil {
 			fix := "make room, or give the user of Weir the directory of the journal"
@@ -125,8 +126,8 @@ func lookAtStores(ctx context.Context) (all []Finding) {
 }
 
 // room looks at the disk of a store.
-func room(store *llmapp.Store) []Finding {
-	free, size, err := store.Room()
+func room(store *stores.Store) []Finding {
+	free, size, err := store.FreeDisk()
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -62,7 +63,7 @@ func currentProcess() *Process {
 		}
 		slices.Sort(p.Sites)
 	}
-	for _, store := range llmapp.OpenStores() {
+	for _, store := range stores.InUse() {
 		p.Stores = append(p.Stores, store.Place())
 	}
 	return p

@@ -21,9 +21,11 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
@@ -37,17 +39,17 @@ type App struct {
 	// Stores keep the records, by name. Organisations and handlers that name no store
 	// use `default`. Unless configured, `default` is an SQLite database in Caddy's data
 	// directory.
-	Stores map[string]*StoreConfig `json:"stores,omitempty"`
+	Stores map[string]*stores.Config `json:"stores,omitempty"`
 
 	// Keys are the API keys of the organisation `default`.
-	Keys []*Key `json:"keys,omitempty"`
+	Keys []*access.Key `json:"keys,omitempty"`
 
 	// Budgets bound what the calls of the organisation `default` may cost.
 	Budgets []*Budget `json:"budgets,omitempty"`
 
 	// Identities admit people and workloads by the tokens of an issuer, to the organisation
 	// `default` or to the one that a claim names.
-	Identities []*Identity `json:"identities,omitempty"`
+	Identities []*access.Identity `json:"identities,omitempty"`
 
 	// Organisations are the organisations by name. No query sees the records of another
 	// organisation.
@@ -95,22 +97,21 @@ type App struct {
 
 // provisioned is what the app makes of its configuration.
 type provisioned struct {
-	ctx        caddy.Context
-	lines      *position.Lines
-	logger     *zap.Logger
-	bounded    *zap.Logger // for what callers can repeat
-	headers    *control.Headers
-	memory     *admission.Memory
-	catalog    *catalog.Catalog
-	keys       keyring
-	budgets    map[string][]*Budget // of the configuration, by organisation
-	kept       sync.Map             // of *keptBudgets, by organisation
-	habits     habits
-	counts     lineage.Counts
-	callers    callerAccounts
-	beginning  sync.Mutex  // while a budget begins with records
-	claimed    []string    // host:port
-	identities []*Identity // of all organisations
+	ctx       caddy.Context
+	lines     *position.Lines
+	logger    *zap.Logger
+	bounded   *zap.Logger // for what callers can repeat
+	headers   *control.Headers
+	memory    *admission.Memory
+	catalog   *catalog.Catalog
+	keys      access.Authenticator
+	budgets   map[string][]*Budget // of the configuration, by organisation
+	kept      sync.Map             // of *keptBudgets, by organisation
+	habits    habits
+	counts    lineage.Counts
+	callers   callerAccounts
+	beginning sync.Mutex // while a budget begins with records
+	claimed   []string   // host:port
 	accounts
 	names
 	turns
@@ -132,16 +133,16 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.lines = position.Of(config)
 
 	if a.Stores == nil {
-		a.Stores = make(map[string]*StoreConfig)
+		a.Stores = make(map[string]*stores.Config)
 	}
-	if a.Stores[DefaultName] == nil {
-		a.Stores[DefaultName] = new(StoreConfig)
+	if a.Stores[stores.DefaultName] == nil {
+		a.Stores[stores.DefaultName] = new(stores.Config)
 	}
 	for name, config := range sorted(a.Stores) {
-		if err := config.provision(ctx, name, a.logger); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), config.lines(name)...)
+		if err := config.Provision(ctx, name, a.logger); err != nil {
+			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
-		if config.shared != nil && a.SecretText == "" {
+		if config.IsShared() && a.SecretText == "" {
 			a.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
 		}
 	}
@@ -185,13 +186,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 func (a *App) Validate() error {
 	names := make(map[string]string)
 	for name, config := range sorted(a.Stores) {
-		key := config.store.key
+		key := config.Store().Place()
 		if other, ok := names[key]; ok {
-			return a.At(fmt.Errorf("stores %s and %s are the same place: %s; give each a path of its own", other, name, key), config.lines(name)...)
+			return a.At(fmt.Errorf("stores %s and %s are the same place: %s; give each a path of its own", other, name, key), config.Lines(name)...)
 		}
 		names[key] = name
-		if err := writable(config.store.Dir()); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), config.lines(name)...)
+		if err := config.CheckWritable(); err != nil {
+			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
 	}
 	return nil
@@ -205,16 +206,15 @@ func (a *App) Start() error {
 		return err
 	}
 	for name, config := range sorted(a.Stores) {
-		if err := config.store.start(); err != nil {
-			return a.At(fmt.Errorf("store %s: %w", name, err), config.lines(name)...)
+		if err := config.Start(); err != nil {
+			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
-		config.store.started(config)
 	}
 	if err := a.grantCredits(); err != nil {
 		return err
 	}
 	for _, config := range a.Stores {
-		config.store.serves.Store(true)
+		config.Store().SetServing()
 	}
 	return nil
 }
@@ -231,14 +231,14 @@ func (a *App) Cleanup() error {
 		_ = a.transport.Cleanup() // never fails
 	}
 	for _, config := range a.Stores {
-		config.release()
+		config.Release()
 	}
 	return nil
 }
 
 // Use returns the app of the configuration that ctx loads, and the store of that
 // name: what a handler is provisioned with.
-func Use(ctx caddy.Context, store string) (*App, *Store, error) {
+func Use(ctx caddy.Context, store string) (*App, *stores.Store, error) {
 	loaded, err := ctx.App("llm")
 	if err != nil {
 		return nil, nil, err
@@ -260,17 +260,23 @@ func sorted[V any](configured map[string]V) iter.Seq2[string, V] {
 }
 
 // Store returns the store of that name; "" is the default one.
-func (a *App) Store(name string) (*Store, error) {
-	name = cmp.Or(name, DefaultName)
+func (a *App) Store(name string) (*stores.Store, error) {
+	name = cmp.Or(name, stores.DefaultName)
 	config, ok := a.Stores[name]
 	if !ok {
 		return nil, fmt.Errorf("no store is named %s (have %v)", name, slices.Sorted(maps.Keys(a.Stores)))
 	}
-	return config.store, nil
+	return config.Store(), nil
 }
 
 // StoreNames returns the names of all stores, sorted.
 func (a *App) StoreNames() []string { return slices.Sorted(maps.Keys(a.Stores)) }
+
+// Authenticator returns what finds whose a key or a token is.
+func (a *App) Authenticator() *access.Authenticator { return &a.keys }
+
+// StoreOf returns the name of an organisation's store.
+func (a *App) StoreOf(org string) string { return a.keys.StoreOf(org) }
 
 // Catalog returns the models and prices in force.
 func (a *App) Catalog() *catalog.Catalog { return a.catalog }
@@ -288,7 +294,7 @@ func (a *App) Headers() *control.Headers { return a.headers }
 // if that has one. It never waits, and keeps nothing of c.
 func (a *App) Export(r *storage.Record, c *storage.Content) {
 	if config := a.Stores[a.StoreOf(r.Org)]; config != nil {
-		config.store.export(r, c)
+		config.Store().Export(r, c)
 	}
 }
 
@@ -311,9 +317,6 @@ func (a *App) expand(option, value string, within ...string) (string, error) {
 	}
 	return "", a.At(fmt.Errorf("%s: %w", option, err), append(within, option+" "+value)...)
 }
-
-// DefaultName is the name of the default store and of the default organisation.
-const DefaultName = "default"
 
 // Interface guards
 var (

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -31,7 +32,7 @@ func TestBatchesEndOnce(t *testing.T) {
 	want := func(when string, budgets map[string][2]plugins.Nanodollars) {
 		t.Helper()
 		for name, want := range budgets {
-			b, err := ledger.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: DefaultName, Budget: name}})
+			b, err := ledger.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: stores.DefaultName, Budget: name}})
 			if err != nil || b.Spent != want[0] || b.Reserved != want[1] {
 				t.Errorf("%s, %q has %+v, %v; want %d", when, name, b, err, want)
 			}
@@ -55,7 +56,7 @@ func TestBatchesEndOnce(t *testing.T) {
 	want("while both run", map[string][2]plugins.Nanodollars{"all": {0, 8e9}, "words\ntokens": {0, 600}, "calls\nrequests": {2, 0}, "at once\nconcurrent": {0, 0}})
 	used := bound.Used{Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(20)}}
 	for range 2 {
-		if err := gate.EndBatch(t.Context(), DefaultName, made[0].Batch(), used); err != nil {
+		if err := gate.EndBatch(t.Context(), stores.DefaultName, made[0].Batch(), used); err != nil {
 			t.Error(err)
 		}
 		want("without a cost", map[string][2]plugins.Nanodollars{"all": {0, 8e9}, "words\ntokens": {30, 300}})
@@ -63,7 +64,7 @@ func TestBatchesEndOnce(t *testing.T) {
 	for i, cost := range []plugins.Nanodollars{3e9, 2e9} {
 		used.Cost = plugins.KnownCost(cost)
 		for range 2 {
-			if err := gate.EndBatch(t.Context(), DefaultName, made[i].Batch(), used); err != nil {
+			if err := gate.EndBatch(t.Context(), stores.DefaultName, made[i].Batch(), used); err != nil {
 				t.Error(err)
 			}
 		}

@@ -1,12 +1,10 @@
 package llmapp
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -62,7 +60,7 @@ func (v *view) forget() {
 // boundingOf adds those of some budgets that count a call, each account once.
 func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
 	v.vouched = v.whole
-	s.Key.vouch(&v.vouched)
+	s.Key.ClearClaims(&v.vouched)
 	for _, b := range budgets {
 		if b.quantity == concurrent && s.Within {
 			continue
@@ -142,26 +140,3 @@ func (b *Budget) counts(takes *storage.Program, whole, vouched *storage.Record) 
 
 // withoutContent is what filters of budgets know of bodies: a call is judged before it is made.
 func withoutContent() *storage.Content { return nil }
-
-// vouch takes from a record what only the caller says, unless the key trusts callers to say it.
-func (k *Key) vouch(r *storage.Record) {
-	if !k.trusts(control.TrustUser) {
-		r.UserID = ""
-	}
-	if !k.trusts(control.TrustSession) {
-		r.SessionID, r.SessionName, r.SessionPath = "", "", ""
-	}
-	if k.trusts(control.TrustProperties) {
-		r.Properties = maps.Clone(r.Properties) // which the record keeps
-	} else {
-		r.Properties = nil
-	}
-	if k != nil {
-		k.Stamp(r)
-	}
-}
-
-// trusts reports whether callers of the key are trusted to say something of their calls.
-func (k *Key) trusts(what string) bool {
-	return k != nil && k.kept != nil && slices.Contains(k.kept.Trust, what)
-}

@@ -16,6 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/internal/metric"
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -255,7 +257,7 @@ const maxBudgetName = 100
 // provisionBudgets collects the budgets of all organisations, by organisation.
 func (a *App) provisionBudgets() error {
 	a.budgets = make(map[string][]*Budget)
-	a.budgets[DefaultName] = a.Budgets
+	a.budgets[stores.DefaultName] = a.Budgets
 	for name, org := range a.Organisations {
 		a.budgets[name] = slices.Concat(a.budgets[name], org.Budgets)
 	}
@@ -296,16 +298,13 @@ func (b *Budget) hold(r *storage.Record, at storage.Timestamp) credits.Hold {
 }
 
 // account names what the budget counts, in the ledger. A budget that comes to count something
-// else begins at 0: dollars are no requests. Names have no line breaks.
+// else begins at 0: dollars are no requests.
 func (b *Budget) account() string {
 	if b.quantity == dollars {
 		return b.Name
 	}
-	return b.Name + quantityMark + b.quantity.name
+	return b.Name + credits.QuantityMark + b.quantity.name
 }
-
-// quantityMark stands before the quantity in the account of a budget that counts no dollars.
-const quantityMark = "\n"
 
 // Bounds returns when the window of a time begins and ends, 0 and 0 for one without an end.
 // For a rolling window, they are those of its newest step.
@@ -335,13 +334,13 @@ func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) ([]credits.
 
 // BudgetsOfKey returns what counts the calls of a key, whatever they say and whichever model
 // they call, with its budgets.
-func (a *App) BudgetsOfKey(k *Key) (budgets []*Budget, holds []credits.Hold, err error) {
+func (a *App) BudgetsOfKey(k *access.Key) (budgets []*Budget, holds []credits.Hold, err error) {
 	all, err := a.BudgetsOf(k.Org())
 	if err != nil {
 		return nil, nil, err
 	}
 	r := new(storage.Record)
-	k.vouch(r)
+	k.ClearClaims(r)
 	now := storage.Millis(time.Now())
 	for _, b := range all {
 		if b.counts(b.takes, r, r) != nil && !slices.Contains(ofCall, b.Per) {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -103,12 +105,16 @@ func TestMalformedBudgets(t *testing.T) {
 	if err := diverting.provisionBudgets(); err != nil {
 		t.Fatal(err)
 	}
-	if err := diverting.CheckProxy(DefaultName); err == nil || !strings.Contains(err.Error(), "budget b of org default") {
+	if err := diverting.CheckProxy(stores.DefaultName); err == nil || !strings.Contains(err.Error(), "budget b of org default") {
 		t.Errorf("a proxy that would have to call another model: %v", err)
 	}
 	if err := diverting.CheckProxy("eu"); err != nil {
 		t.Errorf("a proxy of another store: %v", err)
 	}
+}
+
+func createdKey(id string, s control.Settings) *access.Key {
+	return access.NewKey(&control.Key{ID: id, Org: stores.DefaultName, Settings: s}, nil, stores.DefaultName)
 }
 
 // What only the caller says counts where the budget trusts callers.
@@ -120,28 +126,28 @@ func TestClaimsOfCallers(t *testing.T) {
 	if err := a.provisionBudgets(); err != nil {
 		t.Fatal(err)
 	}
-	stamped := &Key{org: DefaultName, user: "bob", kept: &control.Key{ID: "key_1", Settings: control.Settings{Properties: map[string]string{"team": "web"}}}}
+	stamped := createdKey("key_1", control.Settings{User: "bob", Properties: map[string]string{"team": "web"}})
 	for name, c := range map[string]struct {
-		key  *Key
+		key  *access.Key
 		want string
 	}{
 		"no key":        {nil, "plain=;trusting=mobile;"},
-		"a plain key":   {&Key{org: DefaultName}, "plain=;trusting=mobile;"},
+		"a plain key":   {createdKey("", control.Settings{}), "plain=;trusting=mobile;"},
 		"a stamped key": {stamped, "plain=bob;trusting=web;web=;"},
 		"a key that trusts users": {
-			&Key{org: DefaultName, kept: &control.Key{Settings: control.Settings{Trust: []string{control.TrustUser}}}}, "plain=ada;trusting=mobile;",
+			createdKey("", control.Settings{Trust: []string{control.TrustUser}}), "plain=ada;trusting=mobile;",
 		},
 		"a key that trusts properties, and stamps one": {
-			&Key{org: DefaultName, kept: &control.Key{Settings: control.Settings{Trust: []string{control.TrustProperties, control.TrustSession}, Properties: map[string]string{"team": "web"}}}},
+			createdKey("", control.Settings{Trust: []string{control.TrustProperties, control.TrustSession}, Properties: map[string]string{"team": "web"}}),
 			"plain=;trusting=web;web=;",
 		},
 	} {
-		r := &storage.Record{Org: DefaultName, UserID: "ada", Properties: map[string]string{"team": "mobile"}}
+		r := &storage.Record{Org: stores.DefaultName, UserID: "ada", Properties: map[string]string{"team": "mobile"}}
 		if c.key != nil {
 			c.key.Stamp(r)
 		}
 		got := ""
-		bounding, err := a.bounding(&Spending{Org: DefaultName, Key: c.key, Account: new(Account), Record: r})
+		bounding, err := a.bounding(&Spending{Org: stores.DefaultName, Key: c.key, Account: new(Account), Record: r})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +169,7 @@ func TestCallsThatNoBudgetCounts(t *testing.T) {
 	if err := a.provisionBudgets(); err != nil {
 		t.Fatal(err)
 	}
-	s := &Spending{Org: DefaultName, Key: &Key{org: DefaultName, user: "bob"}, Account: new(Account), Record: &storage.Record{Org: DefaultName, UserID: "bob", Properties: map[string]string{"team": "mobile"}}}
+	s := &Spending{Org: stores.DefaultName, Key: createdKey("", control.Settings{User: "bob"}), Account: new(Account), Record: &storage.Record{Org: stores.DefaultName, UserID: "bob", Properties: map[string]string{"team": "mobile"}}}
 	allocations := testing.AllocsPerRun(1000, func() {
 		if counted, err := a.bounding(s); len(counted) > 0 || err != nil {
 			t.Fatal(counted, err)

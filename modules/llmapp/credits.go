@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -29,7 +30,7 @@ func (a *App) provisionCredits() error {
 // grantCredits gives organisations their first grant. Where the credits are
 // unavailable, calls that are paid from them are refused, and all others served.
 func (a *App) grantCredits() error {
-	unavailable := make(map[*Store]bool)
+	unavailable := make(map[*stores.Store]bool)
 	for name, org := range sorted(a.Organisations) {
 		if org.Credits == "" {
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -31,7 +32,7 @@ type Gate struct {
 // Spending is what a call may spend at an account.
 type Spending struct {
 	Org string
-	Key *Key
+	Key *access.Key
 	// Account is where the call goes, nil for a call that passes through a proxy with the
 	// caller's own credentials. Then Provider names the provider.
 	Account  *Account
@@ -79,18 +80,14 @@ func (a *App) PaysWithCredits(org string, account *Account) bool {
 // Shares reports whether an account of the platform also serves callers whom the
 // organisation does not trust: other organisations, or the platform that grants its credits.
 func (a *App) Shares(org string, account *Account) bool {
-	return account.Platform && (a.HasCredits(org) || slices.ContainsFunc(a.keys, func(k *Key) bool {
-		return k.org != org && k.Allows(ScopeGateway)
-	}) || slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }) || a.keepsKeys())
+	return account.Platform && (a.HasCredits(org) || a.keys.ServesOthers(org))
 }
 
 // Admit returns the ticket of a call, or a *plugins.Error that says why it has none.
 func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 	t := &Ticket{app: g.App, account: s.Account, logger: g.Logger}
-	if s.Key != nil && s.Key.kept != nil { // which may have ended since the call began
-		if _, err := g.App.keptKey(ctx, s.Key.hash); err != nil {
-			return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key has ended.")
-		}
+	if err := g.App.keys.Recheck(ctx, s.Key); err != nil { // it may have ended since the call began
+		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key has ended.")
 	}
 	if s.Account != nil {
 		if err := s.allowed(); err != nil {
@@ -205,15 +202,15 @@ func (s *Spending) allowed() error {
 	provider, model := s.target()
 	switch {
 	case !s.Files && !s.Key.MayCall(provider, model):
-		return NotAllowed(cmp.Or(s.Model, provider))
+		return access.NotAllowed(cmp.Or(s.Model, provider))
 	case s.Files && !s.Key.MayUse(provider):
-		return NotAllowed(provider)
+		return access.NotAllowed(provider)
 	case s.Batch != nil && len(s.Names) == 0 && !s.Key.MayCall(provider, ""):
-		return NotAllowed("the models of a batch whose calls are not known")
+		return access.NotAllowed("the models of a batch whose calls are not known")
 	}
 	for _, name := range s.Names {
 		if !s.Key.MayCall(provider, name) {
-			return NotAllowed(name)
+			return access.NotAllowed(name)
 		}
 	}
 	return nil

@@ -39,10 +39,10 @@ const readTimeout = 5 * time.Second
 // that were made while Weir runs. A change is in force at once.
 func (a *App) BudgetsOf(org string) ([]*Budget, error) {
 	config := a.Stores[a.StoreOf(org)]
-	if config == nil || config.store == nil {
+	if config == nil || config.Store() == nil {
 		return a.budgets[org], nil
 	}
-	log, err := config.store.controlIfAny()
+	log, err := config.Store().ControlIfAny()
 	if log == nil || err != nil {
 		return a.budgets[org], err
 	}

@@ -10,13 +10,14 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
-func ledgerOf(t *testing.T, store *Store) credits.Ledger {
+func ledgerOf(t *testing.T, store *stores.Store) credits.Ledger {
 	t.Helper()
 	ledger, err := store.Credits()
 	if err != nil {
@@ -30,14 +31,14 @@ func ledgerOf(t *testing.T, store *Store) credits.Ledger {
 // nothing changes, and a budget that cannot be read stops the calls of its organisation alone.
 func TestKeptBudgets(t *testing.T) {
 	app := startKeyed(t, t.TempDir())
-	app.budgets[DefaultName] = []*Budget{{Name: "fixed", Limit: "7"}}
+	app.budgets[stores.DefaultName] = []*Budget{{Name: "fixed", Limit: "7"}}
 	store, err := app.Store("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := func(want string) []*Budget {
 		t.Helper()
-		all, err := app.BudgetsOf(DefaultName)
+		all, err := app.BudgetsOf(stores.DefaultName)
 		got := ""
 		for _, b := range all {
 			got += b.Name + " " + b.Limit + ";"
@@ -68,34 +69,34 @@ func TestKeptBudgets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set(DefaultName, "a", `{"name":"a","limit":"1","stages":[{"at":50}]}`)
+	set(stores.DefaultName, "a", `{"name":"a","limit":"1","stages":[{"at":50}]}`)
 	before := want("fixed 7;a 1;")
-	set(DefaultName, "b", `{"name":"b","limit":"2","quantity":"requests","window":"1h"}`)
+	set(stores.DefaultName, "b", `{"name":"b","limit":"2","quantity":"requests","window":"1h"}`)
 	if after := want("fixed 7;a 1;b 2;"); after[1] != before[1] {
 		t.Error("a budget that did not change was read again, and forgets what it told")
 	}
-	set(DefaultName, "fixed", `{"name":"fixed","limit":"9"}`)
-	set(DefaultName, "a", `{"name":"a","limit":"3"}`)
+	set(stores.DefaultName, "fixed", `{"name":"fixed","limit":"9"}`)
+	set(stores.DefaultName, "a", `{"name":"a","limit":"3"}`)
 	want("fixed 7;a 3;b 2;")
-	set(DefaultName, "b", "")
+	set(stores.DefaultName, "b", "")
 	want("fixed 7;a 3;")
-	if n := testing.AllocsPerRun(100, func() { _, _ = app.BudgetsOf(DefaultName) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = app.BudgetsOf(stores.DefaultName) }); n > 0 {
 		t.Errorf("a look at the budgets costs %v allocations", n)
 	}
 	teller := &Ticket{app: app, ledger: ledgerOf(t, store), logger: zap.NewNop()}
 	for _, amount := range []plugins.Nanodollars{1e9, 2e9, 25e8} { // of 3 dollars, with a stage at half of them
 		b := &Budget{Name: "staged", Limit: "3", Window: "total", Stages: []*Stage{{At: 50}}}
-		if err := b.provision(DefaultName, nil); err != nil {
+		if err := b.provision(stores.DefaultName, nil); err != nil {
 			t.Fatal(err)
 		}
 		teller.budgets = bounding{{b, b.hold(new(storage.Record), 0)}}
-		part := &share{quantity: dollars, Reservation: credits.Reservation{ID: uuid.New(), Org: DefaultName, Holds: []credits.Hold{teller.budgets[0].hold}}}
+		part := &share{quantity: dollars, Reservation: credits.Reservation{ID: uuid.New(), Org: stores.DefaultName, Holds: []credits.Hold{teller.budgets[0].hold}}}
 		part.Holds[0].Limit = 10e9
 		if err := errors.Join(teller.ledger.Reserve(t.Context(), part.Reservation), teller.charge(t.Context(), part, amount)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	events, err := log.Events(t.Context(), DefaultName, "staged", "", 10)
+	events, err := log.Events(t.Context(), stores.DefaultName, "staged", "", 10)
 	if err != nil || len(events) != 1 || events[0].Action != "budget.reached" || gjson.GetBytes(events[0].After.Value, "spent").Raw != "3" {
 		t.Errorf("the audit log has %+v, %v", events, err)
 	}

@@ -13,7 +13,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/storage"
+
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
@@ -31,6 +34,25 @@ func load(t *testing.T, config string) (app *App, unload context.CancelFunc, err
 		return nil, nil, err
 	}
 	return loaded.(*App), unload, nil
+}
+
+// startKeyed starts an app with a store in a directory.
+func startKeyed(t testing.TB, dir string) *App {
+	t.Helper()
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	app := &App{
+		Stores: map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, dir+"/weir.db")}},
+		Keys:   []*access.Key{{Secret: "configured"}},
+	}
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = app.Cleanup() })
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return app
 }
 
 func sqliteAt(path string) string {
@@ -66,19 +88,19 @@ func TestKeys(t *testing.T) {
 		"from-file": {"acme", "eu"},
 		"secret":    {"acme", "eu"},
 	} {
-		key, err := app.Authenticate(t.Context(), secret)
+		key, err := app.Authenticator().Authenticate(t.Context(), secret)
 		if err != nil || key.Org() != want.org || key.Store() != want.store {
 			t.Errorf("%s opens %+v, want %+v", secret, key, want)
 		}
 	}
 	for _, secret := range []string{"", "nope", "{env.WEIR_TEST_KEY}", "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"} {
-		if _, err := app.Authenticate(t.Context(), secret); !errors.Is(err, ErrUnknownKey) {
+		if _, err := app.Authenticator().Authenticate(t.Context(), secret); !errors.Is(err, access.ErrUnknownKey) {
 			t.Errorf("%q opens something", secret)
 		}
 	}
-	limited, _ := app.Authenticate(t.Context(), "from-env")
-	full, _ := app.Authenticate(t.Context(), "root")
-	if !limited.Allows(ScopeQuery) || limited.Allows(ScopeWrite) || !full.Allows(ScopeWrite) {
+	limited, _ := app.Authenticator().Authenticate(t.Context(), "from-env")
+	full, _ := app.Authenticator().Authenticate(t.Context(), "root")
+	if !limited.Allows(access.ScopeQuery) || limited.Allows(access.ScopeWrite) || !full.Allows(access.ScopeWrite) {
 		t.Error("scopes are not what was configured")
 	}
 	if full.Hash() != "4813494d137e1631bba301d5acab6e7bb7aa74ce1185d456565ef51d737677b2" {
@@ -107,7 +129,7 @@ func TestRefusedConfigurations(t *testing.T) {
 			}
 		})
 	}
-	if n := len(OpenStores()); n != 0 {
+	if n := len(stores.InUse()); n != 0 {
 		t.Errorf("%d stores are still referred to by configurations that failed", n)
 	}
 }

@@ -37,11 +37,6 @@ func notPriced(s Spending, budgets bounding) *plugins.Error {
 	return e
 }
 
-// NotAllowed is the error for a key that may not call a model or a provider.
-func NotAllowed(name string) *plugins.Error {
-	return plugins.Rejected(http.StatusForbidden, "model_not_allowed", "The API key may not call %s. GET /v1/key tells what it may call.", name)
-}
-
 // The codes of refusals.
 var (
 	codeHeld      = metric.Constant("budget_reserved")

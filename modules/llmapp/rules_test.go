@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -41,8 +42,8 @@ func gateOf(t *testing.T, budgets ...*Budget) (Gate, credits.Ledger) {
 // spendingOf is a call of a user that begins at a time, and costs at most so much.
 func spendingOf(user string, at storage.Timestamp, most plugins.Nanodollars) Spending {
 	return Spending{
-		Org: DefaultName, Provider: "one", Model: "m",
-		Record: &storage.Record{ID: uuid.New(), Org: DefaultName, UserID: user, CreatedAt: at},
+		Org: stores.DefaultName, Provider: "one", Model: "m",
+		Record: &storage.Record{ID: uuid.New(), Org: stores.DefaultName, UserID: user, CreatedAt: at},
 		AtMost: func() bound.Used { return bound.Used{Cost: plugins.KnownCost(most)} },
 	}
 }
@@ -78,7 +79,7 @@ func TestContraryOrder(t *testing.T) {
 	}
 	calls.Wait()
 	total := plugins.Nanodollars(0)
-	for _, b := range forth.App.budgets[DefaultName] {
+	for _, b := range forth.App.budgets[stores.DefaultName] {
 		list, err := b.Counted(t.Context(), ledger)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +252,7 @@ func TestCallOverMidnight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[storage.Timestamp]plugins.Nanodollars{before: 7e8, after: 1e8} {
-		b, err := ledger.Balance(t.Context(), gate.App.budgets[DefaultName][0].hold(new(storage.Record), at))
+		b, err := ledger.Balance(t.Context(), gate.App.budgets[stores.DefaultName][0].hold(new(storage.Record), at))
 		if err != nil || b.Spent != want || b.Reserved != 0 {
 			t.Errorf("the day of %s: spent %s, reserved %s, %v; want %s", at, b.Spent, b.Reserved, err, want)
 		}

@@ -1,41 +1,19 @@
 package llmapp
 
 import (
-	"crypto/rand"
-	"errors"
-	"os"
-	"path/filepath"
+	"github.com/weirhq/weir/modules/internal/stores"
 )
 
 // Secret returns the secret that keys what clients carry for the gateway: the
 // configured one, or else that of the store, which is made when it is first
 // asked for.
-func (a *App) Secret(s *Store) ([]byte, error) {
+func (a *App) Secret(s *stores.Store) ([]byte, error) {
 	if a.SecretText == "" {
-		return s.secret()
+		return s.Secret()
 	}
 	secret, err := a.expand("secret", a.SecretText)
 	if err != nil {
 		return nil, err
 	}
 	return []byte(secret), nil
-}
-
-func (s *Store) secret() ([]byte, error) {
-	if _, err := s.Journal(); err != nil { // its directory
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	path := filepath.Join(s.storage.Dir(), "secret")
-	secret, err := os.ReadFile(path)
-	if !errors.Is(err, os.ErrNotExist) {
-		return secret, err
-	}
-	secret = []byte(rand.Text())
-	fresh := path + ".new" // a crash leaves a whole secret or none
-	if err := os.WriteFile(fresh, secret, 0o600); err != nil {
-		return nil, err
-	}
-	return secret, os.Rename(fresh, path)
 }

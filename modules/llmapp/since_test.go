@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -28,7 +29,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 	}
 	since := time.Now().Add(-time.Hour)
 	for i, project := range []string{"a", "a", "b", "other", "old"} {
-		r := &storage.Record{Org: DefaultName, ID: uuid.New(), Project: project, CreatedAt: storage.Millis(time.Now().Add(-time.Minute)), Cost: plugins.KnownCost(plugins.Nanodollars(10 + i))}
+		r := &storage.Record{Org: stores.DefaultName, ID: uuid.New(), Project: project, CreatedAt: storage.Millis(time.Now().Add(-time.Minute)), Cost: plugins.KnownCost(plugins.Nanodollars(10 + i))}
 		if project == "old" {
 			r.Project, r.CreatedAt = "a", storage.Millis(since.Add(-time.Minute))
 		}
@@ -41,7 +42,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 		t.Helper()
 		b := &Budget{Name: name, Limit: "1", Window: "total", Per: "project", Since: since}
 		b.Filter = []byte(`{"request_response_rmt":{"project":{"not-equals":"other"}}}`)
-		if err := b.provision(DefaultName, nil); err != nil {
+		if err := b.provision(stores.DefaultName, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := app.Begin(t.Context(), ledger, b); err != nil {
@@ -76,7 +77,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 
 	// The process ended after the first of the charges.
 	half := &Budget{Name: "half", Limit: "1", Window: "total"}
-	if err := half.provision(DefaultName, nil); err != nil {
+	if err := half.provision(stores.DefaultName, nil); err != nil {
 		t.Fatal(err)
 	}
 	began, charged, account := half.hold(nil, 1), half.hold(nil, 1), half.hold(nil, 1)
@@ -104,12 +105,12 @@ func TestSinceNeedsWhatRecordsTell(t *testing.T) {
 		if b.Since == "" {
 			b.Since = "2026-11-01"
 		}
-		if err := b.provision(DefaultName, nil); err == nil || !strings.Contains(err.Error(), name) {
+		if err := b.provision(stores.DefaultName, nil); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: %v", b.Window, err)
 		}
 	}
 	b := &Budget{Name: "b", Limit: "1", Window: "day", Since: "2026-11-01", Timezone: "Europe/Berlin", Per: "user", Trust: true}
-	if err := b.provision(DefaultName, nil); err != nil || b.since.Time().UTC().Hour() != 23 {
+	if err := b.provision(stores.DefaultName, nil); err != nil || b.since.Time().UTC().Hour() != 23 {
 		t.Errorf("midnight in Berlin is %s, %v", b.since, err)
 	}
 }

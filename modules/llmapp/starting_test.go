@@ -3,6 +3,8 @@ package llmapp
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/weirhq/weir/modules/internal/stores"
 )
 
 // A store into which a call came before its configuration has started is not ready: its
@@ -13,20 +15,20 @@ func TestAStoreIsReadyWhenItHasStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unload()
-	store, err := app.Store(DefaultName)
+	store, err := app.Store(stores.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Journal(); err != nil {
 		t.Fatal(err)
 	}
-	if Ready(CheckStores(t.Context())) == nil {
+	if stores.Ready(stores.CheckHealth(t.Context())) == nil {
 		t.Error("ready before the start")
 	}
 	if err := app.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Ready(CheckStores(t.Context())); err != nil {
+	if err := stores.Ready(stores.CheckHealth(t.Context())); err != nil {
 		t.Errorf("not ready after the start: %v", err)
 	}
 }

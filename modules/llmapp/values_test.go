@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -26,13 +27,13 @@ func (full) Reserve(_ context.Context, r credits.Reservation) error {
 func TestOneValueTooManyIsRefused(t *testing.T) {
 	app := startKeyed(t, t.TempDir())
 	b := &Budget{Name: "each-run", Limit: "5", Window: "total", Per: "tree"}
-	if err := b.provision(DefaultName, nil); err != nil {
+	if err := b.provision(stores.DefaultName, nil); err != nil {
 		t.Fatal(err)
 	}
-	app.budgets[DefaultName] = []*Budget{b}
+	app.budgets[stores.DefaultName] = []*Budget{b}
 	gate := Gate{App: app, Credits: func() (credits.Ledger, error) { return full{}, nil }, Logger: zap.NewNop()}
 	_, err := gate.Admit(t.Context(), Spending{
-		Org: DefaultName, Provider: "openai", Model: "m", Record: new(storage.Record),
+		Org: stores.DefaultName, Provider: "openai", Model: "m", Record: new(storage.Record),
 		AtMost: func() bound.Used { return bound.Used{Cost: plugins.KnownCost(1)} },
 	})
 	refusal, ok := errors.AsType[*plugins.Error](err)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/freeport"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
@@ -39,7 +39,7 @@ func TestBackupCommands(t *testing.T) {
 			_ = caddy.Stop()
 		}
 	})
-	for _, store := range llmapp.OpenStores() {
+	for _, store := range stores.InUse() {
 		j := store.Opened()
 		r := &storage.Record{ID: [16]byte{1}, Org: "default", CreatedAt: 1_795_219_200_000, Dialect: plugins.Chat, EndState: storage.Complete}
 		j.Begin(r)

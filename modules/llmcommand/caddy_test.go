@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/freeport"
-	_ "github.com/weirhq/weir/modules/llmadmin"
-	"github.com/weirhq/weir/modules/llmapp"
-	_ "github.com/weirhq/weir/modules/llmquery"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
-	_ "github.com/weirhq/weir/storage/sqlite"
 	"github.com/weirhq/weir/storage/storagetest"
+
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/weirhq/weir/modules/llmadmin"
+	_ "github.com/weirhq/weir/modules/llmquery"
+	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
 func checkLack(t *testing.T, err error, directive string) {
@@ -56,7 +57,7 @@ func TestCaddy(t *testing.T) {
 	t.Setenv(keyEnv, "secret")
 	t.Setenv(addressEnv, "http://"+api)
 
-	journal := llmapp.OpenStores()[0].Opened()
+	journal := stores.InUse()[0].Opened()
 	var records []*storage.Record
 	for n := range 2*pageSize + 50 {
 		at := storage.Timestamp(1_795_219_200_000 + n/120) // three crowded milliseconds

@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/freeport"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/stores"
 )
 
 // importSite runs a site with llm_otlp and llm_query, for the commands that follow. What is
@@ -44,7 +44,7 @@ func importSite(t *testing.T, store ...string) {
 // storedRecords are all records, the oldest first.
 func storedRecords(t *testing.T) []gjson.Result {
 	t.Helper()
-	if err := llmapp.OpenStores()[0].Opened().Flush(t.Context()); err != nil {
+	if err := stores.InUse()[0].Opened().Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/internal/freeport"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -33,7 +33,7 @@ func TestStoreCopy(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = caddy.Stop() })
 	journals := make(map[string]*journal.Journal)
-	for _, store := range llmapp.OpenStores() {
+	for _, store := range stores.InUse() {
 		journals[store.Name()] = store.Opened()
 	}
 	const at = 1_795_219_200_000 // 2026-11-21T00:00:00Z

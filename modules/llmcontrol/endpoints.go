@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/access"
 )
 
 // route is what one method on one path does, and what the description says of the route.
@@ -37,11 +37,11 @@ func section(tag, scope string, status int, routes []route) (all []endpoint) {
 var usageParameters = []string{"StartTime", "EndTime", "BucketWidth", "GroupBy", "UsageLimit", "PageOfUsage", "ProjectIDs", "UserIDs", "KeyIDs"}
 
 var endpoints = slices.Concat(
-	section("keys", llmapp.ScopeAdmin, http.StatusCreated, []route{
+	section("keys", access.ScopeAdmin, http.StatusCreated, []route{
 		{http.MethodPost, "/v1/keys", createKey,
 			"createKey", "Creates a key, and answers its secret, once", nil, "Settings", "Key"},
 	}),
-	section("keys", llmapp.ScopeAdmin, http.StatusOK, []route{
+	section("keys", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodGet, "/v1/keys", listKeys,
 			"listKeys", "Lists keys, the oldest first", []string{"Limit", "Project", "After"}, "", "KeyPage"},
 		{http.MethodGet, "/v1/keys/{id}", getKey,
@@ -53,11 +53,11 @@ var endpoints = slices.Concat(
 		{http.MethodPost, "/v1/keys/{id}/rotate", rotateKey,
 			"rotateKey", "Gives a key another secret, beside those that it has for a while", nil, "Rotation", "Key"},
 	}),
-	section("audit", llmapp.ScopeAdmin, http.StatusOK, []route{
+	section("audit", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodGet, "/v1/audit", listEvents,
 			"listEvents", "Who changed what, the newest first", []string{"Limit", "Key", "Before"}, "", "EventPage"},
 	}),
-	section("budgets", llmapp.ScopeAdmin, http.StatusOK, []route{
+	section("budgets", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodGet, "/v1/budgets", listBudgets,
 			"listBudgets", "What budgets count in the present windows, of the values that spent the most", []string{"Limit"}, "", "BudgetPage"},
 		{http.MethodPost, "/v1/budgets", setBudget,
@@ -69,7 +69,7 @@ var endpoints = slices.Concat(
 		{http.MethodDelete, "/v1/budgets/{name}", deleteBudget,
 			"deleteBudget", "Ends a budget", nil, "", ""},
 	}),
-	section("organization", llmapp.ScopeAdmin, http.StatusOK, []route{
+	section("organization", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodPost, organizationPath + "admin_api_keys", createAdminKey,
 			"createAdminKey", "Creates a key that administers, and answers its value, once", nil, "AdminKeySettings", "AdminKey"},
 		{http.MethodGet, organizationPath + "admin_api_keys", listAdminKeys,

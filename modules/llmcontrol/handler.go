@@ -16,10 +16,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/control"
@@ -42,11 +43,11 @@ type Handler struct {
 	// Store names the store. Default: the store `default`.
 	Store string `json:"store,omitempty"`
 
-	app    *llmapp.App
-	store  *llmapp.Store
-	gate   gate.Gate
-	mux    *http.ServeMux
-	logger *zap.Logger
+	app     *llmapp.App
+	store   *stores.Store
+	checker access.Checker
+	mux     *http.ServeMux
+	logger  *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -56,12 +57,12 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
+	h.Store = cmp.Or(h.Store, stores.DefaultName)
 	var err error
 	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
 		return err
 	}
-	h.gate = gate.Gate{App: h.app, Store: h.Store}
+	h.checker = access.Checker{Keys: h.app.Authenticator(), Store: h.Store}
 	h.logger = llmapp.BoundedLogger(ctx.Logger())
 	h.mux = http.NewServeMux()
 	h.mux.Handle(http.MethodGet+" "+descriptionPath, description)
@@ -108,12 +109,12 @@ type call struct {
 	r    *http.Request
 	body []byte
 	head http.Header           // of the answer
-	key  *llmapp.Key           // of the caller
+	key  *access.Key           // of the caller
 	org  *control.Organisation // of the key
 	// project is the project that the path names, nil if the path names no project.
 	project *control.Project
 	app     *llmapp.App
-	store   *llmapp.Store
+	store   *stores.Store
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
@@ -161,7 +162,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 }
 
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (data any, err error) {
-	key, refused := h.gate.Admit(r, e.scope, "Authorization", "X-Api-Key", "Api-Key")
+	key, refused := h.checker.Admit(r, e.scope, "Authorization", "X-Api-Key", "Api-Key")
 	if refused != nil {
 		if !e.openAI() {
 			refused.Message = refused.Code + ": " + refused.Message

@@ -22,9 +22,11 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
-	_ "github.com/weirhq/weir/modules/standard"
 	ledgers "github.com/weirhq/weir/storage/credits"
+
+	_ "github.com/weirhq/weir/modules/standard"
 )
 
 // site is a Weir with two organisations, each with an administrator.
@@ -175,7 +177,7 @@ func TestLifeOfAKey(t *testing.T) {
 	if own := s.must(secret, "GET", "/v1/key", ""); own.Get("id").Str != id || own.Get("scopes").Raw != `["gateway","log"]` || own.Get("project").Str != "search" {
 		t.Error(own.Raw)
 	}
-	for _, store := range llmapp.OpenStores() {
+	for _, store := range stores.InUse() {
 		if err := store.Opened().Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -551,7 +553,7 @@ func TestCreditsOfTheCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, id := t.Context(), uuid.New()
-	store, err := app.(*llmapp.App).Store(llmapp.DefaultName)
+	store, err := app.(*llmapp.App).Store(stores.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -585,7 +587,7 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := app.(*llmapp.App).Store(llmapp.DefaultName)
+	store, err := app.(*llmapp.App).Store(stores.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -593,7 +595,7 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := app.(*llmapp.App).Authenticate(t.Context(), "globex-agent")
+	key, err := app.(*llmapp.App).Authenticator().Authenticate(t.Context(), "globex-agent")
 	if err != nil {
 		t.Fatal(err)
 	}

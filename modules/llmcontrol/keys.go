@@ -12,8 +12,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/access"
 	headers "github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -80,7 +80,7 @@ func checkSettings(s *control.Settings) error {
 		}
 		texts = append(texts, name, value)
 	}
-	err := llmapp.CheckScopes(s.Scopes)
+	err := access.CheckScopes(s.Scopes)
 	switch {
 	case s.Name == "" || len(s.Name) > maxText:
 		return bad("name: a text of 1 to %d bytes is expected", maxText)
@@ -100,8 +100,8 @@ func checkSettings(s *control.Settings) error {
 		return bad("scopes: at least one is expected")
 	case err != nil:
 		return bad("scopes: %v", err)
-	case slices.Contains(s.Scopes, llmapp.ScopeAdmin) && (s.Project != "" || strings.HasPrefix(s.OwnerID, control.AccountPrefix)):
-		return bad("scopes: a key with %s administers the whole organisation, and is in no project", llmapp.ScopeAdmin)
+	case slices.Contains(s.Scopes, access.ScopeAdmin) && (s.Project != "" || strings.HasPrefix(s.OwnerID, control.AccountPrefix)):
+		return bad("scopes: a key with %s administers the whole organisation, and is in no project", access.ScopeAdmin)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 )
@@ -91,7 +91,7 @@ func createAdminKey(c *call) (any, error) {
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	k, secret, err := c.newKey(control.Settings{Name: body.Name, Scopes: []string{llmapp.ScopeAdmin}}, body.ExpiresInSeconds)
+	k, secret, err := c.newKey(control.Settings{Name: body.Name, Scopes: []string{access.ScopeAdmin}}, body.ExpiresInSeconds)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func listAdminKeys(c *call) (any, error) {
 	if order != "" && order != "asc" && order != "desc" {
 		return nil, bad("order: asc or desc is expected")
 	}
-	in := control.Page{List: control.OfScope(llmapp.ScopeAdmin), After: after, NewestFirst: order == "desc"}
+	in := control.Page{List: control.OfScope(access.ScopeAdmin), After: after, NewestFirst: order == "desc"}
 	return listOf(c, in, limit, func(k control.Listed[control.Key]) (string, any, error) {
 		return k.Object.ID, describeAdminKey(k), nil
 	})
@@ -118,7 +118,7 @@ func listAdminKeys(c *call) (any, error) {
 // adminKey returns the key that the path names, if it administers.
 func (c *call) adminKey() (control.Listed[control.Key], error) {
 	k, err := control.Get[control.Key](c.ctx, c.org, c.r.PathValue("id"))
-	if err == nil && !slices.Contains(k.Object.Scopes, llmapp.ScopeAdmin) {
+	if err == nil && !slices.Contains(k.Object.Scopes, access.ScopeAdmin) {
 		err = control.NotFoundError(control.KindKey)
 	}
 	return k, err

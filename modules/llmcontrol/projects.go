@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -18,7 +18,7 @@ import (
 const projectsPath = organizationPath + "projects/{project}/"
 
 // agentScopes are the scopes of a service account's new key unless the caller names scopes.
-var agentScopes = []string{llmapp.ScopeGateway, llmapp.ScopeLog}
+var agentScopes = []string{access.ScopeGateway, access.ScopeLog}
 
 // project is how OpenAI writes a project.
 type project struct {

@@ -16,13 +16,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
+	"github.com/weirhq/weir/storage/shared"
+
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/plugins/gemini"
 	_ "github.com/weirhq/weir/plugins/openai"
-	"github.com/weirhq/weir/storage/shared"
 )
 
 // chunks is a body that comes event by event.
@@ -89,7 +91,7 @@ func BenchmarkStream(b *testing.B) {
 		breakers: func() shared.Breakers { return breakers },
 		secrets:  func() (*secret.Secrets, error) { return secret.New([]byte("secret"), nil) },
 		site: &recording.Site{
-			App: app, Store: llmapp.DefaultName, Logger: zap.NewNop(), Money: llmapp.Gate{App: app, Logger: zap.NewNop()},
+			App: app, Store: stores.DefaultName, Logger: zap.NewNop(), Money: llmapp.Gate{App: app, Logger: zap.NewNop()},
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {
 				return nil, nil, errors.New("there is no store")
 			},

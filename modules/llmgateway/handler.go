@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
-	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
@@ -172,7 +172,9 @@ func (h *Handler) checkProviders() error {
 	return nil
 }
 
-func (h *Handler) gate() gate.Gate { return gate.Gate{App: h.site.App, Store: h.site.Store} }
+func (h *Handler) checker() access.Checker {
+	return access.Checker{Keys: h.site.App.Authenticator(), Store: h.site.Store}
+}
 
 // Validate checks the settings.
 func (h *Handler) Validate() error {

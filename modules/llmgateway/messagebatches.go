@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
@@ -134,7 +135,7 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 		}
 		targets = slices.DeleteFunc(targets, func(t routing.Target) bool { return !b.call.key.MayCall(t.Account.Label, t.Model) })
 		if len(targets) == 0 {
-			return within(at+".model", llmapp.NotAllowed(model))
+			return within(at+".model", access.NotAllowed(model))
 		}
 		b.targets[strings.Clone(model)] = targets
 	}

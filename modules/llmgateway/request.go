@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -21,7 +22,7 @@ type request struct {
 	ctx      context.Context // ends when the client leaves, or when the store closes
 	dialect  plugins.Dialect // the client's dialect
 	controls *control.Controls
-	key      *llmapp.Key    // of the caller
+	key      *access.Key    // of the caller
 	limit    *llmapp.Budget // the limit that the caller set to its own calls; nil without a limit
 	received intake.Body    // release gives its memory back
 }
@@ -30,7 +31,7 @@ type request struct {
 // gets the caller, and what the headers say.
 func (q *request) admit(record *storage.Record) *plugins.Error {
 	q.controls = control.Read(q.r.Header, q.h.site.App.Headers(), record)
-	key, e := q.h.gate().Admit(q.r, llmapp.ScopeGateway, keyFields(q.dialect)...)
+	key, e := q.h.checker().Admit(q.r, access.ScopeGateway, keyFields(q.dialect)...)
 	if e != nil {
 		return e
 	}

@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/models"
 	"github.com/weirhq/weir/plugins"
@@ -19,7 +19,7 @@ import (
 // it gets the models of its organisation.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
 	asked := models.Request{ID: at.id, Multimodal: at.path == modelsPath+"/multimodal"}
-	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(models.Dialect(r))...); e == nil {
+	if key, e := h.checker().Admit(r, access.ScopeGateway, keyFields(models.Dialect(r))...); e == nil {
 		asked.Org = key.Org()
 	}
 	return h.models.Serve(w, r, asked)

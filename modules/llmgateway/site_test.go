@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
@@ -457,7 +458,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		},
 		breakers: func() shared.Breakers { return s.breakers },
 		site: &recording.Site{
-			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
+			App: loaded.(*llmapp.App), Store: stores.DefaultName, Logger: zap.NewNop(),
 			Money: llmapp.Gate{
 				App: loaded.(*llmapp.App), Logger: zap.New(logs), Credits: func() (credits.Ledger, error) { return s.credits, nil },
 			},

@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/paths"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/stores"
 )
 
 func init() {
@@ -121,9 +121,9 @@ func (h *Handler) check(r *http.Request) state {
 	if time.Since(h.checked) < maxAge {
 		return h.state
 	}
-	all := llmapp.CheckStores(context.WithoutCancel(r.Context())) // others get the answer too
-	problem := llmapp.Ready(all)
-	if problem != nil && h.state.Ready && !errors.Is(problem, llmapp.ErrStarting) {
+	all := stores.CheckHealth(context.WithoutCancel(r.Context())) // others get the answer too
+	problem := stores.Ready(all)
+	if problem != nil && h.state.Ready && !errors.Is(problem, stores.ErrStarting) {
 		h.logger.Error("not ready", zap.Error(problem))
 	}
 	h.state = state{Ready: problem == nil, Forwarding: word(nil), Stores: []storeState{}}

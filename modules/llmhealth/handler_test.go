@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 
 	_ "github.com/weirhq/weir/storage/sqlite"
@@ -24,7 +25,7 @@ func start(t *testing.T, path string) *Handler {
 	t.Helper()
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	t.Cleanup(cancel)
-	app := &llmapp.App{Stores: map[string]*llmapp.StoreConfig{"default": {
+	app := &llmapp.App{Stores: map[string]*stores.Config{"default": {
 		StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, path),
 	}}}
 	if err := app.Provision(ctx); err != nil {

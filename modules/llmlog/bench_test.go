@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
@@ -39,14 +40,14 @@ func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
 func BenchmarkHandler(b *testing.B) {
-	app := &llmapp.App{Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: []byte(`{"backend":"test_null","dir":"` + b.TempDir() + `"}`)}}}
+	app := &llmapp.App{Stores: map[string]*stores.Config{"default": {StorageRaw: []byte(`{"backend":"test_null","dir":"` + b.TempDir() + `"}`)}}}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: b.Context()})
 	defer cancel()
 	if err := app.Provision(ctx); err != nil {
 		b.Fatal(err)
 	}
 	h := &Handler{MaxBody: defaultMaxBody, site: &recording.Site{
-		App: app, Store: llmapp.DefaultName, Logger: zap.NewNop(),
+		App: app, Store: stores.DefaultName, Logger: zap.NewNop(),
 		Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return forgetful{}, func() {}, nil },
 	}}
 	ask := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -37,7 +38,7 @@ var tierFields = []string{"X-Vertex-AI-LLM-Shared-Request-Type", "X-Amzn-Bedrock
 // reserve sets aside what the call may cost, if a budget counts the call. The bytes of the
 // call stay as they are. A budget counts what a provider is asked to make: not what is read
 // or deleted, what counts tokens, and what the client's subscription pays.
-func (x *exchange) reserve(key *llmapp.Key) *plugins.Error {
+func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	r := &x.Record
 	app := x.h.site.App
 	pays := x.account != nil

@@ -11,15 +11,16 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/money/cut"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/internal/tunnel"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -112,7 +113,7 @@ func offerWebSocketAlone(header http.Header) {
 
 // admit reads and removes what the caller says of the call, and decides whose
 // it is, and by which key.
-func (x *exchange) admit() (*llmapp.Key, *plugins.Error) {
+func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	r := &x.Record
 	c := control.Read(x.r.Header, x.h.site.App.Headers(), r)
 	control.RemoveTrailers(x.r, x.h.site.App.Headers())
@@ -132,9 +133,9 @@ func (x *exchange) admit() (*llmapp.Key, *plugins.Error) {
 		r.Org = org
 	}
 	if r.Org == "" {
-		r.Org = llmapp.DefaultName
+		r.Org = stores.DefaultName
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
-		return nil, gate.WrongRegion("organization")
+		return nil, access.WrongRegion("organization")
 	}
 	if x.limit, err = llmapp.CallerLimit(r.Org, c.RateLimitPolicy); err != nil {
 		return nil, err
@@ -157,19 +158,19 @@ func (x *exchange) admit() (*llmapp.Key, *plugins.Error) {
 }
 
 // authenticate returns the key of the call, nil if there is none.
-func (x *exchange) authenticate(c *control.Controls) (*llmapp.Key, *plugins.Error) {
+func (x *exchange) authenticate(c *control.Controls) (*access.Key, *plugins.Error) {
 	switch {
 	case x.h.Credentials != "":
 		return x.keyOfCaller(c)
 	case !c.Keyed:
 		if x.h.RequireKey {
-			return nil, gate.Missing("Service-Auth")
+			return nil, access.Missing("Service-Auth")
 		}
 		return nil, nil
 	}
-	key, err := x.h.gate.Check(x.r.Context(), c.Secret, llmapp.ScopeLog)
+	key, err := x.h.checker.Check(x.r.Context(), c.Secret, access.ScopeLog)
 	if err == nil && !key.MayCall(x.h.Provider, "") { // the model is not known before the call passes
-		err = llmapp.NotAllowed("models through this proxy")
+		err = access.NotAllowed("models through this proxy")
 	}
 	return key, err
 }

@@ -17,11 +17,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
@@ -116,7 +116,7 @@ type Handler struct {
 	CountryHeader string `json:"country_header,omitempty"`
 
 	site                      *recording.Site
-	gate                      gate.Gate
+	checker                   access.Checker
 	omitRequest, omitResponse bool
 	unstripped                sync.Once // warns of a prefix
 }
@@ -139,7 +139,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.site = site
 	app, name := h.site.App, h.site.Store
-	h.gate = gate.Gate{App: app, Store: name}
+	h.checker = access.Checker{Keys: app.Authenticator(), Store: name}
 	if err := app.CheckProxy(name); err != nil {
 		return err
 	}
@@ -147,9 +147,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.provisionCredentials(); err != nil {
 		return err
 	}
-	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey && h.Credentials == "" {
+	if home := app.StoreOf(cmp.Or(h.Org, stores.DefaultName)); home != name && !h.RequireKey && h.Credentials == "" {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
-			cmp.Or(h.Org, llmapp.DefaultName), home, name)
+			cmp.Or(h.Org, stores.DefaultName), home, name)
 	}
 	h.MaxBody = cmp.Or(h.MaxBody, defaultMaxBody)
 	for _, side := range h.Omit {

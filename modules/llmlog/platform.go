@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -50,14 +51,14 @@ func (h *Handler) provisionCredentials() error {
 
 // keyOfCaller returns the key of a call that Weir pays for. The libraries of vendors send
 // the key of Weir where they send that of the vendor.
-func (x *exchange) keyOfCaller(c *control.Controls) (*llmapp.Key, *plugins.Error) {
+func (x *exchange) keyOfCaller(c *control.Controls) (*access.Key, *plugins.Error) {
 	if c.Keyed {
-		return x.h.gate.Check(x.r.Context(), c.Secret, llmapp.ScopeGateway)
+		return x.h.checker.Check(x.r.Context(), c.Secret, access.ScopeGateway)
 	}
 	if key := x.r.URL.Query().Get("key"); key != "" && x.r.Header.Get("X-Goog-Api-Key") == "" {
 		x.r.Header.Set("X-Goog-Api-Key", key)
 	}
-	return x.h.gate.Admit(x.r, llmapp.ScopeGateway, keyFields...)
+	return x.h.checker.Admit(x.r, access.ScopeGateway, keyFields...)
 }
 
 // payable are the dialects of calls that Weir pays for: whatever else a request refers to at
@@ -161,7 +162,7 @@ func (x *exchange) isCall() bool {
 }
 
 // checkCall refuses what a call may not ask of the account that pays for it.
-func (x *exchange) checkCall(key *llmapp.Key, request bound.Request, body *plugins.Object, isObject bool) *plugins.Error {
+func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugins.Object, isObject bool) *plugins.Error {
 	if err := x.checkBatch(); err != nil {
 		return err
 	}

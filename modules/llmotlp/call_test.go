@@ -11,17 +11,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
+
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
@@ -126,7 +128,7 @@ func testHeaders(t testing.TB) *control.Headers {
 	t.Helper()
 	app := &llmapp.App{
 		HeaderPrefixes: []string{"Helicone"},
-		Stores:         map[string]*llmapp.StoreConfig{"default": {StorageRaw: []byte(`{"backend":"sqlite","path":"` + t.TempDir() + `/weir.db"}`)}},
+		Stores:         map[string]*stores.Config{"default": {StorageRaw: []byte(`{"backend":"sqlite","path":"` + t.TempDir() + `/weir.db"}`)}},
 	}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	t.Cleanup(cancel)

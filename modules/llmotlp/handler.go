@@ -12,9 +12,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/internal/directive"
-	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -45,9 +46,9 @@ type Handler struct {
 	// Default: 16 MiB.
 	MaxRequest directive.Size `json:"max_request,omitempty"`
 
-	site  *recording.Site
-	gate  gate.Gate
-	store *llmapp.Store
+	site    *recording.Site
+	checker access.Checker
+	store   *stores.Store
 }
 
 const defaultMaxRequest = 16 << 20
@@ -63,7 +64,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.site, h.store, err = recording.NewSite(ctx, h.Store); err != nil {
 		return err
 	}
-	h.gate = gate.Gate{App: h.site.App, Store: h.site.Store}
+	h.checker = access.Checker{Keys: h.site.App.Authenticator(), Store: h.site.Store}
 	if h.MaxRequest == 0 {
 		h.MaxRequest = defaultMaxRequest
 	}
@@ -72,7 +73,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // Validate rejects a site that nobody could send to.
 func (h *Handler) Validate() error {
-	if !h.site.App.HasKeys(h.site.Store) {
+	if !h.site.App.Authenticator().HasKeys(h.site.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options", h.site.Store)
 	}
 	return nil

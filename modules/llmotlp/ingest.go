@@ -20,8 +20,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/metric"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -30,7 +30,7 @@ import (
 type batch struct {
 	*Handler
 	ctx     context.Context
-	key     *llmapp.Key
+	key     *access.Key
 	journal *journal.Journal
 
 	omitted  control.Controls // what the header of the batch omits of all its spans

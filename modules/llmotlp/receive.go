@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/internal/metric"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/intake"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -97,9 +97,9 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	if scheme, secret, escaped := strings.Cut(r.Header.Get("Authorization"), "%20"); escaped && strings.EqualFold(scheme, "Bearer") {
 		r.Header.Set("Authorization", scheme+" "+secret) // exporters do not all undo what OTEL_EXPORTER_OTLP_HEADERS must escape
 	}
-	key, denied := h.gate.Admit(r, llmapp.ScopeLog, "Authorization", "X-Api-Key")
+	key, denied := h.checker.Admit(r, access.ScopeLog, "Authorization", "X-Api-Key")
 	if _, secret, basic := r.BasicAuth(); basic {
-		key, denied = h.gate.Check(r.Context(), secret, llmapp.ScopeLog)
+		key, denied = h.checker.Check(r.Context(), secret, access.ScopeLog)
 	}
 	if denied != nil {
 		return nil, denied

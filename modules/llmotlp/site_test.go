@@ -12,16 +12,17 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/freeport"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/storage/journal"
+
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmotlp"
 	_ "github.com/weirhq/weir/modules/llmquery"
-	"github.com/weirhq/weir/storage/journal"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
@@ -141,8 +142,8 @@ func (s *site) records(key string) []gjson.Result {
 
 func (s *site) journal() *journal.Journal {
 	s.t.Helper()
-	for _, open := range llmapp.OpenStores() {
-		if open.Name() == llmapp.DefaultName {
+	for _, open := range stores.InUse() {
+		if open.Name() == stores.DefaultName {
 			return open.Opened()
 		}
 	}

@@ -16,11 +16,13 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -103,7 +105,7 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("%s takes its options in the body, not in the URL", r.URL.Path)
 		}
 		most := int64(maxBody)
-		if e.scope == llmapp.ScopeWrite {
+		if e.scope == access.ScopeWrite {
 			most = maxAnnotation
 		}
 		// The body is read before the turn comes, so that no slow sender keeps others waiting.
@@ -153,16 +155,16 @@ func (c *call) authorise(scope string) error {
 	if scope == scopeNone {
 		return nil
 	}
-	if c.AllowPublic && scope == llmapp.ScopeMetrics && c.r.Header.Get("Authorization") == "" {
-		c.org, c.content = llmapp.DefaultName, true
+	if c.AllowPublic && scope == access.ScopeMetrics && c.r.Header.Get("Authorization") == "" {
+		c.org, c.content = stores.DefaultName, true
 		return nil
 	}
-	key, refused := c.gate.Admit(c.r, scope, "Authorization")
+	key, refused := c.checker.Admit(c.r, scope, "Authorization")
 	if refused != nil {
 		refused.Message = refused.Code + ": " + refused.Message
 		return refused
 	}
-	c.org, c.key, c.content = key.Org(), key.Hash(), key.Allows(llmapp.ScopeQuery)
+	c.org, c.key, c.content = key.Org(), key.Hash(), key.Allows(access.ScopeQuery)
 	return nil
 }
 

@@ -16,7 +16,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
-	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -43,11 +44,11 @@ type Handler struct {
 	// organisation `default`. Without it, a site without any key does not start.
 	AllowPublic bool `json:"allow_public,omitempty"`
 
-	app    *llmapp.App
-	store  *llmapp.Store
-	gate   gate.Gate
-	mux    *http.ServeMux
-	logger *zap.Logger
+	app     *llmapp.App
+	store   *stores.Store
+	checker access.Checker
+	mux     *http.ServeMux
+	logger  *zap.Logger
 
 	// stopped ends when one of the servers does, which the handler has seen, or the
 	// configuration.
@@ -68,12 +69,12 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = llmapp.BoundedLogger(ctx.Logger())
 	h.stopped, h.stop = context.WithCancel(ctx)
-	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
+	h.Store = cmp.Or(h.Store, stores.DefaultName)
 	var err error
 	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
 		return err
 	}
-	h.gate = gate.Gate{App: h.app, Store: h.Store}
+	h.checker = access.Checker{Keys: h.app.Authenticator(), Store: h.Store}
 	if h.Timeout == 0 {
 		h.Timeout = caddy.Duration(defaultTimeout)
 	}
@@ -85,13 +86,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Opened returns what a provisioned handler has: what admits its callers, and the
-// store.
-func (h *Handler) Opened() (gate.Gate, *llmapp.Store) { return h.gate, h.store }
-
 // Validate rejects a site that nobody could ask, or everybody.
 func (h *Handler) Validate() error {
-	if !h.AllowPublic && !h.app.HasKeys(h.Store) {
+	if !h.AllowPublic && !h.app.Authenticator().HasKeys(h.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options, or say allow_public to serve its records to everybody", h.store.Name())
 	}
 	if h.Timeout < 0 {

@@ -13,21 +13,22 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
-	_ "github.com/caddyserver/caddy/v2/modules/logging"
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/freeport"
-	"github.com/weirhq/weir/modules/llmapp"
-	_ "github.com/weirhq/weir/modules/llmquery"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
-	_ "github.com/weirhq/weir/storage/sqlite"
 	"github.com/weirhq/weir/storage/storagetest"
+
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+	_ "github.com/caddyserver/caddy/v2/modules/logging"
+	_ "github.com/weirhq/weir/modules/llmquery"
+	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
 func TestMain(m *testing.M) {
@@ -137,7 +138,7 @@ func (s *site) record(store string, r *storage.Record, c *storage.Content) uuid.
 
 func (s *site) journal(store string) *journal.Journal {
 	s.t.Helper()
-	for _, open := range llmapp.OpenStores() {
+	for _, open := range stores.InUse() {
 		if open.Name() == store {
 			return open.Opened()
 		}

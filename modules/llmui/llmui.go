@@ -14,15 +14,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/access/identity"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/gate"
-	"github.com/weirhq/weir/modules/internal/identity"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmcontrol"
 	"github.com/weirhq/weir/modules/llmquery"
@@ -63,13 +63,14 @@ type Handler struct {
 	// Org is the organisation of trusted users. Default: `default`.
 	Org string `json:"org,omitempty"`
 
-	store  *llmapp.Store
-	gate   gate.Gate
-	query  llmquery.Handler
-	keys   llmcontrol.Handler
-	origin *http.CrossOriginProtection
-	login  *identity.Login // nil without Login
-	logger *zap.Logger
+	app     *llmapp.App
+	store   *stores.Store
+	checker access.Checker
+	query   llmquery.Handler
+	keys    llmcontrol.Handler
+	origin  *http.CrossOriginProtection
+	login   *identity.Login // nil without Login
+	logger  *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -79,18 +80,21 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
-	h.Org = cmp.Or(h.Org, llmapp.DefaultName)
+	h.Store = cmp.Or(h.Store, stores.DefaultName)
+	h.Org = cmp.Or(h.Org, stores.DefaultName)
 	h.query.Store, h.keys.Store = h.Store, h.Store
 	if err := errors.Join(h.query.Provision(ctx), h.keys.Provision(ctx)); err != nil {
 		return err
 	}
-	h.gate, h.store = h.query.Opened()
+	var err error
+	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
+		return err
+	}
+	h.checker = access.Checker{Keys: h.app.Authenticator(), Store: h.Store}
 	h.origin, h.logger = http.NewCrossOriginProtection(), llmapp.BoundedLogger(ctx.Logger())
 	if h.Login == nil {
 		return nil
 	}
-	var err error
 	h.login, err = h.Login.provision()
 	return err
 }
@@ -98,16 +102,16 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // Validate rejects a dashboard that nobody could enter, or that would show an
 // organisation of another store.
 func (h *Handler) Validate() error {
-	if h.TrustUser == "" && !h.gate.App.HasKeys(h.Store) {
+	if h.TrustUser == "" && !h.checker.Keys.HasKeys(h.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options, or let Caddy authenticate users and name them with trust_user", h.Store)
 	}
-	if h.Login != nil && !h.gate.App.Trusts(h.Login.Issuer) {
+	if h.Login != nil && !h.checker.Keys.Trusts(h.Login.Issuer) {
 		return fmt.Errorf("login: no identity of the issuer %s says what its people may see: add `identity jwt %[1]s` to the llm options", h.Login.Issuer)
 	}
 	if h.TrustUser != "" && !strings.Contains(h.TrustUser, "{") {
 		return fmt.Errorf("trust_user %q trusts everybody: name a placeholder that is empty without a user, such as {http.auth.user.id}", h.TrustUser)
 	}
-	if home := h.gate.App.StoreOf(h.Org); home != h.Store {
+	if home := h.checker.Keys.StoreOf(h.Org); home != h.Store {
 		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, home, h.Store)
 	}
 	return nil
@@ -155,7 +159,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if path == "system" {
 		return h.serveSystem(w, key)
 	}
-	r = gate.WithKey(r, key)
+	r = access.WithKey(r, key)
 	r.URL.Path, r.URL.RawPath = "/"+path, strings.TrimPrefix(r.URL.RawPath, "/api")
 	return h.query.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return h.keys.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
@@ -165,19 +169,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 // keyOf is the key that a request acts with, nil for one without a session.
-func (h *Handler) keyOf(r *http.Request) *llmapp.Key {
+func (h *Handler) keyOf(r *http.Request) *access.Key {
 	if h.trusted(r) {
-		return h.gate.App.KeyOf(h.Org)
+		return h.checker.Keys.KeyOf(h.Org)
 	}
 	s, ok := sessionOf(token(r), time.Now())
 	if !ok {
 		return nil
 	}
-	key, _ := h.gate.App.KeyByHash(s.key)
+	key, _ := h.checker.Keys.KeyByHash(s.key)
 	if s.key == "" {
-		key, _ = h.gate.App.KeyOfBearer(r.Context(), s.bearer)
+		key, _ = h.checker.Keys.KeyOfBearer(r.Context(), s.bearer)
 	}
-	if key == nil || key.Store() != h.Store || !key.Allows(llmapp.ScopeMetrics) {
+	if key == nil || key.Store() != h.Store || !key.Allows(access.ScopeMetrics) {
 		return nil
 	}
 	return key
@@ -196,8 +200,8 @@ type who struct {
 	Content      bool   `json:"content"` // it sees what was said
 }
 
-func newWho(key *llmapp.Key, login bool) who {
-	return who{key.Org(), login, key.Allows(llmapp.ScopeAdmin), key.Allows(llmapp.ScopeQuery)}
+func newWho(key *access.Key, login bool) who {
+	return who{key.Org(), login, key.Allows(access.ScopeAdmin), key.Allows(access.ScopeQuery)}
 }
 
 // way is how a browser without a session gets one, beside an API key.
@@ -236,7 +240,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		return fail(w, http.StatusUnsupportedMediaType, "send the key as application/json")
 	}
 	var body struct{ Key string }
-	if err := (intake.Reader{Memory: h.gate.App.Memory(), Most: maxLogin}).ReadJSON(w, r, &body); err != nil {
+	if err := (intake.Reader{Memory: h.app.Memory(), Most: maxLogin}).ReadJSON(w, r, &body); err != nil {
 		return fail(w, http.StatusBadRequest, `the body must be {"key": "<API key>"}`)
 	}
 	// Behind balancers that the server trusts, the address of the browser, not of the balancer.
@@ -246,7 +250,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Retry-After", "60")
 		return fail(w, http.StatusTooManyRequests, "too many wrong keys from this address: try again in a minute")
 	}
-	key, refused := h.gate.Check(r.Context(), body.Key, llmapp.ScopeMetrics)
+	key, refused := h.checker.Check(r.Context(), body.Key, access.ScopeMetrics)
 	if refused != nil {
 		failed(address, now)
 		return fail(w, refused.Status, refused.Message)

@@ -11,10 +11,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/gate"
-	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/access/identity"
 	"github.com/weirhq/weir/modules/internal/paths"
-	"github.com/weirhq/weir/modules/llmapp"
 )
 
 // Login lets people log in at an issuer of OpenID Connect.
@@ -95,11 +94,11 @@ func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return h.failLogin(w, err)
 	}
-	key, err := h.gate.App.KeyOfBearer(r.Context(), claims)
+	key, err := h.checker.Keys.KeyOfBearer(r.Context(), claims)
 	if err != nil {
 		return refuse(w, http.StatusForbidden, "You are logged in at the issuer, but "+err.Error()+".")
 	}
-	if _, refused := h.gate.Admit(gate.WithKey(r, key), llmapp.ScopeMetrics); refused != nil {
+	if _, refused := h.checker.Admit(access.WithKey(r, key), access.ScopeMetrics); refused != nil {
 		return refuse(w, refused.Status, "You are logged in at the issuer, but may not see records. "+refused.Message)
 	}
 	http.SetCookie(w, cookie(r, begin(session{bearer: claims}, time.Now()), idleLimit))

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/modules/internal/access/identity"
 	"github.com/weirhq/weir/modules/internal/paths"
 )
 

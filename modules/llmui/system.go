@@ -6,6 +6,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
@@ -38,15 +40,15 @@ type exchanges struct {
 
 // serveSystem answers a session of the operator's organisation alone: a store
 // holds the exchanges of others, too.
-func (h *Handler) serveSystem(w http.ResponseWriter, key *llmapp.Key) error {
-	if key.Org() != llmapp.DefaultName {
-		return fail(w, http.StatusForbidden, "the state of the store is for the organisation "+llmapp.DefaultName)
+func (h *Handler) serveSystem(w http.ResponseWriter, key *access.Key) error {
+	if key.Org() != stores.DefaultName {
+		return fail(w, http.StatusForbidden, "the state of the store is for the organisation "+stores.DefaultName)
 	}
 	j := h.store.Opened()
 	if j == nil {
 		return fail(w, http.StatusServiceUnavailable, "the store "+h.Store+" is not open")
 	}
-	config := h.gate.App.Stores[h.Store]
+	config := h.app.Stores[h.Store]
 	i, s := j.Integrity(), j.Status()
 	_, caddyVersion := caddy.Version()
 	answered := system{

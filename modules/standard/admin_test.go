@@ -12,8 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmadmin"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -77,7 +77,7 @@ func TestIntegrityOfTheAdminAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = caddy.Stop() }()
-	j := llmapp.OpenStores()[0].Opened()
+	j := stores.InUse()[0].Opened()
 	r := &storage.Record{CreatedAt: 1_700_000_000_000}
 	j.Begin(r)
 	j.Begin(&storage.Record{CreatedAt: r.CreatedAt + 1})

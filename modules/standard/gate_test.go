@@ -7,28 +7,29 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
 func TestAdmit(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
-	store := func(name string) *llmapp.StoreConfig {
-		return &llmapp.StoreConfig{StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/"+name)}
+	store := func(name string) *stores.Config {
+		return &stores.Config{StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/"+name)}
 	}
 	app := &llmapp.App{
-		Stores: map[string]*llmapp.StoreConfig{"default": store("a.db"), "eu": store("b.db")},
+		Stores: map[string]*stores.Config{"default": store("a.db"), "eu": store("b.db")},
 		Organisations: map[string]*llmapp.Organisation{
-			"acme":   {Keys: []*llmapp.Key{{Secret: "all"}, {Secret: "log", Scopes: []string{llmapp.ScopeLog}}}},
-			"europe": {Store: "eu", Keys: []*llmapp.Key{{Secret: "euro"}}},
+			"acme":   {Keys: []*access.Key{{Secret: "all"}, {Secret: "log", Scopes: []string{access.ScopeLog}}}},
+			"europe": {Store: "eu", Keys: []*access.Key{{Secret: "euro"}}},
 		},
 	}
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = app.Cleanup() }()
-	keys := gate.Gate{App: app, Store: "default"}
+	keys := access.Checker{Keys: app.Authenticator(), Store: "default"}
 
 	for name, c := range map[string]struct {
 		header http.Header
@@ -50,7 +51,7 @@ func TestAdmit(t *testing.T) {
 		"without the scope": {http.Header{"Authorization": {"Bearer log"}}, "", 403, "insufficient_scope"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key, err := keys.Admit(&http.Request{Header: c.header}, llmapp.ScopeQuery, "Authorization", "X-Api-Key")
+			key, err := keys.Admit(&http.Request{Header: c.header}, access.ScopeQuery, "Authorization", "X-Api-Key")
 			if c.code == "" {
 				if err != nil || key.Org() != c.org {
 					t.Errorf("%v, %v", key, err)

@@ -21,7 +21,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
-	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -50,18 +51,18 @@ func TestTokens(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
 	app := &llmapp.App{
-		Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
-		Identities: []*llmapp.Identity{
+		Stores: map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
+		Identities: []*access.Identity{
 			{
 				Issuer: issuer, Audiences: []string{"weir"}, OrgClaim: "tenant", UserClaim: "email",
-				Scopes: []string{llmapp.ScopeGateway}, Roles: []llmapp.Role{{Claim: "realm.roles", Value: "analyst", Scopes: []string{llmapp.ScopeQuery}}},
+				Scopes: []string{access.ScopeGateway}, Roles: []access.Role{{Claim: "realm.roles", Value: "analyst", Scopes: []string{access.ScopeQuery}}},
 			},
-			{Issuer: away.URL, Audiences: []string{"weir"}, Scopes: []string{llmapp.ScopeGateway}},
+			{Issuer: away.URL, Audiences: []string{"weir"}, Scopes: []string{access.ScopeGateway}},
 		},
 		Organisations: map[string]*llmapp.Organisation{
 			"acme": {},
-			"globex": {Identities: []*llmapp.Identity{{
-				Issuer: issuer, Audiences: []string{"globex"}, Scopes: []string{llmapp.ScopeLog}, Require: map[string][]string{"repository": {"globex/app", "globex/lib-*"}},
+			"globex": {Identities: []*access.Identity{{
+				Issuer: issuer, Audiences: []string{"globex"}, Scopes: []string{access.ScopeLog}, Require: map[string][]string{"repository": {"globex/app", "globex/lib-*"}},
 			}}},
 		},
 	}
@@ -69,7 +70,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = app.Cleanup() }()
-	keys := gate.Gate{App: app, Store: "default"}
+	keys := access.Checker{Keys: app.Authenticator(), Store: "default"}
 	token := func(claims map[string]any) string {
 		all := map[string]any{"iss": issuer, "sub": "ada", "aud": "weir", "exp": time.Now().Add(time.Hour).Unix(), "tenant": "acme", "email": "ada@acme.com"}
 		maps.Copy(all, claims)
@@ -129,7 +130,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	if key, err := app.Authenticate(context.Background(), token(nil)); err != nil || key.Hash() == (&llmapp.Key{}).Hash() {
+	if key, err := app.Authenticator().Authenticate(context.Background(), token(nil)); err != nil || key.Hash() == (&access.Key{}).Hash() {
 		t.Errorf("%+v, %v", key, err)
 	}
 }
@@ -140,8 +141,8 @@ func TestTokensOfProjects(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
 	app := &llmapp.App{
-		Stores:     map[string]*llmapp.StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
-		Identities: []*llmapp.Identity{{Issuer: issuer, Audiences: []string{"weir"}, ProjectClaim: "team", Scopes: []string{llmapp.ScopeGateway}}},
+		Stores:     map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
+		Identities: []*access.Identity{{Issuer: issuer, Audiences: []string{"weir"}, ProjectClaim: "team", Scopes: []string{access.ScopeGateway}}},
 	}
 	if err := app.Provision(ctx); err != nil {
 		t.Fatal(err)
@@ -150,7 +151,7 @@ func TestTokensOfProjects(t *testing.T) {
 	token := sign(fmt.Sprintf(`{"iss":%q,"sub":"ada","aud":"weir","exp":%d,"team":"search"}`, issuer, time.Now().Add(time.Hour).Unix()))
 	check := func(when string, refused bool, mayCall bool) {
 		t.Helper()
-		switch got, err := app.Authenticate(t.Context(), token); {
+		switch got, err := app.Authenticator().Authenticate(t.Context(), token); {
 		case refused != (err != nil):
 			t.Errorf("%s: %v", when, err)
 		case err == nil && got.MayCall("openai", "gpt-5") != mayCall:
@@ -162,7 +163,7 @@ func TestTokensOfProjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	org := &control.Organisation{Name: llmapp.DefaultName}
+	org := &control.Organisation{Name: stores.DefaultName}
 	if org.Log, err = store.Control(); err != nil {
 		t.Fatal(err)
 	}
@@ -192,17 +193,17 @@ func TestTokensOfMembers(t *testing.T) {
 	issuer, sign := newIssuer(t)
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()
-	members := func(audience string, scopes ...string) *llmapp.Identity {
-		return &llmapp.Identity{
+	members := func(audience string, scopes ...string) *access.Identity {
+		return &access.Identity{
 			Issuer: issuer, Audiences: []string{audience}, Scopes: scopes, Members: audience != "strict",
-			Roles: []llmapp.Role{{Claim: "groups", Value: "viewers", Scopes: []string{llmapp.ScopeMetrics}}},
+			Roles: []access.Role{{Claim: "groups", Value: "viewers", Scopes: []string{access.ScopeMetrics}}},
 		}
 	}
 	app := &llmapp.App{
-		Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
+		Stores: map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/a.db")}},
 		Organisations: map[string]*llmapp.Organisation{
-			"acme":   {Identities: []*llmapp.Identity{members("acme"), members("strict", llmapp.ScopeLog)}},
-			"globex": {Identities: []*llmapp.Identity{members("globex")}},
+			"acme":   {Identities: []*access.Identity{members("acme"), members("strict", access.ScopeLog)}},
+			"globex": {Identities: []*access.Identity{members("globex")}},
 		},
 	}
 	if err := app.Provision(ctx); err != nil {
@@ -214,7 +215,7 @@ func TestTokensOfMembers(t *testing.T) {
 	}
 	allowed := func(claims string) string {
 		t.Helper()
-		got, err := app.Authenticate(t.Context(), token(claims))
+		got, err := app.Authenticator().Authenticate(t.Context(), token(claims))
 		if err != nil {
 			return ""
 		}
@@ -289,7 +290,7 @@ func TestTokensOfMembers(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := app.Authenticate(t.Context(), token(verified))
+		got, err := app.Authenticator().Authenticate(t.Context(), token(verified))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 	"github.com/gobwas/ws"
@@ -38,9 +37,11 @@ import (
 
 	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmadmin"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmlog"
+
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
 
 // full sends each bomb from many clients at once, to every route. It takes minutes:
@@ -376,7 +377,7 @@ func typeOf(body []byte) string {
 // flush waits until the store has all records.
 func (s *site) flush() {
 	s.t.Helper()
-	for _, store := range llmapp.OpenStores() {
+	for _, store := range stores.InUse() {
 		if err := store.Opened().Flush(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		}

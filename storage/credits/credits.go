@@ -119,13 +119,17 @@ type Ledger interface {
 	Close(ctx context.Context) error
 }
 
+// QuantityMark ends the name of a budget in an Account. Names have no line breaks.
+const QuantityMark = "\n"
+
 // Account is what calls are charged to: the credits of an organisation, or what a budget
 // counts of a value in a window. Each window has an account of its own, and no call takes from
 // the account of a window that is over, so that nothing needs a reset.
 type Account struct {
 	// Org is the organisation whose calls are charged.
 	Org string `json:"org"`
-	// Budget is the name of the budget, "" for the credits.
+	// Budget is the name of the budget, "" for the credits. If the budget counts no dollars,
+	// QuantityMark and the quantity follow the name.
 	Budget string `json:"budget,omitempty"`
 	// Value is whose calls the budget counts; "" if the budget counts all together, and for
 	// calls without a value.

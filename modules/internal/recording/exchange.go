@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -404,7 +405,7 @@ type Recorder interface {
 type Opener func(cancel context.CancelFunc) (rec Recorder, release func(), err error)
 
 // Open returns the opener of a store.
-func Open(store *llmapp.Store) Opener {
+func Open(store *stores.Store) Opener {
 	return func(cancel context.CancelFunc) (Recorder, func(), error) {
 		release := store.HoldExchange(cancel)
 		j, err := store.Journal()
@@ -472,12 +473,12 @@ type Site struct {
 
 // NewSite returns the site of a handler that ctx provisions, and the store of that
 // name, `default` if there is none.
-func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
+func NewSite(ctx caddy.Context, store string) (*Site, *stores.Store, error) {
 	app, opened, err := llmapp.Use(ctx, store)
 	if err != nil {
 		return nil, nil, err
 	}
-	name := cmp.Or(store, llmapp.DefaultName)
+	name := cmp.Or(store, stores.DefaultName)
 	logger := llmapp.BoundedLogger(ctx.Logger())
 	return &Site{
 		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(),

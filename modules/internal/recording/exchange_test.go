@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -80,7 +81,7 @@ func provision(t *testing.T) (*llmapp.App, *prometheus.Registry) {
 	t.Helper()
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	t.Cleanup(cancel)
-	app := &llmapp.App{Stores: map[string]*llmapp.StoreConfig{"default": {
+	app := &llmapp.App{Stores: map[string]*stores.Config{"default": {
 		StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/weir.db"),
 	}}}
 	if err := app.Provision(ctx); err != nil {

@@ -1,17 +1,19 @@
-package llmapp
+package access
 
 import (
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/modules/internal/access/identity"
+	"github.com/weirhq/weir/modules/internal/stores"
 )
 
 // Identity admits people and workloads by the tokens (JWT) that an issuer of OpenID Connect
@@ -92,19 +94,20 @@ func (i *Identity) Check() error {
 	return nil
 }
 
-// provision gives the identity to the organisation that it stands in.
-func (i *Identity) provision(a *App, org string) error {
+// AddIdentity admits the bearers of an identity that stands in an organisation.
+func (a *Authenticator) AddIdentity(i *Identity, org string) error {
 	i.org = org
 	err := i.Check()
-	if err == nil && i.OrgClaim != "" && org != DefaultName {
+	if err == nil && i.OrgClaim != "" && org != stores.DefaultName {
 		err = fmt.Errorf("identity jwt %s: an identity of the organisation %s cannot name others: move it out of `org %[2]s`, or leave `org` out", i.Issuer, org)
 	}
 	i.issuer = identity.NewIssuer(i.Issuer, i.Audiences)
-	return a.At(err, "org "+org, "identity jwt "+i.Issuer)
+	a.identities = append(a.identities, i)
+	return err
 }
 
 // verify returns the key of a token that says that it is of a known issuer.
-func (a *App) verify(ctx context.Context, token string) (*Key, error) {
+func (a *Authenticator) verify(ctx context.Context, token string) (*Key, error) {
 	err := ErrUnknownKey
 	for _, i := range a.identities {
 		if !i.issuer.Issued(token) {
@@ -113,7 +116,7 @@ func (a *App) verify(ctx context.Context, token string) (*Key, error) {
 		var claims identity.Claims
 		if claims, err = i.issuer.Verify(ctx, token); err != nil {
 			if errors.Is(err, identity.ErrUnavailable) {
-				a.bounded.Error("a token cannot be verified", zap.String("issuer", i.Issuer), zap.Error(err))
+				a.logger.Error("a token cannot be verified", zap.String("issuer", i.Issuer), zap.Error(err))
 			}
 			continue
 		}
@@ -129,13 +132,13 @@ func (a *App) verify(ctx context.Context, token string) (*Key, error) {
 }
 
 // Trusts reports whether there is an identity of an issuer.
-func (a *App) Trusts(issuer string) bool {
+func (a *Authenticator) Trusts(issuer string) bool {
 	return slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.Issuer == issuer })
 }
 
 // KeyOfBearer returns the key of whom an issuer has named. The error says which claim keeps
 // the bearer out.
-func (a *App) KeyOfBearer(ctx context.Context, c identity.Claims) (*Key, error) {
+func (a *Authenticator) KeyOfBearer(ctx context.Context, c identity.Claims) (*Key, error) {
 	err := fmt.Errorf("no identity of the issuer %s is configured", c.Issuer)
 	for _, i := range a.identities {
 		if i.Issuer != c.Issuer {
@@ -150,8 +153,9 @@ func (a *App) KeyOfBearer(ctx context.Context, c identity.Claims) (*Key, error) 
 }
 
 // key returns the key that the claims give.
-func (i *Identity) key(ctx context.Context, a *App, c identity.Claims) (*Key, error) {
-	for claim, required := range sorted(i.Require) {
+func (i *Identity) key(ctx context.Context, a *Authenticator, c identity.Claims) (*Key, error) {
+	for _, claim := range slices.Sorted(maps.Keys(i.Require)) {
+		required := i.Require[claim]
 		if !slices.ContainsFunc(c.Values(claim), func(value string) bool { return accepts(required, value) }) {
 			return nil, fmt.Errorf("its claim %s is not one that is required", claim)
 		}
@@ -165,7 +169,7 @@ func (i *Identity) key(ctx context.Context, a *App, c identity.Claims) (*Key, er
 			continue
 		}
 		named := c.Values(naming.claim)
-		if len(named) != 1 || naming.to == &key.org && a.Organisations[named[0]] == nil {
+		if len(named) != 1 || naming.to == &key.org && !a.has(named[0]) {
 			return nil, fmt.Errorf("its claim %s names no %s", naming.claim, naming.what)
 		}
 		*naming.to = named[0]

@@ -1,4 +1,4 @@
-package llmapp
+package stores
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (s *Store) share() {
 	}
 	if key != s.shared.key {
 		s.shared.retire()
-		s.kept.forget()
+		s.control.forget()
 		s.shared.key, s.shared.err = key, nil
 	}
 	if module == nil || s.shared.nodes.Load() != nil || s.shared.err != nil {

@@ -1,4 +1,4 @@
-package llmapp
+package stores
 
 import (
 	"context"
@@ -22,12 +22,12 @@ var ErrStarting = errors.New("it has not started")
 // openTimeout bounds how long a check waits for the first attempt to open a backend.
 const openTimeout = time.Second
 
-// CheckStores looks at all open stores. It writes a file beside each journal.
-func CheckStores(ctx context.Context) []Health {
+// CheckHealth looks at all stores in use. It writes a file beside each journal.
+func CheckHealth(ctx context.Context) []Health {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	var all []Health
-	for _, store := range OpenStores() {
+	for _, store := range InUse() {
 		h := Health{Store: store.Name()}
 		if j := store.Opened(); j == nil || !store.Serves() {
 			h.Journal = ErrStarting

@@ -1,9 +1,7 @@
-package llmapp
+package stores
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,17 +11,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// configured loads an app whose store has further settings.
-func configured(t *testing.T, db, settings string) (app *App, unload context.CancelFunc) {
-	t.Helper()
-	app, unload, err := load(t, fmt.Sprintf(`{"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}, %s}}}`, db, settings))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return app, unload
-}
-
-const keepsAll, keepsNothing = `"retention": 0`, `"retention": 1, "max_journal": 1, "otlp": {"endpoint": "http://127.0.0.1:1"}`
+const keepsAll, keepsNothing = `, "retention": 0`, `, "retention": 1, "max_journal": 1, "otlp": {"endpoint": "http://127.0.0.1:1"}`
 
 // TestSettingsThatAreNotInForce holds that a configuration deletes and changes
 // nothing that was never started, or only in part.
@@ -61,7 +49,7 @@ func TestSettingsThatAreNotInForce(t *testing.T) {
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	store, _ := first.Store("")
+	store := first.Store()
 	if err := store.Opened().Append(old, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +63,7 @@ func TestSettingsThatAreNotInForce(t *testing.T) {
 	unloadPartial() // because another app did not start
 	wantKept(store)
 
-	next, unloadNext := configured(t, db, `"max_journal": 1`)
+	next, unloadNext := configured(t, db, `, "max_journal": 1`)
 	if err := next.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,12 +81,12 @@ func TestSettingsThatAreNotInForce(t *testing.T) {
 // TestLateClose holds that a store stays open for who came while the last
 // reference before was given up.
 func TestLateClose(t *testing.T) {
-	app, unload := configured(t, filepath.Join(t.TempDir(), "weir.db"), keepsAll)
+	config, unload := configured(t, filepath.Join(t.TempDir(), "weir.db"), keepsAll)
 	defer unload()
-	if err := app.Start(); err != nil {
+	if err := config.Start(); err != nil {
 		t.Fatal(err)
 	}
-	store, _ := app.Store("")
+	store := config.Store()
 	opened := store.Opened()
 	if err := store.Destruct(); err != nil {
 		t.Fatal(err)

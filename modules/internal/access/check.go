@@ -1,6 +1,4 @@
-// Package gate checks API keys. Every handler uses it, so that a key has the same rights
-// at each of them.
-package gate
+package access
 
 import (
 	"context"
@@ -8,28 +6,27 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/access/identity"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/identity"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 )
 
-// Gate admits the keys of one store.
-type Gate struct {
-	App   *llmapp.App
+// Checker admits the keys of one store.
+type Checker struct {
+	Keys  *Authenticator
 	Store string // its name
 }
 
 // Admit returns the key in the first of the header fields that is there. An error
 // is 401 for a key that is missing or unknown, 503 for a token whose issuer does not answer,
 // 403 for a key of another store (wrong_region) or without the scope (insufficient_scope).
-func (g Gate) Admit(r *http.Request, scope string, fields ...string) (*llmapp.Key, *plugins.Error) {
-	if key, ok := r.Context().Value(keyInContext{}).(*llmapp.Key); ok {
-		return g.allow(key, scope)
+func (c Checker) Admit(r *http.Request, scope string, fields ...string) (*Key, *plugins.Error) {
+	if key, ok := r.Context().Value(keyInContext{}).(*Key); ok {
+		return c.allow(key, scope)
 	}
 	for _, field := range fields {
 		if value := r.Header.Get(field); value != "" {
-			return g.Check(r.Context(), control.Bearer(value), scope)
+			return c.Check(r.Context(), control.Bearer(value), scope)
 		}
 	}
 	return nil, Missing(fields[0])
@@ -39,19 +36,19 @@ type keyInContext struct{}
 
 // WithKey returns r for a caller who acts with key without sending it, such as a
 // browser with a session. Admit takes it in place of a header.
-func WithKey(r *http.Request, key *llmapp.Key) *http.Request {
+func WithKey(r *http.Request, key *Key) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), keyInContext{}, key))
 }
 
 // Check is Admit for a key that was sent in another way.
-func (g Gate) Check(ctx context.Context, secret, scope string) (*llmapp.Key, *plugins.Error) {
-	key, err := g.App.Authenticate(ctx, secret)
+func (c Checker) Check(ctx context.Context, secret, scope string) (*Key, *plugins.Error) {
+	key, err := c.Keys.Authenticate(ctx, secret)
 	switch {
 	case err == nil:
-		return g.allow(key, scope)
-	case errors.Is(err, llmapp.ErrUnknownKey):
+		return c.allow(key, scope)
+	case errors.Is(err, ErrUnknownKey):
 		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
-	case errors.Is(err, llmapp.ErrKeysUnavailable):
+	case errors.Is(err, ErrKeysUnavailable):
 		return nil, plugins.Unavailable("keys_unavailable", retryAfter, "The keys of the gateway cannot be read now.")
 	case errors.Is(err, identity.ErrUnavailable):
 		return nil, plugins.Unavailable("identity_unavailable", retryAfter, "The token cannot be verified now: its issuer does not answer.")
@@ -63,13 +60,13 @@ func (g Gate) Check(ctx context.Context, secret, scope string) (*llmapp.Key, *pl
 const retryAfter = 5 * time.Second
 
 // allow returns the key if it belongs to the store and has the scope.
-func (g Gate) allow(key *llmapp.Key, scope string) (*llmapp.Key, *plugins.Error) {
+func (c Checker) allow(key *Key, scope string) (*Key, *plugins.Error) {
 	switch {
-	case key.Store() != g.Store:
+	case key.Store() != c.Store:
 		return nil, WrongRegion("key")
 	case !key.Allows(scope):
-		if scope == llmapp.ScopeMetrics {
-			scope = llmapp.ScopeQuery // which most callers want
+		if scope == ScopeMetrics {
+			scope = ScopeQuery // which most callers want
 		}
 		return nil, plugins.Rejected(http.StatusForbidden, "insufficient_scope", "The API key lacks the scope %q.", scope)
 	}
@@ -85,4 +82,9 @@ func Missing(field string) *plugins.Error {
 // another store than the one of this address.
 func WrongRegion(what string) *plugins.Error {
 	return plugins.Rejected(http.StatusForbidden, "wrong_region", "The %s belongs to another region than this address.", what)
+}
+
+// NotAllowed is the error for a key that may not call a model or a provider.
+func NotAllowed(name string) *plugins.Error {
+	return plugins.Rejected(http.StatusForbidden, "model_not_allowed", "The API key may not call %s. GET /v1/key tells what it may call.", name)
 }

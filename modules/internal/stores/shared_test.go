@@ -1,4 +1,4 @@
-package llmapp
+package stores
 
 import (
 	"context"
@@ -57,34 +57,23 @@ func (s *sharedState) Close(ctx context.Context) error {
 // What is shared is where the store says. After a reload that says elsewhere, calls in
 // flight are charged to the credits that they began with, and others find what is there.
 func TestSharedState(t *testing.T) {
-	db := sqliteAt(filepath.Join(t.TempDir(), "weir.db"))
-	config := func(shared string) string {
-		return `{"stores": {"default": ` + db[:len(db)-1] + `, "shared": {"module": "file", "path": "` + shared + `"}}}, "orgs": {"acme": {"credits": "50"}}}`
-	}
+	db := filepath.Join(t.TempDir(), "weir.db")
 	first, second := t.TempDir(), t.TempDir()
-	begin := func(text string) (*App, func(), credits.Ledger) {
-		app, unload, err := load(t, text)
+	begin := func(dir string) (*Store, func(), credits.Ledger) {
+		config, unload := configured(t, db, `, "shared": {"module": "file", "path": "`+dir+`"}`)
+		if err := config.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ledger, err := config.Store().Credits()
+		if err == nil {
+			err = ledger.Seed(t.Context(), "acme", 50_000_000_000)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := app.Start(); err != nil {
-			t.Fatal(err)
-		}
-		store, err := app.Store("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ledger, err := store.Credits()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return app, unload, ledger
+		return config.Store(), unload, ledger
 	}
-	oldApp, unloadOld, old := begin(config(first))
-	oldStore, err := oldApp.Store("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	oldStore, unloadOld, old := begin(first)
 	memory, breakers := oldStore.Memory(), oldStore.Breakers()
 	if _, ok := memory.(*shared.LocalMemory); !ok || memory == shared.Memory(&oldStore.shared.memory) || breakers == shared.Breakers(&oldStore.shared.breakers) {
 		t.Error("the memory and the breakers are not those that are shared")
@@ -93,18 +82,14 @@ func TestSharedState(t *testing.T) {
 	if err := old.Reserve(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	app, unload, _ := begin(config(second))
+	_, unload, _ := begin(second)
 	defer unload()
 	unloadOld()
-	store, err := app.Store("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ledger, err := store.Credits()
-	if err != nil || ledger == old || store.Memory() == memory || store.Breakers() == breakers {
+	ledger, err := oldStore.Credits()
+	if err != nil || ledger == old || oldStore.Memory() == memory || oldStore.Breakers() == breakers {
 		t.Fatalf("after the reload something is the same, %v", err)
 	}
-	if err := app.SeedCredits(t.Context(), ledger, "acme"); err != nil {
+	if err := ledger.Seed(t.Context(), "acme", 50_000_000_000); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Charge(t.Context(), r, 7); err != nil {

@@ -1,4 +1,4 @@
-package llmapp
+package stores
 
 import (
 	"context"
@@ -87,7 +87,9 @@ func (s *Store) exportTo(config *Export, logger *zap.Logger) {
 	}
 }
 
-func (s *Store) export(r *storage.Record, c *storage.Content) {
+// Export sends the record of a call that is over to the collector of the store, if it has one.
+// It never waits, and keeps nothing of c.
+func (s *Store) Export(r *storage.Record, c *storage.Content) {
 	if e := s.exported.Load(); e != nil {
 		e.Export(r, c)
 	}

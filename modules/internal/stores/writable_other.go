@@ -1,6 +1,6 @@
 //go:build !unix
 
-package llmapp
+package stores
 
 // writable finds nothing where access is no matter of users and modes.
 func writable(string) error { return nil }

@@ -1,12 +1,12 @@
-package llmapp
+// Package access decides who may call, and for which organisation: by the keys of the
+// configuration, by keys and members that administrators make while Weir runs, and by the tokens
+// of issuers. Every handler asks a Checker, so that a key has the same rights at each of them.
+package access
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,10 +14,8 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
-	"github.com/weirhq/weir/storage/control/embedded"
 )
 
 // The scopes of a key: what it allows.
@@ -40,35 +38,6 @@ func CheckScopes(named []string) error {
 		}
 	}
 	return nil
-}
-
-// Organisation is one tenant.
-type Organisation struct {
-	// Store names the one store that keeps the organisation's records. Default:
-	// the store `default`.
-	Store string `json:"store,omitempty"`
-
-	// Keys are the organisation's API keys.
-	Keys []*Key `json:"keys,omitempty"`
-
-	// Providers are the providers for which the organisation has its own keys. They are
-	// tried before the platform's. A provider with the label of a platform provider
-	// inherits everything from it but the credentials.
-	Providers []*Provider `json:"providers,omitempty"`
-
-	// Identities admit people and workloads to the organisation by the tokens of an issuer.
-	Identities []*Identity `json:"identities,omitempty"`
-
-	// Budgets bound what the calls of the organisation may cost.
-	Budgets []*Budget `json:"budgets,omitempty"`
-
-	// Credits are what the organisation may spend on calls with platform credentials, in
-	// US dollars, as a plain decimal like `50.00`. They are granted when the organisation
-	// is first seen; `weir credits` grants more. Default: no limit.
-	Credits string `json:"credits,omitempty"`
-
-	accounts []*Account
-	grant    plugins.Nanodollars // Credits in billionths of a US dollar
 }
 
 // Key is an API key of one organisation.
@@ -210,127 +179,26 @@ func (k *Key) Check() error {
 // hashPrefix begins what stands for a key in the configuration.
 const hashPrefix = "sha256:"
 
-func (k *Key) provision(a *App, org, store string) error {
-	k.org, k.store = org, store
-	secret, err := a.expand("key", k.Secret, "org "+org)
-	if err != nil {
-		return err
+// ClearClaims clears the fields of a record that the caller set, unless the key is trusted to set
+// them.
+func (k *Key) ClearClaims(r *storage.Record) {
+	if !k.trusts(control.TrustUser) {
+		r.UserID = ""
 	}
-	if err := (&Key{Secret: secret, Scopes: k.Scopes}).Check(); err != nil {
-		return fmt.Errorf("a key: %w", err)
+	if !k.trusts(control.TrustSession) {
+		r.SessionID, r.SessionName, r.SessionPath = "", "", ""
 	}
-	hash := sha256.Sum256([]byte(secret))
-	if digest, ok := strings.CutPrefix(secret, hashPrefix); ok {
-		if _, err := hex.Decode(hash[:], []byte(digest)); err != nil { // Check has read it
-			return err
-		}
+	if k.trusts(control.TrustProperties) {
+		r.Properties = maps.Clone(r.Properties) // which the record keeps
+	} else {
+		r.Properties = nil
 	}
-	k.hashed(hash)
-	return nil
+	if k != nil {
+		k.Stamp(r)
+	}
 }
 
-// provisionKeys collects the keys of all organisations.
-func (a *App) provisionKeys() error {
-	orgs := maps.Clone(a.Organisations)
-	if orgs == nil {
-		orgs = make(map[string]*Organisation)
-	}
-	if orgs[DefaultName] == nil {
-		orgs[DefaultName] = new(Organisation)
-	}
-	for name, org := range sorted(orgs) {
-		org.Store = cmp.Or(org.Store, DefaultName)
-		if _, err := a.Store(org.Store); err != nil {
-			return a.At(fmt.Errorf("org %s: %w", name, err), "org "+name, "store "+org.Store)
-		}
-		keys := org.Keys
-		if name == DefaultName {
-			keys = slices.Concat(a.Keys, org.Keys)
-		}
-		for _, key := range keys {
-			if err := key.provision(a, name, org.Store); err != nil {
-				return fmt.Errorf("org %s: %w", name, err)
-			}
-			if other, ok := a.keys.find(key.hash); ok {
-				return a.At(fmt.Errorf("org %s has a key that org %s has already: each key belongs to one organisation", name, other.org), "org "+name, "key "+key.Secret)
-			}
-			a.keys = append(a.keys, key)
-		}
-		identities := org.Identities
-		if name == DefaultName {
-			identities = slices.Concat(a.Identities, identities)
-		}
-		for _, i := range identities {
-			if err := i.provision(a, name); err != nil {
-				return err
-			}
-			a.identities = append(a.identities, i)
-		}
-	}
-	return nil
-}
-
-// ErrUnknownKey means that a secret is that of no key.
-var ErrUnknownKey = errors.New("the API key is not known")
-
-// Authenticate returns the key whose secret this is, or that of the bearer of a token. The
-// error is ErrUnknownKey, ErrKeysUnavailable, identity.ErrUnavailable, or says what is wrong with the token.
-func (a *App) Authenticate(ctx context.Context, secret string) (*Key, error) {
-	hash := sha256.Sum256([]byte(secret))
-	if key, ok := a.keys.find(hash); ok {
-		return key, nil
-	}
-	if strings.HasPrefix(secret, control.SecretPrefix) {
-		return a.keptKey(ctx, hash)
-	}
-	return a.verify(ctx, secret)
-}
-
-// KeyByHash returns the key that has this Hash.
-func (a *App) KeyByHash(hash string) (*Key, bool) {
-	var sum [sha256.Size]byte
-	if n, err := hex.Decode(sum[:], []byte(hash)); err != nil || n != len(sum) {
-		return nil, false
-	}
-	if key, ok := a.keys.find(sum); ok {
-		return key, true
-	}
-	key, err := a.keptKey(context.Background(), sum)
-	return key, err == nil
-}
-
-// KeyOf returns a key without a secret, for callers whom Caddy has authenticated
-// as members of an organisation. It allows to ask and to annotate.
-func (a *App) KeyOf(org string) *Key {
-	return (&Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org)}).hashed([sha256.Size]byte{})
-}
-
-// HasKeys tells whether any key, or the token of an issuer, opens the store of that name.
-func (a *App) HasKeys(store string) bool {
-	store = cmp.Or(store, DefaultName)
-	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store }) ||
-		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.OrgClaim != "" || a.StoreOf(i.org) == store }) ||
-		a.Stores[store].shared != nil || embedded.Exists(a.Stores[store].store.Dir())
-}
-
-// StoreOf returns the name of an organisation's store. Records may be kept for
-// organisations without keys and settings; theirs is the default store.
-func (a *App) StoreOf(org string) string {
-	if o := a.Organisations[org]; o != nil {
-		return o.Store
-	}
-	return DefaultName
-}
-
-// keyring finds keys by their hash, always in the time that all of them take.
-type keyring []*Key
-
-func (ring keyring) find(hash [sha256.Size]byte) (*Key, bool) {
-	var found *Key
-	for _, key := range ring {
-		if subtle.ConstantTimeCompare(key.hash[:], hash[:]) == 1 {
-			found = key
-		}
-	}
-	return found, found != nil
+// trusts reports whether callers of the key are trusted to say something of their calls.
+func (k *Key) trusts(what string) bool {
+	return k != nil && k.kept != nil && slices.Contains(k.kept.Trust, what)
 }

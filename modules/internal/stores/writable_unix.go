@@ -1,6 +1,6 @@
 //go:build unix
 
-package llmapp
+package stores
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package llmapp
+package access
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/identity"
+	"github.com/weirhq/weir/modules/internal/access/identity"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 )
@@ -34,23 +34,22 @@ type knownMember struct {
 
 // enterMember gives the bearer of claims the role, and the one project, of the member whose
 // verified email the claims have. Without such a member, the key stays as it is.
-func (a *App) enterMember(ctx context.Context, k *Key, c identity.Claims) error {
+func (a *Authenticator) enterMember(ctx context.Context, k *Key, c identity.Claims) error {
 	email, ok := control.Email(c.VerifiedEmail())
 	if !ok {
 		return nil
 	}
-	store := a.Stores[k.store].store
-	log, err := store.controlIfAny()
+	log, err := a.configs[k.store].Store().ControlIfAny()
 	if log == nil && err == nil {
 		return nil
 	}
 	var m *knownMember
 	if err == nil {
-		m, err = store.findMember(ctx, log, k.org, email)
+		m, err = a.created[k.store].findMember(ctx, log, k.org, email)
 	}
 	switch {
 	case err != nil:
-		a.bounded.Error("members cannot be read", zap.String("store", k.store), zap.Error(err))
+		a.logger.Error("members cannot be read", zap.String("store", k.store), zap.Error(err))
 		return fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
 	case m.Member == nil:
 		return nil
@@ -58,7 +57,7 @@ func (a *App) enterMember(ctx context.Context, k *Key, c identity.Claims) error 
 	if m.JoinedAt == nil {
 		o := &control.Organisation{Log: log, Name: k.org, By: control.Actor{Key: m.ID}}
 		if err := o.MemberJoined(ctx, m.ID, nameOf(c)); err != nil { // the next call notes it
-			a.bounded.Error("the first login of a member is not noted", zap.String("member", m.ID), zap.Error(err))
+			a.logger.Error("the first login of a member is not noted", zap.String("member", m.ID), zap.Error(err))
 		}
 	}
 	if now := storage.Millis(time.Now()); isUseDue(&m.used, now) {
@@ -81,11 +80,11 @@ func nameOf(c identity.Claims) string {
 }
 
 // findMember returns the member of an organisation that has an email.
-func (s *Store) findMember(ctx context.Context, log control.Log, org, email string) (*knownMember, error) {
-	k, name := &s.kept, org+"\x00"+email
+func (k *createdKeys) findMember(ctx context.Context, log control.Log, org, email string) (*knownMember, error) {
+	name := org + "\x00" + email
 	k.mu.RLock()
 	m := k.members[name]
-	known := m != nil && k.version == k.log.Version() && k.log.Trusted()
+	known := m != nil && k.isCurrent(log)
 	k.mu.RUnlock()
 	if known {
 		return m, nil
@@ -98,8 +97,7 @@ func (s *Store) findMember(ctx context.Context, log control.Log, org, email stri
 	m = &knownMember{Member: member}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.keep(log, version) {
-		k.members[name] = m
-	}
+	k.prepare(log, version)
+	k.members[name] = m
 	return m, nil
 }

@@ -1,4 +1,4 @@
-package llmapp
+package stores
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 			return charged, nil
 		}
 		total := max(r.Lost, charged)
-		if strings.Contains(r.Holds[0].Budget, quantityMark) { // no dollars
+		if strings.Contains(r.Holds[0].Budget, credits.QuantityMark) { // no dollars
 			return total, nil
 		}
 		if missing {

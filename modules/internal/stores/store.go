@@ -1,4 +1,7 @@
-package llmapp
+// Package stores opens the stores of a configuration: a journal with the backend behind it, and
+// beside them the credits, the control objects and what else the nodes of a store share. A store
+// stays the same, and open, over reloads.
+package stores
 
 import (
 	"context"
@@ -22,6 +25,9 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
+// DefaultName is the name of the default store and of the default organisation.
+const DefaultName = "default"
+
 // Storage is what a module of the namespace `llm.storage` provides.
 type Storage interface {
 	// Key identifies where records are kept, whatever its settings:
@@ -33,8 +39,8 @@ type Storage interface {
 	Backend() storage.Backend
 }
 
-// StoreConfig configures one store: a journal, and the backend behind it.
-type StoreConfig struct {
+// Config configures one store: a journal, and the backend behind it.
+type Config struct {
 	// StorageRaw is the backend. Default: `{"backend": "sqlite"}` on the file
 	// weir.db in Caddy's data directory.
 	StorageRaw json.RawMessage `json:"storage,omitempty" caddy:"namespace=llm.storage inline_key=backend"`
@@ -72,7 +78,8 @@ type StoreConfig struct {
 	held    bool
 }
 
-func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logger) error {
+// Provision takes a reference on the store, which Release gives up.
+func (c *Config) Provision(ctx caddy.Context, name string, logger *zap.Logger) error {
 	if c.StorageRaw == nil {
 		c.StorageRaw = defaultStorage()
 	}
@@ -109,15 +116,24 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 	return nil
 }
 
-// lines are how the line of a store of that name may begin.
-func (c *StoreConfig) lines(name string) []string {
+// Store returns the store that the configuration refers to.
+func (c *Config) Store() *Store { return c.store }
+
+// IsShared reports whether nodes share more than the records of the store.
+func (c *Config) IsShared() bool { return c.shared != nil }
+
+// HasControl reports whether there are control objects, or nodes may share some.
+func (c *Config) HasControl() bool { return c.shared != nil || embedded.Exists(c.store.Dir()) }
+
+// Lines are how the line of a store of that name may begin in a Caddyfile.
+func (c *Config) Lines(name string) []string {
 	if name != DefaultName {
 		return []string{"store " + name}
 	}
 	return []string{"store " + name, "store " + c.backend}
 }
 
-func (c *StoreConfig) options() journal.Options {
+func (c *Config) options() journal.Options {
 	return journal.Options{
 		Dir:              c.store.storage.Dir(),
 		MaxBytes:         int64(c.MaxJournal),
@@ -128,8 +144,21 @@ func (c *StoreConfig) options() journal.Options {
 	}
 }
 
-// release gives up the reference that provision took, if it took one.
-func (c *StoreConfig) release() {
+// CheckWritable tells why the store could not be written, nil if it could. It touches nothing.
+func (c *Config) CheckWritable() error { return writable(c.store.Dir()) }
+
+// Start opens the store, and hands it the settings, unless those of an earlier configuration
+// are in force: they stay until Release, because the next configuration may still fail.
+func (c *Config) Start() error {
+	if err := c.store.start(); err != nil {
+		return err
+	}
+	c.store.started(c)
+	return nil
+}
+
+// Release gives up the reference that Provision took, if it took one.
+func (c *Config) Release() {
 	if c.held {
 		c.held = false
 		c.store.leave(c)
@@ -167,7 +196,7 @@ func init() {
 	caddy.OnExit(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 		defer cancel()
-		open := OpenStores()
+		open := InUse()
 		for _, s := range open {
 			s.exchanges.cutOff()
 		}
@@ -198,12 +227,12 @@ type Store struct {
 	mu sync.Mutex
 	// configs are the configurations that refer to the store, by age: the first is
 	// in force, and options are its settings, which the journal opens with.
-	configs []*StoreConfig
+	configs []*Config
 	options journal.Options
 	journal *journal.Journal // nil when closed
 	shared  sharing
 
-	kept keptKeys
+	control controlFile
 }
 
 // Hold takes a reference, which keeps the store open until release is called,
@@ -234,7 +263,7 @@ func (s *Store) release() {
 }
 
 // enter notes a configuration that refers to the store.
-func (s *Store) enter(c *StoreConfig) {
+func (s *Store) enter(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.configs = append(s.configs, c)
@@ -243,11 +272,11 @@ func (s *Store) enter(c *StoreConfig) {
 
 // leave takes a configuration out. Caddy cleans up the one before when all of the
 // next has started, and the next when it has not: what is left is in force.
-func (s *Store) leave(c *StoreConfig) {
+func (s *Store) leave(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.configs[0]
-	s.configs = slices.DeleteFunc(s.configs, func(other *StoreConfig) bool { return other == c })
+	s.configs = slices.DeleteFunc(s.configs, func(other *Config) bool { return other == c })
 	if len(s.configs) > 0 && s.configs[0] != was {
 		s.options = s.configs[0].options()
 		s.apply()
@@ -256,7 +285,7 @@ func (s *Store) leave(c *StoreConfig) {
 
 // started hands the settings of a configuration to the open store, unless an
 // earlier one is in force.
-func (s *Store) started(c *StoreConfig) {
+func (s *Store) started(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared.err = nil
@@ -289,7 +318,7 @@ func (s *Store) Journal() (*journal.Journal, error) {
 	}
 	s.journal = j
 	if !s.shares() && !embedded.Exists(s.Dir()) {
-		s.kept.knowNone() // while the directory is as the journal opened it
+		s.control.knowNone() // while the directory is as the journal opened it
 	}
 	return j, nil
 }
@@ -320,9 +349,9 @@ func (s *Store) Opened() *journal.Journal {
 	return s.journal
 }
 
-// OpenStores returns the stores that a configuration or an exchange in flight
+// InUse returns the stores that a configuration or an exchange in flight
 // refers to.
-func OpenStores() []*Store {
+func InUse() []*Store {
 	var open []*Store
 	stores.Range(func(_, value any) bool {
 		open = append(open, value.(*Store))
@@ -340,6 +369,9 @@ func (s *Store) Dir() string { return s.storage.Dir() }
 // Serves reports whether a configuration with the store has started. Caddy starts apps in
 // no particular order, so that calls may come before.
 func (s *Store) Serves() bool { return s.serves.Load() }
+
+// SetServing notes that a configuration with the store has started.
+func (s *Store) SetServing() { s.serves.Store(true) }
 
 // Name is the store's name in the configuration that first used it.
 func (s *Store) Name() string { return s.name }
@@ -367,7 +399,7 @@ func (s *Store) close(ctx context.Context) error {
 	}
 	j := s.journal
 	s.journal = nil
-	if err := s.kept.close(ctx); err != nil {
+	if err := s.control.close(ctx); err != nil {
 		s.options.Logger.Error("the keys were not closed as they should be", zap.Error(err))
 	}
 	if err := s.shared.close(ctx); err != nil {

@@ -1,6 +1,7 @@
-package llmapp
+package stores
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,10 +17,9 @@ import (
 // A call that a killed process left costs the most that it can have cost, unless its record is
 // whole. A record of the same id from before the call, or from after the kill, is another call's.
 func TestCallsThatAKilledProcessLeft(t *testing.T) {
-	store, err := startKeyed(t, t.TempDir()).Store("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	config, unload := configured(t, filepath.Join(t.TempDir(), "weir.db"), "")
+	t.Cleanup(unload)
+	store := config.Store()
 	j, err := store.Journal()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package llmapp
+package access
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/control/embedded"
 
@@ -19,52 +20,49 @@ import (
 // longKey is a key as long as those that are made.
 const longKey = "configured-0123456789-0123456789-0123456789-0123456789-01"
 
-// startKeyed starts an app with a store in a directory.
-func startKeyed(t testing.TB, dir string) *App {
+// start opens a store in a directory, and admits longKey and what is created in the store.
+func start(t testing.TB, dir string) (*Authenticator, *stores.Store) {
 	t.Helper()
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	t.Cleanup(cancel)
-	app := &App{
-		Stores: map[string]*StoreConfig{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, dir+"/weir.db")}},
-		Keys:   []*Key{{Secret: longKey}},
-	}
-	if err := app.Provision(ctx); err != nil {
+	config := &stores.Config{StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, dir+"/weir.db")}
+	if err := config.Provision(ctx, stores.DefaultName, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = app.Cleanup() })
-	if err := app.Start(); err != nil {
+	t.Cleanup(config.Release)
+	if err := config.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return app
+	keys := NewAuthenticator(nil, map[string]*stores.Config{stores.DefaultName: config}, zap.NewNop())
+	if err := keys.AddKey(new(Key), longKey, stores.DefaultName); err != nil {
+		t.Fatal(err)
+	}
+	return &keys, config.Store()
 }
 
 // A key that is known costs no allocation more than one of the configuration, and a change is in force
 // with the next call.
-func TestKeptKeys(t *testing.T) {
-	app := startKeyed(t, t.TempDir())
-	store, err := app.Store("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := app.Authenticate(t.Context(), "weir_unknown"); err == nil || embedded.Exists(store.Dir()) {
+func TestCreatedKeys(t *testing.T) {
+	keys, store := start(t, t.TempDir())
+	if _, err := keys.Authenticate(t.Context(), "weir_unknown"); err == nil || embedded.Exists(store.Dir()) {
 		t.Error("an unknown key made a file")
 	}
 	log, err := store.Control()
 	if err != nil {
 		t.Fatal(err)
 	}
-	org := &control.Organisation{Log: log, Name: DefaultName}
+	org := &control.Organisation{Log: log, Name: stores.DefaultName}
 	kept, secret, err := org.CreateKey(t.Context(), control.Settings{Name: "x", Scopes: []string{ScopeQuery}, Project: "search"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := app.Authenticate(t.Context(), secret)
-	if err != nil || key.Org() != DefaultName || !key.Allows(ScopeQuery) || key.Allows(ScopeGateway) || key.Allows(ScopeAdmin) || key.Kept().ID != kept.ID {
+	key, err := keys.Authenticate(t.Context(), secret)
+	if err != nil || key.Org() != stores.DefaultName || !key.Allows(ScopeQuery) || key.Allows(ScopeGateway) || key.Allows(ScopeAdmin) || key.Kept().ID != kept.ID {
 		t.Fatal(key, err)
 	}
 	allocations := func(secret string) float64 {
 		return testing.AllocsPerRun(100, func() {
-			if _, err := app.Authenticate(t.Context(), secret); err != nil {
+			if _, err := keys.Authenticate(t.Context(), secret); err != nil {
 				t.Error(err)
 			}
 		})
@@ -94,27 +92,27 @@ func TestKeptKeys(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if key, err := app.Authenticate(t.Context(), secret); err != nil || key.MayCall("openai", c.model) != c.want {
+		if key, err := keys.Authenticate(t.Context(), secret); err != nil || key.MayCall("openai", c.model) != c.want {
 			t.Errorf("with %+v the model %q: not %v, %v", c.models, c.model, c.want, err)
 		}
 	}
 	if _, err := org.ArchiveProject(t.Context(), project.ID); err != nil {
 		t.Fatal(err)
 	}
-	if key, err := app.Authenticate(t.Context(), secret); err == nil {
+	if key, err := keys.Authenticate(t.Context(), secret); err == nil {
 		t.Errorf("a key of an archived project opens %+v", key)
 	}
 	kept, secret, err = org.CreateKey(t.Context(), control.Settings{Name: "x", Scopes: []string{ScopeQuery}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Authenticate(t.Context(), secret); err != nil {
+	if _, err := keys.Authenticate(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	if err := control.Delete[control.Key](t.Context(), org, kept.ID); err != nil {
 		t.Fatal(err)
 	}
-	if key, err := app.Authenticate(t.Context(), secret); err == nil {
+	if key, err := keys.Authenticate(t.Context(), secret); err == nil {
 		t.Errorf("a deleted key opens %+v", key)
 	}
 }
@@ -135,7 +133,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	org := &control.Organisation{Log: log, Name: DefaultName}
+	org := &control.Organisation{Log: log, Name: stores.DefaultName}
 	began := time.Now()
 	for n := range many {
 		_, secret, err := org.CreateKey(b.Context(), control.Settings{Name: fmt.Sprint("key ", n), Scopes: []string{ScopeGateway}})
@@ -149,12 +147,8 @@ func BenchmarkAuthenticate(b *testing.B) {
 		b.Fatal(err)
 	}
 	began = time.Now()
-	app := startKeyed(b, dir)
+	keys, store := start(b, dir)
 	b.Logf("the start took %v", time.Since(began))
-	store, err := app.Store("")
-	if err != nil {
-		b.Fatal(err)
-	}
 	if org.Log, err = store.Control(); err != nil {
 		b.Fatal(err)
 	}
@@ -162,7 +156,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 		return func(b *testing.B) {
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
-				if _, err := app.Authenticate(b.Context(), secret(n)); err != nil {
+				if _, err := keys.Authenticate(b.Context(), secret(n)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,0 +1,28 @@
+package stores
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Secret returns the secret that is kept beside the journal. It is made when it is first asked for.
+func (s *Store) Secret() ([]byte, error) {
+	if _, err := s.Journal(); err != nil { // its directory
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := filepath.Join(s.storage.Dir(), "secret")
+	secret, err := os.ReadFile(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return secret, err
+	}
+	secret = []byte(rand.Text())
+	fresh := path + ".new" // a crash leaves a whole secret or none
+	if err := os.WriteFile(fresh, secret, 0o600); err != nil {
+		return nil, err
+	}
+	return secret, os.Rename(fresh, path)
+}

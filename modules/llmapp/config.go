@@ -1,0 +1,24 @@
+package llmapp
+
+import (
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
+)
+
+// The types of the configuration that other packages define, under the names by which packages
+// outside of modules can use them.
+type (
+	// StoreConfig configures one store.
+	StoreConfig = stores.Config
+	// Export configures where the records of a store are sent besides.
+	Export = stores.Export
+	// Key is an API key of one organisation.
+	Key = access.Key
+	// Identity admits the bearers of an issuer's tokens.
+	Identity = access.Identity
+	// Role is what a value of a claim allows.
+	Role = access.Role
+)
+
+// DefaultName is the name of the default store and of the default organisation.
+const DefaultName = stores.DefaultName

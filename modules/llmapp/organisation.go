@@ -1,0 +1,82 @@
+package llmapp
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/plugins"
+)
+
+// Organisation is one tenant.
+type Organisation struct {
+	// Store names the one store that keeps the organisation's records. Default:
+	// the store `default`.
+	Store string `json:"store,omitempty"`
+
+	// Keys are the organisation's API keys.
+	Keys []*access.Key `json:"keys,omitempty"`
+
+	// Providers are the providers for which the organisation has its own keys. They are
+	// tried before the platform's. A provider with the label of a platform provider
+	// inherits everything from it but the credentials.
+	Providers []*Provider `json:"providers,omitempty"`
+
+	// Identities admit people and workloads to the organisation by the tokens of an issuer.
+	Identities []*access.Identity `json:"identities,omitempty"`
+
+	// Budgets bound what the calls of the organisation may cost.
+	Budgets []*Budget `json:"budgets,omitempty"`
+
+	// Credits are what the organisation may spend on calls with platform credentials, in
+	// US dollars, as a plain decimal like `50.00`. They are granted when the organisation
+	// is first seen; `weir credits` grants more. Default: no limit.
+	Credits string `json:"credits,omitempty"`
+
+	accounts []*Account
+	grant    plugins.Nanodollars // Credits in billionths of a US dollar
+}
+
+// provisionKeys admits the keys and the identities of all organisations.
+func (a *App) provisionKeys() error {
+	orgs := maps.Clone(a.Organisations)
+	if orgs == nil {
+		orgs = make(map[string]*Organisation)
+	}
+	homes := make(map[string]string)
+	for name, org := range sorted(orgs) {
+		org.Store = cmp.Or(org.Store, stores.DefaultName)
+		if _, err := a.Store(org.Store); err != nil {
+			return a.At(fmt.Errorf("org %s: %w", name, err), "org "+name, "store "+org.Store)
+		}
+		homes[name] = org.Store
+	}
+	if orgs[stores.DefaultName] == nil {
+		orgs[stores.DefaultName] = new(Organisation)
+	}
+	a.keys = access.NewAuthenticator(homes, a.Stores, a.bounded)
+	for name, org := range sorted(orgs) {
+		keys, identities := org.Keys, org.Identities
+		if name == stores.DefaultName {
+			keys, identities = slices.Concat(a.Keys, keys), slices.Concat(a.Identities, identities)
+		}
+		for _, key := range keys {
+			secret, err := a.expand("key", key.Secret, "org "+name)
+			if err != nil {
+				return fmt.Errorf("org %s: %w", name, err)
+			}
+			if err := a.keys.AddKey(key, secret, name); err != nil {
+				return a.At(err, "org "+name, "key "+key.Secret)
+			}
+		}
+		for _, i := range identities {
+			if err := a.keys.AddIdentity(i, name); err != nil {
+				return a.At(err, "org "+name, "identity jwt "+i.Issuer)
+			}
+		}
+	}
+	return nil
+}
