@@ -2,6 +2,7 @@ package llmlog
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -134,7 +135,9 @@ func (x *exchange) readUnsent() {
 	if connection.SetReadDeadline(time.Now().Add(unsentTimeout)) != nil {
 		return
 	}
-	x.body.ReadUnsent(int64(x.h.MaxBody))
+	if body, ok := x.body.Again(); ok {
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, int64(x.h.MaxBody))) // the record has what has come
+	}
 	_ = connection.SetReadDeadline(time.Time{}) // the server sets its own for the next request
 }
 

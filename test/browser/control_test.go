@@ -90,7 +90,43 @@ func TestKeysAreAdministered(t *testing.T) {
 	p.show("?v=people")
 	p.until(`document.querySelector("main").innerText.includes("Nobody owns a key")`)
 	p.show("?v=budgets")
-	p.until(`document.querySelector("h2")?.innerText === "team" && document.querySelector("main").innerText.includes("$25.00 per month for each user")`)
+	p.until(`document.querySelector("[aria-label=Budgets] tbody tr")?.innerText.startsWith("team all calls\teach user\t")`)
+}
+
+// An administrator creates a budget in the page, changes it and deletes it. One of the Caddyfile
+// stays as it is.
+func TestBudgetsAreAdministered(t *testing.T) {
+	t.Parallel()
+	p := newTab(newAdministered(t))
+	p.login("the-administrator-0123456789")
+	p.show("?v=budgets")
+	press := func(name string) {
+		t.Helper()
+		p.until(`[...document.querySelectorAll("main button")].some((b) => b.innerText === %s)`, quote(name))
+		js[bool](p, `([...document.querySelectorAll("main button")].find((b) => b.innerText === `+quote(name)+`).click(), true)`)
+		p.settled()
+	}
+	row := `[...document.querySelectorAll("[aria-label=Budgets] tbody tr")].find((tr) => tr.innerText.startsWith("search team"))`
+	press("Create a budget")
+	p.do(
+		chromedp.SendKeys(chromedp.CSS("dialog input[name=name]"), "search team"),
+		chromedp.SendKeys(chromedp.CSS("dialog input[name=limit]"), "500"),
+		chromedp.SetValue(chromedp.CSS("dialog [aria-label='Which calls count']"), "project"),
+	)
+	js[bool](p, `(document.querySelector("dialog [aria-label='Which calls count']").dispatchEvent(new Event("change", {bubbles: true})), true)`)
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=value]"), "search\r"))
+	p.until(row + `?.innerText.includes("project is search") && ` + row + `.innerText.includes("$500.00 a month")`)
+	press("Edit")
+	p.until(`document.querySelector("dialog input[name=limit]")?.value === "500" && document.querySelector("dialog input[name=value]").value === "search" && document.querySelector("dialog input[name=alert]").value === "80"`)
+	js[bool](p, `(document.querySelector("dialog input[name=limit]").value = "600", true)`)
+	press("Save")
+	p.until(row + `?.innerText.includes("$600.00 a month")`)
+	press("Delete")
+	press("Delete for good")
+	p.until(`!(` + row + `)`)
+	if n := js[int](p, `document.querySelectorAll("[aria-label=Budgets] tbody button").length`); n != 0 {
+		t.Errorf("a budget of the Caddyfile has %d buttons", n)
+	}
 }
 
 // People are the owners of keys, with what all of their keys may do, and cost.

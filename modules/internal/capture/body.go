@@ -65,32 +65,6 @@ func (b *Body) close(reader int32) error {
 	return nil
 }
 
-// ReadUnsent reads up to most bytes of a body of which nobody has read any, and ends the watch for
-// others. The body may be closed: a transport that cannot connect closes it.
-func (b *Body) ReadUnsent(most int64) {
-	b.mu.Lock()
-	read := b.received > 0
-	b.detached.Store(true)
-	b.mu.Unlock()
-	if read {
-		return
-	}
-	body := io.LimitReader(b.ReadCloser, most)
-	for part := make([]byte, 32<<10); ; {
-		n, err := body.Read(part)
-		b.mu.Lock()
-		b.received += int64(n)
-		b.tap.Write(part[:n])
-		if err == io.EOF {
-			b.tap.Close()
-		}
-		b.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
 // Look calls f with the tap and the number of bytes read from the client so
 // far, while no reader is at work.
 func (b *Body) Look(f func(t *Tap, received int64)) {

@@ -15,7 +15,7 @@ const screens = {
   properties: ["Properties", "p", "breakdown", "Properties"],
   scores: ["Scores", "c", "scores", "Scores"],
   system: ["System", "y", "system", "System"],
-  budgets: ["Budgets", "b", "control", "Budgets"],
+  budgets: ["Budgets", "b", "budgets", "Budgets"],
   people: ["People", "w", "control", "People"],
   keys: ["API keys", "i", "control", "Keys"],
   audit: ["Audit", "a", "control", "Audit"],
@@ -96,7 +96,7 @@ function skip(e) {
 }
 
 function Help({ dialog }) {
-  return html`<dialog ref=${dialog} class="help" aria-label="Keys"><h2>Keys</h2><dl>${keys.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
+  return html`<dialog ref=${dialog} class="help" aria-label="Shortcuts"><h2>Keyboard shortcuts</h2><dl>${keys.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
     <form method="dialog"><button>Close</button></form></dialog>`;
 }
 
@@ -137,8 +137,8 @@ function Frame({ who, onLogout }) {
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [title]);
   return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
-      ${Object.entries(screens).map(([key, [title, , file]]) => (who.admin || file !== "control") && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
-      <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
+      ${Object.entries(screens).map(([key, [title, , file]]) => (who.admin || (file !== "control" && file !== "budgets")) && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} />
         ${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} /></header>
@@ -149,8 +149,8 @@ function Frame({ who, onLogout }) {
 
 // Login is the way in: an API key, exchanged once for a cookie that scripts cannot read, or
 // an issuer, which sends the browser back to what it wanted to see.
-function Login({ issuer, onDone }) {
-  const [error, setError] = useState("");
+function Login({ issuer, problem, onDone }) {
+  const [error, setError] = useState(problem);
   const submit = async (e) => {
     e.preventDefault();
     const field = e.target.elements.key;
@@ -167,7 +167,7 @@ function Login({ issuer, onDone }) {
       <h1>Weir</h1>
       ${issuer && html`<button type="button" class="primary" onClick=${() => location.assign("api/login" + location.search)}>Log in at ${new URL(issuer).host}</button>`}
       <label>API key <input name="key" type="password" autocomplete="off" required autofocus aria-describedby="why" /></label>
-      <p id="why" class="quiet">A key with the scope <code>query</code>. The browser does not keep it.</p>
+      <p id="why" class="quiet">A Weir API key with read access (scope <code>query</code> or <code>metrics</code>). It is not saved.</p>
       ${error && html`<p class="notice bad" role="alert">${error}</p>`}
       <button class=${issuer ? "" : "primary"}>Open the dashboard</button>
     </form>
@@ -180,19 +180,21 @@ async function linked(failure) {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   if (!key) throw failure;
   history.replaceState(null, "", location.pathname + location.search);
-  return login(key);
+  return login(key).catch((wrong) => {
+    throw Object.assign(wrong, { linked: true, data: failure.data });
+  });
 }
 
 function App() {
   const [who, setWho] = useState();
-  const [issuer, setIssuer] = useState("");
+  const [way, setWay] = useState({ issuer: "", problem: "" });
   const out = () => setWho(null);
   useEffect(() => {
     whenLoggedOut(out);
-    session().catch(linked).then(setWho, (failure) => (setIssuer(failure.data?.issuer), out()));
+    session().catch(linked).then(setWho, (failure) => (setWay({ issuer: failure.data?.issuer, problem: failure.linked ? `The key of the link does not open this dashboard: ${failure.message}` : "" }), out()));
   }, []);
   if (who) return html`<${Frame} who=${who} onLogout=${() => logout().then(out)} />`;
-  return who === null && html`<${Login} issuer=${issuer} onDone=${setWho} />`;
+  return who === null && html`<${Login} ...${way} onDone=${setWho} />`;
 }
 
 render(html`<${App} />`, document.body);

@@ -16,6 +16,22 @@ export const dollars = known((n) => {
   return (n < 0 ? "−$" : "$") + Math.abs(n).toLocaleString("en", { minimumFractionDigits: Math.min(digits, 6), maximumFractionDigits: digits });
 });
 
+// decimalsOf are the decimals that all amounts of a column have: as many as its largest amount
+// needs to be told from others.
+export function decimalsOf(amounts) {
+  const top = Math.max(0, ...amounts.map((n) => Math.abs(n || 0)));
+  return top >= 1 || top === 0 ? 2 : top >= 0.01 ? 4 : top >= 1e-4 ? 6 : 9;
+}
+
+// dollarsWith has that many decimals. What is less than the last of them is not shown as nothing.
+export const dollarsWith = (decimals) =>
+  known((n) => {
+    const size = Math.abs(n), least = 10 ** -decimals;
+    if (n === 0) return "$0";
+    const text = "$" + Math.max(size, least).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return (n < 0 ? "−" : "") + (size < least / 2 ? "<" : "") + text;
+  });
+
 // duration is of milliseconds.
 export const duration = known((ms) => {
   if (ms < 1000) return ms ? `${Math.round(ms)} ms` : "0 s";
@@ -37,19 +53,21 @@ const clock = dates("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-di
 const exact = dates("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, timeZoneName: "short" });
 const minute = dates("en-GB", { hour: "2-digit", minute: "2-digit" });
 const day = dates("en", { month: "short", day: "numeric" });
-const date = dates("en", { dateStyle: "medium" });
+const days = dates("en", { dateStyle: "medium" });
 
 // moment is the time of day, with the day unless it is today.
 export const moment = known((iso) => {
   const at = new Date(iso), time = clock.format(at);
-  return date.format(at) === date.format() ? time : `${day.format(at)} ${time}`;
+  return days.format(at) === days.format() ? time : `${day.format(at)} ${time}`;
 });
+// date is the day alone.
+export const date = known((iso) => days.format(new Date(iso)));
 // fullMoment has the day and the milliseconds.
-export const fullMoment = known((iso) => `${date.format(new Date(iso))}, ${exact.format(new Date(iso))}`);
+export const fullMoment = known((iso) => `${days.format(new Date(iso))}, ${exact.format(new Date(iso))}`);
 
 // minuteOf is a time in a field, to the minute. timeOf reads it, also as 2026-11-24 14:02,
 // and is NaN for what is no time.
-export const minuteOf = (time) => `${date.format(time)}, ${minute.format(time)}`;
+export const minuteOf = (time) => `${days.format(time)}, ${minute.format(time)}`;
 export const timeOf = (text) => Date.parse(text.replaceAll(",", "") + (utc ? " UTC" : ""));
 
 // midnight is the beginning of the day of a time, or of the nth day of its month, in the

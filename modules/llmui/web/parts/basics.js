@@ -1,9 +1,9 @@
 // Small components that several screens use.
-import { Component, html, useEffect, useRef, useState } from "../html.js";
+import { Component, html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { filter, operators, kindOf } from "../filter.js";
 import { elsewhere, go, view, link } from "../state.js";
 import { Offline, beat } from "../api.js";
-import { change, percent } from "../format.js";
+import { change, decimalsOf, dollars, dollarsWith, percent } from "../format.js";
 
 // Answer shows what a question came to: an error, a first wait, nothing, or what
 // its child makes of the data.
@@ -147,7 +147,7 @@ export function Tile({ label, value, now, before, share, growth, detail, to }) {
 }
 
 // Bar shows a share of a whole.
-export const Bar = ({ share }) => html`<span class="bar" aria-hidden="true"><i style=${{ width: `${Math.max(0, Math.min(1, share || 0)) * 100}%` }}></i></span>`;
+export const Bar = ({ share, tone = "" }) => html`<span class="bar ${tone}" aria-hidden="true"><i style=${{ width: `${Math.max(0, Math.min(1, share || 0)) * 100}%` }}></i></span>`;
 
 // Spark shows the course of a number in a cell.
 export function Spark({ values }) {
@@ -199,10 +199,21 @@ class Row extends Component {
   }
 }
 
-// Table shows rows by columns of {title, key, cell, number, text, wrap, wide, semi, mid}. One
+// withDollars are columns whose amounts have the same decimals. A column has amounts if it has
+// dollars, the amount of a row, in place of a cell; around puts the text into a link.
+function withDollars(columns, rows) {
+  const decimals = columns.map((c) => c.dollars && decimalsOf(rows.map((row) => (row.gone ? 0 : c.dollars(row)))));
+  return useMemo(
+    () => columns.map((c, i) => (c.dollars ? { ...c, number: true, cell: (row) => (c.around || ((text) => text))(html`<span title=${dollars(c.dollars(row))}>${dollarsWith(decimals[i])(c.dollars(row))}</span>`, row) } : c)),
+    [columns, decimals.join()],
+  );
+}
+
+// Table shows rows by columns of {title, key, cell, dollars, number, text, wrap, wide, semi, mid}. One
 // with a key sorts. Of one that is unseen, the title is for those who hear the page. selected is the key of a row. A table with onSight draws the rows in
 // sight alone, and tells which these are; those that are gone are drawn empty.
-export function Table({ label, columns, rows, keyOf, sort, selected, onOpen, onSight }) {
+export function Table({ label, columns: described, rows, keyOf, sort, selected, onOpen, onSight }) {
+  const columns = withDollars(described, rows);
   const frame = useRef();
   const [window, setWindow] = useState({ top: 0, height: 600 });
   const look = onSight && (() => frame.current && setWindow({ top: frame.current.scrollTop, height: frame.current.clientHeight }));
@@ -241,4 +252,18 @@ export function useCursor(v, ...rest) {
   const turn = (cursors) => set({ question, cursors });
   const pager = (next) => (cursors.length > 1 || next) && html`<p class="pager"><button disabled=${cursors.length === 1} onClick=${() => turn(cursors.slice(0, -1))}>Previous ${pageSize}</button> <button disabled=${!next} onClick=${() => turn([...cursors, next])}>Next ${pageSize}</button></p>`;
   return [{ limit: pageSize, after: cursors.at(-1) }, pager];
+}
+
+// useChange returns a function that waits for a change, and the error of the last change as
+// a notice. done gets what a change answers.
+export function useChange(done) {
+  const [error, setError] = useState("");
+  const change = (made) => made.then((what) => (done?.(what), setError(""), beat()), (failure) => setError(failure.message));
+  return [change, error && html`<p class="notice bad" role="alert">${error}</p>`];
+}
+
+// Delete asks once more.
+export function Delete({ onSure }) {
+  const [sure, set] = useState();
+  return html`<button class=${sure ? "bad" : "quiet"} onClick=${() => (sure ? onSure() : set(true))}>${sure ? "Delete for good" : "Delete"}</button>`;
 }

@@ -20,7 +20,7 @@ function Misses() {
 const misses = [
   { title: "Worst", cell: (r) => html`<${To} change=${{ ...elsewhere, v: "requests", id: r.request_id }}>${moment(r.request_created_at)}<//>` },
   { title: "Model", cell: (r) => r.model || "—" }, { title: "Reason", cell: (r) => r.cache_miss_reason.replaceAll("_", " ") }, { title: "At", mid: true, cell: (r) => r.cache_miss_at || "—" },
-  { title: "Tokens", number: true, wide: true, cell: (r) => compact(r.cache_missed_tokens) }, { title: "Lost", number: true, cell: (r) => dollars(r.cache_loss) },
+  { title: "Tokens", number: true, wide: true, cell: (r) => compact(r.cache_missed_tokens) }, { title: "Lost", dollars: (r) => r.cache_loss },
 ];
 
 // Properties lets one of the properties in use be chosen.

@@ -8,7 +8,7 @@ import { Answer, Outcome, Table, To, failed } from "../parts/basics.js";
 import { titles } from "../parts/filters.js";
 import { Chart } from "../parts/chart.js";
 import { Lists, absent, text } from "../parts/difference.js";
-import { change, compact, count, dollars, duration, fullMoment, moment, offset, percent } from "../format.js";
+import { change, compact, count, dollars, duration, fullMoment, minuteOf, moment, offset, percent } from "../format.js";
 
 export function Compare() {
   const v = useView();
@@ -77,7 +77,7 @@ function Periods({ v }) {
   const span = range(v).to - range(v).from;
   const [, from, to] = /^(\d{1,15})-(\d{1,15})$/.exec(v.b) || [];
   const before = from ? { startTimeUnixMs: Number(from), endTimeUnixMs: Number(to) } : { startTimeUnixMs: now.startTimeUnixMs - Math.ceil(span / 60e3) * 60e3, endTimeUnixMs: now.startTimeUnixMs - 1 };
-  const name = (t) => `${moment(new Date(t.startTimeUnixMs).toISOString())} – ${moment(new Date(t.endTimeUnixMs).toISOString())}`;
+  const name = (t) => `${minuteOf(t.startTimeUnixMs)} – ${minuteOf(t.endTimeUnixMs)}`;
   const shift = (ms) => go({ b: `${now.startTimeUnixMs - ms}-${now.endTimeUnixMs - ms}` }, true);
   return html`<div class="bar-row"><h2>Two periods</h2><button onClick=${() => go({ b: "" }, true)}>The period before</button> <button onClick=${() => shift(86400e3)}>A day ago</button> <button onClick=${() => shift(7 * 86400e3)}>A week ago</button></div>
     ${v.from === "all" ? html`<p class="notice">All time has no period before it: choose a time.</p>` : html`<${Totals} v=${v} questions=${[before, now].map((timeFilter) => ({ filter: filter(v), timeFilter }))} names=${[name(before), name(now)]} />`}`;

@@ -1,10 +1,10 @@
-// Who may call, what may it cost, and who changed that? For keys of the scope admin.
+// Who may call, and who changed that? For keys of the scope admin.
 import { html, useState } from "../html.js";
 import { either } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
-import { beat, patch, post, remove, useAnswer, useMetrics } from "../api.js";
-import { Answer, Bar, Copy, Table, To, useCursor } from "../parts/basics.js";
-import { compact, count, dollars, moment, percent, plural } from "../format.js";
+import { patch, post, remove, useAnswer, useMetrics } from "../api.js";
+import { Answer, Copy, Delete, Table, To, useChange, useCursor } from "../parts/basics.js";
+import { count, moment, plural } from "../format.js";
 
 const scopes = ["gateway", "log", "metrics", "query", "write", "admin"];
 const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
@@ -20,20 +20,6 @@ function useKeys() {
 }
 
 const lastUsed = { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") };
-
-// useChange returns a function that waits for a change, and the error of the last change as
-// a notice. done gets what a change answers.
-function useChange(done) {
-  const [error, setError] = useState("");
-  const change = (made) => made.then((what) => (done?.(what), setError(""), beat()), (failure) => setError(failure.message));
-  return [change, error && html`<p class="notice bad" role="alert">${error}</p>`];
-}
-
-// Delete asks once more.
-function Delete({ onSure }) {
-  const [sure, set] = useState();
-  return html`<button class=${sure ? "bad" : "quiet"} onClick=${() => (sure ? onSure() : set(true))}>${sure ? "Delete for good" : "Delete"}</button>`;
-}
 
 // People shows the members, with their roles, and the owners of keys.
 export const People = () => html`<${Members} /><h2>Owners of keys</h2><${Owners} />`;
@@ -68,7 +54,7 @@ function Owners() {
     { title: "Role", cell: (p) => (p.may.has("admin") ? "admin" : p.may.has("query") || p.may.has("write") ? "member" : p.may.has("metrics") ? "viewer" : "caller") },
     { title: "May", mid: true, cell: (p) => [...p.may].join(", ") },
     { title: "Keys", number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${count(p.ids.length)}<//>` },
-    lastUsed, { title: "Cost", number: true, cell: (p) => dollars(p.ids.reduce((sum, id) => sum + cost(id), 0)) },
+    lastUsed, { title: "Cost", dollars: (p) => p.ids.reduce((sum, id) => sum + cost(id), 0) },
   ];
   return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="Nobody owns a key.">${(d) => html`<${Table} label="People" columns=${columns} rows=${peopleOf(d.items)} keyOf=${(p) => p.name} />${pager(d.next)}`}<//>`;
 }
@@ -100,7 +86,7 @@ export function Keys() {
   const columns = [
     { title: "Key", cell: (k) => html`<${To} change=${{ v: "audit", find: k.id }} dir="auto" title=${k.id}>${k.name}<//>` },
     { title: "Owner", semi: true, cell: (k) => k.owner || "—" },
-    { title: "Cost", number: true, cell: (k) => html`<${To} change=${having("key_id", k.id)}>${dollars(cost(k.id))}<//>` },
+    { title: "Cost", dollars: (k) => cost(k.id), around: (text, k) => html`<${To} change=${having("key_id", k.id)}>${text}<//>` },
     lastUsed,
     { title: "State", mid: true, cell: (k) => (k.disabled ? html`<span class="bad">disabled</span>` : k.expires_at ? `ends ${moment(k.expires_at)}` : "open") },
     { title: "Change", wrap: true, cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button><${Delete} onSure=${() => change(remove("/v1/keys/" + k.id))} />` },
@@ -111,31 +97,6 @@ export function Keys() {
     ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, shown once: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
     ${failed}
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key.">${(d) => html`<${Table} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
-}
-
-// near is the share of a limit from which on a value stands out.
-const near = 0.8;
-
-// Budgets shows what budgets count, and where that leads.
-export function Budgets() {
-  const state = useAnswer("/v1/budgets?limit=200");
-  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="No budget.">${(d) => d.items.map((b) => html`<${Budget} key=${b.name} b=${b} />`)}<//>`;
-}
-
-function Budget({ b }) {
-  const amount = b.quantity === "usd" ? dollars : compact;
-  const begins = Date.parse(b.begins_at), ends = Date.parse(b.ends_at), passed = (Date.now() - begins) / (ends - begins); // NaN without a window
-  const taken = (a) => (a.spent + a.reserved) / b.limit;
-  const columns = [
-    { title: b.per ? b.per[0].toUpperCase() + b.per.slice(1) : "Whose", cell: (a) => html`<span dir="auto">${a.value === "" ? "(none)" : (a.value ?? "all calls")}</span>` },
-    { title: "Used", cell: (a) => html`<${Bar} share=${taken(a)} /> <span class=${taken(a) >= near ? "bad" : ""}>${taken(a) >= near && "▲ "}${percent(taken(a))}</span>` },
-    ...["spent", "reserved", "remaining"].map((name) => ({ title: name === "reserved" ? "Held" : name[0].toUpperCase() + name.slice(1), number: true, mid: name === "reserved", cell: (a) => amount(a[name]) })),
-    { title: "A day", number: true, semi: true, cell: (a) => amount((a.spent / (Date.now() - begins)) * 86400e3) },
-    { title: "By its end", number: true, semi: true, cell: (a) => html`<span class=${a.spent / passed > b.limit ? "bad" : ""}>${amount(a.spent / passed)}</span>` },
-  ];
-  const close = b.accounts.filter((a) => taken(a) >= near).length;
-  return html`<section class="score"><h2>${b.name}</h2><p>${amount(b.limit)} ${b.quantity === "usd" ? "" : b.quantity} ${b.window === "total" ? "in all" : "per " + b.window} for ${b.per ? `each ${b.per}` : "all calls"}${b.ends_at && `, again at ${moment(b.ends_at)} (${b.timezone})`}. ${plural(b.values, "value")}, ${close} near it.</p>
-    ${b.accounts.length > 0 && html`<${Table} label=${b.name} columns=${columns} rows=${b.accounts} keyOf=${(a) => a.value ?? ""} />`}</section>`;
 }
 
 // Audit lists the changes of all keys, or of one.

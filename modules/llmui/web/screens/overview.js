@@ -98,7 +98,7 @@ function Sessions({ v }) {
 
 const sessions = [
   { title: "Name", cell: (s) => html`<${To} change=${{ ...elsewhere, v: "sessions", session: s.session_id, name: s.session_name }} dir="auto">${s.session_name || s.session_id}<//>` },
-  { title: "Last call", mid: true, cell: (s) => moment(s.latest_request_created_at) }, { title: "Calls", number: true, cell: (s) => count(s.total_requests) }, { title: "Cost", number: true, cell: (s) => dollars(s.total_cost) },
+  { title: "Last call", mid: true, cell: (s) => moment(s.latest_request_created_at) }, { title: "Calls", number: true, cell: (s) => count(s.total_requests) }, { title: "Cost", dollars: (s) => s.total_cost },
 ];
 
 // nameOf is how a group is shown. Name leads to its page or its requests, or from all
@@ -115,8 +115,8 @@ export function ByGroup({ d, by, title, format, value, height }) {
   return times.length > 0 && html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} />`;
 }
 
-// Cost is what a group costs; a star says that some of its requests have no price.
-const Cost = ({ totals: t }) => html`${t.cost || !t.requests_without_cost ? dollars(t.cost) : "—"}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
+// starred has a star if some requests of the group have no price.
+const starred = (text, { totals: t }) => html`${text}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
 
 // price is of a million tokens.
 const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.total_tokens) * 1e6 : null);
@@ -130,7 +130,7 @@ const bad = (format) => (n) => html`<span class=${n ? "bad" : ""}>${format(n)}</
 // columns are those of groups by a field. all is the screen that has each of them.
 export const columns = (title, by, d, all) => [
   { title, cell: (g) => html`<${Name} g=${g} field=${by.replace(":", ".")} all=${all} />` },
-  { title: "Cost", key: "cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
+  { title: "Cost", key: "cost", dollars: ({ totals: t }) => t.cost || (t.requests_without_cost ? null : t.cost), around: starred },
   { title: "Share", semi: true, cell: (g) => html`<${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} />` },
   column("Requests", "requests", (t) => t.requests, count),
   column("Errors", "errors", (t) => t.errors, bad(count), { mid: true }),
@@ -139,10 +139,10 @@ export const columns = (title, by, d, all) => [
   column("First token p95", "time_to_first_token.p95", (t) => t.time_to_first_token.p95, duration, wide),
   column("Input", "prompt_tokens", (t) => t.prompt_tokens, compact, semi),
   column("From cache", "", cached, percent, semi),
-  column("Saved", "cache_savings", (t) => t.cache_savings, (n) => html`<span class=${n < 0 ? "bad" : ""} title="by the provider's cache">${dollars(n)}</span>`, wide),
-  column("Lost", "cache_loss", (t) => t.cache_loss, dollars, wide),
+  { title: "Saved", key: "cache_savings", dollars: (g) => g.totals.cache_savings, around: (text, g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""}>${text}</span>`, ...wide },
+  { title: "Lost", key: "cache_loss", dollars: (g) => g.totals.cache_loss, ...wide },
   column("Output", "completion_tokens", (t) => t.completion_tokens, compact, wide),
-  column("$ per 1M tokens", "", price, dollars, wide),
+  { title: "$ per 1M tokens", dollars: (g) => price(g.totals), ...wide },
   { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },
   { title: "Compare", unseen: true, mid: true, cell: (g) => g.key !== null && html`<${Mark} id=${g.key} by=${by.replace(":", ".")} />` },
 ];

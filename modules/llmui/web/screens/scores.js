@@ -5,7 +5,7 @@ import { during, go, timeFilter, useView } from "../state.js";
 import { useAnswer, useRequests } from "../api.js";
 import { Answer, Bar, Drawer, Table } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { count, dollars, moment, offset, plural } from "../format.js";
+import { count, moment, offset, plural } from "../format.js";
 
 const increments = [[2 * 3600e3, "min", 60e3], [8 * 86400e3, "hour", 3600e3], [Infinity, "day", 86400e3]];
 const increment = ({ startTimeUnixMs: from, endTimeUnixMs: to }) => increments.find(([width]) => to - from <= width);
@@ -49,7 +49,7 @@ function Score({ v, name, points }) {
 const columns = (name) => [
   { title: "Request", cell: (r) => moment(r.request_created_at) },
   { title: name, number: true, cell: (r) => score(r.scores[name]) }, { title: "Model", cell: (r) => r.model || "—" }, { title: "User", mid: true, cell: (r) => r.request_user_id || "—" },
-  { title: "Cost", number: true, wide: true, cell: (r) => dollars(r.cost) },
+  { title: "Cost", wide: true, dollars: (r) => r.cost },
 ];
 
 // Distribution counts values in ten ranges of the same width.

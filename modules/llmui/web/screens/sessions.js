@@ -14,7 +14,7 @@ export function Sessions() {
 
 const columns = [
   { title: "Session", key: "session_id", cell: (s) => html`<${To} change=${{ session: s.session_id, name: s.session_name, sort: "", derived: s.is_derived ? "1" : "" }} dir="auto">${s.session_name || s.session_id}<//>${s.session_name && html` <code class="quiet">${s.session_id.slice(-8)}</code>`}` },
-  { title: "Cost", key: "total_cost", number: true, cell: (s) => dollars(s.total_cost) },
+  { title: "Cost", key: "total_cost", dollars: (s) => s.total_cost },
   { title: "Calls", key: "total_requests", number: true, cell: (s) => count(s.total_requests) },
   { title: "Tokens", key: "total_tokens", number: true, semi: true, cell: (s) => compact(s.total_tokens) },
   { title: "Duration", number: true, mid: true, cell: (s) => duration(Date.parse(s.latest_request_created_at) - Date.parse(s.created_at)) },

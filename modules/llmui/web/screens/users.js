@@ -4,11 +4,11 @@ import { filter } from "../filter.js";
 import { having, pageOf, timeFilter, useView } from "../state.js";
 import { useAnswer, useMetrics } from "../api.js";
 import { Answer, Mark, Spark, Table, To, sorting, useCursor } from "../parts/basics.js";
-import { compact, count, dollars, moment, offset, plural } from "../format.js";
+import { compact, count, moment, offset, plural } from "../format.js";
 
 const columns = (groups) => [
   { title: "User", key: "user_id", cell: (u) => html`<${To} change=${pageOf("user_id", u.user_id)} dir="auto" title=${u.user_id}>${u.user_id}<//>` },
-  { title: "Cost", key: "cost", number: true, cell: (u) => dollars(u.cost) },
+  { title: "Cost", key: "cost", dollars: (u) => u.cost },
   { title: "Requests", key: "total_requests", number: true, cell: (u) => count(u.total_requests) },
   { title: "Errors", number: true, mid: true, cell: (u) => (!groups.get(u.user_id)?.totals.errors ? count(groups.get(u.user_id)?.totals.errors) : html`<${To} class="bad" change=${{ ...having("user_id", u.user_id), f: [...having("user_id", u.user_id).f, { field: "failed", op: "equals", value: "true" }] }}>${count(groups.get(u.user_id).totals.errors)}<//>`) },
   { title: "Input", key: "total_prompt_tokens", number: true, semi: true, cell: (u) => compact(u.total_prompt_tokens) },

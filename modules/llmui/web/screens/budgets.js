@@ -1,0 +1,117 @@
+// What may calls cost, who is near it, and where does it lead? For keys of the scope admin.
+import { html, useEffect, useRef, useState } from "../html.js";
+import { post, remove, useAnswer } from "../api.js";
+import { Answer, Bar, Delete, Table, useChange } from "../parts/basics.js";
+import { compact, count, date, dollars, minuteOf, percent, plural, zone } from "../format.js";
+
+// near is the share of a limit from which on a value stands out, unless a stage says another.
+const near = 0.8;
+
+// attributes are those of a budget, with their fields in the filter language.
+const attributes = { user: "user_id", session: "session_id", project: "project", key: "key_id", provider: "provider", model: "model" };
+const quantities = { usd: "US dollars", tokens: "tokens", input_tokens: "input tokens", output_tokens: "output tokens", uncached_tokens: "tokens not from a cache", requests: "requests", concurrent: "calls at once" };
+const windows = { day: "a day", week: "a week", month: "a month", year: "a year", total: "in all", "1m": "a minute", "1h": "an hour", "24h": "any 24 hours" };
+
+// wordsOf says which calls a filter takes, in words. What has no words is shown as it is.
+function wordsOf(node) {
+  if (!node || node === "all") return "all calls";
+  if (node.operator) return `${wordsOf(node.left)} ${node.operator} ${wordsOf(node.right)}`;
+  const [[field, operation]] = Object.entries(node.request_response_rmt || {}), [[key, inner]] = Object.entries(operation);
+  const name = field === "properties" ? key : Object.keys(attributes).find((a) => attributes[a] === field) || field;
+  const [operator, value] = field === "properties" ? Object.entries(inner)[0] : [key, inner];
+  return `${name} ${{ equals: "is", "not-equals": "is not", like: "is like" }[operator] || operator} ${value}`;
+}
+
+// sayOf is wordsOf for a filter of any shape.
+function sayOf(filter) {
+  try {
+    return wordsOf(filter);
+  } catch {
+    return JSON.stringify(filter);
+  }
+}
+
+const amountOf = (b) => (b.quantity === "usd" ? dollars : compact);
+const taken = (b, a) => (a.spent + a.reserved) / b.limit;
+const warns = (b) => Math.min(near, ...b.stages.map((s) => s.at / 100));
+
+// passed is the share of the window that has passed, NaN for one that moves or has no end.
+const passed = (b) => (Date.now() - Date.parse(b.begins_at)) / (Date.parse(b.ends_at) - Date.parse(b.begins_at));
+
+// rowsOf has a row for each value of each budget, those that are nearest to their limit first.
+const rowsOf = (budgets) =>
+  budgets.flatMap((b) => (b.accounts.length ? b.accounts : [{ value: b.per ? "" : null, spent: 0, reserved: 0, remaining: b.limit, unused: true }]).map((a) => ({ b, a, share: taken(b, a) || 0 }))).sort((x, y) => y.share - x.share);
+
+function Used({ b, share }) {
+  const refused = share >= 1, warned = share >= warns(b);
+  return html`<${Bar} share=${share} tone=${refused ? "bad" : warned ? "warn" : ""} /> <span class=${refused ? "bad" : warned ? "warn" : ""}>${refused ? "▲ " : warned ? "△ " : ""}${percent(share)}</span>`;
+}
+
+const columns = (edit, change) => [
+  { title: "Budget", cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet">${sayOf(b.filter)}</span>` },
+  { title: "Whose", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || "(none)"}</span>` },
+  { title: "Used", cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
+  { title: "Spent", number: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
+  { title: "Reserved", number: true, wide: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
+  { title: "Limit", number: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
+  { title: "Remaining", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
+  { title: "Forecast", number: true, semi: true, cell: ({ b, a }) => (passed(b) > 0 ? html`<span class=${a.spent / passed(b) > b.limit ? "bad" : ""} title="spent by the end of the window, at the pace so far">${amountOf(b)(a.spent / passed(b))}</span>` : "—") },
+  { title: "Resets", semi: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
+  { title: "Change", mid: true, cell: ({ b }) => (b.id ? html`<button class="quiet" onClick=${() => edit(b)}>Edit</button><${Delete} onSure=${() => change(remove("/v1/budgets/" + encodeURIComponent(b.name)))} />` : html`<span class="quiet" title="A budget of the Caddyfile is changed there">in the Caddyfile</span>`) },
+];
+
+// Budgets shows what budgets count and where that leads, and creates, changes and deletes them.
+export function Budgets() {
+  const state = useAnswer("/v1/budgets?limit=200");
+  const [edited, edit] = useState(); // a budget, {} for a new one
+  const [change, failed] = useChange();
+  return html`<div class="bar-row"><button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}
+    ${edited && html`<${Form} key=${edited.name || ""} b=${edited} onClose=${() => edit()} />`}
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${(d) => {
+    const rows = rowsOf(d.items), close = rows.filter(({ b, share }) => share >= warns(b)).length;
+    return html`<p class="quiet">${plural(d.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}.</p>
+      <${Table} label="Budgets" columns=${columns(edit, change)} rows=${rows} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")} />`;
+  }}<//>`;
+}
+
+const choice = (all, chosen) => Object.entries(all).map(([value, text]) => html`<option value=${value} selected=${value === chosen}>${text}</option>`);
+
+// scopeOf is the attribute and the value of a filter that the form can show, else null.
+function scopeOf(filter) {
+  if (!filter || filter === "all") return ["", ""];
+  const [[field, operation]] = Object.entries(filter.request_response_rmt || { "": {} });
+  const attribute = Object.keys(attributes).find((a) => attributes[a] === field);
+  return attribute && Object.keys(operation).join() === "equals" ? [attribute, operation.equals] : null;
+}
+
+// Form creates a budget, or changes one. The name and the filter say what was counted: a budget
+// with other ones begins again at 0.
+function Form({ b, onClose }) {
+  const dialog = useRef();
+  const [change, failed] = useChange(onClose);
+  const scope = scopeOf(b.filter);
+  const [attribute, setAttribute] = useState(scope ? scope[0] : "other");
+  useEffect(() => dialog.current.showModal(), []);
+  const save = (e) => {
+    e.preventDefault();
+    const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim(), alert = Number(text("alert"));
+    const kept = (b.stages || []).filter((s) => s.use || s.at === 100);
+    change(post("/v1/budgets", {
+      name: b.name || text("name"), limit: text("limit"), quantity: text("quantity"), timezone: b.timezone || zone,
+      ...(text("quantity") !== "concurrent" && { window: text("window") }), ...(text("per") && { per: text("per") }),
+      ...(attribute === "other" ? { filter: b.filter } : attribute && { filter: { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } } }),
+      ...(alert || kept.length ? { stages: [...(alert ? [{ at: alert }] : []), ...kept] } : {}),
+      ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }),
+    }));
+  };
+  return html`<dialog ref=${dialog} class="help form" aria-label=${b.name ? "Edit the budget " + b.name : "Create a budget"} onClose=${onClose}><form onSubmit=${save}>
+      <h2>${b.name ? b.name : "Create a budget"}</h2>
+      ${!b.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="search team" /></label>`}
+      <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select name="quantity" aria-label="What counts">${choice(quantities, b.quantity)}</select><select name="window" aria-label="Window">${choice(Object.hasOwn(windows, b.window || "month") ? windows : { ...windows, [b.window]: b.window }, b.window || "month")}</select></span></label>
+      <label>Counts <span class="bar-row"><select aria-label="Which calls count" value=${attribute} onChange=${(e) => setAttribute(e.target.value)}><option value="">all calls</option>${Object.keys(attributes).map((a) => html`<option value=${a}>calls of one ${a}</option>`)}${!scope && html`<option value="other">${sayOf(b.filter)}</option>`}</select>${attribute && attribute !== "other" && html`<input name="value" required aria-label=${"Which " + attribute} placeholder=${attribute} defaultValue=${scope?.[1] || ""} />`}</span></label>
+      <label>Give each its own limit <select name="per">${choice({ "": "no, all share it", ...Object.fromEntries([...Object.keys(attributes), "tree"].map((a) => [a, a === "tree" ? "each agent run" : "each " + a])) }, b.per || "")}</select></label>
+      <label>Report at <span class="bar-row"><input name="alert" type="number" min="0" max="99" defaultValue=${b.name ? (b.stages.find((s) => !s.use && s.at < 100)?.at ?? "") : 80} /> % of the limit</span></label>
+      ${b.name && html`<p class="quiet">If you change which calls count, the budget starts again at zero.</p>`}${failed}
+      <p class="bar-row"><button class="primary">${b.name ? "Save" : "Create"}</button><button type="button" onClick=${() => dialog.current.close()}>Cancel</button></p>
+    </form></dialog>`;
+}
