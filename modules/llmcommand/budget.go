@@ -13,7 +13,7 @@ import (
 )
 
 var budgetColumns = []column{
-	{"budget", "name", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "value", plain}, {"counts", "quantity", plain}, {"limit", "limit", plain},
+	{"budget", "name", plain}, {"for", "for", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "value", plain}, {"counts", "quantity", plain}, {"limit", "limit", plain},
 	{"spent", "spent", plain}, {"reserved", "reserved", plain}, {"remaining", "remaining", plain}, {"ends", "ends_at", moment},
 }
 
@@ -21,15 +21,15 @@ func budgetCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addFormatFlags(cmd, "accounts", queryFormats...)
 	cmd.Args = cobra.NoArgs
-	set := keyAction("set <name> <limit>", "Makes a budget or a limit, or replaces it", cobra.ExactArgs(2), setBudget)
+	set := keyAction("set <name> <limit>", "Creates a budget or a limit, or replaces it", cobra.ExactArgs(2), setBudget)
 	f := set.Flags()
 	f.String("quantity", "usd", "What counts: usd, tokens, input_tokens, output_tokens, uncached_tokens, requests or concurrent")
 	f.String("window", "", "day, week, month, year, total, or a duration such as 1m (default: month for usd, else 1m)")
 	f.String("since", "", "The day or time since which records count in a new budget, such as 2026-11-01 (default: it begins at 0)")
 	f.String("timezone", "", "The time zone whose midnight begins a window, such as Europe/Berlin (default: UTC)")
-	f.String("per", "", "The attribute each value of which has the limit, such as user or key (default: all calls share the limit)")
+	f.String("per", "", "Give each user, key, project, … its own limit (default: all calls share the limit)")
 	f.String("project", "", "The project whose calls count (default: all calls)")
-	cmd.AddCommand(set, keyAction("delete <name>", "Ends a budget or a limit", cobra.ExactArgs(1), deleteBudget))
+	cmd.AddCommand(set, keyAction("delete <name>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out, err := outputOf(cmd, cmd.OutOrStdout(), false, budgetColumns, queryFormats...)
 		if err != nil {
@@ -41,6 +41,8 @@ func budgetCommand(cmd *cobra.Command) {
 		}
 		var rows []gjson.Result
 		for _, budget := range data.Get("items").Array() {
+			calls, _ := json.Marshal(callsOf(budget.Get("filter"))) // a string
+			budget = gjson.Parse(strings.TrimSuffix(budget.Raw, "}") + `,"for":` + string(calls) + "}")
 			for _, account := range budget.Get("accounts").Array() { // a row has the fields of both
 				rows = append(rows, gjson.Parse(strings.TrimSuffix(budget.Raw, "}")+","+strings.TrimPrefix(account.Raw, "{")))
 			}
@@ -50,6 +52,34 @@ func budgetCommand(cmd *cobra.Command) {
 		}
 		return writeRows(out, rows)
 	}
+}
+
+// callsOf says which calls a filter of the API takes: project=search, or its JSON if it has no
+// such words.
+func callsOf(filter gjson.Result) string {
+	if !filter.IsObject() {
+		return "all"
+	}
+	if operator := filter.Get("operator"); operator.Exists() {
+		return callsOf(filter.Get("left")) + " " + operator.Str + " " + callsOf(filter.Get("right"))
+	}
+	field, operation := member(filter.Get("request_response_rmt"))
+	if field == "properties" {
+		field, operation = member(operation)
+	}
+	if operator, value := member(operation); operator == "equals" {
+		return field + "=" + value.String()
+	}
+	return filter.Raw
+}
+
+// member returns the first member of an object.
+func member(object gjson.Result) (name string, value gjson.Result) {
+	object.ForEach(func(n, v gjson.Result) bool {
+		name, value = n.Str, v
+		return false
+	})
+	return name, value
 }
 
 func setBudget(cmd *cobra.Command, args []string) error {

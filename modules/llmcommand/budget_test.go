@@ -49,18 +49,18 @@ func TestBudget(t *testing.T) {
 				"accounts":[{"value":null,"spent":1.5,"reserved":0.25,"remaining":498.25}]},
 			{"name":"each","limit":20,"quantity":"usd","window":"total","timezone":"UTC","per":"user","begins_at":null,"ends_at":null,"values":2,
 				"accounts":[{"value":"ada","spent":2,"reserved":0,"remaining":18},{"value":"","spent":1,"reserved":0,"remaining":19}]},
-			{"name":"idle","limit":1,"quantity":"usd","window":"day","timezone":"UTC","per":null,"begins_at":null,"ends_at":null,"values":0,"accounts":[]}],"next":null},"error":null}`)
+			{"name":"idle","filter":{"left":{"request_response_rmt":{"project":{"equals":"search"}}},"operator":"and","right":{"request_response_rmt":{"properties":{"Team":{"equals":"blue"}}}}},"limit":1,"quantity":"usd","window":"day","timezone":"UTC","per":null,"begins_at":null,"ends_at":null,"values":0,"accounts":[]}],"next":null},"error":null}`)
 	}))
 	t.Cleanup(server.Close)
 	var out bytes.Buffer
 	if _, err := run(t.Context(), budgetCommand, &out, "--address", server.URL, "--format", "csv", "--utc"); err != nil {
 		t.Fatal(err)
 	}
-	want := `budget,window,per,value,counts,limit,spent,reserved,remaining,ends
-all,month,,,usd,500,1.5,0.25,498.25,2026-12-01T00:00:00.000Z
-each,total,user,ada,usd,20,2,0,18,
-each,total,user,,usd,20,1,0,19,
-idle,day,,,usd,1,,,,
+	want := `budget,for,window,per,value,counts,limit,spent,reserved,remaining,ends
+all,all,month,,,usd,500,1.5,0.25,498.25,2026-12-01T00:00:00.000Z
+each,all,total,user,ada,usd,20,2,0,18,
+each,all,total,user,,usd,20,1,0,19,
+idle,project=search and Team=blue,day,,,usd,1,,,,
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)

@@ -78,7 +78,7 @@ was before and after.` + connection,
 	}, {
 		Name:  "budget",
 		Usage: "[set|delete] [--utc] [--format table|jsonl|json|csv]",
-		Short: "Shows what budgets count, makes and ends budgets",
+		Short: "Shows, creates and deletes budgets",
 		Long: `
 Shows what the budgets of an organisation count in their present windows, each with
 the 200 values that spent the most. The API key needs the scope admin. Budgets that the

@@ -20,6 +20,10 @@ const screens = {
   keys: ["API keys", "i", "control", "Keys"],
   audit: ["Audit", "a", "control", "Audit"],
 };
+// administration are the files of screens for the scope admin.
+const administration = new Set(["budgets", "control"]);
+// timeless are the screens that show the present, whatever time and filter others have.
+const timeless = new Set(["budgets", "audit"]);
 // compare is a screen that others lead to.
 const compare = ["Compare", "", "compare", "Compare"];
 const screenOf = (v) => (v.v === "compare" ? compare : Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);
@@ -137,11 +141,11 @@ function Frame({ who, onLogout }) {
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [title]);
   return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
-      ${Object.entries(screens).map(([key, [title, , file]]) => (who.admin || (file !== "control" && file !== "budgets")) && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      ${Object.entries(screens).map(([key, [title, , file]]) => (who.admin || !administration.has(file)) && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
       <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} />
-        ${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} /></header>
+        ${!timeless.has(v.v) && html`${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} />`}</header>
       <${Connection} /><span id="content" tabindex="-1"></span>
       <${Later} file=${file} name=${name} /></main>
     <${Help} dialog=${help} />`;

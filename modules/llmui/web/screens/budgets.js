@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { post, remove, useAnswer } from "../api.js";
 import { Answer, Bar, Delete, Table, useChange } from "../parts/basics.js";
-import { compact, count, date, dollars, minuteOf, percent, plural, zone } from "../format.js";
+import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
 
 // near is the share of a limit from which on a value stands out, unless a stage says another.
 const near = 0.8;
@@ -31,7 +31,8 @@ function sayOf(filter) {
   }
 }
 
-const amountOf = (b) => (b.quantity === "usd" ? dollars : compact);
+// amountOf shows amounts to the cent, and all of their decimals on demand.
+const amountOf = (b) => (b.quantity === "usd" ? (n) => html`<span title=${dollars(n)}>${dollarsWith(2)(n)}</span>` : compact);
 const taken = (b, a) => (a.spent + a.reserved) / b.limit;
 const warns = (b) => Math.min(near, ...b.stages.map((s) => s.at / 100));
 
