@@ -26,7 +26,6 @@ import (
 //		trust
 //		wait        <duration>
 //		cut
-//		reserve     maximum|expected
 //		at          <percent> alert | use <alias> | refuse
 //		on_unpriced refuse|pass
 //	}
@@ -82,7 +81,7 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 		"per":         directive.Text(&b.Per),
 		"trust":       directive.Flag(&b.Trust),
 		"wait":        directive.Duration(&b.Wait),
-		"reserve":     directive.Choice(&b.Reserve, "maximum", "expected"),
+		"reserve":     removedReserve,
 		"cut":         directive.Flag(&b.Cut),
 		"at":          func(d *caddyfile.Dispenser) error { return parseStage(d, &b.Stages) },
 		"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
@@ -95,6 +94,12 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 	}
 	*to = append(*to, b)
 	return nil
+}
+
+// removedReserve refuses an option of 0.1.0.
+func removedReserve(d *caddyfile.Dispenser) error {
+	return d.Err("reserve is no option any longer: each budget sets aside the most that a call can use. Delete the line. " +
+		"The gateway fits calls into what is left by a lower limit of output tokens, and with `wait` a call waits for others to end")
 }
 
 // parseStage parses what happens at a part of the limit, as in `80% alert`. At the whole limit,

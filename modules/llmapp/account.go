@@ -33,7 +33,7 @@ func (a *Account) keyHeader() string {
 	return translate.Bearer
 }
 
-// Authorize writes what stands for the account's key into the header of a request. Ticket.Send
+// Authorize writes what stands for the account's key into the header of a request. Bill.Send
 // puts the key in its place.
 func (a *Account) Authorize(header http.Header) {
 	switch field := a.keyHeader(); {
@@ -98,7 +98,7 @@ func (a *App) PassHeaders(org string, account *Account, from, to http.Header) (w
 type ticketInContext struct{}
 
 // WithTicket returns r as a request that AccountTransport sends with the ticket.
-func WithTicket(r *http.Request, t *Ticket) *http.Request {
+func WithTicket(r *http.Request, t *Bill) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), ticketInContext{}, t))
 }
 
@@ -130,7 +130,7 @@ var (
 
 // RoundTrip implements http.RoundTripper.
 func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	ticket, ok := req.Context().Value(ticketInContext{}).(*Ticket)
+	ticket, ok := req.Context().Value(ticketInContext{}).(*Bill)
 	if !ok {
 		return nil, errNoTicket
 	}

@@ -107,7 +107,6 @@ type provisioned struct {
 	keys      access.Authenticator
 	budgets   map[string][]*Budget // of the configuration, by organisation
 	kept      sync.Map             // of *keptBudgets, by organisation
-	habits    habits
 	counts    lineage.Counts
 	callers   callerAccounts
 	beginning sync.Mutex // while a budget begins with records

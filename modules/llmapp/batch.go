@@ -3,7 +3,6 @@ package llmapp
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,13 +25,13 @@ func batchUntil(made storage.Timestamp) storage.Timestamp {
 }
 
 // batchShare is the id of a share of a batch, which any node finds by what the record of the
-// batch has: Ticket.Batch.
-func batchShare(batch uuid.UUID, q *quantity, expected bool) uuid.UUID {
-	return uuid.NewSHA1(batch, []byte(q.name+" "+strconv.FormatBool(expected)))
+// batch has: Bill.Batch. Batches of 0.1.0 had a second share, whose id ended in " true".
+func batchShare(batch uuid.UUID, q *quantity) uuid.UUID {
+	return uuid.NewSHA1(batch, []byte(q.name+" false"))
 }
 
 // Batch names what is set aside for a batch until EndBatch, the zero UUID if nothing is.
-func (t *Ticket) Batch() uuid.UUID { return t.batch }
+func (t *Bill) Batch() uuid.UUID { return t.batch }
 
 // EndBatch ends what was set aside for a batch of an organisation: its calls have used so much.
 // A quantity that used does not tell stays set aside. A second EndBatch does nothing.
@@ -49,28 +48,26 @@ func (g Gate) EndBatch(ctx context.Context, org string, batch uuid.UUID, used bo
 		if !q.metered() || !q.of(used).Valid {
 			continue
 		}
-		for _, expected := range []bool{false, true} {
-			total := q.of(used).N
-			accounts, err := ledger.End(ctx, batchShare(batch, q, expected), plugins.Nanodollars(total))
-			if err != nil {
-				if !errors.Is(err, credits.ErrNoReservation) {
-					failed = errors.Join(failed, err)
-				}
-				continue
+		total := plugins.Nanodollars(q.of(used).N)
+		accounts, err := ledger.End(ctx, batchShare(batch, q), total)
+		if err != nil {
+			if !errors.Is(err, credits.ErrNoReservation) {
+				failed = errors.Join(failed, err)
 			}
-			t := &Ticket{app: g.App, logger: g.Logger, ledger: ledger}
-			for _, b := range budgets {
-				for _, of := range accounts {
-					if of.Budget == b.account() {
-						t.budgets = append(t.budgets, budgetHold{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
-					}
-				}
-			}
-			part := &share{quantity: q, expected: expected}
-			part.Amount = plugins.Nanodollars(total)
-			t.count(part, plugins.Nanodollars(total))
-			t.alert(ctx, part)
+			continue
 		}
+		t := &Bill{app: g.App, logger: g.Logger, ledger: ledger}
+		for _, b := range budgets {
+			for _, of := range accounts {
+				if of.Budget == b.account() {
+					t.budgets = append(t.budgets, budgetHold{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
+				}
+			}
+		}
+		part := &share{quantity: q}
+		part.Amount = total
+		t.count(part, total)
+		t.alert(ctx, part)
 	}
 	return failed
 }

@@ -20,13 +20,13 @@ import (
 // one id.
 func TestBatchesEndOnce(t *testing.T) {
 	gate, ledger := gateOf(t, &Budget{Name: "all", Limit: "10", Window: "total", Stages: []*Stage{{At: 50}}},
-		&Budget{Name: "words", Limit: "1000", Quantity: "tokens", Window: "total", Reserve: "expected"}, &Budget{Name: "calls", Limit: "10", Quantity: "requests", Window: "total"},
+		&Budget{Name: "words", Limit: "1000", Quantity: "tokens", Window: "total"}, &Budget{Name: "calls", Limit: "10", Quantity: "requests", Window: "total"},
 		&Budget{Name: "at once", Limit: "1", Quantity: "concurrent"})
 	logs, lines := observer.New(zap.WarnLevel)
 	gate.Logger = zap.New(logs)
 	s := spendingOf("ada", storage.Millis(time.Now()), 4e9)
 	s.Batch = []string{"m", "n"}
-	s.AtMost = func() bound.Used {
+	s.MaxUsage = func(int64) bound.Used {
 		return bound.Used{Cost: plugins.KnownCost(4e9), Usage: plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(200)}}
 	}
 	want := func(when string, budgets map[string][2]plugins.Nanodollars) {
@@ -38,13 +38,13 @@ func TestBatchesEndOnce(t *testing.T) {
 			}
 		}
 	}
-	var made []*Ticket
+	var made []*Bill
 	for range 2 {
 		ticket, err := gate.Admit(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(0)}, bound.Used{}); err != nil {
+		if err := ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(0)}); err != nil {
 			t.Error(err)
 		}
 		ticket.Answered(http.StatusOK, nil)

@@ -87,19 +87,14 @@ func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) 
 	return all, nil
 }
 
-// of returns the budgets of a share.
-func (all bounding) of(part *share) (list bounding) {
+// of returns the budgets of a quantity.
+func (all bounding) of(q *quantity) (list bounding) {
 	for _, b := range all {
-		if b.quantity == part.quantity && b.expects() == part.expected {
+		if b.quantity == q {
 			list = append(list, b)
 		}
 	}
 	return list
-}
-
-// expect reports whether a budget sets aside what is expected.
-func (all bounding) expect() bool {
-	return slices.ContainsFunc(all, func(b budgetHold) bool { return b.expects() })
 }
 
 // find returns the budget of an account, nil for the credits.

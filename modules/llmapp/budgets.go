@@ -79,12 +79,6 @@ type Budget struct {
 	// rest, as if the model had reached its output limit. Default: false.
 	Cut bool `json:"cut,omitempty"`
 
-	// Reserve is what is set aside for a call: `maximum`, the most that the call can use, or
-	// `expected`, with the output that 95 of 100 calls of the same key and model stayed
-	// within. With `expected`, the budget can be exceeded by what calls write beyond.
-	// Default: `maximum`.
-	Reserve string `json:"reserve,omitempty"`
-
 	// Stages say what happens when parts of Limit are spent in a window. In any case, calls
 	// that do not fit into the rest are refused. Default: none.
 	Stages []*Stage `json:"stages,omitempty"`
@@ -127,15 +121,6 @@ var BudgetWindows = []string{"day", "week", "month", "year", windowTotal}
 
 // passUnpriced is the value of Budget.Unpriced that lets a call pass.
 const passUnpriced = "pass"
-
-// The values of Budget.Reserve.
-const (
-	reserveMaximum  = "maximum"
-	reserveExpected = "expected"
-)
-
-// expects reports whether the budget sets aside what is expected.
-func (b *Budget) expects() bool { return b.Reserve == reserveExpected }
 
 // attributes are what Budget.Per may be, beside properties.
 var attributes = map[string]func(*storage.Record) string{
@@ -198,9 +183,6 @@ func (b *Budget) provision(org string, aliases map[string][]string) (err error) 
 	}
 	if b.Unpriced != "" && b.Unpriced != "refuse" && b.Unpriced != passUnpriced {
 		return fmt.Errorf("budget %s: on_unpriced is refuse or pass, not %s", b.Name, b.Unpriced)
-	}
-	if b.Reserve != "" && b.Reserve != reserveMaximum && b.Reserve != reserveExpected || b.expects() && !b.quantity.metered() {
-		return fmt.Errorf("budget %s: reserve is maximum, or expected for dollars and tokens, not %s", b.Name, b.Reserve)
 	}
 	property, ofProperty := strings.CutPrefix(b.Per, "property.")
 	switch {

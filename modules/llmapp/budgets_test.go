@@ -81,8 +81,6 @@ func TestMalformedBudgets(t *testing.T) {
 		"per takes":                   {Name: "b", Limit: "1", Per: "cost"},
 		"per takes key":               {Name: "b", Limit: "1", Per: "property."},
 		"say trust":                   {Name: "b", Limit: "1", Per: "session"},
-		"reserve is maximum":          {Name: "b", Limit: "1", Reserve: "nothing"},
-		"expected for dollars":        {Name: "b", Limit: "1", Quantity: "requests", Reserve: "expected"},
 		"at 1 to 100 percent":         {Name: "b", Limit: "1", Stages: []*Stage{{At: 101}}},
 		"two stages are at 80%":       {Name: "b", Limit: "1", Stages: []*Stage{{At: 80}, {At: 80}}},
 		"there is no alias cheap":     {Name: "b", Limit: "1", Stages: []*Stage{{At: 80, Use: "cheap"}}},

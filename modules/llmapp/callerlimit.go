@@ -126,7 +126,7 @@ func (c *callerAccounts) admit(h credits.Hold) error {
 }
 
 // SetCallerLimit tells a client what is left of the limit that it set.
-func (t *Ticket) SetCallerLimit(ctx context.Context, header http.Header) {
+func (t *Bill) SetCallerLimit(ctx context.Context, header http.Header) {
 	for _, b := range t.budgets {
 		if b.own == nil {
 			continue

@@ -21,7 +21,7 @@ import (
 
 // Gate is where money is decided: it lets a call go to an account, and sets aside what the
 // call may use, in the credits and in every budget that counts the call. Every lane that
-// calls a provider passes it, because a Ticket alone sends requests.
+// calls a provider passes it, because a Bill alone sends requests.
 type Gate struct {
 	App *App
 	// Credits opens the ledger of the store.
@@ -52,23 +52,20 @@ type Spending struct {
 	Record *storage.Record
 	// Limit is one that the caller set to its own calls, nil for none.
 	Limit *Budget
-	// Within says that the call is a part of one that has a ticket, such as a response in
+	// Within says that the call is a part of one that has a bill, such as a response in
 	// a WebSocket.
 	Within bool
-	// AtMost is what the call uses at most, with an unknown cost if there is no price. It
-	// is read only where something bounds what the call uses.
-	AtMost func() bound.Used
-	// Expected is what the call is likely to use if the model writes no more than so many
-	// tokens in each answer, for budgets that set aside what is expected. nil if the call has
-	// no answers of a model.
-	Expected func(output int64) bound.Used
-	// Fit lowers the limit of the call's output until fits says so of what the call uses
-	// at most, and reports whether the call can be lowered so far. nil if the call cannot be
-	// changed.
-	Fit func(fits func(bound.Used) bool) bool
-	// Cut is Fit by an end of the call's stream, for budgets that cut streams. nil if the call
-	// has no stream that can be ended.
-	Cut func(fits func(bound.Used) bool) bool
+	// Call is what a call of a model can use, nil for any other. Settle counts by it, and it is
+	// the MaxUsage of a Spending that has none.
+	Call *bound.Call
+	// MaxUsage returns an upper bound on what the call uses if each of its answers has at most
+	// limit tokens, 0 for as many as the request allows. The cost is unknown if there is no
+	// price. It is called only if something bounds what the call uses.
+	MaxUsage func(limit int64) bound.Used
+	// Fit has the limits to which the request's own limit of output can be lowered.
+	Fit bound.Limits
+	// Cut has the limits at which the call's stream can be ended, for budgets that cut streams.
+	Cut bound.Limits
 }
 
 // PaysWithCredits reports whether an organisation pays for calls of the account with
@@ -83,9 +80,12 @@ func (a *App) Shares(org string, account *Account) bool {
 	return account.Platform && (a.HasCredits(org) || a.keys.ServesOthers(org))
 }
 
-// Admit returns the ticket of a call, or a *plugins.Error that says why it has none.
-func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
-	t := &Ticket{app: g.App, account: s.Account, logger: g.Logger}
+// Admit returns the bill of a call, or a *plugins.Error that says why it has none.
+func (g Gate) Admit(ctx context.Context, s Spending) (*Bill, error) {
+	if s.MaxUsage == nil && s.Call != nil {
+		s.MaxUsage = s.Call.MaxUsage
+	}
+	t := &Bill{app: g.App, account: s.Account, logger: g.Logger, call: s.Call}
 	if err := g.App.keys.Recheck(ctx, s.Key); err != nil { // it may have ended since the call began
 		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key has ended.")
 	}
@@ -114,6 +114,13 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 		err = g.setAside(ctx, t, s, paid)
 	}
 	if err == nil {
+		if s.Call != nil {
+			t.max = s.Call.MaxUsage(t.limit())
+			if unknown := s.Call.Unknown(); unknown != nil {
+				g.App.bounded.Warn("a budget counts options of a request by their bytes, because Weir does not know what they do",
+					zap.String("org", s.Org), zap.String("model", s.Model), zap.Strings("options", unknown))
+			}
+		}
 		return t, nil
 	}
 	if t.ledger != nil {
@@ -127,40 +134,32 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Ticket, error) {
 }
 
 // setAside reserves what a call may use, of each quantity that something bounds. After an
-// error, the ticket has what was reserved before.
-func (g Gate) setAside(ctx context.Context, t *Ticket, s Spending, paid bool) error {
-	if t.budgets.expect() {
-		t.habit = habit{s.Record.KeyID, s.Record.Provider, s.Model}
-		t.writes = g.App.habits.expects(t.habit)
-	}
+// error, the bill has what was reserved before.
+func (g Gate) setAside(ctx context.Context, t *Bill, s Spending, paid bool) error {
 	for _, q := range quantities {
-		for _, expected := range []bool{false, true} {
-			part := share{quantity: q, expected: expected}
-			if err := g.setAsideShare(ctx, t, part, s, paid && q == dollars && !expected); err != nil {
-				return err
-			}
+		if err := g.setAsideShare(ctx, t, q, s, paid && q == dollars); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// setAsideShare reserves one share, from the credits too if the call is paid with them.
-func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spending, paid bool) error {
-	bounding := t.budgets.of(&empty)
+// setAsideShare reserves a share of a quantity, from the credits too if they pay for the call.
+func (g Gate) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spending, paid bool) error {
+	bounding := t.budgets.of(q)
 	if bounding == nil && !paid {
 		return nil
 	}
-	part := new(share)
-	*part = empty
+	part := &share{quantity: q}
 	// The record's id may be the client's choice, and used elsewhere at the same time.
-	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.call()
+	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.entry()
 	if paid {
 		part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
 	}
 	for _, b := range bounding {
 		part.Holds = append(part.Holds, b.hold)
 	}
-	amount := part.amount(t, s)
+	amount := q.max(&s, t.limit()) // another quantity may have lowered the call
 	if !amount.Valid {
 		bounding = slices.DeleteFunc(bounding, func(b budgetHold) bool { return b.Unpriced == passUnpriced })
 		if paid || len(bounding) > 0 {
@@ -168,12 +167,12 @@ func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spend
 		}
 		return nil
 	}
-	part.Amount = plugins.Nanodollars(amount.N)
+	part.set(amount)
 	if s.Batch != nil && part.metered() && amount.N > 0 {
 		if t.batch == uuid.Nil {
 			t.batch = uuid.New()
 		}
-		part.ID, part.Until = batchShare(t.batch, part.quantity, part.expected), batchUntil(s.Record.CreatedAt)
+		part.ID, part.Until = batchShare(t.batch, part.quantity), batchUntil(s.Record.CreatedAt)
 	}
 	if err := g.reserve(ctx, t, part, s); err != nil {
 		return err
@@ -185,8 +184,8 @@ func (g Gate) setAsideShare(ctx context.Context, t *Ticket, empty share, s Spend
 	return nil
 }
 
-// call is what the ledger knows of the call.
-func (s *Spending) call() credits.Call {
+// entry is what the ledger knows of the call.
+func (s *Spending) entry() credits.Call {
 	r := s.Record
 	of := credits.Call{
 		ID: r.ID, CreatedAt: r.CreatedAt, AuthHash: r.AuthHash, KeyID: r.KeyID, Project: r.Project, UserID: r.UserID, SessionID: r.SessionID,
@@ -233,10 +232,10 @@ func (g Gate) Bounds(s Spending) bool {
 // HeldInterval is how often a call that waits looks whether calls in flight have ended.
 const HeldInterval = 20 * time.Millisecond
 
-// reserve sets a share of a ticket aside. If other calls hold what is missing, or if it leaves
+// reserve sets a share of a bill aside. If other calls hold what is missing, or if it leaves
 // a rolling window soon enough, the call waits as long as the budget says. A call for which
 // others hold too much is then fitted into what they leave.
-func (g Gate) reserve(ctx context.Context, t *Ticket, part *share, s Spending) error {
+func (g Gate) reserve(ctx context.Context, t *Bill, part *share, s Spending) error {
 	began, waited := time.Now(), false
 	for {
 		short, held, err := g.tryReserve(ctx, t, part, s, waited)
@@ -267,9 +266,9 @@ func (g Gate) reserve(ctx context.Context, t *Ticket, part *share, s Spending) e
 }
 
 // tryReserve sets a share aside, or returns the account that is short, and whether other
-// calls hold what is missing. The call is fitted into what is left only if waiting for other
+// calls hold what is missing. The call is lowered to what is left only if waiting for other
 // calls would not help, or if the call has waited.
-func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
+func (g Gate) tryReserve(ctx context.Context, t *Bill, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
 	r, holds := &part.Reservation, part.Holds
 	r.Holds = part.sparing(s, t.budgets)
 	for range len(r.Holds) + 2 { // each account may be short once, and the first without what is spared
@@ -289,17 +288,19 @@ func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending
 		}
 		spared := short.Available() >= r.Amount
 		r.Holds = holds
-		fit, unspent := part.fit(s, b), short.Granted-short.Spent
+		lower := lowering{t, part, &s, b}
+		unspent := short.Granted - short.Spent
 		switch {
-		case b != nil && b.Wait == 0 && fit != nil && fit(b.portion(short)), spared:
-		case unspent >= r.Amount && (!waited || fit == nil):
+		case b != nil && b.Wait == 0 && lower.to(b.portion(short)), spared:
+		case unspent >= r.Amount && (!waited || !lower.possible()):
 			return short, true, nil
-		case fit == nil:
+		case !lower.possible():
 			return short, false, nil
-		case !fit(short.Available()):
-			return short, unspent >= r.Amount || fit(unspent), nil
+		case !lower.to(short.Available()):
+			_, _, fits := lower.limits(unspent)
+			return short, unspent >= r.Amount || fits, nil
 		}
-		r.Amount = plugins.Nanodollars(part.amount(t, s).N)
+		part.set(part.quantity.max(&s, t.limit()))
 	}
 	return short, true, nil // calls came between
 }
@@ -308,7 +309,7 @@ func (g Gate) tryReserve(ctx context.Context, t *Ticket, part *share, s Spending
 // stays free of it for calls that are lowered: else a few that ask for far more than they
 // write hold all that is left, and others are refused.
 func (part *share) sparing(s Spending, budgets bounding) []credits.Hold {
-	if s.Fit == nil || !part.metered() {
+	if s.Fit == (bound.Limits{}) || !part.metered() {
 		return part.Holds
 	}
 	holds := slices.Clone(part.Holds)
@@ -320,8 +321,8 @@ func (part *share) sparing(s Spending, budgets bounding) []credits.Hold {
 	return holds
 }
 
-// portion is to how much of what is left a call is lowered for which nobody shall wait: an
-// eighth lets 20 calls at once have a part, and half is enough for a call that is alone.
+// portion is the share of the remaining budget to which a call is reduced if the budget has no
+// Wait: an eighth leaves room for 20 calls at once, and half is enough for a call that is alone.
 func (b *Budget) portion(left *credits.InsufficientError) plugins.Nanodollars {
 	if left.Reserved == 0 {
 		return left.Available() / 2
@@ -329,25 +330,44 @@ func (b *Budget) portion(left *credits.InsufficientError) plugins.Nanodollars {
 	return left.Available() / 8
 }
 
-// fit returns what lowers a call to what is left in a budget, or in the credits if b is nil.
-// It is nil if the call cannot be lowered.
-func (part *share) fit(s Spending, b *Budget) func(left plugins.Nanodollars) bool {
-	var ways []func(func(bound.Used) bool) bool
-	if s.Fit != nil && part.metered() {
-		ways = append(ways, s.Fit)
+// lowering lowers the output of a call to what is left in a budget, or in the credits if the
+// budget is nil.
+type lowering struct {
+	*Bill
+	part   *share
+	call   *Spending
+	budget *Budget
+}
+
+// possible reports whether the call can be lowered at all.
+func (l lowering) possible() bool {
+	return l.part.metered() && (l.call.Fit != bound.Limits{} || l.call.Cut != bound.Limits{} && l.budget != nil && l.budget.Cut)
+}
+
+// limits returns the limit of the request, or the limit at which the stream is ended, with which
+// the call uses no more than what is left. ok is false if no limit is low enough.
+func (l lowering) limits(left plugins.Nanodollars) (fitted, cutAt int64, ok bool) {
+	if !l.possible() {
+		return 0, 0, false
 	}
-	if s.Cut != nil && part.metered() && b != nil && b.Cut {
-		ways = append(ways, s.Cut)
+	covered := func(limit int64) bool {
+		n := l.part.of(l.call.MaxUsage(limit))
+		return n.Valid && plugins.Nanodollars(n.N) <= left
 	}
-	if ways == nil {
-		return nil
+	if fitted = l.call.Fit.Below(l.limit()).Highest(covered); fitted > 0 {
+		return fitted, l.CutAt, true
 	}
-	return func(left plugins.Nanodollars) bool {
-		return slices.ContainsFunc(ways, func(lower func(func(bound.Used) bool) bool) bool {
-			return lower(func(u bound.Used) bool {
-				n := part.of(u)
-				return n.Valid && plugins.Nanodollars(n.N) <= left
-			})
-		})
+	if l.budget != nil && l.budget.Cut {
+		cutAt = l.call.Cut.Below(l.limit()).Highest(covered)
 	}
+	return l.Fitted, cutAt, cutAt > 0
+}
+
+// to lowers the call so that it uses no more than what is left, and reports whether it can.
+func (l lowering) to(left plugins.Nanodollars) bool {
+	fitted, cutAt, ok := l.limits(left)
+	if ok {
+		l.Fitted, l.CutAt = fitted, cutAt
+	}
+	return ok
 }

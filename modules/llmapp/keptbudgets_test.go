@@ -83,7 +83,7 @@ func TestKeptBudgets(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { _, _ = app.BudgetsOf(stores.DefaultName) }); n > 0 {
 		t.Errorf("a look at the budgets costs %v allocations", n)
 	}
-	teller := &Ticket{app: app, ledger: ledgerOf(t, store), logger: zap.NewNop()}
+	teller := &Bill{app: app, ledger: ledgerOf(t, store), logger: zap.NewNop()}
 	for _, amount := range []plugins.Nanodollars{1e9, 2e9, 25e8} { // of 3 dollars, with a stage at half of them
 		b := &Budget{Name: "staged", Limit: "3", Window: "total", Stages: []*Stage{{At: 50}}}
 		if err := b.provision(stores.DefaultName, nil); err != nil {

@@ -113,7 +113,7 @@ type Account struct {
 }
 
 // Target returns where requests for a model go. Its key only stands for that of the
-// account, which Ticket.Send puts in its place: who has no ticket cannot spend.
+// account, which Bill.Send puts in its place: who has no ticket cannot spend.
 func (a *Account) Target(model string, c *plugins.Capabilities) translate.Target {
 	return translate.Target{Model: model, BaseURL: a.BaseURL, Key: a.standIn, Capabilities: c}
 }

@@ -66,12 +66,13 @@ func findQuantity(name string) *quantity {
 // metered reports whether a call uses what the provider states.
 func (q *quantity) metered() bool { return q.of != nil }
 
-// most is how much of the quantity a call uses at most.
-func (q *quantity) most(atMost func() bound.Used) plugins.Count {
+// max is an upper bound on how much of the quantity a call uses whose answers have at most limit
+// tokens, unknown if the call's use is.
+func (q *quantity) max(s *Spending, limit int64) plugins.Count {
 	if !q.metered() {
 		return plugins.Known(1)
 	}
-	return q.of(atMost())
+	return q.of(s.MaxUsage(limit))
 }
 
 // parse reads a limit: US dollars as a plain decimal, or a number of something else.

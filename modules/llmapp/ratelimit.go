@@ -21,7 +21,7 @@ const maxListed = 20
 // (https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/), and the tightest
 // of each in OpenAI's `x-ratelimit-…`
 // (https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers).
-func (t *Ticket) SetRateLimits(ctx context.Context, header http.Header) {
+func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
 	if len(t.budgets) == 0 {
 		return
 	}

@@ -43,8 +43,8 @@ func gateOf(t *testing.T, budgets ...*Budget) (Gate, credits.Ledger) {
 func spendingOf(user string, at storage.Timestamp, most plugins.Nanodollars) Spending {
 	return Spending{
 		Org: stores.DefaultName, Provider: "one", Model: "m",
-		Record: &storage.Record{ID: uuid.New(), Org: stores.DefaultName, UserID: user, CreatedAt: at},
-		AtMost: func() bound.Used { return bound.Used{Cost: plugins.KnownCost(most)} },
+		Record:   &storage.Record{ID: uuid.New(), Org: stores.DefaultName, UserID: user, CreatedAt: at},
+		MaxUsage: func(int64) bound.Used { return bound.Used{Cost: plugins.KnownCost(most)} },
 	}
 }
 
@@ -70,7 +70,7 @@ func TestContraryOrder(t *testing.T) {
 					continue
 				}
 				n := numbers.Int64N(int64(ticket.Reserved().N) + 1)
-				if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(n))}, bound.Used{}), ticket.Release(t.Context())); err != nil {
+				if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(n))}), ticket.Release(t.Context())); err != nil {
 					t.Error(err)
 				}
 				spent.Add(n)
@@ -142,91 +142,12 @@ func TestAnotherQuantity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(1e9)}, bound.Used{}), ticket.Release(t.Context())); err != nil {
+		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(1e9)}), ticket.Release(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if list, err := gate.App.Budgets[0].Counted(t.Context(), ledger); err != nil || len(list) != 1 || list[0].Spent != c.spent {
 			t.Errorf("in %s it counts %+v, %v; want %d", c.quantity, list, err, c.spent)
 		}
-	}
-}
-
-// A budget that expects sets aside what calls of the key at the model wrote, once some are
-// known: then many fit at once. What a call writes beyond is counted, and credits and other
-// budgets are not concerned.
-func TestReserveExpected(t *testing.T) {
-	gate, ledger := gateOf(t, &Budget{Name: "lax", Limit: "95", Window: "total", Reserve: "expected"}, &Budget{Name: "strict", Limit: "10000", Window: "total"})
-	now := storage.Millis(time.Now())
-	spending := func(key string) Spending {
-		s := spendingOf("", now, 0)
-		s.Record.KeyID = key
-		cost := func(output int64) bound.Used {
-			return bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(output) * 1e7), Usage: plugins.Usage{Output: plugins.Known(output)}}
-		}
-		s.AtMost, s.Expected = func() bound.Used { return cost(9000) }, cost
-		return s
-	}
-	write := func(tokens int64) {
-		t.Helper()
-		ticket, err := gate.Admit(t.Context(), spending("known"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		used := bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(tokens) * 1e7), Usage: plugins.Usage{Output: plugins.Known(tokens)}}
-		if err := errors.Join(ticket.Charge(t.Context(), used, bound.Used{}), ticket.Release(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	reserved := func(name string) plugins.Nanodollars {
-		for _, b := range gate.App.Budgets {
-			if list, err := b.Counted(t.Context(), ledger); b.Name == name && err == nil && len(list) == 1 {
-				return list[0].Reserved
-			}
-		}
-		return -1
-	}
-	for i := range int64(fewCalls) {
-		write(20 + i%10)
-	}
-	var running []*Ticket
-	for _, key := range []string{"known", "known", "unknown"} {
-		ticket, err := gate.Admit(t.Context(), spending(key))
-		if short := len(running) == 2; short != (err != nil) {
-			t.Fatalf("a call of the %s key: %v", key, err)
-		}
-		if err == nil {
-			running = append(running, ticket)
-		}
-	}
-	if lax, strict := reserved("lax"), reserved("strict"); lax < 2*30e7 || lax > 2*60e7 || strict != 2*9000e7 {
-		t.Errorf("set aside are %s and %s", lax, strict)
-	}
-	if most := running[0].Reserved(); most.N != 9000e7 {
-		t.Errorf("the call can cost %v", most)
-	}
-	for _, ticket := range running {
-		if err := ticket.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	write(500)
-	write(9000) // of the 85 dollars that are left, or so
-	if list, err := gate.App.Budgets[0].Counted(t.Context(), ledger); err != nil || list[0].Spent < 95e9+4e9 || list[0].Reserved != 0 {
-		t.Errorf("%+v, %v", list, err)
-	}
-	var h habits
-	for i := range 3 * maxHabits {
-		h.learn(habit{key: fmt.Sprint(i)}, int64(i))
-	}
-	if len(h.of) > maxHabits || h.expects(habit{key: "0"}) != 0 {
-		t.Errorf("%d habits are known", len(h.of))
-	}
-	for range 10_000 {
-		h.learn(habit{key: "a"}, 100)
-		h.learn(habit{key: "b"}, 1<<40)
-	}
-	if a, b := h.expects(habit{key: "a"}), h.expects(habit{key: "b"}); a < 100 || a > 125 || b < 1_000_000 {
-		t.Errorf("expected are %d and %d", a, b)
 	}
 }
 
@@ -245,8 +166,8 @@ func TestCallOverMidnight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charge := func(ticket *Ticket, n plugins.Nanodollars) error {
-		return ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(n)}, bound.Used{})
+	charge := func(ticket *Bill, n plugins.Nanodollars) error {
+		return ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(n)})
 	}
 	if err := errors.Join(charge(early, 1e8), charge(late, 7e8), early.Release(t.Context()), late.Release(t.Context())); err != nil {
 		t.Fatal(err)
@@ -289,7 +210,7 @@ func TestDayOfLimits(t *testing.T) {
 		}
 		user, n, step := fmt.Sprint("user", numbers.IntN(3)), 1+numbers.Int64N(1500), at/1000
 		s := spendingOf(user, at, 0)
-		s.AtMost = func() bound.Used {
+		s.MaxUsage = func(int64) bound.Used {
 			return bound.Used{Usage: plugins.Usage{Input: plugins.Known(n), Output: plugins.Known(0)}}
 		}
 		fits := left("requests", user, step, 6) >= 1 && left("tokens", user, step, 5000) >= n
@@ -303,7 +224,7 @@ func TestDayOfLimits(t *testing.T) {
 		}
 		admitted++
 		used := numbers.Int64N(n + 1)
-		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Usage: plugins.Usage{Input: plugins.Known(used), Output: plugins.Known(0)}}, bound.Used{}), ticket.Release(t.Context())); err != nil {
+		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Usage: plugins.Usage{Input: plugins.Known(used), Output: plugins.Known(0)}}), ticket.Release(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		made["requests"+user] = append(made["requests"+user], use{step, 1})

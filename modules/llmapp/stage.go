@@ -54,8 +54,8 @@ func (g *Stage) reached(spent, limit plugins.Nanodollars) bool {
 }
 
 // alert tells of the budgets of a share of whose limits enough is spent.
-func (t *Ticket) alert(ctx context.Context, part *share) {
-	for _, b := range t.budgets.of(part) {
+func (t *Bill) alert(ctx context.Context, part *share) {
+	for _, b := range t.budgets.of(part.quantity) {
 		if len(b.Stages) == 0 {
 			continue
 		}

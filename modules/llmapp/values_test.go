@@ -34,7 +34,7 @@ func TestOneValueTooManyIsRefused(t *testing.T) {
 	gate := Gate{App: app, Credits: func() (credits.Ledger, error) { return full{}, nil }, Logger: zap.NewNop()}
 	_, err := gate.Admit(t.Context(), Spending{
 		Org: stores.DefaultName, Provider: "openai", Model: "m", Record: new(storage.Record),
-		AtMost: func() bound.Used { return bound.Used{Cost: plugins.KnownCost(1)} },
+		MaxUsage: func(int64) bound.Used { return bound.Used{Cost: plugins.KnownCost(1)} },
 	})
 	refusal, ok := errors.AsType[*plugins.Error](err)
 	if !ok || refusal.Status != http.StatusTooManyRequests || !refusal.Final || !strings.Contains(refusal.Message, "each-run") || !strings.Contains(refusal.Message, "give the budget a window") {

@@ -31,11 +31,10 @@ type budget struct {
 	Per *string `json:"per"`
 	// Filter says which calls the budget counts, null for all.
 	Filter json.RawMessage `json:"filter"`
-	// Trust, Wait, Reserve, Cut, Stages and Unpriced are settings of a budget, as in the
+	// Trust, Wait, Cut, Stages and Unpriced are settings of a budget, as in the
 	// configuration.
 	Trust    bool            `json:"trust"`
 	Wait     string          `json:"wait"`
-	Reserve  string          `json:"reserve"`
 	Cut      bool            `json:"cut"`
 	Stages   []*llmapp.Stage `json:"stages"`
 	Unpriced string          `json:"on_unpriced"`
@@ -62,7 +61,7 @@ func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balanc
 	d := budget{
 		Name: b.Name, Quantity: b.Counts(), Limit: b.Amount(b.Cap()), Window: b.Window,
 		Timezone: cmp.Or(b.Timezone, "UTC"), Values: len(accounts), Accounts: []counted{},
-		Filter: b.Filter, Trust: b.Trust, Wait: time.Duration(b.Wait).String(), Reserve: cmp.Or(b.Reserve, "maximum"), Cut: b.Cut,
+		Filter: b.Filter, Trust: b.Trust, Wait: time.Duration(b.Wait).String(), Cut: b.Cut,
 		Stages: append([]*llmapp.Stage{}, b.Stages...), Unpriced: cmp.Or(b.Unpriced, "refuse"),
 	}
 	if r != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
@@ -49,13 +48,8 @@ type attempt struct {
 
 // payment is what bounds the cost of an attempt.
 type payment struct {
-	ticket *llmapp.Ticket // by which the attempt is sent
-	within bool           // the attempt is a part of a call that has a ticket of its own
-	fitted int64          // the limit of output tokens that the credits cover; 0: as asked
-	cutAt  int64          // the output tokens after which the stream is ended; 0: it is not
-	paid   bound.Used     // what earlier rounds of tools have used
-	unseen bool           // the provider works on an answer that nobody waits for, or has written one that cannot be read
-	reads  *bound.Demand  // nil until the request has been read for what it may cost
+	within  bool       // the attempt is a part of a call that has a bill of its own
+	earlier bound.Used // what earlier rounds of tools have used
 }
 
 // maxError bounds what is kept of the body of an error, in bytes.
@@ -82,9 +76,9 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	if err := a.admit(); err != nil {
 		return nil, err
 	}
-	if a.fitted > 0 {
+	if a.fitted() > 0 {
 		if err := a.lower(); err != nil {
-			a.release()
+			a.x.Release()
 			return nil, err
 		}
 	}
@@ -167,8 +161,8 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target, prep
 		return nil, err
 	}
 	a.restoreReasoning(request.Turns)
-	if a.fitted > 0 {
-		request.MaxOutputTokens = plugins.Known(a.fitted)
+	if a.fitted() > 0 {
+		request.MaxOutputTokens = plugins.Known(a.fitted())
 		request.Warnings = append(slices.Clip(request.Warnings), a.lowered())
 	}
 	if a.unpricedTier() {
@@ -186,12 +180,12 @@ var errFirstByte = errors.New("the provider sent no header in time")
 // send makes the attempt. It answers the client, or returns why it did not and
 // what may follow. firstByte bounds the time until the provider's header.
 func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error) {
-	defer a.release()
+	defer a.x.Release()
 	ctx, cancel := context.WithCancelCause(a.call.ctx)
 	defer cancel(nil)
 	a.req = a.req.WithContext(ctx)
 	timer := time.AfterFunc(firstByte, func() { cancel(errFirstByte) })
-	resp, err := a.ticket.Send(a.req)
+	resp, err := a.x.Bill.Send(a.req)
 	timer.Stop()
 	if err != nil {
 		return a.unreachable(ctx, err)
@@ -233,7 +227,8 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	a.x.Record.Status = plugins.Known(int64(e.Status))
 	keepAnswer(a.x, a.call.dialect, e)
 	if late {
-		a.settleUnseen()
+		a.x.Stop()
+		a.settleAs(storage.Failed, true)
 	}
 	return a.fail(storage.Failed, e, outcome)
 }
@@ -270,17 +265,16 @@ func (a *attempt) broken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 // read the request, and may have thought since.
 func (a *attempt) left() (routing.Outcome, *plugins.Error) {
 	outcome, e := a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
-	if a.ticket.Open() {
-		a.unseen = true
-		a.commit(storage.ClientAborted)
-		a.settle(storage.ClientAborted)
+	if a.x.Bill.Open() {
+		a.settleAs(storage.ClientAborted, true)
 	}
 	return outcome, e
 }
 
 // noRoom ends an attempt if there is no memory for its answer. The provider charges for the answer.
 func (a *attempt) noRoom(e *plugins.Error) (routing.Outcome, *plugins.Error) {
-	a.settleUnseen()
+	a.x.Stop()
+	a.settleAs(storage.UpstreamAborted, true)
 	return a.fail(storage.UpstreamAborted, e, routing.Abort)
 }
 
@@ -288,7 +282,6 @@ func (a *attempt) noRoom(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.Outcome) (routing.Outcome, *plugins.Error) {
 	a.x.Record.ErrorType = e.Type
 	a.x.Stop() // the time from here on belongs to other attempts
-	a.charge(a.x.Record.Cost)
 	a.failure, a.end = e, end
 	return outcome, e
 }

@@ -295,7 +295,7 @@ func TestLeavingIsNotFree(t *testing.T) {
 			for ; spent == 0 || reserved != 0; spent, reserved = s.balance() {
 				time.Sleep(time.Millisecond)
 			}
-			if spent < c.least || spent > 54 {
+			if spent < c.least || spent > 67+2*10 { // what was set aside
 				t.Errorf("spent %d", spent)
 			}
 			if audited := s.audit(); audited != spent {
@@ -343,7 +343,7 @@ func TestLeavingBeforeTheAnswerIsNotFree(t *testing.T) {
 			}
 			s.settled()
 			spent, reserved := s.balance()
-			if spent < 20 || spent > 54 || reserved != 0 {
+			if spent < 20 || spent > 100 || reserved != 0 {
 				t.Errorf("spent %d, reserved %d", spent, reserved)
 			}
 			if audited := s.audit(); audited != spent {
@@ -427,14 +427,14 @@ func TestOverrideIsNoPrice(t *testing.T) {
 }
 
 // A provider that serves another tier than was asked for, at a price that nobody
-// knows, is not free: what has passed is charged at the price that was agreed.
+// knows, is not free: what was set aside is charged.
 func TestUnpricedTierIsNotFree(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"object":"chat.completion","model":"priced","service_tier":"scale","choices":[{"message":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":5}}`))
 	}}})
 	s.grant(1000)
 	s.postTo("/v1/chat/completions", strings.NewReader(`{"model":"raw/priced","messages":[],"max_tokens":10}`), "Authorization", "Bearer payer")
-	if spent, reserved := s.balance(); spent == 0 || spent > 70 || reserved != 0 {
+	if spent, reserved := s.balance(); spent != 52+2*10 || reserved != 0 {
 		t.Errorf("spent %d, reserved %d", spent, reserved)
 	}
 }

@@ -103,15 +103,6 @@ func (a *attempt) writeMedia(p []byte, resp *http.Response) {
 
 // Bounds of what calls use.
 const (
-	// imageTokens are the tokens of the largest image of the best quality that OpenAI makes,
-	// and of the three partial images that a stream may have before the image
-	// (https://platform.openai.com/docs/guides/image-generation).
-	imageTokens = 6240 + 3*100
-	// realtimeBytes is what a token of speech takes in the events of Realtime: 50 ms
-	// of PCM at 24 kHz, in base64.
-	realtimeBytes = 3200
-	// realtimeInput is the input, in tokens, of a response of Realtime that did not end.
-	realtimeInput = 4096
 	// realtimeOutput is the most that a response of Realtime says, in tokens
 	// (https://platform.openai.com/docs/models/gpt-realtime).
 	realtimeOutput = 4096
@@ -136,17 +127,17 @@ func (c *call) textOnly(by bound.Scale) plugins.Usage {
 // images is the usage of images, which are charged by the piece or in tokens.
 func (c *call) images(by bound.Scale) plugins.Usage {
 	n := max(c.field("n").Int(), 1)
-	sent := c.pictures() * imageTokens
+	sent := c.pictures() * bound.ImageTokens
 	return plugins.Usage{
 		Input: plugins.Known(c.tokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
-		Output: plugins.Known(n * imageTokens), OutputImage: plugins.Known(n * imageTokens),
+		Output: plugins.Known(n * bound.ImageTokens), OutputImage: plugins.Known(n * bound.ImageTokens),
 	}
 }
 
 // audio is the usage of speech to text, which is charged by its length or in tokens.
 func (c *call) audio(by bound.Scale) plugins.Usage {
 	seconds := (int64(len(c.body)) + by.SpeechBytes - 1) / by.SpeechBytes
-	if by == bound.Most && (c.form == nil || len(c.form.files) != 1 || !bound.HasLowestRate(bytes.NewReader(c.form.files[0]))) {
+	if c.form == nil || len(c.form.files) != 1 || !bound.HasLowestRate(bytes.NewReader(c.form.files[0])) {
 		seconds = longestAudio
 	}
 	tokens := plugins.Known(seconds * by.SpeechTokens)

@@ -81,7 +81,7 @@ func (f *fileCall) prepare(id string) (err error) {
 	r.InferenceGeo = observe.Geography(r.Provider, f.req.URL.Host, r.Path)
 	f.target.Account = account
 	s := f.call.spending(f.target)
-	s.Model, s.AtMost, s.Files = "", f.atMost, true
+	s.Model, s.MaxUsage, s.Files = "", f.maxUsage, true
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.PaysWithCredits(r.Org, account)
 		if !f.makesMessageBatch() {
@@ -90,15 +90,16 @@ func (f *fileCall) prepare(id string) (err error) {
 		}
 		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.names
 	}
-	if f.ticket, err = f.call.h.site.Money.Admit(f.call.ctx, s); err == nil {
-		f.batch.Reservation = f.ticket.Batch()
+	if f.x.Bill, err = f.call.h.site.Money.Admit(f.call.ctx, s); err == nil {
+		f.batch.Reservation = f.x.Bill.Batch()
 		r.Batch = f.batch.Text()
 	}
 	return err
 }
 
-// atMost returns what a call about files costs: nothing, or what the calls of a batch do.
-func (f *fileCall) atMost() bound.Used {
+// maxUsage is an upper bound on what a call about files uses: nothing, or what the calls of a
+// batch do.
+func (f *fileCall) maxUsage(int64) bound.Used {
 	if f.makesBatch() {
 		return f.batch.AtMost(f.call.h.site.App.Catalog(), f.file.account.Provider, f.x.Record.CreatedAt.Time())
 	}

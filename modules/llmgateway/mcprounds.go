@@ -52,8 +52,8 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		}
 		a.commit(storage.Interrupted) // what a crash leaves is paid
 		a.settle(storage.Interrupted)
-		a.paid = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
-		a.release()
+		a.earlier = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
+		a.x.Release()
 		a.round++
 		a.eventsSent = 0
 		if a.round > maxRounds { // it was to call none
@@ -66,7 +66,7 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		}
 		resp, e := a.nextRound(out, assembler, items)
 		if e != nil {
-			a.release()
+			a.x.Release()
 			assembler.Fail(e)
 			return
 		}
@@ -152,7 +152,7 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		resp, err = a.ticket.Send(req) //nolint:bodyclose // read closes it, or the refusal below
+		resp, err = a.x.Bill.Send(req) //nolint:bodyclose // read closes it, or the refusal below
 	}()
 	await(answered, out, assembler)
 	if err != nil {

@@ -42,7 +42,7 @@ const noPrice = "without a known price, left out"
 // must not get.
 func (a *attempt) nativeBody() ([]byte, error) {
 	body := a.call.sent
-	if a.fitted > 0 {
+	if a.fitted() > 0 {
 		var err error
 		if body, err = a.limited(body); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tidwall/gjson"
@@ -12,6 +13,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/tunnel"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
@@ -110,7 +112,9 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 type realtime struct {
 	*attempt // its record is the WebSocket's
 	*socket.Passage
-	spent atomic.Bool // a response was paid from what was set aside for the handshake
+	bill  *llmapp.Bill // of the socket
+	hold  func() error // sets aside the socket's part, at the first response
+	spent atomic.Bool  // a response was paid from the socket's part
 }
 
 func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Error) {
@@ -126,15 +130,23 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 	}
 	a.setHeaders(resp.Header)
 	a.client.w.WriteHeader(http.StatusSwitchingProtocols)
+	bill := a.x.Bill
+	a.x.Bill = nil // the responses have records of their own
+	if err := bill.Idle(a.call.ctx); err != nil {
+		a.call.h.site.Logger.Error("a reservation is not released", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
+	}
+	defer func() {
+		a.x.Bill = bill
+		a.x.Release()
+	}()
 	end := storage.Complete
 	conn, buffered, err := http.NewResponseController(a.client.w).Hijack()
 	if err != nil {
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		s := &realtime{attempt: a, Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: a.ticket.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded}}
+		s := &realtime{attempt: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded}}
 		a.x.RequestOf(&a.call.exchange)
-		a.x.Pay = nil
 		s.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
 			FromClient: s.fromClient, Begin: s.begin,
@@ -147,7 +159,6 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 			a.x.Record.ErrorType = passed.Reason.Type
 		}
 	}
-	a.release()
 	a.commit(end)
 	a.x.End(end)
 	return routing.Answered, nil
@@ -174,9 +185,14 @@ func (s *realtime) fromClient(message []byte, cut bool) {
 	})
 }
 
-// begin sets aside what a response may cost. Where the credits are insufficient, it is paid
-// from what was set aside for the handshake, once, and is the last one.
+// begin sets aside what a response may cost, and for the first one the socket's part, too: a
+// socket without a response holds nothing. If the credits are insufficient for a response, the
+// socket's part pays for it, once, and it is the last one.
 func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), refused *plugins.Error) {
+	if err := s.hold(); err != nil {
+		s.Stop(apierror.Of(err))
+		return nil, apierror.Of(err)
+	}
 	paid := &attempt{call: s.call, target: s.target, x: x, payment: payment{within: true}}
 	err := paid.admit()
 	if err != nil {
@@ -184,7 +200,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 			s.Stop(apierror.Of(err))
 			return nil, apierror.Of(err)
 		}
-		paid.ticket, x.Pay = s.ticket, paid.charge
+		x.Bill = s.bill
 	}
 	s.Begin()
 	return func(end storage.EndState) {
@@ -192,7 +208,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 		if info := x.Info(); info.ResponseID != "" || info.Usage != (plugins.Usage{}) {
 			paid.settle(end)
 		}
-		paid.release()
+		x.Release()
 		if err != nil {
 			s.Stop(apierror.Of(err))
 		}

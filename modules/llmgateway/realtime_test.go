@@ -270,7 +270,7 @@ func TestRealtimeResponsesThatDoNotEnd(t *testing.T) {
 			s.grant(100_000)
 			e := s.open(accepted, "raw/priced", "payer")
 			e.ask(realtimeCreate, realtimeCreate)
-			e.answer(realtimeCreated, `{"type":"response.output_audio_transcript.delta","response_id":"r1","output_index":0,"content_index":0,"delta":"`+strings.Repeat("x", 2*realtimeBytes)+`"}`)
+			e.answer(realtimeCreated, `{"type":"response.output_audio_transcript.delta","response_id":"r1","output_index":0,"content_index":0,"delta":"`+strings.Repeat("x", 6400)+`"}`)
 			c.cut(e)
 			responses, _ := e.records()
 			if len(responses) != 2 || responses[0].EndState != c.begun || responses[1].EndState != c.asked {

@@ -2,10 +2,13 @@ package llmlog
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
-	"go.uber.org/zap"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
@@ -16,19 +19,6 @@ import (
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
-
-// bounded is a call that a budget counts.
-type bounded struct {
-	*llmapp.Ticket
-	model      *catalog.Model // nil without a price
-	usage      plugins.Usage  // at most
-	conditions catalog.Conditions
-	tiers      []string      // that the request asks for
-	cutAt      int64         // the output tokens after which the stream is ended; 0: it is not
-	silent     bool          // the model may think what its answer does not show
-	batch      bool          // the provider makes the calls later
-	reads      *bound.Demand // nil until the request has been read
-}
 
 // tierFields are the header fields by which clients of Vertex AI and Bedrock ask for a service
 // tier (https://cloud.google.com/vertex-ai/generative-ai/docs/priority-paygo,
@@ -60,6 +50,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
 	object, isObject := plugins.ParseObject(sent)
 	request := bound.JSON(r.Dialect, object)
+	x.streams = request.Field("stream").Type == gjson.True || strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent")
 	if isObject {
 		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
 	}
@@ -78,53 +69,42 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 			return err
 		}
 	}
-	b := &bounded{
-		conditions: catalog.Conditions{At: r.CreatedAt.Time(), Geography: request.Field("inference_geo").Str},
-		tiers:      request.Tiers(),
+	call := &bound.Call{
+		Request: request, Catalog: app.Catalog(), Provider: s.Provider, Bytes: int64(len(sent)), Tiers: request.Tiers(),
+		Conditions: catalog.Conditions{At: r.CreatedAt.Time(), Geography: request.Field("inference_geo").Str},
+		Read: func() *bound.Demand {
+			return bound.OfTurn(app.Counts(), request.Dialect, object, s.Org, s.Provider, s.Model)
+		},
 	}
 	for _, field := range tierFields {
-		b.tiers = append(b.tiers, x.r.Header.Values(field)...)
+		call.Tiers = append(call.Tiers, x.r.Header.Values(field)...)
 	}
-	s.AtMost = func() bound.Used {
-		switch {
-		case x.isFree():
-			return bound.Free()
-		case makesBatch:
-			return batch.AtMost(app.Catalog(), s.Provider, b.conditions.At)
-		}
-		most := b.uses(bound.Most, app, &s, request, sent)
-		b.usage = most.Usage
-		return most
+	if s.Model != "" {
+		call.Model, _ = app.Catalog().Lookup(s.Provider, s.Model)
 	}
-	s.Expected = func(output int64) bound.Used {
-		limit := b.cutAt
-		defer func() { b.cutAt = limit }()
-		b.cutAt = output
-		return b.uses(bound.Likely, app, &s, request, sent)
+	switch {
+	case x.isFree():
+		call.Free = true
+	case makesBatch:
+		s.MaxUsage = func(int64) bound.Used { return batch.AtMost(app.Catalog(), s.Provider, call.Conditions.At) }
 	}
-	if makesBatch {
-		s.Expected = nil
-	}
-	if x.asksForEvents(request) {
-		s.Cut = func(fits func(bound.Used) bool) bool { return b.cut(request, func() bool { return fits(s.AtMost()) }) }
+	if s.Call = call; x.asksForEvents(request) && !call.Silent() {
+		s.Cut = call.Lowerable(bound.LeastOutput)
 	}
 	if x.h.site.Money.Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
 			return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Check returns no other
 		}
 	}
-	ticket, err := x.h.site.Money.Admit(x.ctx, s)
+	bill, err := x.h.site.Money.Admit(x.ctx, s)
 	if err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
 	}
-	b.Ticket, b.silent, b.batch = ticket, b.model != nil && request.Silent(b.model), makesBatch
-	batch.Reservation = ticket.Batch()
+	x.Bill = bill
+	batch.Reservation = bill.Batch()
 	r.Batch = batch.Text()
-	if x.bounded = b; ticket.Bounded() {
-		x.Pay = x.charge
-	}
 	if pays {
-		x.r = llmapp.WithTicket(x.r, ticket)
+		x.r = llmapp.WithTicket(x.r, bill)
 	}
 	return nil
 }
@@ -156,7 +136,7 @@ func (x *exchange) isFree() bool {
 	if x.r.URL.RawPath != "" {
 		return !x.makes()
 	}
-	return x.Record.Dialect.CountsTokens() || !x.makes() || x.uploads() || observe.IsCancel(x.Record.Path)
+	return x.Record.Dialect.CountsTokens() || !x.makes() || x.uploads() || observe.IsChange(x.Record.Path)
 }
 
 // makes reports whether the request makes the provider do something, or opens a connection on
@@ -192,113 +172,28 @@ func (x *exchange) readBody() ([]byte, *plugins.Error) {
 	return x.ahead.Bytes, refused
 }
 
-// uses is the most that the call can use, by the tokens that text has by a scale. It is unknown
-// without a price.
-func (b *bounded) uses(by bound.Scale, app *llmapp.App, s *llmapp.Spending, request bound.Request, body []byte) bound.Used {
-	var ok bool
-	if b.model, ok = app.Catalog().Lookup(s.Provider, s.Model); !ok || s.Model == "" {
-		b.model = nil
-		return bound.Used{}
-	}
-	if b.reads == nil {
-		object, _ := plugins.ParseObject(body)
-		b.reads = bound.OfTurn(app.Counts(), request.Dialect, object, s.Org, s.Provider, s.Model)
-	}
-	usage, ok := request.Uses(b.model, b.reads, by, int64(len(body)), b.cutAt)
-	if !ok {
-		return bound.Used{}
-	}
-	return bound.Used{Cost: b.model.AtMost(usage, b.conditions, b.tiers...), Usage: usage}
-}
-
-func (x *exchange) charge(cost plugins.Cost) {
-	x.bounded.reads.Learn(x.h.site.App.Counts(), x.Record.Usage.Input)
-	x.meter(bound.Used{Cost: cost, Usage: x.Record.Usage})
-}
-
-func (x *exchange) meter(used bound.Used) {
-	if err := x.bounded.Charge(x.ctx, used, bound.Used{}); err != nil {
-		x.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", used.Cost.N), zap.Error(err))
-	}
-}
-
-// settle counts an answer whose cost or usage the provider has not stated: by its length if the
-// answer was broken off, else, if a budget counts it, as the most that the call can have used.
+// settle counts an answer whose cost or usage the provider has not stated.
 func (x *exchange) settle(end storage.EndState) {
-	status := x.Record.Status
-	left := status.N == recording.StatusClientLeft // before the provider answered, which works on
-	broken := x.BrokenOff(end)
-	if x.bounded == nil && broken {
-		x.countKept()
-	}
-	if x.bounded == nil || x.bounded.batch || !x.bounded.Open() || !left && (status.N < 200 || status.N >= 300) {
-		return
-	}
-	usage, stated, cost := x.bounded.usage, x.Record.Usage, x.Record.Cost
-	if cost.Valid && stated.Input.Valid && !broken {
-		return
-	}
-	if broken {
-		written := bound.Likely.Text(x.Record.ResponseBytes)
-		if x.bounded.silent || left || !x.Record.Stream { // what is no stream was written before it came
-			written = max(written, bound.Thought(x.Record.Latency.N))
-		}
-		usage.Output = plugins.Known(min(usage.Output.N, written))
-	}
-	if counted := x.bounded.Reserved(); counted.Valid && (broken || !cost.Valid) {
-		if broken && x.bounded.model != nil {
-			if most := x.bounded.model.AtMost(usage, x.bounded.conditions, x.bounded.tiers...); most.Valid {
-				counted.N = min(counted.N, most.N)
-			}
-		}
-		x.Counted = max(counted.N, cost.N)
-		x.Commit(end)
-	}
-	usage.Input, usage.Output.N = stated.Input.Or(usage.Input), max(usage.Output.N, stated.Output.N)
-	x.meter(bound.Used{Usage: usage})
+	x.Settle(recording.Settling{
+		End: end, Left: x.Record.Status.N == recording.StatusClientLeft || x.timedOut(), Streams: x.streams, Served: x.Record.ResponseBytes > 0,
+	})
 }
 
-// countKept counts the cost of an answer that was broken off, by the length of what is kept of
-// it. Some providers state until the end only what they began with. The cost is unknown if the
-// length does not tell the cost, or if the answer is not kept.
-func (x *exchange) countKept() {
-	r := &x.Record
-	used := r.Usage
-	if x.observer == nil || r.Status.N != http.StatusOK || used.ReportedCost.Valid || used.Output.Valid && x.phase() != plugins.Running {
-		return
-	}
-	kept := x.Kept.Content(r)
-	written, ok := bound.Written(r.Dialect, kept.Response)
-	if !ok || r.ResponseTruncated || !x.requestTells(kept.Request.Data, used.Input) {
-		x.Uncounted = true
-		return
-	}
-	used.Input = used.Input.Or(plugins.Known(bound.Likely.Text(r.RequestBytes)))
-	used.Output = plugins.Known(max(used.Output.N, bound.Likely.Text(written)))
-	x.Count(used)
-}
-
-// requestTells reports whether the length of the answer tells its cost, by what is kept of the
-// request. If the request is omitted, it is enough that the provider has stated the input.
-func (x *exchange) requestTells(kept []byte, input plugins.Count) bool {
-	if x.Record.RequestOmitted {
-		return input.Valid
-	}
-	request, _ := plugins.ParseObject(kept)
-	return bound.Countable(x.Record.Dialect, request, input)
+// timedOut reports whether the provider got the request, and had no time for its answer.
+func (x *exchange) timedOut() bool {
+	var dial reverseproxy.DialError
+	return x.failed && errorStatus(x.err) == http.StatusGatewayTimeout && !errors.As(x.err, &dial)
 }
 
 // release frees what is set aside and was not charged.
 func (x *exchange) release() {
-	if x.bounded == nil {
+	if x.Bill == nil {
 		return
 	}
 	if status := x.writer.Status(); x.err != nil {
-		x.bounded.Answered(0, x.err)
+		x.Bill.Answered(0, x.err)
 	} else if x.account == nil {
-		x.bounded.Answered(status, nil)
+		x.Bill.Answered(status, nil)
 	}
-	if err := x.bounded.Release(x.ctx); err != nil {
-		x.h.site.Logger.Error("a reservation is not released", zap.Stringer("id", x.Record.ID), zap.Error(err))
-	}
+	x.Release()
 }

@@ -23,31 +23,14 @@ func (x *exchange) asksForEvents(request bound.Request) bool {
 	return cut.Possible(request.Dialect) && request.Field("stream").Type == gjson.True
 }
 
-// cut finds after how much output the stream is ended, and reports whether there is room for
-// any, and whether the stream shows all that is charged.
-func (b *bounded) cut(request bound.Request, fits func() bool) bool {
-	if b.model == nil || request.Silent(b.model) {
-		return false
-	}
-	most := b.model.OutputLimit()
-	if asked, err := request.OutputLimit(); err == nil && asked > 0 {
-		most = min(most, asked)
-	}
-	b.cutAt = bound.Lower(bound.LeastOutput, most, func(limit int64) bool {
-		b.cutAt = limit
-		return fits()
-	})
-	return b.cutAt > 0
-}
-
 // pass hands the call on. A stream that a budget ends has ended well, whatever becomes of the
 // connection to the provider.
 func (x *exchange) pass(next caddyhttp.Handler) (err error) {
-	if x.bounded == nil || x.bounded.cutAt == 0 {
+	if x.Bill == nil || x.Bill.CutAt == 0 {
 		return next.ServeHTTP(&x.writer, x.r)
 	}
 	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the stream could not be read
-	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.bounded.cutAt*bound.Most.TextBytes, x.cancel)
+	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.Bill.CutAt*bound.Most.TextBytes, x.cancel)
 	defer func() {
 		if !x.cutter.Over() {
 			return

@@ -76,7 +76,7 @@ type answerSide struct {
 type payment struct {
 	limit   *llmapp.Budget  // that the caller set to its own calls, nil for none
 	account *llmapp.Account // that pays, nil if the caller's own credentials pass
-	bounded *bounded        // nil unless a budget counts the call
+	streams bool            // a stream was asked for; false if the request was not read
 	cutter  *cut.Writer     // ends the stream, nil unless a budget may end it
 }
 
@@ -267,7 +267,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	var reader capture.Reader
 	switch x.r.Method {
 	case http.MethodPost:
-		if observe.IsCancel(x.Record.Path) { // or its record would be found in place of the batch's
+		if observe.IsChange(x.Record.Path) { // or its record would be found in place of the call's that made it
 			break
 		}
 		// A GET of a stored response repeats the usage of the call that made it.
@@ -311,6 +311,7 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	case last:
 		x.commit(storage.Complete)
 		x.settle(storage.Complete)
+		x.Commit(storage.Complete)
 		x.release() // what the client's next call needs
 	case now > before && now == plugins.Ended:
 		x.commit(storage.Complete)
@@ -337,8 +338,8 @@ func (x *exchange) closeResponse(whole bool) {
 // announce sets our own response headers.
 func (x *exchange) announce(header http.Header) {
 	header["Service-Id"] = []string{x.Record.ID.String()}
-	if x.bounded != nil {
-		x.bounded.SetCallerLimit(x.ctx, header)
+	if x.Bill != nil {
+		x.Bill.SetCallerLimit(x.ctx, header)
 	}
 	if len(x.warnings) > 0 {
 		header["Service-Warnings"] = x.warnings

@@ -73,12 +73,18 @@ var (
 // IsUpload reports whether a POST of Batches uploads a file, which may have the calls of a batch.
 func IsUpload(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/files") }
 
-// IsCancel reports whether a POST ends a batch.
-func IsCancel(path string) bool {
-	return strings.HasSuffix(strings.TrimSuffix(path, "/"), "cancel") && cancelled.MatchString(path)
+// IsChange reports whether a POST changes or ends what a provider keeps: a batch, a completion, a
+// run, a response, an interaction. The answer may repeat what the call has used that made it.
+func IsChange(path string) bool {
+	path = strings.TrimSuffix(path, "/")
+	return (strings.HasSuffix(path, "cancel") || strings.Contains(path, "/chat/completions/") || strings.Contains(path, "/runs/")) && changes.MatchString(path)
 }
 
-var cancelled = regexp.MustCompile(`/batches/[^/:]+[/:]cancel/?$`)
+// changes are the paths of changes
+// (https://platform.openai.com/docs/api-reference/chat/update,
+// https://platform.openai.com/docs/api-reference/runs/modifyRun,
+// https://platform.openai.com/docs/api-reference/responses/cancel).
+var changes = regexp.MustCompile(`(/batches/[^/:]+[/:]cancel|/(responses|interactions)/[^/:]+[/:]cancel|/chat/completions/chatcmpl[-_][^/]+|/threads/[^/]+/runs/[^/]+(/cancel)?)$`)
 
 // BatchState is what a provider tells of a batch.
 type BatchState struct {

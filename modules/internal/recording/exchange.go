@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -43,29 +44,28 @@ type Exchange struct {
 	// TargetModel is the model that the gateway asked the provider for. An answer
 	// that names none, or one without a price, is this one's.
 	TargetModel string
-	// Counted is the cost of an answer that was broken off, by its length. It is the cost of
-	// the record if the cost that the provider stated is less, or unknown.
-	Counted plugins.Nanodollars
-	// Uncounted says that the answer was broken off, and that its length does not tell the
-	// cost: the cost of the record is unknown, whatever the provider has stated so far.
-	Uncounted bool
-
 	// Cut says that a budget ended the stream.
 	Cut bool
 	// Account tells the accounts of providers apart, whose caches are their own: see
 	// lineage.Hash.
 	Account uint64
-	// Pay, if set, is called with the cost of each version before it is appended: a
+	// Bill, if any, is charged what each version costs before the version is appended: a
 	// crash must not leave a record that is not paid.
-	Pay func(plugins.Cost)
+	Bill *llmapp.Bill
 
-	site     *Site
-	ctx      context.Context // of the client's request
-	recorder Recorder
-	release  func()        // the store
-	claimed  bool          // the record's id was the client's choice
-	call     *Exchange     // that this is an attempt at, unless it is superseded
-	link     *lineage.Link // nil unless the call is one of a conversation
+	// counted is the cost of an answer whose cost the provider has not stated, as Settle
+	// counts it. It is the cost of the record if the stated cost is less, or unknown.
+	counted plugins.Nanodollars
+	// uncounted says that nothing tells what the answer costs: the cost of the record is
+	// unknown, whatever the provider has stated so far.
+	uncounted bool
+	site      *Site
+	ctx       context.Context // of the client's request
+	recorder  Recorder
+	release   func()        // the store
+	claimed   bool          // the record's id was the client's choice
+	call      *Exchange     // that this is an attempt at, unless it is superseded
+	link      *lineage.Link // nil unless the call is one of a conversation
 	clock
 	committed version
 	lost      bool
@@ -169,11 +169,12 @@ func (x *Exchange) MarkFirstToken() {
 	}
 }
 
-// Stop stops the clock of an exchange whose end is reported later, and prices what
-// its answer has reported.
+// Stop stops the clock of an exchange whose end is reported later, and charges what its
+// answer has reported.
 func (x *Exchange) Stop() {
 	x.stopped = time.Now()
 	x.update()
+	x.charge(bound.Used{Cost: x.Record.Cost, Usage: x.Record.Usage})
 }
 
 // Commit appends the record as it is known now to the journal, unless that version
@@ -182,15 +183,14 @@ func (x *Exchange) Stop() {
 // what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
-	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Counted, x.Uncounted, *x.Info()}
+	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.counted, x.uncounted, *x.Info()}
 	if v == x.committed {
 		return
 	}
 	r.EndState = end
 	x.update()
-	if x.Pay != nil {
-		x.Pay(r.Cost)
-	}
+	x.charge(bound.Used{Cost: r.Cost, Usage: r.Usage})
+	x.Bill.Learn(x.Info().Usage.Input)
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
 		used := r.Usage
 		if x.spent != nil {
@@ -249,7 +249,7 @@ func (x *Exchange) measure() {
 // price computes the cost of r, which is the record or has another usage. What a caller says
 // does not choose what is paid.
 func (x *Exchange) price(r *storage.Record) {
-	if x.Uncounted {
+	if x.uncounted {
 		r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
 		return
 	}
@@ -257,7 +257,7 @@ func (x *Exchange) price(r *storage.Record) {
 	switch {
 	case r.PassthroughBilling:
 		models = []string{r.ResponseModel, x.TargetModel}
-	case x.Pay != nil:
+	case x.Bill != nil && x.Bill.Bounded():
 		models[0] = r.ResponseModel
 	}
 	price(r, x.Info().Beside, x.site.App.Catalog(), x.started, models...)
@@ -266,14 +266,6 @@ func (x *Exchange) price(r *storage.Record) {
 // BrokenOff reports whether the provider did not come to the end of its answer.
 func (x *Exchange) BrokenOff(end storage.EndState) bool {
 	return end == storage.ClientAborted || end == storage.UpstreamAborted || x.Cut
-}
-
-// Count counts the cost of an answer that was broken off, as that of a usage.
-func (x *Exchange) Count(u plugins.Usage) {
-	r := x.Record
-	r.Usage = u
-	x.price(&r)
-	x.Counted = r.Cost.N
 }
 
 // addRounds adds what earlier rounds have used and cost. Each is priced by itself: prices
@@ -285,8 +277,8 @@ func (x *Exchange) addRounds() {
 		r.Cost = r.Cost.Both(e.cost)
 		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
 	}
-	if r.CostCounted = x.Counted > r.Cost.N; r.CostCounted {
-		r.Cost = plugins.KnownCost(x.Counted)
+	if r.CostCounted = x.counted > r.Cost.N; r.CostCounted {
+		r.Cost = plugins.KnownCost(x.counted)
 	}
 }
 
@@ -295,7 +287,7 @@ func (x *Exchange) addRounds() {
 func (x *Exchange) NextRound() {
 	x.measure()
 	r := &x.Record
-	x.spent, x.Counted = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
+	x.spent, x.counted = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
 }
 
 // noAnswer is what is known of an answer before there is one.

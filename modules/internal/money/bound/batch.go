@@ -184,8 +184,8 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 		return false
 	}
 	reads := Of(d, object, nil)
-	u, ok := r.Uses(m, &reads, Most, int64(len(body)), 0)
-	if !ok {
+	u, ok := r.Uses(m, &reads, int64(len(body)), 0)
+	if !ok || reads.Painters != nil || reads.Advisors != nil || reads.hostedCost() > 0 {
 		return false
 	}
 	// With a header, calls of a batch write more than the model's limit

@@ -15,23 +15,6 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-const (
-	// toolTokens are what a host of Claude writes around the tools of a request
-	// (https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing).
-	toolTokens = 1024
-	// PictureTokens are those of the largest picture that a model reads, and
-	// pictureTokens4oMini those of the one model that counts them higher
-	// (https://platform.openai.com/docs/guides/images-vision#calculating-costs).
-	PictureTokens       = 12_000
-	pictureTokens4oMini = 48_200
-	// hostedCalls is how often a provider calls a tool that it hosts, if the request does
-	// not say (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons#pause-turn).
-	hostedCalls = 10
-	// maxCalls bounds the calls of hosted tools, if the request allows more: the results of so
-	// many do not fit into what a model reads.
-	maxCalls = 10_000
-)
-
 // Demand is what a request can make a provider read and make.
 type Demand struct {
 	// Pictures is how many the model reads, Audio the tokens of audio.
@@ -39,6 +22,8 @@ type Demand struct {
 	// Unbounded: the provider reads what the request only names. The model's limit alone
 	// bounds the input.
 	Unbounded bool
+	// Hosted: the request has tools that the provider runs, and whose results it reads.
+	Hosted bool
 	// Searches: the provider may search.
 	Searches bool
 	// Painters are the models of hosted tools that make pictures, Advisors other models of hosted
@@ -54,6 +39,10 @@ type Demand struct {
 	tools   bool
 	calls   int64 // of all hosted tools, 0 if the request does not bound them together
 	uses    int64 // of all hosted tools, by what each tool says of itself
+	// containers is what the containers of hosted tools cost, and perCall what a call of the
+	// dearest hosted tool costs beside tokens and searches.
+	containers, perCall plugins.Nanodollars
+	unknown             []string // options of which only their bytes count
 	// writesCache and writesCache1h: the provider is asked to write its cache, which may
 	// cost more than reading the input.
 	writesCache, writesCache1h bool
@@ -142,10 +131,22 @@ func (d *Demand) read(dialect plugins.Dialect, request *plugins.Object) {
 		case "previous_response_id", "conversation":
 			d.Unbounded = d.Unbounded || v.Type != gjson.Null
 		case "web_search_options", "search_parameters", "plugins":
-			d.Unbounded, d.Searches = true, true
+			d.Hosted, d.Searches = true, true
 		default:
-			d.Unbounded = d.Unbounded || !slices.Contains(plainFields, name) && (v.IsObject() || v.IsArray() && v.Raw != "[]")
+			d.readOption(name, v)
 		}
+	}
+}
+
+// readOption reads a field that Weir does not know. An object or a list counts by its bytes,
+// unless its name says that the provider fetches something.
+func (d *Demand) readOption(name string, v gjson.Result) {
+	switch {
+	case slices.Contains(plainFields, name) || !v.IsObject() && !v.IsArray() || v.Raw == "[]" || v.Raw == "{}":
+	case d.gemini || fetches(name) || namesFetched(v, 0):
+		d.Unbounded = true
+	case len(d.unknown) < maxUnknown:
+		d.unknown = append(d.unknown, strings.Clone(name))
 	}
 }
 
@@ -348,16 +349,15 @@ func (d *Demand) readCacheControl(v gjson.Result) {
 	})
 }
 
-// clientTools are the beginnings of the types of tools that the client runs, or that need
-// nothing but the request.
-var clientTools = []string{"apply_patch", "bash", "computer", "custom", "function", "local_shell", "memory", "namespace", "shell", "text_editor", "tool_search"}
-
 // readTools reads the tools of a request, or those that an item adds in the middle of a
 // conversation (https://developers.openai.com/api/docs/guides/tools-tool-search).
 func (d *Demand) readTools(tools gjson.Result) {
 	tools.ForEach(func(_, tool gjson.Result) bool {
 		d.tools = true
 		uses, hosted, paints := int64(0), false, false
+		if nested := tool.Get("tools"); nested.IsArray() { // of a namespace
+			d.readTools(nested)
+		}
 		tool.ForEach(func(key, v gjson.Result) bool {
 			switch {
 			case key.Str == "cache_control":
@@ -367,16 +367,18 @@ func (d *Demand) readTools(tools gjson.Result) {
 			case key.Str != "type" || d.gatewayCalls != nil && d.gatewayCalls(tool):
 			case v.Str == "image_generation":
 				paints = true
-			case !slices.ContainsFunc(clientTools, func(known string) bool { return strings.HasPrefix(v.Str, known) }):
+			case !runsAtClient(v.Str, tool):
 				hosted = true
 				d.Searches = d.Searches || strings.Contains(v.Str, "search")
+				d.perCall = max(d.perCall, callPrices[v.Str])
+				d.containers += containerPrice(v.Str, tool)
 			}
 			return true
 		})
 		if !hosted && !paints {
 			return true
 		}
-		d.Unbounded = true
+		d.Hosted = true
 		if d.uses += cmp.Or(uses, hostedCalls); !paints {
 			d.Advisors = append(d.Advisors, modelsOf(tool)...)
 		} else if models := modelsOf(tool); models != nil {
@@ -410,23 +412,14 @@ func modelsOf(tool gjson.Result) (models []string) {
 	return models
 }
 
-// imageModel is the model that paints for others at OpenAI, unless a request names one.
-const imageModel = "gpt-image-1"
-
-// hostsOfGemini are the providers that may take a picture of an address for anything else that
-// they fetch, such as a video (https://ai.google.dev/gemini-api/docs/video-understanding).
-var hostsOfGemini = []string{"gemini", "vertex"}
-
-// hostsOfClaude are the providers that write their cache only where a request says so. At
-// others, such as OpenAI, each request may write it.
-var hostsOfClaude = []string{"anthropic", "bedrock", "vertex"}
-
 // Usage returns the most that a call uses, by the tokens that text has by a scale. The request
 // has so many bytes, sent as it is or as a translation, and asks for so many answers of at most
 // asked tokens each; 0 is no limit.
 func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) plugins.Usage {
 	limit := m.InputLimit() * max(d.prompts, 1)
-	unbounded := d.Unbounded || d.linked > 0 && slices.Contains(hostsOfGemini, m.Provider)
+	searches := d.Searches || slices.ContainsFunc(searchModels, func(part string) bool { return strings.Contains(m.ID, part) })
+	unbounded := d.Unbounded || d.Hosted || searches || d.linked > 0 && slices.Contains(hostsOfGemini, m.Provider) ||
+		d.unknown != nil && slices.Contains(fetchingProviders, m.Provider)
 	perPicture := int64(PictureTokens)
 	if strings.Contains(m.ID, "gpt-4o-mini") {
 		perPicture = pictureTokens4oMini
@@ -462,7 +455,7 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 		output = min(output, asked)
 	}
 	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + written)
-	if d.Searches {
+	if searches {
 		u.WebSearches = plugins.Known(d.MostCalls())
 	}
 	return u
@@ -470,3 +463,9 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 
 // MostCalls is how often the provider may call tools that it hosts.
 func (d *Demand) MostCalls() int64 { return min(cmp.Or(d.calls, d.uses, hostedCalls), maxCalls) }
+
+// hostedCost is an upper bound on what the tools that the provider runs cost beside tokens,
+// searches and the models that they call.
+func (d *Demand) hostedCost() plugins.Nanodollars {
+	return d.containers + d.perCall*plugins.Nanodollars(d.MostCalls())
+}

@@ -26,7 +26,7 @@ func (d *Demand) readGemini(name string, v gjson.Result) bool {
 				if hosted == "functiondeclarations" {
 					return true
 				}
-				d.Unbounded = true
+				d.Hosted = true
 				d.Searches = d.Searches || strings.Contains(hosted, "search") || strings.Contains(hosted, "maps")
 				return true
 			})

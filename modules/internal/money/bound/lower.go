@@ -13,14 +13,26 @@ import (
 // an answer is paid for and of no use.
 const LeastOutput = 256
 
-// Lower returns the highest limit from least to below asked that is covered, 0 if none is. A
-// limit is covered if a higher limit is.
-func Lower(least, asked int64, covered func(limit int64) bool) int64 {
-	if asked <= least || !covered(least) { // the search reads the request for each limit
+// Limits are the limits of output tokens to which a call can be lowered, from Least to below
+// Asked. The zero Limits are those of a call that cannot be lowered.
+type Limits struct{ Least, Asked int64 }
+
+// Below returns the limits below one to which the call was lowered before, 0 if it was not.
+func (l Limits) Below(limit int64) Limits {
+	if limit > 0 {
+		l.Asked = min(l.Asked, limit)
+	}
+	return l
+}
+
+// Highest returns the highest limit that is covered, 0 if none is. A limit is covered if a higher
+// limit is.
+func (l Limits) Highest(covered func(limit int64) bool) int64 {
+	if l.Asked <= l.Least || !covered(l.Least) { // the search reads the request for each limit
 		return 0
 	}
-	dearer := sort.Search(int(asked-least), func(i int) bool { return !covered(least + int64(i)) })
-	return least + int64(dearer) - 1
+	dearer := sort.Search(int(l.Asked-l.Least), func(i int) bool { return !covered(l.Least + int64(i)) })
+	return l.Least + int64(dearer) - 1
 }
 
 // Silent reports whether the model may write what its stream does not show: providers charge

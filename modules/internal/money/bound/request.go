@@ -96,22 +96,22 @@ func prompts(v gjson.Result) (n int64) {
 	return n
 }
 
-// Uses returns the most that the request makes a model use, by the tokens that text has by a
-// scale. The request has so many bytes and reads what is given. limit is how many tokens an answer
-// has at most, 0 if the request alone says so. ok is false if the request does not tell.
-func (r Request) Uses(m *catalog.Model, reads *Demand, by Scale, bytes, limit int64) (u plugins.Usage, ok bool) {
+// Uses returns an upper bound on what the request makes a model use. The request has so many
+// bytes and reads what is given. limit is how many tokens an answer has at most, 0 if the
+// request alone says so. ok is false if the request does not tell.
+func (r Request) Uses(m *catalog.Model, reads *Demand, bytes, limit int64) (u plugins.Usage, ok bool) {
 	asked, err := r.OutputLimit()
 	switch {
-	case err != nil || reads.Painters != nil || reads.Advisors != nil:
+	case err != nil:
 		return u, false
 	case r.Dialect == plugins.Embeddings:
-		u = reads.Usage(m, by, bytes, 0, 1)
+		u = reads.Usage(m, Most, bytes, 0, 1)
 		u.Output = plugins.Known(0)
-	case len(observe.OutputLimits(r.Dialect)) > 0, r.Dialect == plugins.GenerateContent:
+	case len(observe.OutputLimits(r.Dialect)) > 0, r.Dialect == plugins.GenerateContent, r.Dialect.OfResponses():
 		if limit > 0 {
 			asked = limit
 		}
-		u = reads.Usage(m, by, bytes, asked, r.Answers())
+		u = reads.Usage(m, Most, bytes, asked, r.Answers())
 	default:
 		return u, false
 	}
@@ -167,6 +167,12 @@ func (r Request) Check() (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	for _, field := range spawningFields {
+		if v := r.Field(field); v.IsObject() && v.Get("enabled").Type != gjson.False || v.IsArray() || v.Type == gjson.True {
+			return plugins.Invalid(field, "'%s' lets the call run agents without a limit, so that neither credits nor a budget can bound what it costs: leave '%s' out.", field, field).
+				WithCode("model_not_priced")
+		}
 	}
 	return r.Refuse(unboundFields, "has a cost that neither credits nor a budget can bound")
 }

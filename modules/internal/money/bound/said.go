@@ -1,6 +1,8 @@
 package bound
 
 import (
+	"bytes"
+	"regexp"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -38,12 +40,38 @@ func saidBelow(v gjson.Result, depth int) (n int64) {
 	return n
 }
 
-// Countable reports whether the length of an answer that was broken off tells its cost: the
-// provider has stated the input, or has read no more than the text of the request, and bills
-// nothing beside the model's tokens.
+// Countable reports whether the length of an answer that was broken off, and that has called no
+// hosted tool, tells its cost: the provider has stated the input, or has read no more than the
+// text of the request.
 func Countable(d plugins.Dialect, request *plugins.Object, input plugins.Count) bool {
 	r := Of(d, request, nil)
-	return len(request.Members) > 0 && !r.Searches && r.Painters == nil && r.Advisors == nil && (input.Valid || !r.Unbounded && r.Pictures == 0 && r.Audio == 0)
+	return len(request.Members) > 0 && (input.Valid || !r.Unbounded && r.Pictures == 0 && r.Audio == 0)
+}
+
+// toolItems are the types of items and events in answers of Responses that are calls of tools. Those
+// of plainItems are for the client.
+var (
+	toolItems  = regexp.MustCompile(`"type":\s?"(?:response\.)?([a-z_]+_call|mcp_list_tools)\b`)
+	plainItems = []string{"function_call", "custom_tool_call", "local_shell_call", "apply_patch_call", "computer_call"}
+)
+
+// MayHaveCalled reports whether the model may have called a tool that the provider runs, by what
+// has come of its answer. In Chat Completions and at Google, nothing shows that it has not.
+func MayHaveCalled(d plugins.Dialect, answer []byte) bool {
+	switch {
+	case len(answer) == 0:
+		return true
+	case d == plugins.Messages:
+		return bytes.Contains(answer, []byte(`server_tool_use"`)) || bytes.Contains(answer, []byte(`mcp_tool_use"`))
+	case d == plugins.Responses:
+		for _, found := range toolItems.FindAllSubmatch(answer, -1) {
+			if !slices.Contains(plainItems, string(found[1])) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
 }
 
 // Written returns how many bytes of an answer the model has written, and is false if the
