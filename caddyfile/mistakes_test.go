@@ -60,6 +60,7 @@ func TestMistakes(t *testing.T) {
 		"window of a limit":         {global("limit chat 100 tokens often <<"), "limit chat takes a window out of day, week, month, year, total, or a duration such as 24h, not 'often'"},
 		"part of a budget":          {global("budget research 5 {\nat 80 alert <<\n}"), "at takes a part of the limit from 1% to 100%, not '80'"},
 		"stage of a budget":         {global("budget research 5 {\nat 80% refuse <<\n}"), "at 80% takes alert, or use and an alias, and at 100% also refuse, not 'refuse'"},
+		"what a budget reserves":    {global("budget research 5 {\nreserve expected <<\n}"), "reserve is no option any longer: each budget sets aside the most that a call can use. Delete the line. The gateway fits calls into what is left by a lower limit of output tokens, and with `wait` a call waits for others to end"},
 		"attribute of a budget":     {global("budget research 5 {\nfor cost 3 <<\n}"), "for takes user, session, project, key, provider, model or property.<name>, not 'cost'"},
 		"login without a client":    {site("llm_ui {\nlogin https://login.example.com <<\n}"), "login takes an issuer, the id of the client there"},
 		"identity of no kind":       {global("identity https://login.example.com <<"), "identity takes jwt and the URL of an issuer, as in `identity jwt https://login.example.com`"},

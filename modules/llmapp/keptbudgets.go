@@ -1,6 +1,7 @@
 package llmapp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/metric"
@@ -99,7 +102,14 @@ func (a *App) readBudgets(log control.Log, org string, before *budgetsOf) (*budg
 			b = before.kept[string(rule.Budget)]
 		}
 		if b == nil {
-			if b, err = a.ReadBudget(org, rule.Budget); err != nil {
+			text := rule.Budget
+			if gjson.GetBytes(text, "reserve").Exists() { // an option of 0.1.0
+				a.bounded.Warn("a budget sets aside the most that calls can use: it has no option reserve any longer", zap.String("org", org), zap.String("budget", rule.Name))
+				if text, err = sjson.DeleteBytes(bytes.Clone(text), "reserve"); err != nil {
+					return nil, err
+				}
+			}
+			if b, err = a.ReadBudget(org, text); err != nil {
 				return nil, fmt.Errorf("%s: %w", rule.ID, err)
 			}
 			b.label = ruleNames.Of(b.Name)

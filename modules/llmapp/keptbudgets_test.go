@@ -78,6 +78,8 @@ func TestKeptBudgets(t *testing.T) {
 	set(stores.DefaultName, "fixed", `{"name":"fixed","limit":"9"}`)
 	set(stores.DefaultName, "a", `{"name":"a","limit":"3"}`)
 	want("fixed 7;a 3;b 2;")
+	set(stores.DefaultName, "b", `{"name":"b","limit":"4","reserve":"expected"}`) // as 0.1.0 made it
+	want("fixed 7;a 3;b 4;")
 	set(stores.DefaultName, "b", "")
 	want("fixed 7;a 3;")
 	if n := testing.AllocsPerRun(100, func() { _, _ = app.BudgetsOf(stores.DefaultName) }); n > 0 {

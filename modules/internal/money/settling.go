@@ -50,7 +50,7 @@ func (e *Ending) Rule() Rule {
 	switch {
 	case !e.Left && (e.Status < http.StatusOK || e.Status >= http.StatusMultipleChoices):
 		return AsStated
-	case (complete || e.Final) && e.Cost.Valid && e.Stated.Input.Valid:
+	case e.CostStated() && e.Stated.Input.Valid:
 		return AsStated
 	case complete && e.Stated == (plugins.Usage{}):
 		return ByRequest
@@ -63,6 +63,10 @@ func (e *Ending) Rule() Rule {
 	}
 	return ByLength
 }
+
+// CostStated reports whether what the provider has stated tells the cost of the whole answer. It
+// may tell no tokens, if the provider bills something else, such as the seconds of audio.
+func (e *Ending) CostStated() bool { return e.Cost.Valid && (e.Final || !e.Broken && !e.Left) }
 
 // Length is how much of an answer has come.
 type Length struct {

@@ -57,8 +57,11 @@ func (x *Exchange) Settle(s Settling) {
 			length = x.length(s)
 		}
 		used := x.Bill.Settle(e, length, r.ServiceTier)
-		if x.Bill.Reserved().Valid {
+		if e.CostStated() || !x.Bill.Reserved().Valid {
+			used.Cost = plugins.Cost{}
+		} else {
 			x.counted = max(used.Cost.N, r.Cost.N)
+			used.Cost = plugins.KnownCost(x.counted)
 		}
 		defer x.charge(used)
 	}
