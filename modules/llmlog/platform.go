@@ -166,7 +166,7 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 	if err := x.checkBatch(); err != nil {
 		return err
 	}
-	if !x.makes() || x.Record.Dialect == plugins.Batches && observe.IsChange(x.Record.Path) {
+	if !x.makes() || observe.IsChange(x.Record.Path) {
 		return nil
 	}
 	if !isObject {
