@@ -150,10 +150,7 @@ func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb st
 		}
 		e := o.event(verb, &kept, &after)
 		if after.Kind == KindRule {
-			err = o.checkRules(ctx, e)
-		}
-		if err != nil {
-			return err
+			return o.commitRules(ctx, e)
 		}
 		return o.Log.Commit(ctx, o.Name, []Event{e})
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -70,6 +71,22 @@ const (
 // ErrFull means that the organisation has as many rules as it may have, or that they are as
 // long together as they may be.
 var ErrFull = fmt.Errorf("an organisation has at most %d budgets and limits that are made while Weir runs, of %d MiB together: delete some", maxRules, maxRulesSize>>20)
+
+// commitRules lets one change after the other count the rules of an organisation and commit: changes
+// at once would each find room for the last rule. Each node that shares a log counts by itself, and
+// together they may exceed maxRules by the changes that other nodes make meanwhile.
+func (o *Organisation) commitRules(ctx context.Context, events ...Event) error {
+	mu, _ := ruleChanges.LoadOrStore(o.Name, new(sync.Mutex))
+	mu.(*sync.Mutex).Lock()
+	defer mu.(*sync.Mutex).Unlock()
+	if err := o.checkRules(ctx, events...); err != nil {
+		return err
+	}
+	return o.Log.Commit(ctx, o.Name, events)
+}
+
+// ruleChanges has a *sync.Mutex for each organisation whose rules have changed.
+var ruleChanges sync.Map
 
 // checkRules refuses events that make the rules too many or too long. Events after which there
 // are no more rules, and no longer rules, are never refused.
@@ -140,10 +157,7 @@ func (o *Organisation) SetRules(ctx context.Context, all ...RuleSettings) error 
 			}
 			events = append(events, o.event(Updated, &kept, &after))
 		}
-		err := o.checkRules(ctx, events...)
-		if err == nil {
-			err = o.Log.Commit(ctx, o.Name, events)
-		}
+		err := o.commitRules(ctx, events...)
 		if errors.Is(err, ErrTaken) { // by a rule that was made meanwhile
 			err = ErrChanged
 		}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weirhq/weir/storage/control"
@@ -28,6 +29,7 @@ func Run(t *testing.T, place func(testing.TB) Place) {
 		"a name belongs to one object":  testNames,
 		"organisations are apart":       testTenants,
 		"changes at once are all there": testConcurrent,
+		"rules at once fill it once":    testRulesAtOnce,
 		"a page begins somewhere":       testPlaces,
 		"use may be noted of nothing":   testUsed,
 		"what happened changes nothing": testTold,
@@ -170,6 +172,36 @@ func testConcurrent(t *testing.T, log control.Log) {
 	}
 	if all, err := log.List(ctx, "acme", control.KindProject, control.Page{}); err != nil || len(all) != 2 {
 		t.Fatal(all, err)
+	}
+}
+
+// maxRules is how many rules an organisation may have.
+const maxRules = 2000
+
+func testRulesAtOnce(t *testing.T, log control.Log) {
+	ctx := t.Context()
+	o := &control.Organisation{Log: log, Name: "acme"}
+	const free, creators = 10, 60
+	rules := make([]control.RuleSettings, 0, maxRules)
+	for n := range maxRules - free {
+		rules = append(rules, control.RuleSettings{Name: fmt.Sprint("rule ", n), Budget: []byte(`{}`)})
+	}
+	must(t, o.SetRules(ctx, rules...))
+	var made atomic.Int64
+	var group sync.WaitGroup
+	for n := range creators {
+		group.Go(func() {
+			switch err := o.SetRules(ctx, control.RuleSettings{Name: fmt.Sprint("one more ", n), Budget: []byte(`{}`)}); {
+			case err == nil:
+				made.Add(1)
+			case !errors.Is(err, control.ErrFull):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if all, err := log.List(ctx, "acme", control.KindRule, control.Page{}); err != nil || len(all) != maxRules || made.Load() != free {
+		t.Errorf("%d rules, %d were made at once, %v", len(all), made.Load(), err)
 	}
 }
 
