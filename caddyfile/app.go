@@ -45,6 +45,7 @@ import (
 //			scopes   <scopes...>
 //			role     <claim> <value> <scopes...>
 //			members
+//			trust_email
 //		}
 //		provider <label> [<kind>] {
 //			<see parseProvider>

@@ -299,6 +299,20 @@ func TestSessionsOfMembers(t *testing.T) {
 			t.Errorf("a session of the role %s: %d %s", role, status, body)
 		}
 	}
+	project := gjson.Get(administer("POST", "projects", `{"name":"search"}`), "id").Str
+	administer("POST", "projects/"+project+"/users", `{"user_id":"`+user.Get("id").Str+`","role":"owner"}`)
+	if status, body, _ := get(t, ada, site+"/api/session"); status != http.StatusOK {
+		t.Errorf("a session within a project: %d %s", status, body)
+	}
+	administer("POST", "projects/"+project+"/archive", "")
+	for _, path := range []string{"/api/session", "/api/v1/keys"} {
+		if status, body, _ := get(t, ada, site+path); status != http.StatusUnauthorized {
+			t.Errorf("%s in an archived project: %d %s", path, status, body)
+		}
+	}
+	if status, body, _ := get(t, newBrowser(t), site+"/api/login"); status != http.StatusForbidden || !strings.Contains(body, "archived") {
+		t.Errorf("a login in an archived project: %d %s", status, body)
+	}
 	administer("DELETE", "users/"+user.Get("id").Str, "")
 	for _, path := range []string{"/api/session", "/api/v1/view"} {
 		if status, body, _ := get(t, ada, site+path); status != http.StatusUnauthorized {

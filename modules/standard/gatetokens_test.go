@@ -72,7 +72,7 @@ func TestTokens(t *testing.T) {
 	defer func() { _ = app.Cleanup() }()
 	keys := access.Checker{Keys: app.Authenticator(), Store: "default"}
 	token := func(claims map[string]any) string {
-		all := map[string]any{"iss": issuer, "sub": "ada", "aud": "weir", "exp": time.Now().Add(time.Hour).Unix(), "tenant": "acme", "email": "ada@acme.com"}
+		all := map[string]any{"iss": issuer, "sub": "ada", "aud": "weir", "exp": time.Now().Add(time.Hour).Unix(), "tenant": "acme", "email": "ada@acme.com", "email_verified": true}
 		maps.Copy(all, claims)
 		text, _ := json.Marshal(all) // of texts and lists
 		return sign(string(text))
@@ -95,6 +95,7 @@ func TestTokens(t *testing.T) {
 		"of no organisation":             {token(map[string]any{"tenant": nil}), "", "", nil, 401},
 		"without a user":                 {token(map[string]any{"email": nil}), "", "", nil, 401},
 		"with an unverified user":        {token(map[string]any{"email_verified": false}), "", "", nil, 401},
+		"of whom nobody says more":       {token(map[string]any{"email_verified": nil}), "", "", nil, 401},
 		"a workload":                     {repository("globex/app"), "globex", "", []string{"log"}, 0},
 		"a workload of a family":         {repository("globex/lib-a"), "globex", "", []string{"log"}, 0},
 		"a workload of others":           {repository("evil/app"), "", "", nil, 401},

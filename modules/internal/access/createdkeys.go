@@ -110,11 +110,14 @@ func (a *Authenticator) enterProject(ctx context.Context, k *Key) error {
 	case err != nil:
 		a.logger.Error("projects cannot be read", zap.String("store", k.store), zap.Error(err))
 		return fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-	case k.within.ArchivedAt != nil:
+	case k.isArchived():
 		return fmt.Errorf("the project %s is archived", k.project)
 	}
 	return nil
 }
+
+// isArchived reports whether the project of the key has ended.
+func (k *Key) isArchived() bool { return k.within != nil && k.within.ArchivedAt != nil }
 
 // keepsKeys reports whether keys were created while Weir runs, which may be those of any
 // organisation.
@@ -138,7 +141,7 @@ func (a *Authenticator) keptKey(ctx context.Context, hash control.Hash) (*Key, e
 		case err != nil:
 			a.logger.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-		case !key.kept.Opens(hash, now), key.within != nil && key.within.ArchivedAt != nil, a.StoreOf(key.org) != name, !a.has(key.org) && key.org != stores.DefaultName:
+		case !key.kept.Opens(hash, now), key.isArchived(), a.StoreOf(key.org) != name, !a.has(key.org) && key.org != stores.DefaultName:
 			return nil, ErrUnknownKey
 		}
 		if isUseDue(&key.used, now) {

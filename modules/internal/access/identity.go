@@ -37,8 +37,8 @@ type Identity struct {
 	OrgClaim string `json:"org_claim,omitempty"`
 
 	// UserClaim is the claim that names the user of the bearer's calls, such as `email` or
-	// `sub`. An `email` that the issuer has not verified counts as missing, here as in all
-	// other options. Default: none, and calls name their user by themselves.
+	// `sub`. An `email` counts as missing without `email_verified`, here as in all other
+	// options. Default: none, and calls name their user by themselves.
 	UserClaim string `json:"user_claim,omitempty"`
 
 	// ProjectClaim is the claim that names the project of the bearer's calls. Default: none.
@@ -54,6 +54,10 @@ type Identity struct {
 	// member with the same email. The issuer must have verified the email. Anyone who gets
 	// the issuer to state an email becomes that member. Default: false.
 	Members bool `json:"members,omitempty"`
+
+	// TrustEmail takes the emails of tokens that have no `email_verified`, as those of an issuer
+	// that verifies every email. Default: false.
+	TrustEmail bool `json:"trust_email,omitempty"`
 
 	org    string // that the identity stands in
 	issuer *identity.Issuer
@@ -122,9 +126,6 @@ func (a *Authenticator) verify(ctx context.Context, token string) (*Key, error) 
 		}
 		var key *Key
 		if key, err = i.key(ctx, a, claims); err == nil {
-			err = a.enterProject(ctx, key)
-		}
-		if err == nil {
 			return key, nil
 		}
 	}
@@ -152,8 +153,9 @@ func (a *Authenticator) KeyOfBearer(ctx context.Context, c identity.Claims) (*Ke
 	return nil, err
 }
 
-// key returns the key that the claims give.
+// key returns the key that the claims give, within its project.
 func (i *Identity) key(ctx context.Context, a *Authenticator, c identity.Claims) (*Key, error) {
+	c.TrustEmail = i.TrustEmail
 	for _, claim := range slices.Sorted(maps.Keys(i.Require)) {
 		required := i.Require[claim]
 		if !slices.ContainsFunc(c.Values(claim), func(value string) bool { return accepts(required, value) }) {
@@ -170,7 +172,11 @@ func (i *Identity) key(ctx context.Context, a *Authenticator, c identity.Claims)
 		}
 		named := c.Values(naming.claim)
 		if len(named) != 1 || naming.to == &key.org && !a.has(named[0]) {
-			return nil, fmt.Errorf("its claim %s names no %s", naming.claim, naming.what)
+			err := fmt.Errorf("its claim %s names no %s", naming.claim, naming.what)
+			if naming.claim == "email" {
+				err = fmt.Errorf("%w: an email counts if email_verified is true", err)
+			}
+			return nil, err
 		}
 		*naming.to = named[0]
 	}
@@ -192,7 +198,7 @@ func (i *Identity) key(ctx context.Context, a *Authenticator, c identity.Claims)
 		}
 		return nil, errors.New("its claims have no role")
 	}
-	return key, nil
+	return key, a.enterProject(ctx, key)
 }
 
 // accepts reports whether a value is one of those accepted, or begins like one that ends in

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +18,8 @@ type Claims struct {
 	Issuer, Subject string
 	// Expiry is when the token ends.
 	Expiry time.Time
+	// TrustEmail says that the issuer verifies each email, and leaves email_verified out.
+	TrustEmail bool
 
 	all string // JSON
 }
@@ -46,18 +47,24 @@ func (c Claims) with(others []byte) (Claims, error) {
 
 // VerifiedEmail is the one email of the bearer that the issuer says it has verified, "" for none.
 func (c Claims) VerifiedEmail() string {
-	emails, verified := c.Values("email"), c.Values("email_verified")
-	if len(emails) != 1 || len(verified) != 1 || verified[0] != "true" {
-		return ""
+	if emails := c.Values("email"); len(emails) == 1 {
+		return emails[0]
 	}
-	return emails[0]
+	return ""
 }
 
-// Values returns the texts of a claim: all of a list, none where the claim is missing, and
-// none of an email that the issuer has not verified, which anybody may have named. The name is that of the claim, such as `https://acme.com/team`, or else the path to a claim
-// within others, such as `realm_access.roles`.
+// isEmailVerified reports whether the issuer answers for the email, which anybody may have named
+// otherwise. email_verified is true or "true".
+func (c Claims) isEmailVerified() bool {
+	verified := c.Values("email_verified")
+	return len(verified) == 1 && verified[0] == "true" || len(verified) == 0 && c.TrustEmail
+}
+
+// Values returns the texts of a claim: all of a list, and none where the claim is missing or is an
+// email that is not verified. The name is that of the claim, such as `https://acme.com/team`, or
+// else the path to a claim within others, such as `realm_access.roles`.
 func (c Claims) Values(name string) (texts []string) {
-	if name == "email" && slices.ContainsFunc(c.Values("email_verified"), func(v string) bool { return v != "true" }) {
+	if name == "email" && !c.isEmailVerified() {
 		return nil
 	}
 	claim := gjson.Get(c.all, gjson.Escape(name))

@@ -233,10 +233,18 @@ func TestIssued(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	if got := (Claims{all: `{"email":"ada@acme.com","email_verified":"false"}`}).Values("email"); got != nil {
-		t.Errorf("an email that is not verified is %q", got)
+	for verified, want := range map[string][2]bool{ // of an issuer that is not trusted, and of one that is
+		`,"email_verified":true`: {true, true}, `,"email_verified":"true"`: {true, true}, ``: {false, true}, `,"email_verified":null`: {false, true},
+		`,"email_verified":false`: {}, `,"email_verified":"false"`: {}, `,"email_verified":[true,false]`: {},
+	} {
+		for i, trust := range []bool{false, true} {
+			c := Claims{all: `{"email":"ada@acme.com"` + verified + `}`, TrustEmail: trust}
+			if counts := c.Values("email") != nil; counts != want[i] || counts != (c.VerifiedEmail() != "") {
+				t.Errorf("the email counts %t with %s, trusted %t", counts, verified, trust)
+			}
+		}
 	}
-	c := Claims{all: `{"email":"ada@acme.com","a":"x","list":["x",1,null,{"b":1},["y"],true,""],"https://acme.com/team":"blue","realm_access":{"roles":["admin","user"]},"a.b":"exact","a*":"star","null":null}`}
+	c := Claims{all: `{"email":"ada@acme.com","email_verified":true,"a":"x","list":["x",1,null,{"b":1},["y"],true,""],"https://acme.com/team":"blue","realm_access":{"roles":["admin","user"]},"a.b":"exact","a*":"star","null":null}`}
 	for name, want := range map[string][]string{
 		"email": {"ada@acme.com"}, "a": {"x"}, "list": {"x", "1", "true"}, "https://acme.com/team": {"blue"}, "realm_access.roles": {"admin", "user"},
 		"realm_access": nil, "a.b": {"exact"}, "none": nil, "null": nil, "*": nil, "#": nil, "realm_access.roles.#": nil, "a*": {"star"}, "": nil, "@this": nil, "realm*.roles": nil,
