@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -53,6 +55,29 @@ func (a *Account) address() *url.URL {
 	}
 	return u
 }
+
+// below puts the path of a client's request below the path of an account's address, such as a
+// gateway's. A client that names the beginning of the address's path names all of it, and what both
+// name stands once: /v1/models is /proxy/v1/models below /proxy/v1.
+func below(base, path string) string {
+	base = strings.TrimRight(base, "/")
+	first, _, _ := strings.Cut(strings.TrimPrefix(base, "/"), "/")
+	if base == "" || strings.HasPrefix(path+"/", "/"+first+"/") {
+		return path
+	}
+	for end := range base {
+		if base[end] == '/' && strings.HasPrefix(path+"/", base[end:]+"/") {
+			return base[:end] + path
+		}
+	}
+	if version.MatchString(base) { // the client names another, or none
+		base = base[:strings.LastIndexByte(base, '/')]
+	}
+	return base + path
+}
+
+// version is a path that ends with the version of an API.
+var version = regexp.MustCompile(`/v[0-9][a-z0-9]*$`)
 
 // HostPort returns the host and the port of the account's address.
 func (a *Account) HostPort() string {
@@ -136,6 +161,10 @@ func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	to, at := *req.URL, ticket.account.address()
 	to.Scheme, to.Host = at.Scheme, at.Host
+	to.Path = below(at.Path, to.Path)
+	if to.RawPath != "" {
+		to.RawPath = below(at.EscapedPath(), to.RawPath)
+	}
 	sent := *req
 	sent.URL, sent.Host = &to, at.Host
 	resp, err := ticket.Send(&sent)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -224,6 +225,40 @@ func TestOnlyTicketsSendKeys(t *testing.T) {
 		}
 		if sent := fmt.Sprint(req.Header, req.URL, resp.Request.Header, resp.Request.URL); strings.Contains(sent, "secret") {
 			t.Errorf("who sends a request has the key: %s", sent)
+		}
+	}
+}
+
+// A proxy with the platform's credentials calls below the path of the provider's address, as the
+// gateway does.
+func TestAddressesKeepTheirPath(t *testing.T) {
+	for _, c := range [][3]string{
+		{"https://one.example.com", "/v1/messages", "/v1/messages"},
+		{"https://one.example.com/v1", "/v1/chat/completions", "/v1/chat/completions"},
+		{"https://one.example.com/proxy/v1", "/v1/chat/completions", "/proxy/v1/chat/completions"},
+		{"https://one.example.com/proxy/v1", "/proxy/v1/chat/completions", "/proxy/v1/chat/completions"},
+		{"https://one.example.com/team/proxy/", "/v1/messages", "/team/proxy/v1/messages"},
+		{"https://one.example.com/openai/v1", "/v2/models", "/openai/v2/models"},
+		{"https://one.example.com/v1beta", "/upload/v1beta/files", "/upload/v1beta/files"},
+		{"https://one.example.com/v1beta", "/v1/models", "/v1/models"},
+		{"https://one.example.com/a%20b", "/v1/files/x%2Fy", "/a%20b/v1/files/x%2Fy"},
+	} {
+		var asked string
+		account := &Account{BaseURL: c[0], Transport: NewTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.EscapedPath()
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		}))}
+		ticket, err := Gate{App: new(App)}.Admit(t.Context(), Spending{Account: account})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := new(AccountTransport).RoundTrip(WithTicket(httptest.NewRequest(http.MethodGet, c[1], nil), ticket))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if asked != c[2] {
+			t.Errorf("%s at %s is %s, want %s", c[1], c[0], asked, c[2])
 		}
 	}
 }
