@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +86,7 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Bill, error) {
 	}
 	t := &Bill{app: g.App, account: s.Account, logger: g.Logger, call: s.Call}
 	if err := g.App.keys.Recheck(ctx, s.Key); err != nil { // it may have ended since the call began
-		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key has ended.")
+		return nil, access.Ended()
 	}
 	if s.Account != nil {
 		if err := s.allowed(); err != nil {

@@ -1,6 +1,8 @@
 package llmgateway
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/tunnel"
@@ -145,7 +148,7 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		s := &realtime{attempt: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded}}
+		s := &realtime{attempt: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded, Refused: a.call.refused}}
 		a.x.RequestOf(&a.call.exchange)
 		s.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
@@ -162,6 +165,14 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 	a.commit(end)
 	a.x.End(end)
 	return routing.Answered, nil
+}
+
+// refused returns the error of a call whose key has ended since it was admitted, else nil.
+func (c *call) refused(ctx context.Context) *plugins.Error {
+	if err := c.h.site.App.Authenticator().Recheck(ctx, c.key); errors.Is(err, access.ErrUnknownKey) {
+		return access.Ended()
+	}
+	return nil
 }
 
 // fromClient ends the WebSocket if the account is shared and the message asks for what the
@@ -189,6 +200,10 @@ func (s *realtime) fromClient(message []byte, cut bool) {
 // socket without a response holds nothing. If the credits are insufficient for a response, the
 // socket's part pays for it, once, and it is the last one.
 func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), refused *plugins.Error) {
+	if refused := s.call.refused(s.call.ctx); refused != nil {
+		s.Stop(refused)
+		return nil, refused
+	}
 	if err := s.hold(); err != nil {
 		s.Stop(apierror.Of(err))
 		return nil, apierror.Of(err)

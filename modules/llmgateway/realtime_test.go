@@ -19,9 +19,12 @@ import (
 	"github.com/gobwas/ws/wsutil"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 )
 
 const (
@@ -463,6 +466,41 @@ func TestRealtimeEndsWithItsConfiguration(t *testing.T) {
 	}
 	if responses, _ := busy.records(); len(responses) != 1 || responses[0].EndState != storage.Complete {
 		t.Errorf("%+v", responses)
+	}
+}
+
+// The WebSocket of a key that is deleted is closed, also if nobody says anything in it.
+func TestRealtimeEndsWithItsKey(t *testing.T) {
+	accepted := make(chan realtimeEnds, 1)
+	s := serve(t, map[string][]upstream{"raw": {realtimeProvider(t, accepted)}})
+	store, err := s.handler.site.App.Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := store.Control()
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := &control.Organisation{Log: log, Name: stores.DefaultName}
+	for name, response := range map[string]bool{"idle": false, "asks for a response": true} {
+		key, secret, err := org.CreateKey(t.Context(), control.Settings{Name: name, Scopes: []string{access.ScopeGateway}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := s.open(accepted, "raw/priced", secret)
+		e.ask(realtimeCreate)
+		e.answer(realtimeCreated, realtimeDone)
+		if err := control.Delete[control.Key](t.Context(), org, key.ID); err != nil {
+			t.Fatal(err)
+		}
+		if response {
+			if _, err := e.client.Write(ws.MustCompileFrame(ws.MaskFrame(ws.NewTextFrame([]byte(realtimeCreate))))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if event, code := e.closed(); code != ws.StatusPolicyViolation || gjson.Get(event, "error.code").Str != "invalid_api_key" {
+			t.Errorf("%s: the client got %s, and %d", name, event, code)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -74,6 +75,7 @@ type answerSide struct {
 
 // payment is who pays for a call, and what bounds the cost.
 type payment struct {
+	key     *access.Key     // nil for a call without one
 	limit   *llmapp.Budget  // that the caller set to its own calls, nil for none
 	account *llmapp.Account // that pays, nil if the caller's own credentials pass
 	streams bool            // a stream was asked for; false if the request was not read
@@ -123,6 +125,7 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	if err != nil {
 		return nil, err
 	}
+	x.key = key
 	if key != nil {
 		r.Org = key.Org()
 	}
@@ -391,6 +394,9 @@ func (x *exchange) follow(header http.Header) {
 	if !strings.EqualFold(header.Get("Upgrade"), "websocket") && x.r.Header.Get(":protocol") != "websocket" && x.r.Proto != "websocket" {
 		return
 	}
+	if x.key != nil && x.key.Kept() != nil {
+		go x.watchKey(x.r.Context())
+	}
 	t := tunnel.Open(&x.Exchange, header, tunnel.Options{
 		MaxBody: int64(x.h.MaxBody), RequestModel: x.r.URL.Query().Get("model"), Logger: x.h.site.Logger,
 	})
@@ -400,6 +406,23 @@ func (x *exchange) follow(header http.Header) {
 	x.tunnel = t
 	x.writer.Follow(&t.Client, &t.Server)
 	x.body.Look(func(body *capture.Tap, _ int64) { body.Open("", &t.Client) }) // of a CONNECT
+}
+
+// watchKey ends a WebSocket whose key has ended. ctx ends with the WebSocket.
+func (x *exchange) watchKey(ctx context.Context) {
+	again := time.NewTicker(access.RecheckInterval)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+			if errors.Is(x.h.site.App.Authenticator().Recheck(ctx, x.key), access.ErrUnknownKey) {
+				x.cancel()
+				return
+			}
+		}
+	}
 }
 
 // Interface guard

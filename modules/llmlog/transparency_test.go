@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,13 +12,20 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/net/websocket"
 
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 )
 
 // provider answers in every shape that HTTP has.
@@ -284,6 +292,48 @@ func TestWebSocket(t *testing.T) {
 				t.Error("a body was kept")
 			}
 		})
+	}
+}
+
+// A WebSocket ends with the key that opened it.
+func TestWebSocketEndsWithItsKey(t *testing.T) {
+	upstream := httptest.NewServer(websocket.Handler(func(c *websocket.Conn) { io.Copy(c, c) }))
+	defer upstream.Close()
+	s := serve(t, options{upstream: upstream.Listener.Addr().String(), config: object{"require_key": true}})
+	loaded, err := caddy.ActiveContext().App("llm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := loaded.(*llmapp.App).Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := store.Control()
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := &control.Organisation{Log: log, Name: stores.DefaultName}
+	key, secret, err := org.CreateKey(t.Context(), control.Settings{Name: "k", Scopes: []string{access.ScopeLog}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := websocket.NewConfig("ws://"+s.addr+"/v1/realtime", "http://"+s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Header.Set("Service-Auth", "Bearer "+secret)
+	c, err := config.DialContext(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := control.Delete[control.Key](t.Context(), org, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	var back string
+	if err := websocket.Message.Receive(c, &back); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("received %q, %v; want the end", back, err)
 	}
 }
 

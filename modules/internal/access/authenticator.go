@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -112,7 +113,11 @@ func (a *Authenticator) ServesOthers(org string) bool {
 		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }) || a.keepsKeys()
 }
 
-// Recheck returns ErrUnknownKey if a key has ended since it was authenticated.
+// RecheckInterval is how often the key of a WebSocket is checked again.
+const RecheckInterval = time.Second
+
+// Recheck returns ErrUnknownKey if a key has ended since it was authenticated. The keys of the
+// configuration end with it, and tokens when they expire.
 func (a *Authenticator) Recheck(ctx context.Context, k *Key) error {
 	if k == nil || k.kept == nil {
 		return nil

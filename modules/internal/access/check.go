@@ -84,6 +84,11 @@ func WrongRegion(what string) *plugins.Error {
 	return plugins.Rejected(http.StatusForbidden, "wrong_region", "The %s belongs to another region than this address.", what)
 }
 
+// Ended is the error for a key that has ended since its call began.
+func Ended() *plugins.Error {
+	return plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key has ended.")
+}
+
 // NotAllowed is the error for a key that may not call a model or a provider.
 func NotAllowed(name string) *plugins.Error {
 	return plugins.Rejected(http.StatusForbidden, "model_not_allowed", "The API key may not call %s. GET /v1/key tells what it may call.", name)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gobwas/ws"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/tunnel"
 	"github.com/weirhq/weir/plugins"
 )
@@ -28,6 +29,9 @@ type Passage struct {
 	Reads bool
 	// Unloaded is closed when the configuration is another.
 	Unloaded <-chan struct{}
+	// Refused returns why the caller may not go on, nil if the caller may. It is asked every
+	// access.RecheckInterval.
+	Refused func(context.Context) *plugins.Error
 
 	ended   atomic.Int32                  // who ended it first
 	reason  atomic.Pointer[plugins.Error] // why the gateway did
@@ -141,9 +145,12 @@ func (p *Passage) End() {
 }
 
 // watch ends the WebSocket with the process, and between two responses with the
-// configuration: keys and providers may be others now.
+// configuration: keys and providers may be others now. It also ends the WebSocket of a caller
+// who may not go on.
 func (p *Passage) watch(ctx context.Context, done <-chan struct{}) {
 	unloaded := p.Unloaded
+	ask := time.NewTicker(access.RecheckInterval)
+	defer ask.Stop()
 	for {
 		select {
 		case <-done:
@@ -151,6 +158,11 @@ func (p *Passage) watch(ctx context.Context, done <-chan struct{}) {
 		case <-ctx.Done():
 			p.Stop(&shuttingDown)
 			return
+		case <-ask.C:
+			if refused := p.Refused(ctx); refused != nil {
+				p.Stop(refused)
+				return
+			}
 		case <-unloaded:
 			unloaded = nil
 			if p.leaving.Store(true); p.running.Load() == 0 {
