@@ -23,6 +23,15 @@ func (p *Program) Match(r *Record, load func() *Content) bool {
 	return m.Match(r, load)
 }
 
+// MatchesWithoutContent reports whether a filter can be true of a record that has no content.
+func MatchesWithoutContent(f Filter) bool {
+	m := Matcher{program: Compile(f, nil), record: new(Record), content: &none}
+	return m.program.Run(func(step int) bool {
+		l := m.program.Steps[step].Filter.(*Leaf)
+		return l.Field.Content == 0 || m.matchLeaf(l)
+	})
+}
+
 // Matcher matches one record after the other, in memory that it keeps.
 type Matcher struct {
 	program *Program

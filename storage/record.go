@@ -331,7 +331,7 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.CountryCode }, About: "The country of the client, as the edge proxy states it."},
 	{Wire: 54, Name: "threat", Field: "threat", Filter: true,
 		At: func(r *Record) any { return &r.Threat }, About: "Whether the edge proxy marked the call as a threat."},
-	{Wire: 60, Name: "trace_id", Field: "trace_id", Detail: true,
+	{Wire: 60, Name: "trace_id", Field: "trace_id", Detail: true, Filter: true,
 		At: func(r *Record) any { return &r.TraceID }, About: "From `traceparent`, in hexadecimal."},
 	{Wire: 61, Name: "span_id", Field: "span_id", Detail: true,
 		At: func(r *Record) any { return &r.SpanID }, About: "From `traceparent`, in hexadecimal."},

@@ -25,8 +25,33 @@ type condition struct {
 	// filter is the filter of the query.
 	filter *sqlfilter.Condition
 	// byLabel is true when the clause expects the rows of one label, as l,
-	// joined with their requests, and byUser when the index on users finds them.
-	byLabel, byUser bool
+	// joined with their requests, byUser when the index on users finds them, and
+	// byContent when the index of content does, as d.
+	byLabel, byUser, byContent bool
+}
+
+// source is the FROM of the clause, with its arguments. The tables are read in this order:
+// without statistics SQLite would go through requests.
+func (c *condition) source() (string, []driver.Value) {
+	switch {
+	case c.byLabel:
+		return " FROM labels l CROSS JOIN requests r ON r.n = l.n", nil
+	case c.byContent:
+		return " FROM details d INDEXED BY " + withContent + " CROSS JOIN requests r ON r.n = d.n AND d.content_segment IS NOT NULL AND d.n BETWEEN ? AND ?",
+			[]driver.Value{c.from, c.to}
+	}
+	return " FROM requests r", nil
+}
+
+// key is the column with the keys in the table that is read first.
+func (c *condition) key() string {
+	switch {
+	case c.byLabel:
+		return "l.n"
+	case c.byContent:
+		return "d.n"
+	}
+	return "r.n"
 }
 
 // newCondition begins the clause of a query about a window.
@@ -66,7 +91,9 @@ func (c *condition) query(q *storage.RequestQuery) {
 	}
 	chosen := sqlfilter.Chosen(c, q)
 	if !indexed && len(labels) == 0 {
+		others := len(chosen) + len(parts)
 		chosen, parts = c.access(chosen, parts)
+		c.byContent = len(chosen)+len(parts) == others && !storage.MatchesWithoutContent(c.filter.Residual)
 	}
 	for _, condition := range chosen {
 		c.and(condition)

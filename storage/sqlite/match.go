@@ -85,7 +85,11 @@ func (m *matching) load() *storage.Content {
 func (x *query) candidates(ctx context.Context, o order, each func(*row) error) error {
 	if x.reads == contentOnly && !x.Random {
 		var r row
-		statement, args := x.statement(contentOnly.list, joinDetails, o)
+		joins := joinDetails
+		if x.where.byContent {
+			joins = "" // they are there
+		}
+		statement, args := x.statement(contentOnly.list, joins, o)
 		return x.r.c.query(ctx, statement, args, func(values []driver.Value) error {
 			contentOnly.decode(&r, values, nil)
 			return each(&r)

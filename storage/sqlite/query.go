@@ -75,13 +75,9 @@ func (x *query) page(ctx context.Context, keys []int64) ([]*storage.Record, erro
 
 // statement reads columns of the records that the clause chooses.
 func (x *query) statement(columns, joins string, o order) (string, []driver.Value) {
-	from := " FROM requests r"
-	if x.where.byLabel {
-		// In this order: without statistics SQLite would go through requests.
-		from = " FROM labels l CROSS JOIN requests r ON r.n = l.n"
-	}
+	from, args := x.where.source()
 	return "SELECT " + columns + from + joins + o.joins + " WHERE " + x.where.sql.String() + " ORDER BY " + o.by,
-		slices.Concat(o.args, x.where.args)
+		slices.Concat(args, o.args, x.where.args)
 }
 
 // joinDetails joins the details, which lie in the order of the requests. CROSS keeps
@@ -176,8 +172,11 @@ func project(requests, details []column) *projection {
 var (
 	wholeRecord = project(columns(storage.Columns), detailColumns)
 	// contentOnly is what it takes to read and match content.
-	contentOnly = project(only(requestColumns, "request_id"), only(detailColumns, "content_segment", "content_ordinal", "dialect"))
+	contentOnly = project(only(requestColumns, "request_id"), only(detailColumns, contentColumns...))
 )
+
+// contentColumns are the details that say where content is and how it reads.
+var contentColumns = []string{"content_segment", "content_ordinal", "dialect"}
 
 // load reads records in the order of their keys.
 func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {

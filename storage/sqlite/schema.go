@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -86,12 +87,19 @@ func (c *conn) addColumns(ctx context.Context, table string, columns []column) e
 // an index of their own, because the index of responses and batches is the index of 0.1.0.
 const isRun = "dialect IN ('runs', 'interactions')"
 
-// addIndexes adds the index of runs, and the indexes of the details that filters look up. The
+// withContent is the index of the records that have content, in the order of time. It has all that
+// it takes to read content, so that a search reads no other details.
+const withContent = "details_content"
+
+// addIndexes adds the index of runs, the index of content, and the indexes of the details that filters look up. The
 // values of these details are random: with buckets of time in the index, a batch writes only to
 // the few pages of the newest bucket.
 func (c *conn) addIndexes() error {
 	if _, err := c.exec("CREATE INDEX IF NOT EXISTS details_run ON details (response_id) WHERE " + isRun); err != nil {
 		return fmt.Errorf("adding the index of runs: %w", err)
+	}
+	if _, err := c.exec("CREATE INDEX IF NOT EXISTS " + withContent + " ON details (n, " + strings.Join(contentColumns, ", ") + ") WHERE content_segment IS NOT NULL"); err != nil {
+		return fmt.Errorf("adding the index of content: %w", err)
 	}
 	for _, x := range storage.DetailColumns {
 		if !x.Filter {

@@ -196,7 +196,7 @@ func TestMissingColumnsAreAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, column := range []string{"requests DROP COLUMN job", "requests DROP COLUMN threat", "requests DROP COLUMN parent", "requests DROP COLUMN turn",
-		"details DROP COLUMN trace_id", "details DROP COLUMN request_bytes", "details DROP COLUMN request_omitted"} {
+		"details DROP COLUMN span_id", "details DROP COLUMN request_bytes", "details DROP COLUMN request_omitted"} {
 		if _, err := c.exec("ALTER TABLE " + column); err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestMissingColumnsAreAdded(t *testing.T) {
 	opened(t, b)
 	after := &storage.Record{
 		ID: uuid.New(), Org: "acme", CreatedAt: 2, JobID: "j", Threat: true, ParentID: before.ID, Turn: plugins.Known(2),
-		TraceID: "t", RequestBytes: 7, RequestOmitted: true,
+		SpanID: "t", RequestBytes: 7, RequestOmitted: true,
 	}
 	write(t, b, &storage.Batch{Records: []*storage.Record{after}})
 	for _, want := range []*storage.Record{before, after} {

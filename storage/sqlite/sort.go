@@ -22,7 +22,7 @@ func (x *query) timeOrder(desc bool) order {
 	case x.where.byUser:
 		return order{by: "r.n >> 43" + direction + ", r.n" + direction}
 	}
-	return order{by: "r.n" + direction}
+	return order{by: x.where.key() + direction}
 }
 
 // propertyAlias names the join that has the property of the sort key at i.

@@ -80,31 +80,24 @@ var _ columnar.Source = source{}
 // Chosen implements columnar.Source.
 func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []int64, err error) {
 	where := condition{ctx: s.ctx, r: s.r, from: from, to: to}
-	query := "SELECT r.n FROM requests r WHERE "
+	table, args := " FROM labels r", []driver.Value(nil)
 	part, isLeaf := f.(*storage.Leaf)
 	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
 		// The columns know the organisation of each request.
-		query = "SELECT r.n FROM labels r WHERE "
 		where.write("r."+inBuckets+" AND r.label = ?", bucketOf(from), bucketOf(to), where.lookup(labelKind(part), part.Text))
 	} else {
 		where.query(&storage.RequestQuery{Org: s.org, Filter: f})
-		if where.byLabel {
-			query = "SELECT r.n FROM labels l CROSS JOIN requests r ON r.n = l.n WHERE "
-		}
+		table, args = where.source()
 	}
-	key := "r.n"
-	if where.byLabel {
-		key = "l.n"
-	}
-	where.write(" AND "+key+" BETWEEN ? AND ?", from, to)
+	where.write(" AND "+where.key()+" BETWEEN ? AND ?", from, to)
 	if scored {
 		where.and(where.AnyScore())
 	}
-	where.write(" ORDER BY " + key)
+	where.write(" ORDER BY " + where.key())
 	if where.err != nil {
 		return nil, where.err
 	}
-	keys, err = s.r.c.integers(s.ctx, query+where.sql.String(), where.args...)
+	keys, err = s.r.c.integers(s.ctx, "SELECT r.n"+table+" WHERE "+where.sql.String(), append(args, where.args...)...)
 	if err == nil && where.filter != nil && !where.filter.Exact() {
 		return s.match(keys, where.filter.Residual, where.reads())
 	}

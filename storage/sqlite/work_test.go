@@ -19,7 +19,7 @@ var workFilters = flag.Int("sqlite.filters", 40, "random pairs and trees of filt
 
 // stepsPerRecord bounds the instructions of SQLite for each record of the store, whatever the
 // query is: some read a record more than once.
-const stepsPerRecord = 150
+const stepsPerRecord = 300
 
 // steps counts the instructions of the next connection that reads, during do.
 func steps(t *testing.T, b *Backend, do func() error) int {
@@ -135,5 +135,30 @@ func TestNoFilterIsAProduct(t *testing.T) {
 	for range *workFilters {
 		check(branch(leaf(), leaf()))
 		check(branch(branch(leaf(), leaf()), common[r.IntN(len(common))]))
+	}
+}
+
+// TestSearchReadsOnlyContent holds that a search does not walk records that have no content.
+func TestSearchReadsOnlyContent(t *testing.T) {
+	b := newBackend(t)
+	batch := newTraffic(3000).batch(3000)
+	for i, rec := range batch.Records {
+		if i%30 != 0 {
+			rec.Content = storage.ContentRef{}
+		}
+	}
+	write(t, b, batch)
+	for name, f := range map[string]storage.Filter{
+		"a word":                 &storage.Leaf{Field: field("request_body"), Op: storage.Contains, Text: "word"},
+		"a word, and a model":    and(&storage.Leaf{Field: field("request_body"), Op: storage.Contains, Text: "word"}, &storage.Leaf{Field: field("model"), Op: storage.Contains, Text: "e"}),
+		"a word in one or other": or(&storage.Leaf{Field: field("request_body"), Op: storage.Contains, Text: "word"}, &storage.Leaf{Field: field("response_body"), Op: storage.Contains, Text: "word"}),
+	} {
+		n := steps(t, b, func() error {
+			_, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "default", Filter: f, Limit: 10})
+			return err
+		})
+		if n > 10_000 {
+			t.Errorf("%s takes %d steps for 100 records with content", name, n)
+		}
 	}
 }
