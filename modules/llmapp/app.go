@@ -280,8 +280,9 @@ func (a *App) StoreOf(org string) string { return a.keys.StoreOf(org) }
 // Catalog returns the models and prices in force.
 func (a *App) Catalog() *catalog.Catalog { return a.catalog }
 
-// Memory returns what bounds the requests that are held in memory.
-func (a *App) Memory() *admission.Memory { return a.memory }
+// Memory returns what bounds the requests of an organisation that are held in memory, or those of
+// all callers without a key if org is "".
+func (a *App) Memory(org string) *admission.Memory { return a.memory.Of(org) }
 
 // Counts returns how many tokens providers counted for the turns of conversations.
 func (a *App) Counts() *lineage.Counts { return &a.counts }

@@ -64,7 +64,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	app, err := ctx.AppIfConfigured("llm")
 	switch {
 	case err == nil:
-		h.intake.Memory = app.(*llmapp.App).Memory()
+		h.intake.Memory = app.(*llmapp.App).Memory("")
 	case errors.Is(err, caddy.ErrNotConfigured):
 		h.intake.Memory = admission.NewMemory(0)
 		err = nil

@@ -116,7 +116,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	parsed, err := c.parsed()
 	if err == nil && c.callsMCP(account.API, parsed) {
 		if c.mcp == nil {
-			c.mcp = mcptools.Open(c.ctx, c.sent, c.h.MCP, c.h.MaxTools, c.h.site.App.Memory())
+			c.mcp = mcptools.Open(c.ctx, c.sent, c.h.MCP, c.h.MaxTools, c.memory())
 		}
 		a.mcp = c.mcp
 		parsed, err = a.mcp.Request()

@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/metric"
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/plugins"
 )
@@ -11,9 +12,12 @@ import (
 // maxRequest bounds the body of a request, in bytes.
 const maxRequest = 64 << 20
 
+// memory is that of the caller's organisation.
+func (q *request) memory() *admission.Memory { return q.h.site.App.Memory(q.key.Org()) }
+
 // intake reads bodies of at most so many bytes.
-func (h *Handler) intake(most int64) intake.Reader {
-	return intake.Reader{Memory: h.site.App.Memory(), Most: most}
+func (q *request) intake(most int64) intake.Reader {
+	return intake.Reader{Memory: q.memory(), Most: most}
 }
 
 // checkSize refuses a document that takes more memory than its length lets expect: one that

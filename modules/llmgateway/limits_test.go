@@ -158,7 +158,7 @@ func TestAnswersShareTheMemory(t *testing.T) {
 			fmt.Fprintf(w, `{"object":"list","data":[{"embedding":[%s0]}],"usage":{"prompt_tokens":1,"total_tokens":1}}`, long)
 		}
 	}}})
-	memory := s.handler.site.App.Memory()
+	memory := s.handler.site.App.Memory("other")
 	memory.MaxWait = 100 * time.Millisecond
 	held, refused := memory.Hold(t.Context(), memory.Largest()-1<<20) // all but what the requests take
 	if refused != nil {

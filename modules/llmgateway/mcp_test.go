@@ -410,10 +410,10 @@ func TestMCPAnswersShareTheMemory(t *testing.T) {
 	if r := ask("short"); r.Get("status").Str != "completed" || r.Get(`output.#(error%"*4194304 bytes*")#`).Get("#").Int() != 5 {
 		t.Errorf("8 results of 900 KiB, after a list of them: %v", r.Get("output.#.error"))
 	}
-	memory := s.handler.site.App.Memory()
+	memory := s.handler.site.App.Memory("other")
 	memory.MaxWait = 100 * time.Millisecond
 	for left := memory.Largest() - 1<<20; left > 0; left -= admission.Small { // all but what the request takes
-		held, refused := memory.Hold(t.Context(), min(left, admission.Small))
+		held, refused := memory.Of(fmt.Sprint(left)).Hold(t.Context(), min(left, admission.Small))
 		if refused != nil {
 			t.Fatal(refused)
 		}

@@ -28,7 +28,7 @@ const maxResponse = 64 << 20
 
 // room is the memory that an answer takes.
 func (c *call) room(resp *http.Response) *admission.Answer {
-	return c.h.site.App.Memory().Answer(c.ctx, resp.ContentLength, maxResponse)
+	return c.memory().Answer(c.ctx, resp.ContentLength, maxResponse)
 }
 
 // pass passes the answer of a provider that speaks the client's dialect.

@@ -100,7 +100,7 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 		return apierror.Write(w, at.dialect, e)
 	}
 	socket.ServeResponses(w, r, socket.Options{
-		Intake: h.intake(maxRequest), Unloaded: h.unloaded, Omits: opened.controls.OmitHeader != "",
+		Intake: opened.intake(maxRequest), Unloaded: h.unloaded, Omits: opened.controls.OmitHeader != "",
 		Store:           func() (*stored.Store, error) { return h.kept.Store(caller.Org, caller.UserID) },
 		OpenCompactions: func(body []byte) ([]byte, error) { return h.openCompactions(caller.Org, body) },
 		Call: func(w http.ResponseWriter, r *http.Request) error {

@@ -56,6 +56,6 @@ func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == 
 
 // read reads a body of at most so many bytes, once there is memory for it.
 func (q *request) read(most int64) (err error) {
-	q.received, err = q.h.intake(most).Read(q.w, q.r)
+	q.received, err = q.intake(most).Read(q.w, q.r)
 	return err
 }

@@ -38,7 +38,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 	if err == nil {
 		c := &kept.Call{
 			Room: &h.kept, Store: store, W: w, R: r, ID: at.id, Item: at.item,
-			Omits: q.controls.OmitHeader, Body: q.readState, Memory: h.site.App.Memory(),
+			Omits: q.controls.OmitHeader, Body: q.readState, Memory: q.memory(),
 		}
 		defer c.Release()
 		value, err = at.answer(c)

@@ -29,6 +29,9 @@ var tierFields = []string{"X-Vertex-AI-LLM-Shared-Request-Type", "X-Amzn-Bedrock
 // call stay as they are. A budget counts what a provider is asked to make: not what is read
 // or deleted, what counts tokens, and what the client's subscription pays.
 func (x *exchange) reserve(key *access.Key) *plugins.Error {
+	if x.late != nil {
+		return x.late
+	}
 	r := &x.Record
 	app := x.h.site.App
 	pays := x.account != nil
@@ -42,7 +45,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	var sent []byte
 	if pays || err != nil || llmapp.ReadBodies(budgets) { // budgets that cannot be read now may count the call in a moment
 		var refused *plugins.Error
-		if sent, refused = x.readBody(); refused != nil {
+		if sent, refused = x.readBody(&x.writer); refused != nil {
 			return refused
 		}
 	}
@@ -156,7 +159,7 @@ func (x *exchange) makes() bool {
 var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // readBody reads the body for what the call may cost.
-func (x *exchange) readBody() ([]byte, *plugins.Error) {
+func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *plugins.Error) {
 	if !x.hasBody() || x.r.Method == http.MethodConnect {
 		return nil, nil
 	}
@@ -165,7 +168,7 @@ func (x *exchange) readBody() ([]byte, *plugins.Error) {
 		e.Status = http.StatusUnsupportedMediaType
 		return nil, e
 	}
-	refused, err := x.readAhead()
+	refused, err := x.readAhead(w)
 	if err != nil {
 		return nil, plugins.Invalid("", "The body of the request broke off.")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
@@ -59,7 +60,9 @@ type exchange struct {
 
 // requestSide reads the request as it passes.
 type requestSide struct {
-	ahead  intake.Body // what was read of the body before it passes
+	ahead  intake.Body       // what was read of the body before it passes
+	late   *plugins.Error    // the body did not come in time, nil if it did
+	memory *admission.Memory // that such bodies take
 	body   capture.Body
 	reader *observe.RequestReader
 	upload *bound.Upload // the calls of a batch in the file that the request uploads, nil for any other
@@ -126,9 +129,12 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 		return nil, err
 	}
 	x.key = key
+	owner := ""
 	if key != nil {
-		r.Org = key.Org()
+		owner = key.Org()
+		r.Org = owner
 	}
+	x.memory = x.h.site.App.Memory(owner)
 	control.ReadEdge(x.r, x.h.CountryHeader, r)
 	if key != nil {
 		org := r.Org // the edge may have set another one
@@ -192,13 +198,13 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		x.body.KeepWire(int64(x.h.MaxBody), x.r.ContentLength)
 		x.r.GetBody = x.bodyAgain
 	}
-	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage() {
+	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage(w) {
 		x.usage = streamusage.NewFilter(w)
 		w = x.usage
 	}
 	if x.account != nil && x.tellsResults() {
 		x.addressed = &addressed{
-			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), room: x.h.site.App.Memory().Answer(x.ctx, -1, maxAddressed),
+			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), room: x.memory.Answer(x.ctx, -1, maxAddressed),
 		}
 		w = x.addressed
 	}

@@ -14,7 +14,7 @@ import (
 // askForUsage adds stream_options.include_usage to a chat request that streams
 // and does not say. It tells whether it did; the answer then has a chunk that
 // the client must not see.
-func (x *exchange) askForUsage() bool {
+func (x *exchange) askForUsage(w http.ResponseWriter) bool {
 	if !x.hasBody() {
 		return false
 	}
@@ -22,12 +22,15 @@ func (x *exchange) askForUsage() bool {
 		x.warnings = append(x.warnings, "stream_usage: not asked for, the request has a Content-Encoding")
 		return false
 	}
-	refused, err := x.readAhead()
+	refused, err := x.readAhead(w)
 	switch {
 	case err != nil:
 		return false
 	case refused != nil && refused.Status == http.StatusRequestEntityTooLarge:
 		x.warnings = append(x.warnings, "stream_usage: not asked for, the request is longer than max_body")
+		return false
+	case refused != nil && refused.Status == http.StatusRequestTimeout:
+		x.late = refused
 		return false
 	case refused != nil:
 		x.warnings = append(x.warnings, "stream_usage: not asked for, the requests of other calls take all memory")
@@ -45,9 +48,9 @@ func (x *exchange) askForUsage() bool {
 }
 
 // readAhead reads the body before it passes. refused says why the gateway has not the whole body.
-func (x *exchange) readAhead() (refused *plugins.Error, err error) {
+func (x *exchange) readAhead(w http.ResponseWriter) (refused *plugins.Error, err error) {
 	x.ahead.Release() // if the body was read to ask for usage, it is read again
-	x.ahead, refused, err = intake.Reader{Memory: x.h.site.App.Memory(), Most: int64(x.h.MaxBody)}.ReadAhead(x.r)
+	x.ahead, refused, err = intake.Reader{Memory: x.memory, Most: int64(x.h.MaxBody)}.ReadAhead(w, x.r)
 	return refused, err
 }
 

@@ -109,7 +109,7 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 			most = maxAnnotation
 		}
 		// The body is read before the turn comes, so that no slow sender keeps others waiting.
-		received, err := intake.Reader{Memory: h.app.Memory(), Most: most}.Read(w, r)
+		received, err := intake.Reader{Memory: h.app.Memory(c.owner()), Most: most}.Read(w, r)
 		defer received.Release()
 		if err != nil {
 			return err
@@ -166,6 +166,15 @@ func (c *call) authorise(scope string) error {
 	}
 	c.org, c.key, c.content = key.Org(), key.Hash(), key.Allows(access.ScopeQuery)
 	return nil
+}
+
+// owner returns whose memory the body of the request takes: that of the caller's organisation, ""
+// without a key.
+func (c *call) owner() string {
+	if c.key == "" {
+		return ""
+	}
+	return c.org
 }
 
 // retryAfter is when a client should ask again that came at a bad time.

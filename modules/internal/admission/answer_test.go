@@ -2,6 +2,7 @@ package admission
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestAnswersAreBounded(t *testing.T) {
 				if announces {
 					announced = size
 				}
-				a := m.Answer(t.Context(), announced, 2*size)
+				a := m.Of(fmt.Sprint(len(held))).Answer(t.Context(), announced, 2*size)
 				held = append(held, a)
 				n, err := io.Copy(io.Discard, a.Reader(strings.NewReader(strings.Repeat("x", size))))
 				if e, ok := errors.AsType[*plugins.Error](err); ok && e.Status == 503 && e.RetryAfter > 0 {

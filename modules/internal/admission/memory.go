@@ -8,8 +8,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
 )
@@ -34,22 +32,32 @@ func Share(most int64) int64 { return min(debug.SetMemoryLimit(-1)/4, most) }
 // maxMemory is what requests may take at most where the configuration does not say.
 const maxMemory = 1 << 30
 
-// Memory bounds the bytes that requests take at the same time. Half of it is for small
-// requests, which large ones never keep waiting.
+// Memory bounds the bytes that requests take at the same time, and no owner can take what others
+// need. Half of it is for small requests, which large ones never keep waiting.
 type Memory struct {
+	*bounds
+	owner string
+}
+
+// bounds are what the owners of a Memory share.
+type bounds struct {
 	// MaxWait is how long a request waits for memory before it is refused.
 	MaxWait time.Duration
 
-	small, large *semaphore.Weighted
-	half         int64
+	small, large *pool
+	half         int64 // bytes of each
 }
 
 // NewMemory returns a Memory of so many bytes, 0 for its share of the process's. A
 // request that is larger than it could ever hold is admitted alone.
 func NewMemory(bytes int64) *Memory {
 	half := max(cmp.Or(bytes, Share(maxMemory))/2, 1)
-	return &Memory{maxWait, semaphore.NewWeighted(half), semaphore.NewWeighted(half), half}
+	return &Memory{bounds: &bounds{maxWait, newPool(half), newPool(half), half}}
 }
+
+// Of returns the memory of an owner: of an organisation, or of all callers without a key if
+// owner is "".
+func (m *Memory) Of(owner string) *Memory { return &Memory{m.bounds, owner} }
 
 // Largest returns how much one request can hold, in bytes.
 func (m *Memory) Largest() int64 { return m.half }
@@ -57,7 +65,7 @@ func (m *Memory) Largest() int64 { return m.half }
 // Held is memory that a request holds. The zero Held holds none.
 type Held struct {
 	memory *Memory
-	pool   *semaphore.Weighted
+	pool   *pool
 	weight int64
 }
 
@@ -73,8 +81,8 @@ func (h *Held) Largest() int64 { return h.memory.half }
 
 // Release gives the memory back.
 func (h *Held) Release() {
-	if h.pool != nil {
-		h.pool.Release(h.weight)
+	if h.weight > 0 {
+		h.pool.release(h.memory.owner, h.weight)
 	}
 	*h = Held{}
 }
@@ -84,31 +92,27 @@ func (h *Held) Release() {
 func (h *Held) Resize(ctx context.Context, bytes int64) *plugins.Error {
 	weight := min(bytes, h.memory.half)
 	switch large := h.memory.large; {
-	case weight <= h.weight:
-		h.pool.Release(h.weight - weight)
+	case weight == h.weight:
+	case weight < h.weight:
+		h.pool.release(h.memory.owner, h.weight-weight)
 	case bytes <= Small || h.pool == large:
-		if !h.memory.acquire(ctx, h.pool, weight-h.weight) {
+		if !h.memory.acquire(ctx, h.pool, weight-h.weight, h.weight) {
 			return overloaded()
 		}
 	default: // the small one waits among the large ones, which wait for no small one
-		if !h.memory.acquire(ctx, large, weight) {
+		if !h.memory.acquire(ctx, large, weight, 0) {
 			return overloaded()
 		}
-		h.pool.Release(h.weight)
+		h.pool.release(h.memory.owner, h.weight)
 		h.pool = large
 	}
 	h.weight = weight
 	return nil
 }
 
-// acquire waits for room in a pool.
-func (m *Memory) acquire(ctx context.Context, pool *semaphore.Weighted, weight int64) bool {
-	if pool.TryAcquire(weight) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, m.MaxWait)
-	defer cancel()
-	return pool.Acquire(ctx, weight) == nil
+// acquire waits for bytes of a pool, beyond those that a request has of it.
+func (m *Memory) acquire(ctx context.Context, p *pool, bytes, has int64) bool {
+	return p.acquire(ctx, m.owner, bytes, has, m.MaxWait)
 }
 
 func overloaded() *plugins.Error {

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +19,7 @@ func TestMemory(t *testing.T) {
 		if err != nil {
 			t.Fatalf("a request over the bound is not admitted alone: %v", err)
 		}
-		for range 4 {
+		for range 3 {
 			if _, err := m.Hold(t.Context(), Small); err != nil {
 				t.Fatalf("a small request was refused: %v", err)
 			}
@@ -46,7 +48,7 @@ func TestRequestsChangeTheirSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		held.Resize(t.Context(), Small/2)
-		other, err := m.Hold(t.Context(), Small+1)
+		other, err := m.Of("other").Hold(t.Context(), Small+1)
 		if err != nil {
 			t.Error("what was given back cannot be had")
 		}
@@ -59,8 +61,8 @@ func TestRequestsChangeTheirSize(t *testing.T) {
 		}
 		held.Release()
 
-		for range 2 {
-			grows, err := m.Hold(t.Context(), Small)
+		for _, owner := range []string{"one", "other"} {
+			grows, err := m.Of(owner).Hold(t.Context(), Small)
 			if err == nil {
 				err = grows.Resize(t.Context(), Small+1)
 			}
@@ -75,13 +77,75 @@ func TestRequestsChangeTheirSize(t *testing.T) {
 	})
 }
 
+// An owner takes three quarters of what there is, and each of those that come later as large a part
+// of the rest: none is left without.
+func TestNoOwnerTakesTheMemoryOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const unit = 1 << 10
+		m := NewMemory(2 * 64 * unit)
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i, want := range []int{48, 12, 3} {
+			n := 0
+			for ; ; n++ {
+				if _, err := m.Of(fmt.Sprint(i)).Hold(now, unit); err != nil {
+					break
+				}
+			}
+			if n != want {
+				t.Errorf("owner %d gets %d of 64, want %d", i, n, want)
+			}
+		}
+		if _, err := m.Of("").Hold(now, unit); err != nil {
+			t.Error("one that has nothing gets nothing of what is free")
+		}
+	})
+}
+
+// The requests of an owner that has all it may wait for each other, and for no other's; they go on
+// in their order, and who gives up waiting keeps no place.
+func TestOwnersDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(2 * 64)
+		first, _ := m.Of("one").Hold(t.Context(), 48)
+		done := make(chan string, 3)
+		for _, name := range []string{"a", "b"} {
+			go func() {
+				held, err := m.Of("one").Hold(t.Context(), 40)
+				if err != nil {
+					name = "refused " + name
+				}
+				done <- name
+				time.Sleep(time.Second)
+				held.Release()
+			}()
+			synctest.Wait()
+		}
+		left, leave := context.WithCancel(t.Context())
+		go func() { _, _ = m.Of("one").Hold(left, 48) }()
+		synctest.Wait()
+		leave()
+		begin := time.Now()
+		other, err := m.Of("other").Hold(t.Context(), 12)
+		if err != nil || time.Since(begin) > 0 {
+			t.Errorf("another owner waits %s: %v", time.Since(begin), err)
+		}
+		other.Release()
+		first.Release()
+		if one, two := <-done, <-done; one != "a" || two != "b" {
+			t.Error(one, two)
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
 func TestSmallRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(8 * Small)
 		var held Held
-		for range 4 {
+		for i := range 4 {
 			var err *plugins.Error
-			if held, err = m.Hold(t.Context(), Small); err != nil {
+			if held, err = m.Of(fmt.Sprint(i)).Hold(t.Context(), Small); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/coding"
@@ -21,14 +23,16 @@ const (
 	// copies is how many copies of a body a call holds at worst: what came, what was
 	// parsed of it, what is sent, and what is recorded.
 	copies = 4
-	// firstRead is how many bytes are read before more memory is asked for, of a body
-	// whose length is not announced.
-	firstRead = 16 << 10
-	// unhurried is up to how many bytes a body may take any time to come.
-	unhurried = 64 << 10
-	// readTimeout bounds how long a longer body may take to come, because it keeps others
-	// waiting.
-	readTimeout = 2 * time.Minute
+	// firstRead is how many bytes of a body are read before more memory is asked for than a body
+	// takes of which nothing has come, and trust how much the announcement of a length gets then.
+	firstRead = 1 << 10
+	trust     = 64 << 10
+	// growth is how many times what has come an announced length gets then, so that a body is not
+	// copied too often.
+	growth = 4
+	// patience is how long a body may take to come, beside a second for each leastRate bytes.
+	patience  = 20 * time.Second
+	leastRate = 32 << 10
 )
 
 // Reader reads what clients send to an endpoint.
@@ -98,11 +102,9 @@ func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 		defer decoded.Close()
 		in, announced = decoded, -1
 	}
-	b, err := rd.fill(r.Context(), in, announced, func(t time.Time) error {
-		return http.NewResponseController(w).SetReadDeadline(t)
-	})
+	b, err := rd.fill(r.Context(), in, announced, http.NewResponseController(w).SetReadDeadline)
 	b.Wire = wire.n
-	return b, rd.broken(err)
+	return b, rd.broken(w, r, err)
 }
 
 // ReadJSON reads the body of a request into v, by Decode.
@@ -116,16 +118,19 @@ func (rd Reader) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 }
 
 // ReadAhead reads the body of a request that is passed on, where it can be read again. It
-// waits for no memory. refused says why b is not the whole body: it is longer than Most, or
-// memory is short. err says why the body cannot be read.
-func (rd Reader) ReadAhead(r *http.Request) (b Body, refused *plugins.Error, err error) {
+// waits for no memory. refused says why b is not the whole body: it is longer than Most, memory is
+// short, or the body did not come in time. err says why the body cannot be read.
+func (rd Reader) ReadAhead(w http.ResponseWriter, r *http.Request) (b Body, refused *plugins.Error, err error) {
 	rd = rd.fitting()
 	if r.ContentLength > rd.Most {
 		return b, rd.tooLong(), nil
 	}
 	now, cancel := context.WithCancel(r.Context())
 	cancel()
-	b, err = rd.fill(now, r.Body, r.ContentLength, nil)
+	b, err = rd.fill(now, r.Body, r.ContentLength, http.NewResponseController(w).SetReadDeadline)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return b, late(w, r), nil
+	}
 	if ours, ok := errors.AsType[*plugins.Error](err); ok {
 		refused, err = ours, nil
 	}
@@ -152,35 +157,41 @@ func (a *ahead) Read(p []byte) (n int, err error) {
 	return a.ReadCloser.Read(p)
 }
 
-// fill reads in to its end. setDeadline may be nil.
+// fill reads in to its end. The announced length of the body, in bytes, is -1 if it is not known.
+// Memory is taken as bytes come, because an announcement costs the client nothing.
 func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDeadline func(time.Time) error) (b Body, err error) {
-	size := announced
+	longest := announced
 	if announced < 0 {
-		size = min(firstRead, rd.Most)
+		longest = rd.Most
 	}
+	size := min(firstRead, longest)
 	var refused *plugins.Error
 	if b.held, refused = rd.Memory.Hold(ctx, copies*size); refused != nil {
 		return b, refused
 	}
 	b.Bytes = make([]byte, 0, size+1) // one more, to see the end
+	begun, bounded := time.Now(), int64(0)
 	for err == nil {
-		if n := len(b.Bytes); n == cap(b.Bytes) {
-			if err = rd.enlarge(ctx, &b); err != nil {
-				return b, err
+		if len(b.Bytes) == cap(b.Bytes) {
+			if err = rd.enlarge(ctx, &b, longest, announced >= 0); err != nil {
+				break
 			}
 		}
-		if setDeadline != nil && cap(b.Bytes) > unhurried {
-			if setDeadline(time.Now().Add(readTimeout)) == nil { // not every server can
-				defer func(done func(time.Time) error) { _ = done(time.Time{}) }(setDeadline)
+		if room := int64(cap(b.Bytes)); room > bounded && bounded >= 0 {
+			bounded = room
+			if setDeadline(begun.Add(patience+time.Duration(room)*time.Second/leastRate)) != nil {
+				bounded = -1 // not every server can
 			}
-			setDeadline = nil
 		}
 		var n int
 		n, err = in.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
 		b.Bytes = b.Bytes[:len(b.Bytes)+n]
 		if int64(len(b.Bytes)) > rd.Most {
-			return b, rd.tooLong()
+			err = rd.tooLong()
 		}
+	}
+	if bounded > 0 && !errors.Is(err, os.ErrDeadlineExceeded) { // else the server would wait for the rest
+		_ = setDeadline(time.Time{})
 	}
 	if err != io.EOF { //nolint:errorlint // a body that was cut off wraps it
 		return b, err
@@ -188,14 +199,17 @@ func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDea
 	return b, b.hold(ctx, copies*int64(len(b.Bytes)))
 }
 
-// enlarge makes room for more of a body whose length is not known. One that is not small
-// takes as much memory as the largest one until it is read: so it never waits for more
-// while others wait for what it holds.
-func (rd Reader) enlarge(ctx context.Context, b *Body) error {
-	size := min(2*int64(cap(b.Bytes)), rd.Most+1)
+// enlarge makes room for more of a body, of at most longest bytes. One that is not small takes
+// what it can be at most: so it never waits for more while others wait for what it holds.
+func (rd Reader) enlarge(ctx context.Context, b *Body, longest int64, announced bool) error {
+	size := 2 * int64(cap(b.Bytes))
+	if announced {
+		size *= growth / 2
+	}
+	size = min(max(size, trust), longest+1)
 	hold := copies * size
 	if hold > admission.Small {
-		hold = copies * rd.Most
+		hold = copies * longest
 	}
 	if err := b.hold(ctx, hold); err != nil {
 		return err
@@ -208,10 +222,24 @@ func (rd Reader) tooLong() *plugins.Error {
 	return plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", "The body is over %d bytes long.", rd.Most)
 }
 
+// late is what a client is told whose body did not come in time. The connection has the rest of
+// the body, which must not be taken for another request.
+func late(w http.ResponseWriter, r *http.Request) *plugins.Error {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	admission.Refusals.With(metric.Constant("slow_body")).Inc()
+	return plugins.Rejected(http.StatusRequestTimeout, "request_timeout",
+		"The body did not come in time: it has %.0f seconds, and one more for each %d KiB.", patience.Seconds(), leastRate>>10)
+}
+
 // broken is what a client is told of a body that cannot be read.
-func (rd Reader) broken(err error) error {
+func (rd Reader) broken(w http.ResponseWriter, r *http.Request, err error) error {
 	if _, told := errors.AsType[*plugins.Error](err); err == nil || told {
 		return err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return late(w, r)
 	}
 	if _, bounded := errors.AsType[*http.MaxBytesError](err); bounded || errors.Is(err, coding.ErrTooLong) {
 		return rd.tooLong()

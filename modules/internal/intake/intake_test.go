@@ -9,8 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gobwas/ws"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -27,7 +30,7 @@ func free(t *testing.T, m *admission.Memory, n int64) bool {
 	t.Helper()
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
-	held, err := m.Hold(now, copies*n)
+	held, err := m.Of("other").Hold(now, copies*n)
 	held.Release()
 	return err == nil
 }
@@ -172,7 +175,7 @@ func TestReadAhead(t *testing.T) {
 		other, _ := m.Hold(t.Context(), copies*c.takes)
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Body, r.ContentLength = io.NopCloser(c.body), -1
-		b, refused, err := Reader{m, c.most}.ReadAhead(r)
+		b, refused, err := Reader{m, c.most}.ReadAhead(httptest.NewRecorder(), r)
 		if (refused == nil) != (c.refused == 0) || refused != nil && refused.Status != c.refused || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", name, refused, err)
 		}
@@ -295,4 +298,85 @@ func TestUnfinishedMessagesHoldMemory(t *testing.T) {
 	if !free(t, m, 2<<20) {
 		t.Error("a message that broke off holds memory")
 	}
+}
+
+// dribble is a client that sends a byte each second, over a connection with a deadline.
+type dribble struct {
+	http.ResponseWriter
+	left     int
+	deadline time.Time
+}
+
+func (d *dribble) SetReadDeadline(t time.Time) error {
+	d.deadline = t
+	return nil
+}
+
+func (d *dribble) Read(p []byte) (int, error) {
+	if d.left == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(time.Second)
+	if !d.deadline.IsZero() && time.Now().After(d.deadline) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	d.left--
+	return copy(p, "1"), nil
+}
+
+func (*dribble) Close() error { return nil }
+
+// A body that does not come in time is a 408, of which the connection is closed, and its memory is
+// free again; one that does leaves no deadline behind.
+func TestSlowBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for bytes, status := range map[int]int{10: 0, 10_000: http.StatusRequestTimeout} {
+			for _, announced := range []bool{true, false} {
+				m := memory()
+				d := &dribble{ResponseWriter: httptest.NewRecorder(), left: bytes}
+				r := httptest.NewRequest(http.MethodPost, "/", d)
+				if r.ContentLength = -1; announced {
+					r.ContentLength = int64(bytes)
+				}
+				begun := time.Now()
+				b, err := Reader{m, 1 << 20}.Read(d, r)
+				b.Release()
+				refused, _ := errors.AsType[*plugins.Error](err)
+				if (refused != nil) != (status != 0) || refused != nil && refused.Status != status {
+					t.Errorf("%d bytes: %v", bytes, err)
+				}
+				if closes := d.Header().Get("Connection") == "close"; closes != (status != 0) || d.deadline.IsZero() != (status == 0) {
+					t.Errorf("%d bytes: the connection closes: %v, deadline %v", bytes, closes, d.deadline)
+				}
+				if took := time.Since(begun); took > patience+3*time.Second || !free(t, m, 2<<20) {
+					t.Errorf("%d bytes take %v, and memory", bytes, took)
+				}
+				d.left = bytes
+				_, ahead, _ := Reader{m, 1 << 20}.ReadAhead(d, r)
+				if status == http.StatusRequestTimeout && (ahead == nil || ahead.Status != status) {
+					t.Errorf("%d bytes ahead: %v", bytes, ahead)
+				}
+			}
+		}
+	})
+}
+
+// An announcement of a length takes no memory: what has come takes it, and growth times as much.
+func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
+	const most = 4 << 20
+	m := admission.NewMemory(2 * copies * most)
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	body := &slow{left: most}
+	body.look = func() {
+		came := int64(most - body.left)
+		if holds := max(firstRead, trust*min(came/firstRead, 1), growth*came) + growth*firstRead; holds < most && !free(t, m, most-holds-most/4) {
+			t.Errorf("%d bytes have come, and others cannot have the rest", came)
+		}
+	}
+	r.Body, r.ContentLength = body, most
+	b, err := Reader{m, most}.Read(httptest.NewRecorder(), r)
+	if err != nil || len(b.Bytes) != most {
+		t.Fatalf("%d bytes, %v", len(b.Bytes), err)
+	}
+	b.Release()
 }

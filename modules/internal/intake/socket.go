@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 
 	"github.com/gobwas/ws"
 	"github.com/gobwas/ws/wsutil"
@@ -81,6 +82,8 @@ func closing(err error) error {
 		return &ClosingError{tryAgainLater, "the calls of others take all memory"}
 	case refused != nil:
 		return &ClosingError{ws.StatusMessageTooBig, ""}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &ClosingError{ws.StatusPolicyViolation, "the message did not come in time"}
 	case errors.Is(err, wsutil.ErrInvalidUTF8):
 		return &ClosingError{ws.StatusInvalidFramePayloadData, "the text is not UTF-8"}
 	case malformed:
