@@ -4,15 +4,24 @@ package coding
 import (
 	"errors"
 	"io"
+	"slices"
 )
 
-// maxDecoded is how much one coding of a body may decode to: 256 MiB.
-const maxDecoded = 256 << 20
+const (
+	// maxDecoded is how much one coding of a body may decode to: 256 MiB.
+	maxDecoded = 256 << 20
+	// maxRatio is how many bytes a body may decode to for each that has come, beyond freeDecoded:
+	// JSON has 3 to 20, and what was made to cost the reader a thousand and more.
+	maxRatio    = 100
+	freeDecoded = 1 << 20
+	// slice is how many bytes are decoded at once, so that what they decode to is bounded.
+	slice = 4 << 10
+)
 
 // maxCodings is how many codings of one body are undone.
 const maxCodings = 3
 
-var errTooLong = errors.New("content is over 256 MiB when decoded: nothing is read of what follows")
+var errTooLong = errors.New("content is over 256 MiB, or over 1 MiB and 100 times its length, when decoded: nothing is read of what follows")
 
 // Decoder undoes a Content-Encoding as the bytes pass: what can be decoded of
 // them reaches the sink before Write returns. It starts no goroutines. After
@@ -20,6 +29,8 @@ var errTooLong = errors.New("content is over 256 MiB when decoded: nothing is re
 type Decoder struct {
 	codings []*Pump // in the order in which they are undone
 	sink    func(p []byte)
+	wire    int // bytes that have come
+	decoded int // bytes that the sink got
 }
 
 // NewDecoder decodes encoding, a Content-Encoding header of up to three codings
@@ -31,9 +42,13 @@ func NewDecoder(encoding string, sink func(p []byte)) (*Decoder, bool) {
 	if !ok {
 		return nil, false
 	}
-	d := &Decoder{sink: sink}
+	d := new(Decoder)
+	d.sink = func(p []byte) {
+		d.decoded += len(p)
+		sink(p)
+	}
 	for _, open := range list {
-		w := &limited{to: d.sink, left: maxDecoded}
+		w := &limited{to: d.sink, wire: &d.wire}
 		c := NewPump(func(r io.Reader) error {
 			decoded, giveBack, err := open(r)
 			defer giveBack()
@@ -49,7 +64,15 @@ func NewDecoder(encoding string, sink func(p []byte)) (*Decoder, bool) {
 }
 
 // Write decodes the next bytes of the body. It does not keep p.
-func (d *Decoder) Write(p []byte) { d.sink(p) }
+func (d *Decoder) Write(p []byte) {
+	for piece := range slices.Chunk(p, slice) {
+		d.wire += len(piece)
+		d.sink(piece)
+	}
+}
+
+// Decoded returns how many bytes the sink has got.
+func (d *Decoder) Decoded() int { return d.decoded }
 
 // Close says that the body ended, hands the sink what that releases, and frees
 // everything. A Decoder that was written to must be closed.
@@ -59,8 +82,8 @@ func (d *Decoder) Close() {
 	}
 }
 
-// Err says why decoding ended early: broken or truncated input, or more than
-// 256 MiB of output. It is nil as long as nothing is wrong.
+// Err says why decoding ended early: broken or truncated input, or more
+// output than a body may have. It is nil as long as nothing is wrong.
 func (d *Decoder) Err() error {
 	for _, c := range d.codings {
 		if err := c.Err(); err != nil {
@@ -70,15 +93,19 @@ func (d *Decoder) Err() error {
 	return nil
 }
 
+// atMost returns how much one coding of a body may decode to of which so many bytes have come.
+func atMost(wire int) int { return min(maxDecoded, freeDecoded+maxRatio*wire) }
+
 // limited writes to a func until a limit is reached.
 type limited struct {
-	to   func(p []byte)
-	left int
+	to      func(p []byte)
+	wire    *int // bytes of the body that have come
+	written int
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	n := min(len(p), l.left)
-	l.left -= n
+	n := min(len(p), atMost(*l.wire)-l.written)
+	l.written += n
 	l.to(p[:n])
 	if n < len(p) {
 		return n, errTooLong

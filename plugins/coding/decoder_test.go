@@ -196,8 +196,26 @@ func TestDecoderStopsBombs(t *testing.T) {
 	d, _ := NewDecoder("gzip", func(p []byte) { n += len(p) })
 	d.Write(bomb.Bytes())
 	d.Close()
+	if most := freeDecoded + maxRatio*slice; n < freeDecoded || n > most || d.Decoded() != n || !errors.Is(d.Err(), errTooLong) {
+		t.Errorf("%d bytes, %v, want at most %d", n, d.Err(), most)
+	}
+	r, _ := NewReader("gzip", &bomb, 1<<30)
+	read, err := io.Copy(io.Discard, r)
+	if most := int64(freeDecoded + maxRatio*64<<10); read > most || !errors.Is(err, ErrTooLong) { // gzip's reader has a buffer
+		t.Errorf("%d bytes, %v, want at most %d", read, err, most)
+	}
+	var long bytes.Buffer
+	w, _ = gzip.NewWriterLevel(&long, gzip.NoCompression)
+	for range maxDecoded>>20 + 1 {
+		w.Write(zeros)
+	}
+	w.Close()
+	n = 0
+	d, _ = NewDecoder("gzip", func(p []byte) { n += len(p) })
+	d.Write(long.Bytes())
+	d.Close()
 	if n != maxDecoded || !errors.Is(d.Err(), errTooLong) {
-		t.Errorf("%d bytes, %v", n, d.Err())
+		t.Errorf("%d bytes of what is not compressed, %v", n, d.Err())
 	}
 	// A window that no client needs to have.
 	huge := []byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 0xA0, 0x01, 0x00, 0x00}

@@ -1,8 +1,21 @@
 package capture
 
 import (
+	"runtime"
+	"slices"
+
 	"github.com/weirhq/weir/plugins/coding"
 )
+
+// freeDecoding is up to how many bytes of a body are decoded at once with others.
+const freeDecoding = 256 << 10
+
+// decodedAtOnce is how many bytes of the wire are decoded in one turn.
+const decodedAtOnce = 4 << 10
+
+// decoding lets half of the processors decode long bodies, so that they do not take the time of
+// all other calls.
+var decoding = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // Reader reads the plain bytes of a body as they pass. It does not keep p.
 type Reader interface{ Write(p []byte) }
@@ -33,11 +46,22 @@ func (t *Tap) Open(encoding string, reader Reader) {
 
 // Write takes the next bytes of the wire. It does not keep p.
 func (t *Tap) Write(p []byte) {
-	if t.decoder != nil {
-		t.decoder.Write(p)
+	if t.decoder == nil {
+		t.plain(p)
 		return
 	}
-	t.plain(p)
+	for piece := range slices.Chunk(p, decodedAtOnce) {
+		t.decode(piece)
+	}
+}
+
+// decode decodes the next bytes, in turns with others if the body is long.
+func (t *Tap) decode(p []byte) {
+	if t.decoder.Decoded() > freeDecoding {
+		decoding <- struct{}{}
+		defer func() { <-decoding }()
+	}
+	t.decoder.Write(p)
 }
 
 // Close says that the body ended, and lets go of the decoder. Calling it again
