@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"mime"
 	"net/textproto"
+	"regexp"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -27,18 +29,26 @@ type formField struct {
 // maxParts bounds how many parts a form has.
 const maxParts = 1000
 
-// parseForm reads a form by its Content-Type. It returns nil if the body is not a form.
+// partHeader is a header of a part that all readers read alike. They differ in what they make of
+// two dispositions, of a name in the extended notation (RFC 7578, section 4.2, forbids it), of escapes in a
+// name, of lines that are folded or end in LF alone, and of an encoding of the value.
+var partHeader = regexp.MustCompile(`^(?i:\r\n(?:` +
+	`Content-Disposition: *form-data; *name="[^"\\\r\n]*"(?:; *filename="(?:[^"\\\r\n]|\\["\\])*")?(?:; *filename\*=[^;"\r\n]*)?` +
+	`|Content-Type: *[^\r\n]*|Content-Length: *[0-9]+|Content-Transfer-Encoding: *(?:7bit|8bit|binary)))+\r\n\r\n$`)
+
+// parseForm reads a form by its Content-Type. It returns nil if the body is not a form, or one that
+// the provider could read in another way.
 func parseForm(contentType string, body []byte) *form {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	delimiter := []byte("\r\n--" + parameters["boundary"])
-	if err != nil || parameters["boundary"] == "" || !bytes.HasPrefix(body, delimiter[2:]) {
+	if err != nil || parameters["boundary"] == "" || strings.Contains(contentType, "*") || !bytes.HasPrefix(body, delimiter[2:]) {
 		return nil
 	}
 	f := &form{body: body}
 	at := len(delimiter) - 2
 	for range maxParts {
 		rest := body[at:]
-		if bytes.HasPrefix(rest, []byte("--")) {
+		if end, last := bytes.CutPrefix(rest, []byte("--")); last && (len(end) == 0 || bytes.HasPrefix(end, []byte("\r\n"))) {
 			return f
 		}
 		start := bytes.Index(rest, []byte("\r\n\r\n")) + len("\r\n\r\n")
@@ -47,6 +57,9 @@ func parseForm(contentType string, body []byte) *form {
 			return nil
 		}
 		end += start
+		if head := rest[:start]; !partHeader.Match(head) || bytes.Count(bytes.ToLower(head), []byte("content-disposition:")) != 1 {
+			return nil
+		}
 		header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(bytes.TrimLeft(rest[:start], "\r\n")))).ReadMIMEHeader()
 		_, said, err2 := mime.ParseMediaType(header.Get("Content-Disposition"))
 		if err != nil || err2 != nil {

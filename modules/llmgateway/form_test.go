@@ -18,6 +18,43 @@ func TestFormIsNotNestedDeeply(t *testing.T) {
 	}
 }
 
+// What two readers of a form could read in two ways is no form.
+func TestFormsThatReadersReadInTwoWays(t *testing.T) {
+	const named = "Content-Disposition: form-data; name=\"model\""
+	for head, valid := range map[string]bool{
+		named: true,
+		"content-disposition:form-data; name=\"model\"\r\nContent-Type: text/plain; charset=utf-8":               true,
+		"Content-Disposition: form-data; name=\"file\"; filename=\"a \\\"b\\\".wav\"\r\nContent-Type: audio/wav": true,
+		"Content-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A4.wav":                             true,
+		named + "\r\n" + "Content-Disposition: form-data; name=\"user\"":                                         false,
+		named + "; name*=utf-8''user":                        false,
+		named + "; name=\"user\"":                            false,
+		"Content-Disposition: form-data; name*=utf-8''model": false,
+		"Content-Disposition: form-data; name=\"mo\\del\"":   false,
+		"Content-Disposition: form-data; name=model":         false,
+		"Content-Disposition: attachment; name=\"model\"":    false,
+		"Content-Disposition: form-data;\r\n name=\"model\"": false,
+		named + "\nX: y":   false,
+		named + "\n\nuser": false,
+		named + "\r\nContent-Transfer-Encoding: base64":           false,
+		named + "\r\nContent-Transfer-Encoding: quoted-printable": false,
+		"Content-Type: text/plain":                                false,
+	} {
+		body := "--b\r\n" + head + "\r\n\r\nvalue\r\n--b--\r\n"
+		if f := parseForm("multipart/form-data; boundary=b", []byte(body)); (f != nil) != valid {
+			t.Errorf("%q: %v", head, f)
+		}
+	}
+	for contentType, body := range map[string]string{
+		"multipart/form-data; boundary*0=b; boundary*1=c": "--bc\r\n" + named + "\r\n\r\nvalue\r\n--bc--",
+		"multipart/form-data; boundary=b":                 "--b\r\n" + named + "\r\n\r\nvalue\r\n--bx\r\n" + named + "\r\n\r\nother\r\n--b--",
+	} {
+		if f := parseForm(contentType, []byte(body)); f != nil {
+			t.Errorf("%s: %q", contentType, body)
+		}
+	}
+}
+
 // The estimate of tokens looks for media where they can be, and not on each of ten thousand
 // levels.
 func TestMediaAreNotLookedForEverywhere(t *testing.T) {
