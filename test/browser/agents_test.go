@@ -242,6 +242,7 @@ func TestACallAsACommand(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ record, url string }{
 		"a large body":         {`{target_url: "https://example.com/v1/messages", request_path: "/v1/messages", request_body: {text: "it's $HOME ".repeat(450000)}}`, "https://example.com/v1/messages"},
+		"a text with traps":    {`{target_url: "https://example.com/v1/messages", request_path: "/v1/messages", request_body: "hello\rBODY\rtouch trap; # \r\n'$(touch trap)\u001b[2J\\"}`, "https://example.com/v1/messages"},
 		"an imported call":     {`{target_url: "", provider: "openai", request_path: "/v1/chat/completions", request_body: {a: 1}}`, "https://api.openai.com/v1/chat/completions"},
 		"one of who knows":     {`{target_url: "", provider: "own", request_path: "/v1/chat/completions", request_body: {a: 1}}`, "http://base/v1/chat/completions"},
 		"one of the gateway's": {`{request_referrer: "gateway", end_state: "complete", response_status: 200, target_url: "https://api.anthropic.com/v1/messages", request_path: "/v1/messages", request_body: {input: "hi"}, response_body: {object: "response"}}`, w.url + "/v1/responses"},
@@ -256,7 +257,7 @@ func TestACallAsACommand(t *testing.T) {
 		}
 		url, _ := os.ReadFile(filepath.Join(dir, "url"))
 		body, _ := os.ReadFile(filepath.Join(dir, "body"))
-		if want := js[int](p, `JSON.stringify(r.request_body).length + 1`); strings.TrimSpace(string(url)) != c.url || len(body) != want {
+		if want := js[int](p, `(typeof r.request_body === "string" ? r.request_body : JSON.stringify(r.request_body)).length`); strings.TrimSpace(string(url)) != c.url || len(body) != want {
 			t.Errorf("%s asks %s with %d bytes, want %s with %d", name, url, len(body), c.url, want)
 		}
 	}

@@ -126,7 +126,7 @@ func TestADrawerIsAboutItsRequest(t *testing.T) {
 
 	js[bool](p, `(navigator.clipboard.writeText = async (text) => (window.copied = text), [...document.querySelectorAll(".drawer button")].find((button) => button.innerText === "Copy as curl").click(), true)`)
 	p.until(`window.copied`)
-	if curl := js[string](p, `copied`); !strings.HasPrefix(curl, `curl "$BASE_URL"'/v1/chat/completions' `) || !strings.Contains(curl, `it's another`) {
+	if curl := js[string](p, `copied`); !strings.HasPrefix(curl, `printf %s '{`) || !strings.Contains(curl, `' | curl "$BASE_URL"'/v1/chat/completions' `) || !strings.Contains(curl, `it'\''s another`) {
 		t.Errorf("the command is %s", curl)
 	}
 }

@@ -217,7 +217,7 @@ func askAll(t *testing.T, keyboard bool) {
 			a.until(`document.querySelector(".drawer > header button")`)
 			js[bool](a.tab, `(navigator.clipboard.writeText = async (text) => (window.copied = text), true)`)
 			a.click(".drawer > header button", "Copy as curl")
-			a.until(`window.copied?.startsWith("curl ") && window.copied.includes("<<'BODY'")`)
+			a.until(`window.copied?.startsWith("printf ") && window.copied.includes("' | curl ")`)
 			js[bool](a.tab, `delete window.copied`)
 		},
 		"an id of a log line, at any time": func(a *actions) {

@@ -3,7 +3,15 @@ import { failed } from "./parts/basics.js";
 
 const vendors = { openai: "https://api.openai.com", anthropic: "https://api.anthropic.com", gemini: "https://generativelanguage.googleapis.com" };
 
-const quote = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+// special are characters that end a line, or that a terminal takes for keys, when they are pasted.
+const special = /[\x00-\x1f\x7f-\x9f\u2028\u2029]/g;
+
+// quote writes a text as one word of a shell, on one line: $'…' has escapes for what is special.
+function quote(text) {
+  if (text.search(special) < 0) return `'${text.replaceAll("'", `'\\''`)}'`;
+  const escaped = text.replace(/[\\']/g, "\\$&").replace(special, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  return `$'${escaped}'`;
+}
 
 // endpoints are the gateway's, by what an answer of theirs is called.
 const endpoints = { "chat.completion": "/v1/chat/completions", response: "/v1/responses", message: "/v1/messages" };
@@ -28,7 +36,6 @@ export function command(r) {
   const head = `curl ${url} -H "${key}" -H "Content-Type: application/json"`;
   if (body === null) return head + " -d @request.json";
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  let end = "BODY";
-  while (text.split("\n").includes(end)) end += "_";
-  return `${head} --data-binary @- <<'${end}'\n${text}\n${end}\n`;
+  if (text.includes("\0")) return "# The body has a NUL character, which no shell can pass on.";
+  return `printf %s ${quote(text)} | ${head} --data-binary @-\n`;
 }
