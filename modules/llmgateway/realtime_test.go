@@ -302,6 +302,13 @@ func TestRealtimeIsPaidWithCredits(t *testing.T) {
 	}
 	s.grant(2*one + 10) // with the dollar that it has: one for the handshake, and one response at a time
 	e := s.open(accepted, "raw/priced", "payer")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // nothing is held before the first response
+		if _, reserved := s.balance(); reserved == 0 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("an idle WebSocket holds %d", reserved)
+		}
+	}
 	for i := range 2 {
 		e.ask(realtimeCreate)
 		if _, reserved := s.balance(); reserved != 2*one {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -55,6 +56,12 @@ var moneyLanes = []moneyLane{
 	{"proxy", "/openai/v1/responses", `{"model":"gpt-5-nano","max_output_tokens":100,"input":"hi"%s}`},
 	{"gateway, native", "/v1/responses", `{"model":"openai/gpt-5-nano","max_output_tokens":100,"input":"hi"%s}`},
 	{"gateway, translated", "/v1/messages", `{"model":"openai/gpt-5-nano","max_tokens":100,"messages":[{"role":"user","content":"hi"}]%s}`},
+}
+
+// chatLanes are the ways to a provider of Chat Completions.
+var chatLanes = []moneyLane{
+	{"proxy", "/openai/v1/chat/completions", `{"model":"gpt-5-nano","max_tokens":100,"messages":[{"role":"user","content":"hi"}]%s}`},
+	{"gateway, native", "/v1/chat/completions", `{"model":"openai/gpt-5-nano","max_tokens":100,"messages":[{"role":"user","content":"hi"}]%s}`},
 }
 
 // Events and answers of Responses.
@@ -102,6 +109,7 @@ func TestEveryLaneSettlesAlike(t *testing.T) {
 		cost   plugins.Nanodollars // if known beforehand
 		most   bool                // the cost is what was set aside
 		native bool                // only where the provider speaks the client's dialect
+		chat   bool                // Chat Completions, in place of Responses
 	}{
 		{name: "stated", answer: answered(message, statedUsage), cost: stated},
 		{name: "no usage", answer: answered(message, `"metadata":{}`), most: true},
@@ -109,10 +117,18 @@ func TestEveryLaneSettlesAlike(t *testing.T) {
 		{name: "refused", status: 400, answer: `{"error":{"message":"no","type":"invalid_request_error"}}`},
 		{name: "left before the answer", leaves: true, most: true},
 		{name: "a stream that states all, then a reset", stream: true, answer: begun + eventsOf(`{"type":"response.completed","sequence_number":4,"response":`+answered(message, statedUsage)+`}`), reset: true, cost: stated},
+		{name: "usage, then a reset before the end", stream: true, chat: true, answer: eventsOf(
+			`{"id":"c","object":"chat.completion.chunk","model":"gpt-5-nano","choices":[{"index":0,"delta":{"role":"assistant","content":"hello"},"finish_reason":null}]}`,
+			`{"id":"c","object":"chat.completion.chunk","model":"gpt-5-nano","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+			`{"id":"c","object":"chat.completion.chunk","model":"gpt-5-nano","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}}`), reset: true, cost: stated},
 		{name: "a stream without usage", stream: true, answer: begun + eventsOf(`{"type":"response.completed","sequence_number":4,"response":`+answered(message, `"metadata":{}`)+`}`), most: true},
 		{name: "a stream that is left, after a search", fields: `,"tools":[{"type":"web_search"}]`, stream: true, answer: searched, leaves: true, most: true, native: true},
 	} {
-		for _, lane := range moneyLanes {
+		lanes := moneyLanes
+		if c.chat {
+			lanes = chatLanes
+		}
+		for _, lane := range lanes {
 			if c.native && lane.path == "/v1/messages" {
 				continue
 			}
@@ -161,6 +177,20 @@ func TestEveryLaneSettlesAlike(t *testing.T) {
 					t.Errorf("spent %v, want %v; %d were set aside", spent, want, held.Load())
 				}
 			})
+		}
+	}
+}
+
+// A call that may run agents without a limit is refused in each lane before it is sent.
+func TestAgentsWithoutALimitAreRefused(t *testing.T) {
+	var asked atomic.Int64
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked.Add(1) }))
+	defer provider.Close()
+	s := serveLanes(t, provider.URL)
+	for _, lane := range moneyLanes[:2] {
+		resp, answer := s.ask(http.MethodPost, lane.path, fmt.Sprintf(lane.body, `,"multi_agent":{"enabled":true}`), "Authorization", "Bearer weir-rich")
+		if e := gjson.Get(answer, "error"); resp.StatusCode != http.StatusBadRequest || e.Get("code").Str != "model_not_priced" || e.Get("param").Str != "multi_agent" || asked.Load() > 0 {
+			t.Errorf("%s: %d %s", lane.name, resp.StatusCode, answer)
 		}
 	}
 }
