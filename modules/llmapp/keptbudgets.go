@@ -82,6 +82,19 @@ func (a *App) ReadBudget(org string, text []byte) (*Budget, error) {
 	return b, b.provision(org, a.Aliases)
 }
 
+// ReadRule is ReadBudget for one that is kept, perhaps by 0.1.0, whose budgets had an option that
+// there is no longer.
+func (a *App) ReadRule(org string, text []byte) (*Budget, error) {
+	if gjson.GetBytes(text, "reserve").Exists() {
+		a.bounded.Warn("a budget sets aside the most that calls can use: it has no option reserve any longer", zap.String("org", org))
+		var err error
+		if text, err = sjson.DeleteBytes(bytes.Clone(text), "reserve"); err != nil {
+			return nil, err
+		}
+	}
+	return a.ReadBudget(org, text)
+}
+
 // readBudgets reads the budgets of an organisation again. What has not changed stays the same
 // Budget, which remembers what it told.
 func (a *App) readBudgets(log control.Log, org string, before *budgetsOf) (*budgetsOf, error) {
@@ -102,14 +115,7 @@ func (a *App) readBudgets(log control.Log, org string, before *budgetsOf) (*budg
 			b = before.kept[string(rule.Budget)]
 		}
 		if b == nil {
-			text := rule.Budget
-			if gjson.GetBytes(text, "reserve").Exists() { // an option of 0.1.0
-				a.bounded.Warn("a budget sets aside the most that calls can use: it has no option reserve any longer", zap.String("org", org), zap.String("budget", rule.Name))
-				if text, err = sjson.DeleteBytes(bytes.Clone(text), "reserve"); err != nil {
-					return nil, err
-				}
-			}
-			if b, err = a.ReadBudget(org, text); err != nil {
+			if b, err = a.ReadRule(org, rule.Budget); err != nil {
 				return nil, fmt.Errorf("%s: %w", rule.ID, err)
 			}
 			b.label = ruleNames.Of(b.Name)

@@ -107,7 +107,7 @@ func listBudgets(c *call) (any, error) {
 		return nil, err
 	}
 	for _, r := range rules {
-		b, err := c.app.ReadBudget(c.org.Name, r.Budget)
+		b, err := c.app.ReadRule(c.org.Name, r.Budget)
 		if err != nil {
 			return nil, unreadable(r, err)
 		}
@@ -172,7 +172,7 @@ func (c *call) answerBudget(name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.app.ReadBudget(c.org.Name, r.Budget)
+	b, err := c.app.ReadRule(c.org.Name, r.Budget)
 	if err != nil {
 		return nil, unreadable(r, err)
 	}
@@ -231,6 +231,7 @@ func updateBudget(c *call) (any, error) {
 		if err := json.Unmarshal(r.Budget, &fields); err != nil {
 			return err
 		}
+		delete(fields, "reserve") // an option of 0.1.0
 		maps.Copy(fields, changes)
 		maps.DeleteFunc(fields, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 		if r.Budget, err = json.Marshal(fields); err != nil {
