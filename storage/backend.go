@@ -111,6 +111,20 @@ type ResponseFinder interface {
 	Response(ctx context.Context, org, responseID string) (*Record, error)
 }
 
+// SpanFinder is a Backend that finds the records of calls that were reported, many at once.
+type SpanFinder interface {
+	// Spans answers the keys of the records that have one of the span keys and that began
+	// about its time, by the span key.
+	Spans(ctx context.Context, org string, keys []SpanKey) (map[string][]RecordKey, error)
+}
+
+// SpanKey is one of Record.SpanKeys, and when a record that has it can have begun. A backend
+// may look further.
+type SpanKey struct {
+	Key         string
+	From, Until Timestamp
+}
+
 // Host describes the journal that opens a backend.
 type Host struct {
 	// Journal is the identity of the journal, for ever.

@@ -155,6 +155,10 @@ type Record struct {
 	// than what is kept.
 	RequestOmitted, ResponseOmitted     bool
 	RequestTruncated, ResponseTruncated bool
+	// SpanKeys are the keys by which a call that was reported is known when it is reported
+	// again: see SpanFinder. A version of a record adds its keys to those of earlier versions,
+	// which are not read back.
+	SpanKeys []string
 	// Assets are the lower-case hex SHA-256 of media parts of the request.
 	Assets []string
 
@@ -405,6 +409,7 @@ var Schema = []*Column{
 	{Wire: 70, Name: "content_segment", Detail: true, At: func(r *Record) any { return &r.Content.Segment }},
 	{Wire: 71, Name: "content_ordinal", Detail: true, At: func(r *Record) any { return &r.Content.Ordinal }},
 	{Wire: 72, At: func(r *Record) any { return &r.Number }},
+	{Wire: 95, At: func(r *Record) any { return &r.SpanKeys }},
 }
 
 // ofFeedback is the At of a value of feedback.

@@ -24,6 +24,8 @@ type call struct {
 	span     *tracepb.Span
 	resource attributes
 	dialect  plugins.Dialect
+	library  metric.Label      // that reports it
+	parent   []byte            // the id of the nearest span around it that is not only on the way
 	inputs   map[string]string // inputs of a prompt template
 	outputs  gjson.Result      // the answer as the provider gave it, if the span has that
 }
@@ -146,26 +148,23 @@ func (c *call) asksForStream() bool {
 	return strings.HasSuffix(strings.ToLower(c.span.GetName()), "stream")
 }
 
-// answer returns what the provider reported. The provider's own words, if the span has them,
+// answered fills in what the provider reported. The provider's own words, if the span has them,
 // come before the words of the instrumentation.
-func (c *call) answer() *plugins.ResponseInfo {
+func (c *call) answered(r *storage.Record) {
 	own := new(plugins.ResponseInfo)
 	if body := c.text(responseBody); body != "" {
 		own = observe.Read(c.dialect, "", nil, []byte(body))
 	}
-	usage := own.Usage
-	if !usage.Input.Valid && !usage.Output.Valid {
-		usage = c.usage()
+	r.Usage = own.Usage
+	if !own.Usage.Input.Valid && !own.Usage.Output.Valid {
+		r.Usage = c.usage()
 	}
-	usage.ReportedCost = c.statedCost().Or(usage.ReportedCost)
-	return &plugins.ResponseInfo{
-		Model:       short(cmp.Or(c.responded(), own.Model)),
-		ResponseID:  short(cmp.Or(c.responseID(), own.ResponseID)),
-		Finish:      short(cmp.Or(c.finish()[0], own.Finish)),
-		ErrorType:   short(cmp.Or(c.errorType(), own.ErrorType)),
-		ServiceTier: short(cmp.Or(c.text(tierNames...), own.ServiceTier)),
-		Usage:       usage,
-	}
+	r.Usage.ReportedCost = c.statedCost().Or(own.Usage.ReportedCost)
+	r.ResponseModel = short(cmp.Or(c.responded(), own.Model))
+	r.ResponseID = short(cmp.Or(c.responseID(), own.ResponseID))
+	r.Finish = short(cmp.Or(c.finish()[0], own.Finish))
+	r.ErrorType = short(cmp.Or(c.errorType(), own.ErrorType))
+	r.ServiceTier = short(cmp.Or(c.text(tierNames...), own.ServiceTier))
 }
 
 // responseID is the id that the provider gave the answer.

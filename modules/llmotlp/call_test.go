@@ -69,20 +69,20 @@ func FuzzSpans(f *testing.F) {
 					r := &storage.Record{ID: recordID("org", span)}
 					c.caller(headers, new(control.Controls), r)
 					c.describe(r, new(catalog.Catalog))
-					answer := c.answer()
+					c.answered(r)
 					content := c.content(r).Content(r)
 					for _, body := range []storage.Body{content.Request, content.Response} {
 						if body.Type == string(jsonText) && len(body.Data) < maxBody && !json.Valid(body.Data) {
 							t.Errorf("no JSON: %s", body.Data)
 						}
 					}
-					if answer.Usage.CacheRead.N > answer.Usage.Input.N && answer.Usage.Input.Valid {
-						t.Errorf("a part is more than the whole: %+v", answer.Usage)
+					if r.Usage.CacheRead.N > r.Usage.Input.N && r.Usage.Input.Valid {
+						t.Errorf("a part is more than the whole: %+v", r.Usage)
 					}
 					if r.RequestOmitted && (content.Request.Data != nil || content.Inputs != nil) {
 						t.Error("what is omitted is kept")
 					}
-					if len(r.UserID) > 1<<10 || len(r.Properties) > 110 || max(len(answer.ResponseID), len(answer.Model), len(r.RequestModel), len(r.Provider), len(r.TargetURL)) > 256 {
+					if len(r.UserID) > 1<<10 || len(r.Properties) > 110 || max(len(r.ResponseID), len(r.ResponseModel), len(r.RequestModel), len(r.Provider), len(r.TargetURL)) > 256 {
 						t.Error("a bound does not hold")
 					}
 				}

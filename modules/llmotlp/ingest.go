@@ -9,9 +9,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +24,7 @@ import (
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -95,78 +98,162 @@ const maxWarnings = 20
 // take records the calls among the spans. After an error the client should send the batch again:
 // spans that were recorded are then known.
 func (b *batch) take(resources []*tracepb.ResourceSpans) error {
+	var calls []*call
+	onTheWay := make(map[string][]byte) // the parents of spans that speak of no model
 	for _, resource := range resources {
 		common := make(attributes)
 		common.add(resource.GetResource().GetAttributes())
 		for _, scope := range resource.GetScopeSpans() {
 			reporter := library(scope.GetScope().GetName(), common.text("service.name"))
 			for _, span := range scope.GetSpans() {
-				if err := b.record(span, common, reporter); err != nil {
-					return err
+				c, reason := newCall(span, common, b.site.App.Catalog())
+				if c != nil {
+					c.library = reporter
+					calls = append(calls, c)
+					continue
 				}
+				if reason == unrelated && len(span.GetParentSpanId()) > 0 {
+					onTheWay[string(span.TraceId)+string(span.SpanId)] = span.ParentSpanId
+				}
+				b.ignore(reason, reporter)
 			}
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	for _, c := range calls {
+		c.parent = c.span.GetParentSpanId()
+		for range maxRelatives {
+			above, ok := onTheWay[string(c.span.TraceId)+string(c.parent)]
+			if !ok {
+				break
+			}
+			c.parent = above
+		}
+	}
+	// Those within come before those around them, as libraries send them.
+	slices.SortStableFunc(calls, func(x, y *call) int {
+		return cmp.Or(cmp.Compare(x.span.EndTimeUnixNano, y.span.EndTimeUnixNano), cmp.Compare(y.span.StartTimeUnixNano, x.span.StartTimeUnixNano))
+	})
+	return b.record(calls)
+}
+
+// turns are the organisations of which a batch is being recorded: two batches can have spans of
+// one call. Each stripe has many organisations.
+var turns [64]sync.Mutex
+
+// lookAround is how far from a span the record of its call can begin.
+const lookAround = storage.Timestamp(60 * 60 * 1000)
+
+// record records calls.
+func (b *batch) record(calls []*call) error {
+	org := b.key.Org()
+	turn := &turns[crc32.ChecksumIEEE([]byte(b.site.Store+"\x00"+org))%uint32(len(turns))]
+	turn.Lock()
+	defer turn.Unlock()
+
+	now := time.Now()
+	all := make([]*report, 0, len(calls))
+	known := make([]keys, 0, len(calls))
+	var wanted []storage.SpanKey
+	accepted := calls[:0]
+	for _, c := range calls {
+		if err := check(c.span, now); err != nil {
+			b.reject(rejected, err.Error())
+			continue
+		}
+		r := &report{Record: &storage.Record{
+			ID: recordID(org, c.span), Org: org,
+			TraceID: hex.EncodeToString(c.span.TraceId), SpanID: hex.EncodeToString(c.span.SpanId),
+		}}
+		b.warn(c.caller(b.site.App.Headers(), &b.omitted, r.Record))
+		b.key.Stamp(r.Record)
+		c.describe(r.Record, b.site.App.Catalog())
+		c.answered(r.Record)
+		r.kept = c.content(r.Record)
+		k := c.keys(org, r.ResponseID)
+		accepted, all, known = append(accepted, c), append(all, r), append(known, k)
+		for _, key := range k.wanted(r.empty()) {
+			wanted = append(wanted, storage.SpanKey{Key: key, From: r.CreatedAt - lookAround, Until: max(r.CreatedAt, r.RespondedAt) + lookAround})
+		}
+	}
+	// If the backend cannot tell what it has, the records are made again: a record of the same
+	// span replaces the earlier one.
+	found, err := b.journal.Spans(b.ctx, org, wanted)
+	if err != nil {
+		b.site.Logger.Warn("spans are recorded without a look at earlier ones", zap.String("store", b.site.Store), zap.Error(err))
+	}
+	rs := &reports{ctx: b.ctx, journal: b.journal, byKey: found, loaded: make(map[storage.RecordKey]*report)}
+	for i, c := range accepted {
+		if err := b.place(rs, c, all[i], &known[i], now); err != nil {
+			return err
+		}
+	}
+	if b.dryRun {
+		return nil
+	}
+	for _, r := range rs.order {
+		if err := b.write(r); err != nil {
+			b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
+			return unavailable("the journal takes nothing now")
+		}
+	}
+	for _, s := range rs.scores {
+		if err := b.journal.AppendAnnotation(s); err != nil {
+			return unavailable("the journal takes nothing now")
 		}
 	}
 	return nil
 }
 
-func (b *batch) record(span *tracepb.Span, resource attributes, reporter metric.Label) error {
-	c, reason := newCall(span, resource, b.site.App.Catalog())
-	if c == nil {
-		b.ignore(reason, reporter)
-		return nil
-	}
-	now := time.Now()
-	if err := check(span, now); err != nil {
-		b.reject(rejected, err.Error())
-		return nil
-	}
-	r := &storage.Record{
-		ID: recordID(b.key.Org(), span), Org: b.key.Org(),
-		TraceID: hex.EncodeToString(span.TraceId), SpanID: hex.EncodeToString(span.SpanId),
-	}
+// place finds out to which call a span belongs.
+func (b *batch) place(rs *reports, c *call, r *report, k *keys, now time.Time) error {
 	result := recorded
-	if b.known(r) {
+	if again := rs.byKey[k.own]; len(again) > 0 {
 		if !b.replace {
 			b.count(duplicate)
 			return nil
 		}
-		result = replaced
+		result, r.ID = replaced, again[0].ID
 	}
-	begun := time.Unix(0, int64(span.StartTimeUnixNano))
+	begun := time.Unix(0, int64(c.span.StartTimeUnixNano))
 	if retention := b.journal.Retention(); retention > 0 && now.Sub(begun) > retention && !b.keepOld {
 		b.reject(expired, fmt.Sprintf("start_time_unix_nano: older than the %v for which the store keeps records", retention))
 		return nil
 	}
-	if b.dryRun {
-		b.count(result)
-		return nil
+	if result == recorded {
+		to, inner, reason := rs.place(c, r, k)
+		switch {
+		case reason != nil:
+			b.ignore(*reason, c.library)
+			return nil
+		case to != nil:
+			rs.merge(to, r, inner)
+			r, result = to, ignored
+			b.ignore(sameCall, c.library)
+		}
 	}
-	b.warn(c.caller(b.site.App.Headers(), &b.omitted, r))
-	b.key.Stamp(r)
-	c.describe(r, b.site.App.Catalog())
-	err := b.site.Import(b.journal, r, c.answer(), c.content(r))
-	scores, warnings := c.scores(r)
+	rs.add(r, k.known(r.empty()))
+	scores, warnings := c.scores(r.Record)
 	b.warn(warnings)
-	if err == nil && scores != nil {
-		err = b.journal.AppendAnnotation(scores)
+	if scores != nil {
+		rs.scores = append(rs.scores, scores)
 	}
-	if err != nil {
-		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
-		return unavailable("the journal takes nothing now")
+	if result != ignored {
+		b.count(result)
 	}
-	b.count(result)
 	return nil
 }
 
-// known reports whether the span was sent before. If the backend cannot tell, the record is made
-// again, and replaces the earlier one.
-func (b *batch) known(r *storage.Record) bool {
-	if b.journal.Pending(r.Key()) {
-		return true
+// write writes a record that is new or has changed.
+func (b *batch) write(r *report) error {
+	if r.stored {
+		return b.site.Reimport(b.journal, r.Record, r.kept)
 	}
-	_, err := b.journal.Backend().Request(b.ctx, r.Key())
-	return err == nil
+	return b.site.Import(b.journal, r.Record, &plugins.ResponseInfo{
+		Model: r.ResponseModel, ResponseID: r.ResponseID, Finish: r.Finish, ErrorType: r.ErrorType, ServiceTier: r.ServiceTier, Usage: r.Usage,
+	}, r.kept)
 }
 
 func (b *batch) warn(warnings []string) {
@@ -264,6 +351,7 @@ var (
 	aggregate = metric.Constant("aggregate") // adds up what the calls within it used
 	unrelated = metric.Constant("unrelated") // speaks of no model
 	unknown   = metric.Constant("unknown")   // speaks of a model, but is not known to be a call
+	sameCall  = metric.Constant("same_call") // reports a call that another span reports
 )
 
 // The results of a span.

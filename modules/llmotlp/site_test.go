@@ -37,6 +37,8 @@ type site struct {
 	t   testing.TB
 	url string
 	dir string
+
+	config string
 }
 
 const bound = 1 << 20
@@ -80,7 +82,7 @@ func newSite(t testing.TB, store string) *site {
 			t.Error(err)
 		}
 	})
-	return &site{t, "http://" + address, dir}
+	return &site{t, "http://" + address, dir, config}
 }
 
 // send posts a body; header are names and values.
@@ -112,6 +114,17 @@ func (s *site) do(r *http.Request) (*http.Response, []byte) {
 		s.t.Fatal(err)
 	}
 	return response, answer
+}
+
+// restart stops Weir and starts it again.
+func (s *site) restart() {
+	s.t.Helper()
+	if err := caddy.Stop(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := caddy.Load([]byte(s.config), true); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // take sends a JSON request that must be taken whole.

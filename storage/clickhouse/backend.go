@@ -194,4 +194,5 @@ var (
 	_ storage.ContentKeeper = (*Backend)(nil)
 
 	_ storage.ResponseFinder = (*Backend)(nil)
+	_ storage.SpanFinder     = (*Backend)(nil)
 )

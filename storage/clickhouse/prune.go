@@ -12,7 +12,7 @@ import (
 // Prune drops the days that lie before a time, bodies first, and the months of what
 // was learned.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	for _, table := range []string{"content", "records", "scores", "late_properties", "session_tags"} {
+	for _, table := range []string{"content", "records", "span_keys", "scores", "late_properties", "session_tags"} {
 		if more, err = b.drop(ctx, table, before); more || err != nil {
 			return more, err
 		}
@@ -60,7 +60,7 @@ const (
 func oldPartitions(ctx context.Context, conn clickhouse.Conn, table string, before storage.Timestamp) (ids []string, err error) {
 	partition := byMonth
 	switch table {
-	case "content", "records", "conversation_changes":
+	case "content", "records", "span_keys", "conversation_changes":
 		partition = byDay
 	}
 	// In Go, since the server's functions end with the year 2149.

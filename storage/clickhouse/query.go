@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -347,10 +348,8 @@ const idMargin = time.Minute
 func (r *reader) request(ctx context.Context, id uuid.UUID) (*storage.Record, error) {
 	found := "request_id = " + r.bind(id.String(), "UUID")
 	places := []string{found}
-	if id.Version() == 7 {
-		at, margin := id.Time(), storage.Timestamp(idMargin.Milliseconds())
-		sec, nsec := at.UnixTime()
-		t := storage.Millis(time.Unix(sec, nsec))
+	if v := id.Version(); v == 7 || v == 8 { // those of reported calls begin with the time, too
+		t, margin := storage.Timestamp(binary.BigEndian.Uint64(id[:8])>>16), storage.Timestamp(idMargin.Milliseconds())
 		places = []string{all("created_at BETWEEN "+r.time(t-margin)+" AND "+r.time(t+margin), found), found}
 	}
 	records, err := r.annotated(ctx, []key{{id: id}}, func(ctx context.Context) ([]*storage.Record, error) {

@@ -62,6 +62,11 @@ func (b *Backend) migrate(ctx context.Context, conn clickhouse.Conn) error {
 			return err
 		}
 	}
+	for _, statement := range b.statements(spanKeys) {
+		if err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("adding the table of span keys: %w", err)
+		}
+	}
 	return b.addColumns(ctx, conn)
 }
 

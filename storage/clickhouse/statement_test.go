@@ -98,6 +98,9 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 	if _, err := b.Conversations(t.Context(), "globex", "alpha", 1); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := b.Spans(t.Context(), "globex", []storage.SpanKey{{Key: "alpha", Until: 1}}); err != nil {
+		t.Fatal(err)
+	}
 	seen := make(map[string]bool)
 	for s := range statements {
 		for _, at := range tables.FindAllStringSubmatchIndex(s, -1) {
@@ -112,7 +115,7 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 			}
 		}
 	}
-	for _, table := range []string{"records", "content", "scores", "late_properties", "session_tags", "conversation_changes"} {
+	for _, table := range []string{"records", "content", "scores", "late_properties", "session_tags", "conversation_changes", "span_keys"} {
 		if !seen[table] {
 			t.Errorf("no statement reads %s", table)
 		}

@@ -30,6 +30,9 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 		err = w.records(writing)
 	}
 	if err == nil {
+		err = w.spanKeys(writing)
+	}
+	if err == nil {
 		err = w.annotations(writing)
 	}
 	if err == nil {

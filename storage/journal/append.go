@@ -36,6 +36,7 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
 	d.key, d.at, d.number, d.interrupted = r.Key(), r.CreatedAt, r.Number, r.EndState == storage.Interrupted
+	d.spanKeys = r.SpanKeys
 	var c *storage.Content
 	if k != nil {
 		c, r.Content = k.Content(r), storage.ContentRef{}
@@ -268,6 +269,9 @@ type draft struct {
 	length int64
 	sum    uint32
 	media  bool
+
+	// spanKeys are those of the record.
+	spanKeys []string
 
 	key    storage.RecordKey // zero unless the entry is a version of a record
 	at     moment

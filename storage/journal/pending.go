@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/storage"
@@ -105,6 +106,34 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 		return nil, errors.Join(storage.ErrUnavailable, err)
 	}
 	return finder.Response(ctx, org, responseID)
+}
+
+// Spans answers the keys of the records that have one of the span keys, by the span key: of
+// those that were appended, and of those in the backend. A backend that is no SpanFinder finds
+// none.
+func (j *Journal) Spans(ctx context.Context, org string, keys []storage.SpanKey) (map[string][]storage.RecordKey, error) {
+	// What waits comes first: it may reach the backend meanwhile.
+	found := make(map[string][]storage.RecordKey)
+	j.mu.Lock()
+	for _, k := range keys {
+		if waiting := j.versions.spans[spanKey{org, k.Key}]; len(waiting) > 0 {
+			found[k.Key] = slices.Clone(waiting)
+		}
+	}
+	j.mu.Unlock()
+	finder, ok := j.backend.(storage.SpanFinder)
+	if !ok {
+		return found, nil
+	}
+	stored, err := finder.Spans(ctx, org, keys)
+	for key, records := range stored {
+		for _, r := range records {
+			if !slices.Contains(found[key], r) {
+				found[key] = append(found[key], r)
+			}
+		}
+	}
+	return found, err
 }
 
 // Conversation returns the backend's conversation, with all changes that were appended.

@@ -117,6 +117,7 @@ func (j *Journal) replay() (left backlog, err error) {
 		switch {
 		case e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil:
 			j.versions.pending[r.Key()] = at
+			j.versions.addSpans(r.Key(), r.SpanKeys)
 			if r.Number > 0 {
 				s.exchanges++
 				left.exchanges++
@@ -129,8 +130,9 @@ func (j *Journal) replay() (left backlog, err error) {
 	return left, err
 }
 
-// identityWire reads only the organisation, the ID, the EndState and the number of a record.
-var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72]}
+// identityWire reads only the organisation, the ID, the EndState, the number and the span keys
+// of a record.
+var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72], 95: recordWire[95]}
 
 // relocate goes on from where the backend says it is. This is behind the journal's
 // position after a power cut or a restored backup, or before the journal's position when
@@ -164,10 +166,12 @@ func (j *Journal) relocate(to storage.Position) error {
 		case sign < 0:
 			if waits && last.Before(high) {
 				delete(j.versions.pending, r.Key())
+				j.versions.forgetSpans(r.Key())
 			}
 			j.versions.passHeld(s, at, e, &r)
 		case !waits || last.Before(at):
 			j.versions.pending[r.Key()] = at
+			j.versions.addSpans(r.Key(), r.SpanKeys)
 		}
 	})
 	j.pendingBytes += sign * bytes

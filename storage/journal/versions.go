@@ -2,6 +2,7 @@ package journal
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -13,6 +14,9 @@ import (
 type versions struct {
 	// pending is where the newest version of each record stands.
 	pending map[storage.RecordKey]storage.Position
+	// spanKeys are the span keys of the records in pending, and spans the records by these.
+	spanKeys map[storage.RecordKey][]string
+	spans    map[spanKey][]storage.RecordKey
 	// claims are keys of records that will be appended.
 	claims map[storage.RecordKey]struct{}
 	// live are the exchanges with a version from before their end. released is true if
@@ -28,19 +32,47 @@ type versions struct {
 
 func newVersions() versions {
 	return versions{
-		pending: map[storage.RecordKey]storage.Position{}, claims: map[storage.RecordKey]struct{}{},
-		live: map[storage.RecordKey]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
+		pending:  map[storage.RecordKey]storage.Position{},
+		spanKeys: map[storage.RecordKey][]string{}, spans: map[spanKey][]storage.RecordKey{},
+		claims: map[storage.RecordKey]struct{}{},
+		live:   map[storage.RecordKey]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
 	}
 }
 
 // appended enters a version of a record.
 func (v *versions) appended(d *draft) {
 	v.pending[d.key] = d.place
+	v.addSpans(d.key, d.spanKeys)
 	if d.interrupted {
 		v.live[d.key] = struct{}{}
 	} else {
 		delete(v.live, d.key)
 	}
+}
+
+// spanKey is a span key of an organisation.
+type spanKey struct{ org, key string }
+
+// addSpans enters the span keys of a record that waits.
+func (v *versions) addSpans(key storage.RecordKey, spanKeys []string) {
+	for _, k := range spanKeys {
+		at := spanKey{key.Org, k}
+		if !slices.Contains(v.spans[at], key) {
+			v.spans[at] = append(v.spans[at], key)
+			v.spanKeys[key] = append(v.spanKeys[key], k)
+		}
+	}
+}
+
+// forgetSpans removes the span keys of a record that the backend has.
+func (v *versions) forgetSpans(key storage.RecordKey) {
+	for _, k := range v.spanKeys[key] {
+		at := spanKey{key.Org, k}
+		if v.spans[at] = slices.DeleteFunc(v.spans[at], func(other storage.RecordKey) bool { return other == key }); len(v.spans[at]) == 0 {
+			delete(v.spans, at)
+		}
+	}
+	delete(v.spanKeys, key)
 }
 
 // abandon ends an exchange, and reports whether this releases the held entries of the exchange.
@@ -85,10 +117,16 @@ func (v *versions) passed(keys []storage.RecordKey, end storage.Position, gap bo
 	for _, key := range keys {
 		if last, waits := v.pending[key]; waits && last.Before(end) {
 			delete(v.pending, key)
+			v.forgetSpans(key)
 		}
 	}
 	if gap {
-		maps.DeleteFunc(v.pending, func(_ storage.RecordKey, last storage.Position) bool { return last.Before(end) })
+		maps.DeleteFunc(v.pending, func(key storage.RecordKey, last storage.Position) bool {
+			if last.Before(end) {
+				v.forgetSpans(key)
+			}
+			return last.Before(end)
+		})
 	}
 	if len(keys) >= batchEntries && len(v.pending) == 0 {
 		v.pending = map[storage.RecordKey]storage.Position{} // a map keeps the room that a backlog needed

@@ -18,6 +18,7 @@ var pruneRequests = []string{
 	"DELETE FROM scores WHERE name IN (SELECT id FROM names WHERE kind = '" + scoreKind + "') AND n <= ?1",
 	"DELETE FROM details WHERE n <= ?1",
 	"DELETE FROM requests WHERE n <= ?1",
+	"DELETE FROM span_keys WHERE bucket < ?1 >> 43",
 	"DELETE FROM buckets WHERE bucket < ?1 >> 43",
 }
 

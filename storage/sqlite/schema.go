@@ -60,7 +60,8 @@ func (c *conn) migrate(ctx context.Context) error {
 		}
 	}
 	return c.transaction(ctx, func() error {
-		return errors.Join(c.addColumns(ctx, "requests", requestColumns), c.addColumns(ctx, "details", detailColumns), c.addIndexes())
+		_, err := c.exec(spanKeys)
+		return errors.Join(err, c.addColumns(ctx, "requests", requestColumns), c.addColumns(ctx, "details", detailColumns), c.addIndexes())
 	})
 }
 

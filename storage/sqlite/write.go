@@ -108,6 +108,9 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	w.next = row{Record: *r}
 	next := &w.next
 	next.Scores, next.Feedback = nil, nil // they come as annotations
+	if err := w.insertSpanKeys(r); err != nil {
+		return err
+	}
 	if inserted, err := w.insert(next); inserted || err != nil {
 		return err
 	}

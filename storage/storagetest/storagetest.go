@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"views", testViews},
 		{"conversations", testConversations},
 		{"responses", testResponses},
+		{"spans", testSpans},
 		{"journals", testJournals},
 		{"same id", testSameID},
 		{"unavailable", testUnavailable},

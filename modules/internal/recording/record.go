@@ -120,6 +120,13 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 	return nil
 }
 
+// Reimport replaces the record of an exchange that was imported by one that knows more.
+func (s *Site) Reimport(to Recorder, r *storage.Record, k *storage.Kept) error {
+	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
+	price(r, nil, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	return to.Append(r, k)
+}
+
 // history is the age from which a call that is reported raises no metric: rates and alerts
 // speak of what happens now.
 const history = time.Hour
