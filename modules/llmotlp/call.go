@@ -85,6 +85,9 @@ func (c *call) classify() metric.Label {
 		k := kind(value)
 		if dialect, ok := operations[k]; ok {
 			c.dialect = dialect
+			if c.logged() {
+				return sameCall
+			}
 			return recorded
 		}
 		if aggregates[k] {
@@ -104,6 +107,13 @@ func (c *call) classify() metric.Label {
 	return unrelated
 }
 
+// logged tells whether a span is Logfire's of a stream, which has nothing of the answer: Logfire
+// writes a log of the whole call when the stream has ended.
+func (c *call) logged() bool {
+	return c.text("logfire.span_type") == "span" && c.attributes["request_data"] != nil &&
+		!c.counts().used() && c.responseID() == "" && !c.failed()
+}
+
 // requested is the model that was asked for, responded the model that answered.
 func (c *call) requested() string {
 	return cmp.Or(c.text(requestedNames...),
@@ -119,6 +129,9 @@ func (c *call) responded() string {
 // provider reported.
 func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	start, end := c.span.StartTimeUnixNano, c.span.EndTimeUnixNano
+	if seconds, ok := c.number("duration"); ok && seconds > 0 && seconds < 1e6 && c.text("logfire.span_type") == "log" {
+		start -= uint64(seconds * 1e9) // the log was written at the end
+	}
 	r.CreatedAt = storage.Timestamp(start / 1e6)
 	r.UpdatedAt = r.CreatedAt
 	if end >= start {

@@ -53,8 +53,6 @@ var aggregates = map[string]bool{
 	"retriever": true, "retrieval": true, "vectorstore": true, "memory": true, "searchmemory": true, "updatememory": true,
 	"guardrail": true, "evaluator": true, "evaluate": true, "evaluation": true, "prompt": true, "prompttemplate": true, "parser": true,
 	"span": true, "event": true, "util": true, "component": true, "pipeline": true, "trace": true,
-	// Vercel's AI SDK, around the operations that do something.
-	"generatetext": true, "streamtext": true, "generateobject": true, "streamobject": true, "embedmany": true,
 }
 
 // kindNames are the attributes that say of which kind a span is.
@@ -68,7 +66,9 @@ var kindNames = []string{
 func kind(name string) string {
 	name, _, _ = strings.Cut(strings.Trim(name, `" `), " ") // AI SDK adds the name of the function
 	if strings.HasPrefix(name, "ai.") {
-		name = name[strings.LastIndexByte(name, '.')+1:]
+		if name = name[strings.LastIndexByte(name, '.')+1:]; !strings.HasPrefix(name, "do") {
+			return "step" // around the operations that do something
+		}
 	}
 	return strings.NewReplacer("_", "", "-", "", ".", "", ":", "").Replace(strings.ToLower(name))
 }
@@ -93,7 +93,7 @@ var (
 	}
 	tierNames   = []string{"gen_ai.openai.response.service_tier", "openai.response.service_tier", "gen_ai.response.service_tier"}
 	streamNames = []string{"gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming", "langsmith.request.streaming", "request_stream"}
-	costNames   = []string{"gen_ai.usage.cost", "gen_ai.usage.total_cost", "llm.cost.total", "operation.cost"}
+	costNames   = []string{"gen_ai.usage.cost", "gen_ai.usage.total_cost", "llm.cost.total"}
 
 	// The time to the first content of a stream.
 	firstTokenSeconds = []string{"gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token", "gen_ai.client.operation.time_to_first_chunk"}

@@ -158,6 +158,10 @@ func TestLibraries(t *testing.T) {
 			"ttft_ms": 400, "success": true, "stop_reason": "end_turn", "session.id": "s1",
 		}), map[string]any{"prompt_tokens": 1220, "prompt_cache_read_tokens": 1000, "prompt_cache_write_tokens": 200, "time_to_first_token": 400, "stream": true, "response_status": 200}},
 
+		{"Logfire's log of a stream", reported(0, "streaming response", attrs{
+			"logfire.span_type": "log", "gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic", "gen_ai.request.model": "claude-sonnet-4-5", "request_data": `{"model":"claude-sonnet-4-5"}`, "duration": 0.5,
+			"gen_ai.response.id": "msg_2", "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 100, "operation.cost": 7.5,
+		}), map[string]any{"delay_ms": 1500, "cost": 0.0045, "response_id": "msg_2"}},
 		{"a user of the AI SDK", reported(0, "ai.generateText.doGenerate", aiSDK5("openai.chat", "gpt-4o", attrs{
 			"ai.telemetry.metadata.userId": "ada", "ai.telemetry.metadata.sessionId": "s1", "ai.telemetry.metadata.team": "blue",
 		})), map[string]any{"request_user_id": "ada", "properties.Service-Session-Id": "s1", "properties.team": "blue"}},
@@ -211,15 +215,13 @@ func TestAggregates(t *testing.T) {
 	var spans []*tracepb.Span
 	for i, kind := range []attrs{
 		{"gen_ai.operation.name": "invoke_agent"}, {"gen_ai.operation.name": "execute_tool"}, {"gen_ai.operation.name": "create_agent"}, {"gen_ai.operation.name": "invoke_workflow"},
-		{"ai.operationId": "ai.generateText"}, {"ai.operationId": "ai.streamText", "operation.name": "ai.streamText f"}, {"ai.operationId": "ai.toolCall"}, {"ai.operationId": "ai.embedMany"},
+		{"ai.operationId": "ai.generateText"}, {"ai.operationId": "ai.streamText", "operation.name": "ai.streamText f"}, {"ai.operationId": "ai.toolCall"}, {"ai.operationId": "ai.embedMany"}, {"ai.operationId": "ai.embed"},
+		{"gen_ai.operation.name": "chat", "logfire.span_type": "span", "request_data": `{"model":"gpt-4o"}`, "gen_ai.usage.input_tokens": "", "gen_ai.usage.output_tokens": ""},
 		{"openinference.span.kind": "AGENT"}, {"openinference.span.kind": "CHAIN"}, {"openinference.span.kind": "TOOL"}, {"openinference.span.kind": "RETRIEVER"},
 		{"mlflow.spanType": `"AGENT"`}, {"langfuse.observation.type": "agent"}, {"genkit:metadata:subtype": "flow"}, {"mastra.span.type": "agent_run"}, {"mastra.span.type": "model_step"},
 		{"span.type": "interaction"}, {"langsmith.span.kind": "chain"}, {"traceloop.span.kind": "workflow"},
 	} {
-		for key, value := range usage {
-			kind[key] = value
-		}
-		spans = append(spans, reported(i, "work", kind))
+		spans = append(spans, reported(i, "work", together(usage, kind)))
 	}
 	spans = append(spans, reported(99, "invoke_agent weather", usage))
 	response, _ := s.send("root", export(t, spans...), binary...)
