@@ -339,10 +339,13 @@ const (
 	LostRejected      = "rejected"       // the backend can never store it
 	// LostContent: bodies were deleted or damaged. The records are there without them.
 	LostContent = "content"
+	// LostDatabase: the database was gone or older than it was, and the segments no longer had
+	// the records.
+	LostDatabase = "database"
 	// LostInterrupted: the process was killed before the exchange came to its
 	// end, or its handler failed.
 	LostInterrupted = "interrupted"
 )
 
 // LossReasons are all reasons of a Loss.
-var LossReasons = []string{LostJournalFull, LostJournalFailed, LostCorrupt, LostRejected, LostContent, LostInterrupted}
+var LossReasons = []string{LostJournalFull, LostJournalFailed, LostCorrupt, LostRejected, LostContent, LostDatabase, LostInterrupted}

@@ -140,6 +140,9 @@ func integrity(w http.ResponseWriter, _ *http.Request) error {
 		if i.Losses == nil {
 			i.Losses = []storage.Loss{}
 		}
+		if i.Damage == nil {
+			i.Damage = []journal.FileDamage{}
+		}
 		answer = append(answer, StoreIntegrity{store, i, i.Lost(), i.Unaccounted()})
 	}
 	return apierror.WriteJSON(w, http.StatusOK, answer)

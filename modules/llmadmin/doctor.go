@@ -114,6 +114,15 @@ func lookAtStores(ctx context.Context) (all []Finding) {
 		if n := i.Unaccounted(); n != 0 {
 			all = append(all, Finding{Error, about, fmt.Sprintf("%d exchanges are neither recorded, nor waiting, in flight or lost", n), "please report it: this is a defect of Weir"})
 		}
+		for _, d := range i.Damage {
+			all = append(all, Finding{
+				Warning, about, fmt.Sprintf("%s was found at %s: it %s", d.File, time.UnixMilli(int64(d.At)).UTC().Format(time.DateTime), d.Found),
+				"docs/operations.md#files-that-are-gone says what to do; the reconciliation keeps it",
+			})
+		}
+		if _, err := store.ControlFile(); err != nil {
+			all = append(all, Finding{Error, about, "calls that need keys, members or budgets made while Weir runs are refused: " + err.Error(), "docs/operations.md#files-that-are-gone says how to bring them back"})
+		}
 		if _, err := store.Credits(); err != nil {
 			all = append(all, Finding{Error, about, "calls that credits pay for are refused: " + err.Error(), "docs/operations.md#the-credits says how to bring them back"})
 		}

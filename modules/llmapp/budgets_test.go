@@ -188,7 +188,7 @@ func TestRollingWindows(t *testing.T) {
 			if err := b.provision("acme", nil); err != nil {
 				t.Fatal(err)
 			}
-			ledger, err := embedded.Open(t.TempDir(), zap.NewNop())
+			ledger, err := embedded.Open(t.TempDir(), nil, zap.NewNop())
 			if err != nil {
 				t.Fatal(err)
 			}

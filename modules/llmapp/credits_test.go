@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/storage/backup"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -52,15 +53,22 @@ func TestDeletedCreditsAreNotGrantedAgain(t *testing.T) {
 	path := filepath.Join(db+".segments", "credits")
 	for _, run := range []struct {
 		remove    []string
+		forget    bool
 		available bool
 	}{
-		{nil, true},
-		{[]string{path}, false},
-		{nil, false},
-		{[]string{path + ".state"}, true}, // as the error says
+		{nil, false, true},
+		{[]string{path}, false, false},
+		{nil, false, false},
+		{[]string{path + ".state"}, false, false}, // the journal knows, too
+		{nil, true, true},                         // as the error says
 	} {
 		for _, name := range run.remove {
 			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if run.forget {
+			if _, err := backup.Forget(db, "credits"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -31,7 +31,7 @@ func gateOf(t *testing.T, budgets ...*Budget) (Gate, credits.Ledger) {
 	if err := a.provisionBudgets(); err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := embedded.Open(t.TempDir(), zap.NewNop())
+	ledger, err := embedded.Open(t.TempDir(), nil, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,15 +3,18 @@ package llmcommand
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/backup"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 func backupCommand(cmd *cobra.Command) {
@@ -102,6 +105,9 @@ func check(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
+		if err := printLosses(out, i); err != nil {
+			return err
+		}
 	}
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "\n       "))
@@ -118,4 +124,32 @@ func fileChecker() (storage.Checker, error) {
 		}
 	}
 	return nil, errors.New("this binary has no backend that keeps a store in a file")
+}
+
+// printLosses prints what was lost before, and counted.
+func printLosses(out io.Writer, i journal.Integrity) (err error) {
+	for _, l := range i.Losses {
+		_, failed := fmt.Fprintf(out, "\tlost %s exchanges (%s entries) from %s to %s: %s\n", formatCount(l.Exchanges), formatCount(l.Count),
+			l.From.Time().Local().Format(time.DateTime), l.To.Time().Local().Format(time.DateTime), l.Reason)
+		err = errors.Join(err, failed)
+	}
+	for _, d := range i.Damage {
+		_, failed := fmt.Fprintf(out, "\t%s was found at %s: it %s\n", d.File, d.At.Time().Local().Format(time.DateTime), d.Found)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+func forgetCommand(cmd *cobra.Command) {
+	cmd.Args = cobra.ExactArgs(2)
+	cmd.RunE = forget
+}
+
+func forget(cmd *cobra.Command, args []string) error {
+	dir, err := backup.Forget(filepath.Clean(args[0]), args[1])
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is taken as it is in %s when Weir starts\n", args[1], dir)
+	return err
 }

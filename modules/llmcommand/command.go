@@ -1,7 +1,7 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
 // clients of the query API; key and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; stats, health, credits, doctor, backup and
-// store are clients of the admin endpoint; restore and check work on the files of a Weir
+// store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
 // validate do more than they do there.
 package llmcommand
@@ -162,6 +162,19 @@ Caddy's certificates are not in the backup.` + admin,
 Compares the checksums of a backup, and copies a store of it to <directory>. <backup> is
 a backup, or a directory of several, of which it takes the newest. Nothing is overwritten: stop Weir, and move the old files away first.`,
 		CobraFunc: restoreCommand,
+	}, {
+		Name:  "forget",
+		Usage: "<directory> <file>",
+		Short: "Accepts that a file of a store is gone or older than it was",
+		Long: `
+Weir refuses the calls that need a store's control.db (keys, members and budgets that were
+made while Weir ran) or its credits, if the file is gone or older than it was. This command
+makes the next start take the file as it is: what it lacks is forgotten. <directory> is a data
+directory, a database, or the directory of its journal; <file> is control.db or credits. Stop
+Weir first.
+
+	weir forget ./weir-data control.db`,
+		CobraFunc: forgetCommand,
 	}, {
 		Name:  "store",
 		Usage: "copy --from <store> --to <store> [--since <time>] [--until <time>] [--verify]",

@@ -60,7 +60,7 @@ func (s *site) restart() {
 		s.t.Fatal(err)
 	}
 	var err error
-	if s.credits, err = embedded.Open(s.creditsDir, zap.NewNop()); err != nil {
+	if s.credits, err = embedded.Open(s.creditsDir, nil, zap.NewNop()); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -386,7 +386,7 @@ func TestChargeBeforeEnd(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})
 	s.grant(1000)
 	s.post(bounded, "Authorization", "Bearer payer")
-	again, err := embedded.Open(s.creditsDir, zap.NewNop())
+	again, err := embedded.Open(s.creditsDir, nil, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

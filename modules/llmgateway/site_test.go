@@ -442,7 +442,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	s := &site{t: t, logs: lines, kept: &ledger{records: make(map[storage.RecordKey]entry), used: make(map[storage.RecordKey]bool)}}
 	s.memory, s.breakers = new(shared.LocalMemory), new(shared.LocalBreakers)
 	s.creditsDir = t.TempDir()
-	if s.credits, err = embedded.Open(s.creditsDir, zap.NewNop()); err != nil {
+	if s.credits, err = embedded.Open(s.creditsDir, nil, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.credits.Close(context.Background()) })

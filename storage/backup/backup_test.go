@@ -49,7 +49,7 @@ func begin(t *testing.T, dir string) *live {
 	}
 	l := &live{Journal: j, path: path}
 	t.Cleanup(l.end)
-	if l.ledger, err = embedded.Open(path+journalSuffix, zap.NewNop()); err != nil {
+	if l.ledger, err = embedded.Open(path+journalSuffix, j, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(j.Connected(t.Context()), l.ledger.Seed(t.Context(), "acme", 1_000_000_000)); err != nil {
@@ -315,7 +315,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	if err := os.Rename(filepath.Join(old, "default", "weir.db"), filepath.Join(older, "weir.db")); err != nil {
 		t.Fatal(err)
 	}
-	if found := problems(t, older); !strings.Contains(found, "the database is older than the segments beside it") {
+	if found := problems(t, older); !strings.Contains(found, "weir.db is older than the segments beside it") {
 		t.Errorf("found %q", found)
 	}
 	copied := func(t *testing.T) string {
@@ -349,7 +349,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}, "weir.db is not there"},
 		"checkpoint": {func(t *testing.T, dir string) {
 			edit(t, only(t, dir, "*/checkpoint"), func(b []byte) []byte { return make([]byte, len(b)) })
-		}, "checkpoint is damaged"},
+		}, "checkpoint is gone or damaged: witness has the same"},
 		"count gone": {func(t *testing.T, dir string) { remove(t, only(t, dir, "*/exchanges")) }, "are not counted"},
 		"credits":    {func(t *testing.T, dir string) { edit(t, only(t, dir, "*/credits"), flip(0.3)) }, "cannot be trusted"},
 		"credits gone": {func(t *testing.T, dir string) {
@@ -492,7 +492,7 @@ func TestRestoreOverwritesNothing(t *testing.T) {
 func TestKeysAreInABackup(t *testing.T) {
 	l := begin(t, t.TempDir())
 	var err error
-	if l.keys, err = objects.Open(l.path+journalSuffix, zap.NewNop()); err != nil {
+	if l.keys, err = objects.Open(l.path+journalSuffix, l.Journal, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.keys.Close(context.Background()) })
@@ -508,7 +508,7 @@ func TestKeysAreInABackup(t *testing.T) {
 	if _, _, err := Restore(t.Context(), path, to, ""); err != nil {
 		t.Fatal(err)
 	}
-	restored, err := objects.Open(filepath.Join(to, "weir.db"+journalSuffix), zap.NewNop())
+	restored, err := objects.Open(filepath.Join(to, "weir.db"+journalSuffix), nil, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -559,7 +559,7 @@ func TestJournalOfAServerIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &live{Journal: j}
-	if l.ledger, err = embedded.Open(dir, zap.NewNop()); err != nil {
+	if l.ledger, err = embedded.Open(dir, nil, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.end)
@@ -596,5 +596,141 @@ func TestRecordsThatRetentionDeletedAreNotMissing(t *testing.T) {
 	made, _ := write(t, t.TempDir(), l)
 	if r := whole(t, made); r.Journal.Raw != 1 {
 		t.Errorf("the backup has %+v", r.Journal)
+	}
+}
+
+// What keys or money rest on is missed if it is gone or older than it was, also if all that a
+// package keeps of it is gone, until somebody accepts that.
+func TestKeysAndCreditsAreNotForgotten(t *testing.T) {
+	for file, names := range map[string][]string{objects.FileName: {objects.FileName}, embedded.FileName: {embedded.FileName, embedded.FileName + ".state"}} {
+		for _, harm := range []string{"gone", "empty", "old"} {
+			t.Run(file+" "+harm, func(t *testing.T) {
+				dir := t.TempDir()
+				path := filepath.Join(dir, "weir.db"+journalSuffix)
+				use := func(j *journal.Journal) error {
+					keys, err := objects.Open(path, j, zap.NewNop())
+					if err != nil {
+						return err
+					}
+					defer keys.Close(t.Context())
+					e, err := (&control.Organisation{Log: keys, Name: "acme"}).ProjectCreated(uuid.NewString())
+					if err == nil {
+						err = keys.Commit(t.Context(), "acme", []control.Event{e})
+					}
+					if err != nil {
+						return err
+					}
+					ledger, err := embedded.Open(path, j, zap.NewNop())
+					if err != nil {
+						return err
+					}
+					return errors.Join(ledger.Grant(t.Context(), "acme", 5), ledger.Close(t.Context()))
+				}
+				run := func() error {
+					j, err := journal.Open(t.Context(), sqlite.New(filepath.Join(dir, "weir.db")), journal.Options{Dir: path})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer j.Close(t.Context())
+					return errors.Join(j.Connected(t.Context()), use(j))
+				}
+				if err := run(); err != nil {
+					t.Fatal(err)
+				}
+				old := t.TempDir()
+				if err := os.CopyFS(old, os.DirFS(path)); err != nil {
+					t.Fatal(err)
+				}
+				if err := run(); err != nil {
+					t.Fatal(err)
+				}
+				whole(t, dir)
+				for _, name := range names {
+					var err error
+					switch harm {
+					case "gone":
+						err = os.Remove(filepath.Join(path, name))
+					case "empty":
+						err = os.Truncate(filepath.Join(path, name), 0)
+					case "old":
+						var text []byte
+						if text, err = os.ReadFile(filepath.Join(old, name)); err == nil {
+							err = os.WriteFile(filepath.Join(path, name), text, 0o600)
+						}
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if found := problems(t, dir); !strings.Contains(found, file) {
+					t.Errorf("check says %q", found)
+				}
+				for range 2 {
+					if err := run(); err == nil {
+						t.Fatal("it is used as if nothing was missing")
+					}
+				}
+				if _, err := Forget(dir, file); err != nil {
+					t.Fatal(err)
+				}
+				if harm == "empty" && file == embedded.FileName { // an empty ledger is damaged, too
+					return
+				}
+				if err := run(); err != nil {
+					t.Errorf("what was accepted is refused: %v", err)
+				}
+				whole(t, dir)
+			})
+		}
+	}
+}
+
+// A database that is gone or older than it was is filled again from what the segments still
+// have, and the rest is counted, once.
+func TestALostDatabaseIsCounted(t *testing.T) {
+	for _, harm := range []string{"gone", "empty", "old"} {
+		t.Run(harm, func(t *testing.T) {
+			dir := t.TempDir()
+			l := begin(t, dir)
+			for n := range 30 {
+				l.call(t, n)
+			}
+			old, _ := write(t, t.TempDir(), l)
+			for n := range 70 {
+				l.call(t, n)
+			}
+			for l.Status().SealedSegments < 2 {
+				time.Sleep(time.Millisecond)
+			}
+			l.end()
+			var err error
+			switch harm {
+			case "gone":
+				err = os.Remove(l.path)
+			case "empty":
+				err = os.Truncate(l.path, 0)
+			case "old":
+				err = os.Rename(filepath.Join(old, "default", "weir.db"), l.path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				l = begin(t, dir)
+				if err := l.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				page, err := l.Backend().Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 1000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := l.Integrity()
+				if len(page) == 100 || i.Unaccounted() != 0 || i.Lost() != int64(100-len(page)) || len(i.Damage) != 1 || i.Damage[0].File != "weir.db" {
+					t.Errorf("of 100 records %d are there, and the reconciliation is %+v", len(page), i)
+				}
+				l.end()
+			}
+			whole(t, dir)
+		})
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/credits/embedded"
+	control "github.com/weirhq/weir/storage/control/embedded"
+	credits "github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -100,8 +101,36 @@ func checkStore(ctx context.Context, dir string, file storage.Checker) (*StoreRe
 		return nil, err
 	}
 	r.Problems = append(r.Problems, r.Journal.Problems...)
-	if err := embedded.Check(dir); err != nil {
-		r.Problems = append(r.Problems, err.Error())
+	for _, err := range []error{
+		credits.Check(dir, r.Journal.Others[credits.FileName]),
+		control.Check(dir, r.Journal.Others[control.FileName]),
+	} {
+		if err != nil {
+			r.Problems = append(r.Problems, err.Error())
+		}
 	}
 	return r, nil
+}
+
+// Forget makes the only store below path take a file as it is, which Weir refuses because it is
+// gone or older than it was: control.db or credits. No process may use the store.
+func Forget(path, file string) (dir string, err error) {
+	if file != control.FileName && file != credits.FileName {
+		return "", fmt.Errorf("only %s and %s can be forgotten, not %s", control.FileName, credits.FileName, file)
+	}
+	dirs, err := journals(path)
+	if err != nil {
+		return "", err
+	}
+	if len(dirs) != 1 {
+		return "", fmt.Errorf("%s has %d stores: name the directory of one journal", path, len(dirs))
+	}
+	known, err := journal.Forget(dirs[0], file)
+	if err == nil && !known && file == control.FileName {
+		err = fmt.Errorf("%s has nothing to forget: its checkpoint knows no %s", dirs[0], file)
+	}
+	if err == nil && file == credits.FileName {
+		err = credits.Forget(dirs[0])
+	}
+	return dirs[0], err
 }

@@ -19,7 +19,7 @@ import (
 
 func acme(t *testing.T) *Organisation {
 	t.Helper()
-	log, err := embedded.Open(t.TempDir(), zap.NewNop())
+	log, err := embedded.Open(t.TempDir(), nil, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

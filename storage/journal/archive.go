@@ -26,23 +26,40 @@ type archive struct {
 	options *settings
 	ledger  *ledger
 
+	// mu guards what follows.
 	mu       sync.Mutex
 	segments map[uint64]sealed // by number
 	lost     []storage.Loss    // content
 	unsaved  bool              // the file says something else
+	earlier  recordCount       // of segments that the list had
+	// read is how far the list reached when it was opened, with the sealed segments that it
+	// lacked; saved is how far it reaches in the file.
+	read, saved listReach
 
 	saving sync.Mutex // held while the file is written
+}
+
+// recordCount counts the records of a segment, in all versions, and the exchanges that began
+// with one of them.
+type recordCount struct {
+	Records   int64 `json:",omitempty"`
+	Exchanges int64 `json:",omitempty"`
 }
 
 // sealedText is what the file has, as JSON. Losses are in the form of lossWire.
 type sealedText struct {
 	Segments map[uint64]sealed
 	Losses   [][]byte
+	// Generation counts the writes of the file.
+	Generation uint64 `json:",omitempty"`
+	// Earlier counts what was in segments that retention has deleted.
+	Earlier recordCount `json:",omitzero"`
 }
 
 // sealed is what is known of a sealed segment without reading it.
 type sealed struct {
-	// Size is the size of the segment's file, in bytes.
+	// Size is the size of the segment's file, in bytes; 0 for a segment without content, which
+	// has no file.
 	Size int64
 	// Newest is when the newest record was created, in milliseconds.
 	Newest int64
@@ -50,6 +67,7 @@ type sealed struct {
 	// content: all, or the entries that need the blocks beginning with the ordinals in Damaged.
 	Entries, Lost int64
 	Damaged       []uint32 `json:",omitempty"`
+	recordCount
 }
 
 // open reads the file, if there is one.
@@ -62,7 +80,8 @@ func (a *archive) open() error {
 	if a.segments = t.Segments; a.segments == nil {
 		a.segments = map[uint64]sealed{}
 	}
-	a.lost = parseLosses(t.Losses)
+	a.lost, a.earlier = parseLosses(t.Losses), t.Earlier
+	a.saved.Generation = t.Generation
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s, the list of sealed segments, cannot be read: %w", filepath.Join(a.dir, sealedName), err)
 	}
@@ -74,7 +93,8 @@ func (a *archive) saveList() error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	a.mu.Lock()
-	text, err := json.Marshal(sealedText{a.segments, marshalLosses(a.lost)})
+	next := listReach{a.saved.Generation + 1, a.contents()}
+	text, err := json.Marshal(sealedText{a.segments, marshalLosses(a.lost), next.Generation, a.earlier})
 	a.unsaved = false
 	a.mu.Unlock()
 	path := filepath.Join(a.dir, sealedName)
@@ -87,13 +107,73 @@ func (a *archive) saveList() error {
 	if err == nil {
 		err = SyncDir(a.dir)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if err != nil {
-		a.mu.Lock()
 		a.unsaved = true
-		a.mu.Unlock()
 		return fmt.Errorf("the list of sealed segments cannot be written: %w", err)
 	}
+	a.saved = next
 	return nil
+}
+
+// contents counts the entries whose content can be read. It needs the mutex.
+func (a *archive) contents() (n int64) {
+	for _, s := range a.segments {
+		n += s.Entries - s.Lost
+	}
+	return n
+}
+
+// noteRead remembers how far the list reaches, once it has all segments that are there.
+func (a *archive) noteRead() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.read = listReach{a.saved.Generation, a.contents()}
+	a.saved = a.read
+}
+
+// reach is how far the list reaches in its file.
+func (a *archive) reach() listReach {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.saved
+}
+
+// lose counts content as lost that the files lack, by what a checkpoint says of them.
+func (a *archive) lose(contents int64, was *reach) {
+	a.mu.Lock()
+	if was != nil {
+		a.saved.Generation = max(a.saved.Generation, was.List.Generation)
+	}
+	a.countLost(contents, a.options.now())
+	a.mu.Unlock()
+	a.contentLost(contents, zap.String("directory", a.dir))
+}
+
+// after counts the records of the segments from a position on, which are not raw any more.
+// pruned is the time before which retention has deleted records, 0 if it has deleted none: only
+// then do segments count that are not in the list any more.
+func (a *archive) after(p storage.Position, pruned moment) (n recordCount) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p == (storage.Position{}) && pruned == 0 {
+		n = a.earlier
+	}
+	for number, s := range a.segments {
+		if number < p.Segment || moment(s.Newest) < pruned {
+			continue
+		}
+		c := s.recordCount
+		if c.Records == 0 { // listed by a version that did not count
+			c = recordCount{s.Entries, s.Entries}
+		}
+		if number == p.Segment {
+			c.Records, c.Exchanges = max(c.Records-int64(p.Ordinal), 0), max(c.Exchanges-int64(p.Ordinal), 0)
+		}
+		n.Records, n.Exchanges = n.Records+c.Records, n.Exchanges+c.Exchanges
+	}
+	return n
 }
 
 // writeFile writes a file that survives a power cut.
@@ -168,6 +248,9 @@ func (a *archive) expire(cutoff moment) {
 			continue
 		}
 		a.remove(number) // before the file, so that no reader looks for it
+		a.mu.Lock()
+		a.earlier.Records, a.earlier.Exchanges = a.earlier.Records+s.Records, a.earlier.Exchanges+s.Exchanges
+		a.mu.Unlock()
 		if err := os.Remove(segmentPath(a.dir, number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			a.add(number, s, 0, 0)
 			a.options.logger().Error("content that has outlived its retention cannot be deleted", zap.Error(err))
@@ -212,9 +295,11 @@ func (a *archive) total() (n int, size int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.segments {
-		size += s.Size
+		if size += s.Size; s.Size > 0 {
+			n++
+		}
 	}
-	return len(a.segments), size
+	return n, size
 }
 
 // adopt lists a sealed segment that the list has not, also if it cannot be read: then
@@ -249,6 +334,9 @@ func (a *archive) check() {
 	}
 	now := a.options.now()
 	for number, s := range a.all() {
+		if s.Size == 0 {
+			continue
+		}
 		info, err := os.Stat(segmentPath(a.dir, number, sealedSuffix))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -24,6 +25,8 @@ type Report struct {
 	// Integrity is the reconciliation. InFlight are the exchanges that were in flight when
 	// the last process ended: the next one declares them lost.
 	Integrity Integrity
+	// Others are the files of other packages that the checkpoint knows, by name.
+	Others map[string]Reach
 	// Problems are what is wrong, a sentence each. What the journal has counted as lost
 	// is no problem.
 	Problems []string
@@ -31,8 +34,10 @@ type Report struct {
 
 // Is reports whether a directory is the directory of a journal.
 func Is(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, checkpointName))
-	return err == nil
+	return slices.ContainsFunc(checkpointNames[:], func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	})
 }
 
 // Check reads all of the directory of a journal that no process uses, and changes
@@ -106,6 +111,12 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 		}
 	}
 	c.report.Raw, c.report.Sealed = len(raw), len(sealed)
+	for n := range sealed {
+		if !c.archive.has(n) {
+			_ = c.archive.adopt(n) // checkBlocks says why it cannot be read
+		}
+	}
+	c.archive.noteRead()
 	if err := c.log.loadRaw(raw); err != nil {
 		return err
 	}
@@ -225,27 +236,33 @@ func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment ui
 // restoreLedger reads the checkpoint and the count of the exchanges, and returns how
 // many have begun.
 func (c *checker) restoreLedger() (begun uint64, err error) {
-	text, err := os.ReadFile(filepath.Join(c.dir, checkpointName))
+	damage, s, err := readCheckpoints(c.dir)
 	if err != nil {
 		return 0, err
 	}
-	s, _, found := readCheckpoint(text)
-	if !found {
-		return 0, fmt.Errorf("%s is damaged", checkpointName)
-	}
+	c.checkpoints.last = s
 	c.identity, c.delivery.position, c.pruned = s.Journal, s.Position, s.Pruned
 	left, err := c.replay()
 	if err != nil {
 		return 0, err
 	}
 	c.restoreHeld(s.Held)
-	text, err = os.ReadFile(filepath.Join(c.dir, counterName))
+	text, err := os.ReadFile(filepath.Join(c.dir, counterName))
 	if err != nil {
 		c.problem("the exchanges that have begun are not counted: %v", err)
 	}
 	page, _ := readCounter(text)
 	c.ledger.restore(&s, left, page)
-	return max(page.begun, s.Number, left.number), nil
+	begun = max(page.begun, s.Number, left.number)
+	if s.Reach != nil {
+		begun = max(begun, s.Reach.Begun)
+		c.report.Others, c.report.Integrity.Damage = s.Reach.Others, s.Reach.Damage
+	}
+	found, _, _ := c.Journal.compare(&s, page, !strings.HasSuffix(c.dir, directorySuffix))
+	for _, d := range append(damage, found...) {
+		c.problem("%s %s", filepath.Join(c.dir, d.File), d.Found)
+	}
+	return begun, nil
 }
 
 // match is given every record that the backend has.
@@ -283,11 +300,8 @@ func (c *checker) outlived(r *storage.Record) bool {
 // compare checks that the backend, which has all entries before a position, fits the
 // segments.
 func (c *checker) compare(backend storage.Position) error {
-	for n := range c.archive.all() {
-		if n >= backend.Segment {
-			c.problem("the database ends within segment %d, and the journal has given up the records of segment %d: the database is older than the segments beside it", backend.Segment, n)
-			break
-		}
+	if lost := c.lostByDatabase(backend); backend.Before(c.delivery.position) && lost.Records > 0 {
+		c.problem("%s is older than the segments beside it, which have given up %d records, in all their versions", databaseName(c.dir), lost.Records)
 	}
 	var rejected, content, missing int64
 	for _, l := range slices.Concat(c.ledger.losses, c.archive.losses()) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,8 +17,12 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// checkpointName is the file of the checkpoint in the journal's directory.
-const checkpointName = "checkpoint"
+// The files of the checkpoint in the journal's directory. Both have the same, so that either is
+// the witness of the other.
+const (
+	checkpointName = "checkpoint"
+	witnessName    = "witness"
+)
 
 // checkpoint is what the journal knows of itself and of the backend's progress. It is
 // written before each batch and after it.
@@ -37,6 +42,9 @@ type checkpoint struct {
 	// Pruned is the time before which retention has deleted records from the backend, 0 if
 	// retention has not deleted records.
 	Pruned storage.Timestamp `json:",omitempty"`
+	// Reach is how far the files of the store reach, nil in a checkpoint of a version that did
+	// not know.
+	Reach *reach `json:",omitempty"`
 }
 
 // The file has two slots, which take turns: a write that is cut short leaves the other
@@ -50,12 +58,11 @@ const (
 type checkpointFile struct {
 	file     *os.File
 	sequence uint64
-	last     checkpoint // as it was written, or should have been
 }
 
-// open opens the file, or makes a file. found is false if the file has no checkpoint.
-func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error) {
-	if f.file, err = os.OpenFile(filepath.Join(dir, checkpointName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+// open opens a file of that name, or makes it. found is false if the file has no checkpoint.
+func (f *checkpointFile) open(dir, name string, s *checkpoint) (found bool, err error) {
+	if f.file, err = os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, err
 	}
 	b := make([]byte, 2*slotSize)
@@ -70,7 +77,6 @@ func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error)
 		err = nil
 	}
 	*s, f.sequence, found = readCheckpoint(b)
-	f.last = *s
 	return found, err
 }
 
@@ -90,40 +96,8 @@ func readCheckpoint(b []byte) (s checkpoint, sequence uint64, found bool) {
 	return s, sequence, found
 }
 
-// linked tells whether the file is still in its directory.
-func (f *checkpointFile) linked() bool { return linked(f.file, f.file.Name()) }
-
-// reopen writes the last checkpoint to the file that now has the name, or to a new
-// file. The file of another journal is left alone.
-func (f *checkpointFile) reopen(dir string, journal uuid.UUID, sync bool) error {
-	var fresh checkpointFile
-	var s checkpoint
-	found, err := fresh.open(dir, &s)
-	if err == nil && found && s.Journal != journal {
-		err = fmt.Errorf("%s belongs to another journal", fresh.file.Name())
-	}
-	if err == nil {
-		err = fresh.write(&f.last, sync)
-	}
-	if err != nil {
-		fresh.close()
-		return err
-	}
-	f.close()
-	*f = fresh
-	return nil
-}
-
-func (f *checkpointFile) write(s *checkpoint, sync bool) error {
-	f.last = *s
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if len(text) > slotSize-slotHead {
-		return fmt.Errorf("%s: the checkpoint has %d bytes, and there is room for %d", f.file.Name(), len(text), slotSize-slotHead)
-	}
-	sequence := f.sequence + 1
+// write writes a checkpoint in the older slot.
+func (f *checkpointFile) write(text []byte, sequence uint64, sync bool) error {
 	b := make([]byte, slotHead, slotHead+len(text))
 	order.PutUint32(b[4:], uint32(len(text)))
 	order.PutUint64(b[8:], sequence)
@@ -145,11 +119,108 @@ func (f *checkpointFile) close() {
 	}
 }
 
-// checkpoints writes the checkpoint.
+// checkpoints writes the checkpoint and its copy.
 type checkpoints struct {
-	mu   sync.Mutex // comes before that of the journal
-	file checkpointFile
-	err  error // why the checkpoint cannot be written
+	// mu comes before that of the journal. It guards all fields.
+	mu    sync.Mutex
+	files [2]checkpointFile // of checkpointNames
+	last  checkpoint        // as it was written, or should have been
+	err   error             // why the checkpoint cannot be written
+}
+
+var checkpointNames = [2]string{checkpointName, witnessName}
+
+// open opens both files, or makes them, and reads the later checkpoint. found is false if there
+// is none.
+func (c *checkpoints) open(dir string, s *checkpoint) (damage []FileDamage, found bool, err error) {
+	var all [2]checkpoint
+	var there [2]bool
+	for i, name := range checkpointNames {
+		if there[i], err = c.files[i].open(dir, name, &all[i]); err != nil {
+			return nil, false, err
+		}
+	}
+	later := 0
+	if c.files[1].sequence > c.files[0].sequence {
+		later = 1
+	}
+	*s, c.last = all[later], all[later]
+	return compareCopies(later, there, s.Reach), there[later], nil
+}
+
+// compareCopies says whether the files have both had a checkpoint, of which one is the later. A
+// crash leaves one file a checkpoint behind.
+func compareCopies(later int, there [2]bool, r *reach) []FileDamage {
+	if r == nil || there[1-later] {
+		return nil
+	}
+	return []FileDamage{{File: checkpointNames[1-later], Found: "is gone or damaged: " + checkpointNames[later] + " has the same"}}
+}
+
+// readCheckpoints reads the later checkpoint of a directory, and changes nothing.
+func readCheckpoints(dir string) (damage []FileDamage, s checkpoint, err error) {
+	var there [2]bool
+	later, sequence := 0, uint64(0)
+	for i, name := range checkpointNames {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, s, err
+		}
+		var c checkpoint
+		var n uint64
+		if c, n, there[i] = readCheckpoint(text); n > sequence {
+			s, later, sequence = c, i, n
+		}
+	}
+	if !there[later] {
+		return nil, s, fmt.Errorf("%s and %s are gone or damaged", checkpointName, witnessName)
+	}
+	return compareCopies(later, there, s.Reach), s, nil
+}
+
+// linked reports whether the files are still in their directory.
+func (c *checkpoints) linked() bool {
+	return linked(c.files[0].file, c.files[0].file.Name()) && linked(c.files[1].file, c.files[1].file.Name())
+}
+
+// reopen writes the last checkpoint to the files that now have the names, or to new files. The
+// files of another journal are left alone.
+func (c *checkpoints) reopen(dir string, journal uuid.UUID, sync bool) error {
+	var fresh checkpoints
+	var s checkpoint
+	_, found, err := fresh.open(dir, &s)
+	if err == nil && found && s.Journal != journal {
+		err = fmt.Errorf("%s belongs to another journal", fresh.files[0].file.Name())
+	}
+	if err == nil {
+		err = fresh.write(&c.last, sync)
+	}
+	if err != nil {
+		fresh.close()
+		return err
+	}
+	c.close()
+	c.files = fresh.files
+	return nil
+}
+
+func (c *checkpoints) write(s *checkpoint, sync bool) error {
+	c.last = *s
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if len(text) > slotSize-slotHead {
+		return fmt.Errorf("%s: the checkpoint has %d bytes, and there is room for %d", c.files[0].file.Name(), len(text), slotSize-slotHead)
+	}
+	sequence := max(c.files[0].sequence, c.files[1].sequence) + 1
+	return errors.Join(c.files[0].write(text, sequence, sync), c.files[1].write(text, sequence, sync))
+}
+
+func (c *checkpoints) close() {
+	for i := range c.files {
+		c.files[i].close()
+	}
 }
 
 // saveCheckpoint writes the checkpoint, with cut as the end of the batch that comes next. A
@@ -161,11 +232,11 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 	o := j.options.Load()
 	s := checkpoint{
 		Journal: j.identity, Position: j.delivery.position, Cut: cut,
-		Held: j.versions.held.positions(), Pruned: j.checkpoints.file.last.Pruned,
+		Held: j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Reach: j.reach(),
 	}
 	j.ledger.save(&s)
 	j.mu.Unlock()
-	err := j.checkpoints.file.write(&s, o.Sync)
+	err := j.checkpoints.write(&s, o.Sync)
 	if err != nil && j.checkpoints.err == nil {
 		o.Logger.Error("the checkpoint of the journal cannot be written: after a crash, the backend gets records again", zap.Error(err))
 	}
@@ -177,10 +248,21 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 func (j *Journal) savePruned(before storage.Timestamp, sync bool) error {
 	j.checkpoints.mu.Lock()
 	defer j.checkpoints.mu.Unlock()
-	s := j.checkpoints.file.last
+	s := j.checkpoints.last
 	if before <= s.Pruned {
 		return nil
 	}
 	s.Pruned = before
-	return j.checkpoints.file.write(&s, sync)
+	return j.checkpoints.write(&s, sync)
+}
+
+// saveReach writes how far the files reach, with the rest of the last checkpoint.
+func (j *Journal) saveReach(sync bool) {
+	j.checkpoints.mu.Lock()
+	defer j.checkpoints.mu.Unlock()
+	s := j.checkpoints.last
+	j.mu.Lock()
+	s.Reach = j.reach()
+	j.mu.Unlock()
+	j.checkpoints.err = j.checkpoints.write(&s, sync)
 }

@@ -143,9 +143,7 @@ func TestTheBackendSaysHowFarItIs(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, dir string, old []byte, b *backend){
 		"restored from a backup": func(_ *testing.T, _ string, _ []byte, b *backend) { b.Memory.Forget() },
 		"an old checkpoint": func(t *testing.T, dir string, old []byte, _ *backend) {
-			if err := os.WriteFile(dir+"/"+checkpointName, old, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			putBack(t, dir, old)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

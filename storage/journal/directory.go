@@ -72,14 +72,14 @@ func (j *Journal) checkDirectory() error {
 	o := j.options.Load()
 	j.log.looked = time.Now()
 	gone := j.log.active != nil && !linked(j.log.active.file, j.log.active.path)
-	if !gone && linked(j.lock, j.lock.Name()) && j.ledger.linked() && j.checkpoints.file.linked() {
+	if !gone && linked(j.lock, j.lock.Name()) && j.ledger.linked() && j.checkpoints.linked() {
 		return nil
 	}
 	if j.log.active != nil {
 		j.log.close(j.log.active)
 	}
 	if err := j.makeAnew(); err != nil {
-		if !j.checkpoints.file.linked() || !j.ledger.linked() {
+		if !j.checkpoints.linked() || !j.ledger.linked() {
 			err = errors.Join(err, os.MkdirAll(spareDir(j.dir), 0o700), j.keepIn(spareDir(j.dir)))
 		}
 		return fmt.Errorf("files of %s have been deleted or replaced: %w", j.dir, err)
@@ -113,7 +113,7 @@ func (j *Journal) keepIn(dir string) error {
 	o := j.options.Load()
 	j.checkpoints.mu.Lock()
 	defer j.checkpoints.mu.Unlock()
-	if err := j.checkpoints.file.reopen(dir, j.identity, o.Sync); err != nil {
+	if err := j.checkpoints.reopen(dir, j.identity, o.Sync); err != nil {
 		return err
 	}
 	return j.ledger.reopen(dir)
@@ -142,7 +142,7 @@ func takeSpare(dir string) error {
 	if there, _, found := readCheckpoint(text); found && there.Journal != ours.Journal {
 		return nil
 	}
-	for _, name := range []string{counterName, checkpointName} {
+	for _, name := range []string{counterName, witnessName, checkpointName} {
 		if err := os.Rename(filepath.Join(spare, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -292,6 +292,9 @@ func (j *Journal) connect(ctx context.Context) bool {
 		if err == nil {
 			err = j.relocate(position)
 		}
+		if err == nil {
+			j.countDatabaseLoss(host.Position, position)
+		}
 		if err != nil && ctx.Err() == nil {
 			j.noteFailure(err)
 		}

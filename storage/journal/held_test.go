@@ -212,6 +212,16 @@ func TestHeldAnnotationsKeepTheirOrderOverACrash(t *testing.T) {
 	}
 }
 
+// putBack puts an old checkpoint in the place of both copies.
+func putBack(t *testing.T, dir string, old []byte) {
+	t.Helper()
+	for _, name := range checkpointNames {
+		if err := os.WriteFile(filepath.Join(dir, name), old, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What the checkpoint could not say of held entries, the journal finds out: the
 // backend is past them, and has no version.
 func TestAnOldCheckpointForgetsNoHeldRecord(t *testing.T) {
@@ -231,9 +241,7 @@ func TestAnOldCheckpointForgetsNoHeldRecord(t *testing.T) {
 	}
 	flush(t, j)
 	abandon(j)
-	if err := os.WriteFile(filepath.Join(o.Dir, checkpointName), old, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	putBack(t, o.Dir, old)
 	open(t, b, o)
 	eventually(t, "the record is there", func() bool {
 		got, err := b.Request(t.Context(), left.Key())
@@ -258,7 +266,7 @@ func TestTheCheckpointHasRoomForWhatIsHeld(t *testing.T) {
 	flush(t, j)
 	j.checkpoints.mu.Lock()
 	defer j.checkpoints.mu.Unlock()
-	if n := len(j.checkpoints.file.last.Held); n != maxHeld || j.checkpoints.err != nil {
+	if n := len(j.checkpoints.last.Held); n != maxHeld || j.checkpoints.err != nil {
 		t.Errorf("the checkpoint has %d of %d entries: %v", n, maxHeld, j.checkpoints.err)
 	}
 }

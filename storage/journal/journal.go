@@ -106,6 +106,7 @@ type Journal struct {
 	ledger      ledger
 	checkpoints checkpoints
 	maintenance maintenance
+	witness     witness
 
 	// mu guards what follows, and what the log and the delivery say that it guards.
 	mu      sync.Mutex
@@ -163,7 +164,7 @@ func (j *Journal) start(ctx context.Context) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	var s checkpoint
-	found, err := j.checkpoints.file.open(j.dir, &s)
+	damage, found, err := j.checkpoints.open(j.dir, &s)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -174,6 +175,7 @@ func (j *Journal) start(ctx context.Context) error {
 			last = j.options.Load().firstSegment - 1
 		}
 	}
+	j.witness.restore(s.Reach)
 	j.identity, j.delivery.position, j.delivery.cut = s.Journal, s.Position, s.Cut
 	j.log.next = max(last, s.Position.Segment) + 1
 	left, err := j.replay()
@@ -185,6 +187,14 @@ func (j *Journal) start(ctx context.Context) error {
 	if err != nil {
 		j.options.logger().Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
+	if !found && page.begun > 0 {
+		damage = append(damage, s.takeRecorded(page, left))
+	}
+	_, keeps := j.backend.(storage.ContentKeeper)
+	fromFiles, entries, contents := j.compare(&s, page, keeps)
+	left.damaged += entries
+	j.tell(append(damage, fromFiles...)...)
+	j.archive.lose(contents, s.Reach)
 	j.ledger.reconcile(&s, left, page, j.options.now())
 	j.log.turn.Lock()
 	j.saveLosses()
@@ -195,7 +205,13 @@ func (j *Journal) start(ctx context.Context) error {
 	maintenanceCtx, stopMaintenance := context.WithCancel(ctx)
 	j.delivery.stop, j.maintenance.stop = stopDrain, stopMaintenance
 	go j.drain(drainCtx)
-	go j.maintain(maintenanceCtx)
+	var background sync.WaitGroup
+	background.Go(func() { j.maintain(maintenanceCtx) })
+	background.Go(func() { j.syncEverySecond(maintenanceCtx) })
+	go func() {
+		background.Wait()
+		close(j.maintenance.ended)
+	}()
 	return nil
 }
 
@@ -300,7 +316,7 @@ func (j *Journal) shut() {
 	j.log.raw = nil
 	j.mu.Unlock()
 	j.ledger.close()
-	j.checkpoints.file.close()
+	j.checkpoints.close()
 	j.lock.Close()
 }
 

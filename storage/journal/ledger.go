@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -24,6 +25,8 @@ type Integrity struct {
 	InFlight int64 `json:"in_flight"`
 	// Losses are what was given up, by reason and time, in the order of time.
 	Losses []storage.Loss `json:"losses"`
+	// Damage is what starts have found of the files of the store, in the order of time.
+	Damage []FileDamage `json:"damage"`
 }
 
 // Lost counts the exchanges that have no record and will have none.
@@ -108,6 +111,9 @@ func (l *ledger) reconcile(c *checkpoint, left backlog, page counted, now moment
 	// A power cut can leave the page behind the journal. Then the numbers of the journal's
 	// records tell how many exchanges have begun.
 	l.begun = max(page.begun, c.Number, left.number, known)
+	if c.Reach != nil {
+		l.begun = max(l.begun, c.Reach.Begun)
+	}
 	l.ended = l.begun
 	missing := int64(l.begun - known)
 	// The drain counts damaged entries, and cannot tell which of the entries were
@@ -122,6 +128,17 @@ func (l *ledger) reconcile(c *checkpoint, left backlog, page counted, now moment
 		l.add(storage.Loss{Reason: storage.LostInterrupted, Count: missing, Exchanges: missing, From: cmp.Or(page.since, last), To: last})
 	}
 	l.page.keep(&l.counted)
+}
+
+// takeRecorded takes the exchanges to be recorded that began and are neither in the journal nor
+// lost, when there is no checkpoint that would know.
+func (c *checkpoint) takeRecorded(page counted, left backlog) FileDamage {
+	known := left.exchanges
+	for _, loss := range left.losses {
+		known += loss.Exchanges
+	}
+	c.Recorded = max(int64(page.begun)-known, 0)
+	return FileDamage{File: checkpointName, Found: fmt.Sprintf("is gone or damaged, and so is `%s`: %d exchanges count as recorded, whether or not they were in flight", witnessName, c.Recorded)}
 }
 
 // add has a loss written before the next entry that can be.
@@ -140,6 +157,13 @@ func (l *ledger) begin(at moment) uint64 {
 	l.last = at
 	l.begun++
 	l.page.keep(&l.counted)
+	return l.begun
+}
+
+// seen counts the exchanges that have begun.
+func (l *ledger) seen() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.begun
 }
 
@@ -204,6 +228,16 @@ func (l *ledger) withdrawn(exchanges int64) {
 	defer l.mu.Unlock()
 	l.recorded -= exchanges
 	l.waiting += exchanges
+}
+
+// databaseLost counts records that the backend had, and has lost.
+func (l *ledger) databaseLost(n recordCount, now moment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	exchanges := min(n.Exchanges, l.recorded)
+	l.recorded -= exchanges
+	l.entries[storage.LostDatabase] += n.Records
+	l.add(storage.Loss{Reason: storage.LostDatabase, Count: n.Records, Exchanges: exchanges, From: now, To: now})
 }
 
 // takeUnsaved returns the losses that no segment has, for a segment.
@@ -342,6 +376,7 @@ func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
 func (j *Journal) Integrity() Integrity {
 	i := j.ledger.integrity()
 	i.Losses = append(i.Losses, j.archive.losses()...)
+	i.Damage = j.witness.found()
 	slices.SortStableFunc(i.Losses, func(a, b storage.Loss) int { return cmp.Compare(a.From, b.From) })
 	return i
 }

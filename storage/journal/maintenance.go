@@ -24,14 +24,13 @@ const eraseEvery = time.Hour
 type maintenance struct {
 	wake   chan struct{}
 	stop   context.CancelFunc
-	ended  chan struct{} // closed when it has ended
+	ended  chan struct{} // closed when it has ended, and nothing is synced any more
 	turn   chan struct{} // has an element while maintenance or a backup runs
 	erased time.Time     // when the backend erased last
 }
 
 // maintain seals segments and deletes what has outlived its retention.
 func (j *Journal) maintain(ctx context.Context) {
-	defer close(j.maintenance.ended)
 	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for {
@@ -94,7 +93,7 @@ func (j *Journal) expire() {
 		if s.newest >= cutoff {
 			continue
 		}
-		if err := j.log.drop(s); err != nil {
+		if err := j.drop(s); err != nil {
 			o.Logger.Error("content that has outlived its retention cannot be deleted", zap.Error(err))
 		}
 	}
@@ -166,7 +165,24 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 	if err := j.archive.seal(ctx, z, s); err != nil {
 		return err
 	}
-	return j.log.drop(s)
+	return j.drop(s)
+}
+
+// drop removes a raw segment that is sealed or has outlived its retention. The witness no longer
+// has the segment before the file is gone.
+func (j *Journal) drop(s *segment) error {
+	leave := func(leaving bool) {
+		j.mu.Lock()
+		s.leaving = leaving
+		j.mu.Unlock()
+		j.saveReach(leaving)
+	}
+	leave(true)
+	err := j.log.drop(s)
+	if err != nil {
+		leave(false)
+	}
+	return err
 }
 
 // taken lists the raw segments that the backend has taken whole. It lists no segment before

@@ -36,14 +36,16 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 			os.Remove(path + temporarySuffix)
 			return err
 		}
-		if as.Size == 0 {
+		if as.Size == 0 && as.Records == 0 {
 			return nil
 		}
-		if err := os.Rename(path+temporarySuffix, path); err != nil {
-			return err
-		}
-		if err := SyncDir(a.dir); err != nil {
-			return err
+		if as.Size > 0 {
+			if err := os.Rename(path+temporarySuffix, path); err != nil {
+				return err
+			}
+			if err := SyncDir(a.dir); err != nil {
+				return err
+			}
 		}
 		if a.add(s.number, as, damaged, a.options.now()) {
 			a.contentLost(damaged, zap.String("file", s.path))
@@ -58,10 +60,11 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 // write writes the sealed form of a segment, without entries with damaged content.
 // A segment that never had content gets no file.
 func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed, damaged int64, err error) {
-	current, found, err := s.current()
+	current, found, records, err := s.current()
 	if err != nil {
 		return as, 0, err
 	}
+	as.recordCount, as.Newest = records, int64(s.newest)
 	damaged = max(s.contents-found-max(s.damaged, 0), 0) // heads, since they were drained
 	if len(current) == 0 && damaged == 0 {
 		return as, 0, nil
@@ -97,7 +100,7 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 	if err != nil {
 		return as, 0, err
 	}
-	as.Size, as.Newest = info.Size(), int64(s.newest)
+	as.Size = info.Size()
 	return as, damaged, nil
 }
 
@@ -141,8 +144,8 @@ type place struct {
 }
 
 // current lists what has the content of the last version of a record within the
-// segment, in the order of the ordinals, and counts what it found content of.
-func (s *segment) current() (all []place, found int64, err error) {
+// segment, in the order of the ordinals, and counts what it found content of, and the records.
+func (s *segment) current() (all []place, found int64, records recordCount, err error) {
 	last := make(map[storage.RecordKey]uint32, s.contents)
 	all = make([]place, 0, s.contents)
 	var r record
@@ -152,14 +155,17 @@ func (s *segment) current() (all []place, found int64, err error) {
 			return slices.DeleteFunc(all, func(p place) bool {
 				ordinal, kept := last[p.key]
 				return !kept || ordinal != p.ordinal
-			}), found, nil
+			}), found, records, nil
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, records, err
 		}
 		r = record{}
 		if e.kind != kindRecord || referenceWire.parse(e.metadata, &r) != nil {
 			continue
+		}
+		if records.Records++; r.Number > 0 {
+			records.Exchanges++
 		}
 		switch {
 		case e.length > 0:
@@ -174,9 +180,9 @@ func (s *segment) current() (all []place, found int64, err error) {
 	}
 }
 
-// referenceWire reads no more of a record than its key, its dialect and its content's
-// place.
-var referenceWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71]}
+// referenceWire reads no more of a record than its key, its dialect, its content's place and its
+// number.
+var referenceWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71], 72: recordWire[72]}
 
 // byConversation puts what shares bytes with an earlier entry behind it, so that few
 // blocks have all of a conversation. all is in the order of the ordinals.

@@ -25,7 +25,11 @@ const (
 )
 
 func segmentPath(dir string, segment uint64, suffix string) string {
-	return filepath.Join(dir, fmt.Sprintf("%010d%s", segment, suffix))
+	return filepath.Join(dir, segmentName(segment, suffix))
+}
+
+func segmentName(segment uint64, suffix string) string {
+	return fmt.Sprintf("%010d%s", segment, suffix)
 }
 
 // file is what a raw segment needs of its file.
@@ -79,6 +83,10 @@ type segment struct {
 	newest moment
 	// closed segments get no more entries.
 	closed bool
+	// leaving is true when the file is about to be deleted: the witness no longer has it.
+	leaving bool
+	// synced is the size that the disk is sure to have, in bytes.
+	synced int64
 	// refs counts who reads the file, and the journal itself until the segment
 	// is sealed.
 	refs int

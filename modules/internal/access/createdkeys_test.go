@@ -129,7 +129,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	const many = 500_000
 	secrets := make([]string, 0, many)
-	log, err := embedded.Open(dir+"/weir.db.segments", zap.NewNop())
+	log, err := embedded.Open(dir+"/weir.db.segments", nil, zap.NewNop())
 	if err != nil {
 		b.Fatal(err)
 	}

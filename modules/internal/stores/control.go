@@ -19,7 +19,8 @@ type controlFile struct {
 // Control returns the control objects of the organisations that live in the store: those that
 // nodes share, or a file beside the journal, which is made if there is none.
 func (s *Store) Control() (control.Log, error) {
-	if _, err := s.Journal(); err != nil { // which owns the directory
+	j, err := s.Journal() // which owns the directory
+	if err != nil {
 		return nil, err
 	}
 	nodes, err := s.sharedNodes()
@@ -34,7 +35,7 @@ func (s *Store) Control() (control.Log, error) {
 		return c.log, nil
 	}
 	if c.file == nil {
-		if c.file, err = embedded.Open(s.Dir(), s.options.Logger); err != nil {
+		if c.file, err = embedded.Open(s.Dir(), j, s.options.Logger); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +114,7 @@ func (c *controlFile) close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	file := c.file
-	c.file, c.log = nil, nil
+	c.file, c.log, c.none = nil, nil, false
 	if file == nil {
 		return nil
 	}

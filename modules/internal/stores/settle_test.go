@@ -48,7 +48,7 @@ func TestCallsThatAKilledProcessLeft(t *testing.T) {
 			}
 			hold := credits.Hold{Account: credits.Account{Org: DefaultName, Budget: "b"}, Limit: 100}
 			dir := t.TempDir()
-			killed, err := embedded.Open(dir, zap.NewNop())
+			killed, err := embedded.Open(dir, nil, zap.NewNop())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestCallsThatAKilledProcessLeft(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			ledger, err := embedded.Open(dir, zap.NewNop())
+			ledger, err := embedded.Open(dir, nil, zap.NewNop())
 			if err != nil {
 				t.Fatal(err)
 			}

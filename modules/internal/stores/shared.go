@@ -110,7 +110,8 @@ func (s *Store) sharedNodes() (*shared.State, error) {
 // nodes share, or a file beside the journal. They are open as long as it is. A ledger
 // that does not open is tried again when a configuration starts.
 func (s *Store) Credits() (credits.Ledger, error) {
-	if _, err := s.Journal(); err != nil {
+	j, err := s.Journal()
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -119,7 +120,7 @@ func (s *Store) Credits() (credits.Ledger, error) {
 	if s.shared.credits != nil || s.shared.err != nil {
 		return s.shared.credits, s.shared.err
 	}
-	ledger, err := embedded.Open(s.storage.Dir(), s.options.Logger)
+	ledger, err := embedded.Open(s.storage.Dir(), j, s.options.Logger)
 	if err != nil {
 		s.shared.err = err
 		return nil, err

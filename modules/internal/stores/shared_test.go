@@ -30,11 +30,11 @@ func (*sharedFile) CaddyModule() caddy.ModuleInfo {
 func (s *sharedFile) Key() string { return s.Path }
 
 func (s *sharedFile) Open(_, _ string, logger *zap.Logger) (shared.State, error) {
-	ledger, err := embedded.Open(s.Path, logger)
+	ledger, err := embedded.Open(s.Path, nil, logger)
 	if err != nil {
 		return nil, err
 	}
-	log, err := controlfile.Open(s.Path, logger)
+	log, err := controlfile.Open(s.Path, nil, logger)
 	return &sharedState{ledger: ledger, control: log}, err
 }
 

@@ -19,10 +19,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/journal"
 )
 
-// fileName is the name of the file in the journal's directory.
-const fileName = "control.db"
+// FileName is the name of the file in the journal's directory.
+const FileName = "control.db"
 
 // schema is of version 2.
 const schema = `
@@ -50,6 +51,7 @@ PRAGMA user_version = 2;`
 type Log struct {
 	db      *sql.DB
 	logger  *zap.Logger
+	journal *journal.Journal // nil if nothing knows how far the file must reach
 	version atomic.Uint64
 	control.Uses
 
@@ -58,16 +60,22 @@ type Log struct {
 	done chan struct{} // closed when no use is written any more
 }
 
-// Exists reports whether a directory has control objects.
+// Exists reports whether a directory has control objects, or has lost them.
 func Exists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, fileName))
-	return !errors.Is(err, fs.ErrNotExist)
+	_, err := os.Stat(filepath.Join(dir, FileName))
+	return !errors.Is(err, fs.ErrNotExist) || journal.Knows(dir, FileName)
 }
 
-// Open opens the file of a directory, or makes it. Whoever owns the directory keeps other
-// processes out.
-func Open(dir string, logger *zap.Logger) (*Log, error) {
-	path := filepath.Join(dir, fileName)
+// Open opens the file of a directory, or makes it. j is the journal in the directory, which
+// knows how far the file must reach: if it does not, because it was deleted or replaced by an
+// older one, the error is journal.ErrForgotten. j is nil if nothing knows.
+func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && j != nil {
+		if err := j.Compare(FileName, journal.Reach{}); err != nil {
+			return nil, err
+		}
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -80,10 +88,15 @@ func Open(dir string, logger *zap.Logger) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{db: db, logger: logger, done: make(chan struct{})}
-	if err := l.migrate(); err != nil {
+	l := &Log{db: db, logger: logger, journal: j, done: make(chan struct{})}
+	err = l.compare()
+	if err == nil {
+		err = l.migrate()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
+	l.note()
 	var ctx context.Context
 	ctx, l.stop = context.WithCancel(context.Background())
 	go l.keepUse(ctx)
@@ -99,7 +112,7 @@ func (l *Log) Close(context.Context) error {
 
 // CopyTo writes what is kept to the same file of another directory, as it is at one moment.
 func (l *Log) CopyTo(ctx context.Context, dir string) error {
-	to := filepath.Join(dir, fileName)
+	to := filepath.Join(dir, FileName)
 	if _, err := l.db.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
 		return err
 	}
@@ -135,6 +148,7 @@ func (l *Log) Commit(ctx context.Context, org string, events []control.Event, un
 		return err
 	}
 	l.version.Add(1)
+	l.note()
 	return nil
 }
 

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB, dir string) *Log {
 	t.Helper()
-	l, err := Open(dir, zap.NewNop())
+	l, err := Open(dir, nil, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestLog(t *testing.T) {
 			dir = t.TempDir()
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		return controltest.Place{Open: func() (control.Log, error) { return Open(dir, zap.NewNop()) }}
+		return controltest.Place{Open: func() (control.Log, error) { return Open(dir, nil, zap.NewNop()) }}
 	})
 }
 
@@ -137,7 +137,7 @@ PRAGMA user_version = 1;`
 // Keys of version 1 open what they opened, in a project that is made of their text.
 func TestVersionOne(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	db, err := sql.Open("sqlite3", filepath.Join(dir, fileName))
+	db, err := sql.Open("sqlite3", filepath.Join(dir, FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestVersionOne(t *testing.T) {
 
 // changeForEver says each change once it was made, with the ids of the objects that it made.
 func changeForEver(dir string) {
-	l, err := Open(dir, zap.NewNop())
+	l, err := Open(dir, nil, zap.NewNop())
 	ctx := context.Background()
 	for n := 0; err == nil; n++ {
 		o := acme(l)

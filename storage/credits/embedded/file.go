@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // file is the file of a ledger: a header, the balances at that time, and one line
@@ -19,14 +20,17 @@ import (
 // its JSON and the JSON. Beside the file is its state. The state distinguishes a file that
 // was deleted, cut or replaced by an older file from a new ledger and from a crash.
 type file struct {
-	path   string
-	logger *zap.Logger
-	sync   func(*os.File) error // tests replace it
+	path    string
+	journal *journal.Journal // knows how far the file must reach; nil if nothing does
+	logger  *zap.Logger
+	sync    func(*os.File) error // tests replace it
 
 	f     *os.File // nil when closed
 	size  int64    // length of the whole lines, in bytes
 	torn  bool     // there may be more bytes than size
 	state state
+	// synced is how much of size the disk is sure to have, in bytes.
+	synced int64
 	// limit is the size, in bytes, from which the file is replaced by its balances:
 	// minLimit, or twice the size of the balances if that is more.
 	limit, minLimit int64
@@ -36,7 +40,13 @@ type file struct {
 func (f *file) open(apply func(entry)) error {
 	err := f.read(os.O_RDWR, apply)
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := f.compare(); err != nil {
+			return err
+		}
 		return f.replace(nil, nil)
+	}
+	if err == nil {
+		err = f.compare()
 	}
 	if err == nil {
 		err = errors.Join(f.cut(), f.saveState())
@@ -78,8 +88,8 @@ func (f *file) statePath() string { return f.path + ".state" }
 
 // refuse returns why nothing can be spent until an operator has decided.
 func (f *file) refuse(why string) error {
-	return fmt.Errorf("%s cannot be trusted: %s; put back its latest copy and delete %s, or delete both to begin again with the configured grants; then restart Weir",
-		f.path, why, f.statePath())
+	return fmt.Errorf("%s cannot be trusted: %s. Stop Weir and put back its latest copy, or a whole backup with `weir restore`; or move the file away, to begin again with the configured grants. If it is not the file of the last charges, say so with `weir forget %s credits`",
+		f.path, why, filepath.Dir(f.path))
 }
 
 // load reads the file. Lines at its end that are not whole are what a crash left.
@@ -149,6 +159,19 @@ func (f *file) append(lines []byte, durable bool) error {
 	return nil
 }
 
+// reach is how far the file reaches.
+func (f *file) reach() journal.Reach {
+	return journal.Reach{Generation: f.state.Generation, Size: f.size}
+}
+
+// compare compares the file with what the journal knows of it.
+func (f *file) compare() error {
+	if f.journal == nil {
+		return nil
+	}
+	return f.journal.Compare(FileName, f.reach())
+}
+
 // full reports whether it is time to replace the file.
 func (f *file) full() bool { return f.f != nil && f.size >= f.limit }
 
@@ -191,7 +214,7 @@ func (f *file) saveState() error {
 	if err := f.sync(f.f); err != nil {
 		return err
 	}
-	f.state.Size = f.size
+	f.state.Size, f.synced = f.size, f.size
 	saved, err := f.replaceAt(f.statePath(), appendLine(nil, f.state))
 	if saved != nil {
 		err = errors.Join(err, saved.Close())

@@ -185,7 +185,7 @@ func TestLostChargesAreNotForgiven(t *testing.T) {
 			text, err := os.ReadFile(path)
 			must(t, err, harm(t, path, text))
 			for range 2 { // the first try changes nothing
-				_, err = Open(dir, zap.NewNop())
+				_, err = Open(dir, nil, zap.NewNop())
 				if !errors.Is(err, credits.ErrUnavailable) || !strings.Contains(err.Error(), "put back") {
 					t.Fatalf("the error is %v", err)
 				}
@@ -210,7 +210,7 @@ func TestDamageIsNotDropped(t *testing.T) {
 	must(t, err)
 	harmed := strings.Replace(string(text), `"grant":2`, `"grant":9`, 1)
 	must(t, os.WriteFile(path, []byte(harmed), 0o600))
-	if _, err := Open(dir, zap.NewNop()); !errors.Is(err, credits.ErrUnavailable) || !strings.Contains(err.Error(), "damaged") {
+	if _, err := Open(dir, nil, zap.NewNop()); !errors.Is(err, credits.ErrUnavailable) || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -25,13 +25,15 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // Ledger is the open ledger of a directory.
 type Ledger struct {
 	// turn is held by whoever writes to the file. It comes before mu.
-	turn sync.Mutex
-	file *file
+	turn   sync.Mutex
+	file   *file
+	detach func() // ends the journal's syncs, nil without a journal
 
 	// mu is never held while the disk is waited for.
 	mu           sync.Mutex
@@ -64,22 +66,37 @@ func (r *reservation) entry() entry {
 // held is what is reserved and not charged.
 func (r *reservation) held() plugins.Nanodollars { return max(r.Amount-r.charged, 0) }
 
-// Open opens the ledger of the directory, or begins a new ledger. The directory must exist.
-// The error says what to do when the file has been deleted, replaced by an older file,
-// or damaged: a ledger never forgets charges in silence. What a crash cut short is
+// FileName is the name of the file in the journal's directory.
+const FileName = "credits"
+
+// Open opens the ledger of the directory, or begins a new ledger. The directory must exist. j is
+// the journal in the directory, which knows how far the file must reach, and syncs it; nil if
+// nothing does. The error says what to do when the file has been deleted, replaced by an older
+// file, or damaged: a ledger never forgets charges in silence. What a crash cut short is
 // dropped, and logged.
-func Open(dir string, logger *zap.Logger) (*Ledger, error) {
-	return open(&file{path: filepath.Join(dir, "credits"), minLimit: 1 << 20, logger: logger, sync: (*os.File).Sync})
+func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Ledger, error) {
+	return open(&file{path: filepath.Join(dir, FileName), journal: j, minLimit: 1 << 20, logger: logger, sync: (*os.File).Sync})
 }
 
-// Check reads the ledger of a directory, and changes nothing. The error says what is
-// wrong with the ledger; it is nil for a directory without a ledger.
-func Check(dir string) error {
-	f := &file{path: filepath.Join(dir, "credits")}
+// Check reads the ledger of a directory, and changes nothing. was is how far the ledger must
+// reach, zero if it need not be there. The error says what is wrong with the ledger; it is nil
+// for a directory without a ledger.
+func Check(dir string, was journal.Reach) error {
+	f := &file{path: filepath.Join(dir, FileName)}
 	err := f.read(os.O_RDONLY, func(entry) {})
 	if f.f != nil {
 		err = errors.Join(err, f.f.Close())
 	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return journal.CompareReach(dir, FileName, f.reach(), was)
+}
+
+// Forget makes the ledger of a directory that no process uses take its file as it is: whatever
+// the file beside it says, nothing is missing.
+func Forget(dir string) error {
+	err := os.Remove((&file{path: filepath.Join(dir, FileName)}).statePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -94,7 +111,35 @@ func open(f *file) (*Ledger, error) {
 	for _, made := range l.reservations {
 		l.hold(made, made.held())
 	}
+	if f.journal != nil {
+		f.journal.Note(FileName, f.reach())
+		l.detach = f.journal.Attach(FileName, l.sync)
+	}
 	return l, nil
+}
+
+// sync makes what was written survive a power cut, and returns how far the file then reaches. No
+// lock is held while the disk works.
+func (l *Ledger) sync() (is journal.Reach, ok bool) {
+	l.turn.Lock()
+	f, is := l.file.f, l.file.reach()
+	synced := l.file.synced == is.Size
+	l.turn.Unlock()
+	if f == nil || synced {
+		return is, f != nil
+	}
+	if err := l.file.sync(f); err != nil {
+		if !errors.Is(err, os.ErrClosed) { // else its balances replaced it
+			l.file.logger.Error("charges may not survive a power cut", zap.String("file", l.file.path), zap.Error(err))
+		}
+		return is, false
+	}
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if l.file.state.Generation == is.Generation {
+		l.file.synced = is.Size
+	}
+	return is, true
 }
 
 // load applies a line of the file.
@@ -546,7 +591,12 @@ func (l *Ledger) Close(context.Context) error {
 	if closed {
 		return nil
 	}
-	return errors.Join(err, l.file.close())
+	err = errors.Join(err, l.file.close())
+	if l.detach != nil {
+		l.detach()
+		l.file.journal.Note(FileName, l.file.reach())
+	}
+	return err
 }
 
 // Interface guards

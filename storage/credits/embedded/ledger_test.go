@@ -240,7 +240,7 @@ func TestGrantsBesideCharges(t *testing.T) {
 
 func BenchmarkCall(b *testing.B) {
 	ctx := b.Context()
-	l, err := Open(b.TempDir(), zap.NewNop())
+	l, err := Open(b.TempDir(), nil, zap.NewNop())
 	if err != nil {
 		b.Fatal(err)
 	}

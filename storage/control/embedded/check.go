@@ -1,0 +1,80 @@
+package embedded
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// reach is how far a file reaches: events are never deleted.
+func reach(db *sql.DB) (is journal.Reach, err error) {
+	var events int
+	if err := db.QueryRow("SELECT count(*) FROM sqlite_master WHERE name = 'events'").Scan(&events); err != nil {
+		return is, err
+	}
+	is.Size = 1
+	if events == 0 { // empty, or of version 1
+		return is, nil
+	}
+	err = db.QueryRow("SELECT 1 + coalesce(max(n), 0) FROM events").Scan(&is.Size)
+	return is, err
+}
+
+// compare compares the file with what the journal knows of it.
+func (l *Log) compare() error {
+	if l.journal == nil {
+		return nil
+	}
+	is, err := reach(l.db)
+	if err != nil {
+		return err
+	}
+	return l.journal.Compare(FileName, is)
+}
+
+// note tells the journal how far the file reaches.
+func (l *Log) note() {
+	if l.journal == nil {
+		return
+	}
+	if is, err := reach(l.db); err == nil { // else the next change tells
+		l.journal.Note(FileName, is)
+	}
+}
+
+// Check reads the file of a directory that no process uses, and changes nothing. was is how far
+// the file must reach, zero if it need not be there.
+func Check(dir string, was journal.Reach) error {
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return journal.CompareReach(dir, FileName, journal.Reach{}, was)
+	}
+	parameters := url.Values{"mode": {"ro"}}
+	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
+		parameters.Set("immutable", "1") // SQLite then needs no file beside it
+	}
+	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: parameters.Encode()}
+	db, err := sql.Open("sqlite3", name.String())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var found string
+	if err := db.QueryRow("PRAGMA integrity_check(1)").Scan(&found); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if found != "ok" {
+		return fmt.Errorf("%s: the integrity check says: %s", path, found)
+	}
+	is, err := reach(db)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return journal.CompareReach(dir, FileName, is, was)
+}

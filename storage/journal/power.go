@@ -1,0 +1,91 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// syncEvery is how often what was written is synced, so that a power cut costs no more than that.
+const syncEvery = time.Second
+
+// syncEverySecond syncs the files of the store in the background, until ctx ends.
+func (j *Journal) syncEverySecond(ctx context.Context) {
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := j.syncFiles()
+		if err != nil && !failing {
+			j.options.logger().Error("the journal cannot be synced: a power cut may lose what was recorded", zap.Error(err))
+		}
+		failing = err != nil
+	}
+}
+
+// syncFiles makes what was written survive a power cut. The files of other packages come first,
+// because a record follows its charge, and the checkpoint last, because it says how far the other
+// files reach. No lock is held while the disk works.
+func (j *Journal) syncFiles() error {
+	changed := j.syncAttached()
+	j.mu.Lock()
+	var written []*segment
+	var sizes []int64
+	created := false
+	for _, s := range j.log.raw {
+		if s.synced < s.size && !s.leaving {
+			s.refs++
+			written, sizes = append(written, s), append(sizes, s.size)
+			created = created || s.synced == 0
+		}
+	}
+	j.mu.Unlock()
+	var err error
+	for i, s := range written {
+		failed := s.file.sync()
+		j.mu.Lock()
+		if failed == nil {
+			s.synced = sizes[i]
+		}
+		j.log.unref(s)
+		j.mu.Unlock()
+		err = errors.Join(err, failed)
+	}
+	if created {
+		err = errors.Join(err, SyncDir(j.dir))
+	}
+	if changed || len(written) > 0 {
+		j.saveReach(false)
+		err = errors.Join(err, j.checkpoints.sync())
+	}
+	return err
+}
+
+// syncAttached syncs the files of other packages, and reports whether one of them reaches
+// further.
+func (j *Journal) syncAttached() (changed bool) {
+	j.witness.mu.Lock()
+	attached := j.witness.attached // a change replaces it
+	j.witness.mu.Unlock()
+	for name, sync := range attached {
+		if is, ok := sync(); ok {
+			changed = j.witness.set(name, is) || changed
+		}
+	}
+	return changed
+}
+
+// sync syncs both files.
+func (c *checkpoints) sync() error {
+	c.mu.Lock()
+	files := c.files
+	c.mu.Unlock()
+	return errors.Join(files[0].file.Sync(), files[1].file.Sync())
+}

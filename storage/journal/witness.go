@@ -1,0 +1,356 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// A store consists of several files, and a store that has lost one of them must not pass for a
+// store that never had it. The checkpoint therefore says how far each file reaches, and has a
+// copy of itself. A start compares the files with the checkpoint, as Check does.
+
+// Reach is how far a file has come. It only grows.
+type Reach struct {
+	// Generation counts how often the file was begun anew, 0 for a file that never is.
+	Generation uint64 `json:",omitempty"`
+	// Size is in units of the file's own, such as bytes or events. A file that exists reaches 1
+	// or more.
+	Size int64 `json:",omitempty"`
+}
+
+// before reports whether r reaches less far than q.
+func (r Reach) before(q Reach) bool {
+	return r.Generation < q.Generation || r.Generation == q.Generation && r.Size < q.Size
+}
+
+// reach is how far the files of a store had come when a checkpoint was written.
+type reach struct {
+	// Begun counts the exchanges, as the file `exchanges` does.
+	Begun uint64
+	// Raw are the raw segments that have entries, by number.
+	Raw []rawReach `json:",omitempty"`
+	// List is the list of sealed segments.
+	List listReach
+	// Others are the files of other packages in the directory, by name.
+	Others map[string]Reach `json:",omitempty"`
+	// Damage is what was found of the files, in the order of time, at most maxDamage.
+	Damage []FileDamage `json:",omitempty"`
+}
+
+// rawReach is how far a raw segment reaches.
+type rawReach struct {
+	Segment  uint64 `json:"n"`
+	Entries  uint32 `json:"e"`
+	Contents int64  `json:"c"` // entries with content
+}
+
+// listReach is how far the list of sealed segments reaches.
+type listReach struct {
+	Generation uint64 // counts the writes of the list
+	Contents   int64  // entries with content that can be read
+}
+
+// FileDamage says that a file of the store was found gone, shorter or older than its witness
+// says.
+type FileDamage struct {
+	File string `json:"file"`
+	// Found is what is wrong with the file, and what became of it.
+	Found string `json:"found"`
+	// At is when it was found.
+	At storage.Timestamp `json:"at"`
+}
+
+// maxDamage bounds what is remembered of damage.
+const maxDamage = 32
+
+// witness has what the checkpoint says of files that the journal does not write itself.
+type witness struct {
+	// mu comes after all other locks. It guards all fields.
+	mu       sync.Mutex
+	others   map[string]Reach
+	attached map[string]func() (Reach, bool)
+	damage   []FileDamage
+	told     map[string]bool // files whose damage Compare has told
+}
+
+// restore takes over what a checkpoint says.
+func (w *witness) restore(r *reach) {
+	if r != nil {
+		w.others, w.damage = maps.Clone(r.Others), r.Damage
+	}
+}
+
+// note remembers damage, once a file and kind.
+func (w *witness) note(d FileDamage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.damage = slices.DeleteFunc(slices.Clone(w.damage), func(k FileDamage) bool { return k.File == d.File && k.Found == d.Found })
+	w.damage = append(w.damage, d)
+	w.damage = w.damage[max(0, len(w.damage)-maxDamage):]
+}
+
+// found returns the damage that is remembered.
+func (w *witness) found() []FileDamage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.damage)
+}
+
+// fill adds to r what the witness knows.
+func (w *witness) fill(r *reach) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.Others, r.Damage = maps.Clone(w.others), w.damage
+}
+
+// reach is how far the files reach. It needs the mutex.
+func (j *Journal) reach() *reach {
+	r := &reach{Begun: j.ledger.seen(), List: j.archive.reach()}
+	for _, s := range j.log.raw {
+		if s.entries > 0 && !s.leaving {
+			r.Raw = append(r.Raw, rawReach{s.number, s.entries, s.contents})
+		}
+	}
+	j.witness.fill(r)
+	return r
+}
+
+// compare compares the files with what a checkpoint says of them. It returns how many entries
+// are missing that the backend has not taken, and how many bodies of records that it has.
+// keeps is true if the backend has the bodies of the records that it has.
+func (j *Journal) compare(c *checkpoint, page counted, keeps bool) (damage []FileDamage, entries, contents int64) {
+	r := c.Reach
+	if r == nil { // of a version that did not know
+		return nil, 0, 0
+	}
+	add := func(file, format string, args ...any) {
+		damage = append(damage, FileDamage{file, fmt.Sprintf(format, args...), j.options.now()})
+	}
+	for _, was := range r.Raw {
+		if j.archive.has(was.Segment) {
+			continue // it was sealed since
+		}
+		var is rawReach
+		i, there := j.log.find(was.Segment)
+		if there {
+			s := j.log.raw[i]
+			is = rawReach{was.Segment, s.entries, s.contents}
+		}
+		delivered := uint32(0)
+		switch {
+		case c.Position.Segment > was.Segment:
+			delivered = was.Entries
+		case c.Position.Segment == was.Segment:
+			delivered = min(c.Position.Ordinal, was.Entries)
+		}
+		missing := int64(was.Entries) - int64(max(is.Entries, delivered))
+		bodies := was.Contents - is.Contents
+		if delivered < was.Entries {
+			bodies = min(bodies, int64(delivered)-int64(is.Entries))
+		}
+		if missing, bodies = max(missing, 0), max(bodies, 0); keeps {
+			bodies = 0
+		}
+		if is.Entries >= was.Entries && bodies == 0 {
+			continue
+		}
+		what := "is gone"
+		if there {
+			what = "is shorter than it was, or damaged"
+		}
+		add(segmentName(was.Segment, rawSuffix), "%s: %d records lose their bodies, and %d entries are lost that the database does not have", what, bodies, missing)
+		entries, contents = entries+missing, contents+bodies
+	}
+	if read := j.archive.read; read.Generation < r.List.Generation {
+		lost := max(r.List.Contents-read.Contents, 0)
+		what := "is older than it was"
+		if read.Generation == 0 {
+			what = "is gone or damaged"
+		}
+		add(sealedName, "%s: the sealed segments that are there make another one, and %d records lose their bodies", what, lost)
+		contents += lost
+	}
+	if page.begun < r.Begun {
+		add(counterName, "is gone, damaged or older than it was: the checkpoint says that %d exchanges had begun", r.Begun)
+	}
+	return damage, entries, contents
+}
+
+// tell logs and remembers damage.
+func (j *Journal) tell(damage ...FileDamage) {
+	for _, d := range damage {
+		d.At = cmp.Or(d.At, j.options.now())
+		j.witness.note(d)
+		j.options.logger().Error("a file of the store is not as it was", zap.String("file", d.File), zap.String("directory", j.dir), zap.String("found", d.Found))
+	}
+}
+
+// ErrForgotten means that a file of the store is gone or older than it was.
+var ErrForgotten = errors.New("a file of the store is gone or older than it was")
+
+// Compare compares a file that another package keeps in the directory with what the checkpoint
+// says of it. is is how far the file reaches, zero if there is no file. The error is ErrForgotten.
+func (j *Journal) Compare(name string, is Reach) error {
+	j.witness.mu.Lock()
+	was, told := j.witness.others[name], j.witness.told[name]
+	if is.before(was) {
+		if j.witness.told == nil {
+			j.witness.told = make(map[string]bool)
+		}
+		j.witness.told[name] = true
+	}
+	j.witness.mu.Unlock()
+	err := CompareReach(j.dir, name, is, was)
+	if err != nil && !told {
+		d := FileDamage{name, "is older or shorter than it was: what depends on it is refused", j.options.now()}
+		if is == (Reach{}) {
+			d.Found = "is gone: what depends on it is refused"
+		}
+		j.tell(d)
+		j.saveReach(false)
+	}
+	return err
+}
+
+// CompareReach returns an ErrForgotten if a file in the directory of a journal reaches less far
+// than it did.
+func CompareReach(dir, name string, is, was Reach) error {
+	if !is.before(was) {
+		return nil
+	}
+	what := "is older or shorter than it was"
+	if is == (Reach{}) {
+		what = "is gone"
+	}
+	return fmt.Errorf("%w: %s %s. Stop Weir and put back its latest copy, or a whole backup with `weir restore`; or accept the loss with `weir forget %s %s`",
+		ErrForgotten, filepath.Join(dir, name), what, dir, name)
+}
+
+// Knows reports whether the checkpoint in a directory says that there is a file.
+func Knows(dir, name string) bool {
+	_, s, err := readCheckpoints(dir)
+	if err != nil || s.Reach == nil {
+		return false
+	}
+	_, known := s.Reach.Others[name]
+	return known
+}
+
+// Note says how far a file reaches that another package keeps in the directory.
+func (j *Journal) Note(name string, is Reach) {
+	if j.witness.set(name, is) {
+		j.saveReach(j.options.Load().Sync)
+	}
+}
+
+// set reports whether the witness did not know how far a file reaches.
+func (w *witness) set(name string, is Reach) (changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.others[name] == is {
+		return false
+	}
+	if w.others == nil {
+		w.others = make(map[string]Reach)
+	}
+	w.others[name] = is
+	return true
+}
+
+// Attach has a file of another package synced with the journal: at least once a second, and with
+// Options.Sync before the entries that are appended after it was written. sync returns how far
+// the file reaches on the disk; it is false if the file cannot be synced, which sync logs. detach
+// ends that.
+func (j *Journal) Attach(name string, sync func() (Reach, bool)) (detach func()) {
+	j.witness.mu.Lock()
+	defer j.witness.mu.Unlock()
+	j.witness.attached = maps.Clone(j.witness.attached)
+	if j.witness.attached == nil {
+		j.witness.attached = make(map[string]func() (Reach, bool))
+	}
+	j.witness.attached[name] = sync
+	return func() {
+		j.witness.mu.Lock()
+		defer j.witness.mu.Unlock()
+		j.witness.attached = maps.Clone(j.witness.attached)
+		delete(j.witness.attached, name)
+	}
+}
+
+// countDatabaseLoss counts the records that the database had when the position was from, and that
+// the raw segments cannot give back to a database whose position is another.
+func (j *Journal) countDatabaseLoss(from, is storage.Position) {
+	if !is.Before(from) {
+		return
+	}
+	lost := j.lostByDatabase(is)
+	if lost.Records == 0 {
+		return
+	}
+	what := "is older than it was"
+	if is == (storage.Position{}) {
+		what = "is gone, empty or another one"
+	}
+	j.ledger.databaseLost(lost, j.options.now())
+	j.tell(FileDamage{File: databaseName(j.dir), Found: fmt.Sprintf(
+		"%s: the segments have written again what they still had, and %d records, in all their versions, are lost", what, lost.Records)})
+	j.log.turn.Lock()
+	j.saveLosses()
+	j.log.turn.Unlock()
+	j.saveCheckpoint(storage.Position{})
+}
+
+// lostByDatabase counts the records after a position that are in no raw segment.
+func (j *Journal) lostByDatabase(is storage.Position) recordCount {
+	j.checkpoints.mu.Lock()
+	pruned := j.checkpoints.last.Pruned
+	j.checkpoints.mu.Unlock()
+	return j.archive.after(is, pruned)
+}
+
+// directorySuffix ends the name of a journal's directory if the database is a file: the file's
+// name stands before it.
+const directorySuffix = ".segments"
+
+// databaseName is the name of the database whose journal is in a directory.
+func databaseName(dir string) string {
+	if name, isFile := strings.CutSuffix(filepath.Base(dir), directorySuffix); isFile {
+		return name
+	}
+	return "the database"
+}
+
+// Forget makes the checkpoint of a journal that no process uses forget a file of another package:
+// what is there of the file, if anything, holds from then on. It reports whether the checkpoint
+// knew the file.
+func Forget(dir, name string) (known bool, err error) {
+	l, err := lock(dir)
+	if err != nil {
+		return false, err
+	}
+	defer l.Close()
+	var files checkpoints
+	defer files.close()
+	var c checkpoint
+	if _, _, err := files.open(dir, &c); err != nil {
+		return false, err
+	}
+	if c.Reach == nil {
+		return false, nil
+	}
+	if _, known = c.Reach.Others[name]; !known {
+		return false, nil
+	}
+	delete(c.Reach.Others, name)
+	return true, files.write(&c, true)
+}

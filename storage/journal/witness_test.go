@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// fileHarms are what befalls a file. old is the file as it was in the middle, nil if it was not there.
+var fileHarms = map[string]func(path string, old []byte) error{
+	"gone":  func(path string, _ []byte) error { return os.Remove(path) },
+	"empty": func(path string, _ []byte) error { return os.Truncate(path, 0) },
+	"cut": func(path string, _ []byte) error {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		return os.Truncate(path, info.Size()/2)
+	},
+	"old": func(path string, old []byte) error {
+		if old == nil {
+			return os.Remove(path)
+		}
+		return os.WriteFile(path, old, 0o600)
+	},
+}
+
+// position is how far the backend is.
+func (b *backend) position() storage.Position {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.batches[len(b.batches)-1].End
+}
+
+// harmed is a store that was killed: its first segments are sealed, the others are raw.
+func harmed(t *testing.T) (b *backend, o Options, refs []storage.ContentRef, middle map[string][]byte) {
+	t.Helper()
+	b, o = &backend{}, Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, firstSegment: 1}
+	j := open(t, b, o)
+	for n := range 12 {
+		refs = append(refs, appendSample(t, j, n).Content)
+	}
+	flush(t, j)
+	eventually(t, "a segment is sealed", func() bool { return j.Status().SealedSegments > 0 && j.Status().RawSegments <= 1 })
+	middle = map[string][]byte{}
+	for _, path := range files(t, o.Dir, "") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		middle[filepath.Base(path)] = text
+	}
+	alone(j)
+	for n := 12; n < 30; n++ {
+		refs = append(refs, appendSample(t, j, n).Content)
+	}
+	flush(t, j)
+	abandon(j)
+	return b, o, refs, middle
+}
+
+// Whatever becomes of a file, a start counts each body and each record that is gone, once, and
+// Check has a word for it before that.
+func TestNoFileIsLostInSilence(t *testing.T) {
+	_, any, _, _ := harmed(t)
+	for name, harm := range fileHarms {
+		for _, path := range files(t, any.Dir, "") {
+			file := filepath.Base(path)
+			if file == lockName {
+				continue
+			}
+			t.Run(file+" "+name, func(t *testing.T) {
+				b, o, refs, middle := harmed(t)
+				if err := harm(filepath.Join(o.Dir, file), middle[file]); errors.Is(err, fs.ErrNotExist) {
+					t.Skip("this time, there is no such file")
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				records, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 100})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checked, err := Check(t.Context(), o.Dir, func(_ uuid.UUID, match func(*storage.Record)) (storage.Position, error) {
+					for _, r := range records {
+						match(r)
+					}
+					return b.position(), nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var lost int64
+				for range 2 { // the second start counts nothing again
+					j := open(t, b, o)
+					flush(t, j)
+					lost = unreadable(t, j, refs)
+					i := balanced(t, j)
+					var content int64
+					for _, l := range i.Losses {
+						if l.Reason == storage.LostContent {
+							content += l.Count
+						}
+					}
+					if content != lost {
+						t.Errorf("%d bodies cannot be read, and %d count as lost: %+v", lost, content, i)
+					}
+					if i.Seen != int64(len(refs)) || i.Recorded != i.Seen {
+						t.Errorf("the reconciliation is %+v", i)
+					}
+					if lost > 0 && len(i.Damage) == 0 && filepath.Ext(file) != sealedSuffix {
+						t.Errorf("%d bodies are lost, and no file is named", lost)
+					}
+					if err := j.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if lost > 0 && len(checked.Problems) == 0 {
+					t.Errorf("%d bodies are lost, and Check says nothing", lost)
+				}
+			})
+		}
+	}
+}
