@@ -87,7 +87,8 @@ const StatusOverloaded = 529
 
 // Refused is the failure of a provider that answered with status, or that reported
 // an error in the middle of its answer if status is 0. The error has the same
-// status, except 503 for StatusOverloaded and 502 for a status that is no error. If
+// status, except 503 for StatusOverloaded, 400 for a context that is exceeded, and 502 for a status
+// that is no error. If
 // message is "", the error names the status.
 func Refused(status int, message string) *Error {
 	switch {
@@ -97,7 +98,10 @@ func Refused(status int, message string) *Error {
 	default:
 		message = fmt.Sprintf("The provider answered with status %d.", status)
 	}
+	tooLong := saysContextExceeded(status, message)
 	switch {
+	case tooLong:
+		status = http.StatusBadRequest
 	case status == StatusOverloaded:
 		status = http.StatusServiceUnavailable
 	case status < 400 || status > 599:
@@ -110,6 +114,9 @@ func Refused(status int, message string) *Error {
 		e.Type = "invalid_request_error"
 	default:
 		e.Type, e.Code = "server_error", "server_error"
+	}
+	if tooLong {
+		e.Code = ContextExceeded
 	}
 	e.Status, e.Message = status, message
 	return &e

@@ -3,7 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -49,9 +48,5 @@ func newError(status int, body gjson.Result) *plugins.Error {
 	if status != plugins.StatusOverloaded { // which says more than any type
 		status = cmp.Or(plugins.AnthropicStatus(v.Get("type").Str), status)
 	}
-	e := plugins.Refused(status, message)
-	if strings.HasPrefix(message, "prompt is too long") || strings.Contains(message, "exceed context limit") {
-		e.Code = "context_length_exceeded"
-	}
-	return e
+	return plugins.Refused(status, message)
 }

@@ -53,10 +53,7 @@ func newError(status int, kind, message string) *plugins.Error {
 	kind = kind[strings.LastIndexByte(kind, '#')+1:]
 	kind, _, _ = strings.Cut(kind, ":")
 	e := plugins.Refused(cmp.Or(kinds[strings.TrimSuffix(strings.ToLower(kind), "exception")], status), message)
-	switch {
-	case strings.Contains(message, "nput is too long"), strings.Contains(message, "prompt is too long"), strings.Contains(message, "exceed context limit"):
-		e.Code = "context_length_exceeded"
-	case strings.Contains(message, "model identifier is invalid"):
+	if strings.Contains(message, "model identifier is invalid") {
 		e.Code = "model_not_found"
 	}
 	return e

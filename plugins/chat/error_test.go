@@ -21,6 +21,8 @@ func TestErrors(t *testing.T) {
 			Want: plugins.Error{Status: 402, Type: "unknown_error", Code: "invalid_request_error", Message: "Insufficient Balance"}},
 		{Status: 400, Body: `{"object":"error","message":"This model's maximum context length is 8192 tokens.","type":"BadRequestError","param":null,"code":400}`, // vLLM
 			Want: plugins.Error{Status: 400, Type: "BadRequestError", Code: "context_length_exceeded", Message: "This model's maximum context length is 8192 tokens."}},
+		{Status: 400, Body: `{"error":{"code":400,"message":"Too large.","type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":8}}`, // llama.cpp
+			Want: plugins.Error{Status: 400, Type: "exceed_context_size_error", Code: "context_length_exceeded", Message: "Too large."}},
 		{Status: 400, Body: `{"object":"error","message":"Not the same number of calls.","type":"invalid_request_message_order","param":null,"code":"3230"}`, // Mistral
 			Want: plugins.Error{Status: 400, Type: "invalid_request_message_order", Code: "3230", Message: "Not the same number of calls."}},
 		{Status: 422, Body: `{"detail":[{"loc":["body","n"],"msg":"bad"}]}`, // Mistral's gateway

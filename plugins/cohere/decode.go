@@ -37,7 +37,7 @@ func (d *decoder) message(body []byte) {
 	d.a.Start("", v.Get("id").Str)
 	m := v.Get("message")
 	if m.Type == gjson.String { // an error alone
-		d.a.Fail(newError(http.StatusInternalServerError, m.Str))
+		d.a.Fail(plugins.Refused(http.StatusInternalServerError, m.Str))
 		return
 	}
 	for _, content := range m.Get("content").Array() {
@@ -81,7 +81,7 @@ func (d *decoder) event(_, data []byte) bool {
 		return false
 	case "": // an error alone
 		if message := e.Get("message"); message.Type == gjson.String {
-			d.a.Fail(newError(http.StatusInternalServerError, message.Str))
+			d.a.Fail(plugins.Refused(http.StatusInternalServerError, message.Str))
 			return false
 		}
 	}
@@ -160,6 +160,6 @@ func (d *decoder) complete(v gjson.Result, body []byte) {
 	}
 	d.a.Finish(reasons.Of(stop))
 	if message := v.Get("error").Str; message != "" {
-		d.a.Fail(newError(http.StatusInternalServerError, message))
+		d.a.Fail(plugins.Refused(http.StatusInternalServerError, message))
 	}
 }

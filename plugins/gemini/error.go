@@ -3,7 +3,6 @@ package gemini
 import (
 	"cmp"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -49,8 +48,5 @@ func newError(status int, body gjson.Result) *plugins.Error {
 	}
 	e := plugins.Refused(status, v.Get("message").Str)
 	e.RetryAfter = max(wait, 0)
-	if strings.Contains(e.Message, "input token count") && strings.Contains(e.Message, "exceeds the maximum") {
-		e.Code = "context_length_exceeded"
-	}
 	return e
 }

@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"net/http"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -46,11 +45,15 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	if kind == "error" { // that of the event
 		kind = ""
 	}
-	e := plugins.Refused(cmp.Or(status, statuses[code], statuses[kind]), explanation(v, body))
-	e.Type, e.Code, e.Param = cmp.Or(kind, e.Type), cmp.Or(code, e.Code), v.Get("param").Str
-	if strings.Contains(e.Message, "maximum context length") {
-		e.Code = "context_length_exceeded"
+	message := explanation(v, body)
+	e := plugins.Refused(cmp.Or(status, statuses[code], statuses[kind]), message)
+	if kind == "exceed_context_size_error" { // llama.cpp's
+		e = plugins.Refused(http.StatusBadRequest, cmp.Or(message, kind)).WithCode(plugins.ContextExceeded)
 	}
+	if e.Code != plugins.ContextExceeded {
+		e.Code = cmp.Or(code, e.Code)
+	}
+	e.Type, e.Param = cmp.Or(kind, e.Type), v.Get("param").Str
 	return e
 }
 

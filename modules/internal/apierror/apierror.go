@@ -78,7 +78,7 @@ func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) []byte {
 func body(d plugins.Dialect, e *plugins.Error, attempts []Attempt) any {
 	switch d {
 	case plugins.Messages, plugins.CountTokens:
-		body := anthropicBody{"error", anthropicError{Type: plugins.AnthropicErrorType(e.Status), Message: e.Message, Attempts: attempts}}
+		body := anthropicBody{"error", anthropicError{Type: plugins.AnthropicErrorType(e.Status), Message: e.AnthropicMessage(), Attempts: attempts}}
 		if e.Code != "" && e.Code != e.Type { // or else it says no more
 			body.Error.Details = &anthropicDetails{e.Code}
 		}
