@@ -78,7 +78,7 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 				return nil
 			},
 			Call: func(call *translate.ToolCall, input json.RawMessage) error {
-				r.Messages.Add(role, toolUseBlock{"tool_use", translate.WordCallID(call.CallID), call.Name, input})
+				r.Messages.Add(role, toolUseBlock{"tool_use", call.CallID, call.Name, input})
 				return nil
 			},
 			Output: func(o *translate.ToolOutput) error {
@@ -86,7 +86,7 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 				if o.Failed && len(content) == 0 {
 					content = []any{&textBlock{Type: "text", Text: translate.FailedCall}}
 				}
-				r.Messages.Add(role, toolResultBlock{"tool_result", translate.WordCallID(o.CallID), content, o.Failed})
+				r.Messages.Add(role, toolResultBlock{"tool_result", o.CallID, content, o.Failed})
 				return err
 			},
 		})

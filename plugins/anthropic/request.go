@@ -64,6 +64,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
+	p.FitCalls(calls)
 	r := &request{prompt: prompt{Model: t.Model}, Stream: p.Stream, Stop: p.Stop()}
 	m := modelOf(t)
 	r.MaxTokens = p.MaxOutputTokens.Or(plugins.Known(m.maxOutput())).N

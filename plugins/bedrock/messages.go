@@ -60,7 +60,7 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 			},
 			Reasoning: func(item *translate.ReasoningItem) error { return r.addReasoning(p, m, item) },
 			Call: func(call *translate.ToolCall, input json.RawMessage) error {
-				r.Messages.Add(t.Role, block{ToolUse: &toolUse{translate.WordCallID(call.CallID), call.Name, input}})
+				r.Messages.Add(t.Role, block{ToolUse: &toolUse{call.CallID, call.Name, input}})
 				return nil
 			},
 			Output: func(o *translate.ToolOutput) error { return r.addOutput(p, m, o) },
@@ -105,7 +105,7 @@ func (r *request) addOutput(p *translate.Request, m *model, o *translate.ToolOut
 	if err != nil {
 		return err
 	}
-	result := &toolResult{ToolUseID: translate.WordCallID(o.CallID), Content: []block{}}
+	result := &toolResult{ToolUseID: o.CallID, Content: []block{}}
 	if o.Failed {
 		result.Status = "error"
 	}

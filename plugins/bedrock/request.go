@@ -64,6 +64,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
+	p.FitCalls(translate.CallRules{ID: 64, Word: true})
 	r, m := new(request), modelOf(t)
 	if p.MaxOutputTokens.Valid {
 		r.inference().MaxTokens = p.MaxOutputTokens.N

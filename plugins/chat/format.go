@@ -21,6 +21,9 @@ func (r *request) setFormat(a attempt) error {
 			name = "answer"
 		}
 		r.ResponseFormat = &ResponseFormat{"json_schema", &JSONSchema{name, f.Description, f.Schema, f.Strict}}
+	case f.Type == "json_object" && a.formatOrTools && len(r.Tools) > 0:
+		r.addSystem(a, translate.RoleSystem, translate.JSONInstruction)
+		return a.DropWithWarning("text.format", "not enforced by the provider together with tools, an instruction in its place")
 	case f.Type == "json_object" && a.format == schemaOnly:
 		r.ResponseFormat = &ResponseFormat{"json_schema", &JSONSchema{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`)}}
 	case f.Type == "json_object":

@@ -156,7 +156,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	for _, item := range t.Items {
 		o := item.(*translate.ToolOutput)
 		r.Messages = append(r.Messages, Message{
-			Role: translate.RoleTool, Content: join(o.Content), ToolCallID: a.id(o.CallID),
+			Role: translate.RoleTool, Content: join(o.Content), ToolCallID: o.CallID,
 		})
 		parts, err := a.parts(o.Content)
 		if err != nil {
@@ -168,7 +168,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 				continue
 			}
 			if !labelled {
-				media = append(media, Part{Type: "text", Text: "From the output of " + o.Name + " (" + a.id(o.CallID) + "):"})
+				media = append(media, Part{Type: "text", Text: "From the output of " + o.Name + " (" + o.CallID + "):"})
 				labelled = true
 			}
 			media = append(media, p)
@@ -201,16 +201,3 @@ func join(content []translate.Part) string {
 	}
 	return b.String()
 }
-
-// id returns the id of a call as the vendor takes it: the client's id, or a hash of it.
-func (a attempt) id(callID string) string {
-	switch {
-	case a.idLength > 0 && (len(callID) != a.idLength || strings.IndexFunc(callID, notAlphanumeric) >= 0):
-		return translate.HashCallID(callID, a.idLength)
-	case a.idLimit > 0 && len(callID) > a.idLimit:
-		return translate.HashCallID(callID, a.idLimit)
-	}
-	return callID
-}
-
-func notAlphanumeric(c rune) bool { return !translate.IsAlphanumeric(c) }

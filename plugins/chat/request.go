@@ -65,6 +65,7 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 	if err := p.Apply(v.policy); err != nil {
 		return nil, err
 	}
+	p.FitCalls(v.calls)
 	a := attempt{v, p, t}
 	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
 	if p.Stream && !v.closed {

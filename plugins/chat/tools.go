@@ -79,11 +79,11 @@ func newTool(a attempt, t *translate.Tool) Tool {
 
 func newToolCall(a attempt, c *translate.ToolCall) (ToolCall, error) {
 	if c.Custom && a.customTools {
-		return ToolCall{ID: a.id(c.CallID), Type: "custom", Custom: &CustomCall{c.Name, c.Arguments}}, nil
+		return ToolCall{ID: c.CallID, Type: "custom", Custom: &CustomCall{c.Name, c.Arguments}}, nil
 	}
 	arguments, err := c.Object()
 	if err != nil {
 		return ToolCall{}, err
 	}
-	return CallFunction(a.id(c.CallID), c.Name, string(arguments)), nil
+	return CallFunction(c.CallID, c.Name, string(arguments)), nil
 }

@@ -37,6 +37,8 @@ type vendor struct {
 	// tools can have no format.
 	format        formatSupport
 	formatOrTools bool
+	// ownReasoning: messages that have their reasoning in "reasoning_content" are refused.
+	ownReasoning bool
 }
 
 // messageRules are how a vendor takes messages.
@@ -65,8 +67,8 @@ type toolRules struct {
 	anyTool string
 	// customTools: tools may have free-form input.
 	customTools bool
-	// idLength is the exact length of the ids of calls, idLimit the greatest. 0 is any.
-	idLength, idLimit int
+	// calls are what the vendor takes of names and ids.
+	calls translate.CallRules
 	// hostsInResponses are the types of the tools that the vendor hosts in its Responses API.
 	// Requests with such tools go there.
 	hostsInResponses []string
@@ -161,7 +163,7 @@ var vendors = []vendor{
 		name:             "openai",
 		policy:           openAI.With(translate.WebSearch),
 		messageRules:     messageRules{developer: true, file: openAIFile},
-		toolRules:        toolRules{customTools: true, idLimit: 40, search: searchOptions},
+		toolRules:        toolRules{customTools: true, calls: translate.CallRules{ID: 40}, search: searchOptions},
 		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{
@@ -172,7 +174,7 @@ var vendors = []vendor{
 			"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches", "realtime",
 		},
 		messageRules:     messageRules{developer: true, file: openAIFile},
-		toolRules:        toolRules{idLimit: 40},
+		toolRules:        toolRules{calls: translate.CallRules{ID: 40}},
 		completionTokens: true, efforts: allLevels, limits: chatLimits,
 	},
 	{
@@ -183,14 +185,14 @@ var vendors = []vendor{
 		),
 		endpoints:    []string{"embeddings", "audio/transcriptions", "audio/speech", "moderations", "files"},
 		messageRules: messageRules{answers: true, file: documentURL, bareAudio: true},
-		toolRules:    toolRules{anyTool: "any", idLength: 9},
+		toolRules:    toolRules{anyTool: "any", calls: translate.CallRules{ID: 9, Exact: true}},
 		limits:       translate.Limits{Temperature: 1.5}, closed: true,
 	},
 	{
 		name:             "groq",
 		policy:           withoutPenalties,
 		endpoints:        []string{"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches"},
-		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true,
+		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true,
 	},
 	{
 		name:      "deepseek",
@@ -237,7 +239,7 @@ var vendors = []vendor{
 		name:             "cerebras",
 		policy:           withoutPenalties.With(logprobs),
 		endpoints:        []string{"completions"},
-		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true,
+		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true,
 	},
 	{
 		name:         "ollama",

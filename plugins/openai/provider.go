@@ -42,6 +42,13 @@ var paths = map[plugins.Dialect]string{
 	plugins.Chat:        "/chat/completions",
 }
 
+// chatCalls are what OpenAI takes of names and ids in Chat Completions, and calls in Responses
+// (https://platform.openai.com/docs/api-reference/chat/create).
+var (
+	chatCalls = translate.CallRules{ID: 40}
+	calls     = translate.CallRules{ID: 64}
+)
+
 // complete are the vendors who have all of the Responses API, and not only its responses.
 var complete = []string{"openai", "azure"}
 
@@ -53,6 +60,9 @@ var irregular = []string{"openrouter", "xai", "github-copilot"}
 // PrepareNative implements translate.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
+	if d == plugins.Chat && isOf(complete, t.BaseURL) && !chatCalls.TakesChat(body) { // Responses takes a translation
+		return nil, errors.ErrUnsupported
+	}
 	if !ok || d == plugins.Responses && isOf(irregular, t.BaseURL) ||
 		(d == plugins.Compaction || d == plugins.InputTokens) && !isOf(complete, t.BaseURL) {
 		return nil, errors.ErrUnsupported
@@ -77,6 +87,9 @@ func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t tran
 
 // Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	if p.Names != nil {
+		p.FitCalls(calls)
+	}
 	body, err := withInput(p)
 	if err == nil && p.Names != nil {
 		body, err = fromOtherAPI(body, p, t)

@@ -37,6 +37,7 @@ func withInput(p *translate.Request) ([]byte, error) {
 		if m, ok := item.(*translate.Message); ok && p.Names != nil {
 			raw = withoutBreakpoints(raw, m)
 		}
+		raw = withNames(raw, item)
 		if len(items) > 1 {
 			items = append(items, ',')
 		}
@@ -52,6 +53,24 @@ func withoutBreakpoints(raw string, m *translate.Message) string {
 		if m.Role == translate.RoleAssistant && m.Content[i].CacheBreakpoint {
 			raw, _ = sjson.Delete(raw, "content."+strconv.Itoa(i)+".prompt_cache_breakpoint") // an object, and a plain path
 		}
+	}
+	return raw
+}
+
+// withNames is a call or an output with the id and the name that p has for it.
+func withNames(raw string, item translate.Item) string {
+	id, name := "", ""
+	switch item := item.(type) {
+	case *translate.ToolCall:
+		id, name = item.CallID, item.Name
+	case *translate.ToolOutput:
+		id = item.CallID
+	}
+	if id != "" && id != gjson.Get(raw, "call_id").Str {
+		raw, _ = sjson.Set(raw, "call_id", id) // an object, and a plain path
+	}
+	if given := gjson.Get(raw, "name"); name != "" && given.Exists() && !gjson.Get(raw, "namespace").Exists() && name != given.Str {
+		raw, _ = sjson.Set(raw, "name", name) // likewise
 	}
 	return raw
 }
@@ -137,13 +156,23 @@ func withTools(body []byte, p *translate.Request) ([]byte, error) {
 	tools := make([]json.RawMessage, len(p.Tools))
 	for i := range p.Tools {
 		t := &p.Tools[i]
-		if tools[i] = t.Raw; t.Type == "function" {
+		if tools[i] = t.Raw; t.Type == "custom" {
+			tools[i], _ = sjson.SetBytes(t.Raw, "name", t.Name) // an object, and a plain path
+		} else if t.Type == "function" {
 			f := function{Type: t.Type, Name: t.Name, Strict: t.IsStrict()}
 			f.Description, f.Parameters = t.AsFunction()
 			var err error
 			if tools[i], err = translate.Encode(f); err != nil {
 				return nil, err
 			}
+		}
+	}
+	if name := p.ToolChoice.Name; name != "" {
+		body, _ = sjson.SetBytes(body, "tool_choice.name", name) // likewise
+	}
+	for i, name := range p.ToolChoice.Allowed {
+		if path := "tool_choice.tools." + strconv.Itoa(i) + ".name"; gjson.GetBytes(body, path).Exists() {
+			body, _ = sjson.SetBytes(body, path, name) // likewise
 		}
 	}
 	return sjson.SetBytes(body, "tools", tools)

@@ -122,6 +122,9 @@ func (s Strict) responses(v gjson.Result) error {
 	if s.Model.Described() && !s.Model.Reasoning && strings.Contains(v.Get("include").Raw, "encrypted") {
 		return errors.New("encrypted content is not supported with this model")
 	}
+	if err := toolNames(v, `tools.#(type=="function")#.name`, `input.#(type=="function_call")#.name`, "tool_choice.name"); err != nil {
+		return err
+	}
 	var calls pairs
 	for i, item := range v.Get("input").Array() {
 		at := fmt.Sprintf("input[%d]", i)
@@ -188,12 +191,33 @@ func (p *pairs) item(at string, item gjson.Result) error {
 	return nil
 }
 
+// toolNames refuses names of tools, at these paths, that all but Anthropic refuse
+// (https://platform.openai.com/docs/api-reference/chat/create).
+func toolNames(v gjson.Result, paths ...string) error {
+	for _, path := range paths {
+		for _, name := range v.Get(path).Array() {
+			if !shortName.MatchString(name.String()) {
+				return fmt.Errorf("%s: the name '%s' should match pattern '%s'", path, name, shortName)
+			}
+		}
+	}
+	return nil
+}
+
+var shortName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
 var nineLetters = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 
 // chat has the rules of Chat Completions, and those of its vendors.
 func (s Strict) chat(v gjson.Result) error {
+	if err := toolNames(v, "tools.#.function.name", "tools.#.custom.name", "tool_choice.function.name", "messages.#.tool_calls.#.function.name|@flatten"); err != nil {
+		return err
+	}
 	var calls pairs
 	messages := v.Get("messages").Array()
+	if m := v.Get("messages"); m.Exists() && len(messages) == 0 {
+		return errors.New("messages: at least one message is required")
+	}
 	for i, m := range messages {
 		role, id := m.Get("role").Str, m.Get("tool_call_id").Str
 		if role == "tool" {
@@ -216,7 +240,8 @@ func (s Strict) chat(v gjson.Result) error {
 	}
 	refuse := map[string]func(gjson.Result) error{
 		"openai": s.openAIChat, "azure": s.openAIChat, "mistral": mistralChat, "ollama": ollamaChat,
-		"vllm": alternating, "lmstudio": alternating, "compatible": alternating,
+		"vllm": alternating, "lmstudio": lmstudioChat, "compatible": alternating,
+		"deepseek": deepseekChat, "groq": formatOrTools, "cerebras": formatOrTools,
 	}[s.Vendor]
 	if refuse != nil {
 		if err := refuse(v); err != nil {
@@ -279,6 +304,39 @@ func mistralChat(v gjson.Result) error {
 		return fmt.Errorf("expected last role User or Tool (or Assistant with prefix True) for serving but got %s", last)
 	}
 	return nil
+}
+
+// deepseekChat has the rules of DeepSeek (https://api-docs.deepseek.com/guides/json_mode).
+func deepseekChat(v gjson.Result) error {
+	if v.Get("response_format.type").Str == "json_schema" {
+		return errors.New("this response_format type is unavailable now")
+	}
+	return nil
+}
+
+// formatOrTools has the rules of Groq and Cerebras
+// (https://console.groq.com/docs/structured-outputs).
+func formatOrTools(v gjson.Result) error {
+	if format := v.Get("response_format.type").Str; format != "" && format != "text" && len(v.Get("tools").Array()) > 0 {
+		return errors.New("json mode cannot be combined with tool/function calling")
+	}
+	for i, m := range v.Get("messages").Array() {
+		if m.Get("reasoning_content").Exists() {
+			return fmt.Errorf("'messages.%d': property 'reasoning_content' is unsupported", i)
+		}
+	}
+	return nil
+}
+
+// lmstudioChat has the rules of LM Studio (https://lmstudio.ai/docs/developer/openai-compat).
+func lmstudioChat(v gjson.Result) error {
+	switch {
+	case v.Get("tool_choice").IsObject():
+		return errors.New("invalid tool_choice type: 'object'. Supported string values: none, auto, required")
+	case v.Get("response_format.type").Str == "json_object":
+		return errors.New("'response_format.type' must be 'json_schema' or 'text'")
+	}
+	return alternating(v)
 }
 
 // ollamaChat has the rules of Ollama, which fetches no images
@@ -351,6 +409,9 @@ func (Strict) messages(v gjson.Result) error {
 // converse has the rules of Bedrock's Converse
 // (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html).
 func (Strict) converse(v gjson.Result) error {
+	if err := toolNames(v, "toolConfig.tools.#.toolSpec.name", "toolConfig.toolChoice.tool.name", "messages.#.content.#.toolUse.name|@flatten"); err != nil {
+		return err
+	}
 	last := "assistant"
 	for i, m := range v.Get("messages").Array() {
 		if m.Get("role").Str == last {
@@ -402,6 +463,9 @@ func turns(messages []gjson.Result, ids func(block gjson.Result) (call, output s
 
 // generateContent has the rules of Gemini (https://ai.google.dev/api/generate-content).
 func (Strict) generateContent(v gjson.Result) error {
+	if err := toolNames(v, "tools.#.functionDeclarations.#.name|@flatten", "contents.#.parts.#.functionCall.name|@flatten"); err != nil {
+		return err
+	}
 	contents := v.Get("contents").Array()
 	if len(contents) == 0 {
 		return errors.New("* GenerateContentRequest.contents: contents is not specified")

@@ -57,7 +57,7 @@ func (p *Request) Fit(c *plugins.Capabilities, l Limits) error {
 		}
 	}
 	if len(p.User) > l.User && l.User > 0 {
-		p.change("user", string(plugins.AppendString(nil, HashCallID(p.User, l.User))))
+		p.change("user", string(plugins.AppendString(nil, hash(p.User, l.User))))
 	}
 	if n := p.MaxOutputTokens; n.Valid && n.N < l.Output {
 		return p.replace("max_output_tokens", "below the provider's limit", fmt.Sprint(l.Output))

@@ -267,6 +267,9 @@ func (o *Output) resolve(p *Request) {
 		}
 		return
 	}
+	if t.given != "" {
+		o.Name = t.given
+	}
 	if t.Namespace != "" {
 		o.Namespace, o.Name = t.Namespace, strings.TrimPrefix(o.Name, t.Namespace+separator)
 	}

@@ -124,6 +124,9 @@ var defaults = map[string][]string{
 // Apply treats every field of the request as the policy says, in the order of
 // the body. The error is an *Error.
 func (p *Request) Apply(policy Policy) error {
+	if len(p.Turns) == 0 && p.Instructions == "" {
+		return plugins.Invalid("input", "The input is empty: the provider answers at least one message.")
+	}
 	if err := p.applyFields(policy, "", gjson.Parse(plugins.View(p.Raw))); err != nil {
 		return err
 	}

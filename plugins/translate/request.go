@@ -295,6 +295,8 @@ type Tool struct {
 	Raw json.RawMessage
 	// MCP names the tool at its MCP server, nil unless the host calls the tool there.
 	MCP *MCPTool
+
+	given string // the client's name, if FitCalls has given the tool another one
 }
 
 // Hosted reports whether the provider runs the tool.

@@ -1,11 +1,8 @@
 package translate
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -114,22 +111,6 @@ func (c *ToolCall) Object() (json.RawMessage, error) {
 // FailedCall is the output of a failed call that has none, for providers that refuse an empty
 // output.
 const FailedCall = "(The call failed.)"
-
-// HashCallID returns an id of n hexadecimal digits, at most 64, for an id that the provider
-// does not take. Equal ids have equal hashes.
-func HashCallID(callID string, n int) string {
-	sum := sha256.Sum256([]byte(callID))
-	return hex.EncodeToString(sum[:])[:n]
-}
-
-// WordCallID returns the id of a call for a provider that takes letters, digits, "_" and
-// "-", at most 64. It keeps the client's id if that fits.
-func WordCallID(callID string) string {
-	if len(callID) <= 64 && strings.IndexFunc(callID, func(c rune) bool { return !IsAlphanumeric(c) && c != '_' && c != '-' }) < 0 {
-		return callID
-	}
-	return "call_" + HashCallID(callID, 32)
-}
 
 // IsAlphanumeric reports whether c is a letter or digit of ASCII.
 func IsAlphanumeric(c rune) bool {

@@ -1,0 +1,79 @@
+package anthropic
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// calls are what Anthropic takes of names and ids
+// (https://platform.claude.com/docs/en/api/messages).
+var calls = translate.CallRules{Name: 128, ID: 64, Word: true}
+
+// Adapt implements translate.Adapter: calls that another provider has made have ids that Anthropic
+// refuses, such as "functions.Bash:0", or that it has given to another call before.
+func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Target) (adapted []byte, warnings []string) {
+	adapted = body.Data
+	if d != plugins.Messages && d != plugins.CountTokens || !body.MayHave("tool_use_id") {
+		return adapted, nil
+	}
+	results := make(map[string]int) // how many results have an id
+	for id := range resultIDs(body.Data) {
+		results[id.Raw]++
+	}
+	for raw, n := range results {
+		if id := gjson.Parse(raw).Str; n > 1 || !calls.TakesID(id) {
+			adapted = withIDs(adapted, raw, id)
+			warnings = []string{"messages: ids of calls that the provider refuses, replaced"}
+		}
+	}
+	return adapted, warnings
+}
+
+// withIDs returns a body in which each call of an id, and its result, have an id of their own.
+func withIDs(body []byte, raw, id string) []byte {
+	var changed []byte
+	for i := 0; ; i++ {
+		before, after, found := bytes.Cut(body, []byte(raw))
+		if changed = append(changed, before...); !found {
+			return changed
+		}
+		changed = plugins.AppendString(changed, calls.FitID(id, i/2+1))
+		body = after
+	}
+}
+
+// Adapt implements translate.Adapter.
+func (Vertex) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target) (adapted []byte, warnings []string) {
+	return Provider{}.Adapt(d, body, t)
+}
+
+// resultIDs yields the ids in the results of calls. Each call has one. To look for the key takes a
+// fraction of the time of reading the conversation.
+func resultIDs(body []byte) func(yield func(gjson.Result) bool) {
+	key := []byte(`"tool_use_id"`)
+	return func(yield func(gjson.Result) bool) {
+		for {
+			i := bytes.Index(body, key)
+			if i < 0 {
+				return
+			}
+			body = body[i+len(key):]
+			value := bytes.TrimLeft(body, ": \t\r\n")
+			if len(value) == 0 || value[0] != '"' {
+				continue
+			}
+			if id := gjson.Parse(plugins.View(value)); !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+var (
+	_ translate.Adapter = Provider{}
+	_ translate.Adapter = Vertex{}
+)

@@ -1,0 +1,23 @@
+package chat
+
+import (
+	"github.com/weirhq/weir/plugins"
+)
+
+// refuses reports whether the vendor is known to refuse a request of Chat Completions, or not to
+// do what it asks. A translation adapts the request, and says how.
+func (v *vendor) refuses(body *plugins.Object) bool {
+	choice, format := body.Get("tool_choice"), body.Get("response_format").Get("type").Str
+	tools := body.Get("tools")
+	hasTools := tools.IsArray() && tools.Raw != "[]"
+	switch {
+	case format == "json_schema" && v.format == objectOnly, format == "json_object" && v.format == schemaOnly,
+		format != "" && format != "text" && v.formatOrTools && hasTools,
+		choice.IsObject() && v.tools != allTools, choice.Str == "required" && v.tools == freeChoice:
+		return true
+	}
+	if v.ownReasoning && body.MayHave("reasoning_content") && body.Get("messages").Get("#.reasoning_content").String() != "[]" {
+		return true
+	}
+	return !v.calls.TakesChat(body)
+}

@@ -1,0 +1,163 @@
+package translate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// CallRules are what a provider takes of the names of tools, and of the ids of their calls. All
+// take ASCII letters, digits, "_" and "-". The zero value is what most take: names of up to 64
+// bytes, and any ids.
+type CallRules struct {
+	// Name is the length of the longest name of a tool, in bytes, 0 for maxToolName.
+	Name int
+	// ID is the length of the longest id, in bytes, 0 for any.
+	ID int
+	// Exact: each id has just this length, and letters and digits alone.
+	Exact bool
+	// Word: ids have the characters of names, too.
+	Word bool
+}
+
+// FitCalls gives the tools names, and their calls ids, that a provider takes and that nothing else
+// has. The Assembler gives the client its own names back. Equal names and ids become equal ones in
+// every turn of a conversation, so that the provider's cache knows them.
+func (p *Request) FitCalls(r CallRules) {
+	p.Tools, p.Turns = slices.Clone(p.Tools), slices.Clone(p.Turns)
+	names := make(map[string]string)
+	taken := make(map[string]bool)
+	for i := range p.Tools {
+		taken[p.Tools[i].Name] = true
+	}
+	name := func(name string) string {
+		if name == "" || r.TakesName(name) {
+			return name
+		}
+		fitted, ok := names[name]
+		for n := 1; !ok; n++ {
+			fitted = r.fitName(name, n)
+			ok = !taken[fitted]
+		}
+		names[name], taken[fitted] = fitted, true
+		return fitted
+	}
+	for i := range p.Tools {
+		t := &p.Tools[i]
+		if fitted := name(t.Name); fitted != t.Name && !t.Hosted() {
+			t.Name, t.given = fitted, t.Name
+		}
+	}
+	p.ToolChoice.Name = name(p.ToolChoice.Name)
+	if p.ToolChoice.Allowed != nil {
+		p.ToolChoice.Allowed = slices.Clone(p.ToolChoice.Allowed)
+		for i, allowed := range p.ToolChoice.Allowed {
+			p.ToolChoice.Allowed[i] = name(allowed)
+		}
+	}
+	ids := make(map[string]string) // those of the latest calls, by the client's
+	used := make(map[string]bool)
+	for i := range p.Turns {
+		p.Turns[i].Items = slices.Clone(p.Turns[i].Items)
+		for j, item := range p.Turns[i].Items {
+			switch item := item.(type) {
+			case *ToolCall:
+				call := *item
+				call.Name = name(call.Name)
+				call.CallID = r.FitID(item.CallID, 1)
+				for n := 2; used[call.CallID]; n++ {
+					call.CallID = r.FitID(item.CallID, n)
+				}
+				ids[item.CallID], used[call.CallID] = call.CallID, true
+				p.Turns[i].Items[j] = &call
+			case *ToolOutput:
+				output := *item
+				output.Name, output.CallID = name(output.Name), ids[item.CallID]
+				p.Turns[i].Items[j] = &output
+			}
+		}
+	}
+}
+
+func (r CallRules) nameLimit() int {
+	if r.Name > 0 {
+		return r.Name
+	}
+	return maxToolName
+}
+
+// TakesName reports whether the provider takes a name of a tool.
+func (r CallRules) TakesName(name string) bool { return len(name) <= r.nameLimit() && isWord(name) }
+
+// fitName returns the nth name for a name that the provider does not take.
+func (r CallRules) fitName(name string, n int) string {
+	const digits = 8
+	name = toolWord(name)
+	return name[:min(len(name), r.nameLimit()-digits-1)] + "_" + hash(name+suffix(n), digits)
+}
+
+// FitID returns the nth id for an id of the client: the client's own if the provider takes it.
+func (r CallRules) FitID(id string, n int) string {
+	limit := r.ID
+	if limit == 0 {
+		limit = max(len(id)+len(suffix(n)), sha256.Size)
+	}
+	switch {
+	case r.Exact && (n > 1 || len(id) != limit || strings.IndexFunc(id, func(c rune) bool { return !IsAlphanumeric(c) }) >= 0):
+		return hash(id+suffix(n), limit)
+	case len(id)+len(suffix(n)) > limit, r.Word && !isWord(id):
+		const call = "call_"
+		return call + hash(id+suffix(n), min(limit-len(call), sha256.Size))
+	}
+	return id + suffix(n)
+}
+
+// TakesID reports whether the provider takes the id of a call.
+func (r CallRules) TakesID(id string) bool { return r.FitID(id, 1) == id }
+
+// TakesChat reports whether the provider takes the names of the tools, and the ids of the calls, in
+// a request of Chat Completions.
+func (r CallRules) TakesChat(body *plugins.Object) bool {
+	takes := true
+	body.Get("tools").ForEach(func(_, tool gjson.Result) bool {
+		name := tool.Get("function.name").Str
+		takes = name == "" || r.TakesName(name)
+		return takes
+	})
+	if !takes || r.ID == 0 || !body.MayHave("tool_calls") {
+		return takes
+	}
+	body.Get("messages").ForEach(func(_, m gjson.Result) bool {
+		m.Get("tool_calls").ForEach(func(_, call gjson.Result) bool {
+			takes = r.TakesID(call.Get("id").Str)
+			return takes
+		})
+		return takes
+	})
+	return takes
+}
+
+// suffix makes the nth of equal names another one.
+func suffix(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "_" + strconv.Itoa(n)
+}
+
+// hash returns n hexadecimal digits, at most 64. Equal texts have equal hashes.
+func hash(text string, n int) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:n]
+}
+
+// isWord reports whether a text has the characters of names, and some.
+func isWord(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(c rune) bool { return !IsAlphanumeric(c) && c != '_' && c != '-' }) < 0
+}
