@@ -1,5 +1,7 @@
 // Package llmadmin is the admin.api module of Weir: the state of its stores on
 // Caddy's admin endpoint.
+//
+// Its tests are admin_test.go of standard, and the commands' tests in llmcommand.
 package llmadmin
 
 import (

@@ -1,5 +1,7 @@
 // Package sqlfilter compiles what a query asks of requests to SQL: its filter, its order and
 // its cursor. A database says in a Dialect what it keeps in its own way.
+//
+// Its tests are storagetest, through the backends that compile to SQL.
 package sqlfilter
 
 import (

@@ -1,5 +1,7 @@
 // Package tunnel makes a record of each response in a WebSocket whose bytes pass
 // through the proxy or the gateway. It reads the bytes and changes none.
+//
+// Its tests are tunnel_test.go of llmlog and realtime_test.go of llmgateway.
 package tunnel
 
 import (

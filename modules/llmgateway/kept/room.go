@@ -1,5 +1,7 @@
 // Package kept answers requests for what is kept: responses with their input, also
 // responses that are generated in the background, and conversations.
+//
+// Its tests are background_test.go, conversations_test.go and backgroundnodes_test.go of llmgateway.
 package kept
 
 import (

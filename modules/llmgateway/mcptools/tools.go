@@ -1,5 +1,7 @@
 // Package mcptools makes functions of the tools of MCP servers that a request of Responses
 // names, and makes the calls that the model or the client asks for.
+//
+// Its tests are mcp_test.go and mcp_providers_test.go of llmgateway.
 package mcptools
 
 import (

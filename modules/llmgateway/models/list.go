@@ -1,4 +1,6 @@
 // Package models lists the models that can be called, as OpenAI and Anthropic list them.
+//
+// Its tests are models_test.go of llmgateway.
 package models
 
 import (

@@ -1,5 +1,7 @@
 // Package reasoning takes the reasoning that a provider cannot read out of a request, and puts
 // back the reasoning that a client has left out.
+//
+// Its tests are reasoning_test.go and restorestate_test.go of llmgateway.
 package reasoning
 
 import (

@@ -1,5 +1,7 @@
 // Package socket speaks with clients over WebSockets: it makes the calls of Responses that
 // come in messages, and passes the bytes of Realtime.
+//
+// Its tests are websocket_test.go and realtime_test.go of llmgateway.
 package socket
 
 import (
