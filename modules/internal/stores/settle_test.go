@@ -19,6 +19,9 @@ import (
 func TestCallsThatAKilledProcessLeft(t *testing.T) {
 	config, unload := configured(t, filepath.Join(t.TempDir(), "weir.db"), "")
 	t.Cleanup(unload)
+	if err := config.Start(); err != nil { // which waits for the database
+		t.Fatal(err)
+	}
 	store := config.Store()
 	j, err := store.Journal()
 	if err != nil {
