@@ -93,7 +93,7 @@ var (
 	}
 	tierNames   = []string{"gen_ai.openai.response.service_tier", "openai.response.service_tier", "gen_ai.response.service_tier"}
 	streamNames = []string{"gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming", "langsmith.request.streaming", "request_stream"}
-	costNames   = []string{"gen_ai.usage.cost", "gen_ai.usage.total_cost", "llm.cost.total"}
+	costNames   = []string{"gen_ai.usage.total_cost", "llm.cost.total"}
 
 	// The time to the first content of a stream.
 	firstTokenSeconds = []string{"gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token", "gen_ai.client.operation.time_to_first_chunk"}

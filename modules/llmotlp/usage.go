@@ -314,10 +314,16 @@ func (t tally) usage(excludesCache bool) plugins.Usage {
 	return u
 }
 
+// importedCost is the cost that `weir import` states, also 0 for an answer from a cache.
+const importedCost = "gen_ai.usage.cost"
+
 // statedCost is what the application says that the call cost.
 func (c *call) statedCost() plugins.Cost {
-	dollars, ok := c.number(costNames...) // OpenInference has llm.cost.total
-	ok = ok && dollars > 0                // 0 is said of models without a price, too
+	dollars, ok := c.number(importedCost)
+	if !ok {
+		dollars, ok = c.number(costNames...) // OpenInference has llm.cost.total
+		ok = ok && dollars > 0               // libraries state 0 for models without a price, too
+	}
 	if details := gjson.ParseBytes(c.json(observation + "cost_details")); !ok && details.IsObject() {
 		if total := details.Get("total"); total.Exists() {
 			dollars = total.Num

@@ -88,7 +88,7 @@ func TestIntegrityOfTheAdminAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"store":"default","seen":2,"recorded":0,"waiting":0,"in_flight":1,"losses":[` +
-		`{"reason":"interrupted","entries":1,"exchanges":1,"from":"2023-11-14T22:13:20.000Z","to":"2023-11-14T22:13:20.000Z"}],"lost":1,"unaccounted":0}]`
+		`{"reason":"interrupted","entries":1,"exchanges":1,"from":"2023-11-14T22:13:20.000Z","to":"2023-11-14T22:13:20.000Z"}],"damage":[],"lost":1,"unaccounted":0}]`
 	if got := strings.TrimSpace(w.Body.String()); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

@@ -10,8 +10,9 @@ import (
 const (
 	// maxDecoded is how much one coding of a body may decode to: 256 MiB.
 	maxDecoded = 256 << 20
-	// maxRatio is how many bytes a body may decode to for each that has come, beyond freeDecoded:
-	// JSON has 3 to 20, and what was made to cost the reader a thousand and more.
+	// maxRatio is how many bytes a body that passes may decode to for each that has come, beyond
+	// freeDecoded: JSON has 3 to 20, and what was made to cost the reader a thousand and more. What
+	// is read within a bound of its own, by a Reader, has no ratio: repeated text has a high one.
 	maxRatio    = 100
 	freeDecoded = 1 << 20
 	// slice is how many bytes are decoded at once, so that what they decode to is bounded.

@@ -199,10 +199,9 @@ func TestDecoderStopsBombs(t *testing.T) {
 	if most := freeDecoded + maxRatio*slice; n < freeDecoded || n > most || d.Decoded() != n || !errors.Is(d.Err(), errTooLong) {
 		t.Errorf("%d bytes, %v, want at most %d", n, d.Err(), most)
 	}
-	r, _ := NewReader("gzip", &bomb, 1<<30)
-	read, err := io.Copy(io.Discard, r)
-	if most := int64(freeDecoded + maxRatio*64<<10); read > most || !errors.Is(err, ErrTooLong) { // gzip's reader has a buffer
-		t.Errorf("%d bytes, %v, want at most %d", read, err, most)
+	r, _ := NewReader("gzip", &bomb, 1<<20)
+	if read, err := io.Copy(io.Discard, r); read > 1<<20 || !errors.Is(err, ErrTooLong) {
+		t.Errorf("%d bytes, %v, want at most 1 MiB", read, err)
 	}
 	var long bytes.Buffer
 	w, _ = gzip.NewWriterLevel(&long, gzip.NoCompression)

@@ -15,31 +15,15 @@ type Reader struct {
 	in       io.Reader
 	list     []opener // not opened yet
 	most     int64
-	came     int // bytes of the body
 	giveBack []func()
 }
 
 // NewReader decodes in, of an encoding as NewDecoder takes it. Each coding may decode
-// to so many bytes, and to no more for each that came than a Decoder takes: a read behind
-// them returns ErrTooLong. Any other encoding gives
+// to so many bytes, and a read behind them returns ErrTooLong. Any other encoding gives
 // false. The caller closes the Reader.
 func NewReader(encoding string, in io.Reader, most int64) (*Reader, bool) {
 	list, ok := openers(encoding)
-	r := &Reader{list: list, most: most}
-	r.in = &wire{in, &r.came}
-	return r, ok
-}
-
-// wire counts the bytes of a body that have come.
-type wire struct {
-	in   io.Reader
-	came *int
-}
-
-func (w *wire) Read(p []byte) (int, error) {
-	n, err := w.in.Read(p)
-	*w.came += n
-	return n, err
+	return &Reader{in: in, list: list, most: most}, ok
 }
 
 // Read implements io.Reader.
@@ -51,7 +35,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.in, r.list = &bounded{in: decoded, most: r.most, wire: &r.came}, r.list[:last]
+		r.in, r.list = &bounded{decoded, r.most}, r.list[:last]
 	}
 	return r.in.Read(p)
 }
@@ -65,17 +49,15 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// bounded reads up to so many bytes, and no more than the bytes that have come may decode to.
+// bounded reads up to so many bytes.
 type bounded struct {
 	in   io.Reader
-	most int64
-	read int64
-	wire *int
+	left int64
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
-	if b.read += int64(n); b.read > min(b.most, int64(atMost(*b.wire))) {
+	if b.left -= int64(n); b.left < 0 {
 		return 0, ErrTooLong
 	}
 	return n, err

@@ -115,15 +115,15 @@ func TestBudgetsAreAdministered(t *testing.T) {
 	)
 	js[bool](p, `(document.querySelector("dialog [aria-label='Which calls count']").dispatchEvent(new Event("change", {bubbles: true})), true)`)
 	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=value]"), "search\r"))
-	p.until(row + `?.innerText.includes("project is search") && ` + row + `.innerText.includes("$500.00 a month")`)
+	p.until(`%s?.innerText.includes("project is search") && %[1]s.innerText.includes("$500.00 a month")`, row)
 	press("Edit")
 	p.until(`document.querySelector("dialog input[name=limit]")?.value === "500" && document.querySelector("dialog input[name=value]").value === "search" && document.querySelector("dialog input[name=alert]").value === "80"`)
 	js[bool](p, `(document.querySelector("dialog input[name=limit]").value = "600", true)`)
 	press("Save")
-	p.until(row + `?.innerText.includes("$600.00 a month")`)
+	p.until(`%s?.innerText.includes("$600.00 a month")`, row)
 	press("Delete")
 	press("Delete for good")
-	p.until(`!(` + row + `)`)
+	p.until(`!(%s)`, row)
 	if n := js[int](p, `document.querySelectorAll("[aria-label=Budgets] tbody button").length`); n != 0 {
 		t.Errorf("a budget of the Caddyfile has %d buttons", n)
 	}
