@@ -145,7 +145,7 @@ func TestThinkingComesBack(t *testing.T) {
 		passed = readAndRestore(r)
 		speaksResponses(w, r)
 	}}})
-	_, body := s.postTo("/v1/messages", strings.NewReader(`{"model":"one/m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`))
+	_, body := s.postTo("/v1/messages", strings.NewReader(`{"model":"one/m","max_tokens":9,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"hi"}]}`))
 	received()
 	content := gjson.Get(body, "content").Raw
 	if content == "" || strings.Contains(content, "secret") {

@@ -106,7 +106,7 @@ func TestChatMessages(t *testing.T) {
 			`[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"r"}]},{"type":"custom_tool_call","call_id":"1","name":"c","input":"i"},` +
 				`{"type":"custom_tool_call_output","call_id":"1","output":"x"}]`, ""},
 		{`{"role":"assistant","content":[{"type":"text","text":"a"}],"refusal":"no"}`, "input.#.content",
-			`[[{"type":"output_text","text":"a"}],[{"type":"refusal","refusal":"no"}]]`, ""},
+			`[[{"type":"output_text","text":"a","annotations":[]}],[{"type":"refusal","refusal":"no"}]]`, ""},
 		{`{"role":"user","name":"ann","content":"hi"}`, "input.0", `{"role":"user","content":"hi"}`, "messages[0].name"},
 	} {
 		c.fields = `"messages":[` + c.fields + `]`

@@ -191,7 +191,11 @@ func openTextPart(b []byte, role string, v gjson.Result) []byte {
 	if role == "assistant" {
 		kind = "output_text"
 	}
-	return member(append(append(append(b, `{"type":"`...), kind...), '"'), "text", v.Get("text"))
+	b = member(append(append(append(b, `{"type":"`...), kind...), '"'), "text", v.Get("text"))
+	if role == "assistant" { // the vendor's types demand them
+		b = append(b, `,"annotations":[]`...)
+	}
+	return b
 }
 
 // flat returns an object with a type and the members of nested.

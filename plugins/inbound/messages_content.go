@@ -160,7 +160,7 @@ func (m *messagesRequest) appendBlock(b []byte, path, role string, v gjson.Resul
 		b = openTextPart(b, role, v)
 	case "image":
 		m.leaveOut(path, v, "type", "source", "cache_control")
-		b = appendSource(append(b, `{"type":"input_image"`...), source, "image_url", "image_url")
+		b = appendSource(append(b, `{"type":"input_image","detail":"auto"`...), source, "image_url", "image_url")
 	case "document":
 		var err error
 		if b, err = m.appendDocument(b, path, v); err != nil {

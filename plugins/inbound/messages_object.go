@@ -11,13 +11,15 @@ import (
 )
 
 // Object implements translate.Encoder.
-func (*messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
+func (m *messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
 	if e := a.Failure(); e != nil {
 		return appendMessagesError(nil, e)
 	}
 	var blocks []byte
 	for _, item := range items(a) {
-		blocks = appendBlocks(blocks, item)
+		if !m.hides || item.Get("type").Str != "reasoning" {
+			blocks = appendBlocks(blocks, item)
+		}
 	}
 	return appendMessage(nil, a, blocks, messagesEndings.of(a))
 }

@@ -38,10 +38,15 @@ func parseMessages(raw []byte) (*translate.Request, error) {
 		}
 	}
 	p, err := m.parse()
-	if err == nil && m.thinking.Get("display").Str != "omitted" {
+	if err != nil {
+		return nil, err
+	}
+	if m.thinking.Get("display").Str != "omitted" {
 		showReasoning(p)
 	}
-	return p, err
+	kind := m.thinking.Get("type").Str
+	p.HidesReasoning = kind == "" || kind == "disabled"
+	return p, nil
 }
 
 type messagesRequest struct {

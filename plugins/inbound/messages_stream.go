@@ -14,6 +14,7 @@ import (
 )
 
 type messagesEncoder struct {
+	hides   bool              // reasoning, for which the client has not asked
 	blocks  int               // that have begun
 	open    *translate.Output // whose block is open, and not of text
 	thought bool              // the block of thinking that is open has text
@@ -28,10 +29,15 @@ type waitingCall struct {
 	closed    bool
 }
 
-func newMessagesEncoder(*translate.Request) translate.Encoder { return new(messagesEncoder) }
+func newMessagesEncoder(p *translate.Request) translate.Encoder {
+	return &messagesEncoder{hides: p.HidesReasoning}
+}
 
 // Append implements translate.Encoder.
 func (m *messagesEncoder) Append(b []byte, a *translate.Assembler, e translate.Event) []byte {
+	if m.hides && e.Output != nil && e.Output.Kind == translate.ReasoningOutput {
+		return b
+	}
 	switch e.Type {
 	case translate.Began:
 		b = append(b, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)

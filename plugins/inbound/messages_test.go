@@ -59,8 +59,8 @@ func TestMessagesContent(t *testing.T) {
 	for _, c := range []asks{
 		{`{"role":"user","content":[{"type":"text","text":"t"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},` +
 			`{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]}`, "input",
-			`[{"role":"user","content":[{"type":"input_text","text":"t"},{"type":"input_image","image_url":"data:image/png;base64,AA=="},` +
-				`{"type":"input_image","image_url":"https://x/y.png"}]}]`, ""},
+			`[{"role":"user","content":[{"type":"input_text","text":"t"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AA=="},` +
+				`{"type":"input_image","detail":"auto","image_url":"https://x/y.png"}]}]`, ""},
 		{`{"role":"user","content":[{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"AA=="}},` +
 			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hello"}}]}`, "input.0.content",
 			`[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AA=="},{"type":"input_text","text":"hello"}]`, ""},
@@ -68,11 +68,11 @@ func TestMessagesContent(t *testing.T) {
 			`{"type":"tool_use","id":"1","name":"f","input":{"a": 1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","is_error":true,` +
 			`"content":[{"type":"text","text":"o"}]},{"type":"text","text":"?"}]}`, "input",
 			`[{"type":"reasoning","summary":[{"type":"summary_text","text":"h"}],"encrypted_content":"s"},{"type":"reasoning","summary":[],"encrypted_content":"d"},` +
-				`{"role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\": 1}"},` +
+				`{"role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\": 1}"},` +
 				`{"type":"function_call_output","call_id":"1","status":"incomplete","output":[{"type":"input_text","text":"o"}]},` +
 				`{"role":"user","content":[{"type":"input_text","text":"?"}]}]`, ""},
 		{`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}},{"type":"text","text":"a"}]}`, "input",
-			`[{"role":"assistant","content":[{"type":"output_text","text":"a"}]}]`, "messages[0].content[0]"},
+			`[{"role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}]}]`, "messages[0].content[0]"},
 	} {
 		c.fields = `"messages":[` + c.fields + `]`
 		c.check(t, plugins.Messages, `"model":"m","max_tokens":1000`)
@@ -216,4 +216,29 @@ func TestMessagesCitations(t *testing.T) {
 // BenchmarkMessages reads a stream of 200 events of text for a client of Messages.
 func BenchmarkMessages(b *testing.B) {
 	plugintest.BenchmarkEncode(b, plugins.Messages, anthropic.Provider{}, stream)
+}
+
+// A client sees the model's reasoning only if it has asked for it: others read the first block as
+// the answer.
+func TestReasoningIsShownToThoseWhoAsk(t *testing.T) {
+	for thinking, shown := range map[string]bool{``: false, `,"thinking":{"type":"disabled"}`: false, `,"thinking":{"type":"adaptive"}`: true} {
+		api, _ := inbound.Of(plugins.Messages)
+		p, err := api.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]` + thinking + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stream := range []bool{false, true} {
+			p.Stream = stream
+			var out strings.Builder
+			a := translate.NewAssembler(p, &out, translate.Options{Encoder: api.Encoder(p)})
+			a.Start("m", "r")
+			a.Summary(0, 0, "hm")
+			a.Text(1, "hello")
+			a.Finish(translate.ReasonStop)
+			out.Write(a.End())
+			if got := out.String(); strings.Contains(got, "thinking") != shown || !strings.Contains(got, "hello") {
+				t.Errorf("with %q, streamed %t: %s", thinking, stream, got)
+			}
+		}
+	}
 }

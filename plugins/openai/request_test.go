@@ -193,8 +193,8 @@ func TestOtherAPIs(t *testing.T) {
 		warned         []string
 		strictlyPasses bool
 	}{
-		{"a second turn", plugins.Messages, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello"}]`, nil, true},
-		{"a second turn in Chat Completions", plugins.Chat, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello"}]`, nil, true},
+		{"a second turn", plugins.Messages, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello","annotations":[]}]`, nil, true},
+		{"a second turn in Chat Completions", plugins.Chat, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello","annotations":[]}]`, nil, true},
 		{"a temperature", plugins.Messages, thinker, `"max_tokens":100,"temperature":0.5`, "temperature", "", []string{"temperature"}, false},
 		{"the usual temperature", plugins.Messages, thinker, `"max_tokens":100,"temperature":1`, "temperature", "", nil, true},
 		{"the temperature of a model that takes one", plugins.Messages, plain, `"max_tokens":100,"temperature":0.5`, "temperature", "0.5", nil, true},

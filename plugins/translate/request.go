@@ -82,6 +82,9 @@ type Request struct {
 	// Foreign are the fields that a client of another API sent and Responses does
 	// not have, by that client's names. Apply leaves them out with a warning.
 	Foreign []string
+	// HidesReasoning: the client's API shows reasoning only to those who ask for it, which the
+	// client has not.
+	HidesReasoning bool
 	// Names are the names of the fields of Raw to a client of another API, nil for a
 	// client of Responses.
 	Names *Names
