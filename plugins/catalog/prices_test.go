@@ -1,7 +1,12 @@
 package catalog
 
 import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -47,6 +52,93 @@ func TestPricesWhereSourcesDiffer(t *testing.T) {
 			}
 			if got := m.Cost(u, Conditions{At: late}); got != b.total() && tt.rates[i] != "0" {
 				t.Errorf("%s %s: %+v costs %+v, want %+v", tt.provider, tt.model, u, got, b.total())
+			}
+		}
+	}
+}
+
+// The vendors' own lists, where a collection was late or counted by thousands.
+func TestPricesByTheVendorsLists(t *testing.T) {
+	day := func(d int) time.Time { return time.Date(2026, time.October, d, 12, 0, 0, 0, time.UTC) }
+	for _, tt := range []struct {
+		provider, model string
+		conditions      Conditions
+		cached          int64
+		want            string // dollars for 100,000 tokens each way; "" is unknown
+	}{
+		{"mistral", "mistral-large-4", Conditions{At: day(28)}, 0, "0.554"},
+		{"mistral", "mistral-large-4", Conditions{At: day(29)}, 0, "0.28"},
+		{"mistral", "mistral-large-4-0", Conditions{At: late}, 0, "0.28"},
+		{"together", "Qwen/Qwen3.7-Max", Conditions{At: late}, 0, "1"},
+		{"azure", "jais-30b-chat", Conditions{At: late}, 0, ""},
+		{"cohere", "embed-multilingual-light-v3.0", Conditions{At: late}, 0, ""},
+		{"zai", "glm-4.5-flash", Conditions{At: late}, 0, "0"},
+		{"zai", "glm-4.7-flash", Conditions{At: late}, 50_000, "0"},
+		{"zhipuai", "glm-4.7-flash", Conditions{At: late}, 0, "0"},
+		{"fireworks", "accounts/fireworks/models/qwen3-8b", Conditions{At: late}, 50_000, "0.035"},
+		{"fireworks", "kimi-k3", Conditions{At: late}, 50_000, "1.665"}, // a rate of its own
+		{"openai", "gpt-6.1-sol", Conditions{At: late, Tier: "ultrafast"}, 0, "7.2"},
+		{"openai", "gpt-6-astra", Conditions{At: late, Tier: "ultrafast"}, 50_000, "33.3"},
+	} {
+		u := plugins.Usage{Input: n(100_000), Output: n(100_000), CacheRead: n(tt.cached)}
+		want := plugins.Cost{}
+		if tt.want != "" {
+			r, err := ParseRate(tt.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = cost(r.Nano())
+		}
+		if got := Default().Cost(tt.provider, tt.model, u, tt.conditions); got != want {
+			t.Errorf("%s %s costs %+v, want %+v", tt.provider, tt.model, got, want)
+		}
+	}
+}
+
+// No price is above 20 times the median of its family, nor above 100 times the median of all if the
+// family has fewer than three models: a source that takes a price for a thousand tokens for that of
+// one is a thousand times too dear.
+func TestPricesAreLikeThoseOfTheFamily(t *testing.T) {
+	dear := []string{ // really are
+		"gpt-4-32k", "gpt-4.5-preview", "meta-llama-3.1-405b-instruct",
+	}
+	toDigit := regexp.MustCompile(`^\D*\d?`)
+	type priced struct {
+		*Model
+		rate Rate
+	}
+	for _, name := range []string{"input", "output"} {
+		var all []priced
+		families := make(map[string][]priced)
+		for m := range Default().Models() {
+			id := strings.ToLower(m.ID)
+			for i := location.FindStringIndex(id); i != nil; i = location.FindStringIndex(id) {
+				id = id[i[1]:]
+			}
+			if slices.Contains(dear, id) {
+				continue
+			}
+			for _, p := range m.Prices {
+				if r := *p.Rate(name); p.Tier == "" && !p.Regional && p.InputAbove == 0 && r.Nano() > 0 {
+					families[toDigit.FindString(id)] = append(families[toDigit.FindString(id)], priced{m, r})
+					all = append(all, priced{m, r})
+				}
+			}
+		}
+		median := func(list []priced) plugins.Nanodollars {
+			slices.SortFunc(list, func(a, b priced) int { return cmp.Compare(a.rate.Nano(), b.rate.Nano()) })
+			return list[len(list)/2].rate.Nano()
+		}
+		limit := 100 * median(all)
+		for family, models := range families {
+			limit := limit
+			if len(models) >= 3 {
+				limit = max(20*median(models), median(all)) // cheap families have wide ranges
+			}
+			for _, m := range models {
+				if m.rate.Nano() > limit {
+					t.Errorf("%s %s: %s is $%s, more than %s's limit of $%s", m.Provider, m.ID, name, m.rate, family, rateOf(int64(limit)))
+				}
 			}
 		}
 	}
@@ -101,7 +193,7 @@ func TestTiersHaveTheirOwnPrices(t *testing.T) {
 		for _, p := range m.Prices {
 			has[p.Tier] = true
 		}
-		for _, tier := range []string{"flex", "priority", "batch", "fast", "scale"} {
+		for _, tier := range []string{"flex", "priority", "batch", "fast", "scale", "ultrafast"} {
 			if m.Cost(u, Conditions{At: late, Tier: tier}).Valid && !has[tier] {
 				t.Errorf("%s %s has a cost in %s and no price", m.Provider, m.ID, tier)
 			}

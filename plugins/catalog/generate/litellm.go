@@ -131,7 +131,7 @@ func regional(prices []catalog.Price, uplift *big.Rat) (regional []catalog.Price
 }
 
 // condition is the end of a rate's field that says when it holds.
-var condition = regexp.MustCompile(`^(.*?)(?:_above_(\d+)k_tokens)?(?:_(priority|flex|batches))?$`)
+var condition = regexp.MustCompile(`^(.*?)(?:_above_(\d+)k_tokens)?(?:_(priority|flex|batches|ultrafast))?$`)
 
 var litellmUnits = map[string]unit{
 	"input_cost_per_token":                      {"input", million},
@@ -187,7 +187,7 @@ func (m *litellmModel) readPrices() error {
 	if base.Input.Nano()+base.Output.Nano() == 0 {
 		return m.readPieces()
 	}
-	for _, tier := range []string{"", "batch", "flex", "priority"} {
+	for _, tier := range []string{"", "batch", "flex", "priority", "ultrafast"} {
 		var of []catalog.Price
 		for w, p := range sets {
 			if w.tier == tier && p.Input.Known() {

@@ -76,8 +76,27 @@ func (o *offers) prices(name string) ([]catalog.Price, error) {
 		})
 	}
 	prices := decide(quotes)
+	if o.halfReads {
+		if err := halveReads(prices); err != nil {
+			return nil, err
+		}
+	}
 	regional, err := regional(prices, o.uplifts[name])
 	return append(prices, regional...), err
+}
+
+// halveReads sets the rate of cached input, where no source has one, to half of the input's.
+func halveReads(prices []catalog.Price) error {
+	for i := range prices {
+		p := &prices[i]
+		if p.CacheRead.String() != "" || p.Input.Nano() == 0 {
+			continue
+		}
+		if err := (unit{"cache_read", big.NewRat(1, 2)}).set(p, json.Number(p.Input.String())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setOwners sets the owner of models whose id does not name it: the owner of the

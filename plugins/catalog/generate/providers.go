@@ -17,6 +17,7 @@ type origin struct {
 	paths     bool     // whether names hold slashes
 	fallback  []string // Weir's providers whose models and prices it resells
 	maker     string   // who makes its models, where that is the provider itself
+	halfReads bool     // whether cached input costs half unless a source says otherwise
 	sells     func(model string) bool
 }
 
@@ -38,7 +39,8 @@ var origins = []origin{
 	{id: "deepseek", genai: "deepseek", modelsDev: []string{"deepseek"}, litellm: []string{"deepseek"}, bare: true, maker: "deepseek"},
 	{id: "xai", genai: "x-ai", modelsDev: []string{"xai"}, litellm: []string{"xai"}, maker: "xai"},
 	{id: "together", genai: "together", modelsDev: []string{"togetherai"}, litellm: []string{"together_ai"}, paths: true},
-	{id: "fireworks", genai: "fireworks", modelsDev: []string{"fireworks-ai"}, litellm: []string{"fireworks_ai", "fireworks_ai-embedding-models"}, paths: true},
+	{id: "fireworks", genai: "fireworks", modelsDev: []string{"fireworks-ai"}, litellm: []string{"fireworks_ai", "fireworks_ai-embedding-models"}, paths: true,
+		halfReads: true}, // https://docs.fireworks.ai/guides/prompt-caching
 	{id: "openrouter", genai: "openrouter", modelsDev: []string{"openrouter"}},
 	{id: "perplexity", genai: "perplexity", modelsDev: []string{"perplexity"}, litellm: []string{"perplexity"}, paths: true, maker: "perplexity"},
 	{id: "cerebras", genai: "cerebras", modelsDev: []string{"cerebras"}, litellm: []string{"cerebras"}},
@@ -60,7 +62,8 @@ var origins = []origin{
 // keeps reports whether prices are to be kept. The sources write 0 for free and for unknown: 0 is kept only for
 // models that are known to be free.
 func (o origin) keeps(model string, prices []catalog.Price) bool {
-	free := strings.HasSuffix(model, ":free") || o.id == "openai" && model == "moderation"
+	free := strings.HasSuffix(model, ":free") || o.id == "openai" && model == "moderation" ||
+		o.maker == "zai" && (model == "glm-4.5-flash" || model == "glm-4.7-flash") // https://docs.z.ai/guides/overview/pricing
 	return free || !slices.ContainsFunc(prices, func(p catalog.Price) bool {
 		return p.Input.Nano()+p.Output.Nano()+p.SearchUnit.Nano()+p.Image.Nano()+p.Page.Nano()+p.AudioHour.Nano() == 0
 	})

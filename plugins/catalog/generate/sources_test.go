@@ -140,7 +140,8 @@ func TestLitellmIsRead(t *testing.T) {
 	for name, want := range map[string]string{
 		"one": `[{"input":"1","output":"2","cache_read":"0.1","web_search":"0.01"},` +
 			`{"input_above":200000,"input":"2","output":"3","web_search":"0.01"},` +
-			`{"tier":"flex","input":"0.5","output":"1","web_search":"0.01"}]`,
+			`{"tier":"flex","input":"0.5","output":"1","web_search":"0.01"},` +
+			`{"tier":"ultrafast","input":"9","web_search":"0.01"}]`,
 		"searches": `[{"input":"1","output":"2"}]`,
 		"embed":    `[{"input":"0.1","output":"0"}]`,
 		"hear":     `[{"audio_hour":"0.36"}]`,
@@ -282,5 +283,29 @@ func TestDifferences(t *testing.T) {
 		if got := differs(m.Prices, prices(t, tt.theirs), tt.tier); (got != "") != tt.want {
 			t.Errorf("%s: %q", tt.theirs, got)
 		}
+	}
+}
+
+// Cached input costs half where the provider says so and no source has its rate.
+func TestCachedInputCostsHalf(t *testing.T) {
+	l, err := parseLitellm([]byte(`{
+		"lab/one": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":1e-06,"output_cost_per_token":2e-06},
+		"lab/two": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":1e-06,"output_cost_per_token":2e-06,"cache_read_input_token_cost":1e-07}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := collections{testGenai(t), l, nil}.offers(origin{id: "lab", litellm: []string{"lab"}, halfReads: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"one": `[{"source":"litellm","input":"1","output":"2","cache_read":"0.5"}]`,
+		"two": `[{"source":"litellm","input":"1","output":"2","cache_read":"0.1"}]`,
+	} {
+		prices, err := o.prices(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalPrices(t, name, prices, want)
 	}
 }
