@@ -94,8 +94,9 @@ func (r *request) setFormat() error {
 		return r.setAnswerTool()
 	}
 	r.GenerationConfig.ResponseMIMEType = "application/json"
-	r.GenerationConfig.ResponseJSONSchema = f.Schema
-	return nil
+	var err error
+	r.GenerationConfig.ResponseJSONSchema, err = acceptable(r.request, "text.format.schema", f.Schema)
+	return err
 }
 
 func (r *request) setAnswerTool() error {
@@ -110,7 +111,11 @@ func (r *request) setAnswerTool() error {
 	if p.ToolChoice.Mode == "none" {
 		last.FunctionDeclarations = nil
 	}
-	last.FunctionDeclarations = append(last.FunctionDeclarations, newFunction(t))
+	f, err := r.newFunction(t)
+	if err != nil {
+		return err
+	}
+	last.FunctionDeclarations = append(last.FunctionDeclarations, f)
 	config := &functionCallingConfig{Mode: "ANY"}
 	if p.ToolChoice.Allowed != nil {
 		config.AllowedFunctionNames = append(allowed(p.ToolChoice, last.FunctionDeclarations), t.Name)

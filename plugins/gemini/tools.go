@@ -52,7 +52,11 @@ func (r *request) setTools() error {
 	for i := range r.request.Tools {
 		t := &r.request.Tools[i]
 		if !t.Hosted() {
-			functions = append(functions, newFunction(t))
+			f, err := r.newFunction(t)
+			if err != nil {
+				return err
+			}
+			functions = append(functions, f)
 			strict = strict || t.IsStrict()
 			continue
 		}
@@ -132,11 +136,13 @@ func (r *request) addHosted(t *translate.Tool) error {
 	return r.request.DropHints(t, "user_location", "search_context_size")
 }
 
-func newFunction(t *translate.Tool) functionDeclaration {
-	f := functionDeclaration{Name: t.Name}
-	f.Description, f.ParametersJSONSchema = t.AsFunction()
+func (r *request) newFunction(t *translate.Tool) (f functionDeclaration, err error) {
+	f.Name = t.Name
+	var schema json.RawMessage
+	f.Description, schema = t.AsFunction()
 	if t.Type != "custom" && len(gjson.ParseBytes(t.Parameters).Map()) == 0 {
-		f.ParametersJSONSchema = nil // the provider refuses an empty schema
+		return f, nil // the provider refuses an empty schema
 	}
-	return f
+	f.ParametersJSONSchema, err = acceptable(r.request, t.Param+".parameters", schema)
+	return f, err
 }

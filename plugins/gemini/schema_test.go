@@ -1,0 +1,73 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/plugintest"
+)
+
+// The provider refuses what stands beside a reference, allOf and const, in the schemas of tools
+// and of answers.
+func TestSchemasThatTheProviderTakes(t *testing.T) {
+	const defs = `"$defs":{"T":{"type":"string","description":"t"}}`
+	for name, c := range map[string]struct{ schema, want, warning string }{
+		"a reference alone": {`{"type":"object","properties":{"a":{"$ref":"#/$defs/T"}},` + defs + `}`,
+			`{"type":"object","properties":{"a":{"$ref":"#/$defs/T"}},` + defs + `}`, ""},
+		"a description beside a reference": {`{"type":"object","properties":{"a":{"$ref":"#/$defs/T","description":"d"}},` + defs + `}`,
+			`{"type":"object","properties":{"a":{"description":"d","type":"string"}},` + defs + `}`, ""},
+		"allOf of one": {`{"type":"object","properties":{"a":{"allOf":[{"$ref":"#/definitions/T"}],"title":"A"}},"definitions":{"T":{"type":"string"}}}`,
+			`{"type":"object","properties":{"a":{"title":"A","$ref":"#/$defs/T"}},"$defs":{"T":{"type":"string"}}}`, ""},
+		"nested": {`{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/$defs/U","title":"u"},{"type":"null"}]}},"$defs":{"U":{"type":"array","items":{"$ref":"#/$defs/T","title":"i"}},"T":{"type":"string"}}}`,
+			`{"type":"object","properties":{"a":{"anyOf":[{"title":"u","type":"array","items":{"title":"i","type":"string"}},{"type":"null"}]}},"$defs":{"U":{"type":"array","items":{"title":"i","type":"string"}},"T":{"type":"string"}}}`, ""},
+		"recursive": {`{"$ref":"#/$defs/N","title":"n","$defs":{"N":{"type":"object","properties":{"next":{"$ref":"#/$defs/N","description":"d"}}}}}`,
+			`{"title":"n","$defs":{"N":{"type":"object","properties":{"next":{"description":"d","type":"object","properties":{"next":{"$ref":"#/$defs/N"}}}}}},"type":"object","properties":{"next":{"$ref":"#/$defs/N"}}}`, ""},
+		"a path": {`{"type":"object","properties":{"a/b":{"type":"string"},"c":{"$ref":"#/properties/a~1b"}}}`,
+			`{"type":"object","properties":{"a/b":{"type":"string"},"c":{"type":"string"}}}`, ""},
+		"constants": {`{"type":"object","properties":{"a":{"const":"x"},"b":{"const":1,"type":"integer"},"c":{"const":null},"$ref":{"type":"string"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string","enum":["x"]},"b":{"enum":[1],"type":"integer"},"c":{"type":"null"},"$ref":{"type":"string"}}}`, ""},
+		"a constant that is no text": {`{"type":"object","properties":{"a":{"const":true}}}`, `{"type":"object","properties":{"a":{"type":"boolean"}}}`, "constants"},
+		"a reference to nothing":     {`{"type":"object","properties":{"a":{"$ref":"#/$defs/X","description":"d"}}}`, "", "#/$defs/X"},
+	} {
+		for path, fields := range map[string]string{
+			"tools.0.functionDeclarations.0.parametersJsonSchema": `"tools":[{"type":"function","name":"f","parameters":` + c.schema + `}]`,
+			"generationConfig.responseJsonSchema":                 `"text":{"format":{"type":"json_schema","name":"n","schema":` + c.schema + `}}`,
+		} {
+			_, body, p, err := plugintest.Prepare(t, Provider{}, pro3, plugintest.Request(fields), false)
+			if c.want == "" {
+				if err == nil || !strings.Contains(err.Error(), c.warning) {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var got, want any
+			_, _ = json.Unmarshal([]byte(gjson.Get(body, path).Raw), &got), json.Unmarshal([]byte(c.want), &want)
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s at %s:\n got %s\nwant %s", name, path, gjson.Get(body, path), c.want)
+			}
+			if warning := fmt.Sprint(p.Warnings); (c.warning != "") != strings.Contains(warning, "constants") {
+				t.Errorf("%s: warnings %s", name, warning)
+			}
+		}
+	}
+}
+
+// References that unfold without end, or that double at each step, cost little.
+func TestSchemasStayShort(t *testing.T) {
+	var defs strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&defs, `"T%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/T%d","title":"a"},"b":{"$ref":"#/$defs/T%d","title":"b"}}},`, i, i+1, i+1)
+	}
+	schema := `{"type":"object","properties":{"a":{"$ref":"#/$defs/T0","title":"a"}},"$defs":{` + defs.String() + `"T40":{"type":"string"}}}`
+	_, body, _, err := plugintest.Prepare(t, Provider{}, pro3, plugintest.Request(`"tools":[{"type":"function","name":"f","parameters":`+schema+`}]`), false)
+	if err != nil || len(body) > 4*maxInlined {
+		t.Errorf("%d bytes: %v", len(body), err)
+	}
+}
