@@ -90,6 +90,38 @@ func serveWithoutKeys(t *testing.T, config string) (port string) {
 	return port
 }
 
+// A page of the web reaches this machine by a host name of its own, and knows the quickstart's
+// key: only names of the loopback interface are served.
+func TestQuickstartServesLoopbackNamesAlone(t *testing.T) {
+	port := serveWithoutKeys(t, "quickstart/Caddyfile")
+	for host, status := range map[string]int{
+		"localhost": http.StatusOK, "127.0.0.1:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK,
+		"rebound.example:" + port: http.StatusMisdirectedRequest, "localhost.example": http.StatusMisdirectedRequest,
+		"192.168.1.2:" + port: http.StatusMisdirectedRequest,
+	} {
+		for _, path := range []string{"/v1/models", "/", "/health/live"} {
+			r, err := http.NewRequest("GET", "http://127.0.0.1:"+port+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			r.Header.Set("Authorization", "Bearer weir-quickstart")
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != status {
+				t.Errorf("%s%s: %d %s %v, want %d", host, path, resp.StatusCode, body, err, status)
+			}
+			if status != http.StatusOK && !strings.Contains(gjson.GetBytes(body, "error.message").Str, "localhost") {
+				t.Errorf("%s%s: %s", host, path, body)
+			}
+		}
+	}
+}
+
 // What nothing serves is an error, and never an answer that looks right: a path, a
 // model that does not exist, a label that does not exist, a provider without a key.
 func TestQuickstartRefuses(t *testing.T) {
