@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -80,7 +81,11 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 		}
 		for _, point := range points {
 			if point.Get("requests").Int() > 0 {
-				rows = append(rows, gjson.Parse(`{"key":`+key+","+point.Raw[1:]))
+				row := `{"key":` + key + "," + point.Raw[1:]
+				if point.Get("requests_without_cost").Int() > 0 && point.Get("cost").Num == 0 {
+					row, _ = sjson.SetRaw(row, "cost", "null") // what is known of it is calls that failed
+				}
+				rows = append(rows, gjson.Parse(row))
 			}
 		}
 	}

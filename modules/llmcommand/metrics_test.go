@@ -74,6 +74,27 @@ gpt-5       2026-11-20 10:00:00     1,200       3  70,000    -  $0.500000  1.50s
 	}
 }
 
+// A cost of which only calls are known that cost nothing is unknown.
+func TestQueryByUnknownCost(t *testing.T) {
+	address, _ := answering(t, "/v1/metrics/query", `{"groups":[
+		{"key":"vllm","totals":{"requests":3,"errors":1,"cost":0,"requests_without_cost":2}},
+		{"key":"free","totals":{"requests":3,"errors":0,"cost":0,"requests_without_cost":0}},
+		{"key":"openai","totals":{"requests":3,"errors":0,"cost":0.5,"requests_without_cost":1}}]}`)
+	var out bytes.Buffer
+	if _, err := run(t.Context(), queryCommand, &out, "--address", address, "--by", "provider"); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+PROVIDER  REQUESTS  ERRORS  IN  OUT       COST
+vllm             3       1   -    -          -
+free             3       0   -    -  $0.000000
+openai           3       0   -    -  $0.500000
+`
+	if got := "\n" + out.String(); got != want {
+		t.Errorf("table%s\nwant%s", got, want)
+	}
+}
+
 func TestFacetsTable(t *testing.T) {
 	address, asked := answering(t, "/v1/facets/query", `{"count":12,"fields":[
 		{"field":"user_id","values":[{"value":"ada","count":9},{"value":"","count":2}],"others":1},{"field":"status","values":[{"value":"200","count":12}],"others":0}]}`)
