@@ -170,6 +170,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.provisionBudgets(); err != nil {
 		return err
 	}
+	a.checkProperties()
 	a.provisionLabels()
 	if err := a.provisionAliases(); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/access"
@@ -184,7 +185,7 @@ func (b *Budget) provision(org string, aliases map[string][]string) (err error) 
 	if b.Unpriced != "" && b.Unpriced != "refuse" && b.Unpriced != passUnpriced {
 		return fmt.Errorf("budget %s: on_unpriced is refuse or pass, not %s", b.Name, b.Unpriced)
 	}
-	property, ofProperty := strings.CutPrefix(b.Per, "property.")
+	property, ofProperty := strings.CutPrefix(b.Per, propertyPrefix)
 	switch {
 	case b.Per == "":
 	case ofProperty && property != "":
@@ -233,6 +234,9 @@ func (b *Budget) provisionWindow() error {
 	return nil
 }
 
+// propertyPrefix begins the name of a property in Budget.Per.
+const propertyPrefix = "property."
+
 // maxBudgetName bounds names, in bytes.
 const maxBudgetName = 100
 
@@ -257,6 +261,37 @@ func (a *App) provisionBudgets() error {
 		}
 	}
 	return nil
+}
+
+// checkProperties warns about properties that budgets name in a spelling that no header
+// produces: HTTP does not keep the case of the names of headers.
+func (a *App) checkProperties() {
+	for _, budgets := range a.budgets {
+		for _, b := range budgets {
+			for _, name := range b.properties() {
+				if spelling := a.headers.Spelling(name); spelling != name {
+					a.logger.Warn(fmt.Sprintf("a budget names a property as no header sets it: write property.%s, or add `property_names %s` to the block llm",
+						spelling, name), zap.String("budget", b.Name), zap.String("property", name))
+				}
+			}
+		}
+	}
+}
+
+// properties returns the names of the properties that the budget counts by.
+func (b *Budget) properties() (names []string) {
+	if name, ok := strings.CutPrefix(b.Per, propertyPrefix); ok {
+		names = append(names, name)
+	}
+	for leaf := range storage.Leaves(b.filter) {
+		switch leaf.Field.Name {
+		case "properties":
+			names = append(names, leaf.Key)
+		case "property_key":
+			names = append(names, leaf.Text)
+		}
+	}
+	return names
 }
 
 // ConfiguredBudgets are those that the configuration has for an organisation.

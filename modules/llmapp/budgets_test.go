@@ -1,6 +1,7 @@
 package llmapp
 
 import (
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -9,8 +10,11 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/modules/internal/access"
+	headers "github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -257,5 +261,42 @@ func TestRollingWindows(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// A budget that names a property as no header spells it counts nothing: the log says so.
+func TestPropertiesThatNoHeaderSets(t *testing.T) {
+	spelled, err := headers.NewHeaders(nil, []string{"costCentre"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, lines := observer.New(zapcore.WarnLevel)
+	property := func(name string) json.RawMessage {
+		return json.RawMessage(`{"request_response_rmt":{"properties":{"` + name + `":{"equals":"research"}}}}`)
+	}
+	a := &App{provisioned: provisioned{headers: spelled, logger: zap.New(core)}, Budgets: []*Budget{
+		{Name: "filter", Limit: "5", Filter: property("team")},
+		{Name: "per", Limit: "5", Per: "property.cost-centre"},
+		{Name: "canonical", Limit: "5", Filter: property("Team"), Per: "property.Cost-Unit"},
+		{Name: "named", Limit: "5", Per: "property.costCentre"},
+		{Name: "named otherwise", Limit: "5", Per: "property.Costcentre"},
+		{Name: "none", Limit: "5", Per: "user"},
+	}}
+	if err := a.provisionBudgets(); err != nil {
+		t.Fatal(err)
+	}
+	a.checkProperties()
+	spellings := map[string]string{"filter": "Team", "per": "Cost-Centre", "named otherwise": "costCentre"}
+	for _, line := range lines.All() {
+		fields := line.ContextMap()
+		budget, _ := fields["budget"].(string)
+		want := spellings[budget]
+		if want == "" || !strings.Contains(line.Message, "write property."+want+",") || !strings.Contains(line.Message, "property_names "+fields["property"].(string)) {
+			t.Errorf("%s is warned of: %s", budget, line.Message)
+		}
+		delete(spellings, budget)
+	}
+	for budget := range spellings {
+		t.Errorf("nothing is said of %s", budget)
 	}
 }

@@ -49,6 +49,12 @@ func (h *Headers) Cut(header string) (name string, ok bool) {
 	return "", false
 }
 
+// Spelling returns how the property is spelled if its name arrives in a header. A filter for
+// another spelling finds only what arrives in `Service-Properties`.
+func (h *Headers) Spelling(property string) string {
+	return h.propertyName(http.CanonicalHeaderKey(property))
+}
+
 // propertyName is how a property is spelled whose name arrived in a header.
 func (h *Headers) propertyName(canonical string) string {
 	if exact, ok := h.properties[canonical]; ok {
