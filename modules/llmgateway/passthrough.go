@@ -69,6 +69,9 @@ func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (ro
 	}
 	observer.Write(body)
 	observer.Close()
+	if a.call.dialect == plugins.Embeddings {
+		body = packEmbeddings(a.call.body, body)
+	}
 	a.x.Record.ResponseBytes = int64(len(body))
 	a.ended(body)
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {

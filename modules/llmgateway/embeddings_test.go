@@ -1,0 +1,32 @@
+package llmgateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A client that asks for base64 gets it, whether or not the provider knows that format.
+func TestEmbeddingsComeInTheFormatAskedFor(t *testing.T) {
+	const packed = `{"data":[{"index":0,"embedding": "AACAPwAAAL8="},{"embedding":"AAAAAA==","index":1}],"usage":{"prompt_tokens":5}}`
+	for name, c := range map[string]struct{ format, answer, want string }{
+		"floats for base64":  {`,"encoding_format":"base64"`, `{"data":[{"index":0,"embedding": [1, -0.5]},{"embedding":[0],"index":1}],"usage":{"prompt_tokens":5}}`, packed},
+		"base64 for base64":  {`,"encoding_format":"base64"`, packed, packed},
+		"floats for floats":  {`,"encoding_format":"float"`, `{"data":[{"embedding":[1]}]}`, `{"data":[{"embedding":[1]}]}`},
+		"floats by default":  {``, `{"data":[{"embedding":[1]}]}`, `{"data":[{"embedding":[1]}]}`},
+		"what is no vector":  {`,"encoding_format":"base64"`, `{"data":[{"embedding":[[1],[2]]},{"x":[3]}]}`, `{"data":[{"embedding":[[1],[2]]},{"x":[3]}]}`},
+		"an answer in parts": {`,"encoding_format":"base64"`, `{"x":[1],"data":[{"x":1},{"embedding":[1]}]}`, `{"x":[1],"data":[{"x":1},{"embedding":"AACAPw=="}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, c.answer)
+			}}})
+			resp, body := s.postTo("/v1/embeddings", strings.NewReader(`{"model":"raw/m","input":["a","b"]`+c.format+`}`))
+			if r := s.kept.all()[0]; resp.StatusCode != http.StatusOK || body != c.want || r.response != c.want {
+				t.Errorf("%d %s, the record has %s", resp.StatusCode, body, r.response)
+			}
+		})
+	}
+}
