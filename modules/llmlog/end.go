@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -67,12 +68,10 @@ func (x *exchange) endState() storage.EndState {
 		return storage.ClientAborted
 	case w.Status() == recording.StatusClientLeft && x.r.Context().Err() != nil:
 		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
-	case x.gaveUp():
+	case x.isWhole(), x.phase() == plugins.Ended && w.Err() == nil && !w.Short(): // official clients hang up at the terminal event
+		return x.ended()
+	case x.observer != nil && x.Record.Stream && x.Info().ErrorType != "":
 		return storage.UpstreamAborted
-	case x.isWhole():
-		return storage.Complete
-	case x.phase() == plugins.Ended && w.Err() == nil && !w.Short():
-		return storage.Complete // official clients hang up at the terminal event
 	case left:
 		return storage.ClientAborted
 	case w.Status() == 0:
@@ -87,10 +86,28 @@ func (x *exchange) isWhole() bool {
 	return x.returned && x.err == nil && x.writer.Err() == nil && !x.writer.Short()
 }
 
-// gaveUp reports whether the provider ended a stream by an error, and not by the event that
-// ends an answer.
-func (x *exchange) gaveUp() bool {
-	return x.Record.Stream && x.Info().ErrorType != "" && x.phase() != plugins.Ended
+// ended returns the end state of an answer that has passed to its end.
+func (x *exchange) ended() storage.EndState {
+	if !x.tellsEnd() {
+		return storage.Complete
+	}
+	switch outcome := observe.OutcomeOf(x.Info()); {
+	case outcome == observe.Cut, outcome != observe.Ended && x.Record.Stream:
+		return storage.UpstreamAborted
+	}
+	return storage.Complete
+}
+
+// tellsEnd reports whether the answer itself says whether it is complete: it is that of a model,
+// and Weir has read all of it. An object that is an error is complete.
+func (x *exchange) tellsEnd() bool {
+	if x.observer == nil || x.response.Missed() || x.writer.Status() != http.StatusOK || x.writer.Tunnel() {
+		return false
+	}
+	if x.Record.Stream {
+		return observe.TellsEnd(x.Info().Dialect)
+	}
+	return x.Info().ErrorType == "" && observe.Finishes(x.Info().Dialect)
 }
 
 // answerError answers an error that next returned without having written

@@ -318,12 +318,13 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	}
 	switch now := x.phase(); {
 	case last:
-		x.commit(storage.Complete)
-		x.settle(storage.Complete)
-		x.Commit(storage.Complete)
+		end := x.ended()
+		x.commit(end)
+		x.settle(end)
+		x.Commit(end)
 		x.release() // what the client's next call needs
 	case now > before && now == plugins.Ended:
-		x.commit(storage.Complete)
+		x.commit(x.ended())
 	case now > before:
 		x.commit(storage.Interrupted)
 	}

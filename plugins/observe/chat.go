@@ -32,6 +32,7 @@ func init() {
 		// https://platform.openai.com/docs/guides/tools-web-search
 		Searchers:   []string{"-search-preview", "-search-api"},
 		AfterFinish: plugins.Finished,
+		Failures:    chatFailures,
 		Transcript:  transcript.Chat,
 	})
 }
@@ -53,9 +54,15 @@ func init() {
 		Object:       []string{"choices:["},
 		Variants:     chatVariants,
 		AfterFinish:  plugins.Finished,
+		Failures:     chatFailures,
 		Transcript:   transcript.Completions,
 	})
 }
+
+// chatFailures are the finish reasons of Mistral and OpenRouter, DeepSeek
+// (https://api-docs.deepseek.com/api/create-chat-completion), Z.ai
+// (https://docs.z.ai/api-reference/llm/chat-completion) and vLLM.
+var chatFailures = []string{"error", "insufficient_system_resource", "network_error", "abort"}
 
 var chatRequest = tables(modelRequest, openAIParts, messagesIn("messages"), openAICache, Table{
 	"stream_options.include_usage": IncludeUsage,

@@ -66,6 +66,8 @@ type Dialect struct {
 	// AfterFinish is the phase of a stream after its FinishReason. Default: plugins.Running,
 	// for streams whose last event tells the end.
 	AfterFinish plugins.Phase
+	// Failures are the finish reasons that say that the provider failed to generate.
+	Failures []string
 	// NoOutput is true if the model makes no tokens, as for embeddings: a report of the input
 	// is a report of the total.
 	NoOutput bool
@@ -87,6 +89,7 @@ type dialect struct {
 	variants map[string]*node
 	paths    []path
 	hasID    bool // its responses have ids
+	finishes bool // its responses have finish reasons
 }
 
 // dialects are the registered ones. Only Register writes to it, before any read.
@@ -143,6 +146,7 @@ func newDialect(d Dialect) *dialect {
 	}
 	for _, f := range d.Response {
 		r.hasID = r.hasID || f == ResponseID
+		r.finishes = r.finishes || f == FinishReason
 	}
 	return r
 }

@@ -28,7 +28,8 @@ func init() {
 			"openrouter": tables(openRouterCost.Under("usage"), openRouterCost.Under("response.usage")),
 			"vercel":     tables(vercelCost, vercelCost.Under("response")),
 		},
-		LastEvents: []string{"response.completed", "response.incomplete", "response.failed", "response.cancelled"},
+		LastEvents: []string{"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"},
+		Failures:   []string{"failed", "cancelled"},
 		TwoWay: &TwoWay{
 			Create: "response.create",
 			Media:  []string{"response.image_generation_call.partial_image"},

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"errors"
+	"io"
 	"runtime"
 	"slices"
 
@@ -26,6 +28,7 @@ type Tap struct {
 	Copy
 	reader  Reader
 	decoder *coding.Decoder
+	missed  bool // the reader did not get all bytes
 }
 
 // Open begins a body with the value of its Content-Encoding header. If the encoding is
@@ -38,7 +41,7 @@ func (t *Tap) Open(encoding string, reader Reader) {
 	}
 	decoder, known := coding.NewDecoder(encoding, t.plain)
 	if !known {
-		t.reader = nil
+		t.reader, t.missed = nil, true
 		return
 	}
 	t.decoder = decoder
@@ -71,12 +74,16 @@ func (t *Tap) Close() {
 		return
 	}
 	t.decoder.Close()
-	if t.decoder.Err() != nil {
+	if err := t.decoder.Err(); err != nil {
 		t.truncated = t.max > 0
+		t.missed = !errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	t.decoder, t.reader = nil, nil
 	t.max = t.len() // nothing follows
 }
+
+// Missed reports whether the reader did not get all that came, because it could not be decoded.
+func (t *Tap) Missed() bool { return t.missed }
 
 // Free gives the copy back, and lets go of the reader.
 func (t *Tap) Free() {

@@ -1,0 +1,57 @@
+package observe
+
+import (
+	"slices"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Outcome is what an answer is once its body has ended. Every lane asks OutcomeOf, and nothing
+// else, whether an answer is complete.
+type Outcome uint8
+
+const (
+	// Cut: the body ended, and nothing in it says that the answer has.
+	Cut Outcome = iota
+	// Empty: the answer ended without content and without a finish reason.
+	Empty
+	// Failed: the provider states that it failed, before or after content.
+	Failed
+	// Ended: the dialect says that the answer is over.
+	Ended
+)
+
+// OutcomeOf returns the outcome of an answer whose body has come to its end. Answers of an
+// unknown dialect, and those that are not JSON, do not tell theirs: they are Cut.
+func OutcomeOf(seen *plugins.ResponseInfo) Outcome {
+	d := lookup(seen.Dialect)
+	switch {
+	case seen.ErrorType != "" && seen.Finish == "", slices.Contains(d.Failures, seen.Finish):
+		return Failed
+	case seen.Phase == plugins.Running:
+		return Cut
+	case d.finishes && seen.Finish == "" && !seen.Content:
+		return Empty
+	}
+	return Ended
+}
+
+// Error returns what the client is told of an answer that is not Ended and states no error.
+func (o Outcome) Error() *plugins.Error {
+	switch o {
+	case Empty:
+		return plugins.Upstream("The provider's answer is empty.")
+	case Failed:
+		return plugins.Refused(0, "")
+	}
+	return plugins.Upstream("The upstream stream ended early.")
+}
+
+// Finishes reports whether answers of dialect d have finish reasons.
+func Finishes(d plugins.Dialect) bool { return lookup(d).finishes }
+
+// TellsEnd reports whether streams of dialect d say when they are over.
+func TellsEnd(d plugins.Dialect) bool {
+	r := lookup(d)
+	return r.finishes || len(r.LastEvents) > 0
+}
