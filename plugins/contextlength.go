@@ -51,9 +51,9 @@ var contextExceeded = []string{
 	"exceeds maximum allowed context length", // Fireworks
 }
 
-// contextStatuses are those of such errors: llama.cpp and Ollama had 500. A 429 with the same words
+// contextStatuses are those of such errors: Together has 403, llama.cpp and Ollama had 500. A 429 with the same words
 // is about a rate.
-var contextStatuses = []int{0, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError}
+var contextStatuses = []int{0, http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError}
 
 // saysContextExceeded reports whether a message of a provider, or its code, says so.
 func saysContextExceeded(status int, message string) bool {

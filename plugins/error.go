@@ -119,19 +119,33 @@ func Refused(status int, message string) *Error {
 		e.Code = ContextExceeded
 	}
 	e.Status, e.Message = status, message
+	if status == http.StatusTooManyRequests || status >= http.StatusInternalServerError {
+		e.RetryAfter = waitIn(message)
+	}
 	return &e
 }
 
-// RetryAfter is how long the header of an answer asks to wait, 0 if it does not
-// say: Retry-After in seconds, or the finer Retry-After-Ms that OpenAI and Azure
-// have beside it.
+// RetryAfter is how long the header of an answer asks to wait, 0 if it does not say: Retry-After
+// in seconds or as a date (RFC 9110, section 10.2.3), or as some providers write it (`1m30s`), or
+// the finer Retry-After-Ms that OpenAI and Azure have beside it.
 func RetryAfter(h http.Header) time.Duration {
-	for _, says := range []struct {
+	for _, field := range []struct {
 		header string
 		unit   time.Duration
 	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
-		if n, err := strconv.ParseFloat(h.Get(says.header), 64); err == nil && n >= 0 && n < 1e9 {
-			return time.Duration(n * float64(says.unit))
+		value := h.Get(field.header)
+		if n, err := strconv.ParseFloat(value, 64); err == nil && n >= 0 && n < 1e9 {
+			return time.Duration(n * float64(field.unit))
+		}
+		if d, err := time.ParseDuration(value); err == nil {
+			return max(d, 0)
+		}
+		if at, err := http.ParseTime(value); err == nil {
+			now, err := http.ParseTime(h.Get("Date")) // by the provider's own clock
+			if err != nil {
+				now = time.Now()
+			}
+			return max(at.Sub(now), 0)
 		}
 	}
 	return 0

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/coding"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -54,6 +55,9 @@ type payment struct {
 
 // maxError bounds what is kept of the body of an error, in bytes.
 const maxError = 64 << 10
+
+// maxDecoded bounds an answer that was compressed, in bytes.
+const maxDecoded = 256 << 20
 
 // maxErrorTime bounds the wait for the body of an error. Nothing is generated in it,
 // and another target may answer meanwhile.
@@ -200,6 +204,19 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	defer resp.Body.Close()
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" { // some providers compress what nobody asked them to
+		decoded, known := coding.NewReader(encoding, resp.Body, maxDecoded)
+		if !known {
+			return a.broken(plugins.Upstream("The provider answered with the Content-Encoding %q, which is not known.", encoding))
+		}
+		defer decoded.Close()
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{decoded, resp.Body}
+		resp.Header.Del("Content-Encoding")
+		resp.ContentLength = -1
+	}
 	switch {
 	case a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices:
 		return a.passSocket(resp)

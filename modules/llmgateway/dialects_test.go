@@ -71,7 +71,7 @@ func TestDialectErrors(t *testing.T) {
 		"chat: no JSON":            {"/v1/chat/completions", `{`, nil, 400, "invalid_request_error"},
 		"chat: no model":           {"/v1/chat/completions", `{}`, nil, 400, "invalid_request_error"},
 		"chat: translated alone":   {"/v1/chat/completions", `{"model":"one/m"}`, nil, 400, "invalid_request_error"},
-		"chat: the provider's":     {"/v1/chat/completions", `{"model":"raw/m"}`, nil, 422, "server_error"},
+		"chat: the provider's":     {"/v1/chat/completions", `{"model":"raw/m"}`, nil, 422, "invalid_request_error"},
 		"chat: then untried":       {"/v1/chat/completions", `{"model":"raw2/m,one/m"}`, nil, 500, "server_error"},
 		"messages: no key":         {"/v1/messages", "", []string{"Authorization", ""}, 401, "authentication_error"},
 		"messages: narrow key":     {"/v1/messages", "", []string{"Authorization", "", "X-Api-Key", "narrow"}, 403, "permission_error"},

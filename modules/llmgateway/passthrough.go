@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
@@ -64,15 +65,22 @@ func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (ro
 	}
 	// A transcript may also be plain text, as SubRip and WebVTT are.
 	isText := a.call.dialect == plugins.Transcription && mediaType == "text/plain" && len(body) > 0
-	if !isText && !observe.IsResponse(a.call.dialect, body) {
-		return a.broken(plugins.Upstream("The provider answered with something that is no response."))
-	}
 	observer.Write(body)
 	observer.Close()
 	if a.call.dialect == plugins.Embeddings {
 		body = packEmbeddings(a.call.body, body)
 	}
 	a.x.Record.ResponseBytes = int64(len(body))
+	switch outcome := observe.OutcomeOf(observer.Info()); {
+	case !isText && outcome == observe.Failed && !(observer.Info().Content && observer.Info().ErrorType == ""): // text with a reason stays
+		return a.stated(resp, body)
+	case !isText && !observe.IsResponse(a.call.dialect, body):
+		a.keepFailure(contentType, body)
+		return a.broken(plugins.Upstream("The provider answered with something that is no response."))
+	case outcome == observe.Empty && a.call.dialect == plugins.Chat:
+		a.keepFailure(contentType, body)
+		return a.broken(outcome.Error())
+	}
 	a.ended(body)
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
 		contentType = jsonType
@@ -116,21 +124,27 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 		}
 	}
 	observer.Close()
-	whole := !s.unfinished && (seen.Phase == plugins.Ended ||
-		a.call.dialect.OfChat() && seen.Phase == plugins.Finished && errors.Is(err, io.EOF)) // not all say [DONE]
-	if !a.client.begun && !whole {
-		return a.broken(plugins.Upstream("The upstream stream ended early."))
+	outcome := observe.OutcomeOf(seen)
+	if s.unfinished || outcome != observe.Failed && seen.Phase < plugins.Ended && !errors.Is(err, io.EOF) {
+		outcome = observe.Cut
 	}
-	if !a.client.begun && seen.ErrorType != "" {
-		return a.broken(plugins.Upstream("The provider failed to generate the response: %s.", seen.ErrorType))
+	switch {
+	case a.client.begun || outcome == observe.Ended:
+	case outcome == observe.Failed || s.object:
+		return a.stated(resp, s.held.data)
+	default:
+		a.keepFailure(resp.Header.Get("Content-Type"), s.held.data)
+		return a.broken(outcome.Error())
 	}
-	if rest := s.held.data[s.written:]; whole && len(rest) > 0 { // the last event may lack its blank line
+	whole := outcome == observe.Ended
+	terminated := whole || outcome == observe.Failed && seen.Phase == plugins.Ended // the client has the end, whatever it says
+	if rest := s.held.data[s.written:]; whole && len(rest) > 0 {                    // the last event may lack its blank line
 		a.keepCopy()
 		a.ended(nil)
 		a.commit(storage.Complete)
 		a.writeEvents(rest, resp.Header)
 	}
-	if !whole && a.client.err == nil && a.call.r.Context().Err() == nil {
+	if !terminated && a.client.err == nil && a.call.r.Context().Err() == nil {
 		a.keepCopy()
 		a.commit(storage.UpstreamAborted)
 		a.client.write(s.failure())
@@ -141,6 +155,44 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	a.keepCopy()
 	a.finish(whole)
 	return routing.Answered, nil
+}
+
+// stated ends an attempt whose provider states in its answer, before any content, that it failed.
+func (a *attempt) stated(resp *http.Response, body []byte) (routing.Outcome, *plugins.Error) {
+	if a.call.ctx.Err() != nil {
+		return a.left()
+	}
+	statement := *resp
+	statement.Body = io.NopCloser(bytes.NewReader(a.statement(body)))
+	e, outcome := a.refusal(&statement)
+	if e.Code != apierror.UpstreamAuth { // the answer may name the key
+		a.keepFailure(resp.Header.Get("Content-Type"), body)
+	}
+	return a.fail(storage.UpstreamAborted, e, outcome)
+}
+
+// statement returns the JSON that states the failure: the body, or the data of an event of it.
+func (a *attempt) statement(body []byte) []byte {
+	if !beginsEvents(body) {
+		return body
+	}
+	var last []byte
+	for data := range streams.SSEData(body) {
+		seen := observe.Read(a.call.dialect, a.x.Record.Provider, nil, data)
+		if plugins.ValidJSON(data) {
+			last = data
+		}
+		if observe.OutcomeOf(seen) == observe.Failed {
+			return data
+		}
+	}
+	return last
+}
+
+// keepFailure keeps for the record what came of an answer that the client does not get.
+func (a *attempt) keepFailure(contentType string, body []byte) {
+	kept := bytes.Clone(body[:min(len(body), maxError)])
+	a.x.Kept.Response(&a.x.Record, storage.Body{Type: contentType, Data: kept}, maxError, len(kept) < len(body))
 }
 
 func (a *attempt) keepCopy() {
@@ -165,6 +217,7 @@ type nativeStream struct {
 	// unfinished: the stream is over without its end. Its first bytes are not an event, an
 	// event has no end or no room, or it says [DONE] in place of its dialect's terminal event.
 	unfinished bool
+	object     bool // the body is no stream of events
 }
 
 // next drops what the client has from held, and returns where to read to. The bytes of held do
@@ -183,7 +236,10 @@ func (s *nativeStream) take(n int) {
 	held := s.held.data
 	fresh := held[len(held) : len(held)+n]
 	s.held.data = held[:len(held)+n]
-	if s.room.Grow(int64(len(s.held.data))) != nil || !a.client.begun && !beginsEvents(s.held.data) {
+	if s.object = s.object || !a.client.begun && !beginsEvents(s.held.data); s.object && len(s.held.data) < maxError {
+		return
+	}
+	if s.object || s.room.Grow(int64(len(s.held.data))) != nil {
 		s.unfinished = true
 		return
 	}
@@ -200,7 +256,7 @@ func (s *nativeStream) take(n int) {
 	a.x.Record.ResponseBytes += int64(len(fresh))
 	switch {
 	case a.client.begun || seen.Content:
-	case seen.ErrorType == "" && !s.unfinished && (s.waited || seen.Phase == plugins.Ended): // or an answer without content
+	case seen.ErrorType == "" && !s.unfinished && (s.waited || seen.Phase == plugins.Ended && observe.OutcomeOf(seen) == observe.Ended): // or an answer without content
 	default:
 		return
 	}
@@ -228,6 +284,9 @@ var doneEvent = []byte("data: [DONE]")
 // release writes the whole events that are held. It commits the record before events that
 // announce the end.
 func (s *nativeStream) release() {
+	if s.object {
+		return
+	}
 	held := s.held.data
 	end := lastEvent(held, s.searched)
 	s.searched = len(held)

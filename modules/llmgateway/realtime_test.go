@@ -206,7 +206,7 @@ func TestWhatARealtimeHandshakeMustBe(t *testing.T) {
 		{"?model=nobody/has-it", "k", upgrade, 404, "model_not_found"},
 		{"?model=one/m", "k", upgrade, 400, "unsupported_endpoint"},
 		{"?model=raw/priced", "k", upgrade, 502, "upstream_auth"},
-		{"?model=raw/priced", "both", upgrade, 401, "server_error"},
+		{"?model=raw/priced", "both", upgrade, 401, "invalid_api_key"},
 		{"?model=raw2/m", "k", upgrade, 502, "server_error"},
 		{"?model=raw/priced", "k", "Upgrade: h2c", 426, "websocket_required"},
 		{"?model=raw/priced", "k", "X-None: x", 426, "websocket_required"},

@@ -33,6 +33,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -173,6 +174,8 @@ func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugi
 	}[d]
 	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body.Data))
 }
+
+func (*native) Error(resp *http.Response) *plugins.Error { return openai.Provider{}.Error(resp) }
 
 func (*native) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
 	return t.Request(ctx, method, strings.TrimPrefix(path, "/v1"), translate.Bearer)

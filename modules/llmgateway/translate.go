@@ -54,11 +54,14 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 		if room.Refused() {
 			return a.noRoom(e)
 		}
-		outcome, e := a.broken(e)
-		if a.round > 0 || e.Status < http.StatusInternalServerError { // an answer that was charged
+		if a.call.ctx.Err() != nil {
+			return a.left()
+		}
+		e, outcome := a.blame(e, http.StatusOK)
+		if a.round > 0 { // an answer that was charged
 			outcome = routing.Abort
 		}
-		return outcome, e
+		return a.fail(storage.UpstreamAborted, e, outcome)
 	}
 	whole := assembler.Failure() == nil
 	rest := assembler.End()

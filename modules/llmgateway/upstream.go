@@ -32,23 +32,35 @@ func (a *attempt) unreached(late bool, err error) (*plugins.Error, routing.Outco
 // refuses reports whether a status is outside 2xx.
 func refuses(status int) bool { return status < 200 || status > 299 }
 
-// refusal maps the error that the provider has answered to the client's error, and to what may
-// follow.
+// refusal maps the error that the provider has answered, or has stated in an answer that began as
+// a success, to the client's error, and to what may follow.
 func (a *attempt) refusal(resp *http.Response) (*plugins.Error, routing.Outcome) {
-	if resp.StatusCode < 400 { // a redirect or an upgrade, without a body or with an endless one
+	if refuses(resp.StatusCode) && resp.StatusCode < 400 { // a redirect or an upgrade, without a body or with an endless one
 		return plugins.Upstream("The provider answered with the status %d, which no API has a use for. "+
 			"Its base_url may be wrong.", resp.StatusCode), routing.Failover
 	}
-	e, outcome := a.target.Account.API.Error(resp), routing.Abort
-	switch status := resp.StatusCode; {
-	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform:
+	e := a.target.Account.API.Error(resp)
+	if e.Status < 400 { // nothing in an answer that began as a success tells
+		e.Status = http.StatusBadGateway
+	}
+	return a.blame(e, resp.StatusCode)
+}
+
+// blame decides whose fault a failure is that the provider states, and what may follow. The status
+// is that of the answer.
+func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.Outcome) {
+	if !refuses(status) {
+		status = e.Status
+	}
+	switch {
+	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform && !e.CallersFault():
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name()), zap.Int("status", status))
-		e, outcome = plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
+		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
-		outcome = routing.Retry
+		return e, routing.Retry
 	}
-	return e, outcome
+	return e, routing.Abort
 }
 
 // unauthorized reports whether a status refuses a key. Where Gemini answers 400 and means 401,

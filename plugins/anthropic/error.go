@@ -44,7 +44,7 @@ func untilReset(h http.Header) time.Duration {
 // newError is the error of an answer. status is 0 for an error in an event.
 func newError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
-	message := v.Get("message").Str
+	message := plugins.ErrorMessage(body)
 	if status != plugins.StatusOverloaded { // which says more than any type
 		status = cmp.Or(plugins.AnthropicStatus(v.Get("type").Str), status)
 	}

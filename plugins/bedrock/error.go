@@ -43,7 +43,7 @@ func (*Provider) Error(resp *http.Response) *plugins.Error {
 		}
 		return newError(status,
 			cmp.Or(resp.Header.Get("X-Amzn-Errortype"), body.Get("__type").Str),
-			cmp.Or(body.Get("message").Str, body.Get("Message").Str))
+			plugins.ErrorMessage(body))
 	})
 }
 

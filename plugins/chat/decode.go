@@ -50,7 +50,7 @@ func (d *decoder) event(name, data []byte) bool {
 		return true
 	}
 	if bytes.Equal(data, []byte("[DONE]")) {
-		if !d.finished {
+		if !d.finished && d.a.Info().Content { // a role alone is no answer
 			d.a.Finish(translate.ReasonStop)
 		}
 		return false
@@ -192,8 +192,11 @@ var reasons = translate.Reasons{
 	"model_length":                 translate.ReasonMaxOutputTokens, // Mistral
 	"max_tokens":                   translate.ReasonMaxOutputTokens,
 	"content_filter":               translate.ReasonContentFilter,
-	"error":                        translate.ReasonError, // Mistral, OpenRouter
-	"insufficient_system_resource": translate.ReasonError, // DeepSeek
+	"error":                        translate.ReasonError,         // Mistral, OpenRouter
+	"insufficient_system_resource": translate.ReasonError,         // DeepSeek
+	"network_error":                translate.ReasonError,         // Z.ai
+	"abort":                        translate.ReasonError,         // vLLM
+	"sensitive":                    translate.ReasonContentFilter, // Z.ai
 }
 
 // finishes reports whether the model stopped by itself. A later error, such as OpenRouter's
@@ -206,7 +209,11 @@ func finishes(choices gjson.Result) bool {
 // finish takes a finish reason, "" if the model stopped.
 func (d *decoder) finish(name string) {
 	d.finished = true
-	d.a.Finish(reasons.Of(name))
+	reason := reasons.Of(name)
+	if (name == "network_error" || name == "abort") && d.a.Info().Content { // the text stays, and is not complete
+		reason = translate.ReasonMaxOutputTokens
+	}
+	d.a.Finish(reason)
 }
 
 // flush seals and cites what is left.

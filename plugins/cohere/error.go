@@ -12,6 +12,6 @@ import (
 // Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
 	return translate.ReadError(resp, func(status int, body gjson.Result) *plugins.Error {
-		return plugins.Refused(status, body.Get("message").Str) // https://docs.cohere.com/reference/errors
+		return plugins.Refused(status, plugins.ErrorMessage(body)) // https://docs.cohere.com/reference/errors
 	})
 }

@@ -46,7 +46,9 @@ func newError(status int, body gjson.Result) *plugins.Error {
 			}
 		}
 	}
-	e := plugins.Refused(status, v.Get("message").Str)
-	e.RetryAfter = max(wait, 0)
+	e := plugins.Refused(status, plugins.ErrorMessage(body))
+	if wait > 0 {
+		e.RetryAfter = wait
+	}
 	return e
 }

@@ -76,7 +76,7 @@ func (d *decoder) event(_, data []byte) bool {
 		d.endItem(index(e), e.Get("item"))
 	case "response.created", "response.in_progress":
 		d.start(e.Get("response"))
-	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
 		d.start(e.Get("response"))
 		d.complete(e.Get("response"), data)
 		return false

@@ -15,29 +15,11 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 	return translate.ReadError(resp, NewError)
 }
 
-// statuses are the HTTP statuses of the errors within a stream, which have none, by
-// their code or else their type.
-var statuses = map[string]int{
-	"context_length_exceeded":       http.StatusBadRequest,
-	"insufficient_quota":            http.StatusTooManyRequests,
-	"invalid_prompt":                http.StatusBadRequest,
-	"invalid_request_error":         http.StatusBadRequest,
-	"model_not_found":               http.StatusNotFound,
-	"rate_limit_error":              http.StatusTooManyRequests,
-	"rate_limit_exceeded":           http.StatusTooManyRequests,
-	"service_unavailable_error":     http.StatusServiceUnavailable,
-	"bio_policy":                    http.StatusBadRequest,
-	"misalignment_policy_violation": http.StatusBadRequest,
-}
-
 // NewError returns the error in the body of an answer with a status or, if that is
 // 0, in an event, in the format of OpenAI and the vendors that adopted it: in the
 // field error, or at the top level. The provider's type, code and message are kept.
 func NewError(status int, body gjson.Result) *plugins.Error {
-	v := body.Get("error")
-	if !v.IsObject() {
-		v = body // Mistral, vLLM, Cerebras, and OpenAI's events
-	}
+	v := plugins.ErrorObject(body) // body itself with Mistral, vLLM, Cerebras, and in OpenAI's events
 	kind, code := v.Get("type").Str, v.Get("code").String()
 	if n := v.Get("code").Int(); n >= 400 && n < 600 { // OpenRouter's and vLLM's is a status
 		status, code = cmp.Or(status, int(n)), ""
@@ -45,27 +27,28 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	if kind == "error" { // that of the event
 		kind = ""
 	}
-	message := explanation(v, body)
-	e := plugins.Refused(cmp.Or(status, statuses[code], statuses[kind]), message)
+	text := message(v, body)
+	e := plugins.Refused(cmp.Or(status, plugins.CodeStatus(code, kind)), text)
 	if kind == "exceed_context_size_error" { // llama.cpp's
-		e = plugins.Refused(http.StatusBadRequest, cmp.Or(message, kind)).WithCode(plugins.ContextExceeded)
+		e = plugins.Refused(http.StatusBadRequest, cmp.Or(text, kind)).WithCode(plugins.ContextExceeded)
 	}
-	if e.Code != plugins.ContextExceeded {
+	switch {
+	case e.Code == plugins.ContextExceeded:
+	case v.Get("metadata.flagged_input").Exists(): // by OpenRouter's moderation
+		e.Code = plugins.ContentRejected
+	default:
 		e.Code = cmp.Or(code, e.Code)
 	}
 	e.Type, e.Param = cmp.Or(kind, e.Type), v.Get("param").Str
 	return e
 }
 
-// explanation returns the message of an error, from any of the fields that vendors
-// use.
-func explanation(v, body gjson.Result) string {
-	text := v.Get("message").String()
-	if raw := v.Get("metadata.raw").Str; raw != "" { // of the provider behind OpenRouter
+// message returns the message of an error, v, in a body. OpenRouter adds what the provider behind
+// it has answered.
+func message(v, body gjson.Result) string {
+	text := plugins.ErrorMessage(body)
+	if raw := v.Get("metadata.raw").Str; raw != "" {
 		text += ": " + raw
 	}
-	if e := body.Get("error"); text == "" && e.Type == gjson.String {
-		return e.Str
-	}
-	return cmp.Or(text, body.Get("detail").String())
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -19,6 +20,8 @@ const (
 	maxObject = 64 << 20
 	// maxError is how much of the body of an error is read, in bytes.
 	maxError = 1 << 20
+	// maxErrorText is how long the body of an error may be that is text, in bytes.
+	maxErrorText = 1 << 10
 	// maxPreallocated is how much memory the Content-Length of an answer can
 	// claim before its body has come, in bytes.
 	maxPreallocated = 1 << 20
@@ -39,7 +42,11 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 		if err != nil {
 			return err
 		}
-		if !event(e.Name, e.Data) {
+		data := bytes.TrimSpace(e.Data)         // some write `[DONE] `
+		if bytes.HasPrefix(data, []byte(":")) { // a comment in the place of data, which keeps the connection alive
+			continue
+		}
+		if !event(e.Name, data) {
 			return nil
 		}
 	}
@@ -89,18 +96,26 @@ func (a *Assembler) ParseEvent(data []byte) (e gjson.Result, ok bool) {
 }
 
 // ReadError reads an answer that is no success, for Provider.Error. newError makes the error
-// of the status and the body. The body is null if it is not JSON. Of an array, which Google
+// of the status and the body. The status is 0 if the answer has begun as a success. The body is a
+// string if it is text that is not JSON, and null if it is neither. Of an array, which Google
 // sends for a stream, it is the first element. Retry-After wins over the wait of newError.
 func ReadError(resp *http.Response, newError func(status int, body gjson.Result) *plugins.Error) *plugins.Error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what is missing is not JSON
-	var body gjson.Result
-	if plugins.ValidJSON(data) {
-		body = gjson.ParseBytes(data)
+	body := gjson.ParseBytes(data)
+	if text := bytes.TrimSpace(data); !plugins.ValidJSON(data) {
+		body = gjson.Result{}
+		if utf8.Valid(text) && !bytes.HasPrefix(text, []byte("<")) && len(text) <= maxErrorText {
+			body = gjson.Result{Type: gjson.String, Str: string(text)}
+		}
 	}
 	if body.IsArray() {
 		body = body.Get("0")
 	}
-	e := newError(resp.StatusCode, body)
+	status := resp.StatusCode
+	if status < http.StatusMultipleChoices {
+		status = 0
+	}
+	e := newError(status, body)
 	if wait := plugins.RetryAfter(resp.Header); wait > 0 {
 		e.RetryAfter = wait
 	}

@@ -1,0 +1,178 @@
+package plugins
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// codeStatuses are the HTTP statuses of errors within a stream, which have none, by their code or
+// type: those of OpenAI, Anthropic and Groq.
+var codeStatuses = map[string]int{
+	"api_error":                     http.StatusInternalServerError,
+	"authentication_error":          http.StatusUnauthorized,
+	"billing_error":                 http.StatusPaymentRequired,
+	"bio_policy":                    http.StatusBadRequest,
+	ContextExceeded:                 http.StatusBadRequest,
+	"insufficient_quota":            http.StatusTooManyRequests,
+	"invalid_api_key":               http.StatusUnauthorized,
+	"invalid_prompt":                http.StatusBadRequest,
+	"invalid_request_error":         http.StatusBadRequest,
+	"json_validate_failed":          http.StatusBadRequest,
+	"misalignment_policy_violation": http.StatusBadRequest,
+	"model_not_found":               http.StatusNotFound,
+	"overloaded_error":              http.StatusServiceUnavailable,
+	"rate_limit_error":              http.StatusTooManyRequests,
+	"rate_limit_exceeded":           http.StatusTooManyRequests,
+	"request_timeout":               http.StatusRequestTimeout,
+	"request_too_large":             http.StatusRequestEntityTooLarge,
+	"service_unavailable_error":     http.StatusServiceUnavailable,
+	"slow_down":                     http.StatusServiceUnavailable,
+	"timeout_error":                 http.StatusGatewayTimeout,
+	"tool_use_failed":               http.StatusBadRequest,
+}
+
+// codeWords tell the status of a code that codeStatuses does not have. The first one counts.
+var codeWords = []struct {
+	word   string
+	status int
+}{
+	{"timeout", http.StatusRequestTimeout},
+	{"timed_out", http.StatusRequestTimeout},
+	{"overload", http.StatusServiceUnavailable},
+	{"capacity", http.StatusServiceUnavailable},
+	{"unavailable", http.StatusServiceUnavailable},
+	{"rate_limit", http.StatusTooManyRequests},
+	{"too_many_requests", http.StatusTooManyRequests},
+	{"throttl", http.StatusTooManyRequests},
+	{"quota", http.StatusTooManyRequests},
+	{"exhausted", http.StatusTooManyRequests},
+	{"internal", http.StatusInternalServerError},
+	{"not_found", http.StatusNotFound},
+	{"permission", http.StatusForbidden},
+	{"unauth", http.StatusUnauthorized},
+	{"api_key", http.StatusUnauthorized},
+	{"policy", http.StatusBadRequest},
+	{"content_filter", http.StatusBadRequest},
+	{"invalid_", http.StatusBadRequest},
+	{"bad_request", http.StatusBadRequest},
+	{"validation", http.StatusBadRequest},
+	{"unsupported", http.StatusBadRequest},
+	{"context_", http.StatusBadRequest},
+}
+
+// CodeStatus returns the HTTP status that the codes and types of an error mean, the most telling
+// first, and 0 if they say nothing.
+func CodeStatus(codes ...string) int {
+	for _, code := range codes {
+		code = strings.ToLower(code)
+		if status := codeStatuses[code]; status != 0 {
+			return status
+		}
+		for _, w := range codeWords {
+			if strings.Contains(code, w.word) {
+				return w.status
+			}
+		}
+	}
+	return 0
+}
+
+// ContentRejected is the code of an error for what the request says.
+const ContentRejected = "content_policy_violation"
+
+// CallersFault reports whether a provider refuses a request for its content, and not its key: with
+// 403, OpenRouter refuses what its moderation has flagged
+// (https://openrouter.ai/docs/api-reference/errors), xAI what violates its guidelines, and Together
+// a prompt that is too long (https://docs.together.ai/docs/error-codes).
+func (e *Error) CallersFault() bool {
+	if e.Code == ContextExceeded || e.Code == ContentRejected {
+		return true
+	}
+	message := strings.ToLower(e.Message)
+	for _, words := range [...]string{"flagged", "moderation", "usage guidelines", "content policy", "usage policy"} {
+		if strings.Contains(message, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// errorObjects and errorTexts are where vendors have the error in a body, and the message in an
+// error.
+var (
+	errorObjects = [...]string{"error", "response.error", "choices.0.error", "errors"}
+	errorTexts   = [...]string{"message", "Message", "detail", "msg", "error_description", "error_message", "errorMessage", "error", "title"}
+)
+
+// ErrorObject returns the object in the body of an answer or of an event that describes its
+// error: body itself if there is no other.
+func ErrorObject(body gjson.Result) gjson.Result {
+	for _, path := range errorObjects[:3] {
+		if v := body.Get(path); v.IsObject() {
+			return v
+		}
+	}
+	if v := body.Get("errors.0"); v.IsObject() {
+		return v
+	}
+	return body
+}
+
+// ErrorMessage returns the message of an error in any of the shapes that vendors give it, also
+// text and JSON within a string, "" if there is none.
+func ErrorMessage(body gjson.Result) string {
+	switch {
+	case body.Type == gjson.String:
+		if s := strings.TrimSpace(body.Str); strings.HasPrefix(s, "{") && gjson.Valid(s) {
+			if message := ErrorMessage(gjson.Parse(s)); message != "" {
+				return message
+			}
+		}
+		return body.Str
+	case body.IsArray():
+		return ErrorMessage(body.Get("0"))
+	case !body.IsObject():
+		return ""
+	}
+	for _, path := range errorObjects {
+		if v := body.Get(path); v.Type == gjson.JSON {
+			if message := ErrorMessage(v); message != "" {
+				return message
+			}
+		}
+	}
+	for _, path := range errorTexts {
+		switch v := body.Get(path); {
+		case v.Type == gjson.String && v.Str != "", v.IsObject():
+			return ErrorMessage(v)
+		case v.IsArray(): // of FastAPI: each element names a field
+			return v.Raw
+		}
+	}
+	return ""
+}
+
+// waits finds how long the message of an error asks to wait, as in "try again in 1m2.5s" or
+// "retry after 20 seconds".
+var waits = regexp.MustCompile(`(?i)\b(?:try again|retry)(?: your request)?(?: in| after)? ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+|\d+(?:\.\d+)? ?(?:seconds?|minutes?|milliseconds?))\b`)
+
+// waitIn returns how long a message asks to wait, 0 if it does not say.
+func waitIn(message string) time.Duration {
+	found := waits.FindStringSubmatch(message)
+	if found == nil {
+		return 0
+	}
+	short := strings.ReplaceAll(strings.TrimSuffix(strings.ToLower(found[1]), "s"), " ", "")
+	for _, unit := range [...][2]string{{"millisecond", "ms"}, {"second", "s"}, {"minute", "m"}} {
+		if n, ok := strings.CutSuffix(short, unit[0]); ok {
+			d, _ := time.ParseDuration(n + unit[1])
+			return d
+		}
+	}
+	d, _ := time.ParseDuration(strings.ToLower(found[1])) // 0 if it is too long
+	return d
+}
