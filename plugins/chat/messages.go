@@ -62,11 +62,11 @@ func (r *request) addAnswers(a attempt) error {
 
 func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 	for _, item := range t.Items {
-		text, err := textAlone(item.(*translate.Message).Content)
+		texts, err := textAlone(item.(*translate.Message).Content)
 		if err != nil {
 			return err
 		}
-		r.addSystem(a, t.Role, text)
+		r.addSystem(a, t.Role, strings.Join(texts, paragraphs))
 	}
 	return nil
 }
@@ -117,16 +117,16 @@ func (r *request) addUserParts(a attempt, parts []Part) {
 // addAssistant makes one message of a turn.
 func (r *request) addAssistant(a attempt, t translate.Turn) error {
 	m := Message{Role: translate.RoleAssistant}
-	var texts []string
+	var messages []string
 	for _, item := range t.Items {
 		switch item := item.(type) {
 		case *translate.Message:
-			text, err := textAlone(item.Content)
+			texts, err := textAlone(item.Content)
 			if err != nil {
 				return err
 			}
-			if text != "" {
-				texts = append(texts, text)
+			if len(texts) > 0 {
+				messages = append(messages, strings.Join(texts, "")) // citations part a sentence
 			}
 		case *translate.ReasoningItem:
 			if err := m.replay(a, item); err != nil {
@@ -140,8 +140,8 @@ func (r *request) addAssistant(a attempt, t translate.Turn) error {
 			m.ToolCalls = append(m.ToolCalls, translated)
 		}
 	}
-	if len(texts) > 0 {
-		m.Content = strings.Join(texts, "\n\n")
+	if len(messages) > 0 {
+		m.Content = strings.Join(messages, paragraphs)
 	}
 	if m.Content != nil || m.ToolCalls != nil {
 		r.Messages = append(r.Messages, m)
@@ -156,7 +156,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	for _, item := range t.Items {
 		o := item.(*translate.ToolOutput)
 		r.Messages = append(r.Messages, Message{
-			Role: translate.RoleTool, Content: join(o.Content), ToolCallID: o.CallID,
+			Role: translate.RoleTool, Content: strings.Join(texts(o.Content), paragraphs), ToolCallID: o.CallID,
 		})
 		parts, err := a.parts(o.Content)
 		if err != nil {
@@ -180,24 +180,26 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	return nil
 }
 
-// textAlone returns the text of a content that must have no other parts.
-func textAlone(content []translate.Part) (string, error) {
+// textAlone returns the texts of a content that must have no other parts.
+func textAlone(content []translate.Part) ([]string, error) {
 	for i := range content {
 		if c := &content[i]; !c.IsText() {
-			return "", plugins.Unsupported(c.Param, "The provider takes only text of the system and the assistant.")
+			return nil, plugins.Unsupported(c.Param, "The provider takes only text of the system and the assistant.")
 		}
 	}
-	return join(content), nil
+	return texts(content), nil
 }
 
-// join returns the text of a content.
-func join(content []translate.Part) string {
-	if len(content) == 1 {
-		return content[0].Text
-	}
-	var b strings.Builder
+// paragraphs is between texts that a client sends in parts of their own.
+const paragraphs = "\n\n"
+
+// texts returns the texts of a content.
+func texts(content []translate.Part) []string {
+	var texts []string
 	for i := range content {
-		b.WriteString(content[i].Text)
+		if content[i].Text != "" {
+			texts = append(texts, content[i].Text)
+		}
 	}
-	return b.String()
+	return texts
 }
