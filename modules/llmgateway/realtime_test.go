@@ -509,6 +509,7 @@ func TestRealtimeEndsWithItsKey(t *testing.T) {
 			t.Errorf("%s: the client got %s, and %d", name, event, code)
 		}
 	}
+	s.settled()
 }
 
 // A provider that does not take the handshake is one that is not up.

@@ -217,8 +217,9 @@ func (r failing) Read([]byte) (int, error) { return 0, r.err }
 // A provider that gives up a waiting connection does so before it has a request whose end comes
 // late: the header goes ahead.
 func TestHeaderGoesAheadOfASlowBody(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	s.Config.IdleTimeout = 50 * time.Millisecond
+	s.Start()
 	defer s.Close()
 	tr := provision(t)
 	first, err := tr.RoundTrip(request(t, s.URL, strings.NewReader("one")))
