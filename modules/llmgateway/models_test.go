@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/models"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
@@ -56,9 +57,9 @@ func (h *Handler) list(t *testing.T, target string, header ...string) *httptest.
 }
 
 func TestModels(t *testing.T) {
-	h := lists(models.Of(parseCatalog(t), []*llmapp.Account{
+	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*llmapp.Account{
 		{Label: "beta", Provider: "beta"}, {Label: "alpha", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama", "small"}},
-	}))
+	}}))
 	const (
 		big   = `{"id":"big","object":"model","created":1749513600,"owned_by":"maker"}`
 		free  = `{"id":"free-price","object":"model","created":0,"owned_by":"beta"}`
@@ -86,7 +87,7 @@ func TestModels(t *testing.T) {
 
 // Clients of Anthropic get the list in its form, page by page.
 func TestModelsInAnthropicsForm(t *testing.T) {
-	h := lists(models.Of(parseCatalog(t), []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}}))
+	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}}}))
 	ask := func(path string) (int, string) {
 		w := h.list(t, path, "Anthropic-Version", "2023-06-01")
 		return w.Code, w.Body.String()
@@ -118,14 +119,14 @@ func TestModelsInAnthropicsForm(t *testing.T) {
 }
 
 func TestModelsWithoutProviders(t *testing.T) {
-	h := lists(models.Of(parseCatalog(t), nil))
+	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: nil}))
 	if got := h.list(t, "/v1/models").Body.String(); got != `{"object":"list","data":[]}` {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestModelDetail(t *testing.T) {
-	h := lists(models.Of(parseCatalog(t), []*llmapp.Account{{Label: "mine", Provider: "alpha"}}))
+	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*llmapp.Account{{Label: "mine", Provider: "alpha"}}}))
 	w := h.list(t, "/v1/models/multimodal?detail=true")
 	var list struct{ Data []map[string]any }
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {
@@ -139,5 +140,33 @@ func TestModelDetail(t *testing.T) {
 	price := offer["prices"].([]any)[0].(map[string]any)
 	if offer["provider"] != "mine" || price["input"] != "2" {
 		t.Errorf("the offer is %v", offer)
+	}
+}
+
+// Whatever name a call may have for a model has an entry; aliases are in the list, too.
+func TestModelsByOtherNames(t *testing.T) {
+	h := lists(models.Of(&routing.Resolver{
+		Catalog:  parseCatalog(t),
+		Accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big"}}, {Label: "mine", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama"}}},
+		Aliases:  map[string][]string{"smart": {"big", "lab/llama"}, "gone": {"nobody"}},
+	}))
+	const smart = `{"id":"smart","object":"model","created":1749513600,"owned_by":"maker"}`
+	if got := h.list(t, "/v1/models").Body.String(); !strings.Contains(got, smart) || strings.Contains(got, "gone") {
+		t.Errorf("the list is %s", got)
+	}
+	for path, want := range map[string]string{
+		"/v1/models/smart":       smart,
+		"/v1/models/big-latest":  `{"id":"big-latest","object":"model","created":1749513600,"owned_by":"maker"}`,
+		"/v1/models/mine/big":    `{"id":"mine/big","object":"model","created":1749513600,"owned_by":"maker"}`,
+		"/v1/models/lab%2Fllama": `{"id":"lab/llama","object":"model","created":0,"owned_by":"vllm"}`,
+	} {
+		if got := h.list(t, path).Body.String(); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", path, got, want)
+		}
+	}
+	for _, path := range []string{"/v1/models/gone", "/v1/models/mine/unheard-of", "/v1/models/big,llama"} {
+		if w := h.list(t, path); w.Code != 404 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
 	}
 }

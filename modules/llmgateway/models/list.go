@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -56,30 +57,33 @@ type offer struct {
 type List struct {
 	everybody []*entry            // for organisations without providers of their own
 	own       map[string][]*entry // by organisation
+	resolver  func(org string) *routing.Resolver
 }
 
 // New lists the models of an app.
 func New(app *llmapp.App) List {
-	l := Of(app.Catalog(), app.Accounts(""))
-	l.own = make(map[string][]*entry)
+	resolver := func(org string) *routing.Resolver {
+		return &routing.Resolver{Catalog: app.Catalog(), Accounts: app.Accounts(org), Aliases: app.Aliases}
+	}
+	l := List{everybody: entries(resolver("")), own: make(map[string][]*entry), resolver: resolver}
 	for name, org := range app.Organisations {
 		if len(org.Providers) > 0 {
-			l.own[name] = entries(app.Catalog(), app.Accounts(name))
+			l.own[name] = entries(resolver(name))
 		}
 	}
 	return l
 }
 
-// Of lists the models of accounts that all organisations can call.
-func Of(c *catalog.Catalog, accounts []*llmapp.Account) List {
-	return List{everybody: entries(c, accounts)}
+// Of lists the models that all organisations can call.
+func Of(r *routing.Resolver) List {
+	return List{everybody: entries(r), resolver: func(string) *routing.Resolver { return r }}
 }
 
-// entries lists the models of accounts, by id. If several accounts serve a model, the first
-// account that knows the maker and the date says them.
-func entries(c *catalog.Catalog, accounts []*llmapp.Account) []*entry {
-	byID := make(map[string]*entry)
-	for _, a := range accounts {
+// entries lists the models of accounts and the aliases, by id. If several accounts serve a
+// model, the first account that knows the maker and the date says them.
+func entries(r *routing.Resolver) []*entry {
+	c, byID := r.Catalog, make(map[string]*entry)
+	for _, a := range r.Accounts {
 		for _, id := range a.Models {
 			m, ok := c.Lookup(a.Provider, id)
 			if !ok {
@@ -96,9 +100,33 @@ func entries(c *catalog.Catalog, accounts []*llmapp.Account) []*entry {
 			}
 		}
 	}
+	for alias := range r.Aliases {
+		if e := named(r, alias); e != nil {
+			byID[alias] = e
+		}
+	}
 	list := slices.Collect(maps.Values(byID))
 	slices.SortFunc(list, func(a, b *entry) int { return strings.Compare(a.ID, b.ID) })
 	return list
+}
+
+// named returns the entry of a name that can be called: an alias, `label/model`, or another
+// name of a model; nil if no account is known to serve the name.
+func named(r *routing.Resolver, name string) *entry {
+	targets, _, err := r.Resolve(name)
+	if err != nil || strings.Contains(name, ",") {
+		return nil
+	}
+	byID := make(map[string]*entry)
+	for _, t := range targets {
+		switch {
+		case t.Listed != nil:
+			add(byID, t.Account, name, t.Listed)
+		case t.Account.Models != nil:
+			add(byID, t.Account, name, &catalog.Model{})
+		}
+	}
+	return byID[name]
 }
 
 // generates reports whether a model answers text with text. The catalogue says so wrongly of some
@@ -170,17 +198,22 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) erro
 	}
 	dialect := Dialect(r)
 	if asked.ID != "" {
-		i := slices.IndexFunc(models, func(e *entry) bool { return e.ID == asked.ID })
+		var found *entry
+		if i := slices.IndexFunc(models, func(e *entry) bool { return e.ID == asked.ID }); i >= 0 {
+			found = models[i]
+		} else if l.resolver != nil { // a zero List has nothing
+			found = named(l.resolver(asked.Org), asked.ID)
+		}
 		switch {
-		case i < 0:
+		case found == nil:
 			return apierror.Write(w, dialect, &plugins.Error{
 				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
 				Message: "The model '" + asked.ID + "' does not exist or cannot be called. GET /v1/models lists those that can.",
 			})
 		case dialect == plugins.Messages:
-			return apierror.WriteJSON(w, http.StatusOK, models[i].toAnthropic())
+			return apierror.WriteJSON(w, http.StatusOK, found.toAnthropic())
 		}
-		return apierror.WriteJSON(w, http.StatusOK, models[i].shown(r))
+		return apierror.WriteJSON(w, http.StatusOK, found.shown(r))
 	}
 	if asked.Multimodal {
 		models = slices.DeleteFunc(slices.Clone(models), func(e *entry) bool { return !e.multimodal })
