@@ -205,7 +205,7 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	defer resp.Body.Close()
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" { // some providers compress what nobody asked them to
-		decoded, known := coding.NewReader(encoding, resp.Body, maxDecoded)
+		decoded, known := coding.NewReader(encoding, resp.Body, maxDecoded) //nolint:forbidigo // intake is for what clients send
 		if !known {
 			return a.broken(plugins.Upstream("The provider answered with the Content-Encoding %q, which is not known.", encoding))
 		}
