@@ -61,6 +61,7 @@ func (v *view) forget() {
 func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
 	v.vouched = v.whole
 	s.Key.ClearClaims(&v.vouched)
+	counted := len(all) // by the earlier models of a batch
 	for _, b := range budgets {
 		if b.quantity == concurrent && s.Within {
 			continue
@@ -74,7 +75,7 @@ func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) 
 			continue
 		}
 		h := b.hold(r, v.whole.CreatedAt)
-		if all.find(h.Account) != nil {
+		if (counted > 0 || b.own != nil) && all.find(h.Account) != nil { // the names of other budgets differ
 			continue
 		}
 		if b.own != nil {

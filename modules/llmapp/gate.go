@@ -311,10 +311,11 @@ func (part *share) sparing(s Spending, budgets bounding) []credits.Hold {
 	if s.Fit == (bound.Limits{}) || !part.metered() {
 		return part.Holds
 	}
-	holds := slices.Clone(part.Holds)
-	for i := range holds {
-		if b := budgets.find(holds[i].Account); b != nil && b.Wait == 0 {
-			holds[i].Limit -= b.limit / 20
+	holds, budgets := slices.Clone(part.Holds), budgets.of(part.quantity)
+	first := len(holds) - len(budgets) // after that of the credits
+	for i, b := range budgets {
+		if b.Wait == 0 {
+			holds[first+i].Limit -= b.limit / 20
 		}
 	}
 	return holds

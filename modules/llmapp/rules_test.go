@@ -25,7 +25,7 @@ import (
 )
 
 // gateOf is the gate of an organisation with these budgets.
-func gateOf(t *testing.T, budgets ...*Budget) (Gate, credits.Ledger) {
+func gateOf(t testing.TB, budgets ...*Budget) (Gate, credits.Ledger) {
 	t.Helper()
 	a := &App{Budgets: budgets}
 	if err := a.provisionBudgets(); err != nil {

@@ -1,0 +1,74 @@
+package llmapp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+const (
+	ofOtherKeys = `{"request_response_rmt":{"key_id":{"equals":"key_%d"}}}`
+	ofAllKeys   = `{"request_response_rmt":{"key_id":{"not-equals":"key_%d"}}}`
+)
+
+// gateOfMany is the gate of an organisation of so many budgets, and a call that can be lowered.
+func gateOfMany(t testing.TB, budgets int, filter string) (Gate, Spending) {
+	t.Helper()
+	all := make([]*Budget, budgets)
+	for i := range all {
+		all[i] = &Budget{Name: fmt.Sprint("budget ", i), Limit: "1000000", Filter: fmt.Appendf(nil, filter, i)}
+	}
+	gate, _ := gateOf(t, all...)
+	call := spendingOf("ada", 1e12, 1000)
+	call.Fit = bound.Limits{Least: 1, Asked: 1000}
+	return gate, call
+}
+
+// A call is compared with each budget of its organisation, but no budget with another.
+func TestManyBudgets(t *testing.T) {
+	fastest := func(budgets int, filter string) time.Duration {
+		gate, call := gateOfMany(t, budgets, filter)
+		least := time.Duration(math.MaxInt64)
+		for range 20 {
+			began := time.Now()
+			counting, err := gate.App.bounding(&call)
+			part := &share{quantity: dollars, Reservation: credits.Reservation{Holds: make([]credits.Hold, len(counting))}}
+			part.sparing(call, counting)
+			least = min(least, time.Since(began))
+			if want := map[string]int{ofAllKeys: budgets}[filter]; err != nil || len(counting) != want {
+				t.Fatalf("%d of %d budgets count the call: %v", len(counting), budgets, err)
+			}
+		}
+		return least
+	}
+	if few, many := fastest(250, ofAllKeys), fastest(2000, ofAllKeys); many > 24*few {
+		t.Errorf("it takes %s to find that 2,000 budgets count a call, and %s for 250", many, few)
+	}
+	if least := fastest(2000, ofOtherKeys); least > time.Millisecond {
+		t.Errorf("it takes %s to find that none of 2,000 budgets counts a call", least)
+	}
+}
+
+// BenchmarkManyBudgets measures a call in an organisation of 2,000 budgets, from Admit to Release.
+func BenchmarkManyBudgets(b *testing.B) {
+	for name, filter := range map[string]string{"of other keys": ofOtherKeys, "of all keys": ofAllKeys} {
+		b.Run(name, func(b *testing.B) {
+			gate, call := gateOfMany(b, 2000, filter)
+			for b.Loop() {
+				bill, err := gate.Admit(b.Context(), call)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := errors.Join(bill.Charge(b.Context(), bound.Used{Cost: plugins.KnownCost(10)}), bill.Release(b.Context())); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
