@@ -6,10 +6,12 @@ package position
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
@@ -70,6 +72,22 @@ func (l *Lines) Wrap(err error, path ...string) error {
 		return err
 	}
 	return fmt.Errorf("%w, at %s:%d", err, l.lines[found][0].File, l.lines[found][0].Line)
+}
+
+var environment = regexp.MustCompile(`\{env\.([^}]+)\}`)
+
+// Expand returns the value of an option with what its placeholders stand for. A placeholder
+// without a value is an error, which names the line but does not repeat the value: it may be a
+// secret.
+func (l *Lines) Expand(option, value string, within ...string) (string, error) {
+	text, err := caddy.NewReplacer().ReplaceOrErr(value, true, true)
+	if err == nil {
+		return text, nil
+	}
+	if variable := environment.FindStringSubmatch(err.Error()); variable != nil {
+		err = fmt.Errorf("the environment variable %s is not set; set it where Weir is started", variable[1])
+	}
+	return "", l.Wrap(fmt.Errorf("%s: %w", option, err), append(within, option+" "+value)...)
 }
 
 func begins(line []caddyfile.Token, words []string) bool {

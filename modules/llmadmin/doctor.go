@@ -21,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage/journal"
@@ -161,10 +162,10 @@ func room(store *stores.Store) []Finding {
 // lookAtProviders asks each provider that the gateway can call for any answer, all at
 // once.
 func lookAtProviders(ctx context.Context, app *llmapp.App) (all []Finding) {
-	for _, a := range app.Keyless("") {
+	for _, a := range app.Accounts().Keyless("") {
 		all = append(all, Finding{Warning, "provider " + a.Label, "has no API key: only organisations with a key of their own can call it", fmt.Sprintf("set %s where Weir is started, or api_key", a.KeyEnv())})
 	}
-	accounts := app.Accounts("")
+	accounts := app.Accounts().Of("")
 	found := make([][]Finding, len(accounts))
 	var wg sync.WaitGroup
 	for i, a := range accounts {
@@ -181,7 +182,7 @@ func lookAtProviders(ctx context.Context, app *llmapp.App) (all []Finding) {
 // depend on it, and so do the times of records.
 const maxSkew = 30 * time.Second
 
-func reach(ctx context.Context, a *llmapp.Account) []Finding {
+func reach(ctx context.Context, a *providers.Account) []Finding {
 	if a.BaseURL == "" {
 		return nil // it answers by itself
 	}

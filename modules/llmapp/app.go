@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
@@ -57,7 +57,7 @@ type App struct {
 
 	// Providers are the model providers that all organisations can call through the
 	// gateway. If several serve a model at the same price, the earlier one is called first.
-	Providers []*Provider `json:"providers,omitempty"`
+	Providers []*providers.Provider `json:"providers,omitempty"`
 
 	// Aliases are names for one or more models, which are tried in order:
 	// `"fast": ["openai/gpt-5-mini"]`.
@@ -111,7 +111,7 @@ type provisioned struct {
 	callers   callerAccounts
 	beginning sync.Mutex // while a budget begins with records
 	claimed   []string   // host:port
-	accounts
+	accounts  providers.Accounts
 	names
 	turns
 }
@@ -227,9 +227,7 @@ func (*App) Stop() error { return nil }
 // connections that nobody uses.
 func (a *App) Cleanup() error {
 	a.releaseAddresses()
-	if a.transport != nil {
-		_ = a.transport.Cleanup() // never fails
-	}
+	a.accounts.Cleanup()
 	for _, config := range a.Stores {
 		config.Release()
 	}
@@ -278,6 +276,15 @@ func (a *App) Authenticator() *access.Authenticator { return &a.keys }
 // StoreOf returns the name of an organisation's store.
 func (a *App) StoreOf(org string) string { return a.keys.StoreOf(org) }
 
+// Accounts returns the accounts by which models are called.
+func (a *App) Accounts() *providers.Accounts { return &a.accounts }
+
+// Shares reports whether an account of the platform also serves callers whom the
+// organisation does not trust: other organisations, or the platform that grants its credits.
+func (a *App) Shares(org string, account *providers.Account) bool {
+	return account.Platform && (a.HasCredits(org) || a.keys.ServesOthers(org))
+}
+
 // Catalog returns the models and prices in force.
 func (a *App) Catalog() *catalog.Catalog { return a.catalog }
 
@@ -303,21 +310,6 @@ func (a *App) Export(r *storage.Record, c *storage.Content) {
 // the first words of lines, each within the block of the one before. Where the
 // configuration is JSON, the error stays as it is.
 func (a *App) At(err error, path ...string) error { return a.lines.Wrap(err, path...) }
-
-var environment = regexp.MustCompile(`\{env\.([^}]+)\}`)
-
-// expand replaces the placeholders of an option. The error does not repeat the value,
-// which may be a secret.
-func (a *App) expand(option, value string, within ...string) (string, error) {
-	text, err := caddy.NewReplacer().ReplaceOrErr(value, true, true)
-	if err == nil {
-		return text, nil
-	}
-	if variable := environment.FindStringSubmatch(err.Error()); variable != nil {
-		err = fmt.Errorf("the environment variable %s is not set; set it where Weir is started", variable[1])
-	}
-	return "", a.At(fmt.Errorf("%s: %w", option, err), append(within, option+" "+value)...)
-}
 
 // Interface guards
 var (

@@ -14,27 +14,11 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
-
-// Transport carries requests to an account. It sends nothing by itself: Bill.Send and
-// Account.Probe do, so that no call can reach a provider without having been admitted.
-type Transport struct{ through http.RoundTripper }
-
-// NewTransport returns a Transport that sends its requests through rt.
-func NewTransport(rt http.RoundTripper) Transport { return Transport{rt} }
-
-// Probe asks whether the account's address answers. The request has no credentials, so
-// that it costs nothing.
-func (a *Account) Probe(ctx context.Context) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.BaseURL, nil)
-	if err != nil {
-		return nil, err
-	}
-	return a.Transport.through.RoundTrip(req)
-}
 
 // Bill is what one request to a provider may cost and has cost: of a call, of an attempt or a
 // round of one, of a response in a socket, of a batch. Gate.Admit makes it, and it lets the
@@ -42,7 +26,7 @@ func (a *Account) Probe(ctx context.Context) (*http.Response, error) {
 // the provider has not, and Release ends the bill.
 type Bill struct {
 	app      *App
-	account  *Account
+	account  *providers.Account
 	logger   *zap.Logger
 	ledger   credits.Ledger // nil unless something bounds the call
 	shares   []*share
@@ -112,7 +96,7 @@ func (t *Bill) Send(req *http.Request) (*http.Response, error) {
 	if t.released.Load() {
 		return nil, errReleased
 	}
-	resp, err := t.account.Transport.through.RoundTrip(t.account.sign(req))
+	resp, err := t.account.Send(req)
 	if err != nil {
 		t.Answered(0, err)
 		return nil, err

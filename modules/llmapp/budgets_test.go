@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/access"
 	headers "github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -149,7 +150,7 @@ func TestClaimsOfCallers(t *testing.T) {
 			c.key.Stamp(r)
 		}
 		got := ""
-		bounding, err := a.bounding(&Spending{Org: stores.DefaultName, Key: c.key, Account: new(Account), Record: r})
+		bounding, err := a.bounding(&Spending{Org: stores.DefaultName, Key: c.key, Account: new(providers.Account), Record: r})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestCallsThatNoBudgetCounts(t *testing.T) {
 	if err := a.provisionBudgets(); err != nil {
 		t.Fatal(err)
 	}
-	s := &Spending{Org: stores.DefaultName, Key: createdKey("", control.Settings{User: "bob"}), Account: new(Account), Record: &storage.Record{Org: stores.DefaultName, UserID: "bob", Properties: map[string]string{"team": "mobile"}}}
+	s := &Spending{Org: stores.DefaultName, Key: createdKey("", control.Settings{User: "bob"}), Account: new(providers.Account), Record: &storage.Record{Org: stores.DefaultName, UserID: "bob", Properties: map[string]string{"team": "mobile"}}}
 	allocations := testing.AllocsPerRun(1000, func() {
 		if counted, err := a.bounding(s); len(counted) > 0 || err != nil {
 			t.Fatal(counted, err)

@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 )
 
@@ -12,6 +13,10 @@ type (
 	StoreConfig = stores.Config
 	// Export configures where the records of a store are sent besides.
 	Export = stores.Export
+	// Provider configures how the gateway reaches a provider of models.
+	Provider = providers.Provider
+	// API is what a module of the namespace llm.providers provides.
+	API = providers.API
 	// Key is an API key of one organisation.
 	Key = access.Key
 	// Identity admits the bearers of an issuer's tokens.

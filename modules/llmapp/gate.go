@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -34,7 +35,7 @@ type Spending struct {
 	Key *access.Key
 	// Account is where the call goes, nil for a call that passes through a proxy with the
 	// caller's own credentials. Then Provider names the provider.
-	Account  *Account
+	Account  *providers.Account
 	Provider string
 	// Model is the name of the target at the account, "" for what is no call of a model.
 	Model string
@@ -69,14 +70,8 @@ type Spending struct {
 
 // PaysWithCredits reports whether an organisation pays for calls of the account with
 // credits.
-func (a *App) PaysWithCredits(org string, account *Account) bool {
+func (a *App) PaysWithCredits(org string, account *providers.Account) bool {
 	return account != nil && account.Platform && a.HasCredits(org)
-}
-
-// Shares reports whether an account of the platform also serves callers whom the
-// organisation does not trust: other organisations, or the platform that grants its credits.
-func (a *App) Shares(org string, account *Account) bool {
-	return account.Platform && (a.HasCredits(org) || a.keys.ServesOthers(org))
 }
 
 // Admit returns the bill of a call, or a *plugins.Error that says why it has none.

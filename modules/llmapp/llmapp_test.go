@@ -120,6 +120,8 @@ func TestRefusedConfigurations(t *testing.T) {
 		"unknown backend":  {`{"stores": {"default": {"storage": {"backend": "tape"}}}}`, "tape"},
 		"header prefix":    {`{"header_prefixes": ["a b"]}`, "header_prefix"},
 		"property name":    {`{"property_names": ["a b"]}`, "Service-Properties"},
+		"empty alias":      {`{"aliases": {"fast": []}}`, "alias fast"},
+		"alias of a list":  {`{"aliases": {"a,b": ["fake/x"]}}`, "comma"},
 		"catalog":          {`{"catalog": "/does/not/exist.json"}`, "/does/not/exist.json"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func (a *App) provisionLabels() {
 		a.providerNames.Add(m.Provider)
 		a.listedModels.Add(m.ID)
 	}
-	for _, account := range a.AllAccounts() {
+	for _, account := range a.accounts.All() {
 		a.providerNames.Add(account.Provider)
 		a.modelNames.Add(account.Models...)
 	}

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 )
@@ -23,7 +27,7 @@ type Organisation struct {
 	// Providers are the providers for which the organisation has its own keys. They are
 	// tried before the platform's. A provider with the label of a platform provider
 	// inherits everything from it but the credentials.
-	Providers []*Provider `json:"providers,omitempty"`
+	Providers []*providers.Provider `json:"providers,omitempty"`
 
 	// Identities admit people and workloads to the organisation by the tokens of an issuer.
 	Identities []*access.Identity `json:"identities,omitempty"`
@@ -36,8 +40,7 @@ type Organisation struct {
 	// is first seen; `weir credits` grants more. Default: no limit.
 	Credits string `json:"credits,omitempty"`
 
-	accounts []*Account
-	grant    plugins.Nanodollars // Credits in billionths of a US dollar
+	grant plugins.Nanodollars // Credits in billionths of a US dollar
 }
 
 // provisionKeys admits the keys and the identities of all organisations.
@@ -64,7 +67,7 @@ func (a *App) provisionKeys() error {
 			keys, identities = slices.Concat(a.Keys, keys), slices.Concat(a.Identities, identities)
 		}
 		for _, key := range keys {
-			secret, err := a.expand("key", key.Secret, "org "+name)
+			secret, err := a.lines.Expand("key", key.Secret, "org "+name)
 			if err != nil {
 				return fmt.Errorf("org %s: %w", name, err)
 			}
@@ -75,6 +78,42 @@ func (a *App) provisionKeys() error {
 		for _, i := range identities {
 			if err := a.keys.AddIdentity(i, name); err != nil {
 				return a.At(err, "org "+name, "identity jwt "+i.Issuer)
+			}
+		}
+	}
+	return nil
+}
+
+// provisionProviders makes the accounts of the platform and of each organisation.
+func (a *App) provisionProviders(ctx caddy.Context) error {
+	a.accounts = providers.New(a.catalog, a.lines, a.logger)
+	for _, p := range a.Providers {
+		if err := a.accounts.Add(ctx, p); err != nil {
+			return err
+		}
+	}
+	for name, org := range sorted(a.Organisations) {
+		for _, p := range org.Providers {
+			if err := a.accounts.AddOwn(ctx, name, p); err != nil {
+				return fmt.Errorf("org %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// provisionAliases rejects aliases that nobody could call.
+func (a *App) provisionAliases() error {
+	for name, models := range a.Aliases {
+		if name == "" || strings.Contains(name, ",") {
+			return a.At(fmt.Errorf("alias %q: a name has no comma, which separates models", name), "alias "+name)
+		}
+		if len(models) == 0 {
+			return a.At(fmt.Errorf("alias %s: name at least one model", name), "alias "+name)
+		}
+		for _, model := range models {
+			if a.Aliases[model] != nil {
+				return a.At(fmt.Errorf("alias %s: %s is an alias, too: name its models", name, model), "alias "+name)
 			}
 		}
 	}

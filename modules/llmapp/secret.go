@@ -11,7 +11,7 @@ func (a *App) Secret(s *stores.Store) ([]byte, error) {
 	if a.SecretText == "" {
 		return s.Secret()
 	}
-	secret, err := a.expand("secret", a.SecretText)
+	secret, err := a.lines.Expand("secret", a.SecretText)
 	if err != nil {
 		return nil, err
 	}

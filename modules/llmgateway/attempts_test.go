@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 )
 
@@ -29,9 +29,9 @@ const answered = `{"id":"resp_1","object":"response","status":"completed","model
 func (s *site) script(failures map[string][]failing) func() string {
 	begin := time.Now()
 	var made []string
-	for _, account := range s.handler.site.App.Accounts("default") {
+	for _, account := range s.handler.site.App.Accounts().Of("default") {
 		account.ID = sha256.Sum256([]byte(s.t.Name() + account.Label)) // whose circuit no other test has opened
-		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
+		account.Transport = providers.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 			made = append(made, fmt.Sprintf("%s@%s", account.Label, time.Since(begin).Round(time.Second)))
 			resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answered))}
 			if left := failures[account.Label]; len(left) > 0 {
@@ -154,7 +154,7 @@ func TestHangingProvider(t *testing.T) {
 			s.handler.policy.FirstByteTimeout = c.timeout
 			synctest.Test(t, func(t *testing.T) {
 				s.script(nil)
-				s.handler.site.App.Accounts("default")[2].Transport = llmapp.NewTransport(transport(func(r *http.Request) (*http.Response, error) {
+				s.handler.site.App.Accounts().Of("default")[2].Transport = providers.NewTransport(transport(func(r *http.Request) (*http.Response, error) {
 					select {
 					case <-r.Context().Done():
 						return nil, r.Context().Err()
@@ -193,7 +193,7 @@ func TestErrorsWithoutAnEnd(t *testing.T) {
 			s.handler.policy.Retries = 0
 			synctest.Test(t, func(t *testing.T) {
 				s.script(nil)
-				s.handler.site.App.Accounts("default")[2].Transport = llmapp.NewTransport(transport(func(r *http.Request) (*http.Response, error) {
+				s.handler.site.App.Accounts().Of("default")[2].Transport = providers.NewTransport(transport(func(r *http.Request) (*http.Response, error) {
 					body := endless{r.Context().Done()}
 					if status < 400 {
 						body.cancelled = nil // an upgraded connection has no end, a redirect's body no use

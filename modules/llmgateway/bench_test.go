@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -98,8 +99,8 @@ func BenchmarkStream(b *testing.B) {
 		},
 		policy: routing.Policy{Backoff: backoff, TryDuration: defaultTryDuration},
 	}
-	for _, account := range app.Accounts("default") {
-		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
+	for _, account := range app.Accounts().Of("default") {
+		account.Transport = providers.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 			body := chunks(bytes.SplitAfter(bytes.Join(streams[account.Label], nil), []byte("\n\n")))
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &body}, nil
 		}))

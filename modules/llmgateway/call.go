@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
@@ -214,7 +215,7 @@ func (c *call) divert(targets []routing.Target) ([]routing.Target, error) {
 func (h *Handler) resolver(org string) *routing.Resolver {
 	app := h.site.App
 	return &routing.Resolver{
-		Catalog: app.Catalog(), Accounts: app.Accounts(org), Keyless: app.Keyless(org), Aliases: app.Aliases,
+		Catalog: app.Catalog(), Accounts: app.Accounts().Of(org), Keyless: app.Accounts().Keyless(org), Aliases: app.Aliases,
 	}
 }
 
@@ -283,7 +284,7 @@ func (c *call) malformed() error {
 }
 
 // noAccount stands for the account in the records of calls that reach no account.
-var noAccount = &llmapp.Account{Provider: llmapp.NoProvider}
+var noAccount = &providers.Account{Provider: llmapp.NoProvider}
 
 // refuse answers a call that was not sent to any provider.
 func (c *call) refuse(e *plugins.Error) {

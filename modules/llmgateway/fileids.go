@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
@@ -16,7 +16,7 @@ import (
 
 // fileID names a file or a batch at a provider.
 type fileID struct {
-	account *llmapp.Account
+	account *providers.Account
 	id      string
 	batch   string // the batch whose results the file has, "" if it is not known to have any
 }
@@ -53,7 +53,7 @@ func (c *call) openID(sealed string) (fileID, bool) {
 		f.batch = parts[1]
 	}
 	org := c.exchange.Record.Org
-	for _, f.account = range c.h.site.App.Accounts(org) {
+	for _, f.account = range c.h.site.App.Accounts().Of(org) {
 		if sealID(secrets, org, f) == sealed {
 			return f, true
 		}

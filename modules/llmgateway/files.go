@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/paths"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -190,7 +190,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 
 // readUpload reads a file for an account that others use, and refuses the input of a batch
 // whose calls name what the account keeps for them.
-func (f *fileCall) readUpload(account *llmapp.Account) error {
+func (f *fileCall) readUpload(account *providers.Account) error {
 	if err := f.call.request.read(maxRequest); err != nil {
 		return err
 	}
@@ -242,9 +242,9 @@ func notFound(id string) *plugins.Error {
 }
 
 // accountOfFiles returns the account of that label, or the first that has the endpoint.
-func (f *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
+func (f *fileCall) accountOfFiles(label string) (*providers.Account, error) {
 	var err error
-	for _, account := range f.call.h.site.App.Accounts(f.x.Record.Org) {
+	for _, account := range f.call.h.site.App.Accounts().Of(f.x.Record.Org) {
 		if label != "" && account.Label != label {
 			continue
 		}
@@ -259,7 +259,7 @@ func (f *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 }
 
 // allowFiles refuses lists of an account that others use.
-func (f *fileCall) allowFiles(account *llmapp.Account) error {
+func (f *fileCall) allowFiles(account *providers.Account) error {
 	lists := f.file.id == "" && f.call.r.Method == http.MethodGet
 	if lists && f.call.shares(account) {
 		return plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+

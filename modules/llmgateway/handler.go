@@ -158,7 +158,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // some alias.
 func (h *Handler) checkProviders() error {
 	app := h.site.App
-	everybody := routing.Resolver{Catalog: app.Catalog(), Accounts: app.AllAccounts()}
+	everybody := routing.Resolver{Catalog: app.Catalog(), Accounts: app.Accounts().All()}
 	if len(everybody.Accounts) == 0 {
 		return errors.New("no provider is configured: name one in the global option llm, as in `provider openai`")
 	}

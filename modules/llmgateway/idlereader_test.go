@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage"
 )
@@ -29,8 +29,8 @@ type piece struct {
 
 // play lets every provider answer the pieces of a stream.
 func (s *site) play(pieces ...piece) {
-	for _, account := range s.handler.site.App.Accounts("default") {
-		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
+	for _, account := range s.handler.site.App.Accounts().Of("default") {
+		account.Transport = providers.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 			body, provider := io.Pipe()
 			go func() {
 				for _, p := range pieces {
@@ -190,8 +190,8 @@ func TestPanicIsCounted(t *testing.T) {
 	for name, text := range map[string]string{"before content": events[0], "behind content": events[0] + events[2]} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, nil)
-			for _, account := range s.handler.site.App.Accounts("default") {
-				account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
+			for _, account := range s.handler.site.App.Accounts().Of("default") {
+				account.Transport = providers.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 					body := io.NopCloser(io.MultiReader(strings.NewReader(text), iotest.DataErrReader(nil)))
 					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
 				}))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -27,7 +27,7 @@ const maxBatched = 100_000
 type messageBatch struct {
 	*fileCall
 	targets  map[string][]routing.Target // what each name of a model stands for
-	accounts []*llmapp.Account           // serve all calls read so far; nil before the first call
+	accounts []*providers.Account        // serve all calls read so far; nil before the first call
 	models   map[string]bool             // models at the account that makes the batch
 }
 
@@ -145,7 +145,7 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 		}
 		return nil
 	}
-	common := slices.DeleteFunc(slices.Clone(b.accounts), func(a *llmapp.Account) bool { return serves(targets, a) == nil })
+	common := slices.DeleteFunc(slices.Clone(b.accounts), func(a *providers.Account) bool { return serves(targets, a) == nil })
 	if len(common) == 0 {
 		return plugins.Invalid("model", "%s.model: '%.100s' is not served by %s, which serves the calls before. A batch is made at one provider, by one account.", at, model, b.accounts[0].Label)
 	}
@@ -154,7 +154,7 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 }
 
 // serves is the first of the targets at the account, nil if there is none.
-func serves(targets []routing.Target, account *llmapp.Account) *routing.Target {
+func serves(targets []routing.Target, account *providers.Account) *routing.Target {
 	i := slices.IndexFunc(targets, func(t routing.Target) bool { return t.Account == account })
 	if i < 0 {
 		return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/models"
@@ -57,7 +58,7 @@ func (h *Handler) list(t *testing.T, target string, header ...string) *httptest.
 }
 
 func TestModels(t *testing.T) {
-	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*llmapp.Account{
+	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*providers.Account{
 		{Label: "beta", Provider: "beta"}, {Label: "alpha", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama", "small"}},
 	}}))
 	const (
@@ -87,7 +88,7 @@ func TestModels(t *testing.T) {
 
 // Clients of Anthropic get the list in its form, page by page.
 func TestModelsInAnthropicsForm(t *testing.T) {
-	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}}}))
+	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*providers.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}}}))
 	ask := func(path string) (int, string) {
 		w := h.list(t, path, "Anthropic-Version", "2023-06-01")
 		return w.Code, w.Body.String()
@@ -126,7 +127,7 @@ func TestModelsWithoutProviders(t *testing.T) {
 }
 
 func TestModelDetail(t *testing.T) {
-	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*llmapp.Account{{Label: "mine", Provider: "alpha"}}}))
+	h := lists(models.Of(&routing.Resolver{Catalog: parseCatalog(t), Accounts: []*providers.Account{{Label: "mine", Provider: "alpha"}}}))
 	w := h.list(t, "/v1/models/multimodal?detail=true")
 	var list struct{ Data []map[string]any }
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Data) != 1 {
@@ -147,7 +148,7 @@ func TestModelDetail(t *testing.T) {
 func TestModelsByOtherNames(t *testing.T) {
 	h := lists(models.Of(&routing.Resolver{
 		Catalog:  parseCatalog(t),
-		Accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big"}}, {Label: "mine", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama"}}},
+		Accounts: []*providers.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big"}}, {Label: "mine", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama"}}},
 		Aliases:  map[string][]string{"smart": {"big", "lab/llama"}, "gone": {"nobody"}},
 	}))
 	const smart = `{"id":"smart","object":"model","created":1749513600,"owned_by":"maker"}`

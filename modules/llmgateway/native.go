@@ -7,8 +7,8 @@ import (
 
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/streamusage"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -31,8 +31,8 @@ func passFields(to, from http.Header, names ...string) {
 }
 
 // passHeaders gives the provider what the client's headers say of the account.
-func (c *call) passHeaders(req *http.Request, account *llmapp.Account) (warnings []string) {
-	return c.h.site.App.PassHeaders(c.exchange.Record.Org, account, c.r.Header, req.Header)
+func (c *call) passHeaders(req *http.Request, account *providers.Account) (warnings []string) {
+	return account.PassHeaders(c.exchange.Record.Org, c.shares(account), c.r.Header, req.Header)
 }
 
 // noPrice is why a service tier is left out of a request.

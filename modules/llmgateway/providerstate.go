@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -33,7 +33,7 @@ func (c *call) targetsWithState(targets []routing.Target) ([]routing.Target, err
 }
 
 // shares reports whether others than the organisation use the account.
-func (c *call) shares(account *llmapp.Account) bool {
+func (c *call) shares(account *providers.Account) bool {
 	return c.h.site.App.Shares(c.exchange.Record.Org, account)
 }
 
@@ -59,7 +59,7 @@ func (c *call) allow(t routing.Target) error {
 
 // allowStored refuses what an account that others use may keep for them. native: the account gets the
 // request as it is.
-func (c *call) allowStored(account *llmapp.Account, native bool) error {
+func (c *call) allowStored(account *providers.Account, native bool) error {
 	if len(c.stored.IDs) == 0 || !c.shares(account) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (c *call) allowStored(account *llmapp.Account, native bool) error {
 
 // given returns a function that reports whether an account gave an id to the organisation. The
 // memory tells, or a record, because the memory may have been lost.
-func (c *call) given(account *llmapp.Account) func(bound.StateID) bool {
+func (c *call) given(account *providers.Account) func(bound.StateID) bool {
 	var ids []string
 	for _, named := range c.stored.IDs {
 		ids = append(ids, named.ID)

@@ -88,7 +88,7 @@ func TestPlatformAccountsAreShared(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"id":"resp_own","object":"response","status":"completed","model":"m","output":[{"id":"ci","type":"code_interpreter_call","container_id":"cntr_own"}]}`))
 	}}})
-	reported := storage.Record{Org: "acme", Dialect: plugins.Responses, ResponseID: "resp_forged", TargetURL: s.handler.site.App.Accounts("default")[2].BaseURL}
+	reported := storage.Record{Org: "acme", Dialect: plugins.Responses, ResponseID: "resp_forged", TargetURL: s.handler.site.App.Accounts().Of("default")[2].BaseURL}
 	s.kept.records[reported.Key()] = entry{Record: reported}
 	ask := func(path, fields string) (int, string) {
 		resp, body := s.postTo(path, strings.NewReader(`{"model":"raw/m","max_tokens":9,`+fields+`}`), "Authorization", "Bearer acme")

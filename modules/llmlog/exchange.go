@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/money/cut"
 	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/internal/streamusage"
@@ -78,11 +79,11 @@ type answerSide struct {
 
 // payment is who pays for a call, and what bounds the cost.
 type payment struct {
-	key     *access.Key     // nil for a call without one
-	limit   *llmapp.Budget  // that the caller set to its own calls, nil for none
-	account *llmapp.Account // that pays, nil if the caller's own credentials pass
-	streams bool            // a stream was asked for; false if the request was not read
-	cutter  *cut.Writer     // ends the stream, nil unless a budget may end it
+	key     *access.Key        // nil for a call without one
+	limit   *llmapp.Budget     // that the caller set to its own calls, nil for none
+	account *providers.Account // that pays, nil if the caller's own credentials pass
+	streams bool               // a stream was asked for; false if the request was not read
+	cutter  *cut.Writer        // ends the stream, nil unless a budget may end it
 }
 
 // outcome is how a call left the next handler.

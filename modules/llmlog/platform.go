@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 )
@@ -35,7 +35,7 @@ func (h *Handler) provisionCredentials() error {
 		return fmt.Errorf("credentials %q: want %s, or nothing", h.Credentials, credentialsPlatform)
 	}
 	found := false
-	for _, a := range h.site.App.AllAccounts() {
+	for _, a := range h.site.App.Accounts().All() {
 		if a.Label != h.Provider {
 			continue
 		}
@@ -71,8 +71,8 @@ var payable = []plugins.Dialect{
 // takeAccount puts the account that pays in the place of the caller's key. Other requests
 // than calls, and lists of models, are refused: they would reach what the account keeps.
 func (x *exchange) takeAccount() *plugins.Error {
-	accounts := x.h.site.App.Accounts(x.Record.Org)
-	i := slices.IndexFunc(accounts, func(a *llmapp.Account) bool { return a.Label == x.h.Provider })
+	accounts := x.h.site.App.Accounts().Of(x.Record.Org)
+	i := slices.IndexFunc(accounts, func(a *providers.Account) bool { return a.Label == x.h.Provider })
 	if i < 0 {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "The organization has no credentials for the provider %s.", x.h.Provider)
 	}
@@ -89,7 +89,7 @@ func (x *exchange) takeAccount() *plugins.Error {
 			header[name] = values
 		}
 	}
-	x.warnings = x.h.site.App.PassHeaders(x.Record.Org, x.account, x.r.Header, header)
+	x.warnings = x.account.PassHeaders(x.Record.Org, x.h.site.App.Shares(x.Record.Org, x.account), x.r.Header, header)
 	x.account.Authorize(header)
 	if x.tellsResults() {
 		header.Set("Accept-Encoding", "identity")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -63,7 +64,7 @@ type List struct {
 // New lists the models of an app.
 func New(app *llmapp.App) List {
 	resolver := func(org string) *routing.Resolver {
-		return &routing.Resolver{Catalog: app.Catalog(), Accounts: app.Accounts(org), Aliases: app.Aliases}
+		return &routing.Resolver{Catalog: app.Catalog(), Accounts: app.Accounts().Of(org), Aliases: app.Aliases}
 	}
 	l := List{everybody: entries(resolver("")), own: make(map[string][]*entry), resolver: resolver}
 	for name, org := range app.Organisations {
@@ -137,7 +138,7 @@ func generates(m *catalog.Model) bool {
 		!strings.Contains(id, "embed") && !strings.HasPrefix(id, "bge-")
 }
 
-func add(entries map[string]*entry, a *llmapp.Account, id string, m *catalog.Model) {
+func add(entries map[string]*entry, a *providers.Account, id string, m *catalog.Model) {
 	e := entries[id]
 	if e == nil {
 		e = &entry{ID: id, Object: "model", OwnedBy: a.Provider, name: cmp.Or(m.Name, id), detail: &detail{

@@ -3,13 +3,13 @@ package routing
 import (
 	"testing"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/storage/shared"
 )
 
 // A model that fails is tried last, and the other models of its account are not.
 func TestTargetThatFailsIsLast(t *testing.T) {
-	one, two := &llmapp.Account{Label: "one"}, &llmapp.Account{Label: "two"}
+	one, two := &providers.Account{Label: "one"}, &providers.Account{Label: "two"}
 	one.ID[0], two.ID[0] = 1, 2
 	bad, good, other := Target{Account: one, Model: "bad"}, Target{Account: one, Model: "good"}, Target{Account: two, Model: "bad"}
 	var breakers shared.LocalBreakers

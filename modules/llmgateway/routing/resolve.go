@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -16,10 +16,10 @@ type Resolver struct {
 	Catalog *catalog.Catalog
 	// Accounts are the accounts that the organisation can call: its own, then the
 	// accounts with platform credentials.
-	Accounts []*llmapp.Account
+	Accounts []*providers.Account
 	// Keyless are the accounts that are configured for all organisations and
 	// have no key. They serve nothing, and explain why.
-	Keyless []*llmapp.Account
+	Keyless []*providers.Account
 	// Aliases are the models that each alias stands for, in their order.
 	Aliases map[string][]string
 }
@@ -83,7 +83,7 @@ func (r *Resolver) entry(name string) []Target {
 }
 
 // labelled returns the accounts of that label which serve the model.
-func (r *Resolver) labelled(label, model string, serves func(*llmapp.Account, string) bool) []Target {
+func (r *Resolver) labelled(label, model string, serves func(*providers.Account, string) bool) []Target {
 	var found []Target
 	for _, a := range r.Accounts {
 		if a.Label == label && model != "" && serves(a, model) {
@@ -114,13 +114,13 @@ func (r *Resolver) unlabelled(model string) []Target {
 	return found
 }
 
-func (r *Resolver) target(a *llmapp.Account, model string) Target {
+func (r *Resolver) target(a *providers.Account, model string) Target {
 	listed, _ := r.Catalog.Lookup(a.Provider, model)
 	return Target{a, model, listed}
 }
 
 // lists reports whether a serves the model under exactly this name.
-func (r *Resolver) lists(a *llmapp.Account, model string) bool {
+func (r *Resolver) lists(a *providers.Account, model string) bool {
 	if a.Models != nil {
 		return slices.Contains(a.Models, model)
 	}
@@ -129,7 +129,7 @@ func (r *Resolver) lists(a *llmapp.Account, model string) bool {
 }
 
 // serves reports whether a serves the model, however it is spelt.
-func (r *Resolver) serves(a *llmapp.Account, model string) bool {
+func (r *Resolver) serves(a *providers.Account, model string) bool {
 	if a.Models != nil {
 		return slices.Contains(a.Models, model)
 	}
@@ -139,4 +139,4 @@ func (r *Resolver) serves(a *llmapp.Account, model string) bool {
 
 // mayServe is true of an account that does not name its models: it may serve one
 // that is newer than the catalogue.
-func mayServe(a *llmapp.Account, _ string) bool { return a.Models == nil }
+func mayServe(a *providers.Account, _ string) bool { return a.Models == nil }

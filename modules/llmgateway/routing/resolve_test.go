@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -36,19 +37,19 @@ func parseCatalog(t testing.TB) *catalog.Catalog {
 }
 
 func testResolver(t *testing.T) *Resolver {
-	account := func(label, provider string, platform bool, models ...string) *llmapp.Account {
-		return &llmapp.Account{Label: label, Provider: provider, Platform: platform, Models: models, API: needsKey{}}
+	account := func(label, provider string, platform bool, models ...string) *providers.Account {
+		return &providers.Account{Label: label, Provider: provider, Platform: platform, Models: models, API: needsKey{}}
 	}
 	return &Resolver{
 		Catalog: parseCatalog(t),
-		Accounts: []*llmapp.Account{
+		Accounts: []*providers.Account{
 			account("mine", "alpha", false),
 			account("alpha", "alpha", true),
 			account("beta", "beta", true),
 			account("lab", "vllm", true, "llama", "small"),
 			account("any", "compatible", true),
 		},
-		Keyless: []*llmapp.Account{account("gamma", "gamma", true)},
+		Keyless: []*providers.Account{account("gamma", "gamma", true)},
 		Aliases: map[string][]string{"fast": {"small", "beta/maker/open"}, "big": {"alpha/small"}, "broken": {"nothing"}},
 	}
 }
@@ -139,7 +140,7 @@ func (needsKey) DefaultTarget() (baseURL, keyEnv string) {
 func FuzzResolve(f *testing.F) {
 	f.Add("alpha/big, fast")
 	f.Add("a/b/c/d,")
-	r := &Resolver{Catalog: parseCatalog(f), Accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha"}}}
+	r := &Resolver{Catalog: parseCatalog(f), Accounts: []*providers.Account{{Label: "alpha", Provider: "alpha"}}}
 	f.Fuzz(func(t *testing.T, model string) {
 		targets, warnings, err := r.Resolve(model)
 		if (err == nil) != (len(targets) > 0) {

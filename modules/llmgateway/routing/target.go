@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage/shared"
@@ -17,7 +17,7 @@ import (
 
 // Target is a model at an account: where an attempt can go.
 type Target struct {
-	Account *llmapp.Account
+	Account *providers.Account
 	// Model is the model's name at the provider.
 	Model string
 	// Listed is the model in the catalogue, nil if the catalogue does not know it.

@@ -1,12 +1,14 @@
-package llmapp
+package providers
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
+	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins/catalog"
 
@@ -51,9 +53,36 @@ func (*fakeAPI) Prepare(context.Context, *translate.Request, translate.Target) (
 func (*fakeAPI) Decode(*http.Response, *translate.Assembler) error { return nil }
 func (*fakeAPI) Error(*http.Response) *plugins.Error               { return nil }
 
+// load makes the accounts of a configuration; unload cleans them up.
+func load(t *testing.T, config string) (accounts Accounts, unload context.CancelFunc, err error) {
+	t.Helper()
+	base, err := caddy.ProvisionContext(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, unload := caddy.NewContext(base)
+	var configured struct {
+		Providers []*Provider
+		Orgs      map[string]struct{ Providers []*Provider }
+	}
+	if err := json.Unmarshal([]byte(config), &configured); err != nil {
+		t.Fatal(err)
+	}
+	accounts = New(catalog.Default(), nil, zap.NewNop())
+	for _, p := range configured.Providers {
+		err = errors.Join(err, accounts.Add(ctx, p))
+	}
+	for org, own := range configured.Orgs {
+		for _, p := range own.Providers {
+			err = errors.Join(err, accounts.AddOwn(ctx, org, p))
+		}
+	}
+	return accounts, unload, err
+}
+
 func TestAccounts(t *testing.T) {
 	t.Setenv("WEIR_TEST_FAKE_KEY", "from-env")
-	app, unload, err := load(t, `{
+	accounts, unload, err := load(t, `{
 		"providers": [
 			{"label": "fake"},
 			{"label": "lab", "api": {"kind": "fake", "region": "eu"}, "base_url": "http://10.0.0.5:8000/v1", "api_key": "lab-key", "models": ["llama-4"]},
@@ -88,17 +117,17 @@ func TestAccounts(t *testing.T) {
 		"acme": "own keyless keyless https://api.fake.test/v1 acme-1  \n" +
 			"own lab fake http://10.0.0.5:8000/v1 acme-2 llama-4 eu\n" + platform,
 	} {
-		if got := show(app.Accounts(org)); got != want {
+		if got := show(accounts.Of(org)); got != want {
 			t.Errorf("%s can use\n%s\nwant\n%s", org, got, want)
 		}
 	}
-	if k := app.Keyless("default"); len(k) != 1 || k[0].Label != "keyless" || k[0].KeyEnv() != "WEIR_TEST_NO_SUCH_KEY" {
+	if k := accounts.Keyless("default"); len(k) != 1 || k[0].Label != "keyless" || k[0].KeyEnv() != "WEIR_TEST_NO_SUCH_KEY" {
 		t.Errorf("without a key are %v", k)
 	}
-	if k := app.Keyless("acme"); len(k) != 0 {
+	if k := accounts.Keyless("acme"); len(k) != 0 {
 		t.Errorf("acme has a key of its own, and is told to set that of %s", k[0].Label)
 	}
-	acme := app.Accounts("acme")
+	acme := accounts.Of("acme")
 	if acme[0].ID == acme[1].ID || acme[0].ID == acme[2].ID || acme[0].Transport == (Transport{}) {
 		t.Error("accounts that differ by their key are the same")
 	}
@@ -115,11 +144,10 @@ func TestProviderErrors(t *testing.T) {
 		`{"providers": [{"label": "fake", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}]}`:                 "WEIR_TEST_NO_SUCH_KEY is not set",
 		`{"providers": [{"label": "fake", "base_url": "{env.WEIR_TEST_NO_SUCH_URL}/v1"}]}`:             "WEIR_TEST_NO_SUCH_URL is not set",
 		`{"providers": [{"label": "fake", "transport": {"protocol": "llm", "proxy_protocol": "v1"}}]}`: "leave proxy_protocol out",
-		`{"aliases": {"fast": []}}`:        "alias fast",
-		`{"aliases": {"a,b": ["fake/x"]}}`: "comma",
 	} {
-		if _, unload, err := load(t, config); err == nil {
-			unload()
+		_, unload, err := load(t, config)
+		unload()
+		if err == nil {
 			t.Errorf("%s was accepted", config)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want something about %s", config, err, want)
@@ -165,9 +193,7 @@ func TestCloudCredentials(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", config, err)
 		}
-		if err == nil {
-			unload()
-		}
+		unload()
 	}
 }
 
@@ -191,81 +217,6 @@ func TestKnownHostsHaveTheirVendorsName(t *testing.T) {
 		}
 	}
 }
-
-// A request that was made for an account has its key when a ticket sends it, and not before.
-func TestOnlyTicketsSendKeys(t *testing.T) {
-	var arrived http.Header
-	var query string
-	account := &Account{
-		BaseURL: "https://api.example.com", key: "secret+key", standIn: "weir-stand-in",
-		Transport: NewTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
-			arrived, query = r.Header, r.URL.Query().Get("key")
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		})),
-	}
-	target := account.Target("m", nil)
-	req, err := target.Post(t.Context(), "/v1/chat?key="+target.Key, translate.Bearer, map[string]string{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ticket, err := Gate{App: new(App)}.Admit(t.Context(), Spending{Account: account})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // a ticket may send a request again
-		resp, err := ticket.Send(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		for what, got := range map[string]string{"header": arrived.Get("Authorization"), "query": "Bearer " + query} {
-			if got != "Bearer secret+key" {
-				t.Errorf("the provider gets the %s %q", what, got)
-			}
-		}
-		if sent := fmt.Sprint(req.Header, req.URL, resp.Request.Header, resp.Request.URL); strings.Contains(sent, "secret") {
-			t.Errorf("who sends a request has the key: %s", sent)
-		}
-	}
-}
-
-// A proxy with the platform's credentials calls below the path of the provider's address, as the
-// gateway does.
-func TestAddressesKeepTheirPath(t *testing.T) {
-	for _, c := range [][3]string{
-		{"https://one.example.com", "/v1/messages", "/v1/messages"},
-		{"https://one.example.com/v1", "/v1/chat/completions", "/v1/chat/completions"},
-		{"https://one.example.com/proxy/v1", "/v1/chat/completions", "/proxy/v1/chat/completions"},
-		{"https://one.example.com/proxy/v1", "/proxy/v1/chat/completions", "/proxy/v1/chat/completions"},
-		{"https://one.example.com/team/proxy/", "/v1/messages", "/team/proxy/v1/messages"},
-		{"https://one.example.com/openai/v1", "/v2/models", "/openai/v2/models"},
-		{"https://one.example.com/v1beta", "/upload/v1beta/files", "/upload/v1beta/files"},
-		{"https://one.example.com/v1beta", "/v1/models", "/v1/models"},
-		{"https://one.example.com/a%20b", "/v1/files/x%2Fy", "/a%20b/v1/files/x%2Fy"},
-	} {
-		var asked string
-		account := &Account{BaseURL: c[0], Transport: NewTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
-			asked = r.URL.EscapedPath()
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		}))}
-		ticket, err := Gate{App: new(App)}.Admit(t.Context(), Spending{Account: account})
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := new(AccountTransport).RoundTrip(WithTicket(httptest.NewRequest(http.MethodGet, c[1], nil), ticket))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if asked != c[2] {
-			t.Errorf("%s at %s is %s, want %s", c[1], c[0], asked, c[2])
-		}
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // mistralAPI is a kind of provider that has the name of a vendor, and no address of its own.
 type mistralAPI struct{ API }

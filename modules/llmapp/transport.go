@@ -1,0 +1,68 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+func init() {
+	caddy.RegisterModule(AccountTransport{})
+}
+
+type ticketInContext struct{}
+
+// WithTicket returns r as a request that AccountTransport sends with the ticket.
+func WithTicket(r *http.Request, t *Bill) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), ticketInContext{}, t))
+}
+
+// AccountTransport sends what `llm_log` with `credentials platform` has admitted: to the
+// address of the provider, through the provider's own transport, and with the key of the
+// account. It sends nothing else.
+type AccountTransport struct{}
+
+// CaddyModule returns the Caddy module information.
+func (AccountTransport) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.reverse_proxy.transport.llm_account", New: func() caddy.Module { return new(AccountTransport) }}
+}
+
+// UnmarshalCaddyfile takes no options.
+func (*AccountTransport) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume the name
+	if d.NextArg() || d.NextBlock(0) {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+var (
+	errNoTicket = errors.New("llm_account sends nothing that llm_log with `credentials platform` has not admitted")
+	// ErrCredentials means that a provider does not accept the platform's credentials, which
+	// is not the caller's fault.
+	ErrCredentials = errors.New("the provider does not accept the platform's credentials")
+)
+
+// RoundTrip implements http.RoundTripper.
+func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ticket, ok := req.Context().Value(ticketInContext{}).(*Bill)
+	if !ok {
+		return nil, errNoTicket
+	}
+	resp, err := ticket.Send(ticket.account.Direct(req))
+	if err == nil && ticket.account.Platform && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {
+		_ = resp.Body.Close() // nobody reads it
+		return nil, ErrCredentials
+	}
+	return resp, err
+}
+
+// Interface guards
+var (
+	_ http.RoundTripper     = (*AccountTransport)(nil)
+	_ caddyfile.Unmarshaler = (*AccountTransport)(nil)
+)
