@@ -24,6 +24,7 @@ const (
 	Runs            Dialect = "runs"             // OpenAI Assistants
 	Batches         Dialect = "batches"          // the making of a batch of calls, by OpenAI, Anthropic and Gemini
 	Messages        Dialect = "messages"         // Anthropic Messages
+	TextCompletions Dialect = "text_completions" // Anthropic Text Completions (legacy)
 	CountTokens     Dialect = "count_tokens"     // Anthropic's count of the tokens of a Messages request
 	GenerateContent Dialect = "generate_content" // Gemini and Vertex
 	EmbedContent    Dialect = "embed_content"    // Gemini's embeddings

@@ -23,10 +23,14 @@ func init() {
 			"usage.output_tokens": Output,
 			"usage.total_tokens":  Total,
 		}),
-		Object:     []string{`audio_data:"`}, // Mistral
-		Variants:   gatewayCosts,
-		LastEvents: []string{"speech.audio.done"},
-		Transcript: transcript.Format{Input: []string{"input", "instructions"}},
+		Object:      []string{`audio_data:"`}, // Mistral
+		AudioOutput: true,
+		Variants:    gatewayCosts,
+		LastEvents:  []string{"speech.audio.done"},
+		Transcript: transcript.Format{
+			Input: []string{"input", "instructions"},
+			Chunk: transcript.Object(transcript.Fields{"type": transcript.Drop, "audio": transcript.Join, "audio_data": transcript.Join}),
+		},
 	})
 }
 
@@ -43,7 +47,7 @@ func init() {
 			"id":    ResponseID,
 			"model": Model,
 
-			// Mistral's total may be more than the sum of both.
+			// The total of Mistral's may be more than the sum of both, and is not charged.
 			"usage.prompt_tokens":     Input,
 			"usage.completion_tokens": Output,
 		}),

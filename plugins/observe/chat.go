@@ -73,11 +73,15 @@ var chatRequest = tables(modelRequest, openAIParts, messagesIn("messages"), open
 var openAIParts = tables(typedPart.Under("messages.#.content.#"), typedPart.Under("messages.#.tool_calls.#"))
 
 // chatVariants are the fields that have a meaning only with some providers.
-// OpenRouter counts its credits in US dollars; elsewhere a bare "cost" could be of
-// any currency.
+// The providers with a bare "cost" count in US dollars; elsewhere it could be of any currency.
 var chatVariants = map[string]Table{
-	"openrouter": openRouterCost.Under("usage"),
-	"perplexity": {"usage.reasoning_tokens": ReasoningBeside}, // deep research
+	"avian":       {"usage.cost": Cost},
+	"deepinfra":   {"usage.estimated_cost": Cost},
+	"huggingface": {"usage.estimated_cost": Cost},
+	"openrouter":  openRouterCost.Under("usage"),
+	"perplexity":  {"usage.reasoning_tokens": ReasoningBeside}, // deep research
+	"venice":      {"cost": Cost, "cost.usd": Cost, "usage.cost": Cost},
+	"xai":         {"usage.completion_tokens_details.reasoning_tokens": ReasoningBeside},
 	"vercel": tables(vercelCost, Table{
 		"choices.#.message.provider_metadata.gateway.cost": Cost,
 		"choices.#.delta.provider_metadata.gateway.cost":   Cost,
@@ -174,6 +178,7 @@ var chatUsage = Table{
 	"reasoning_tokens":                    Reasoning,
 	"server_tool_use.web_search_requests": WebSearches, // OpenRouter
 	"cost_in_usd_ticks":                   CostInTicks, // xAI
+	"cost.usd":                            Cost,        // Charm Hyper
 }
 
 // perplexityUsage is what Perplexity adds to the usage of its Chat Completions and of its

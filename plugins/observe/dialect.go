@@ -71,6 +71,9 @@ type Dialect struct {
 	// NoOutput is true if the model makes no tokens, as for embeddings: a report of the input
 	// is a report of the total.
 	NoOutput bool
+	// AudioOutput is true if all that the model makes is audio, which the report of usage does
+	// not say.
+	AudioOutput bool
 	// Lines is true if a stream is newline-delimited JSON whatever its media type.
 	Lines bool
 

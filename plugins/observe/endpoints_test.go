@@ -27,6 +27,40 @@ func TestEndpoints(t *testing.T) {
 		`{"id":"r","results":[{"index":0,"relevance_score":0.9}],"meta":{"billed_units":{"search_units":2}}}`,
 		plugins.ResponseInfo{Dialect: plugins.Rerank, ResponseID: "r", Usage: usage{SearchUnits: known(2)}},
 	}, {
+		"anthropic's text completions", "anthropic", "/v1/complete", typed(sseType),
+		events(`{"type":"completion","completion":" Hi","stop_reason":null,"model":"claude-2.1"}`, `{"type":"completion","completion":"","stop_reason":"max_tokens","model":"claude-2.1"}`),
+		plugins.ResponseInfo{Dialect: plugins.TextCompletions, Model: "claude-2.1", Finish: "max_tokens", Content: true},
+	}, {
+		"usage that ends in zeros", "", "/v1/chat/completions", typed(sseType),
+		events(`{"id":"c","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":4}}}`,
+			`{"id":"c","choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}}`, `[DONE]`),
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2), CacheRead: known(4)}},
+	}, {
+		"gemini's usage that ends in zeros", "gemini", "/v1beta/models/g:streamGenerateContent", typed(sseType),
+		events(`{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"totalTokenCount":11}}`,
+			`{"usageMetadata":{"promptTokenCount":0,"candidatesTokenCount":0,"totalTokenCount":0}}`),
+		plugins.ResponseInfo{Dialect: plugins.GenerateContent, Finish: "STOP", Content: true, Usage: usage{Input: known(9), Output: known(2)}},
+	}, {
+		"xai's reasoning without a total", "xai", "/v1/chat/completions", typed(jsonType),
+		`{"id":"c","model":"grok-x","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":70}}}`,
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Model: "grok-x", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(72), Reasoning: known(70)}},
+	}, {
+		"venice's cost", "venice", "/api/v1/chat/completions", typed(jsonType),
+		`{"id":"c","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"cost":0.002,"usage":{"prompt_tokens":9,"completion_tokens":2}}`,
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2), ReportedCost: cost(2_000_000)}},
+	}, {
+		"hyper's cost", "", "/v1/chat/completions", typed(jsonType),
+		`{"id":"c","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"cost":{"usd":"0.002","hypercredits":0.04}}}`,
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2), ReportedCost: cost(2_000_000)}},
+	}, {
+		"avian's cost", "avian", "/v1/chat/completions", typed(jsonType),
+		`{"id":"c","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"cost":0.002}}`,
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2), ReportedCost: cost(2_000_000)}},
+	}, {
+		"hugging face's cost", "huggingface", "/v1/chat/completions", typed(jsonType),
+		`{"id":"c","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"estimated_cost":0.002}}`,
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2), ReportedCost: cost(2_000_000)}},
+	}, {
 		"voyage's rerank", "", "/v1/rerank", typed(jsonType),
 		`{"object":"list","data":[{"relevance_score":0.4,"index":0}],"model":"rerank-x","usage":{"total_tokens":26}}`,
 		plugins.ResponseInfo{Dialect: plugins.Rerank, Model: "rerank-x", Usage: usage{Input: known(26), Output: known(0)}},
@@ -98,11 +132,11 @@ func TestEndpoints(t *testing.T) {
 		"mistral's transcription", "mistral", "/v1/audio/transcriptions", typed(jsonType),
 		`{"model":"voxtral-x","text":"hello","language":null,"segments":[],"usage":{"prompt_audio_seconds":203,"prompt_tokens":4,"total_tokens":3264,"completion_tokens":635}}`,
 		plugins.ResponseInfo{Dialect: plugins.Transcription, Model: "voxtral-x", Content: true,
-			Usage: usage{Input: known(2629), Output: known(635), AudioDuration: plugins.KnownDuration(203 * time.Second)}},
+			Usage: usage{Input: known(2629), InputAudio: known(2625), Output: known(635), AudioDuration: plugins.KnownDuration(203 * time.Second)}},
 	}, {
 		"speech as a stream", "openai", "/v1/audio/speech", typed(sseType),
 		events(`{"type":"speech.audio.delta","audio":"AAAA"}`, `{"type":"speech.audio.done","usage":{"input_tokens":14,"output_tokens":101,"total_tokens":115}}`),
-		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true, Usage: usage{Input: known(14), Output: known(101)}},
+		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true, Usage: usage{Input: known(14), Output: known(101), OutputAudio: known(101)}},
 	}, {
 		"mistral's speech", "mistral", "/v1/audio/speech", typed(jsonType), `{"audio_data":"AAAA"}`,
 		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true},
@@ -352,6 +386,16 @@ func TestStreamsOfEndpointsAreStoredAsObjects(t *testing.T) {
 			plugins.Transcription, sseType,
 			events(`{"type":"transcript.text.delta","delta":"Hel"}`, `{"type":"transcript.text.done","text":"Hello","usage":{"seconds":1}}`),
 			`{"text":"Hello","usage":{"seconds":1}}`, "application/json", "Hello",
+		},
+		{
+			plugins.Speech, sseType,
+			events(`{"type":"speech.audio.delta","audio":"AAAA"}`, `{"type":"speech.audio.delta","audio":"BBBB"}`, `{"type":"speech.audio.done","usage":{"total_tokens":9}}`),
+			`{"audio":"AAAABBBB","usage":{"total_tokens":9}}`, "application/json", "",
+		},
+		{
+			plugins.TextCompletions, sseType,
+			events(`{"type":"completion","completion":" The pale","stop_reason":null,"model":"c"}`, `{"type":"completion","completion":" fox","stop_reason":"stop_sequence","model":"c"}`),
+			`{"type":"completion","completion":" The pale fox","stop_reason":"stop_sequence","model":"c"}`, "application/json", " The pale fox",
 		},
 		{
 			plugins.Transcription, sseType, events(`{"type":"transcript.text.delta","delta":"Hel"}`),

@@ -113,17 +113,14 @@ func init() {
 				"delta.data":    Content,
 				"delta.name":    Content, // of a function
 
+				"delta.arguments":    Content, // in pieces
+				"delta.content.text": Content, // of a summary
+
 				"delta.arguments.queries.#": SearchQuery,
 			},
 		),
 		LastEvents: []string{"interaction.complete", "interaction.completed", "interaction.failed"},
-		Transcript: transcript.Format{
-			Input:   []string{"system_instruction", "input"},
-			Output:  []string{`outputs.#(type=="text")#.text`, `steps.#(type=="model_output")#.content`},
-			Message: "outputs",
-			Finish:  "status",
-			Calls:   transcript.Responses.Calls,
-		},
+		Transcript: transcript.Interactions,
 	})
 }
 
@@ -184,14 +181,14 @@ func modalities(key string, count Field) Table {
 
 // supersede begins a new report of Google's. A complete report, with its total, has
 // no field for a count of 0, so it replaces the last report as a whole. Some chunks
-// of Vertex have no count at all.
+// of Vertex have no count at all, or have zeros.
 func (x *observer) supersede() {
 	x.settle()
 	x.last, x.report, x.reporting = x.report, report{}, true
 }
 
 func (x *observer) settle() {
-	if x.reporting && !x.report.get(Total).Valid {
+	if x.reporting && x.report.get(Total).N == 0 {
 		x.report.fill(&x.last)
 		x.changed = true
 	}

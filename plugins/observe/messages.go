@@ -28,6 +28,33 @@ func init() {
 	})
 }
 
+// TextCompletions is Anthropic's API before Messages, which reports no tokens.
+// https://docs.claude.com/en/api/complete
+func init() {
+	Register(Dialect{
+		Name:         plugins.TextCompletions,
+		Operation:    "text_completion",
+		Paths:        []string{"/v1/complete"},
+		Signs:        []string{`type:"completion"`},
+		Request:      modelRequest,
+		OutputLimits: []string{"max_tokens_to_sample"},
+		Response: tables(errorFields.Under("error"), Table{
+			"id":          ResponseID,
+			"model":       Model,
+			"type":        EventType,
+			"completion":  Content,
+			"stop_reason": FinishReason,
+		}),
+		Object:      []string{`completion:"`},
+		AfterFinish: plugins.Ended,
+		Transcript: transcript.Format{
+			Input:  []string{"prompt"},
+			Output: []string{"completion"}, Message: "completion", Finish: "stop_reason",
+			Chunk: transcript.Object(transcript.Fields{"completion": transcript.Join}),
+		},
+	})
+}
+
 // CountTokens is Anthropic's count of a request's tokens, which costs nothing.
 func init() {
 	Register(Dialect{

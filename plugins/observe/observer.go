@@ -122,6 +122,9 @@ func (x *observer) refresh() {
 		if u := &x.seen.Usage; x.dialect.NoOutput && u.Input.Valid {
 			u.Output = u.Output.Or(plugins.Known(0))
 		}
+		if u := &x.seen.Usage; x.dialect.AudioOutput {
+			u.OutputAudio = u.Output
+		}
 		x.bill()
 		x.changed = false
 	}

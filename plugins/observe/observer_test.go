@@ -118,7 +118,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"mistral's audio", plugins.Chat, "mistral", jsonType,
 		`{"usage":{"prompt_audio_seconds":203,"prompt_tokens":4,"total_tokens":3264,"completion_tokens":635}}`,
-		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(2629), Output: known(635), AudioDuration: plugins.KnownDuration(203 * time.Second)}},
+		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(2629), InputAudio: known(2625), Output: known(635), AudioDuration: plugins.KnownDuration(203 * time.Second)}},
 	}, {
 		"mistral's error", plugins.Chat, "mistral", jsonType,
 		`{"object":"error","message":"x","type":"invalid_model","param":null,"code":"1500"}`,

@@ -23,8 +23,6 @@ func init() {
 			"status":                     FinishReason,
 			"delta.content.#.text.value": Content,
 		}),
-		Transcript: transcript.Format{
-			Input: []string{"instructions", "additional_messages", "thread.messages"},
-		},
+		Transcript: transcript.Runs,
 	})
 }

@@ -11,15 +11,19 @@ import (
 )
 
 // report holds the counts that a provider has reported so far. A later event replaces a
-// count: repeated reports are cumulative in every dialect.
+// count: repeated reports are cumulative in every dialect, so that a 0 after another count says
+// nothing.
 type report struct {
 	counts [endOfCounts - firstCount]int64
 	known  uint64 // a bit for each of counts
 }
 
 func (r *report) set(f Field, n int64) {
-	if f == InputPart || f == Image {
-		n += r.get(f).N
+	switch before := r.get(f).N; {
+	case f == InputPart, f == Image:
+		n += before
+	case n == 0:
+		n = before
 	}
 	r.counts[f-firstCount] = n
 	r.known |= 1 << (f - firstCount)
@@ -31,10 +35,10 @@ func (r *report) get(f Field) plugins.Count {
 
 func (r *report) both(f, g Field) plugins.Count { return r.get(f).Plus(r.get(g)) }
 
-// fill takes from other what r does not have.
+// fill takes from other what r does not have, or has as 0.
 func (r *report) fill(other *report) {
 	for f := firstCount; f < endOfCounts; f++ {
-		if c := other.get(f); c.Valid && !r.get(f).Valid {
+		if c := other.get(f); c.Valid && r.get(f).N == 0 {
 			r.set(f, c.N)
 		}
 	}
@@ -49,7 +53,7 @@ func (r *report) usage() plugins.Usage {
 		CacheRead:      r.get(CacheRead).Or(r.get(MeteredCacheRead)),
 		CacheWrite:     r.cacheWrite().Or(r.get(MeteredCacheWrite)),
 		CacheWrite1h:   r.get(CacheWrite1h),
-		InputAudio:     r.get(InputAudio),
+		InputAudio:     r.get(InputAudio).Or(r.audioBeside()),
 		CacheReadAudio: r.get(CacheReadAudio),
 		InputImage:     r.get(InputImage),
 		Reasoning:      r.get(Reasoning).Or(r.get(ReasoningBeside)).Or(r.get(ReasoningUnclear)),
@@ -80,9 +84,8 @@ func (r *report) cacheWrite() plugins.Count {
 func (r *report) input() plugins.Count {
 	in, cached, total := r.get(Input), r.get(CacheRead), r.get(Total)
 	switch {
-	case in.Valid && r.get(AudioSeconds).N > 0 && total.Valid:
-		// Mistral counts audio in the total alone.
-		return plugins.Known(max(in.N, total.N-r.get(Output).N))
+	case r.audioBeside().Valid:
+		return in.Plus(r.audioBeside())
 	case in.Valid && cached.N > in.N && (!total.Valid || total.N >= in.N+cached.N+r.get(Output).N):
 		// A part can't exceed the whole: what the cache served is reported apart.
 		return in.Plus(cached)
@@ -94,6 +97,16 @@ func (r *report) input() plugins.Count {
 		return r.get(InputPart)
 	}
 	return r.get(MeteredInput).Plus(r.get(MeteredCacheRead)).Plus(r.get(MeteredCacheWrite))
+}
+
+// audioBeside returns the tokens of audio that the input leaves out, unknown if there are none:
+// Mistral counts them in the total alone.
+func (r *report) audioBeside() plugins.Count {
+	in, total := r.get(Input), r.get(Total)
+	if beside := total.N - in.N - r.get(Output).N; in.Valid && r.get(AudioSeconds).N > 0 && beside > 0 {
+		return plugins.Known(beside)
+	}
+	return plugins.Count{}
 }
 
 // output returns the sum that was reported, or what the total leaves for the output if that

@@ -62,11 +62,8 @@ var Chat = Format{
 	Calls:    []CallForm{chatCalls},
 	Chunk:    chatChunk,
 	finish:   finishChat,
-	required: choicesOrError,
+	required: []string{"choices", "error"},
 }
-
-// choicesOrError are the keys of OpenAI's completions that can not both lack.
-var choicesOrError = []string{"choices", "error"}
 
 func finishChat(root *node) {
 	choices := root.get("choices")
@@ -142,14 +139,15 @@ var completionChunk = Object(Fields{
 			"tokens": Collect, "token_logprobs": Collect, "top_logprobs": Collect, "text_offset": Collect,
 		}),
 	}),
+	"results": List(Fields{"generated_text": Join, "input_token_count": First}), // watsonx
 })
 
 // Completions is the transcript of the legacy Completions.
 var Completions = Format{
-	Input:    []string{"prompt"},
-	Output:   []string{"choices.#.text"},
-	Choices:  "choices.#.text",
-	Finish:   "choices.#.finish_reason",
+	Input:    []string{"prompt", "input"},
+	Output:   []string{"choices.#.text", "results.#.generated_text"},
+	Choices:  "[choices.#.text,results.#.generated_text]|@flatten",
+	Finish:   "[choices.#.finish_reason,results.#.stop_reason]|@flatten",
 	Chunk:    completionChunk,
-	required: choicesOrError,
+	required: []string{"choices", "results", "error"},
 }

@@ -11,6 +11,8 @@ var formats = map[plugins.Dialect]*Format{
 	plugins.Responses:       &Responses,
 	plugins.Messages:        &Messages,
 	plugins.GenerateContent: &GenerateContent,
+	plugins.Interactions:    &Interactions,
+	plugins.Runs:            &Runs,
 	plugins.Converse:        &Converse,
 	plugins.Invoke:          &Invoke,
 	plugins.CohereChat:      &CohereChat,

@@ -269,6 +269,59 @@ func storedCases(t testing.TB) []storedCase {
 {"model":"m","created_at":"4","message":{"role":"assistant","content":"i"},"done":true,"done_reason":"stop","eval_count":2}
 `),
 			`{"model":"m","created_at":"4","message":{"role":"assistant","content":"Hi","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":{}}}]},"done":true,"done_reason":"stop","eval_count":2}`},
+		{"interactions", plugins.Interactions, sseType, sseStream(`
+			{"event_type":"interaction.created","interaction":{"id":"v1","object":"interaction","model":"g","status":"in_progress"}}
+			{"event_type":"interaction.status_update","interaction_id":"v1","status":"in_progress"}
+			{"event_type":"step.start","index":0,"step":{"type":"thought"}}
+			{"event_type":"step.delta","index":0,"delta":{"type":"thought_summary","content":{"type":"text","text":"Look"}}}
+			{"event_type":"step.delta","index":0,"delta":{"type":"thought_summary","content":{"type":"text","text":" first."}}}
+			{"event_type":"step.delta","index":0,"delta":{"type":"thought_signature","signature":"c2ln"}}
+			{"event_type":"step.stop","index":0}
+			{"event_type":"step.start","index":1,"step":{"type":"function_call","id":"c1","name":"look","arguments":{}}}
+			{"event_type":"step.delta","index":1,"delta":{"type":"arguments_delta","arguments":"{\"x\""}}
+			{"event_type":"step.delta","index":1,"delta":{"type":"arguments_delta","arguments":":1}"}}
+			{"event_type":"step.start","index":2,"step":{"type":"model_output"}}
+			{"event_type":"step.delta","index":2,"event_id":"a","delta":{"type":"text","text":"The "}}
+			{"event_type":"step.delta","index":2,"event_id":"b","delta":{"type":"text","text":"pale "}}
+			{"event_type":"step.delta","index":2,"event_id":"c","delta":{"type":"text","text":"fox"}}
+			{"event_type":"step.delta","index":2,"delta":{"type":"text_annotation_delta","annotations":[{"type":"url_citation"}]}}
+			{"event_type":"step.delta","index":2,"delta":{"type":"image","mime_type":"image/png","data":"AAAA"}}
+			{"event_type":"interaction.completed","interaction":{"id":"v1","status":"completed","steps":[],"usage":{"total_tokens":9}}}`),
+			`{"id":"v1","object":"interaction","model":"g","status":"completed","steps":[` +
+				`{"type":"thought","summary":[{"type":"text","text":"Look first."}],"signature":"c2ln"},` +
+				`{"type":"function_call","id":"c1","name":"look","arguments":{"x":1}},` +
+				`{"type":"model_output","content":[{"type":"text","text":"The pale fox","annotations":[{"type":"url_citation"}]},{"type":"image","mime_type":"image/png","data":"AAAA"}]}` +
+				`],"usage":{"total_tokens":9}}`},
+		{"interactions with outputs", plugins.Interactions, sseType, sseStream(`
+			{"event_type":"interaction.start","interaction":{"id":"v1","model":"g","status":"in_progress"}}
+			{"event_type":"content.start","index":0,"content":{"type":"text"}}
+			{"event_type":"content.delta","index":0,"delta":{"type":"text","text":"The pale "}}
+			{"event_type":"content.delta","index":0,"delta":{"type":"text","text":"fox"}}
+			{"event_type":"content.start","index":1,"content":{"type":"function_call"}}
+			{"event_type":"content.delta","index":1,"delta":{"type":"function_call","id":"c1","name":"look","arguments":{"x":1}}}
+			{"event_type":"error","error":{"code":"broken","message":"lost"}}`),
+			`{"id":"v1","model":"g","status":"in_progress","error":{"code":"broken","message":"lost"},"outputs":[` +
+				`{"type":"text","text":"The pale fox"},{"type":"function_call","id":"c1","name":"look","arguments":{"x":1}}]}`},
+		{"a run of an assistant", plugins.Runs, sseType, sseStream(`
+			{"id":"r1","object":"thread.run","status":"queued","model":"m"}
+			{"id":"s1","object":"thread.run.step","type":"message_creation","step_details":{"type":"message_creation","message_creation":{"message_id":"m1"}}}
+			{"id":"m1","object":"thread.message","role":"assistant","status":"in_progress","content":[]}
+			{"id":"m1","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"The ","annotations":[]}}]}}
+			{"id":"m1","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"pale "}}]}}
+			{"id":"m1","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"fox"}}]}}
+			{"id":"s2","object":"thread.run.step","type":"tool_calls","step_details":{"type":"tool_calls","tool_calls":[]}}
+			{"id":"s2","object":"thread.run.step.delta","delta":{"step_details":{"type":"tool_calls","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"look","arguments":""}}]}}}
+			{"id":"s2","object":"thread.run.step.delta","delta":{"step_details":{"type":"tool_calls","tool_calls":[{"index":0,"type":"function","function":{"arguments":"{}"}}]}}}
+			{"id":"r1","object":"thread.run","status":"requires_action","usage":null}
+			[DONE]`),
+			`{"id":"r1","object":"thread.run","status":"requires_action","model":"m",` +
+				`"steps":[{"id":"s1","object":"thread.run.step","type":"message_creation","step_details":{"type":"message_creation","message_creation":{"message_id":"m1"}}},` +
+				`{"id":"s2","object":"thread.run.step","type":"tool_calls","step_details":{"type":"tool_calls","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]}}],` +
+				`"messages":[{"id":"m1","object":"thread.message","role":"assistant","status":"in_progress","content":[{"index":0,"type":"text","text":{"value":"The pale fox","annotations":[]}}]}],"usage":null}`},
+		{"watsonx", plugins.Completions, sseType, sseStream(`
+			{"model_id":"g","created_at":"1","results":[{"generated_text":"The pale ","generated_token_count":2,"input_token_count":7,"stop_reason":"not_finished"}]}
+			{"model_id":"g","created_at":"2","results":[{"generated_text":"fox","generated_token_count":3,"input_token_count":0,"stop_reason":"eos_token"}]}`),
+			`{"model_id":"g","created_at":"2","results":[{"generated_text":"The pale fox","generated_token_count":3,"input_token_count":7,"stop_reason":"eos_token"}]}`},
 		{"lines under another media type", plugins.OllamaGenerate, "application/jsonlines", []byte(`{"model":"m","response":"H","done":false}
 {"model":"m","response":"i","done":true}`),
 			`{"model":"m","response":"Hi","done":true}`},

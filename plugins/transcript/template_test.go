@@ -119,6 +119,17 @@ func TestTemplateIsUsed(t *testing.T) {
 			{"type":"response.output_text.delta","sequence_number":8,"output_index":0,"content_index":0,"delta":"b","obfuscation":"y"}
 			{"type":"response.output_text.delta","sequence_number":9,"output_index":0,"content_index":0,"delta":"c","obfuscation":"z"}
 			{"type":"response.output_text.delta","sequence_number":10,"output_index":0,"content_index":0,"delta":"d","obfuscation":""}`)},
+		{plugins.Interactions, sseType, sseStream(`
+			{"event_type":"step.start","index":0,"step":{"type":"model_output"}}
+			{"event_type":"step.delta","index":0,"event_id":"1","delta":{"type":"text","text":"a"}}
+			{"event_type":"step.delta","index":0,"event_id":"2","delta":{"type":"text","text":"b"}}
+			{"event_type":"step.delta","index":0,"event_id":"3","delta":{"type":"text","text":"c"}}
+			{"event_type":"step.delta","index":0,"event_id":"4","delta":{"type":"text","text":"d"}}`)},
+		{plugins.Runs, sseType, sseStream(`
+			{"id":"m","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"a"}}]}}
+			{"id":"m","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"b"}}]}}
+			{"id":"m","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"c"}}]}}
+			{"id":"m","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"d"}}]}}`)},
 		{plugins.OllamaChat, ndjsonType, []byte(`
 			{"model":"l","created_at":"1","message":{"role":"assistant","content":"a"},"done":false}
 			{"model":"l","created_at":"2","message":{"role":"assistant","content":"b"},"done":false}

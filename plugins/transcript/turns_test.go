@@ -55,6 +55,18 @@ func TestTurns(t *testing.T) {
 			nameless, "stop",
 		},
 		{
+			plugins.Interactions,
+			`{"system_instruction":"Be brief.","input":[{"type":"user_input","content":[{"type":"text","text":"Hello"}]}]}`,
+			`{"status":"requires_action","steps":[{"type":"model_output","content":[{"type":"text","text":"Hi!"}]},{"type":"function_call","id":"c1","name":"look","arguments":{"x":1}}]}`,
+			call, "requires_action",
+		},
+		{
+			plugins.Runs,
+			`{"instructions":"Be brief.","additional_messages":[{"role":"user","content":"Hello"}]}`,
+			`{"status":"requires_action","messages":[{"role":"assistant","content":[{"type":"text","text":{"value":"Hi!"}}]}],"steps":[{"step_details":{"tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"x\":1}"}}]}}]}`,
+			call, "requires_action",
+		},
+		{
 			plugins.OllamaGenerate,
 			`{"system":"Be brief.","prompt":"Hello"}`,
 			`{"response":"Hi!","done_reason":"stop"}`,
