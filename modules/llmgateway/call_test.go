@@ -495,26 +495,6 @@ func TestARefusalIsTheAnswerOfItsRecord(t *testing.T) {
 	}
 }
 
-// The limit holds for a body that does not tell its length, of which nothing is
-// sent on.
-func TestLongRequest(t *testing.T) {
-	for path, at := range byPath {
-		r := at.methods["POST"]
-		if r == nil || r.tag != "models" || r.native && path != "/v1/embeddings" { // those are read in the same way
-			continue
-		}
-		s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
-		body := io.MultiReader(strings.NewReader(`{"model":"raw/m","input":"`), io.LimitReader(forever('x'), maxRequest))
-		resp, answer := s.postTo(path, body)
-		if resp.StatusCode != http.StatusRequestEntityTooLarge || gjson.Get(answer, "error.message").Str == "" {
-			t.Errorf("%s: %d %.100s", path, resp.StatusCode, answer)
-		}
-		if records := s.kept.all(); len(records) != 1 || records[0].Status.N != http.StatusRequestEntityTooLarge || !records[0].RequestTruncated {
-			t.Errorf("%s: %d records", path, len(records))
-		}
-	}
-}
-
 // forever is a body of one byte.
 type forever byte
 

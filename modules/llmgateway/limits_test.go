@@ -71,31 +71,6 @@ func TestEncodedRequests(t *testing.T) {
 	}
 }
 
-// What cannot be decoded is refused, and so is a small body that becomes a large one.
-func TestEncodedRequestsAreBounded(t *testing.T) {
-	s := serve(t, map[string][]upstream{"one": {hello}})
-	bomb := append([]byte(`{"model":"one/m","input":"`), bytes.Repeat([]byte("0"), maxRequest)...)
-	for name, c := range map[string]struct {
-		encoding string
-		wire     []byte
-		status   int
-	}{
-		"a bomb":            {"gzip", encoded(t, "gzip", bomb), http.StatusRequestEntityTooLarge},
-		"a bomb in a bomb":  {"zstd, gzip", encoded(t, "zstd, gzip", bomb), http.StatusRequestEntityTooLarge},
-		"cut off":           {"zstd", encoded(t, "zstd", []byte(ask))[:20], http.StatusBadRequest},
-		"another encoding":  {"gzip", encoded(t, "zstd", []byte(ask)), http.StatusBadRequest},
-		"no encoding":       {"br", []byte(ask), http.StatusBadRequest},
-		"unknown encoding":  {"compress", []byte(ask), http.StatusUnsupportedMediaType},
-		"too many of them":  {"gzip,gzip,gzip,gzip", []byte(ask), http.StatusUnsupportedMediaType},
-		"nothing is undone": {"identity", []byte(ask), http.StatusOK},
-	} {
-		resp, body := s.postTo("/v1/responses", bytes.NewReader(c.wire), "Content-Encoding", c.encoding)
-		if resp.StatusCode != c.status || c.status != http.StatusOK && !gjson.Get(body, "error.message").Exists() {
-			t.Errorf("%s: %d %.300s", name, resp.StatusCode, body)
-		}
-	}
-}
-
 // A request of Responses that would take many times its length is refused before
 // anything is made of it.
 func TestSizeOfRequests(t *testing.T) {

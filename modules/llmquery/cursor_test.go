@@ -216,28 +216,3 @@ func TestGroupsByCost(t *testing.T) {
 		}
 	}
 }
-
-// A filter that would keep a processor busy for long is refused at once, and says which
-// bound it is beyond.
-func TestFilterWork(t *testing.T) {
-	s := newSite(t)
-	s.record("default", &storage.Record{Org: "default"}, nil)
-	any := func(leaf string, n int) string {
-		return strings.Repeat(`{"operator":"or","left":`+leaf+`,"right":`, n-1) + leaf + strings.Repeat("}", n-1)
-	}
-	body := `{"request_response_rmt":{"response_body":{"contains":"x"}}}`
-	property := `{"request_response_rmt":{"properties":{"a":{"equals":"b"}}}}`
-	model := `{"request_response_rmt":{"model":{"equals":"b"}}}`
-	long := `{"request_response_rmt":{"model":{"contains":"` + strings.Repeat("x", 900<<10) + `"}}}`
-	for filter, want := range map[string]int{
-		any(body, 20): 200, any(body, 50): 400, any(property, 400): 200, any(property, 1000): 400,
-		any(model, 9000): 200, long: 400,
-	} {
-		for _, path := range []string{bulk, "/v1/metrics/query"} {
-			response, answer := s.do("POST", path, "root", `{"filter":`+filter+`}`)
-			if response.StatusCode != want || want == 400 && !strings.Contains(answer.Get("error").Str, "filter_work") {
-				t.Errorf("%s with %.90s… of %d bytes: %d %.200s, want %d", path, filter, len(filter), response.StatusCode, answer.Get("error").Str, want)
-			}
-		}
-	}
-}

@@ -433,25 +433,6 @@ func TestForeignGroups(t *testing.T) {
 	}
 }
 
-// A filter is as deep as a body of 1 MiB has room for, at every endpoint.
-func TestFiltersOfAnyDepth(t *testing.T) {
-	s := newSite(t)
-	s.record("default", &storage.Record{Org: "default", UserID: "ada", SessionID: "s", Model: "m"}, nil)
-	const leaf = `{"request_response_rmt":{"model":{"equals":"m"}}}`
-	left, right := `{"left":{"left":`+leaf+`,"operator":"or","right":`, `},"operator":"and","right":`+leaf+`}`
-	depth := (1<<20 - 100) / len(left+right)
-	deep := strings.Repeat(left, depth) + leaf + strings.Repeat(right, depth)
-	for path, field := range map[string]string{
-		bulk: "filter", legacy: "filter", "/v1/user/metrics/query": "filter", "/v1/user/metrics-overview/query": "filter",
-		"/v1/session/query": "filter", "/v1/session/metrics/query": "filter", "/v1/dashboard/scores/query": "userFilter",
-	} {
-		response, answer := s.do("POST", path, "root", `{"`+field+`":`+deep+`}`)
-		if response.StatusCode != http.StatusOK || path == bulk && answer.Get("data.#").Int() != 1 {
-			t.Errorf("%s: %d %.300s", path, response.StatusCode, answer.Raw)
-		}
-	}
-}
-
 func TestOtherPathsPassOn(t *testing.T) {
 	s := newSite(t)
 	for _, path := range []string{"/", "/v1/models", "/v1/request", "/v1/request/query/more"} {

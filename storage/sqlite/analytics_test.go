@@ -26,46 +26,6 @@ func smallChunks(t *testing.T) *Backend {
 	return b
 }
 
-// Answers must not depend on whether the records have room in memory.
-func TestAnalytics(t *testing.T) {
-	t.Parallel()
-	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "read": 0} {
-		t.Run(name, func(t *testing.T) {
-			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
-				b := smallChunks(t)
-				b.tailRows, b.columns.Room.Totals = limit, 7
-				return b
-			}, storagetest.Relaxed{})
-		})
-	}
-}
-
-// Whatever happens to records between queries, answers are those of a backend
-// that keeps plain records.
-func TestAnalyticsFollowWrites(t *testing.T) {
-	t.Parallel()
-	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "almost full": 50, "read": 0} {
-		for seed := range uint64(3) {
-			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
-				small := smallChunks(t)
-				small.columns.MaxProperties = []int{0, 3, small.columns.MaxProperties}[seed]
-				f := newFollower(t, small, seed, limit)
-				files := 0
-				for range 40 {
-					f.change()
-					files += len(columnFilesOf(t, f.got.columns.Dir))
-					for range 4 {
-						f.compare()
-					}
-				}
-				if files == 0 {
-					t.Error("there have never been files of columns")
-				}
-			})
-		}
-	}
-}
-
 // follower does the same to a backend and to one that keeps plain records.
 type follower struct {
 	*testing.T
@@ -341,39 +301,5 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 	}
 	if n := c.Len(); n >= rows {
 		t.Errorf("%d of %d rows were read", n, rows)
-	}
-}
-
-// The largest of few groups are found in one scan, those of many in two.
-func TestLargestGroups(t *testing.T) {
-	for _, users := range []int{3, 100, 1000} {
-		f := newFollower(t, New(filepath.Join(t.TempDir(), "weir.db")), 1, standardBounds.tailRows)
-		batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 1}}
-		for i := range 1000 {
-			r := *f.records[i%len(f.records)]
-			r.ID, r.UserID = orderedID(r.CreatedAt, f.Rand), fmt.Sprint(f.IntN(users))
-			batch.Records = append(batch.Records, &r)
-		}
-		for _, b := range []storage.Backend{f.got, &f.want} {
-			if err := b.Write(t.Context(), batch); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, bucket := range []storage.BucketWidth{storage.BucketAuto, storage.BucketNone} {
-			q := &storage.MetricsQuery{Org: f.records[0].Org, Filter: storage.All{}, Window: storage.Window{From: f.records[0].CreatedAt - 1000*3600*24*30, To: f.records[0].CreatedAt + 1000*3600*24*30}, By: storage.Dimension{Name: storage.ByUser}, Bucket: bucket, Limit: 5, Compare: true}
-			f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(t.Context(), b) })
-			for _, key := range storage.TotalKeys() {
-				q.Sort = storage.GroupSort{Key: key, Desc: f.IntN(2) == 0}
-				q.After = nil
-				f.ask(q, func(b storage.Backend) (any, error) {
-					answer, err := q.Answer(t.Context(), b)
-					if err == nil && b == &f.want {
-						q.After = q.Cursor(&answer.Groups[f.IntN(len(answer.Named()))])
-					}
-					return answer, err
-				})
-				f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(t.Context(), b) })
-			}
-		}
 	}
 }

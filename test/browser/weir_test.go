@@ -35,8 +35,11 @@ type weir struct {
 	admin   string
 }
 
-// program is the binary, built once.
+// program is the binary that WEIR_BINARY names, or one that is built once.
 var program = sync.OnceValues(func() (string, error) {
+	if name := os.Getenv("WEIR_BINARY"); name != "" {
+		return name, nil
+	}
 	name := filepath.Join(scratch, "weir")
 	build := exec.Command("go", "build", "-o", name, "./xcaddy/weir")
 	build.Dir = "../.."
