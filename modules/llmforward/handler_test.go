@@ -140,7 +140,7 @@ func serve(t *testing.T, upstream, more string) (addresses map[string]string) {
 			}, {
 				"handler": %[1]q,
 				"upstreams": [{"dial": %[3]q}],
-				"transport": {"protocol": "llm", "response_header_timeout": "300ms", "keep_alive": {"idle_timeout": 1}},
+				"transport": {"protocol": "llm", "response_header_timeout": "300ms", "keep_alive": {"enabled": false}},
 				"headers": {"request": {
 					"set": {"Host": ["api.example.com"], "X-Set": ["{http.request.method} b", "c"], "X-Escaped": ["a\\}"]},
 					"delete": ["Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "x-removed"]
