@@ -1,13 +1,9 @@
-//go:build !race
-
 package llmquery_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -15,90 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
-
-// TestDescribesBodies holds that endpoints read every field that is described,
-// within the bounds and choices that are, and with the default that is.
-func TestDescribesBodies(t *testing.T) {
-	s := newSite(t)
-	s.recordVariety()
-	d := s.describe()
-	for pointer, operation := range d.operations() {
-		method, path, _ := strings.Cut(operation, " ")
-		if method == http.MethodGet {
-			continue // has no body, and may answer for ever
-		}
-		body, _ := d.object(pointer + jsonBody + "/schema")
-		ask := func(field, value string) (status int, answer gjson.Result) {
-			members := map[string]json.RawMessage{}
-			required, _ := d.at(body + "/required").([]any)
-			for name, value := range map[string]string{"filter": `"all"`, "sessionId": `"v0"`} {
-				if slices.Contains(required, any(name)) {
-					members[name] = json.RawMessage(value)
-				}
-			}
-			if field != "" {
-				members[field] = json.RawMessage(value)
-			}
-			full := string(must(json.Marshal(members)))
-			response, answer := s.do(method, strings.ReplaceAll(path, "{id}", uuid.NewString()), "root", full)
-			return response.StatusCode, answer
-		}
-		reads := func(field, value, place string) bool {
-			status, answer := ask(field, value)
-			return status == http.StatusBadRequest && strings.HasPrefix(answer.Get("error").String(), place+":")
-		}
-		fields := mapOf(d.at(body + "/properties"))
-		for name := range fields {
-			property, schema := d.object(body + "/properties/" + name)
-			if !reads(name, `[]`, name) {
-				t.Errorf("%s does not read %s", operation, name)
-			}
-			for inner := range mapOf(schema["properties"]) {
-				if name != "sort" && !reads(name, fmt.Sprintf(`{%q:[]}`, inner), name+"."+inner) {
-					t.Errorf("%s does not read %s.%s", operation, name, inner)
-				}
-			}
-			for bound, step := range map[string]float64{"minimum": -1, "maximum": 1} {
-				n, ok := schema[bound].(float64)
-				if !ok {
-					continue
-				}
-				if status, answer := ask(name, fmt.Sprint(n)); status != http.StatusOK {
-					t.Errorf("%s: %s %v: %s", operation, name, n, answer.Raw)
-				}
-				if !reads(name, fmt.Sprint(n+step), name) {
-					t.Errorf("%s takes the %s %v", operation, name, n+step)
-				}
-			}
-			if absent, ok := schema["default"]; ok {
-				text, _ := json.Marshal(absent)
-				_, with := ask(name, string(text))
-				if _, without := ask("", ""); with.Raw != without.Raw {
-					t.Errorf("%s: without %s it is not %s", operation, name, text)
-				}
-			}
-			switch {
-			case schema["enum"] != nil:
-				_, answer := ask(name, `"no such choice"`)
-				d.sameNames(t, property+"/enum", between(answer.Get("error").String(), "one of ", " is expected"))
-			case name == "sort":
-				_, answer := ask(name, `{"no such choice":"asc"}`)
-				d.sameNames(t, property+"/properties", between(answer.Get("error").String(), "known are ", ")"))
-			}
-		}
-		for _, name := range manualNames(t) {
-			if _, described := fields[name]; !described && reads(name, `[]`, name) {
-				t.Errorf("%s reads %s, which is not described", operation, name)
-			}
-		}
-	}
-}
 
 // recordVariety records enough for defaults to make a difference.
 func (s *site) recordVariety() {

@@ -1,91 +1,17 @@
-//go:build !race
-
 package llmquery_test
 
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/google/uuid"
-
-	"github.com/weirhq/weir/storage"
 )
 
 var unknownFields = flag.Int("llmquery.bodies", 1000, "how many bodies TestUnknownFields sends")
-
-// TestUnknownFields holds that no body is answered that has one field which its
-// endpoint does not take there: of another name, of another spelling, or out of
-// its place.
-func TestUnknownFields(t *testing.T) {
-	s := newSite(t)
-	d := s.describe()
-	random := rand.New(rand.NewPCG(1, 2))
-	type target struct {
-		method, path, schema string
-	}
-	var targets []target
-	var names []string // of all fields anywhere
-	for pointer, operation := range d.operations() {
-		schema, object := d.object(pointer + jsonBody + "/schema")
-		if object == nil {
-			continue
-		}
-		method, path, _ := strings.Cut(operation, " ")
-		id := s.record("default", &storage.Record{Org: "default", SessionID: "s1", Properties: map[string]string{"Service-Session-Id": "s1", "text": "text"}}, nil).String() // as bodies expect it
-		if strings.Contains(path, "/session/") {
-			id = "s1"
-		}
-		targets = append(targets, target{method, strings.ReplaceAll(path, "{id}", id), schema})
-		for name := range mapOf(object["properties"]) {
-			names = append(names, name)
-			_, property := d.object(schema + "/properties/" + name)
-			names = slices.AppendSeq(names, maps.Keys(mapOf(property["properties"])))
-		}
-	}
-	slices.SortFunc(targets, func(a, b target) int { return strings.Compare(a.path, b.path) })
-	slices.Sort(names)
-	names = slices.Compact(names)
-
-	s.record("default", &storage.Record{Org: "default", SessionID: "text"}, nil) // as bodies name it
-	for range *unknownFields {
-		target := targets[random.IntN(len(targets))]
-		body := d.bodyOf(random, target.schema)
-		if response, answer := s.do(target.method, target.path, "root", encode(body)); response.StatusCode >= 300 {
-			t.Fatalf("%s: the body %s is answered with %d %s", target.path, encode(body), response.StatusCode, answer)
-		}
-		// The objects whose fields are described: the body, and those within.
-		places := []string{""}
-		for name := range body {
-			if _, schema := d.object(target.schema + "/properties/" + name); schema["additionalProperties"] == false && schema["properties"] != nil {
-				places = append(places, name)
-			}
-		}
-		slices.Sort(places)
-		place := places[random.IntN(len(places))]
-		at, schema := body, target.schema
-		if place != "" {
-			at = mapOf(body[place])
-			schema, _ = d.object(target.schema + "/properties/" + place)
-		}
-		known := mapOf(d.at(schema + "/properties"))
-		name := strange(random, names)
-		for known[name] != nil {
-			name = strange(random, names)
-		}
-		at[name] = []any{1, "x", true, nil, "asc", map[string]any{}, []any{}}[random.IntN(7)]
-		response, answer := s.do(target.method, target.path, "root", encode(body))
-		if message := answer.Get("error").String(); response.StatusCode != http.StatusBadRequest || !strings.Contains(message, fmt.Sprintf("%q", name)) {
-			t.Errorf("%s: the body %s is answered with %d %s", target.path, encode(body), response.StatusCode, answer)
-		}
-	}
-}
 
 // bodyOf makes a body with some of the fields that a schema describes.
 func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
