@@ -247,8 +247,15 @@ func load(t *testing.T, config string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		open := stores.InUse()
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
+		}
+		// Caddy does not wait for calls in flight, and the last of them closes its store.
+		for deadline := time.Now().Add(10 * time.Second); slices.ContainsFunc(open, func(s *stores.Store) bool { return s.Opened() != nil }); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("a store is still open")
+			}
 		}
 	})
 }
