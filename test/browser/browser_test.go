@@ -198,14 +198,15 @@ func (p *tab) until(format string, args ...any) {
 func (p *tab) settled() {
 	p.t.Helper()
 	// A change is drawn, its questions are asked, and their answers drawn, each some
-	// frames after the other: the view has settled when it stays as it is.
+	// frames after the other: the view has settled when nothing in it changes.
 	const still = `new Promise((done) => {
-		let last, since
+		let since = performance.now()
+		const change = () => { since = performance.now() }
+		const watch = new MutationObserver(change)
+		watch.observe(document, {subtree: true, childList: true, characterData: true, attributes: true})
 		const look = () => {
-			const busy = !document.querySelector("main") || document.querySelector("[aria-busy=true], .stale")
-			const text = busy ? null : document.body.innerText, now = performance.now()
-			if (busy || text !== last) [last, since] = [text, now]
-			else if (now - since > 60) return done(true)
+			if (!document.querySelector("main") || document.querySelector("[aria-busy=true], .stale")) change()
+			if (performance.now() - since > 60) return watch.disconnect(), done(true)
 			setTimeout(look, 15)
 		}
 		look()
