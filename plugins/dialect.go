@@ -79,6 +79,7 @@ type ResponseInfo struct {
 	ServiceTier  string // the tier that the provider says it served
 	InferenceGeo string // the geography in which the provider says it ran the model
 	ErrorType    string // the type or code of an error in the body or in the stream
+	ErrorMessage string // what the error says, "" if it says nothing
 	// Usage is merged field by field; a later report of a field wins.
 	Usage Usage
 	// Beside is the first part that the provider bills beside Usage, nil if there is none.

@@ -165,7 +165,7 @@ const (
 // Dimensions are the names by which callers may group requests. The last name stands for the
 // names of properties. PropertyPrefix before a name stands for the values of the property.
 var Dimensions = []DimensionName{
-	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type", "cache_miss_reason",
+	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type", "error_message", "error_group", "cache_miss_reason",
 	"request_model", "country_code", "prompt_id", "prompt_version", "node_id", "job_id", "key_id", "project", "request_referrer",
 	"cached", "is_passthrough_billing", "threat", ByTree, ByPropertyName,
 }

@@ -61,6 +61,9 @@ type Record struct {
 	Finish string
 	// ErrorType is the type or code of the error that the provider reported.
 	ErrorType string
+	// ErrorMessage is why the call failed, in at most MaxErrorMessage bytes: the words of Weir,
+	// or those of the provider if no content is omitted, because they may quote it.
+	ErrorMessage string
 	// ServiceTier is the tier that the provider says it served.
 	ServiceTier string
 	// InferenceGeo is where the model ran, such as "us" or "europe-west4": as the
@@ -229,6 +232,10 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.Finish }, About: "The provider's finish reason, such as `stop` or `length`."},
 	{Wire: 21, Name: "error_type", Names: "error_type", Field: "error_type", Filter: true,
 		At: func(r *Record) any { return &r.ErrorType }, About: "The type or code of the error that the provider reported."},
+	{Wire: 96, Name: "error_message", Names: "error_message", Field: "error_message", Filter: true,
+		At: func(r *Record) any { return &r.ErrorMessage }, About: "Why the call failed, in the words of Weir or, unless content is omitted, of the provider."},
+	{Name: "error_group", Names: "error_group", Field: "error_group", Filter: true,
+		At: func(r *Record) any { return new(errorGroup(r.ErrorMessage)) }, About: "`error_message` with `…` in place of numbers and ids: errors of one cause have it in common."},
 	{Wire: 19, Name: "stream", Field: "stream", Filter: true,
 		At: func(r *Record) any { return &r.Stream }, About: "Whether the answer was a stream of events."},
 	{Wire: 10, Name: "provider", Names: "provider", Field: "provider", Filter: true, Required: true,

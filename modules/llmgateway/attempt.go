@@ -263,7 +263,9 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		io.Closer
 	}{io.TeeReader(resp.Body, &kept), resp.Body}
 	e, outcome := a.refusal(resp)
-	if e.Code != apierror.UpstreamAuth { // an answer of UpstreamAuth may name the key
+	if e.Code == apierror.UpstreamAuth { // the answer may name the key
+		a.x.Refusal = e
+	} else {
 		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, maxError, false)
 	}
 	r.ResponseBytes = int64(kept.Len())

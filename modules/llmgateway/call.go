@@ -305,6 +305,7 @@ func (c *call) refuse(e *plugins.Error) {
 // keepAnswer makes an error of Weir the answer that a record has: why the call was refused, or
 // what kept it from a provider. A client in the background reads it from there.
 func keepAnswer(x *recording.Exchange, dialect plugins.Dialect, e *plugins.Error) {
+	x.Refusal = e
 	x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: apierror.Body(dialect, e)}, maxError, false)
 }
 

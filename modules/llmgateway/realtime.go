@@ -159,7 +159,7 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 		passed := s.Pass(a.call.ctx, io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), conn))
 		a.x.Record.RequestBytes, a.x.Record.ResponseBytes = passed.Received, passed.Sent
 		if passed.Reason != nil {
-			a.x.Record.ErrorType = passed.Reason.Type
+			a.x.Record.ErrorType, a.x.Refusal = passed.Reason.Type, passed.Reason
 		}
 	}
 	a.commit(end)

@@ -125,16 +125,17 @@ func (x *exchange) answerError() error {
 	x.failed = true
 	x.Record.Status = plugins.Known(int64(status))
 	x.readUnsent()
+	e := apierror.Unanswered(status, x.hostport(), x.err)
+	if errors.Is(x.err, llmapp.ErrCredentials) {
+		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
+	}
+	x.Refusal = e
 	if x.h.Errors == errorsPass {
 		x.announce(x.writer.Header())
 		return x.passedError(status)
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
 		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.String("host", x.hostport()), zap.Error(redact.Upstream(x.err)))
-	e := apierror.Unanswered(status, x.hostport(), x.err)
-	if errors.Is(x.err, llmapp.ErrCredentials) {
-		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
-	}
 	_ = apierror.Write(&x.writer, x.clientDialect(), e) // the client is gone
 	return nil
 }

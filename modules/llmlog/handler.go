@@ -221,8 +221,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	defer x.end()
 	x.watch(w)
 	if err := x.reserve(key); err != nil {
-		x.returned = true
-		return apierror.Write(&x.writer, x.clientDialect(), apierror.To(r, err))
+		x.returned, x.Refusal = true, apierror.To(r, err)
+		return apierror.Write(&x.writer, x.clientDialect(), x.Refusal)
 	}
 	x.err = x.pass(next)
 	x.hide(w.Header()) // the trailers, which the server sends next

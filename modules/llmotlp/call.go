@@ -176,7 +176,8 @@ func (c *call) answered(r *storage.Record) {
 	r.ResponseModel = short(cmp.Or(c.responded(), own.Model))
 	r.ResponseID = short(cmp.Or(c.responseID(), own.ResponseID))
 	r.Finish = short(cmp.Or(c.finish()[0], own.Finish))
-	r.ErrorType = short(cmp.Or(c.errorType(), own.ErrorType))
+	kind, message := c.failure()
+	r.ErrorType, r.ErrorMessage = short(cmp.Or(kind, own.ErrorType)), cmp.Or(own.ErrorMessage, message)
 	r.ServiceTier = short(cmp.Or(c.text(tierNames...), own.ServiceTier))
 }
 

@@ -252,7 +252,7 @@ func (b *batch) write(r *report) error {
 		return b.site.Reimport(b.journal, r.Record, r.kept)
 	}
 	return b.site.Import(b.journal, r.Record, &plugins.ResponseInfo{
-		Model: r.ResponseModel, ResponseID: r.ResponseID, Finish: r.Finish, ErrorType: r.ErrorType, ServiceTier: r.ServiceTier, Usage: r.Usage,
+		Model: r.ResponseModel, ResponseID: r.ResponseID, Finish: r.Finish, ErrorType: r.ErrorType, ErrorMessage: r.ErrorMessage, ServiceTier: r.ServiceTier, Usage: r.Usage,
 	}, r.kept)
 }
 

@@ -110,12 +110,6 @@ func (c *call) failed() bool {
 		c.text(observation+"level") == "ERROR" || c.text("success") == "false"
 }
 
-// errorType returns the type of the error, "" without an error.
-func (c *call) errorType() string {
-	kind, _ := c.failure()
-	return kind
-}
-
 // failure returns the type and the message of the error.
 func (c *call) failure() (kind, message string) {
 	for _, event := range c.span.GetEvents() {

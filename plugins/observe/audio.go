@@ -113,6 +113,7 @@ func init() {
 			"object":                            objectName,
 			"type":                              ownErrorType,
 			"code":                              ownErrorCode,
+			"message":                           ownErrorText,
 			"model":                             Model,
 			"pages.#.markdown":                  Content,
 			"document_annotation":               Annotation,

@@ -130,9 +130,10 @@ var chatResponse = tables(
 	errorFields.Under("choices.#.error"), // OpenRouter
 	Table{
 		// Mistral's and vLLM's error bodies have no "error".
-		"object": objectName,
-		"type":   ownErrorType,
-		"code":   ownErrorCode,
+		"object":  objectName,
+		"type":    ownErrorType,
+		"code":    ownErrorCode,
+		"message": ownErrorText,
 	},
 )
 
@@ -203,8 +204,9 @@ var watsonx = Table{
 
 // errorFields are the fields of an error that are the same in all JSON dialects.
 var errorFields = Table{
-	"":       Error,
-	"type":   ErrorType,
-	"code":   ErrorCode,
-	"status": ErrorCode, // Google
+	"":        Error,
+	"type":    ErrorType,
+	"code":    ErrorCode,
+	"status":  ErrorCode, // Google
+	"message": ErrorText,
 }

@@ -288,19 +288,19 @@ func TestEndpoints(t *testing.T) {
 	}, {
 		"bedrock's error", "bedrock", "/model/m/converse", http.Header{"Content-Type": {jsonType}, "X-Amzn-Errortype": {"ValidationException:http://internal.amazon.com/coral/"}},
 		`{"message":"The model is not known."}`,
-		plugins.ResponseInfo{Dialect: plugins.Converse, ErrorType: "ValidationException"},
+		plugins.ResponseInfo{Dialect: plugins.Converse, ErrorType: "ValidationException", ErrorMessage: "The model is not known."},
 	}, {
 		"bedrock's error without a type", "bedrock", "/model/m/invoke", typed(jsonType),
 		`{"message":"The model is not known."}`,
-		plugins.ResponseInfo{Dialect: plugins.Invoke, ErrorType: "error"},
+		plugins.ResponseInfo{Dialect: plugins.Invoke, ErrorType: "error", ErrorMessage: "The model is not known."},
 	}, {
 		"cohere's error", "cohere", "/v2/chat", typed(jsonType),
 		`{"id":"e","message":"invalid api token"}`,
-		plugins.ResponseInfo{Dialect: plugins.CohereChat, ResponseID: "e", ErrorType: "error"},
+		plugins.ResponseInfo{Dialect: plugins.CohereChat, ResponseID: "e", ErrorType: "error", ErrorMessage: "invalid api token"},
 	}, {
 		"an error in a line of its own", "together", "/v1/chat/completions", typed(sseType),
 		events(`{"id":"c","choices":[{"delta":{"content":"x"}}]}`) + `error: {"error":{"type":"overloaded","message":"x"}}` + "\n\n",
-		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Content: true, ErrorType: "overloaded"},
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Content: true, ErrorType: "overloaded", ErrorMessage: "x"},
 	}, {
 		"an error in words, in a line of its own", "together", "/v1/chat/completions", typed(sseType),
 		`error: out of memory` + "\n\n",

@@ -56,7 +56,7 @@ func TestEventStream(t *testing.T) {
 		"exception", plugins.Converse, [][]byte{
 			eventFrame(t, "event", "messageStart", `{"role":"assistant"}`),
 			eventFrame(t, "exception", "throttlingException", `{"message":"x"}`),
-		}, plugins.ResponseInfo{ErrorType: "throttlingException"},
+		}, plugins.ResponseInfo{ErrorType: "throttlingException", ErrorMessage: "x"},
 	}, {
 		"broken frame", plugins.Converse, [][]byte{broken}, plugins.ResponseInfo{},
 	}, {

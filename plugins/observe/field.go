@@ -51,12 +51,14 @@ const (
 	shape    // what tells an unknown dialect
 
 	Error        // an object, or a message, that only an error has
-	ErrorMessage // an error's message, if it is text
+	ErrorMessage // the message of an error, if it is text: nothing else has it
+	ErrorText    // the message of an error, if it is text
 	ErrorType    // the type of an error
 	ErrorCode    // the code of an error, a name or a number; a type is better
 	objectName   // "error" in the bodies that are errors themselves
 	ownErrorType // their type
 	ownErrorCode // their code
+	ownErrorText // their message
 
 	// Elements of a usage report's lists of counts by modality or lifetime.
 	detail        // an element

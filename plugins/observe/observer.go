@@ -249,11 +249,15 @@ func (x *observer) failure(f Field, v value) {
 	case Error:
 		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
 			x.fail(anyError, "error")
+			x.explain(v)
 		}
 	case ErrorMessage:
 		if v.kind == text && len(v.bytes) > 0 {
 			x.fail(anyError, "error")
+			x.explain(v)
 		}
+	case ErrorText:
+		x.explain(v)
 	case objectName:
 		if string(v.bytes) == "error" {
 			x.failed = true
@@ -271,6 +275,17 @@ func (x *observer) failure(f Field, v value) {
 		if x.failed {
 			x.failAs(namedError, v)
 		}
+	case ownErrorText:
+		if x.failed {
+			x.explain(v)
+		}
+	}
+}
+
+// explain takes the message of the first error.
+func (x *observer) explain(v value) {
+	if v.kind == text && x.seen.ErrorMessage == "" {
+		x.seen.ErrorMessage = string(v.bytes)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestObserver(t *testing.T) {
 		"groq's usage and error", plugins.Chat, "groq", sseType,
 		events(`{"id":"a","model":"m","choices":[{"delta":{"reasoning":"x"},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}}}`) +
 			"event: error\ndata: {\"error\":{\"message\":\"x\",\"status_code\":500}}\n\n",
-		plugins.ResponseInfo{Model: "m", ResponseID: "a", Finish: "stop", Content: true, ErrorType: "error", Phase: plugins.Finished,
+		plugins.ResponseInfo{Model: "m", ResponseID: "a", Finish: "stop", Content: true, ErrorType: "error", ErrorMessage: "x", Phase: plugins.Finished,
 			Usage: usage{Input: known(7), Output: known(2)}},
 	}, {
 		"xai leaves reasoning out", plugins.Chat, "xai", jsonType,
@@ -122,7 +122,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"mistral's error", plugins.Chat, "mistral", jsonType,
 		`{"object":"error","message":"x","type":"invalid_model","param":null,"code":"1500"}`,
-		plugins.ResponseInfo{ErrorType: "invalid_model", Phase: plugins.Ended},
+		plugins.ResponseInfo{ErrorType: "invalid_model", ErrorMessage: "x", Phase: plugins.Ended},
 	}, {
 		"perplexity counts so far", plugins.Chat, "perplexity", sseType,
 		events(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`,
@@ -132,7 +132,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"openrouter's cost and error", plugins.Chat, "openrouter", sseType,
 		": OPENROUTER PROCESSING\n\n" + events(`{"error":{"code":400,"message":"x"},"choices":[{"delta":{"content":""},"finish_reason":null}],"usage":{"prompt_tokens":43,"completion_tokens":10,"total_tokens":53,"cost":1.5e-05,"completion_tokens_details":{"reasoning_tokens":11}}}`, `[DONE]`),
-		plugins.ResponseInfo{ErrorType: "400", Phase: plugins.Ended,
+		plugins.ResponseInfo{ErrorType: "400", ErrorMessage: "x", Phase: plugins.Ended,
 			Usage: usage{Input: known(43), Output: known(10), Reasoning: known(11), ReportedCost: plugins.KnownCost(15_000)}},
 	}, {
 		"a cost of unknown currency", plugins.Chat, "acme", jsonType,
@@ -141,7 +141,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"openai's error", plugins.Chat, "openai", jsonType,
 		`{"error":{"message":"x","type":"invalid_request_error","param":null,"code":"model_not_found"}}`,
-		plugins.ResponseInfo{ErrorType: "invalid_request_error", Phase: plugins.Ended},
+		plugins.ResponseInfo{ErrorType: "invalid_request_error", ErrorMessage: "x", Phase: plugins.Ended},
 	}, {
 		"completions", plugins.Completions, "openai", jsonType,
 		`{"id":"cmpl","model":"m","choices":[{"text":"x","finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
@@ -165,7 +165,7 @@ func TestObserver(t *testing.T) {
 		"responses failed", plugins.Responses, "openai", sseType,
 		events(`{"type":"error","code":"server_error","message":"x","param":null}`,
 			`{"type":"response.failed","response":{"id":"r1","status":"failed","error":{"code":"server_error","message":"x"}}}`),
-		plugins.ResponseInfo{ResponseID: "r1", Finish: "failed", ErrorType: "server_error", Phase: plugins.Ended},
+		plugins.ResponseInfo{ResponseID: "r1", Finish: "failed", ErrorType: "server_error", ErrorMessage: "x", Phase: plugins.Ended},
 	}, {
 		"code is no error", plugins.Responses, "openai", sseType,
 		events(`{"type":"response.code_interpreter_call_code.done","code":"print()"}`),
@@ -305,7 +305,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"messages overloaded", plugins.Messages, "anthropic", sseType,
 		"event: error\n" + events(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`),
-		plugins.ResponseInfo{ErrorType: "overloaded_error"},
+		plugins.ResponseInfo{ErrorType: "overloaded_error", ErrorMessage: "x"},
 	}, {
 		"gemini", plugins.GenerateContent, "gemini", jsonType,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}],
@@ -334,7 +334,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"gemini's error", plugins.GenerateContent, "gemini", jsonType,
 		`[{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT"}}]`,
-		plugins.ResponseInfo{ErrorType: "INVALID_ARGUMENT", Phase: plugins.Ended},
+		plugins.ResponseInfo{ErrorType: "INVALID_ARGUMENT", ErrorMessage: "x", Phase: plugins.Ended},
 	}, {
 		"converse", plugins.Converse, "bedrock", jsonType,
 		`{"metrics":{"latencyMs":1},"output":{"message":{"role":"assistant","content":[{"text":"x"}]}},"serviceTier":{"type":"flex"},"stopReason":"end_turn",
@@ -388,7 +388,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"ollama's error, after a broken line", plugins.OllamaChat, "ollama", "application/x-ndjson",
 		"{]\n" + `{"error":"model not found"}`,
-		plugins.ResponseInfo{ErrorType: "error"},
+		plugins.ResponseInfo{ErrorType: "error", ErrorMessage: "model not found"},
 	}, {
 		"a stream declared as JSON", plugins.Chat, "acme", jsonType, events(`{"id":"c"}`, `[DONE]`),
 		plugins.ResponseInfo{ResponseID: "c", Phase: plugins.Ended},

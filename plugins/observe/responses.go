@@ -85,6 +85,7 @@ var responsesResponse = tables(
 	Table{
 		"type":              EventType,
 		"code":              ownErrorCode,
+		"message":           ownErrorText,
 		"delta":             Content,
 		"item.type":         OutputType,
 		"partial_image_b64": Content,

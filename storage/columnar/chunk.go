@@ -253,6 +253,8 @@ const (
 	pathColumn
 	finishColumn
 	errorTypeColumn
+	errorMessageColumn
+	errorGroupColumn
 	requestModelColumn
 	countryColumn
 	promptColumn
@@ -273,7 +275,7 @@ const (
 // Columns are the names of the columns that chunks have, in the order of their numbers.
 var Columns = [columnCount]string{
 	"user", "session", "session_name", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
-	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "cache_miss", "end_state", "stream", "path", "finish", "error_type",
+	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "cache_miss", "end_state", "stream", "path", "finish", "error_type", "error_message", "error_group",
 	"request_model", "country", "prompt", "prompt_version", "node", "job", "key_id", "project", "referrer", "cache_reference", "passthrough", "threat", "root", "property_names",
 }
 

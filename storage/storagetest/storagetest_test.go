@@ -27,7 +27,7 @@ func TestFilterTellsRecordsApart(t *testing.T) {
 	}
 	type outcomes struct{ yes, no bool }
 	seen := make(map[comparison]outcomes)
-	r := random(1)
+	r := random(2)
 	records, contents := Records(r, 100)
 	for range 40_000 {
 		l := leaf(r, records)

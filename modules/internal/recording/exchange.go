@@ -44,6 +44,9 @@ type Exchange struct {
 	// TargetModel is the model that the gateway asked the provider for. An answer
 	// that names none, or one without a price, is this one's.
 	TargetModel string
+	// Refusal is the error of Weir with which the call ended: no provider answered it. It is nil
+	// if a provider did.
+	Refusal *plugins.Error
 	// Cut says that a budget ended the stream.
 	Cut bool
 	// Account tells the accounts of providers apart, whose caches are their own: see
@@ -189,6 +192,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	}
 	r.EndState = end
 	x.update()
+	x.explain()
 	x.charge(bound.Used{Cost: r.Cost, Usage: r.Usage})
 	x.Bill.Learn(x.Info().Usage.Input)
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it

@@ -99,6 +99,7 @@ func (p *prices) freeOfTokens(models []string) bool {
 // answer reported, what it cost, and which call it continues.
 func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, k *storage.Kept) error {
 	learn(r, answer)
+	r.ErrorMessage = reportedError(r, answer, k.Content(r).Response)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	reader := observe.NewRequestReader(r.Dialect)
 	kept := k.Content(r)
@@ -122,6 +123,7 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 
 // Reimport replaces the record of an exchange that was imported by one that knows more.
 func (s *Site) Reimport(to Recorder, r *storage.Record, k *storage.Kept) error {
+	r.ErrorMessage = reportedError(r, &plugins.ResponseInfo{ErrorMessage: r.ErrorMessage}, k.Content(r).Response)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	price(r, nil, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
 	return to.Append(r, k)

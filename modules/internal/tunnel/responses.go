@@ -91,7 +91,7 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 	r.Join(reader.Outline(), uuid.Nil)
 	r.Kept.Media(&r.Record, asked.Media)
 	if refused != nil {
-		r.Record.Status, r.Record.ErrorType = plugins.Known(int64(refused.Status)), refused.Type
+		r.Record.Status, r.Record.ErrorType, r.Refusal = plugins.Known(int64(refused.Status)), refused.Type, refused
 		rs.finish(r, storage.Complete)
 		return
 	}

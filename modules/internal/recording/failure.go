@@ -1,0 +1,44 @@
+package recording
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// explain says in the record why the call failed, if it did. Weir's own words are kept also if
+// content is omitted, except those of a 400, which may quote the request.
+func (x *Exchange) explain() {
+	r := &x.Record
+	switch e := x.Refusal; {
+	case e == nil:
+		r.ErrorMessage = reportedError(r, x.Info(), x.Kept.Content(r).Response)
+	case r.RequestOmitted && e.Status == http.StatusBadRequest, r.Status.N == StatusClientLeft:
+		r.ErrorMessage = ""
+	default:
+		r.ErrorMessage = redact.Message(e.Message, storage.MaxErrorMessage)
+	}
+}
+
+// reportedError returns the provider's words for an error: those that were found as the answer
+// passed, else those in the body that is kept of it. There are none if content is omitted, because
+// they may quote it.
+func reportedError(r *storage.Record, seen *plugins.ResponseInfo, body storage.Body) string {
+	if r.RequestOmitted || r.ResponseOmitted || r.Status.N == StatusClientLeft || seen.ErrorType == "" && r.ErrorType == "" && r.Status.N < http.StatusBadRequest {
+		return ""
+	}
+	message := seen.ErrorMessage
+	switch {
+	case message != "":
+	case gjson.ValidBytes(body.Data):
+		message = plugins.ErrorMessage(gjson.ParseBytes(body.Data))
+	case strings.HasPrefix(body.Type, "text/plain"):
+		message = string(body.Data[:min(len(body.Data), storage.MaxErrorMessage)])
+	}
+	return redact.Message(message, storage.MaxErrorMessage)
+}

@@ -1,0 +1,15 @@
+package storage
+
+import "regexp"
+
+// MaxErrorMessage bounds a record's ErrorMessage, in bytes.
+const MaxErrorMessage = 500
+
+// varying matches words with a digit in them: ids, times, counts and amounts. Between the parts of
+// a number or a time may stand a mark, as in 1,234.50 and 20:15.
+var varying = regexp.MustCompile(`[\pL_-]*[0-9][\pL0-9_-]*(?:[.,:][\pL_-]*[0-9][\pL0-9_-]*)*`)
+
+// errorGroup returns a message with … in place of what differs between errors of one cause.
+func errorGroup(message string) string {
+	return varying.ReplaceAllLiteralString(message, "…")
+}
