@@ -2,6 +2,7 @@ package browser
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ const administered = `{
 	llm {
 		store sqlite {$WEIR_DATA}/weir.db
 		provider echo
-		key the-administrator-0123456789 admin query
+		key the-administrator-0123456789 admin query gateway
 		key the-reader-0123456789 query
 		budget team 25 month {
 			per user
@@ -46,44 +47,69 @@ func newAdministered(t *testing.T) *weir {
 	return w
 }
 
-// An administrator creates a key, whose secret is shown once, rotates, disables and deletes
-// the key, and finds each of these changes in the audit.
+// respond calls a model through the gateway.
+func (w *weir) respond(model, input string) {
+	w.t.Helper()
+	w.post("/v1/responses", map[string]any{"model": model, "input": input}, "Authorization: Bearer "+w.key)
+}
+
+// An administrator creates a key, whose secret is shown once with what to paste, changes, rotates,
+// disables and deletes the key, and finds each of these changes in the audit.
 func TestKeysAreAdministered(t *testing.T) {
 	t.Parallel()
 	p := newTab(newAdministered(t))
 	p.login("the-administrator-0123456789")
 	press := func(name string) {
 		t.Helper()
-		p.until(`[...document.querySelectorAll("[aria-label='API keys'] td button")].some((b) => b.innerText === %s)`, quote(name))
-		js[bool](p, `([...document.querySelectorAll("[aria-label='API keys'] td button")].find((b) => b.innerText === `+quote(name)+`).click(), true)`)
+		button := `[...document.querySelectorAll("dialog[open] button, main button")].find((b) => b.innerText === ` + quote(name) + `)`
+		p.until(`Boolean(%s)`, button)
+		js[bool](p, `(`+button+`.click(), true)`)
 		p.settled()
 	}
-	const secret = `document.querySelector("[role=status] code")?.innerText`
+	const secret = `document.querySelector("dialog[open] [role=status] code")?.innerText`
 	p.show("?v=keys")
-	p.do(chromedp.SendKeys(chromedp.CSS("input[name=name]"), "build robot\r"))
-	p.until(secret + `?.startsWith("weir_")`)
+	press("Create a key")
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=name]"), "build robot\r"))
+	p.until(`%s?.startsWith("weir_")`, secret)
 	first := js[string](p, secret)
+	p.until(`document.querySelector("dialog[open] pre").innerText.includes("ANTHROPIC_AUTH_TOKEN=" + %s)`, quote(first))
+	press("Done")
 	p.until(`document.querySelector("[aria-label='API keys'] tbody")?.innerText.includes("build robot")`)
 	p.until(`document.querySelector("[aria-label='API keys'] tbody td.number").innerText === "$0"`)
+	p.do(chromedp.Click(chromedp.CSS("[aria-label='API keys'] tbody a")))
+	press("Edit")
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=models]"), "echo*"), chromedp.SendKeys(chromedp.CSS("dialog input[name=owner]"), "ci\r"))
+	p.until(`document.querySelector("dl.facts")?.innerText.includes("echo*") && document.querySelector("dl.facts").innerText.includes("ci")`)
 	press("Rotate")
-	p.until(secret+` && `+secret+` !== %s`, quote(first))
+	p.until(`Boolean(%s)`, secret)
 	second := js[string](p, secret)
+	if second == first {
+		t.Error("the secret is the same after its rotation")
+	}
+	press("Done")
 	p.show("?v=overview")
 	p.show("?v=keys")
 	if text := p.text(); strings.Contains(text, first) || strings.Contains(text, second) {
 		t.Error("a secret is shown again")
 	}
-	press("Disable")
+	choose := func() {
+		t.Helper()
+		p.until(`document.querySelector("[aria-label='Choose build robot']")?.checked === false`)
+		p.do(chromedp.Click(chromedp.CSS("[aria-label='Choose build robot']")))
+	}
+	choose()
+	press("Disable 1")
 	p.until(`document.querySelector("[aria-label='API keys'] tbody").innerText.includes("disabled")`)
+	choose()
 	press("Delete")
 	press("Delete for good")
 	p.until(`!document.querySelector("[aria-label='API keys']")`)
 	p.show("?v=audit")
-	p.until(`document.querySelectorAll("[aria-label=Audit] tbody tr").length === 4`)
+	p.until(`document.querySelectorAll("[aria-label=Audit] tbody tr").length === 5`)
 	js[bool](p, `(document.querySelectorAll("[aria-label=Audit] summary")[1].click(), true)`)
 	p.until(`document.querySelector("[aria-label=Audit] details[open] ins")?.innerText === "true"`)
 	p.do(chromedp.Click(chromedp.CSS("[aria-label=Audit] tbody a")))
-	p.until(`location.search.includes("find=key_") && document.querySelectorAll("[aria-label=Audit] tbody tr").length === 4`)
+	p.until(`location.search.includes("find=key_") && document.querySelectorAll("[aria-label=Audit] tbody tr").length === 5`)
 	if text := p.text(); strings.Contains(text, first) || strings.Contains(text, second) {
 		t.Error("the audit shows a secret")
 	}
@@ -91,6 +117,79 @@ func TestKeysAreAdministered(t *testing.T) {
 	p.until(`document.querySelector("main").innerText.includes("Nobody owns a key")`)
 	p.show("?v=budgets")
 	p.until(`document.querySelector("[aria-label=Budgets] tbody tr")?.innerText.startsWith("team all calls\teach user\t")`)
+}
+
+// Of 500 keys, those in sight are drawn alone, all are found, and a column sorts them.
+func TestManyKeysAreFluent(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t)
+	for i := range 500 {
+		w.post("/v1/keys", map[string]any{"name": fmt.Sprintf("laptop %d", i), "owner": fmt.Sprintf("dev-%d", i), "scopes": []string{"gateway"}}, "Authorization: Bearer "+w.key)
+	}
+	p := newTab(w)
+	p.login("the-administrator-0123456789")
+	p.show("?v=keys")
+	p.until(`document.querySelector("main [role=status]")?.innerText === "500 keys"`)
+	if drawn := js[int](p, `document.querySelectorAll("[aria-label='API keys'] tbody tr:not(.gap)").length`); drawn > 80 {
+		t.Errorf("%d rows are drawn", drawn)
+	}
+	p.do(chromedp.SendKeys(chromedp.CSS("[aria-label='Find keys']"), "dev-499"))
+	p.until(`document.querySelector("main [role=status]").innerText === "1 of 500 keys"`)
+	p.show("?v=keys&sort=-owner")
+	p.until(`document.querySelector("[aria-label='API keys'] tbody tr a")?.innerText === "laptop 99"`)
+}
+
+// A project has a limit, which the page sets and shows.
+func TestProjectsAreAdministered(t *testing.T) {
+	t.Parallel()
+	p := newTab(newAdministered(t))
+	p.login("the-administrator-0123456789")
+	p.show("?v=projects")
+	p.do(chromedp.SendKeys(chromedp.CSS("main input[name=name]"), "search\r"))
+	p.until(`document.querySelector("[aria-label=Projects] tbody a")?.innerText === "search"`)
+	p.do(chromedp.Click(chromedp.CSS("[aria-label=Projects] tbody a")), chromedp.WaitVisible(chromedp.CSS("input[name=amount]")))
+	p.do(chromedp.SendKeys(chromedp.CSS("input[name=amount]"), "500\r"))
+	p.until(`document.querySelector(".tiles").innerText.includes("$500")`)
+	p.show("?v=budgets")
+	p.until(`document.querySelector("[aria-label=Budgets]")?.innerText.includes("search: spend limit")`)
+}
+
+// Someone new makes a key, pastes the lines, and sees the first call.
+func TestAClientIsConnected(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t)
+	p := newTab(w)
+	p.login("the-administrator-0123456789")
+	p.show("?v=connect")
+	p.do(chromedp.SendKeys(chromedp.CSS("main input[name=name]"), "laptop\r"))
+	p.until(`document.querySelector(".setup pre").innerText.includes("weir_")`)
+	secret := js[string](p, `document.querySelector(".setup pre").innerText.match(/weir_\w+/)[0]`)
+	if text := js[string](p, `document.querySelector(".steps [role=status]").innerText`); !strings.Contains(text, "Waiting") {
+		t.Errorf("before the first call: %q", text)
+	}
+	w.key = secret
+	w.respond("echo-1", "hello")
+	p.until(`document.querySelector(".steps [role=status]").classList.contains("good")`)
+	p.show("?v=mine")
+	p.until(`document.querySelector("main").innerText.includes("the whole organisation")`)
+}
+
+// Errors of one cause are one line, which leads to their calls.
+func TestErrorsAreGrouped(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t)
+	for _, model := range []string{"nope-1", "nope-2", "nope-3"} {
+		if _, err := w.try("/v1/responses", []byte(`{"model":"`+model+`","input":"hello"}`), "Authorization: Bearer "+w.key); err == nil {
+			t.Fatalf("%s is served", model)
+		}
+	}
+	p := newTab(w)
+	p.login("the-administrator-0123456789")
+	p.show("?v=errors")
+	p.until(`document.querySelectorAll("[aria-label=Errors] tbody tr").length === 1 && document.querySelector("[aria-label=Errors] tbody td.number").innerText === "3"`)
+	p.do(chromedp.Click(chromedp.CSS("[aria-label=Errors] tbody a")))
+	p.until(`document.querySelectorAll("[aria-label=Requests] tr[data-id]").length === 3`)
+	p.until(`document.querySelector("[aria-label=Requests] tbody").innerText.includes("'nope-2'")`)
 }
 
 // An administrator creates a budget in the page, changes it and deletes it. One of the Caddyfile

@@ -163,6 +163,53 @@ export function useAnswer(path, body) {
 
 const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys|organization|budgets|audit)\b.*)$/;
 
+// useCosts are the totals of all values of a field in the time of the view, by the value.
+export function useCosts(v, by) {
+  const [state, set] = useState();
+  const time = JSON.stringify(timeFilter(v));
+  useEffect(() => {
+    const abort = new AbortController();
+    (async () => {
+      const groups = new Map();
+      for (let after; after !== null; ) {
+        const part = await page("/v1/metrics/query", { groupBy: by, bucket: "none", timeFilter: timeFilter(v), limit: 100, after }, abort.signal);
+        for (const g of part.data.groups) if (g.key !== null) groups.set(g.key, g.totals);
+        after = part.next || null;
+      }
+      set(groups);
+    })().catch(() => {}); // the list shows no costs
+    return () => abort.abort();
+  }, [by, time]);
+  return state;
+}
+
+// useAll reads all pages of a list of the control API, 200 at a time: it is searched and sorted
+// here.
+export function useAll(path) {
+  const [state, set] = useState({ loading: true });
+  useEffect(() => {
+    const abort = new AbortController();
+    const ask = async () => {
+      try {
+        const items = [];
+        for (let after = ""; after !== null; ) {
+          const page = await get(`${path}${path.includes("?") ? "&" : "?"}limit=200&after=${encodeURIComponent(after)}`, abort.signal, true);
+          const { items: some, next } = page.data.items ? page.data : { items: page.data, next: page.data.length === 200 ? page.data.at(-1).id : null };
+          items.push(...some);
+          after = next || null;
+        }
+        set({ data: items });
+      } catch (error) {
+        if (error.name !== "AbortError") set((old) => ({ data: old.data, error }));
+      }
+    };
+    ask();
+    asking.add(ask);
+    return () => (asking.delete(ask), abort.abort());
+  }, [path]);
+  return state;
+}
+
 // useRequests asks for requests without their content.
 export const useRequests = (filter, rest) => useAnswer("/v1/request/query-clickhouse", { filter, includeContent: false, ...rest });
 

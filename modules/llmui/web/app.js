@@ -9,21 +9,25 @@ import { minuteOf, timeOf, utc, zone } from "./format.js";
 const screens = {
   overview: ["Overview", "o", "overview", "Overview"],
   requests: ["Requests", "r", "requests", "Requests"],
+  errors: ["Errors", "x", "breakdown", "Errors"],
   sessions: ["Sessions", "s", "sessions", "Sessions"],
   users: ["Users", "u", "users", "Users"],
   models: ["Models & cache", "m", "breakdown", "Models"],
   properties: ["Properties", "p", "breakdown", "Properties"],
   scores: ["Scores", "c", "scores", "Scores"],
   system: ["System", "y", "system", "System"],
+  mine: ["My usage", "n", "mine", "Mine"],
+  connect: ["Connect", "q", "connect", "Connect"],
   budgets: ["Budgets", "b", "budgets", "Budgets"],
+  projects: ["Projects", "k", "projects", "Projects"],
   people: ["People", "w", "control", "People"],
-  keys: ["API keys", "i", "control", "Keys"],
+  keys: ["API keys", "i", "keys", "Keys"],
   audit: ["Audit", "a", "control", "Audit"],
 };
 // administration are the files of screens for the scope admin.
-const administration = new Set(["budgets", "control"]);
+const administration = new Set(["budgets", "control", "keys", "projects"]);
 // timeless are the screens that show the present, whatever time and filter others have.
-const timeless = new Set(["budgets", "audit"]);
+const timeless = new Set(["budgets", "audit", "connect"]);
 // compare is a screen that others lead to.
 const compare = ["Compare", "", "compare", "Compare"];
 const screenOf = (v) => (v.v === "compare" ? compare : Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);
@@ -147,7 +151,7 @@ function Frame({ who, onLogout }) {
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} />
         ${!timeless.has(v.v) && html`${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} />`}</header>
       <${Connection} /><span id="content" tabindex="-1"></span>
-      <${Later} file=${file} name=${name} /></main>
+      <${Later} file=${file} name=${name} who=${who} /></main>
     <${Help} dialog=${help} />`;
 }
 

@@ -3,7 +3,7 @@
 // fields are those that a condition may name, with their kind and unit.
 export const fields = {
   model: "text", provider: "text", user_id: "text", key_id: "text", verified_by: "text", session_id: "text", request_id: "text", response_id: "id", trace_id: "id",
-  status: "number", end_state: "text", finish_reason: "text", error_type: "text", request_path: "text",
+  status: "number", end_state: "text", finish_reason: "text", error_type: "text", error_message: "text", error_group: "text", request_path: "text",
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
   prompt_cache_write_tokens: "number", cache_savings: "number", cache_loss: "number", cache_miss_reason: "text",
@@ -64,6 +64,12 @@ const failed = {
   true: either({ status: { gte: 400 } }, { end_state: { "not-equals": "complete" } }),
   false: all([either({ status: { lt: 400 } }, { status: { "is-null": true } }), on({ end_state: { equals: "complete" } })]),
 };
+
+// failures is the filter of a view, of failed calls alone.
+export function failures(v) {
+  const chosen = filter(v);
+  return chosen === "all" ? failed.true : { left: chosen, operator: "and", right: failed.true };
+}
 
 function leaf({ field, op, value }) {
   const kind = kindOf(field);

@@ -263,7 +263,7 @@ export function useChange(done) {
 }
 
 // Delete asks once more.
-export function Delete({ onSure }) {
+export function Delete({ onSure, what = "Delete" }) {
   const [sure, set] = useState();
-  return html`<button class=${sure ? "bad" : "quiet"} onClick=${() => (sure ? onSure() : set(true))}>${sure ? "Delete for good" : "Delete"}</button>`;
+  return html`<button class=${sure ? "bad" : "quiet"} onClick=${() => (sure ? onSure() : set(true))}>${sure ? what + " for good" : what}</button>`;
 }

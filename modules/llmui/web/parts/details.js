@@ -46,7 +46,7 @@ export function Timing({ r }) {
     <dl><dt>Began</dt><dd>${fullMoment(r.request_created_at)}</dd><dt><i class="key c5"></i>To the first token</dt><dd>${first === null ? "— (no stream)" : duration(first)}</dd>
       <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd>${rate !== null && html`<dt><i class="key c1"></i>Stream</dt><dd>${rate.toFixed(0)} tokens a second</dd>`}
       <dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
-      <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${r.error_type && html`<dt>Error</dt><dd>${r.error_type}</dd>`}
+      <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${(r.error_message || r.error_type) && html`<dt>Error</dt><dd dir="auto">${r.error_message || ""} ${r.error_type && html`<code>${r.error_type}</code>`}</dd>`}
       ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}</dd>`}</dl>
     ${r.attempt !== null && html`<${Attempts} r=${r} />`}`;
 }
@@ -63,7 +63,7 @@ function Attempts({ r }) {
 
 const attempts = [
   { title: "Attempt", cell: (a) => html`<${To} change=${{ id: a.request_id }}>${a.attempt}<//>` }, { title: "Provider", cell: (a) => a.provider }, { title: "Model", mid: true, cell: (a) => a.model || "—" },
-  { title: "Outcome", cell: (a) => html`<${Outcome} record=${a} />` }, { title: "Error", cell: (a) => a.error_type || "—" }, { title: "Latency", number: true, cell: (a) => duration(a.delay_ms) }, { title: "Cost", number: true, mid: true, cell: (a) => dollars(a.cost) },
+  { title: "Outcome", cell: (a) => html`<${Outcome} record=${a} />` }, { title: "Error", text: true, cell: (a) => a.error_message || a.error_type || "—" }, { title: "Latency", number: true, cell: (a) => duration(a.delay_ms) }, { title: "Cost", number: true, mid: true, cell: (a) => dollars(a.cost) },
 ];
 
 export function Labels({ r }) {

@@ -70,7 +70,7 @@ export function FilterMenu({ v }) {
   return html`<${FilterBar} v=${v} facets=${useFacets(v)} />`;
 }
 
-export const titles = { error_type: "Error", end_state: "Ended", finish_reason: "Finish", request_path: "Endpoint", user_id: "User", status: "Status", stream: "Stream", model: "Model", provider: "Provider" };
+export const titles = { error_type: "Error", error_group: "Error message", end_state: "Ended", finish_reason: "Finish", request_path: "Endpoint", user_id: "User", status: "Status", stream: "Stream", model: "Model", provider: "Provider" };
 
 const few = 8; // values of a facet
 

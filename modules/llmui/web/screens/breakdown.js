@@ -1,11 +1,11 @@
 // What does each model, or value of a property, cost? What does the cache save?
 import { html } from "../html.js";
-import { filter } from "../filter.js";
-import { during, elsewhere, go, timeFilter, useView } from "../state.js";
+import { failures, filter, isOf } from "../filter.js";
+import { during, elsewhere, go, timeFilter, useView, view } from "../state.js";
 import { useAnswer, useMetrics, useRequests } from "../api.js";
-import { Answer, Table, To, useCursor } from "../parts/basics.js";
+import { Answer, Spark, Table, To, useCursor } from "../parts/basics.js";
 import { properties } from "../parts/filters.js";
-import { compact, dollars, moment } from "../format.js";
+import { compact, count, dollars, minuteOf, moment, plural } from "../format.js";
 import { ByGroup, columns, sortOf } from "./overview.js";
 
 export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" missed /><${Misses} />`;
@@ -21,6 +21,29 @@ const misses = [
   { title: "Worst", cell: (r) => html`<${To} change=${{ ...elsewhere, v: "requests", id: r.request_id }}>${moment(r.request_created_at)}<//>` },
   { title: "Model", cell: (r) => r.model || "—" }, { title: "Reason", cell: (r) => r.cache_miss_reason.replaceAll("_", " ") }, { title: "At", mid: true, cell: (r) => r.cache_miss_at || "—" },
   { title: "Tokens", number: true, wide: true, cell: (r) => compact(r.cache_missed_tokens) }, { title: "Lost", dollars: (r) => r.cache_loss },
+];
+
+// Errors are the failed calls by their message, in which numbers and ids do not count.
+export function Errors() {
+  const v = useView(), sort = v.sort === "-cost" || v.sort === "cost" ? v.sort : "-requests";
+  const [page, pager] = useCursor(v, sort);
+  const state = useMetrics(v, { groupBy: "error_group", filter: failures(v), sort: sortOf(sort), ...page });
+  return html`<${Answer} state=${state} empty=${(d) => d.groups.length === 0} none="No call failed in this time. Each error would be listed here once, with the provider's words, how often it came, and the calls.">${(d) => html`
+    <p class="quiet">${plural(d.totals.requests, "call")} failed. Messages that differ by numbers or ids alone are one line.</p>
+    <${Table} label="Errors" columns=${errors} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />${pager(state.next)}`}<//>`;
+}
+
+const seen = (g, find) => {
+  const point = g.points[find]((p) => p.requests > 0);
+  return point ? minuteOf(Date.parse(point.range_start)) : "—";
+};
+
+const errors = [
+  { title: "Message", wrap: true, cell: (g) => (g.key === null ? plural(g.others, "other message") : html`<${To} change=${{ ...elsewhere, v: "requests", f: [...view().f.filter((c) => !/^(error_group|failed)$/.test(c.field)), { field: "failed", op: "equals", value: "true" }, isOf("error_group", g.key)] }} dir="auto" title=${g.key}>${g.key || "(without a message)"}<//>`) },
+  { title: "Calls", key: "requests", number: true, cell: (g) => count(g.totals.requests) },
+  { title: "Over time", mid: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.requests)} />` },
+  { title: "First seen", number: true, mid: true, cell: (g) => seen(g, "find") }, { title: "Last seen", number: true, cell: (g) => seen(g, "findLast") },
+  { title: "Cost", key: "cost", dollars: (g) => g.totals.cost, semi: true },
 ];
 
 // Properties lets one of the properties in use be chosen.

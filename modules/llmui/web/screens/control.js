@@ -1,13 +1,10 @@
 // Who may call, and who changed that? For keys of the scope admin.
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { either } from "../filter.js";
-import { elsewhere, go, having, useView } from "../state.js";
-import { patch, post, remove, useAnswer, useMetrics } from "../api.js";
-import { Answer, Copy, Delete, Table, To, useChange, useCursor } from "../parts/basics.js";
+import { elsewhere, go, useView } from "../state.js";
+import { post, remove, useAnswer, useMetrics } from "../api.js";
+import { Answer, Delete, Table, To, useChange, useCursor } from "../parts/basics.js";
 import { count, moment, plural } from "../format.js";
-
-const scopes = ["gateway", "log", "metrics", "query", "write", "admin"];
-const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
 
 // useKeys are the keys of a page, what turns pages, and what a key has cost.
 function useKeys() {
@@ -70,33 +67,6 @@ function peopleOf(keys) {
     if (k.last_used_at > p.last_used_at) p.last_used_at = k.last_used_at;
   }
   return [...people.values()].sort((a, b) => b.last_used_at.localeCompare(a.last_used_at));
-}
-
-// Keys are created, changed and ended here. A secret is shown once.
-export function Keys() {
-  const [state, pager, cost] = useKeys();
-  const [shown, show] = useState(); // the key that has got a secret
-  const [overlap, setOverlap] = useState(86400);
-  const [change, failed] = useChange((key) => key?.secret && show(key));
-  const create = (e) => {
-    e.preventDefault();
-    const form = new FormData(e.target);
-    change(post("/v1/keys", { name: form.get("name").trim(), owner: form.get("owner").trim(), scopes: form.getAll("scope") }).then((key) => (e.target.reset(), key)));
-  };
-  const columns = [
-    { title: "Key", cell: (k) => html`<${To} change=${{ v: "audit", find: k.id }} dir="auto" title=${k.id}>${k.name}<//>` },
-    { title: "Owner", semi: true, cell: (k) => k.owner || "—" },
-    { title: "Cost", dollars: (k) => cost(k.id), around: (text, k) => html`<${To} change=${having("key_id", k.id)}>${text}<//>` },
-    lastUsed,
-    { title: "State", mid: true, cell: (k) => (k.disabled ? html`<span class="bad">disabled</span>` : k.expires_at ? `ends ${moment(k.expires_at)}` : "open") },
-    { title: "Change", wrap: true, cell: (k) => html`<button class="quiet" onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button><button class="quiet" onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button><${Delete} onSure=${() => change(remove("/v1/keys/" + k.id))} />` },
-  ];
-  return html`<form class="bar-row" onSubmit=${create}><input name="name" aria-label="Name" placeholder="name" required /><input name="owner" aria-label="Owner" placeholder="owner" />
-      ${scopes.map((s) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${s === "gateway"} /> ${s}</label>`)}<button class="primary">Create</button>
-      <label>Rotated secrets end <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label></form>
-    ${shown && html`<p class="notice" role="status">The secret of ${shown.name}, shown once: <code>${shown.secret}</code> <${Copy} text=${() => shown.secret} /></p>`}
-    ${failed}
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No key.">${(d) => html`<${Table} label="API keys" columns=${columns} rows=${d.items} keyOf=${(k) => k.id} />${pager(d.next)}`}<//>`;
 }
 
 // Audit lists the changes of all keys, or of one.

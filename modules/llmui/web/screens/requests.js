@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { filter, sought } from "../filter.js";
 import { during, go, range, useView, view } from "../state.js";
-import { Drawer, Marked, Menu, Outcome, Table, typing, useSteps } from "../parts/basics.js";
+import { Drawer, failed, Marked, Menu, Outcome, Table, typing, useSteps } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
 import { compact, count, dollars, duration, fullMoment, moment, plural } from "../format.js";
@@ -23,7 +23,8 @@ const all = {
   session: { title: "Session", field: "session_id", cell: (r) => text(r.properties["Service-Session-Name"] || r.session_id), wide: true },
   path: { title: "Path", field: "property:Service-Session-Path", cell: property("Service-Session-Path"), extra: true },
   endpoint: { title: "Endpoint", field: "request_path", cell: (r) => r.request_path || "—", extra: true },
-  finish: { title: "Finish", field: "finish_reason", cell: (r) => r.finish_reason || r.error_type || "—", extra: true },
+  error: { title: "Error", field: "error_message", cell: (r) => (failed(r) ? text(r.error_message || r.error_type) : ""), mid: true, text: true },
+  finish: { title: "Finish", field: "finish_reason", cell: (r) => r.finish_reason || "—", extra: true },
   prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? `← ${plural(r.preview.results, "result")}` : "")), extra: true, preview: true, text: true },
   answer: { title: "Answer", cell: (r) => text(r.preview?.answered || (r.preview?.calls.length ? `→ ${r.preview.calls.map((c) => c.name).join(", ")}` : "")), extra: true, preview: true, text: true },
   input: { title: "In", key: "prompt_tokens", field: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), semi: true },
@@ -81,11 +82,12 @@ export function Requests() {
   // as it is found.
   const search = sort === "-created_at" && sought(v).length > 0 && !v.any;
   const facets = useFacets(v, search);
+  const [wrong, setWrong] = useState(false); // a call that is listed has failed
   const chosen = useMemo(() => v.cols.split(",").filter(columnOf), [v.cols]);
   const columns = useMemo(() => {
-    const shown = chosen.length ? chosen.map(columnOf) : usual.map((key) => all[key]);
+    const shown = chosen.length ? chosen.map(columnOf) : usual.filter((key) => key !== "error" || wrong).map((key) => all[key]);
     return search ? [shown[0], ...shown.slice(1, 3).map((c) => ({ ...c, mid: true })), match, ...shown.slice(3).filter((c) => !c.wide).map((c) => ({ ...c, wide: true }))] : shown;
-  }, [chosen, search]);
+  }, [chosen, search, wrong]);
   const preview = search || columns.some((c) => c.preview);
   const question = useMemo(() => {
     const { from, to } = range(v);
@@ -114,6 +116,7 @@ export function Requests() {
     return () => removeEventListener("keydown", press);
   }, []);
   useSteps(rows);
+  useEffect(() => setWrong(rows.some((r) => !r.gone && failed(r))), [rows]);
 
   return html`<div class="requests">
     <div class="bar-row"><${FilterBar} v=${v} facets=${facets} /><span class="spring"></span>

@@ -1,0 +1,142 @@
+// Which keys are there, whose are they, what may they call, what do they cost? For keys of the
+// scope admin.
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { filter } from "../filter.js";
+import { elsewhere, go, having, useView } from "../state.js";
+import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
+import { Answer, Bar, Copy, Delete, Table, Tile, To, sorting, useChange } from "../parts/basics.js";
+import { Setup } from "../parts/clients.js";
+import { count, date, dollars, minuteOf, moment, percent, plural, timeOf } from "../format.js";
+
+// scopes are what a key may do.
+export const scopes = { gateway: "call models", log: "record calls", metrics: "read totals", query: "read calls", write: "rate and report", admin: "administer" };
+const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
+const list = (text) => text.split(/[,\s]+/).filter(Boolean);
+
+// stateOf is whether a key works.
+const stateOf = (k) => (k.disabled ? "disabled" : k.expires_at && Date.parse(k.expires_at) < Date.now() ? "expired" : "active");
+
+// budgetOf is the account of a budget that is nearest to its limit, of those that count the calls of
+// the key alone, or of its project.
+function budgetOf(k, budgets) {
+  const found = budgets.flatMap((b) => {
+    const [[field, operation]] = Object.entries(b.filter?.request_response_rmt || { "": {} });
+    const counts = (field === "key_id" && operation.equals === k.id) || (field === "project" && k.project && operation.equals === k.project);
+    return b.accounts.filter((a) => (b.per === "key" && a.value === k.id) || (b.per === "project" && k.project && a.value === k.project) || (!b.per && counts)).map((a) => ({ b, a, share: (a.spent + a.reserved) / b.limit || 0 }));
+  });
+  return found.sort((x, y) => y.share - x.share)[0];
+}
+
+const left = (f) => f && (f.b.quantity === "usd" ? dollars(f.a.remaining) : count(f.a.remaining));
+
+// columns are those of the list. by is what a column sorts by.
+const columns = {
+  name: { title: "Key", by: (k) => k.name.toLowerCase() },
+  project: { title: "Project", by: (k) => k.project || "", cell: (k) => k.project || "—", mid: true },
+  owner: { title: "Owner", by: (k) => k.owner || "", cell: (k) => html`<span dir="auto">${k.owner || "—"}</span>`, semi: true },
+  models: { title: "Models", by: (k) => (k.models || []).join(), cell: (k) => html`<span title=${(k.models || []).join(", ")}>${k.models?.length ? k.models.join(", ") : "all"}</span>`, wide: true },
+  scopes: { title: "May", by: (k) => k.scopes.join(), cell: (k) => html`<span title=${k.scopes.map((s) => scopes[s]).join(", ")}>${k.scopes.join(", ")}</span>`, mid: true },
+  cost: { title: "Cost", by: (k) => k.cost ?? -1, dollars: (k) => k.cost, around: (text, k) => html`<${To} change=${having("key_id", k.id)}>${text}<//>` },
+  budget: { title: "Budget left", by: (k) => -(k.budget?.share ?? -1), number: true, mid: true, cell: ({ budget: f }) => (f ? html`<span class=${f.share >= 1 ? "bad" : f.share >= 0.8 ? "warn" : ""} title=${`${f.b.name}: ${percent(f.share)} used`}>${left(f)}</span>` : "—") },
+  used: { title: "Last used", by: (k) => k.last_used_at || "", number: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never"), semi: true },
+  expires: { title: "Ends", by: (k) => k.expires_at || "9", number: true, cell: (k) => (k.expires_at ? date(k.expires_at) : "never"), wide: true },
+  state: { title: "State", by: stateOf, cell: (k) => html`<span class=${stateOf(k) === "active" ? "" : "bad"}>${stateOf(k)}</span>` },
+};
+
+// Keys lists all keys; those that are chosen are disabled or deleted together.
+export function Keys() {
+  const v = useView();
+  const keys = useAll("/v1/keys"), budgets = useAll("/v1/budgets");
+  const costs = useCosts(v, "key_id");
+  const [chosen, choose] = useState(new Set());
+  const [creating, create] = useState(false);
+  const [secret, show] = useState(); // the key that has just got its secret
+  const [change, failed] = useChange(() => choose(new Set()));
+  const { key, descending } = sorting(v.sort || "name");
+  const rows = useMemo(() => {
+    const words = v.find.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = (keys.data || []).map((k) => ({ ...k, cost: costs && (costs.get(k.id)?.cost ?? 0), budget: budgetOf(k, budgets.data || []) }))
+      .filter((k) => words.every((w) => [k.name, k.id, k.owner, k.project, k.user, stateOf(k), ...(k.models || []), ...k.scopes].some((text) => text?.toLowerCase().includes(w))));
+    const by = (columns[key] || columns.name).by;
+    return found.sort((a, b) => (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : 0) * (descending ? -1 : 1));
+  }, [keys.data, budgets.data, costs, v.find, key, descending]);
+  const shown = useMemo(() => [
+    { title: "Choose", unseen: true, cell: (k) => html`<input type="checkbox" aria-label=${"Choose " + k.name} checked=${chosen.has(k.id)} onChange=${() => choose(chosen.has(k.id) ? new Set([...chosen].filter((id) => id !== k.id)) : new Set([...chosen, k.id]))} />` },
+    ...Object.entries(columns).map(([key, c]) => ({ ...c, key, cell: key === "name" ? (k) => html`<${To} change=${{ id: k.id }} dir="auto" title=${k.id}>${k.name}<//>` : c.cell })),
+  ], [chosen]);
+  const each = (f) => change(Promise.all([...chosen].map(f)));
+  const one = v.id && keys.data?.find((k) => k.id === v.id);
+  if (one) return html`<${Key} k=${{ ...one, ...rows.find((k) => k.id === one.id) }} onSecret=${show} />${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}`;
+  return html`<div class="requests"><div class="bar-row"><input type="search" aria-label="Find keys" placeholder="name, owner, project, model…" value=${v.find} onInput=${(e) => go({ find: e.target.value }, true)} />
+      <span class="quiet" role="status">${keys.data && (rows.length === keys.data.length ? plural(rows.length, "key") : `${count(rows.length)} of ${plural(keys.data.length, "key")}`)}</span><span class="spring"></span>
+      ${chosen.size > 0 && html`<button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: true }))}>Disable ${count(chosen.size)}</button><button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: false }))}>Enable</button><${Delete} onSure=${() => each((id) => remove("/v1/keys/" + id))} />`}
+      <button class="primary" onClick=${() => create(true)}>Create a key</button></div>${failed}
+    ${creating && html`<${Form} onClose=${() => create(false)} onDone=${show} />`}
+    ${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}
+    <${Answer} state=${keys} empty=${(d) => !d.length} none="There is no key yet. Create one for a person, a team or a service: it says who calls, what they may call, and until when.">${() => html`<div class="results"><${Table} label="API keys" columns=${shown} rows=${rows} sort=${v.sort || "name"} keyOf=${(k) => k.id} onSight=${() => {}} /></div>`}<//></div>`;
+}
+
+// Key is the page of one key.
+function Key({ k, onSecret }) {
+  const v = useView();
+  const [editing, edit] = useState(false);
+  const [overlap, setOverlap] = useState(86400);
+  const [change, failed] = useChange((key) => key?.secret && onSecret(key));
+  const totals = useMetrics(v, { filter: filter({ ...v, f: [{ field: "key_id", op: "equals", value: k.id }], json: "" }), bucket: "none" }).data?.totals;
+  const back = { ...elsewhere };
+  return html`<header class="heading bar-row"><h2><span class="quiet">Key</span> <bdi>${k.name}</bdi></h2><${To} change=${back}>All keys<//><${To} change=${having("key_id", k.id, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "audit", find: k.id }}>Its audit<//></header>${failed}
+    <div class="tiles"><${Tile} label="Cost" value=${dollars(totals?.cost)} /><${Tile} label="Calls" value=${count(totals?.requests)} detail=${totals?.errors ? `${count(totals.errors)} failed` : ""} /><${Tile} label="Last used" value=${k.last_used_at ? moment(k.last_used_at) : "never"} />
+      ${k.budget && html`<${Tile} label=${"Left of " + k.budget.b.name} value=${left(k.budget)} detail=${html`<${Bar} share=${k.budget.share} tone=${k.budget.share >= 1 ? "bad" : k.budget.share >= 0.8 ? "warn" : ""} />`} />`}</div>
+    <dl class="facts panel"><dt>State</dt><dd>${stateOf(k)}</dd><dt>Project</dt><dd>${k.project || "none"}</dd><dt>Owner</dt><dd>${k.owner || "nobody"}</dd><dt>User of its calls</dt><dd>${k.user || "as each call says"}</dd>
+      <dt>May</dt><dd>${k.scopes.map((s) => scopes[s] || s).join(", ")}</dd><dt>Models</dt><dd>${k.models?.join(", ") || "all"}</dd><dt>Providers</dt><dd>${k.providers?.join(", ") || "all"}</dd>
+      <dt>Properties of its calls</dt><dd>${Object.entries(k.properties || {}).map(([n, value]) => `${n}: ${value}`).join(", ") || "none"}</dd><dt>Calls may set</dt><dd>${k.trust?.join(", ") || "nothing that budgets count by"}</dd>
+      <dt>Created</dt><dd>${minuteOf(Date.parse(k.created_at))}</dd><dt>Ends</dt><dd>${k.expires_at ? minuteOf(Date.parse(k.expires_at)) : "never"}</dd>
+      <dt>Secrets</dt><dd>${k.secrets.map((s) => `…${s.last4}, since ${date(s.created_at)}${s.ends_at ? `, ends ${moment(s.ends_at)}` : ""}`).join("; ")}</dd></dl>
+    <p class="bar-row"><button class="primary" onClick=${() => edit(true)}>Edit</button><button onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button>
+      <label>the old secret ends <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label><span class="spring"></span>
+      <button onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button><${Delete} onSure=${() => change(remove("/v1/keys/" + k.id).then(() => go(back, true)))} /></p>
+    ${editing && html`<${Form} k=${k} onClose=${() => edit(false)} />`}`;
+}
+
+// Secret shows a secret once, with what to paste where.
+function Secret({ k, onClose }) {
+  const dialog = useRef();
+  useEffect(() => dialog.current.showModal(), []);
+  return html`<dialog ref=${dialog} class="help form" aria-label=${"The secret of " + k.name} onClose=${onClose}><h2>${k.name}</h2>
+    <p role="status">This is the only time that the secret is shown: <code>${k.secret}</code> <${Copy} text=${() => k.secret} /></p>
+    ${k.scopes.includes("gateway") && html`<${Setup} secret=${k.secret} />`}
+    <form method="dialog"><button class="primary">Done</button></form></dialog>`;
+}
+
+// Form creates a key, or changes all that the API can change of one.
+export function Form({ k, onClose, onDone }) {
+  const dialog = useRef();
+  const projects = useAnswer("/v1/organization/projects?limit=100");
+  const [change, failed] = useChange((key) => (onDone?.(key), dialog.current.close()));
+  useEffect(() => dialog.current.showModal(), []);
+  const save = (e) => {
+    e.preventDefault();
+    const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim();
+    const ends = text("expires_at"), at = e.target.elements.expires_at, time = ends && timeOf(ends);
+    at.setCustomValidity(Number.isNaN(time) ? "Write a time as " + minuteOf(Date.now()) : "");
+    if (!at.reportValidity()) return;
+    const lines = text("properties").split("\n").filter(Boolean).map((line) => line.split("=").map((part) => part.trim()));
+    const settings = {
+      name: text("name"), owner: text("owner"), project: text("project"), user: text("user"), scopes: form.getAll("scope"), models: list(text("models")), providers: list(text("providers")),
+      properties: Object.fromEntries(lines), trust: form.getAll("trust"), expires_at: ends ? new Date(time).toISOString() : null,
+    };
+    change(k ? patch("/v1/keys/" + k.id, settings) : post("/v1/keys", settings));
+  };
+  const field = (name, label, value, rest) => html`<label>${label} <input name=${name} defaultValue=${value || ""} ...${rest} /></label>`;
+  return html`<dialog ref=${dialog} class="help form" aria-label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}><form onSubmit=${save}><h2>${k ? k.name : "Create a key"}</h2>
+      ${field("name", "Name", k?.name, { required: true, maxlength: 256, autofocus: true, placeholder: "search team" })}
+      ${field("project", "Project", k?.project, { list: "projects", placeholder: "whose limits hold for the key" })}<datalist id="projects">${(projects.data || []).map((p) => html`<option value=${p.name}></option>`)}</datalist>
+      ${field("owner", "Owner", k?.owner, { placeholder: "who answers for the key" })}
+      <fieldset><legend>May</legend>${Object.entries(scopes).map(([s, text]) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${k ? k.scopes.includes(s) : s === "gateway"} /> ${text} <code>${s}</code></label>`)}</fieldset>
+      <details open=${Boolean(k)}><summary>Limits and labels</summary>
+      ${field("models", "Models", k?.models?.join(", "), { placeholder: "all; or gpt-5, claude-*" })}${field("providers", "Providers", k?.providers?.join(", "), { placeholder: "all" })}
+      ${field("expires_at", "Ends", k?.expires_at && minuteOf(Date.parse(k.expires_at)), { placeholder: "never" })}${field("user", "User of its calls", k?.user, { placeholder: "as each call says" })}
+      <label>Properties of its calls <textarea name="properties" rows="2" placeholder="Team = search">${Object.entries(k?.properties || {}).map(([n, value]) => `${n} = ${value}`).join("\n")}</textarea></label>
+      <fieldset><legend>Calls may set what budgets count by</legend>${["user", "session", "properties"].map((t) => html`<label><input type="checkbox" name="trust" value=${t} defaultChecked=${k?.trust?.includes(t)} /> ${t}</label>`)}</fieldset></details>
+      ${failed}<p class="bar-row"><button class="primary">${k ? "Save" : "Create"}</button><button type="button" onClick=${() => dialog.current.close()}>Cancel</button></p></form></dialog>`;
+}

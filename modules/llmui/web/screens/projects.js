@@ -1,0 +1,52 @@
+// Which projects are there, who is in them, what may they spend? For keys of the scope admin.
+import { html, useState } from "../html.js";
+import { elsewhere, go, having, useView } from "../state.js";
+import { post, remove, useAll, useAnswer, useCosts } from "../api.js";
+import { Answer, Delete, Table, Tile, To, useChange } from "../parts/basics.js";
+import { count, date, dollars, plural } from "../format.js";
+
+const path = (p) => "/v1/organization/projects/" + p.id;
+
+// Projects lists the projects with what each has cost, or shows one.
+export function Projects() {
+  const v = useView();
+  const projects = useAll("/v1/organization/projects");
+  const costs = useCosts(v, "project");
+  const [change, failed] = useChange();
+  const one = v.id && projects.data?.find((p) => p.id === v.id);
+  const totals = (p) => costs && (costs.get(p.name) || { requests: 0, cost: 0 });
+  if (one) return html`<${Project} p=${one} totals=${totals(one)} />`;
+  const create = (e) => {
+    e.preventDefault();
+    change(post("/v1/organization/projects", { name: new FormData(e.target).get("name").trim() }).then(() => e.target.reset()));
+  };
+  const columns = [
+    { title: "Project", cell: (p) => html`<${To} change=${{ id: p.id }} dir="auto">${p.name}<//>` },
+    { title: "Calls", number: true, mid: true, cell: (p) => count(totals(p)?.requests) }, { title: "Cost", dollars: (p) => totals(p)?.cost, around: (text, p) => html`<${To} change=${having("project", p.name)}>${text}<//>` },
+    { title: "Since", number: true, semi: true, cell: (p) => date(p.created_at * 1000) },
+  ];
+  return html`<form class="bar-row" onSubmit=${create}><input name="name" required maxlength="256" aria-label="Name" placeholder="search" /><button class="primary">Create a project</button></form>${failed}
+    <${Answer} state=${projects} empty=${(d) => !d.length} none="There is no project yet. A project has members, keys, and a limit of its own: one for each team is usual.">${(d) => html`<${Table} label="Projects" columns=${columns} rows=${d} keyOf=${(p) => p.id} />`}<//>`;
+}
+
+// Project is the page of one project: its limit, its members, its keys.
+function Project({ p, totals }) {
+  const members = useAll(path(p) + "/users"), keys = useAll("/v1/keys?project=" + encodeURIComponent(p.name)), people = useAll("/v1/organization/users");
+  const limit = useAnswer(path(p) + "/spend_limit");
+  const [change, failed] = useChange();
+  const [amount, setAmount] = useState();
+  const cents = limit.error ? null : limit.data?.threshold_amount;
+  const act = (f) => (e) => (e.preventDefault(), f(Object.fromEntries(new FormData(e.target)), e.target));
+  const setLimit = act(({ amount }) => change(amount ? post(path(p) + "/spend_limit", { threshold_amount: Math.round(Number(amount) * 100), currency: "USD", interval: "month" }).then(() => setAmount(Number(amount) * 100)) : remove(path(p) + "/spend_limit").then(() => setAmount(null))));
+  const shown = amount === undefined ? cents : amount;
+  return html`<header class="heading bar-row"><h2><span class="quiet">Project</span> <bdi>${p.name}</bdi></h2><${To} change=${{ ...elsewhere }}>All projects<//><${To} change=${having("project", p.name, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>Its keys<//></header>${failed}
+    <div class="tiles"><${Tile} label="Cost" value=${dollars(totals?.cost)} /><${Tile} label="Calls" value=${count(totals?.requests)} /><${Tile} label="Limit a month" value=${shown ? dollars(shown / 100) : "none"} /><${Tile} label="Keys" value=${count(keys.data?.length)} /></div>
+    <form class="bar-row" onSubmit=${setLimit}><label>Limit a month, in dollars <input name="amount" inputmode="decimal" pattern="[0-9]*([.][0-9]{1,2})?" placeholder="no limit" defaultValue=${cents ? cents / 100 : ""} key=${cents} /></label><button>Save</button></form>
+    <h2>Members</h2><form class="bar-row" onSubmit=${act(({ user, role }, form) => change(post(path(p) + "/users", { user_id: user, role }).then(() => form.reset())))}>
+      <select name="user" required aria-label="Person"><option value="">choose a person…</option>${(people.data || []).filter((m) => !members.data?.some((x) => x.id === m.id)).map((m) => html`<option value=${m.id}>${m.email}</option>`)}</select><select name="role" aria-label="Role"><option value="member">member</option><option value="owner">owner</option></select><button>Add</button></form>
+    <${Answer} state=${members} empty=${(d) => !d.length} none="Nobody is in the project yet. People are invited on the screen People.">${(d) => html`<${Table} label="Members" rows=${d} keyOf=${(m) => m.id} columns=${[
+      { title: "Person", cell: (m) => html`<span title=${m.name}>${m.email}</span>` },
+      { title: "Role", cell: (m) => html`<select aria-label=${"Role of " + m.email} value=${m.role} onChange=${(e) => change(post(`${path(p)}/users/${m.id}`, { role: e.target.value }))}><option>member</option><option>owner</option></select>` },
+      { title: "Change", cell: (m) => html`<${Delete} onSure=${() => change(remove(`${path(p)}/users/${m.id}`))} />` }]} />`}<//>
+    <p class="bar-row"><span class="quiet">${keys.data && plural(keys.data.length, "key")} in this project. An archived project's keys open nothing.</span><span class="spring"></span><${Delete} onSure=${() => change(post(path(p) + "/archive", {}).then(() => go({ ...elsewhere }, true)))} what="Archive" /></p>`;
+}
