@@ -1,9 +1,19 @@
 """What the site needs beside MkDocs and its theme."""
 
+import pathlib
 import posixpath
 import re
 
+from mkdocs.structure.files import File
+
 link = re.compile(r"\]\((\.\./[^)\s]*)\)")
+
+
+def on_files(files, config):
+    """SECURITY.md, where GitHub looks for it, is a page as well."""
+    text = pathlib.Path(config.docs_dir, "../SECURITY.md").read_text()
+    files.append(File.generated(config, "security.md", content=text.replace("](docs/", "](")))
+    return files
 
 
 def on_page_markdown(markdown, page, config, **_):
