@@ -100,6 +100,13 @@ type Eraser interface {
 	Erase(ctx context.Context) (more bool, err error)
 }
 
+// Verifier is a Backend that can look for damage in its files.
+type Verifier interface {
+	// Verify reads all of the store while it is open, and answers what is wrong with it, as
+	// ends of sentences that begin with the store's name.
+	Verify(ctx context.Context) (problems []string, err error)
+}
+
 // Polled are the dialects of calls for which clients ask later, by the id that the provider
 // gave: responses, batches, and what runs in the background.
 var Polled = []plugins.Dialect{plugins.Responses, plugins.Batches, plugins.Runs, plugins.Interactions}
@@ -134,6 +141,9 @@ type Host struct {
 	// Contents reads the content of the records that the journal has; it stays
 	// valid until Close.
 	Contents Contents
+	// Damaged is called with what a query or a write has found wrong with the store, as the
+	// end of a sentence that begins with the store's name; nil if nobody wants to know.
+	Damaged func(found string)
 }
 
 // Limits bound the batches that a backend gets. The host chooses a limit that is 0.

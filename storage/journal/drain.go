@@ -285,7 +285,7 @@ func (j *Journal) limits() storage.Limits {
 // connect opens the backend, however often it takes. It is false when ctx ended,
 // or the journal was closed meanwhile.
 func (j *Journal) connect(ctx context.Context) bool {
-	host := &storage.Host{Journal: j.identity, Position: j.delivery.position, Contents: j}
+	host := &storage.Host{Journal: j.identity, Position: j.delivery.position, Contents: j, Damaged: j.tellDatabase}
 	first := true
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		position, err := j.backend.Open(ctx, host)

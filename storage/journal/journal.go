@@ -32,6 +32,8 @@ type Options struct {
 	// Retention is how long records are kept, 0 for ever. ContentRetention is how long
 	// their bodies are kept, 0 for as long as the records.
 	Retention, ContentRetention time.Duration
+	// LowPriority runs work that traffic goes before. Default: as any other work.
+	LowPriority func(do func())
 	// Logger logs losses and failures. Default: no logs.
 	Logger *zap.Logger
 
@@ -49,6 +51,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = 64 << 20
+	}
+	if o.LowPriority == nil {
+		o.LowPriority = func(do func()) { do() }
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -208,6 +213,7 @@ func (j *Journal) start(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { j.maintain(maintenanceCtx) })
 	background.Go(func() { j.syncEverySecond(maintenanceCtx) })
+	background.Go(func() { j.verifyDaily(maintenanceCtx) })
 	go func() {
 		background.Wait()
 		close(j.maintenance.ended)

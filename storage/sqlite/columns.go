@@ -40,14 +40,27 @@ type column struct {
 	required bool
 	// definition is the type in the table.
 	definition string
+	// seed is the sum of the name, with which the sum of a value begins.
+	seed uint32
 }
 
 // requestColumns and detailColumns are the columns of the tables but n, which holds
-// created_at.
+// created_at. The last column is the sum of the others.
 var (
-	requestColumns = append(columns(storage.Columns), propertyNames)
-	detailColumns  = append(columns(storage.DetailColumns), annotationColumns...)
+	requestColumns = summed(append(columns(storage.Columns), propertyNames))
+	detailColumns  = summed(append(columns(storage.DetailColumns), annotationColumns...))
 )
+
+// journalColumns and itemColumns are those of smaller tables that have a sum, too.
+var (
+	journalColumns = summed([]column{{name: "journal"}, {name: "segment"}, {name: "ordinal"}})
+	itemColumns    = summed([]column{{name: "org"}, {name: "conversation"}, {name: "id"}, {name: "item"}, {name: "added_at"}})
+)
+
+// summedTables are the tables whose rows have a sum.
+var summedTables = map[string][]column{
+	"requests": requestColumns, "details": detailColumns, "journals": journalColumns, "conversation_items": itemColumns,
+}
 
 func columns(of []*storage.Column) (columns []column) {
 	for _, c := range of {

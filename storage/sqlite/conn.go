@@ -158,7 +158,8 @@ func (c *conn) Close() error {
 
 // query calls each for every row until each fails; errStop ends the query without an error.
 // query reuses the memory of the row. It ends early with ctx.
-func (c *conn) query(ctx context.Context, query string, args []driver.Value, each func(row []driver.Value) error) error {
+func (c *conn) query(ctx context.Context, query string, args []driver.Value, each func(row []driver.Value) error) (err error) {
+	defer recoverType(&err)
 	c.args = c.args[:0]
 	for i, a := range args {
 		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})

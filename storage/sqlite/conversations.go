@@ -35,8 +35,8 @@ func (w *writer) conversation(f *storage.Annotation) error {
 		return err
 	}
 	for i := range min(len(c.Add), len(c.Items)) {
-		_, err := w.c.exec("INSERT OR IGNORE INTO conversation_items (org, conversation, id, item, added_at) VALUES (?, ?, ?, ?, ?)",
-			f.Org, c.ID, c.Add[i], c.Items[i], int64(f.At))
+		item := []driver.Value{f.Org, c.ID, c.Add[i], c.Items[i], int64(f.At)}
+		_, err := w.c.exec("INSERT OR IGNORE INTO conversation_items ("+columnList(itemColumns, "")+") VALUES (?, ?, ?, ?, ?, ?)", append(item, w.sum.of(itemColumns, item))...)
 		if err != nil {
 			return err
 		}
@@ -126,8 +126,11 @@ func (r reader) items(ctx context.Context, org string, c *storage.Conversation, 
 			return nil
 		})
 	}
-	return r.c.query(ctx, "SELECT id, item, added_at FROM conversation_items WHERE "+where, args, func(row []driver.Value) error {
-		c.Items = append(c.Items, storage.ConversationItem{ID: row[0].(string), JSON: row[1].(string), AddedAt: storage.Timestamp(row[2].(int64))})
+	return r.c.query(ctx, "SELECT "+columnList(itemColumns, "")+" FROM conversation_items WHERE "+where, args, func(row []driver.Value) error {
+		if err := compareRow(itemColumns, row); err != nil {
+			return fmt.Errorf("an item of the conversation %s: %w", c.ID, err)
+		}
+		c.Items = append(c.Items, storage.ConversationItem{ID: row[2].(string), JSON: row[3].(string), AddedAt: storage.Timestamp(row[4].(int64))})
 		return nil
 	})
 }

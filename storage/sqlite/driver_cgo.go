@@ -54,17 +54,20 @@ func explain(err error) error {
 	case sqlite3.ErrNotADB:
 		return fmt.Errorf("%w: the path names some other file, or the database is damaged: %w", err, storage.ErrRejected)
 	case sqlite3.ErrCorrupt:
-		return fmt.Errorf("%w: the database is damaged; `sqlite3 <file> .recover` can save what is readable", err)
+		return fmt.Errorf("%w: %w", err, errDamaged)
 	case sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrProtocol:
 		return fmt.Errorf("%w: %w", err, errLocked)
 	}
 	return err
 }
 
-// rejected marks an error of what SQLite can never store.
+// rejected marks an error of what SQLite can never store, such as a change of a damaged record.
 func rejected(err error) error {
 	var failed sqlite3.Error
 	if !errors.As(err, &failed) {
+		if errors.Is(err, errDamaged) {
+			return fmt.Errorf("%w: %w", storage.ErrRejected, err)
+		}
 		return err
 	}
 	switch failed.Code {

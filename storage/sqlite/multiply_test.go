@@ -45,7 +45,7 @@ func multiply(path string, copies int) (err error) {
 		"DROP INDEX requests_request_id", "DROP INDEX requests_user", "DROP INDEX requests_session", "DROP INDEX requests_root",
 	)
 	columns := columnList(slices.DeleteFunc(slices.Clone(requestColumns), func(c column) bool {
-		return slices.Contains([]string{"responded_at", "user", "session", "parent", "root", "cache_reference", "attempt_of", "request_id"}, c.name)
+		return slices.Contains([]string{"responded_at", "user", "session", "parent", "root", "cache_reference", "attempt_of", "request_id", sumColumn}, c.name)
 	}), "")
 	id := "CAST(unhex(printf('%012x70', (n + ?1) >> 20)) || randomblob(9) AS BLOB)" // as orderedID
 	if *benchmarkUnordered {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"database/sql/driver"
 	"encoding/binary"
+	"fmt"
 	"slices"
 )
 
@@ -58,6 +59,14 @@ func nameHash(name string) int64 {
 	return int64(int32(binary.BigEndian.Uint32(sum[:])))
 }
 
+// compareHash compares a name with the hash that was written with it.
+func compareHash(name, hash driver.Value) error {
+	if nameHash(name.(string)) != hash {
+		return fmt.Errorf("the name %q: %w", name, errDamaged)
+	}
+	return nil
+}
+
 // isName is true of the name with the nameArgs that are the first arguments.
 const isName = "hash = ?3 AND name = ?2 AND +kind = ?1"
 
@@ -106,14 +115,14 @@ func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
 func (r reader) readTexts(ctx context.Context, ids []uint64, texts []string) error {
 	first, last := int64(ids[0]>>32), int64(ids[len(ids)-1]>>32)
 	// Names are numbered as they come: the wanted names mostly follow each other.
-	query, args := "SELECT id, name FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{first, last}
+	query, args := "SELECT id, name, hash FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{first, last}
 	const skipped = 4 // of the names between, for each that is wanted
 	if last-first > skipped*int64(len(ids)) {
 		wanted := make([]uint64, len(ids))
 		for i, x := range ids {
 			wanted[i] = x >> 32
 		}
-		query, args = "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", []driver.Value{compactJSON(wanted)}
+		query, args = "SELECT id, name, hash FROM names WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", []driver.Value{compactJSON(wanted)}
 	}
 	i := 0
 	return loader{ctx, r}.query(query, args, func(row []driver.Value) error {
@@ -121,9 +130,12 @@ func (r reader) readTexts(ctx context.Context, ids []uint64, texts []string) err
 		for i < len(ids) && ids[i]>>32 < id {
 			i++
 		}
+		if i == len(ids) || ids[i]>>32 != id {
+			return nil
+		}
 		for ; i < len(ids) && ids[i]>>32 == id; i++ {
 			texts[uint32(ids[i])] = row[1].(string)
 		}
-		return nil
+		return compareHash(row[1], row[2])
 	})
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -161,16 +162,20 @@ type projection struct {
 	columns []column
 	list    string // of the columns behind the key
 	query   string
+	summed  bool // the sums are among the columns
 }
 
 func project(requests, details []column) *projection {
 	columns := slices.Concat(requests, details)
 	list := "r.n, " + columnList(requests, "r.") + ", " + columnList(details, "d.")
-	return &projection{columns, list, "SELECT " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"}
+	return &projection{
+		columns: columns, list: list, summed: isSummed(columns),
+		query: "SELECT " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))",
+	}
 }
 
 var (
-	wholeRecord = project(columns(storage.Columns), detailColumns)
+	wholeRecord = project(requestColumns, detailColumns)
 	// contentOnly is what it takes to read and match content.
 	contentOnly = project(only(requestColumns, "request_id"), only(detailColumns, contentColumns...))
 )
@@ -183,19 +188,31 @@ func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
 	return r.project(ctx, wholeRecord, keys)
 }
 
-// project reads something of records in the order of their keys.
-func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*row, error) {
+// project reads something of records in the order of their keys. It compares the sums, if they
+// are among the columns.
+func (r reader) project(ctx context.Context, p *projection, keys []int64) (rows []*row, err error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	defer recoverType(&err)
 	width := 1 + len(p.columns)
 	values := make([]driver.Value, 0, len(keys)*width)
 	meanings := make(map[int64]string)
-	err := r.c.query(ctx, p.query, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
+	var sum rowSum
+	err = r.c.query(ctx, p.query, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
 		values = append(values, row...)
-		for i, c := range p.columns {
-			if id, ok := row[1+i].(int64); ok && c.names != "" {
+		for i := range p.columns {
+			c, v := &p.columns[i], row[1+i]
+			if id, ok := v.(int64); ok && c.names != "" {
 				meanings[id] = ""
+			}
+			if !p.summed {
+				continue
+			}
+			if c.name != sumColumn {
+				sum.add(c, v)
+			} else if err := sum.compare(v); err != nil {
+				return fmt.Errorf("a record of %v: %w", columnar.CreatedAt(row[0].(int64)), err)
 			}
 		}
 		return nil
@@ -212,11 +229,13 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*ro
 		p.decode(row, values[:width], meanings)
 		found[row.n] = row
 	}
-	rows := make([]*row, 0, len(keys))
+	rows = make([]*row, 0, len(keys))
 	for _, n := range keys {
-		if row, ok := found[n]; ok {
-			rows = append(rows, row)
+		row, ok := found[n]
+		if !ok { // in the transaction that found the key
+			return nil, fmt.Errorf("a record of %v is only in part there: %w", columnar.CreatedAt(n), errDamaged)
 		}
+		rows = append(rows, row)
 	}
 	return rows, nil
 }
@@ -226,10 +245,10 @@ func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]st
 	*r = row{n: values[0].(int64)}
 	r.CreatedAt = columnar.CreatedAt(r.n)
 	for i, v := range values[1:] {
-		if v == nil {
+		c := &p.columns[i]
+		if v == nil || c.decode == nil {
 			continue
 		}
-		c := &p.columns[i]
 		if c.names != "" {
 			v = meanings[v.(int64)]
 		}
@@ -332,11 +351,16 @@ func (r *nameReader) names(ctx context.Context, c *conn, ids map[int64]string) e
 	if unknown == nil {
 		return nil
 	}
-	err := c.query(ctx, "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?))",
+	found := 0
+	err := c.query(ctx, "SELECT id, name, hash FROM names WHERE id IN (SELECT value FROM json_each(?))",
 		[]driver.Value{compactJSON(unknown)}, func(row []driver.Value) error {
+			found++
 			ids[row[0].(int64)] = row[1].(string)
-			return nil
+			return compareHash(row[1], row[2])
 		})
+	if err == nil && found < len(unknown) {
+		err = fmt.Errorf("a name is not there: %w", errDamaged)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/storage"
@@ -61,20 +62,30 @@ func (c *conn) migrate(ctx context.Context) error {
 	}
 	return c.transaction(ctx, func() error {
 		_, err := c.exec(spanKeys)
-		return errors.Join(err, c.addColumns(ctx, "requests", requestColumns), c.addColumns(ctx, "details", detailColumns), c.addIndexes())
+		for table, columns := range summedTables {
+			err = errors.Join(err, c.addColumns(ctx, table, columns))
+		}
+		return errors.Join(err, c.addIndexes(), c.addTrigger("requests"), c.addTrigger("details"))
 	})
+}
+
+// addTrigger has a row lose its sum when somebody changes the row by hand. Weir itself only
+// inserts and deletes rows of these tables.
+func (c *conn) addTrigger(table string) error {
+	_, err := c.exec("CREATE TRIGGER IF NOT EXISTS " + table + "_edited AFTER UPDATE ON " + table +
+		" WHEN NEW." + sumColumn + " IS OLD." + sumColumn + " BEGIN UPDATE " + table + " SET " + sumColumn + " = NULL WHERE n = NEW.n; END")
+	if err != nil {
+		return fmt.Errorf("adding the trigger of %s: %w", table, err)
+	}
+	return nil
 }
 
 // addColumns adds the columns that a table lacks, as the schema of records has more of
 // them than the migrations. Older versions of Weir write rows without these.
 func (c *conn) addColumns(ctx context.Context, table string, columns []column) error {
-	known := make(map[string]bool)
-	err := c.query(ctx, "SELECT name FROM pragma_table_info(?)", []driver.Value{table}, func(row []driver.Value) error {
-		known[row[0].(string)] = true
-		return nil
-	})
-	for i := 0; err == nil && i < len(columns); i++ {
-		if x := &columns[i]; !known[x.name] {
+	missing, err := c.missing(ctx, table, columns)
+	for _, x := range missing {
+		if err == nil {
 			_, err = c.exec("ALTER TABLE " + table + " ADD COLUMN " + x.name + " " + x.definition)
 		}
 	}
@@ -82,6 +93,30 @@ func (c *conn) addColumns(ctx context.Context, table string, columns []column) e
 		return fmt.Errorf("adding columns to %s: %w", table, err)
 	}
 	return nil
+}
+
+// missing are the columns that a table lacks.
+func (c *conn) missing(ctx context.Context, table string, columns []column) ([]column, error) {
+	known := make(map[string]bool)
+	err := c.query(ctx, "SELECT name FROM pragma_table_info(?)", []driver.Value{table}, func(row []driver.Value) error {
+		known[row[0].(string)] = true
+		return nil
+	})
+	return slices.DeleteFunc(slices.Clone(columns), func(x column) bool { return known[x.name] }), err
+}
+
+// hasColumns reports whether the tables have all columns. Those of an earlier version of Weir have
+// fewer, until this version opens the database.
+func (c *conn) hasColumns(ctx context.Context) (bool, error) {
+	var all int
+	for table, columns := range summedTables {
+		missing, err := c.missing(ctx, table, columns)
+		if err != nil {
+			return false, err
+		}
+		all += len(missing)
+	}
+	return all == 0, nil
 }
 
 // isRun is the condition of the details of what runs in the background. The ids of these have

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -114,12 +115,10 @@ func (*Storage) CheckFile(ctx context.Context, path string, journal uuid.UUID, m
 }
 
 func checkAll(ctx context.Context, c *conn, journal uuid.UUID, match func(*storage.Record)) (p storage.Position, err error) {
-	err = c.query(ctx, "PRAGMA integrity_check(1)", nil, func(row []driver.Value) error {
-		if found := fmt.Sprint(row[0]); found != "ok" {
-			return fmt.Errorf("the integrity check says: %s; `sqlite3 <file> .recover` can save what is readable", found)
-		}
-		return nil
-	})
+	problems, err := c.verify(ctx)
+	if err == nil && problems != nil {
+		err = errors.New(strings.Join(problems, "; "))
+	}
 	if err != nil {
 		return p, err
 	}
@@ -142,8 +141,12 @@ func checkAll(ctx context.Context, c *conn, journal uuid.UUID, match func(*stora
 
 // position is how far a journal has been written to the database.
 func (c *conn) position(ctx context.Context, journal uuid.UUID) (p storage.Position, err error) {
-	err = c.query(ctx, "SELECT segment, ordinal FROM journals WHERE journal = ?", []driver.Value{journal[:]}, func(row []driver.Value) error {
-		p = storage.Position{Segment: uint64(row[0].(int64)), Ordinal: uint32(row[1].(int64))}
+	const query = "SELECT * FROM journals WHERE journal = ?" // the sum, which comes last, is not in all databases
+	err = c.query(ctx, query, []driver.Value{journal[:]}, func(row []driver.Value) error {
+		if err := compareRow(journalColumns, row); err != nil {
+			return fmt.Errorf("the position of the journal: %w", err)
+		}
+		p = storage.Position{Segment: uint64(row[1].(int64)), Ordinal: uint32(row[2].(int64))}
 		return nil
 	})
 	return p, err

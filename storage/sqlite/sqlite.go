@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/storage"
@@ -45,6 +46,9 @@ type Backend struct {
 	files   *columnFiles
 	closing context.Context
 	close   context.CancelFunc
+	// damaged is the host's. It is called once.
+	damaged func(found string)
+	told    atomic.Bool
 }
 
 // bounds is what a Backend does at a time.
@@ -102,7 +106,11 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if err := c.migrate(ctx); err != nil {
 		return p, err
 	}
-	if p, err = c.position(ctx, h.Journal); err != nil {
+	if p, err = c.position(ctx, h.Journal); errors.Is(err, errDamaged) {
+		b.tell(h.Damaged, err)
+		p, err = h.Position, nil
+	}
+	if err != nil {
 		return p, err
 	}
 	k := newTailCache(b.columns, b.tailRows)
@@ -116,7 +124,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.contents = h.Contents
+	b.contents, b.damaged = h.Contents, h.Damaged
 	b.writer = w
 	b.names = &nameReader{texts: cache[uint32, string]{generation: textGeneration}}
 	b.tails, b.files = k, files
@@ -153,6 +161,13 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	return nil
 }
 
+// tell tells the host, once, that an error comes from damage.
+func (b *Backend) tell(damaged func(found string), err error) {
+	if err = explain(err); errors.Is(err, errDamaged) && damaged != nil && !b.told.Swap(true) {
+		damaged(fmt.Sprintf("cannot be read everywhere: %v", err))
+	}
+}
+
 // Limits leaves all to the host.
 func (b *Backend) Limits() storage.Limits { return storage.Limits{} }
 
@@ -187,8 +202,10 @@ func (b *Backend) writing(do func(*writer) error) error {
 		return errClosed
 	}
 	b.writer.mu.Lock()
-	defer b.writer.mu.Unlock()
-	return do(b.writer)
+	err := do(b.writer)
+	b.writer.mu.Unlock()
+	b.tell(b.damaged, err)
+	return err
 }
 
 // Requests answers one page of records.
@@ -247,6 +264,7 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	b.tell(b.damaged, err)
 	return err
 }
 
@@ -278,6 +296,7 @@ func (b *Backend) interrupt() *columnFiles {
 }
 
 var (
-	_ storage.Backend = (*Backend)(nil)
-	_ storage.Eraser  = (*Backend)(nil)
+	_ storage.Backend  = (*Backend)(nil)
+	_ storage.Eraser   = (*Backend)(nil)
+	_ storage.Verifier = (*Backend)(nil)
 )

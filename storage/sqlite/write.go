@@ -39,6 +39,7 @@ type writer struct {
 	// next is the record that is inserted, and labels are its labels.
 	next   row
 	labels []driver.Value
+	sum    rowSum // of the row that is written
 }
 
 func newWriter(ctx context.Context, c *conn, tails *tailCache, b bounds) (*writer, error) {
@@ -93,8 +94,8 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 				return fmt.Errorf("annotation on %s: %w", a.RequestID, err)
 			}
 		}
-		_, err := w.c.exec("INSERT OR REPLACE INTO journals (journal, segment, ordinal) VALUES (?, ?, ?)",
-			b.Journal[:], int64(b.End.Segment), int64(b.End.Ordinal))
+		journal := []driver.Value{b.Journal[:], int64(b.End.Segment), int64(b.End.Ordinal)}
+		_, err := w.c.exec("INSERT OR REPLACE INTO journals (journal, segment, ordinal, "+sumColumn+") VALUES (?, ?, ?, ?)", append(journal, w.sum.of(journalColumns, journal))...)
 		return err
 	})
 	if err == nil {
@@ -157,7 +158,7 @@ func sameRequest(a, b *row) bool {
 		if c.names != "" && c.text(a) != c.text(b) {
 			return false
 		}
-		if c.names != "" {
+		if c.encode == nil || c.names != "" {
 			continue
 		}
 		x, y := c.encode(a), c.encode(b)
@@ -272,23 +273,24 @@ func (w *writer) insertLabels(r *row) error {
 	return nil
 }
 
-// run runs a statement. The columns of a row are its next arguments.
+// run runs a statement. The columns of a row are its next arguments, and the last column is the
+// sum of the others.
 func (w *writer) run(s *statement, columns []column, r *row) (driver.Result, error) {
-	for i := range columns {
+	for i := range columns[:len(columns)-1] {
 		c := &columns[i]
+		var v driver.Value
 		if c.names == "" {
-			s.bind(c.encode(r))
-			continue
-		}
-		var id driver.Value
-		if name := c.text(r); name != "" {
+			v = c.encode(r)
+		} else if name := c.text(r); name != "" {
 			var err error
-			if id, err = w.names.id(c.names, name, r.CreatedAt); err != nil {
+			if v, err = w.names.id(c.names, name, r.CreatedAt); err != nil {
 				return nil, err
 			}
 		}
-		s.bind(id)
+		w.sum.add(c, v)
+		s.bind(v)
 	}
+	s.bind(w.sum.take())
 	return s.exec()
 }
 

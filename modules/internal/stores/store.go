@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control/embedded"
 	"github.com/weirhq/weir/storage/journal"
@@ -140,6 +141,7 @@ func (c *Config) options() journal.Options {
 		Sync:             c.Sync,
 		Retention:        time.Duration(c.Retention),
 		ContentRetention: time.Duration(c.ContentRetention),
+		LowPriority:      lowpriority.Run,
 		Logger:           c.logger.Named("store." + c.name),
 	}
 }

@@ -1,0 +1,54 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// verifyEvery is how often a backend looks for damage in its files.
+const verifyEvery = 24 * time.Hour
+
+// verifyDaily has the backend verify its files, now and every day, until ctx ends.
+func (j *Journal) verifyDaily(ctx context.Context) {
+	verifier, ok := j.backend.(storage.Verifier)
+	if !ok {
+		return
+	}
+	select {
+	case <-j.delivery.connected:
+	case <-ctx.Done():
+		return
+	}
+	tick := time.NewTicker(verifyEvery)
+	defer tick.Stop()
+	for {
+		j.options.Load().LowPriority(func() { j.verify(ctx, verifier) })
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// verify tells what the backend finds.
+func (j *Journal) verify(ctx context.Context, verifier storage.Verifier) {
+	problems, err := verifier.Verify(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		problems = append(problems, "cannot be verified: "+err.Error())
+	}
+	for _, found := range problems {
+		j.tellDatabase(found)
+	}
+}
+
+// tellDatabase logs and remembers damage of the database.
+func (j *Journal) tellDatabase(found string) {
+	j.tell(FileDamage{File: databaseName(j.dir), Found: found})
+	j.saveReach(false)
+}

@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Verify implements storage.Verifier. It has a connection of its own, so that no query waits, and
+// a transaction for each part, so that the write-ahead log does not grow meanwhile.
+func (b *Backend) Verify(ctx context.Context) (problems []string, err error) {
+	c, err := openReader(b.path)
+	if err == nil {
+		problems, err = c.verify(ctx)
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil {
+		return problems, fmt.Errorf("verifying %s: %w", b.path, explain(err))
+	}
+	return problems, nil
+}
+
+// verifiedAtOnce is the number of records that are verified in a transaction.
+const verifiedAtOnce = 500
+
+// verify reads all of the database, and answers what is wrong with it: pages and indexes by
+// SQLite's own check, and then values, which SQLite cannot know, by their sums.
+func (c *conn) verify(ctx context.Context) (problems []string, err error) {
+	err = c.query(ctx, "PRAGMA integrity_check(1)", nil, func(row []driver.Value) error {
+		if found := fmt.Sprint(row[0]); found != "ok" {
+			problems = append(problems, fmt.Sprintf("the integrity check says: %s; `sqlite3 <file> .recover` can save what is readable", found))
+		}
+		return nil
+	})
+	if err != nil || problems != nil {
+		return problems, err
+	}
+	if whole, err := c.hasColumns(ctx); err != nil || !whole {
+		return nil, err
+	}
+	v := verification{reader: reader{c, new(nameReader), standardBounds}, buckets: make(map[int64]bool)}
+	buckets, err := c.integers(ctx, "SELECT bucket FROM buckets")
+	if err != nil {
+		return problems, err
+	}
+	for _, bucket := range buckets {
+		v.buckets[bucket] = true
+	}
+	for after, more := int64(math.MinInt64), true; more; {
+		err := c.transaction(ctx, func() (err error) {
+			after, more, err = v.requests(ctx, after)
+			return err
+		})
+		if err != nil {
+			return problems, err
+		}
+	}
+	if err := errors.Join(v.checkNames(ctx), v.checkItems(ctx)); err != nil {
+		return problems, err
+	}
+	for _, found := range []struct {
+		count int
+		what  string
+	}{
+		{v.records, "%d records are not as they were written"},
+		{v.missed, "%d records are not found by a property, an asset, a score or a time that they have"},
+		{v.texts, "%d texts, such as names of models or users, are not as they were written"},
+		{v.items, "%d items of conversations are not as they were written"},
+	} {
+		if found.count > 0 {
+			problems = append(problems, fmt.Sprintf(found.what, found.count))
+		}
+	}
+	return problems, nil
+}
+
+// verification counts what is wrong with the values of a database.
+type verification struct {
+	reader
+	records, missed, texts, items int
+	buckets                       map[int64]bool // that queries go through
+}
+
+// requests verifies the next records after a key.
+func (v *verification) requests(ctx context.Context, after int64) (last int64, more bool, err error) {
+	keys, err := v.c.integers(ctx, "SELECT n FROM requests WHERE n > ? ORDER BY n LIMIT ?", after, int64(verifiedAtOnce))
+	if err != nil || len(keys) == 0 {
+		return after, false, err
+	}
+	last = keys[len(keys)-1]
+	rows, err := v.load(ctx, keys)
+	if errors.Is(err, errDamaged) {
+		rows, err = v.readable(ctx, keys)
+	}
+	if err == nil {
+		err = v.findable(ctx, after, last, rows)
+	}
+	return last, true, err
+}
+
+// readable reads the records that can be read, and counts the others.
+func (v *verification) readable(ctx context.Context, keys []int64) (all []*row, err error) {
+	for _, n := range keys {
+		rows, err := v.load(ctx, []int64{n})
+		if errors.Is(err, errDamaged) {
+			v.records++
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
+// label is a property, an asset or a score of a record.
+type label struct {
+	n          int64
+	kind, name string
+	value      float64 // of a score
+}
+
+// findable counts the records that queries by a label or a bucket miss. The keys of the rows are
+// after a key, until last.
+func (v *verification) findable(ctx context.Context, after, last int64, rows []*row) error {
+	there := make(map[label]bool)
+	note := func(row []driver.Value) error {
+		there[label{row[0].(int64), row[1].(string), row[2].(string), row[3].(float64)}] = true
+		return nil
+	}
+	window := []driver.Value{bucketOf(after), bucketOf(last), after, last}
+	err := errors.Join(
+		v.c.query(ctx, "SELECT n, kind, name, 0.0 FROM labels JOIN names ON id = label WHERE "+inBuckets+" AND n > ? AND n <= ?", window, note),
+		v.c.query(ctx, "SELECT n, kind, k.name, value FROM names k CROSS JOIN scores s ON s.name = k.id WHERE kind = '"+scoreKind+"' AND n > ? AND n <= ?", window[2:], note),
+	)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		found := v.buckets[bucketOf(r.n)]
+		for name, value := range r.Properties {
+			found = found && there[label{r.n, propertyKind(name), value, 0}]
+		}
+		for _, asset := range r.Assets {
+			found = found && there[label{r.n, assetKind, asset, 0}]
+		}
+		for name, value := range r.Scores {
+			found = found && there[label{r.n, scoreKind, name, value}]
+		}
+		if value, ok := r.Score(storage.FeedbackScore); ok {
+			found = found && there[label{r.n, scoreKind, storage.FeedbackScore, value}]
+		}
+		if !found {
+			v.missed++
+		}
+	}
+	return nil
+}
+
+// checkNames counts the names that are not as they were written.
+func (v *verification) checkNames(ctx context.Context) error {
+	return v.c.query(ctx, "SELECT name, hash FROM names", nil, func(row []driver.Value) error {
+		if compareHash(row[0], row[1]) != nil {
+			v.texts++
+		}
+		return nil
+	})
+}
+
+// checkItems counts the items of conversations that are not as they were written.
+func (v *verification) checkItems(ctx context.Context) error {
+	return v.c.query(ctx, "SELECT "+columnList(itemColumns, "")+" FROM conversation_items", nil, func(row []driver.Value) error {
+		if compareRow(itemColumns, row) != nil {
+			v.items++
+		}
+		return nil
+	})
+}
