@@ -58,7 +58,7 @@ func grantCredits(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("amount: %w", err)}
 	}
-	if !app.HasCredits(g.Org) {
+	if !app.Money().HasCredits(g.Org) {
 		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q with credits is configured", g.Org)}
 	}
 	store, err := app.Store(app.StoreOf(g.Org))

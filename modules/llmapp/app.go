@@ -6,13 +6,13 @@ package llmapp
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -24,6 +24,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -45,7 +46,7 @@ type App struct {
 	Keys []*access.Key `json:"keys,omitempty"`
 
 	// Budgets bound what the calls of the organisation `default` may cost.
-	Budgets []*Budget `json:"budgets,omitempty"`
+	Budgets []*money.Budget `json:"budgets,omitempty"`
 
 	// Identities admit people and workloads by the tokens of an issuer, to the organisation
 	// `default` or to the one that a claim names.
@@ -97,21 +98,18 @@ type App struct {
 
 // provisioned is what the app makes of its configuration.
 type provisioned struct {
-	ctx       caddy.Context
-	lines     *position.Lines
-	logger    *zap.Logger
-	bounded   *zap.Logger // for what callers can repeat
-	headers   *control.Headers
-	memory    *admission.Memory
-	catalog   *catalog.Catalog
-	keys      access.Authenticator
-	budgets   map[string][]*Budget // of the configuration, by organisation
-	kept      sync.Map             // of *keptBudgets, by organisation
-	counts    lineage.Counts
-	callers   callerAccounts
-	beginning sync.Mutex // while a budget begins with records
-	claimed   []string   // host:port
-	accounts  providers.Accounts
+	ctx      caddy.Context
+	lines    *position.Lines
+	logger   *zap.Logger
+	bounded  *zap.Logger // for what callers can repeat
+	headers  *control.Headers
+	memory   *admission.Memory
+	catalog  *catalog.Catalog
+	keys     access.Authenticator
+	money    *money.Budgets
+	counts   lineage.Counts
+	claimed  []string // host:port
+	accounts providers.Accounts
 	names
 	turns
 }
@@ -170,12 +168,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.provisionBudgets(); err != nil {
 		return err
 	}
-	a.checkProperties()
+	a.money.CheckProperties(a.headers)
 	a.provisionLabels()
 	if err := a.provisionAliases(); err != nil {
-		return err
-	}
-	if err := a.provisionCredits(); err != nil {
 		return err
 	}
 	return registerMetrics(ctx.GetMetricsRegistry())
@@ -210,7 +205,7 @@ func (a *App) Start() error {
 			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
 	}
-	if err := a.grantCredits(); err != nil {
+	if err := a.money.Seed(context.Background()); err != nil {
 		return err
 	}
 	for _, config := range a.Stores {
@@ -279,10 +274,23 @@ func (a *App) StoreOf(org string) string { return a.keys.StoreOf(org) }
 // Accounts returns the accounts by which models are called.
 func (a *App) Accounts() *providers.Accounts { return &a.accounts }
 
+// Money returns what decides what calls may cost.
+func (a *App) Money() *money.Budgets { return a.money }
+
+// CheckProxy returns why calls of a store cannot pass through a proxy: a budget would
+// send them to another model.
+func (a *App) CheckProxy(store string) error {
+	org, b := a.money.Diverting(store)
+	if b == nil {
+		return nil
+	}
+	return a.At(fmt.Errorf("budget %s of org %s uses another model at a part of its limit, and a proxy sends calls as they are: give the proxy another store, or the budget alerts alone", b.Name, org), "org "+org, "budget "+b.Name)
+}
+
 // Shares reports whether an account of the platform also serves callers whom the
 // organisation does not trust: other organisations, or the platform that grants its credits.
 func (a *App) Shares(org string, account *providers.Account) bool {
-	return account.Platform && (a.HasCredits(org) || a.keys.ServesOthers(org))
+	return account.Platform && (a.money.HasCredits(org) || a.keys.ServesOthers(org))
 }
 
 // Catalog returns the models and prices in force.

@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 )
@@ -13,6 +14,12 @@ type (
 	StoreConfig = stores.Config
 	// Export configures where the records of a store are sent besides.
 	Export = stores.Export
+	// Budget bounds what calls may cost.
+	Budget = money.Budget
+	// Stage is what happens when a part of a budget's limit is spent.
+	Stage = money.Stage
+	// AccountTransport sends what `llm_log` with `credentials platform` has admitted.
+	AccountTransport = money.AccountTransport
 	// Provider configures how the gateway reaches a provider of models.
 	Provider = providers.Provider
 	// API is what a module of the namespace llm.providers provides.
@@ -24,6 +31,10 @@ type (
 	// Role is what a value of a claim allows.
 	Role = access.Role
 )
+
+// BudgetWindows are what Budget.Window may be, beside durations, and LimitQuantities the quantities
+// that are not money.
+var BudgetWindows, LimitQuantities = money.BudgetWindows, money.LimitQuantities
 
 // DefaultName is the name of the default store and of the default organisation.
 const DefaultName = stores.DefaultName

@@ -32,7 +32,7 @@ func TestCreditsAreGrantedOnce(t *testing.T) {
 		if list, err := ledger.Balances(t.Context()); err != nil || len(list) != 1 || list[0].Org != "acme" || list[0].Granted != 50_500_000_000 {
 			t.Errorf("balances %+v", list)
 		}
-		if !app.HasCredits("acme") || app.HasCredits("free") || app.HasCredits("default") {
+		if !app.Money().HasCredits("acme") || app.Money().HasCredits("free") || app.Money().HasCredits("default") {
 			t.Error("the wrong organisations pay")
 		}
 		unload()

@@ -50,7 +50,7 @@ func TestLostKeysAreUnavailable(t *testing.T) {
 		if _, err := app.Authenticator().Authenticate(t.Context(), "configured"); err != nil {
 			t.Error(err)
 		}
-		if budgets, err := app.BudgetsOf(stores.DefaultName); err == nil {
+		if budgets, err := app.Money().Of(stores.DefaultName); err == nil {
 			t.Errorf("the budgets are %v", budgets)
 		}
 		unload()

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/export"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/internal/websocket"
 	"github.com/weirhq/weir/plugins"
@@ -33,7 +34,10 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, stores.Collector{}, suppressedLines, budgetRefusals, budgetSpent, budgetExcess, budgetAlerts, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
+	if err := RegisterMetrics(registry, money.Collectors...); err != nil {
+		return err
+	}
+	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, stores.Collector{}, suppressedLines, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
 }
 
 // RegisterMetrics registers collectors, which may live as long as the process and be
@@ -96,13 +100,6 @@ func (a *App) provisionLabels() {
 	for _, account := range a.accounts.All() {
 		a.providerNames.Add(account.Provider)
 		a.modelNames.Add(account.Models...)
-	}
-	budgetNames := make(metric.Set)
-	for _, budgets := range a.budgets {
-		for _, b := range budgets {
-			budgetNames.Add(b.Name)
-			b.label = budgetNames.Of(b.Name)
-		}
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
-	"github.com/weirhq/weir/plugins"
 )
 
 // Organisation is one tenant.
@@ -33,14 +33,12 @@ type Organisation struct {
 	Identities []*access.Identity `json:"identities,omitempty"`
 
 	// Budgets bound what the calls of the organisation may cost.
-	Budgets []*Budget `json:"budgets,omitempty"`
+	Budgets []*money.Budget `json:"budgets,omitempty"`
 
 	// Credits are what the organisation may spend on calls with platform credentials, in
 	// US dollars, as a plain decimal like `50.00`. They are granted when the organisation
 	// is first seen; `weir credits` grants more. Default: no limit.
 	Credits string `json:"credits,omitempty"`
-
-	grant plugins.Nanodollars // Credits in billionths of a US dollar
 }
 
 // provisionKeys admits the keys and the identities of all organisations.
@@ -96,6 +94,28 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 		for _, p := range org.Providers {
 			if err := a.accounts.AddOwn(ctx, name, p); err != nil {
 				return fmt.Errorf("org %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// provisionBudgets collects the budgets and the credits of all organisations.
+func (a *App) provisionBudgets() error {
+	a.money = money.New(&a.keys, a.Stores, a.Aliases, &a.counts, a.bounded)
+	budgets := map[string][]*money.Budget{stores.DefaultName: a.Budgets}
+	for name, org := range sorted(a.Organisations) {
+		budgets[name] = slices.Concat(budgets[name], org.Budgets)
+		if org.Credits != "" {
+			if err := a.money.Grant(name, org.Credits); err != nil {
+				return err
+			}
+		}
+	}
+	for org, list := range sorted(budgets) {
+		for _, b := range list {
+			if err := a.money.Add(org, b); err != nil {
+				return a.At(fmt.Errorf("org %s: %w", org, err), "org "+org, "budget "+b.Name)
 			}
 		}
 	}

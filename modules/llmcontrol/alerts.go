@@ -61,7 +61,7 @@ func (c *call) changeAlerts(set func(*control.Rule) error) error {
 		return err
 	}
 	_, err = control.Update(c.ctx, c.org, kept.ID, func(r *control.Rule) error {
-		b, err := c.app.ReadRule(c.org.Name, r.Budget)
+		b, err := c.app.Money().ParseStored(c.org.Name, r.Budget)
 		if err != nil {
 			return unreadable(r, err)
 		}

@@ -95,7 +95,7 @@ func listBudgets(c *call) (any, error) {
 		return nil, err
 	}
 	list := []budget{}
-	for _, b := range c.app.ConfiguredBudgets(c.org.Name) {
+	for _, b := range c.app.Money().Configured(c.org.Name) {
 		d, err := c.describe(b, nil, limit)
 		if err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func listBudgets(c *call) (any, error) {
 		return nil, err
 	}
 	for _, r := range rules {
-		b, err := c.app.ReadRule(c.org.Name, r.Budget)
+		b, err := c.app.Money().ParseStored(c.org.Name, r.Budget)
 		if err != nil {
 			return nil, unreadable(r, err)
 		}
@@ -135,7 +135,7 @@ func (c *call) describe(b *llmapp.Budget, r *control.Rule, limit int) (budget, e
 	if err != nil {
 		return budget{}, err
 	}
-	if err := c.app.Begin(c.ctx, ledger, b); err != nil {
+	if err := c.app.Money().Begin(c.ctx, ledger, b); err != nil {
 		return budget{}, err
 	}
 	accounts, err := b.Counted(c.ctx, ledger)
@@ -158,7 +158,7 @@ func (c *call) ruleNamed(name string) (*control.Rule, error) {
 
 // configured returns the budget that the configuration has under a name, nil for none.
 func (c *call) configured(name string) *llmapp.Budget {
-	for _, b := range c.app.ConfiguredBudgets(c.org.Name) {
+	for _, b := range c.app.Money().Configured(c.org.Name) {
 		if b.Name == name {
 			return b
 		}
@@ -172,7 +172,7 @@ func (c *call) answerBudget(name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.app.ReadRule(c.org.Name, r.Budget)
+	b, err := c.app.Money().ParseStored(c.org.Name, r.Budget)
 	if err != nil {
 		return nil, unreadable(r, err)
 	}
@@ -180,7 +180,7 @@ func (c *call) answerBudget(name string) (any, error) {
 }
 
 func setBudget(c *call) (any, error) {
-	b, err := c.app.ReadBudget(c.org.Name, c.body)
+	b, err := c.app.Money().Parse(c.org.Name, c.body)
 	if err != nil {
 		return nil, bad("%v", err)
 	}
@@ -237,7 +237,7 @@ func updateBudget(c *call) (any, error) {
 		if r.Budget, err = json.Marshal(fields); err != nil {
 			return err
 		}
-		b, err := c.app.ReadBudget(c.org.Name, r.Budget)
+		b, err := c.app.Money().Parse(c.org.Name, r.Budget)
 		switch {
 		case err != nil:
 			return bad("%v", err)
@@ -267,7 +267,7 @@ func deleteBudget(c *call) (any, error) {
 // ownBudgets returns the budgets that count every call of the caller.
 func (c *call) ownBudgets() ([]budget, error) {
 	list := []budget{}
-	budgets, holds, err := c.app.BudgetsOfKey(c.key)
+	budgets, holds, err := c.app.Money().OfKey(c.key)
 	if err != nil || len(budgets) == 0 {
 		return list, err
 	}

@@ -599,7 +599,7 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, holds, err := app.(*llmapp.App).BudgetsOfKey(key)
+	_, holds, err := app.(*llmapp.App).Money().OfKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,10 +255,10 @@ func ownKey(c *call) (any, error) {
 		}
 	}
 	var err error
-	if o.Budgets, err = c.ownBudgets(); err != nil || !c.app.HasCredits(o.Organization) {
+	if o.Budgets, err = c.ownBudgets(); err != nil || !c.app.Money().HasCredits(o.Organization) {
 		return o, err
 	}
-	balance, err := c.app.Balance(c.ctx, o.Organization)
+	balance, err := c.app.Money().Balance(c.ctx, o.Organization)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (c *call) rule(b llmapp.Budget, filter storage.Filter) (control.RuleSetting
 	if s.Budget, err = json.Marshal(b); err != nil {
 		return s, err
 	}
-	if _, err := c.app.ReadBudget(c.org.Name, s.Budget); err != nil {
+	if _, err := c.app.Money().Parse(c.org.Name, s.Budget); err != nil {
 		return s, bad("%v", err)
 	}
 	return s, nil
@@ -116,7 +116,7 @@ func (c *call) rateLimits() (map[string]*rateLimit, error) {
 	for _, r := range rules {
 		for i, kind := range rateKinds {
 			model, ok := strings.CutPrefix(r.Object.Name, kind.name(c.project.Label, ""))
-			b, err := c.app.ReadRule(c.org.Name, r.Object.Budget)
+			b, err := c.app.Money().ParseStored(c.org.Name, r.Object.Budget)
 			if !ok || err != nil || b.Quantity != kind.quantity || b.Window != kind.window {
 				continue
 			}
@@ -261,7 +261,7 @@ func (s spendScope) find(c *call) (*control.Rule, *llmapp.Budget, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := c.app.ReadRule(c.org.Name, r.Budget)
+	b, err := c.app.Money().ParseStored(c.org.Name, r.Budget)
 	if err != nil || b.Counts() != "usd" || b.Window != "month" {
 		return nil, nil, missing // the rule was made something else by its name
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/transport"
-	"github.com/weirhq/weir/modules/llmapp"
 )
 
 func init() {
@@ -95,7 +95,7 @@ func (h *Handler) newDirect() *direct {
 			return nil
 		}
 		d.hostport = to.JoinHostPort(0)
-	case *llmapp.AccountTransport: // knows the address by itself
+	case *money.AccountTransport: // knows the address by itself
 	default:
 		return nil
 	}

@@ -92,7 +92,7 @@ func BenchmarkStream(b *testing.B) {
 		breakers: func() shared.Breakers { return breakers },
 		secrets:  func() (*secret.Secrets, error) { return secret.New([]byte("secret"), nil) },
 		site: &recording.Site{
-			App: app, Store: stores.DefaultName, Logger: zap.NewNop(), Money: llmapp.Gate{App: app, Logger: zap.NewNop()},
+			App: app, Store: stores.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {
 				return nil, nil, errors.New("there is no store")
 			},

@@ -3,9 +3,9 @@ package llmgateway
 import (
 	"cmp"
 
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -16,11 +16,11 @@ import (
 // admit gets the bill by which the attempt, or the next round of it, is sent.
 func (a *attempt) admit() error {
 	c := a.call
-	a.x.Record.PassthroughBilling = c.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account) && !c.dialect.CountsTokens()
+	a.x.Record.PassthroughBilling = c.h.site.App.Money().PaysWithCredits(a.x.Record.Org, a.target.Account) && !c.dialect.CountsTokens()
 	s := c.spending(a.target)
 	s.Call, s.Within = a.bound(), a.within
 	s.Fit, s.Cut = a.fit(s.Call), a.cut(s.Call)
-	bill, err := c.h.site.Money.Admit(c.ctx, s)
+	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err != nil { // the bill of the round before, if any, has ended
 		return err
 	}
@@ -34,13 +34,13 @@ func (a *attempt) admit() error {
 }
 
 // spending is what the bounds of the call at a target depend on.
-func (c *call) spending(t routing.Target) llmapp.Spending {
+func (c *call) spending(t routing.Target) money.Spending {
 	r := &c.exchange.Record
-	return llmapp.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r, Limit: c.limit}
+	return money.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r, Limit: c.limit}
 }
 
 // bounded reports whether credits or budgets bound what the call costs at a target.
-func (c *call) bounded(t routing.Target) bool { return c.h.site.Money.Bounds(c.spending(t)) }
+func (c *call) bounded(t routing.Target) bool { return c.h.site.App.Money().Bounds(c.spending(t)) }
 
 // demanded is what is read of the request to bound its cost.
 func (c *call) demanded() bound.Request {

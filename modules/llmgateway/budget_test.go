@@ -12,13 +12,13 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/money"
 )
 
 // counted is what a budget counts of a value, in thousandths of a dollar.
 func (s *site) counted(org, budget, value string) (spent, reserved int64) {
 	s.t.Helper()
-	budgets, err := s.handler.site.Money.App.BudgetsOf(org)
+	budgets, err := s.handler.site.App.Money().Of(org)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestWaitForABudget(t *testing.T) {
 	select {
 	case <-inside:
 		t.Error("two calls hold what only one may")
-	case <-time.After(10 * llmapp.HeldInterval):
+	case <-time.After(10 * money.HeldInterval):
 	}
 	close(proceed)
 	calls.Wait()

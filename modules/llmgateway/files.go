@@ -69,7 +69,7 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	return nil
 }
 
-// prepare makes the request to the account that has the file, and the ticket by which the
+// prepare makes the request to the account that has the file, and the bill by which the
 // request is sent.
 func (f *fileCall) prepare(id string) (err error) {
 	if f.req, err = f.newRequest(id); err != nil {
@@ -83,14 +83,14 @@ func (f *fileCall) prepare(id string) (err error) {
 	s := f.call.spending(f.target)
 	s.Model, s.MaxUsage, s.Files = "", f.maxUsage, true
 	if f.makesBatch() {
-		r.PassthroughBilling = f.call.h.site.App.PaysWithCredits(r.Org, account)
+		r.PassthroughBilling = f.call.h.site.App.Money().PaysWithCredits(r.Org, account)
 		if !f.makesMessageBatch() {
 			f.batch = f.x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
 			f.names = f.batch.Names()
 		}
 		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.names
 	}
-	if f.x.Bill, err = f.call.h.site.Money.Admit(f.call.ctx, s); err == nil {
+	if f.x.Bill, err = f.call.h.site.App.Money().Admit(f.call.ctx, s); err == nil {
 		f.batch.Reservation = f.x.Bill.Batch()
 		r.Batch = f.batch.Text()
 	}

@@ -17,7 +17,7 @@ import (
 // counts is what a limit counts of a value now.
 func (s *site) counts(org, limit, value string) (spent, reserved plugins.Nanodollars) {
 	s.t.Helper()
-	budgets, err := s.handler.site.Money.App.BudgetsOf(org)
+	budgets, err := s.handler.site.App.Money().Of(org)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/tunnel"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
@@ -115,7 +115,7 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 type realtime struct {
 	*attempt // its record is the WebSocket's
 	*socket.Passage
-	bill  *llmapp.Bill // of the socket
+	bill  *money.Bill  // of the socket
 	hold  func() error // sets aside the socket's part, at the first response
 	spent atomic.Bool  // a response was paid from the socket's part
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -38,7 +39,7 @@ func (q *request) admit(record *storage.Record) *plugins.Error {
 	control.ReadEdge(q.r, "", record)
 	key.Stamp(record)
 	q.key = key
-	q.limit, e = llmapp.CallerLimit(record.Org, q.controls.RateLimitPolicy)
+	q.limit, e = money.CallerLimit(record.Org, q.controls.RateLimitPolicy)
 	return e
 }
 

@@ -450,6 +450,9 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	}
 	t.Cleanup(func() { _ = s.credits.Close(context.Background()) })
 	s.handler = &Handler{MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools}
+	app := loaded.(*llmapp.App)
+	app.Money().Logger = zap.New(logs)
+	app.Money().Ledger = func(string) (credits.Ledger, error) { return s.credits, nil }
 	secrets := func() (*secret.Secrets, error) {
 		return secret.New([]byte("secret"), func() shared.Memory { return s.memory })
 	}
@@ -461,10 +464,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		},
 		breakers: func() shared.Breakers { return s.breakers },
 		site: &recording.Site{
-			App: loaded.(*llmapp.App), Store: stores.DefaultName, Logger: zap.NewNop(),
-			Money: llmapp.Gate{
-				App: loaded.(*llmapp.App), Logger: zap.New(logs), Credits: func() (credits.Ledger, error) { return s.credits, nil },
-			},
+			App: app, Store: stores.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
 		},
 		policy: routing.Policy{Retries: 1, Backoff: 2, TryDuration: defaultTryDuration},

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -35,7 +36,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	r := &x.Record
 	app := x.h.site.App
 	pays := x.account != nil
-	budgets, err := app.BudgetsOf(r.Org)
+	budgets, err := app.Money().Of(r.Org)
 	if x.limit != nil {
 		budgets = append(slices.Clip(budgets), x.limit)
 	}
@@ -43,14 +44,14 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		return nil
 	}
 	var sent []byte
-	if pays || err != nil || llmapp.ReadBodies(budgets) { // budgets that cannot be read now may count the call in a moment
+	if pays || err != nil || money.ReadBodies(budgets) { // budgets that cannot be read now may count the call in a moment
 		var refused *plugins.Error
 		if sent, refused = x.readBody(&x.writer); refused != nil {
 			return refused
 		}
 	}
 	x.update() // the body tells the model, the user and what the call continues
-	s := llmapp.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
+	s := money.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
 	object, isObject := plugins.ParseObject(sent)
 	request := bound.JSON(r.Dialect, object)
 	x.streams = request.Field("stream").Type == gjson.True || strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent")
@@ -94,12 +95,12 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	if s.Call = call; x.asksForEvents(request) && !call.Silent() {
 		s.Cut = call.Lowerable(bound.LeastOutput)
 	}
-	if x.h.site.Money.Bounds(s) && s.Model != "" {
+	if x.h.site.App.Money().Bounds(s) && s.Model != "" {
 		if err := request.Check(); err != nil {
 			return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Check returns no other
 		}
 	}
-	bill, err := x.h.site.Money.Admit(x.ctx, s)
+	bill, err := x.h.site.App.Money().Admit(x.ctx, s)
 	if err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
 	}
@@ -107,7 +108,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	batch.Reservation = bill.Batch()
 	r.Batch = batch.Text()
 	if pays {
-		x.r = llmapp.WithTicket(x.r, bill)
+		x.r = money.WithBill(x.r, bill)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
@@ -126,7 +126,7 @@ func (x *exchange) answerError() error {
 	x.Record.Status = plugins.Known(int64(status))
 	x.readUnsent()
 	e := apierror.Unanswered(status, x.hostport(), x.err)
-	if errors.Is(x.err, llmapp.ErrCredentials) {
+	if errors.Is(x.err, money.ErrCredentials) {
 		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
 	}
 	x.Refusal = e

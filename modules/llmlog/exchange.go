@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/money/cut"
 	"github.com/weirhq/weir/modules/internal/paths"
@@ -147,7 +148,7 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
 		return nil, access.WrongRegion("organization")
 	}
-	if x.limit, err = llmapp.CallerLimit(r.Org, c.RateLimitPolicy); err != nil {
+	if x.limit, err = money.CallerLimit(r.Org, c.RateLimitPolicy); err != nil {
 		return nil, err
 	}
 	control.SessionProperties(r)

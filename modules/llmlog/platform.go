@@ -81,7 +81,7 @@ func (x *exchange) takeAccount() *plugins.Error {
 	if !x.isCall() && !x.isBatch() {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")
 	}
-	x.Record.PassthroughBilling = x.h.site.App.PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
+	x.Record.PassthroughBilling = x.h.site.App.Money().PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
 
 	header := make(http.Header)
 	for _, name := range passed {

@@ -216,7 +216,7 @@ func (s *site) rich() credits.Balance {
 		s.t.Error(err)
 		return credits.Balance{}
 	}
-	b, err := app.(*llmapp.App).Balance(context.Background(), "rich")
+	b, err := app.(*llmapp.App).Money().Balance(context.Background(), "rich")
 	if err != nil {
 		s.t.Error(err)
 	}

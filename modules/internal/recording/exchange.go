@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -54,7 +55,7 @@ type Exchange struct {
 	Account uint64
 	// Bill, if any, is charged what each version costs before the version is appended: a
 	// crash must not leave a record that is not paid.
-	Bill *llmapp.Bill
+	Bill *money.Bill
 
 	// counted is the cost of an answer whose cost the provider has not stated, as Settle
 	// counts it. It is the cost of the record if the stated cost is less, or unknown.
@@ -464,7 +465,6 @@ type Site struct {
 	Open   Opener
 	Logger *zap.Logger    // of bounded rate
 	Calls  *lineage.Index // of the store, nil to link none
-	Money  llmapp.Gate    // decides what calls may cost
 }
 
 // NewSite returns the site of a handler that ctx provisions, and the store of that
@@ -478,7 +478,6 @@ func NewSite(ctx caddy.Context, store string) (*Site, *stores.Store, error) {
 	logger := llmapp.BoundedLogger(ctx.Logger())
 	return &Site{
 		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(),
-		Money: llmapp.Gate{App: app, Credits: opened.Credits, Logger: logger},
 	}, opened, nil
 }
 

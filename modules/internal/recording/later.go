@@ -136,7 +136,7 @@ func (x *Exchange) endBatch(made *storage.Record, used bound.Used) {
 	if reserved == uuid.Nil {
 		return
 	}
-	if err := x.site.Money.EndBatch(context.WithoutCancel(x.ctx), made.Org, reserved, used); err != nil {
+	if err := x.site.App.Money().EndBatch(context.WithoutCancel(x.ctx), made.Org, reserved, used); err != nil {
 		x.site.Logger.Error("what is set aside for a batch has not ended", zap.Stringer("id", made.ID), zap.Error(err))
 	}
 }

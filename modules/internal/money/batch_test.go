@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"net/http"
@@ -19,19 +19,19 @@ import (
 // counts them. Two batches have reservations of their own, though a client has given both records
 // one id.
 func TestBatchesEndOnce(t *testing.T) {
-	gate, ledger := gateOf(t, &Budget{Name: "all", Limit: "10", Window: "total", Stages: []*Stage{{At: 50}}},
+	budgets, ledger := withLedger(t, &Budget{Name: "all", Limit: "10", Window: "total", Stages: []*Stage{{At: 50}}},
 		&Budget{Name: "words", Limit: "1000", Quantity: "tokens", Window: "total"}, &Budget{Name: "calls", Limit: "10", Quantity: "requests", Window: "total"},
 		&Budget{Name: "at once", Limit: "1", Quantity: "concurrent"})
 	logs, lines := observer.New(zap.WarnLevel)
-	gate.Logger = zap.New(logs)
+	budgets.Logger = zap.New(logs)
 	s := spendingOf("ada", storage.Millis(time.Now()), 4e9)
 	s.Batch = []string{"m", "n"}
 	s.MaxUsage = func(int64) bound.Used {
 		return bound.Used{Cost: plugins.KnownCost(4e9), Usage: plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(200)}}
 	}
-	want := func(when string, budgets map[string][2]plugins.Nanodollars) {
+	want := func(when string, expected map[string][2]plugins.Nanodollars) {
 		t.Helper()
-		for name, want := range budgets {
+		for name, want := range expected {
 			b, err := ledger.Balance(t.Context(), credits.Hold{Account: credits.Account{Org: stores.DefaultName, Budget: name}})
 			if err != nil || b.Spent != want[0] || b.Reserved != want[1] {
 				t.Errorf("%s, %q has %+v, %v; want %d", when, name, b, err, want)
@@ -40,23 +40,23 @@ func TestBatchesEndOnce(t *testing.T) {
 	}
 	var made []*Bill
 	for range 2 {
-		ticket, err := gate.Admit(t.Context(), s)
+		bill, err := budgets.Admit(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(0)}); err != nil {
+		if err := bill.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(0)}); err != nil {
 			t.Error(err)
 		}
-		ticket.Answered(http.StatusOK, nil)
-		if err := ticket.Release(t.Context()); err != nil {
+		bill.Answered(http.StatusOK, nil)
+		if err := bill.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		made = append(made, ticket)
+		made = append(made, bill)
 	}
 	want("while both run", map[string][2]plugins.Nanodollars{"all": {0, 8e9}, "words\ntokens": {0, 600}, "calls\nrequests": {2, 0}, "at once\nconcurrent": {0, 0}})
 	used := bound.Used{Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(20)}}
 	for range 2 {
-		if err := gate.EndBatch(t.Context(), stores.DefaultName, made[0].Batch(), used); err != nil {
+		if err := budgets.EndBatch(t.Context(), stores.DefaultName, made[0].Batch(), used); err != nil {
 			t.Error(err)
 		}
 		want("without a cost", map[string][2]plugins.Nanodollars{"all": {0, 8e9}, "words\ntokens": {30, 300}})
@@ -64,7 +64,7 @@ func TestBatchesEndOnce(t *testing.T) {
 	for i, cost := range []plugins.Nanodollars{3e9, 2e9} {
 		used.Cost = plugins.KnownCost(cost)
 		for range 2 {
-			if err := gate.EndBatch(t.Context(), stores.DefaultName, made[i].Batch(), used); err != nil {
+			if err := budgets.EndBatch(t.Context(), stores.DefaultName, made[i].Batch(), used); err != nil {
 				t.Error(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"errors"
@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
@@ -24,19 +25,30 @@ import (
 	"github.com/weirhq/weir/storage/credits/embedded"
 )
 
-// gateOf is the gate of an organisation with these budgets.
-func gateOf(t testing.TB, budgets ...*Budget) (Gate, credits.Ledger) {
+// newBudgets returns the budgets of one organisation.
+func newBudgets(t testing.TB, budgets ...*Budget) *Budgets {
 	t.Helper()
-	a := &App{Budgets: budgets}
-	if err := a.provisionBudgets(); err != nil {
-		t.Fatal(err)
+	keys := access.NewAuthenticator(nil, nil, zap.NewNop())
+	m := New(&keys, nil, map[string][]string{"cheap": {"one/m"}}, nil, zap.NewNop())
+	for _, b := range budgets {
+		if err := m.Add(stores.DefaultName, b); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return m
+}
+
+// withLedger is newBudgets with a ledger.
+func withLedger(t testing.TB, budgets ...*Budget) (*Budgets, credits.Ledger) {
+	t.Helper()
 	ledger, err := embedded.Open(t.TempDir(), nil, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close(t.Context()) })
-	return Gate{App: a, Credits: func() (credits.Ledger, error) { return ledger, nil }, Logger: zap.NewNop()}, ledger
+	m := newBudgets(t, budgets...)
+	m.Ledger = func(string) (credits.Ledger, error) { return ledger, nil }
+	return m, ledger
 }
 
 // spendingOf is a call of a user that begins at a time, and costs at most so much.
@@ -52,25 +64,22 @@ func spendingOf(user string, at storage.Timestamp, most plugins.Nanodollars) Spe
 // anything set aside.
 func TestContraryOrder(t *testing.T) {
 	ab := []*Budget{{Name: "a", Limit: "40", Per: "user", Trust: true, Window: "total"}, {Name: "b", Limit: "50", Window: "total"}}
-	forth, ledger := gateOf(t, ab...)
-	back := forth
-	back.App = &App{Budgets: []*Budget{{Name: "b", Limit: "50", Window: "total"}, {Name: "a", Limit: "40", Per: "user", Trust: true, Window: "total"}}}
-	if err := back.App.provisionBudgets(); err != nil {
-		t.Fatal(err)
-	}
+	forth, ledger := withLedger(t, ab...)
+	back := newBudgets(t, &Budget{Name: "b", Limit: "50", Window: "total"}, &Budget{Name: "a", Limit: "40", Per: "user", Trust: true, Window: "total"})
+	back.Ledger = forth.Ledger
 	var calls sync.WaitGroup
 	var spent atomic.Int64
 	for i := range 64 {
 		calls.Go(func() {
 			numbers := rand.New(rand.NewPCG(uint64(i), 1))
 			for range 50 {
-				gate := []Gate{forth, back}[numbers.IntN(2)]
-				ticket, err := gate.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%4), 1, plugins.Nanodollars(1+numbers.Int64N(1e9))))
+				budgets := []*Budgets{forth, back}[numbers.IntN(2)]
+				bill, err := budgets.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%4), 1, plugins.Nanodollars(1+numbers.Int64N(1e9))))
 				if err != nil {
 					continue
 				}
-				n := numbers.Int64N(int64(ticket.Reserved().N) + 1)
-				if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(n))}), ticket.Release(t.Context())); err != nil {
+				n := numbers.Int64N(int64(bill.Reserved().N) + 1)
+				if err := errors.Join(bill.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(plugins.Nanodollars(n))}), bill.Release(t.Context())); err != nil {
 					t.Error(err)
 				}
 				spent.Add(n)
@@ -79,7 +88,7 @@ func TestContraryOrder(t *testing.T) {
 	}
 	calls.Wait()
 	total := plugins.Nanodollars(0)
-	for _, b := range forth.App.budgets[stores.DefaultName] {
+	for _, b := range forth.Configured(stores.DefaultName) {
 		list, err := b.Counted(t.Context(), ledger)
 		if err != nil {
 			t.Fatal(err)
@@ -103,16 +112,16 @@ func TestContraryOrder(t *testing.T) {
 // The first calls of users whom nobody has seen are bounded as all others are: of eight calls
 // at once of each user, only those pass that fit.
 func TestFirstCallsOfUnknownUsers(t *testing.T) {
-	gate, _ := gateOf(t, &Budget{Name: "each", Limit: "1", Per: "user", Trust: true})
+	budgets, _ := withLedger(t, &Budget{Name: "each", Limit: "1", Per: "user", Trust: true})
 	now := storage.Millis(time.Now())
 	var calls sync.WaitGroup
 	passed := make([]atomic.Int64, 8)
 	for i := range 64 {
 		calls.Go(func() {
-			if _, err := gate.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%8), now, 3e8)); err == nil {
+			if _, err := budgets.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%8), now, 3e8)); err == nil {
 				passed[i%8].Add(1)
 			}
-			if _, err := gate.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%8), now, 11e8)); err == nil {
+			if _, err := budgets.Admit(t.Context(), spendingOf(fmt.Sprint("user", i%8), now, 11e8)); err == nil {
 				t.Error("a call passes that fits into no budget")
 			}
 		})
@@ -128,24 +137,23 @@ func TestFirstCallsOfUnknownUsers(t *testing.T) {
 // A budget that comes to count something else begins at 0, and goes on when it counts dollars
 // again.
 func TestAnotherQuantity(t *testing.T) {
-	gate, ledger := gateOf(t, &Budget{Name: "b", Limit: "5", Window: "total"})
+	_, ledger := withLedger(t)
 	now := storage.Millis(time.Now())
 	for _, c := range []struct {
 		quantity string
 		spent    plugins.Nanodollars
 	}{{"usd", 1e9}, {"requests", 1}, {"usd", 2e9}} {
-		gate.App = &App{Budgets: []*Budget{{Name: "b", Limit: "5", Window: "total", Quantity: c.quantity}}}
-		if err := gate.App.provisionBudgets(); err != nil {
-			t.Fatal(err)
-		}
-		ticket, err := gate.Admit(t.Context(), spendingOf("", now, 1e9))
+		b := &Budget{Name: "b", Limit: "5", Window: "total", Quantity: c.quantity}
+		budgets := newBudgets(t, b)
+		budgets.Ledger = func(string) (credits.Ledger, error) { return ledger, nil }
+		bill, err := budgets.Admit(t.Context(), spendingOf("", now, 1e9))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(1e9)}), ticket.Release(t.Context())); err != nil {
+		if err := errors.Join(bill.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(1e9)}), bill.Release(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := gate.App.Budgets[0].Counted(t.Context(), ledger); err != nil || len(list) != 1 || list[0].Spent != c.spent {
+		if list, err := b.Counted(t.Context(), ledger); err != nil || len(list) != 1 || list[0].Spent != c.spent {
 			t.Errorf("in %s it counts %+v, %v; want %d", c.quantity, list, err, c.spent)
 		}
 	}
@@ -153,27 +161,27 @@ func TestAnotherQuantity(t *testing.T) {
 
 // A call over midnight is one of the day on which it began, whenever it is charged.
 func TestCallOverMidnight(t *testing.T) {
-	gate, ledger := gateOf(t, &Budget{Name: "day", Limit: "1", Window: "day", Timezone: "Europe/Berlin"})
+	budgets, ledger := withLedger(t, &Budget{Name: "day", Limit: "1", Window: "day", Timezone: "Europe/Berlin"})
 	before, after := moment(t, "2026-03-28T22:59:59Z"), moment(t, "2026-03-28T23:00:00Z")
-	late, err := gate.Admit(t.Context(), spendingOf("", before, 9e8))
+	late, err := budgets.Admit(t.Context(), spendingOf("", before, 9e8))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gate.Admit(t.Context(), spendingOf("", before, 2e8)); err == nil {
+	if _, err := budgets.Admit(t.Context(), spendingOf("", before, 2e8)); err == nil {
 		t.Error("a second call of the first day passes")
 	}
-	early, err := gate.Admit(t.Context(), spendingOf("", after, 9e8))
+	early, err := budgets.Admit(t.Context(), spendingOf("", after, 9e8))
 	if err != nil {
 		t.Fatal(err)
 	}
-	charge := func(ticket *Bill, n plugins.Nanodollars) error {
-		return ticket.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(n)})
+	charge := func(bill *Bill, n plugins.Nanodollars) error {
+		return bill.Charge(t.Context(), bound.Used{Cost: plugins.KnownCost(n)})
 	}
 	if err := errors.Join(charge(early, 1e8), charge(late, 7e8), early.Release(t.Context()), late.Release(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	for at, want := range map[storage.Timestamp]plugins.Nanodollars{before: 7e8, after: 1e8} {
-		b, err := ledger.Balance(t.Context(), gate.App.budgets[stores.DefaultName][0].hold(new(storage.Record), at))
+		b, err := ledger.Balance(t.Context(), budgets.Configured(stores.DefaultName)[0].hold(new(storage.Record), at))
 		if err != nil || b.Spent != want || b.Reserved != 0 {
 			t.Errorf("the day of %s: spent %s, reserved %s, %v; want %s", at, b.Spent, b.Reserved, err, want)
 		}
@@ -186,7 +194,7 @@ func TestCallOverMidnight(t *testing.T) {
 func TestDayOfLimits(t *testing.T) {
 	requests := &Budget{Name: "requests", Limit: "6", Quantity: "requests", Window: "1m", Per: "user", Trust: true}
 	tokens := &Budget{Name: "tokens", Limit: "5000", Quantity: "tokens", Window: "1m", Per: "user", Trust: true}
-	gate, _ := gateOf(t, requests, tokens)
+	budgets, _ := withLedger(t, requests, tokens)
 	type use struct {
 		step storage.Timestamp
 		n    int64
@@ -214,7 +222,7 @@ func TestDayOfLimits(t *testing.T) {
 			return bound.Used{Usage: plugins.Usage{Input: plugins.Known(n), Output: plugins.Known(0)}}
 		}
 		fits := left("requests", user, step, 6) >= 1 && left("tokens", user, step, 5000) >= n
-		ticket, err := gate.Admit(t.Context(), s)
+		bill, err := budgets.Admit(t.Context(), s)
 		if fits != (err == nil) {
 			t.Fatalf("at %s a call of %s with %d tokens: %v, and the reference says %t", at, user, n, err, fits)
 		}
@@ -224,7 +232,7 @@ func TestDayOfLimits(t *testing.T) {
 		}
 		admitted++
 		used := numbers.Int64N(n + 1)
-		if err := errors.Join(ticket.Charge(t.Context(), bound.Used{Usage: plugins.Usage{Input: plugins.Known(used), Output: plugins.Known(0)}}), ticket.Release(t.Context())); err != nil {
+		if err := errors.Join(bill.Charge(t.Context(), bound.Used{Usage: plugins.Usage{Input: plugins.Known(used), Output: plugins.Known(0)}}), bill.Release(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		made["requests"+user] = append(made["requests"+user], use{step, 1})
@@ -241,13 +249,13 @@ func TestManyRateLimits(t *testing.T) {
 	for i := range 500 {
 		limits = append(limits, &Budget{Name: fmt.Sprint("limit", i), Limit: strconv.Itoa(1000 - i), Quantity: "requests", Window: "1h"})
 	}
-	gate, _ := gateOf(t, limits...)
-	ticket, err := gate.Admit(t.Context(), spendingOf("ada", storage.Millis(time.Now()), 1))
+	budgets, _ := withLedger(t, limits...)
+	bill, err := budgets.Admit(t.Context(), spendingOf("ada", storage.Millis(time.Now()), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	header := make(http.Header)
-	ticket.SetRateLimits(t.Context(), header)
+	bill.SetRateLimits(t.Context(), header)
 	if n := strings.Count(header.Get("RateLimit"), "limit"); n != maxListed || header.Get("X-RateLimit-Limit-Requests") != "501" {
 		t.Errorf("%d limits are listed; the tightest is %s", n, header.Get("X-RateLimit-Limit-Requests"))
 	}

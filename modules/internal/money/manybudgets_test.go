@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"errors"
@@ -17,27 +17,27 @@ const (
 	ofAllKeys   = `{"request_response_rmt":{"key_id":{"not-equals":"key_%d"}}}`
 )
 
-// gateOfMany is the gate of an organisation of so many budgets, and a call that can be lowered.
-func gateOfMany(t testing.TB, budgets int, filter string) (Gate, Spending) {
+// manyBudgets are so many budgets of an organisation, and a call that can be lowered.
+func manyBudgets(t testing.TB, budgets int, filter string) (*Budgets, Spending) {
 	t.Helper()
 	all := make([]*Budget, budgets)
 	for i := range all {
 		all[i] = &Budget{Name: fmt.Sprint("budget ", i), Limit: "1000000", Filter: fmt.Appendf(nil, filter, i)}
 	}
-	gate, _ := gateOf(t, all...)
+	m, _ := withLedger(t, all...)
 	call := spendingOf("ada", 1e12, 1000)
 	call.Fit = bound.Limits{Least: 1, Asked: 1000}
-	return gate, call
+	return m, call
 }
 
 // A call is compared with each budget of its organisation, but no budget with another.
 func TestManyBudgets(t *testing.T) {
 	fastest := func(budgets int, filter string) time.Duration {
-		gate, call := gateOfMany(t, budgets, filter)
+		m, call := manyBudgets(t, budgets, filter)
 		least := time.Duration(math.MaxInt64)
 		for range 20 {
 			began := time.Now()
-			counting, err := gate.App.bounding(&call)
+			counting, err := m.bounding(&call)
 			part := &share{quantity: dollars, Reservation: credits.Reservation{Holds: make([]credits.Hold, len(counting))}}
 			part.sparing(call, counting)
 			least = min(least, time.Since(began))
@@ -59,9 +59,9 @@ func TestManyBudgets(t *testing.T) {
 func BenchmarkManyBudgets(b *testing.B) {
 	for name, filter := range map[string]string{"of other keys": ofOtherKeys, "of all keys": ofAllKeys} {
 		b.Run(name, func(b *testing.B) {
-			gate, call := gateOfMany(b, 2000, filter)
+			m, call := manyBudgets(b, 2000, filter)
 			for b.Loop() {
-				bill, err := gate.Admit(b.Context(), call)
+				bill, err := m.Admit(b.Context(), call)
 				if err != nil {
 					b.Fatal(err)
 				}

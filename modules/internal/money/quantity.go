@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"net/http"
@@ -13,13 +13,13 @@ import (
 // Callers make up as many policies and values as they like. What is kept of them is bounded,
 // for each organisation by itself.
 func TestAccountsOfCallers(t *testing.T) {
-	a := new(App)
+	m := newBudgets(t)
 	count := func(org, user string) error {
 		limit, refused := CallerLimit(org, "5;w=31536000;s=user")
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		_, err := a.bounding(&Spending{Org: org, Limit: limit, Record: &storage.Record{UserID: user, CreatedAt: storage.Millis(time.Now())}})
+		_, err := m.bounding(&Spending{Org: org, Limit: limit, Record: &storage.Record{UserID: user, CreatedAt: storage.Millis(time.Now())}})
 		return err
 	}
 	for i := range maxCallerAccounts {

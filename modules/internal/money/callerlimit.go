@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"context"
@@ -127,7 +127,7 @@ func (c *callerAccounts) admit(h credits.Hold) error {
 
 // SetCallerLimit tells a client what is left of the limit that it set.
 func (t *Bill) SetCallerLimit(ctx context.Context, header http.Header) {
-	for _, b := range t.budgets {
+	for _, b := range t.bounding {
 		if b.own == nil {
 			continue
 		}

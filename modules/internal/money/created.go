@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// keptBudgets are the budgets of an organisation, with those that were made while Weir runs.
+// createdBudgets are the budgets of an organisation, with those that were made while Weir runs.
 // Other organisations do not wait while they are read.
-type keptBudgets struct {
+type createdBudgets struct {
 	mu  sync.Mutex // of whoever reads them again
 	now atomic.Pointer[budgetsOf]
 }
@@ -38,23 +38,23 @@ var ruleNames = metric.Bounded{Most: 1000}
 // readTimeout bounds the reading of rules.
 const readTimeout = 5 * time.Second
 
-// BudgetsOf returns the budgets of an organisation: those of the configuration, then those
+// Of returns the budgets of an organisation: those of the configuration, then those
 // that were made while Weir runs. A change is in force at once.
-func (a *App) BudgetsOf(org string) ([]*Budget, error) {
-	config := a.Stores[a.StoreOf(org)]
-	if config == nil || config.Store() == nil {
-		return a.budgets[org], nil
+func (m *Budgets) Of(org string) ([]*Budget, error) {
+	config := m.stores[m.keys.StoreOf(org)]
+	if config == nil {
+		return m.configured[org], nil
 	}
 	log, err := config.Store().ControlIfAny()
 	if log == nil || err != nil {
-		return a.budgets[org], err
+		return m.configured[org], err
 	}
 	version := log.Version()
-	found, ok := a.kept.Load(org)
+	found, ok := m.created.Load(org)
 	if !ok {
-		found, _ = a.kept.LoadOrStore(org, new(keptBudgets))
+		found, _ = m.created.LoadOrStore(org, new(createdBudgets))
 	}
-	k := found.(*keptBudgets)
+	k := found.(*createdBudgets)
 	if known := k.now.Load(); known != nil && known.version == version {
 		return known.all, nil
 	}
@@ -64,7 +64,7 @@ func (a *App) BudgetsOf(org string) ([]*Budget, error) {
 	if known != nil && known.version == version { // another call has read them
 		return known.all, nil
 	}
-	read, err := a.readBudgets(log, org, known)
+	read, err := m.read(log, org, known)
 	if err != nil {
 		return nil, fmt.Errorf("the budgets of %s that were made while Weir runs cannot be read: %w", org, err)
 	}
@@ -73,41 +73,41 @@ func (a *App) BudgetsOf(org string) ([]*Budget, error) {
 	return read.all, nil
 }
 
-// ReadBudget reads the configuration of a budget that is made while Weir runs.
-func (a *App) ReadBudget(org string, text []byte) (*Budget, error) {
+// Parse reads the configuration of a budget that is made while Weir runs.
+func (m *Budgets) Parse(org string, text []byte) (*Budget, error) {
 	b := new(Budget)
 	if err := intake.Decode(text, b); err != nil {
 		return nil, err
 	}
-	return b, b.provision(org, a.Aliases)
+	return b, b.provision(org, m.aliases)
 }
 
-// ReadRule is ReadBudget for one that is kept, perhaps by 0.1.0, whose budgets had an option that
+// ParseStored is Parse for one that is kept, perhaps by 0.1.0, whose budgets had an option that
 // there is no longer.
-func (a *App) ReadRule(org string, text []byte) (*Budget, error) {
+func (m *Budgets) ParseStored(org string, text []byte) (*Budget, error) {
 	if gjson.GetBytes(text, "reserve").Exists() {
-		a.bounded.Warn("a budget sets aside the most that calls can use: it has no option reserve any longer", zap.String("org", org))
+		m.Logger.Warn("a budget sets aside the most that calls can use: it has no option reserve any longer", zap.String("org", org))
 		var err error
 		if text, err = sjson.DeleteBytes(bytes.Clone(text), "reserve"); err != nil {
 			return nil, err
 		}
 	}
-	return a.ReadBudget(org, text)
+	return m.Parse(org, text)
 }
 
-// readBudgets reads the budgets of an organisation again. What has not changed stays the same
+// read reads the budgets of an organisation again. What has not changed stays the same
 // Budget, which remembers what it told.
-func (a *App) readBudgets(log control.Log, org string, before *budgetsOf) (*budgetsOf, error) {
+func (m *Budgets) read(log control.Log, org string, before *budgetsOf) (*budgetsOf, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	rules, err := control.Rules(ctx, log, org)
 	if err != nil {
 		return nil, err
 	}
-	read := &budgetsOf{kept: make(map[string]*Budget, len(rules)), all: slices.Clone(a.budgets[org])}
+	read := &budgetsOf{kept: make(map[string]*Budget, len(rules)), all: slices.Clone(m.configured[org])}
 	for _, rule := range rules {
-		if slices.ContainsFunc(a.budgets[org], func(b *Budget) bool { return b.Name == rule.Name }) {
-			a.bounded.Error("a budget of the configuration takes the place of one that was made while Weir runs", zap.String("org", org), zap.String("budget", rule.Name))
+		if slices.ContainsFunc(m.configured[org], func(b *Budget) bool { return b.Name == rule.Name }) {
+			m.Logger.Error("a budget of the configuration takes the place of one that was made while Weir runs", zap.String("org", org), zap.String("budget", rule.Name))
 			continue
 		}
 		var b *Budget
@@ -115,7 +115,7 @@ func (a *App) readBudgets(log control.Log, org string, before *budgetsOf) (*budg
 			b = before.kept[string(rule.Budget)]
 		}
 		if b == nil {
-			if b, err = a.ReadRule(org, rule.Budget); err != nil {
+			if b, err = m.ParseStored(org, rule.Budget); err != nil {
 				return nil, fmt.Errorf("%s: %w", rule.ID, err)
 			}
 			b.label = ruleNames.Of(b.Name)

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"fmt"
@@ -18,11 +18,7 @@ import (
 // the process ended while they were charged. One without such a time begins at 0, and one that
 // has counted before keeps what it counted.
 func TestABudgetBeginsWithTheRecords(t *testing.T) {
-	app := startKeyed(t, t.TempDir())
-	store, err := app.Store("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, store := withStore(t)
 	journal, err := store.Journal()
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +33,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ledger := ledgerOf(t, store)
+	ledger := ledgerOf(t, m)
 	begin := func(name, since string) (*Budget, string) {
 		t.Helper()
 		b := &Budget{Name: name, Limit: "1", Window: "total", Per: "project", Since: since}
@@ -45,7 +41,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 		if err := b.provision(stores.DefaultName, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := app.Begin(t.Context(), ledger, b); err != nil {
+		if err := m.Begin(t.Context(), ledger, b); err != nil {
 			t.Fatal(err)
 		}
 		counted, err := b.Counted(t.Context(), ledger)
@@ -80,10 +76,11 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 	if err := half.provision(stores.DefaultName, nil); err != nil {
 		t.Fatal(err)
 	}
-	began, charged, account := half.hold(nil, 1), half.hold(nil, 1), half.hold(nil, 1)
-	began.Budget += "\nsince began"
+	first, began, charged, account := half.hold(nil, 1), half.hold(nil, 1), half.hold(nil, 1), half.hold(nil, 1)
+	first.Budget += "\nsince first"
+	began.Budget, began.Value, began.Limit = began.Budget+"\nsince time", storage.Millis(time.Now()).String(), 1000
 	charged.Budget, charged.Value, account.Value, account.Limit = charged.Budget+"\nsince value", "a", "a", 1000
-	for amount, holds := range map[plugins.Nanodollars][]credits.Hold{plugins.Nanodollars(time.Now().UnixMilli()): {began}, 21: {charged, account}} {
+	for amount, holds := range map[plugins.Nanodollars][]credits.Hold{1: {first, began}, 21: {charged, account}} {
 		if _, err := chargeOnce(t.Context(), ledger, amount, holds...); err != nil {
 			t.Fatal(err)
 		}

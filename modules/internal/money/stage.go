@@ -1,10 +1,11 @@
-package llmapp
+package money
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,7 +56,7 @@ func (g *Stage) reached(spent, limit plugins.Nanodollars) bool {
 
 // alert tells of the budgets of a share of whose limits enough is spent.
 func (t *Bill) alert(ctx context.Context, part *share) {
-	for _, b := range t.budgets.of(part.quantity) {
+	for _, b := range t.bounding.of(part.quantity) {
 		if len(b.Stages) == 0 {
 			continue
 		}
@@ -75,11 +76,11 @@ func (t *Bill) alert(ctx context.Context, part *share) {
 			stage.remember(mark.Account)
 			if first {
 				budgetAlerts.With(b.label, stage.label).Inc()
-				t.logger.Warn("a budget is spent to a part of its limit",
+				t.budgets.Logger.Warn("a budget is spent to a part of its limit",
 					zap.String("org", b.org), zap.String("budget", b.Name), zap.Int("percent", stage.At), zap.String("of", b.Subject(b.hold.Account)),
 					zap.String("spent", b.quantity.text(balance.Spent)), zap.String("limit", b.quantity.text(b.limit)), zap.String("window", b.Window))
-				if err := t.app.audit(ctx, b, stage, balance); err != nil {
-					t.logger.Error("the audit log does not have that a budget is spent to a part of its limit", zap.String("budget", b.Name), zap.Error(err))
+				if err := t.budgets.audit(ctx, b, stage, balance); err != nil {
+					t.budgets.Logger.Error("the audit log does not have that a budget is spent to a part of its limit", zap.String("budget", b.Name), zap.Error(err))
 				}
 			}
 		}
@@ -98,8 +99,8 @@ type reached struct {
 }
 
 // audit keeps in the audit log that a stage is reached.
-func (a *App) audit(ctx context.Context, b budgetHold, stage *Stage, of credits.Balance) error {
-	store, err := a.Store(a.StoreOf(b.org))
+func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of credits.Balance) error {
+	store, err := m.store(b.org)
 	if err != nil {
 		return err
 	}
@@ -148,15 +149,15 @@ func (b *Budget) diverts() bool {
 
 // Instead returns the alias that a call uses in place of its target, because so much of a
 // budget is spent that counts the call. It returns "" if the call keeps its target.
-func (g Gate) Instead(ctx context.Context, s Spending) (alias string, of *Budget) {
-	if budgets, _ := g.App.BudgetsOf(s.Org); !slices.ContainsFunc(budgets, (*Budget).diverts) {
+func (m *Budgets) Instead(ctx context.Context, s Spending) (alias string, of *Budget) {
+	if budgets, _ := m.Of(s.Org); !slices.ContainsFunc(budgets, (*Budget).diverts) {
 		return "", nil
 	}
-	bounding, err := g.App.bounding(&s)
+	bounding, err := m.bounding(&s)
 	if err != nil { // Admit refuses the call
 		return "", nil
 	}
-	ledger, err := g.Credits()
+	ledger, err := m.Ledger(s.Org)
 	if err != nil { // likewise
 		return "", nil
 	}
@@ -181,17 +182,17 @@ func (g Gate) Instead(ctx context.Context, s Spending) (alias string, of *Budget
 	return "", nil
 }
 
-// CheckProxy returns why calls of a store cannot pass through a proxy: a budget would
-// send them to another model.
-func (a *App) CheckProxy(store string) error {
-	for org, budgets := range sorted(a.budgets) {
-		for _, b := range budgets {
-			if b.diverts() && a.StoreOf(org) == store {
-				return a.At(fmt.Errorf("budget %s of org %s uses another model at a part of its limit, and a proxy sends calls as they are: give the proxy another store, or the budget alerts alone", b.Name, org), "org "+org, "budget "+b.Name)
+// Diverting returns a budget of an organisation of a store that sends calls to another model, nil if
+// there is none. A proxy sends calls as they are.
+func (m *Budgets) Diverting(store string) (org string, b *Budget) {
+	for _, org := range slices.Sorted(maps.Keys(m.configured)) {
+		for _, b := range m.configured[org] {
+			if b.diverts() && m.keys.StoreOf(org) == store {
+				return org, b
 			}
 		}
 	}
-	return nil
+	return "", nil
 }
 
 var budgetAlerts = metric.NewCounters("weir_budget_alerts_total", "How often a part of a budget's limit was reached, in percent.", "budget", "percent")

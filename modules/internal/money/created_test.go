@@ -1,11 +1,13 @@
-package llmapp
+package money
 
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
@@ -15,11 +17,30 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
+	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
-func ledgerOf(t *testing.T, store *stores.Store) credits.Ledger {
+// withStore is newBudgets with a store.
+func withStore(t *testing.T, budgets ...*Budget) (*Budgets, *stores.Store) {
 	t.Helper()
-	ledger, err := store.Credits()
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	config := &stores.Config{StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/weir.db")}
+	if err := config.Provision(ctx, stores.DefaultName, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(config.Release)
+	if err := config.Start(); err != nil {
+		t.Fatal(err)
+	}
+	m := newBudgets(t, budgets...)
+	m.stores = map[string]*stores.Config{stores.DefaultName: config}
+	return m, config.Store()
+}
+
+func ledgerOf(t *testing.T, m *Budgets) credits.Ledger {
+	t.Helper()
+	ledger, err := m.Ledger(stores.DefaultName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,16 +50,11 @@ func ledgerOf(t *testing.T, store *stores.Store) credits.Ledger {
 // A budget that is made, changed or deleted while Weir runs is in force with the next call. One
 // of the configuration takes the place of another of its name. Nothing is read again while
 // nothing changes, and a budget that cannot be read stops the calls of its organisation alone.
-func TestKeptBudgets(t *testing.T) {
-	app := startKeyed(t, t.TempDir())
-	app.budgets[stores.DefaultName] = []*Budget{{Name: "fixed", Limit: "7"}}
-	store, err := app.Store("")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestCreatedBudgets(t *testing.T) {
+	m, store := withStore(t, &Budget{Name: "fixed", Limit: "7"})
 	want := func(want string) []*Budget {
 		t.Helper()
-		all, err := app.BudgetsOf(stores.DefaultName)
+		all, err := m.Of(stores.DefaultName)
 		got := ""
 		for _, b := range all {
 			got += b.Name + " " + b.Limit + ";"
@@ -82,17 +98,17 @@ func TestKeptBudgets(t *testing.T) {
 	want("fixed 7;a 3;b 4;")
 	set(stores.DefaultName, "b", "")
 	want("fixed 7;a 3;")
-	if n := testing.AllocsPerRun(100, func() { _, _ = app.BudgetsOf(stores.DefaultName) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = m.Of(stores.DefaultName) }); n > 0 {
 		t.Errorf("a look at the budgets costs %v allocations", n)
 	}
-	teller := &Bill{app: app, ledger: ledgerOf(t, store), logger: zap.NewNop()}
+	teller := &Bill{budgets: m, ledger: ledgerOf(t, m)}
 	for _, amount := range []plugins.Nanodollars{1e9, 2e9, 25e8} { // of 3 dollars, with a stage at half of them
 		b := &Budget{Name: "staged", Limit: "3", Window: "total", Stages: []*Stage{{At: 50}}}
 		if err := b.provision(stores.DefaultName, nil); err != nil {
 			t.Fatal(err)
 		}
-		teller.budgets = bounding{{b, b.hold(new(storage.Record), 0)}}
-		part := &share{quantity: dollars, Reservation: credits.Reservation{ID: uuid.New(), Org: stores.DefaultName, Holds: []credits.Hold{teller.budgets[0].hold}}}
+		teller.bounding = bounding{{b, b.hold(new(storage.Record), 0)}}
+		part := &share{quantity: dollars, Reservation: credits.Reservation{ID: uuid.New(), Org: stores.DefaultName, Holds: []credits.Hold{teller.bounding[0].hold}}}
 		part.Holds[0].Limit = 10e9
 		if err := errors.Join(teller.ledger.Reserve(t.Context(), part.Reservation), teller.charge(t.Context(), part, amount)); err != nil {
 			t.Fatal(err)
@@ -103,7 +119,7 @@ func TestKeptBudgets(t *testing.T) {
 		t.Errorf("the audit log has %+v, %v", events, err)
 	}
 	set("acme", "c", `{"name":"c","limit":"many"}`)
-	if all, err := app.BudgetsOf("acme"); err == nil || !strings.Contains(err.Error(), "rule_c") {
+	if all, err := m.Of("acme"); err == nil || !strings.Contains(err.Error(), "rule_c") {
 		t.Errorf("a budget that cannot be read: %v, %v", all, err)
 	}
 	want("fixed 7;a 3;")

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
@@ -21,16 +20,15 @@ import (
 )
 
 // Bill is what one request to a provider may cost and has cost: of a call, of an attempt or a
-// round of one, of a response in a socket, of a batch. Gate.Admit makes it, and it lets the
+// round of one, of a response in a socket, of a batch. Budgets.Admit makes it, and it lets the
 // request, and each repetition, be sent. Charge counts what the provider has stated, Settle what
 // the provider has not, and Release ends the bill.
 type Bill struct {
-	app      *App
+	budgets  *Budgets
 	account  *providers.Account
-	logger   *zap.Logger
 	ledger   credits.Ledger // nil unless something bounds the call
 	shares   []*share
-	budgets  bounding
+	bounding bounding    // the budgets that count the call
 	call     *bound.Call // what the request can use; nil unless it is one of a model
 	max      bound.Used  // what the call uses at most; zero unless something bounds it
 	batch    uuid.UUID   // names the shares of a batch
@@ -79,10 +77,10 @@ func (part *share) lost() plugins.Nanodollars {
 func (t *Bill) move(part *share, now storage.Timestamp) {
 	for i := range part.Holds {
 		h := &part.Holds[i]
-		b := slices.IndexFunc(t.budgets, func(b budgetHold) bool { return b.hold.Account == h.Account })
+		b := slices.IndexFunc(t.bounding, func(b budgetHold) bool { return b.hold.Account == h.Account })
 		if h.Rolling > 0 {
 			h.Begins, h.Ends = h.Rolling.Around(now)
-			t.budgets[b].hold = *h
+			t.bounding[b].hold = *h
 		}
 	}
 }
@@ -157,7 +155,7 @@ func (t *Bill) Charge(ctx context.Context, total bound.Used) error {
 
 // Settle returns what the call has used so far, with what earlier rounds have used, if its answer
 // ended in a way that is not counted as stated. tier is the service tier that the provider named.
-func (t *Bill) Settle(e *money.Ending, length money.Length, tier string) bound.Used {
+func (t *Bill) Settle(e *Ending, length Length, tier string) bound.Used {
 	most := t.max
 	if reserved := t.Reserved(); reserved.Valid {
 		most.Cost = reserved
@@ -185,7 +183,7 @@ func (t *Bill) Hosted() bool { return t.call.Hosted() }
 // turn of the conversation sets aside no more for them. t may be nil.
 func (t *Bill) Learn(input plugins.Count) {
 	if t != nil {
-		t.call.Learn(t.app.Counts(), input)
+		t.call.Learn(t.budgets.counts, input)
 	}
 }
 
@@ -205,7 +203,7 @@ func (t *Bill) charge(ctx context.Context, part *share, total plugins.Nanodollar
 func (t *Bill) count(part *share, total plugins.Nanodollars) {
 	if part.quantity == dollars && total > part.charged {
 		excess := max(total, part.Amount) - max(part.charged, part.Amount)
-		for _, b := range t.budgets.of(part.quantity) {
+		for _, b := range t.bounding.of(part.quantity) {
 			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())
 			budgetExcess.With(b.label).Add(plugins.KnownCost(excess).Float())
 		}
@@ -233,10 +231,10 @@ func (t *Bill) Hold(ctx context.Context) error {
 		err := t.reserveAgain(ctx, part, part.max)
 		if short, ok := errors.AsType[*credits.InsufficientError](err); ok {
 			part.Amount = part.max
-			return refuse(part, short, t.budgets.find(short.Account), short.Granted-short.Spent >= part.max)
+			return refuse(part, short, t.bounding.find(short.Account), short.Granted-short.Spent >= part.max)
 		}
 		if err != nil {
-			t.logger.Error("a call cannot be counted, and is not made", zap.String("org", part.Org), zap.Error(err))
+			t.budgets.Logger.Error("a call cannot be counted, and is not made", zap.String("org", part.Org), zap.Error(err))
 			return plugins.Unavailable("budget_unavailable", unavailableRetryAfter, "The gateway cannot read its credits and budgets, and makes no call that they bound.")
 		}
 	}

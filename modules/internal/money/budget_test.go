@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"encoding/json"
@@ -100,19 +100,15 @@ func TestMalformedBudgets(t *testing.T) {
 			t.Errorf("the error is %v, want %q", err, want)
 		}
 	}
-	twice := &App{Budgets: []*Budget{{Name: "b", Limit: "1"}, {Name: "b", Limit: "2"}}}
-	if err := twice.provisionBudgets(); err == nil || !strings.Contains(err.Error(), "given twice") {
+	m := newBudgets(t, &Budget{Name: "b", Limit: "1", Stages: []*Stage{{At: 95, Use: "cheap"}}})
+	if err := m.Add(stores.DefaultName, &Budget{Name: "b", Limit: "2"}); err == nil || !strings.Contains(err.Error(), "given twice") {
 		t.Errorf("twice: %v", err)
 	}
-	diverting := &App{Aliases: map[string][]string{"cheap": {"one/m"}}, Budgets: []*Budget{{Name: "b", Limit: "1", Stages: []*Stage{{At: 95, Use: "cheap"}}}}}
-	if err := diverting.provisionBudgets(); err != nil {
-		t.Fatal(err)
+	if org, b := m.Diverting(stores.DefaultName); org != stores.DefaultName || b == nil || b.Name != "b" {
+		t.Errorf("a proxy would have to call another model because of %v of %q", b, org)
 	}
-	if err := diverting.CheckProxy(stores.DefaultName); err == nil || !strings.Contains(err.Error(), "budget b of org default") {
-		t.Errorf("a proxy that would have to call another model: %v", err)
-	}
-	if err := diverting.CheckProxy("eu"); err != nil {
-		t.Errorf("a proxy of another store: %v", err)
+	if _, b := m.Diverting("eu"); b != nil {
+		t.Errorf("a proxy of another store would have to call another model because of %s", b.Name)
 	}
 }
 
@@ -125,10 +121,7 @@ func TestClaimsOfCallers(t *testing.T) {
 	plain := &Budget{Name: "plain", Limit: "1", Per: "user"}
 	trusting := &Budget{Name: "trusting", Limit: "1", Per: "property.team", Trust: true}
 	web := &Budget{Name: "web", Limit: "1", Filter: []byte(`{"properties":{"team":{"equals":"web"}}}`)}
-	a := &App{Budgets: []*Budget{plain, trusting, web}}
-	if err := a.provisionBudgets(); err != nil {
-		t.Fatal(err)
-	}
+	m := newBudgets(t, plain, trusting, web)
 	stamped := createdKey("key_1", control.Settings{User: "bob", Properties: map[string]string{"team": "web"}})
 	for name, c := range map[string]struct {
 		key  *access.Key
@@ -150,7 +143,7 @@ func TestClaimsOfCallers(t *testing.T) {
 			c.key.Stamp(r)
 		}
 		got := ""
-		bounding, err := a.bounding(&Spending{Org: stores.DefaultName, Key: c.key, Account: new(providers.Account), Record: r})
+		bounding, err := m.bounding(&Spending{Org: stores.DefaultName, Key: c.key, Account: new(providers.Account), Record: r})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,16 +158,13 @@ func TestClaimsOfCallers(t *testing.T) {
 
 // A call that no budget counts takes no memory to find that out.
 func TestCallsThatNoBudgetCounts(t *testing.T) {
-	a := &App{Budgets: []*Budget{
+	m := newBudgets(t, []*Budget{
 		{Name: "team", Limit: "1", Filter: []byte(`{"properties":{"team":{"equals":"web"}}}`)},
 		{Name: "user", Limit: "1", Per: "user", Trust: true, Filter: []byte(`{"left":{"request":{"user_id":{"equals":"ada"}}},"operator":"and","right":{"request_response_rmt":{"provider":{"equals":"OPENAI"}}}}`)},
-	}}
-	if err := a.provisionBudgets(); err != nil {
-		t.Fatal(err)
-	}
+	}...)
 	s := &Spending{Org: stores.DefaultName, Key: createdKey("", control.Settings{User: "bob"}), Account: new(providers.Account), Record: &storage.Record{Org: stores.DefaultName, UserID: "bob", Properties: map[string]string{"team": "mobile"}}}
 	allocations := testing.AllocsPerRun(1000, func() {
-		if counted, err := a.bounding(s); len(counted) > 0 || err != nil {
+		if counted, err := m.bounding(s); len(counted) > 0 || err != nil {
 			t.Fatal(counted, err)
 		}
 	})
@@ -275,18 +265,16 @@ func TestPropertiesThatNoHeaderSets(t *testing.T) {
 	property := func(name string) json.RawMessage {
 		return json.RawMessage(`{"request_response_rmt":{"properties":{"` + name + `":{"equals":"research"}}}}`)
 	}
-	a := &App{provisioned: provisioned{headers: spelled, logger: zap.New(core)}, Budgets: []*Budget{
+	m := newBudgets(t, []*Budget{
 		{Name: "filter", Limit: "5", Filter: property("team")},
 		{Name: "per", Limit: "5", Per: "property.cost-centre"},
 		{Name: "canonical", Limit: "5", Filter: property("Team"), Per: "property.Cost-Unit"},
 		{Name: "named", Limit: "5", Per: "property.costCentre"},
 		{Name: "named otherwise", Limit: "5", Per: "property.Costcentre"},
 		{Name: "none", Limit: "5", Per: "user"},
-	}}
-	if err := a.provisionBudgets(); err != nil {
-		t.Fatal(err)
-	}
-	a.checkProperties()
+	}...)
+	m.Logger = zap.New(core)
+	m.CheckProperties(spelled)
 	spellings := map[string]string{"filter": "Team", "per": "Cost-Centre", "named otherwise": "costCentre"}
 	for _, line := range lines.All() {
 		fields := line.ContextMap()

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"cmp"
@@ -18,16 +18,6 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
-
-// Gate is where money is decided: it lets a call go to an account, and sets aside what the
-// call may use, in the credits and in every budget that counts the call. Every lane that
-// calls a provider passes it, because a Bill alone sends requests.
-type Gate struct {
-	App *App
-	// Credits opens the ledger of the store.
-	Credits func() (credits.Ledger, error)
-	Logger  *zap.Logger
-}
 
 // Spending is what a call may spend at an account.
 type Spending struct {
@@ -68,19 +58,13 @@ type Spending struct {
 	Cut bound.Limits
 }
 
-// PaysWithCredits reports whether an organisation pays for calls of the account with
-// credits.
-func (a *App) PaysWithCredits(org string, account *providers.Account) bool {
-	return account != nil && account.Platform && a.HasCredits(org)
-}
-
 // Admit returns the bill of a call, or a *plugins.Error that says why it has none.
-func (g Gate) Admit(ctx context.Context, s Spending) (*Bill, error) {
+func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 	if s.MaxUsage == nil && s.Call != nil {
 		s.MaxUsage = s.Call.MaxUsage
 	}
-	t := &Bill{app: g.App, account: s.Account, logger: g.Logger, call: s.Call}
-	if err := g.App.keys.Recheck(ctx, s.Key); err != nil { // it may have ended since the call began
+	t := &Bill{budgets: m, account: s.Account, call: s.Call}
+	if err := m.keys.Recheck(ctx, s.Key); err != nil { // it may have ended since the call began
 		return nil, access.Ended()
 	}
 	if s.Account != nil {
@@ -88,30 +72,30 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Bill, error) {
 			return nil, err
 		}
 	}
-	paid := g.App.PaysWithCredits(s.Org, s.Account)
-	budgets, err := g.App.bounding(&s)
+	paid := m.PaysWithCredits(s.Org, s.Account)
+	budgets, err := m.bounding(&s)
 	if !paid && budgets == nil && err == nil {
 		return t, nil
 	}
-	t.budgets = budgets
+	t.bounding = budgets
 	var ledger credits.Ledger
 	if err == nil {
-		ledger, err = g.Credits()
+		ledger, err = m.Ledger(s.Org)
 	}
 	if err == nil {
 		t.ledger = ledger
 		for _, b := range budgets {
-			err = errors.Join(err, g.App.Begin(ctx, ledger, b.Budget))
+			err = errors.Join(err, m.Begin(ctx, ledger, b.Budget))
 		}
 	}
 	if err == nil {
-		err = g.setAside(ctx, t, s, paid)
+		err = m.setAside(ctx, t, s, paid)
 	}
 	if err == nil {
 		if s.Call != nil {
 			t.max = s.Call.MaxUsage(t.limit())
 			if unknown := s.Call.Unknown(); unknown != nil {
-				g.App.bounded.Warn("a budget counts options of a request by their bytes, because Weir does not know what they do",
+				m.Logger.Warn("a budget counts options of a request by their bytes, because Weir does not know what they do",
 					zap.String("org", s.Org), zap.String("model", s.Model), zap.Strings("options", unknown))
 			}
 		}
@@ -123,15 +107,15 @@ func (g Gate) Admit(ctx context.Context, s Spending) (*Bill, error) {
 	if refusal, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, refusal
 	}
-	g.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
+	m.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
 	return nil, plugins.Unavailable("budget_unavailable", unavailableRetryAfter, "The gateway cannot read its credits and budgets, and makes no call that they bound.")
 }
 
 // setAside reserves what a call may use, of each quantity that something bounds. After an
 // error, the bill has what was reserved before.
-func (g Gate) setAside(ctx context.Context, t *Bill, s Spending, paid bool) error {
+func (m *Budgets) setAside(ctx context.Context, t *Bill, s Spending, paid bool) error {
 	for _, q := range quantities {
-		if err := g.setAsideShare(ctx, t, q, s, paid && q == dollars); err != nil {
+		if err := m.setAsideShare(ctx, t, q, s, paid && q == dollars); err != nil {
 			return err
 		}
 	}
@@ -139,8 +123,8 @@ func (g Gate) setAside(ctx context.Context, t *Bill, s Spending, paid bool) erro
 }
 
 // setAsideShare reserves a share of a quantity, from the credits too if they pay for the call.
-func (g Gate) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spending, paid bool) error {
-	bounding := t.budgets.of(q)
+func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spending, paid bool) error {
+	bounding := t.bounding.of(q)
 	if bounding == nil && !paid {
 		return nil
 	}
@@ -168,7 +152,7 @@ func (g Gate) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spendin
 		}
 		part.ID, part.Until = batchShare(t.batch, part.quantity), batchUntil(s.Record.CreatedAt)
 	}
-	if err := g.reserve(ctx, t, part, s); err != nil {
+	if err := m.reserve(ctx, t, part, s); err != nil {
 		return err
 	}
 	t.shares = append(t.shares, part)
@@ -218,9 +202,9 @@ func (s *Spending) target() (provider, model string) {
 }
 
 // Bounds reports whether credits or a budget bound what a call may use.
-func (g Gate) Bounds(s Spending) bool {
-	bounding, err := g.App.bounding(&s)
-	return err != nil || g.App.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.quantity.metered() })
+func (m *Budgets) Bounds(s Spending) bool {
+	bounding, err := m.bounding(&s)
+	return err != nil || m.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.quantity.metered() })
 }
 
 // HeldInterval is how often a call that waits looks whether calls in flight have ended.
@@ -229,17 +213,17 @@ const HeldInterval = 20 * time.Millisecond
 // reserve sets a share of a bill aside. If other calls hold what is missing, or if it leaves
 // a rolling window soon enough, the call waits as long as the budget says. A call for which
 // others hold too much is then fitted into what they leave.
-func (g Gate) reserve(ctx context.Context, t *Bill, part *share, s Spending) error {
+func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending) error {
 	began, waited := time.Now(), false
 	for {
-		short, held, err := g.tryReserve(ctx, t, part, s, waited)
+		short, held, err := m.tryReserve(ctx, t, part, s, waited)
 		if full, ok := errors.AsType[*credits.FullError](err); ok {
-			return refuseValue(t.budgets.find(full.Account))
+			return refuseValue(t.bounding.find(full.Account))
 		}
 		if short == nil {
 			return err
 		}
-		b := t.budgets.find(short.Account)
+		b := t.bounding.find(short.Account)
 		if b == nil || waited || ctx.Err() != nil || !held && short.FreeAt == 0 {
 			return refuse(part, short, b, held)
 		}
@@ -260,23 +244,23 @@ func (g Gate) reserve(ctx context.Context, t *Bill, part *share, s Spending) err
 }
 
 // tryReserve sets a share aside, or returns the account that is short, and whether other
-// calls hold what is missing. The call is lowered to what is left only if waiting for other
+// calls hold what is missinm. The call is lowered to what is left only if waiting for other
 // calls would not help, or if the call has waited.
-func (g Gate) tryReserve(ctx context.Context, t *Bill, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
+func (m *Budgets) tryReserve(ctx context.Context, t *Bill, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
 	r, holds := &part.Reservation, part.Holds
-	r.Holds = part.sparing(s, t.budgets)
+	r.Holds = part.sparing(s, t.bounding)
 	for range len(r.Holds) + 2 { // each account may be short once, and the first without what is spared
 		r.Lost = part.lost()
 		err = t.ledger.Reserve(ctx, *r)
 		if errors.As(err, &short) && short.Budget == "" && short.Granted == 0 { // the first grant is yet to come
-			if err = g.App.SeedCredits(ctx, t.ledger, r.Org); err == nil {
+			if err = m.seed(ctx, t.ledger, r.Org); err == nil {
 				err = t.ledger.Reserve(ctx, *r)
 			}
 		}
 		if !errors.As(err, &short) {
 			return nil, false, err
 		}
-		b := t.budgets.find(short.Account)
+		b := t.bounding.find(short.Account)
 		if b != nil {
 			short.Granted = b.limit
 		}

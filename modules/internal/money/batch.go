@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"context"
@@ -35,12 +35,12 @@ func (t *Bill) Batch() uuid.UUID { return t.batch }
 
 // EndBatch ends what was set aside for a batch of an organisation: its calls have used so much.
 // A quantity that used does not tell stays set aside. A second EndBatch does nothing.
-func (g Gate) EndBatch(ctx context.Context, org string, batch uuid.UUID, used bound.Used) (failed error) {
-	ledger, err := g.Credits()
+func (m *Budgets) EndBatch(ctx context.Context, org string, batch uuid.UUID, used bound.Used) (failed error) {
+	ledger, err := m.Ledger(org)
 	if err != nil {
 		return err
 	}
-	budgets, err := g.App.BudgetsOf(org)
+	budgets, err := m.Of(org)
 	if err != nil {
 		return err
 	}
@@ -56,11 +56,11 @@ func (g Gate) EndBatch(ctx context.Context, org string, batch uuid.UUID, used bo
 			}
 			continue
 		}
-		t := &Bill{app: g.App, logger: g.Logger, ledger: ledger}
+		t := &Bill{budgets: m, ledger: ledger}
 		for _, b := range budgets {
 			for _, of := range accounts {
 				if of.Budget == b.account() {
-					t.budgets = append(t.budgets, budgetHold{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
+					t.bounding = append(t.bounding, budgetHold{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"context"
@@ -62,14 +62,14 @@ func (b *Budget) provisionSince() error {
 // Begin charges a new budget what the records have cost since the time that the budget names,
 // once. The ledger remembers for ever when the budget began, and in the accounts of a window
 // what was charged so: a crash repeats what is missing alone.
-func (a *App) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error {
+func (m *Budgets) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error {
 	if b.since == 0 || b.begun.Load() {
 		return nil
 	}
-	if !a.beginning.TryLock() {
+	if !m.beginning.TryLock() {
 		return errBeginning
 	}
-	defer a.beginning.Unlock()
+	defer m.beginning.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
 	defer cancel()
 	now := storage.Millis(time.Now())
@@ -80,37 +80,18 @@ func (a *App) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error
 		h.Budget += "\nsince " + name
 		return h
 	}
-	began := mark("began")
-	began.Begins, began.Ends = 0, 0
-	known, err := ledger.Balance(ctx, began)
+	to, err := beginning(ctx, ledger, of, mark("first"), mark("time"), now)
 	if err != nil {
 		return err
 	}
-	if known.Spent == 0 {
-		counted, err := ledger.Counted(ctx, of)
-		if err != nil {
-			return err
-		}
-		if len(counted) > 0 { // it is not new
-			known.Spent = 1
-		} else {
-			known.Spent = plugins.Nanodollars(now)
-		}
-		if _, err := chargeOnce(ctx, ledger, known.Spent, began); err != nil {
-			return err
-		}
-		if known, err = ledger.Balance(ctx, began); err != nil { // of the node that was first
-			return err
-		}
-	}
-	from, to := max(b.since, of.Begins), storage.Timestamp(known.Spent)
+	from := max(b.since, of.Begins)
 	done := mark("done")
 	if from < to {
 		switch ended, err := ledger.Balance(ctx, done); {
 		case err != nil:
 			return err
 		case ended.Spent == 0:
-			sums, err := a.costs(ctx, b, from, to)
+			sums, err := m.costs(ctx, b, from, to)
 			if err != nil {
 				return err
 			}
@@ -130,6 +111,39 @@ func (a *App) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) error
 	return nil
 }
 
+// beginning returns when a budget began: now, unless the ledger has another time, as the value of an
+// account that is charged together with first. A budget that has counted before began at 0.
+func beginning(ctx context.Context, ledger credits.Ledger, of, first, at credits.Hold, now storage.Timestamp) (storage.Timestamp, error) {
+	first.Begins, first.Ends, at.Begins, at.Ends = 0, 0, 0, 0
+	known, err := ledger.Counted(ctx, at)
+	if err != nil {
+		return 0, err
+	}
+	if len(known) == 0 {
+		counted, err := ledger.Counted(ctx, of)
+		if err != nil {
+			return 0, err
+		}
+		if len(counted) > 0 {
+			now = 0
+		}
+		at.Value = now.String()
+		switch first, err := chargeOnce(ctx, ledger, 1, first, at); {
+		case err != nil:
+			return 0, err
+		case first:
+			return now, nil
+		}
+		if known, err = ledger.Counted(ctx, at); err != nil {
+			return 0, err
+		}
+	}
+	if len(known) == 0 { // another node is about to charge it
+		return 0, errBeginning
+	}
+	return storage.ParseTimestamp(known[0].Value)
+}
+
 // chargeOnce charges an amount to accounts, unless the first has been charged before. It reports
 // whether it has charged them.
 func chargeOnce(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodollars, holds ...credits.Hold) (first bool, err error) {
@@ -146,8 +160,8 @@ func chargeOnce(ctx context.Context, ledger credits.Ledger, amount plugins.Nanod
 
 // costs are what the records that a budget counts have cost from a time up to another, by the
 // value of the budget.
-func (a *App) costs(ctx context.Context, b *Budget, from, to storage.Timestamp) (map[string]plugins.Nanodollars, error) {
-	store, err := a.Store(a.StoreOf(b.org))
+func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timestamp) (map[string]plugins.Nanodollars, error) {
+	store, err := m.store(b.org)
 	if err != nil {
 		return nil, err
 	}

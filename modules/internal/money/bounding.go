@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"slices"
@@ -17,8 +17,8 @@ type budgetHold struct {
 }
 
 // bounding returns the budgets that count a call.
-func (a *App) bounding(s *Spending) (all bounding, err error) {
-	budgets, err := a.BudgetsOf(s.Org)
+func (m *Budgets) bounding(s *Spending) (all bounding, err error) {
+	budgets, err := m.Of(s.Org)
 	if s.Limit != nil {
 		budgets = append(slices.Clip(budgets), s.Limit)
 	}
@@ -33,11 +33,11 @@ func (a *App) bounding(s *Spending) (all bounding, err error) {
 		v.whole.Provider = s.Account.Provider
 	}
 	if len(s.Batch) == 0 {
-		return a.boundingOf(v, s, budgets, nil)
+		return m.boundingOf(v, s, budgets, nil)
 	}
 	for _, model := range s.Batch {
 		v.whole.Model, v.whole.RequestModel = model, model
-		if all, err = a.boundingOf(v, s, budgets, all); err != nil {
+		if all, err = m.boundingOf(v, s, budgets, all); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +58,7 @@ func (v *view) forget() {
 }
 
 // boundingOf adds those of some budgets that count a call, each account once.
-func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
+func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
 	v.vouched = v.whole
 	s.Key.ClearClaims(&v.vouched)
 	counted := len(all) // by the earlier models of a batch
@@ -79,7 +79,7 @@ func (a *App) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) 
 			continue
 		}
 		if b.own != nil {
-			if err := a.callers.admit(h); err != nil {
+			if err := m.callers.admit(h); err != nil {
 				return nil, err
 			}
 		}

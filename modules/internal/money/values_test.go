@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/stores"
@@ -25,14 +23,9 @@ func (full) Reserve(_ context.Context, r credits.Reservation) error {
 
 // A call of one value too many is refused, and the refusal names the budget and what to do.
 func TestOneValueTooManyIsRefused(t *testing.T) {
-	app := startKeyed(t, t.TempDir())
-	b := &Budget{Name: "each-run", Limit: "5", Window: "total", Per: "tree"}
-	if err := b.provision(stores.DefaultName, nil); err != nil {
-		t.Fatal(err)
-	}
-	app.budgets[stores.DefaultName] = []*Budget{b}
-	gate := Gate{App: app, Credits: func() (credits.Ledger, error) { return full{}, nil }, Logger: zap.NewNop()}
-	_, err := gate.Admit(t.Context(), Spending{
+	m := newBudgets(t, &Budget{Name: "each-run", Limit: "5", Window: "total", Per: "tree"})
+	m.Ledger = func(string) (credits.Ledger, error) { return full{}, nil }
+	_, err := m.Admit(t.Context(), Spending{
 		Org: stores.DefaultName, Provider: "openai", Model: "m", Record: new(storage.Record),
 		MaxUsage: func(int64) bound.Used { return bound.Used{Cost: plugins.KnownCost(1)} },
 	})

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"context"
@@ -14,11 +14,11 @@ func init() {
 	caddy.RegisterModule(AccountTransport{})
 }
 
-type ticketInContext struct{}
+type billInContext struct{}
 
-// WithTicket returns r as a request that AccountTransport sends with the ticket.
-func WithTicket(r *http.Request, t *Bill) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), ticketInContext{}, t))
+// WithBill returns r as a request that AccountTransport sends with the bill.
+func WithBill(r *http.Request, bill *Bill) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), billInContext{}, bill))
 }
 
 // AccountTransport sends what `llm_log` with `credentials platform` has admitted: to the
@@ -41,7 +41,7 @@ func (*AccountTransport) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 var (
-	errNoTicket = errors.New("llm_account sends nothing that llm_log with `credentials platform` has not admitted")
+	errNoBill = errors.New("llm_account sends nothing that llm_log with `credentials platform` has not admitted")
 	// ErrCredentials means that a provider does not accept the platform's credentials, which
 	// is not the caller's fault.
 	ErrCredentials = errors.New("the provider does not accept the platform's credentials")
@@ -49,12 +49,12 @@ var (
 
 // RoundTrip implements http.RoundTripper.
 func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	ticket, ok := req.Context().Value(ticketInContext{}).(*Bill)
+	bill, ok := req.Context().Value(billInContext{}).(*Bill)
 	if !ok {
-		return nil, errNoTicket
+		return nil, errNoBill
 	}
-	resp, err := ticket.Send(ticket.account.Direct(req))
-	if err == nil && ticket.account.Platform && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {
+	resp, err := bill.Send(bill.account.Direct(req))
+	if err == nil && bill.account.Platform && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, ErrCredentials
 	}

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"cmp"
@@ -14,11 +14,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
-	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/metric"
-	"github.com/weirhq/weir/modules/internal/access"
-	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -240,44 +237,6 @@ const propertyPrefix = "property."
 // maxBudgetName bounds names, in bytes.
 const maxBudgetName = 100
 
-// provisionBudgets collects the budgets of all organisations, by organisation.
-func (a *App) provisionBudgets() error {
-	a.budgets = make(map[string][]*Budget)
-	a.budgets[stores.DefaultName] = a.Budgets
-	for name, org := range a.Organisations {
-		a.budgets[name] = slices.Concat(a.budgets[name], org.Budgets)
-	}
-	for org, budgets := range a.budgets {
-		seen := make(map[string]bool)
-		for _, b := range budgets {
-			err := b.provision(org, a.Aliases)
-			if err == nil && seen[b.Name] {
-				err = fmt.Errorf("budget %s is given twice", b.Name)
-			}
-			if err != nil {
-				return a.At(fmt.Errorf("org %s: %w", org, err), "org "+org, "budget "+b.Name)
-			}
-			seen[b.Name] = true
-		}
-	}
-	return nil
-}
-
-// checkProperties warns about properties that budgets name in a spelling that no header
-// produces: HTTP does not keep the case of the names of headers.
-func (a *App) checkProperties() {
-	for _, budgets := range a.budgets {
-		for _, b := range budgets {
-			for _, name := range b.properties() {
-				if spelling := a.headers.Spelling(name); spelling != name {
-					a.logger.Warn(fmt.Sprintf("a budget names a property as no header sets it: write property.%s, or add `property_names %s` to the block llm",
-						spelling, name), zap.String("budget", b.Name), zap.String("property", name))
-				}
-			}
-		}
-	}
-}
-
 // properties returns the names of the properties that the budget counts by.
 func (b *Budget) properties() (names []string) {
 	if name, ok := strings.CutPrefix(b.Per, propertyPrefix); ok {
@@ -293,9 +252,6 @@ func (b *Budget) properties() (names []string) {
 	}
 	return names
 }
-
-// ConfiguredBudgets are those that the configuration has for an organisation.
-func (a *App) ConfiguredBudgets(org string) []*Budget { return a.budgets[org] }
 
 // ReadBodies reports whether one of some budgets counts by what only the body of a call tells.
 func ReadBodies(budgets []*Budget) bool {
@@ -349,24 +305,6 @@ func (b *Budget) Counted(ctx context.Context, ledger credits.Ledger) ([]credits.
 	return ledger.Counted(ctx, b.hold(new(storage.Record), storage.Millis(time.Now())))
 }
 
-// BudgetsOfKey returns what counts the calls of a key, whatever they say and whichever model
-// they call, with its budgets.
-func (a *App) BudgetsOfKey(k *access.Key) (budgets []*Budget, holds []credits.Hold, err error) {
-	all, err := a.BudgetsOf(k.Org())
-	if err != nil {
-		return nil, nil, err
-	}
-	r := new(storage.Record)
-	k.ClearClaims(r)
-	now := storage.Millis(time.Now())
-	for _, b := range all {
-		if b.counts(b.takes, r, r) != nil && !slices.Contains(ofCall, b.Per) {
-			budgets, holds = append(budgets, b), append(holds, b.hold(r, now))
-		}
-	}
-	return budgets, holds, nil
-}
-
 // Subject names whose calls an account of the budget counts, as in `user "ada"`.
 func (b *Budget) Subject(of credits.Account) string {
 	switch {
@@ -377,9 +315,3 @@ func (b *Budget) Subject(of credits.Account) string {
 	}
 	return fmt.Sprintf("%s %q", b.Per, of.Value)
 }
-
-var (
-	budgetRefusals = metric.NewCounters("weir_budget_refusals_total", "Calls that a budget refused, by the code of the refusal.", "budget", "code")
-	budgetExcess   = metric.NewCounters("weir_budget_excess_dollars_total", "What calls cost beyond what was set aside for them, in US dollars.", "budget")
-	budgetSpent    = metric.NewCounters("weir_budget_spent_dollars_total", "What the calls cost that a budget counts, in US dollars.", "budget")
-)

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"fmt"
@@ -7,21 +7,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
 	"github.com/weirhq/weir/modules/internal/providers"
+	"github.com/weirhq/weir/plugins/catalog"
 	_ "github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// A request that was made for an account has its key when a ticket sends it, and not before.
-func TestOnlyTicketsSendKeys(t *testing.T) {
+// A request that was made for an account has its key when a bill sends it, and not before.
+func TestOnlyBillsSendKeys(t *testing.T) {
 	var arrived http.Header
 	var query string
-	app, unload, err := load(t, `{"providers": [{"label": "openai", "base_url": "https://api.example.com", "api_key": "secret+key"}]}`)
-	if err != nil {
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	defer cancel()
+	accounts := providers.New(catalog.Default(), nil, zap.NewNop())
+	if err := accounts.Add(ctx, &providers.Provider{Label: "openai", BaseURL: "https://api.example.com", APIKey: "secret+key"}); err != nil {
 		t.Fatal(err)
 	}
-	defer unload()
-	account := app.Accounts().Of("")[0]
+	account := accounts.Of("")[0]
 	account.Transport = providers.NewTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
 		arrived, query = r.Header, r.URL.Query().Get("key")
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
@@ -31,12 +36,12 @@ func TestOnlyTicketsSendKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ticket, err := Gate{App: new(App)}.Admit(t.Context(), Spending{Account: account})
+	bill, err := newBudgets(t).Admit(t.Context(), Spending{Account: account})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // a ticket may send a request again
-		resp, err := ticket.Send(req)
+	for range 2 { // a bill may send a request again
+		resp, err := bill.Send(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,11 +76,11 @@ func TestAddressesKeepTheirPath(t *testing.T) {
 			asked = r.URL.EscapedPath()
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		}))}
-		ticket, err := Gate{App: new(App)}.Admit(t.Context(), Spending{Account: account})
+		bill, err := newBudgets(t).Admit(t.Context(), Spending{Account: account})
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := new(AccountTransport).RoundTrip(WithTicket(httptest.NewRequest(http.MethodGet, c[1], nil), ticket))
+		resp, err := new(AccountTransport).RoundTrip(WithBill(httptest.NewRequest(http.MethodGet, c[1], nil), bill))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package llmapp
+package money
 
 import (
 	"context"
@@ -22,13 +22,13 @@ const maxListed = 20
 // of each in OpenAI's `x-ratelimit-…`
 // (https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers).
 func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
-	if len(t.budgets) == 0 {
+	if len(t.bounding) == 0 {
 		return
 	}
 	var policies, states []string
 	tightest := make(map[string]plugins.Nanodollars)
 	now := time.Now()
-	for _, b := range t.budgets {
+	for _, b := range t.bounding {
 		if b.own != nil || b.quantity == dollars || b.quantity == concurrent {
 			continue
 		}
