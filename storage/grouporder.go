@@ -50,6 +50,21 @@ var groupTotals = map[TotalKey]func(*Counts, *Details) plugins.Count{
 // TotalKeys are the names of all totals by which groups are put into order.
 func TotalKeys() []TotalKey { return slices.Sorted(maps.Keys(groupTotals)) }
 
+// Of returns the total of a group: nanodollars, tokens, thousandths of a millisecond, or a
+// number of requests. The group has Details.
+func (k TotalKey) Of(g *GroupTotals) plugins.Count { return groupTotals[k](&g.Counts, g.Details) }
+
+// OfCell is Of for a cell of a group.
+func (k TotalKey) OfCell(c *Cell) plugins.Count { return groupTotals[k](&c.Counts, c.Details) }
+
+// IsSum reports whether the total of a group is the sum of the totals of its cells.
+func (k TotalKey) IsSum() bool { return k.duration() == nil }
+
+// IsMoney reports whether the total is in nanodollars.
+func (k TotalKey) IsMoney() bool {
+	return k == "cost" || k == "cache_savings" || k == "cache_loss"
+}
+
 func unitless[T plugins.Unit](q plugins.Quantity[T]) plugins.Count {
 	return plugins.Count{N: int64(q.N), Valid: q.Valid}
 }

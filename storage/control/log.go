@@ -85,6 +85,8 @@ const (
 	KindKey            Kind = "key"
 	KindMember         Kind = "member"
 	KindRule           Kind = "rule"
+	KindAlertRule      Kind = "alert_rule"
+	KindFiring         Kind = "alert"
 )
 
 // Object is an object as a log keeps it.

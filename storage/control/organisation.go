@@ -32,7 +32,8 @@ const (
 	Deleted  = "deleted"
 )
 
-// Value is what an object is: *Project, *ServiceAccount, *Key, *Member or *Rule.
+// Value is what an object is: *Project, *ServiceAccount, *Key, *Member, *Rule, *AlertRule
+// or *Firing.
 type Value interface {
 	// object returns the object without its Value.
 	object() Object
