@@ -40,6 +40,7 @@ require (
 	github.com/gobwas/ws v1.5.0
 	github.com/minio/minlz v1.2.4
 	github.com/tdewolff/minify/v2 v2.24.25
+	github.com/wneessen/go-mail v0.7.2
 )
 
 require github.com/tdewolff/parse/v2 v2.8.20 // indirect

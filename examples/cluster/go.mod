@@ -16,6 +16,7 @@ require (
 	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/tdewolff/minify/v2 v2.24.25 // indirect
 	github.com/tdewolff/parse/v2 v2.8.20 // indirect
+	github.com/wneessen/go-mail v0.7.2 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 )
 

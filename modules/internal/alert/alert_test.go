@@ -1,0 +1,425 @@
+package alert
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/control/embedded"
+)
+
+// records answers groups from what it has, in the plainest way.
+type records struct {
+	mu   sync.Mutex
+	all  []*storage.Record
+	read int // how many records the queries had in their windows
+}
+
+func (r *records) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := storage.NewRecordGrouper(q, nil, storage.NewCancelCheck(ctx.Err))
+	takes := storage.NewMatcher(q.Filter, storage.NewCancelCheck(ctx.Err))
+	for _, one := range r.all {
+		if one.Org == q.Org && q.Window.Contains(one.CreatedAt) && takes.Match(one, func() *storage.Content { return nil }) {
+			r.read++
+			g.Add(one, func() *storage.Content { return nil })
+		}
+	}
+	return g.Answer(each)
+}
+
+// add records a call that costs dollars and began now.
+func (r *records) add(user string, dollars float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := storage.Millis(time.Now())
+	r.all = append(r.all, &storage.Record{
+		Org: "acme", ID: uuid.New(), CreatedAt: now, RespondedAt: now, UserID: user, Cost: plugins.KnownCost(plugins.Nanodollars(dollars * 1e9)), EndState: storage.Complete,
+	})
+}
+
+// receiver is a channel that keeps what it got.
+type receiver struct {
+	mu   sync.Mutex
+	got  []message
+	down error
+}
+
+func (r *receiver) send(_ context.Context, m message) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down == nil {
+		r.got = append(r.got, m)
+	}
+	return r.down
+}
+
+// told are the states and subjects that the channel was told.
+func (r *receiver) told() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.got {
+		all = append(all, m.State+" "+m.Rule+" "+m.Subject)
+	}
+	return all
+}
+
+func openLog(t *testing.T) control.Log {
+	t.Helper()
+	log, err := embedded.Open(t.TempDir(), nil, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close(context.Background()) })
+	return log
+}
+
+func newEngine(t *testing.T, log control.Log, g storage.Grouper, channels map[string]*receiver, rules ...*Rule) *Engine {
+	t.Helper()
+	o := Options{
+		Org: "acme", Logger: zap.NewNop(), Control: func() (control.Log, error) { return log, nil },
+		Groups: func() (storage.Grouper, error) { return g, nil },
+	}
+	for name, r := range channels {
+		o.Channels = append(o.Channels, &Channel{Name: name, send: r.send})
+	}
+	e := New(o)
+	for _, r := range rules {
+		if err := r.Provision(e.ChannelNames()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Rules = rules
+	return e
+}
+
+// minute lets a minute pass, then evaluates and sends at each engine.
+func minute(t *testing.T, engines ...*Engine) {
+	t.Helper()
+	time.Sleep(time.Minute)
+	var all sync.WaitGroup
+	for _, e := range engines {
+		all.Go(func() {
+			e.Evaluate(t.Context(), time.Now())
+			e.Deliver(t.Context())
+		})
+	}
+	all.Wait()
+}
+
+func want(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+func dearRule() *Rule {
+	return &Rule{Name: "dear", Total: "cost", Operator: ">", Threshold: 10, Over: caddy.Duration(time.Hour), Per: "user", To: []string{"ops"}}
+}
+
+func TestOneMessageOfManyNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), new(receiver)
+		var nodes []*Engine
+		for range 3 {
+			nodes = append(nodes, newEngine(t, log, db, map[string]*receiver{"ops": ops}, dearRule()))
+		}
+		for range 50 { // above the threshold all the time
+			db.add("ada", 3)
+			db.add("bob", 0.01)
+			minute(t, nodes...)
+		}
+		want(t, ops.told(), "firing dear ada")
+		for range 70 {
+			minute(t, nodes...)
+		}
+		want(t, ops.told(), "firing dear ada", "resolved dear ada")
+		for range 10 {
+			db.add("ada", 3)
+			minute(t, nodes...)
+		}
+		want(t, ops.told(), "firing dear ada", "resolved dear ada", "firing dear ada")
+		if first, third := ops.got[0], ops.got[2]; first.Firing.ID == third.Firing.ID || first.Delivery.ID == third.Delivery.ID {
+			t.Error("another window has the same id")
+		}
+	})
+}
+
+func TestReceiverDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db := openLog(t), new(records)
+		ops, boss := &receiver{down: errors.New("connection refused")}, new(receiver)
+		channels := map[string]*receiver{"ops": ops, "boss": boss}
+		e := newEngine(t, log, db, channels, dearRule())
+		db.add("ada", 11)
+		minute(t, e)
+		for range 120 { // ten minutes
+			time.Sleep(5 * time.Second)
+			e.Deliver(t.Context())
+		}
+		want(t, boss.told(), "firing channel ops ops")
+
+		// The process is killed in an attempt: what it began stays as it was committed.
+		killed, kill := context.WithCancel(t.Context())
+		defer kill()
+		ops.down = nil
+		for _, c := range e.Channels {
+			if c.Name == "ops" {
+				c.send = func(context.Context, message) error { kill(); return context.Canceled }
+			}
+		}
+		for killed.Err() == nil {
+			time.Sleep(5 * time.Second)
+			e.Deliver(killed)
+		}
+		next := newEngine(t, log, db, channels, dearRule())
+		for range 60 {
+			time.Sleep(5 * time.Second)
+			next.Deliver(t.Context())
+		}
+		want(t, ops.told(), "firing dear ada")
+		want(t, boss.told(), "firing channel ops ops", "resolved channel ops ops")
+		org, _ := next.Organisation()
+		all, err := org.Firings(t.Context(), control.Page{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := all[0].Deliveries[0]
+		if d.ID != ops.got[0].Delivery.ID || d.DeliveredAt == nil || d.NextAt != nil || d.Error != "" || d.Attempts < 4 {
+			t.Errorf("it is kept as %+v", d)
+		}
+		if _, err := next.Redeliver(t.Context(), org, all[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		next.Deliver(t.Context())
+		if len(ops.got) != 2 || ops.got[1].Delivery.ID != d.ID {
+			t.Errorf("it is sent again as %+v", ops.got)
+		}
+	})
+}
+
+func TestGivesUpAfterADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), &receiver{down: errors.New("no")}
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, dearRule())
+		db.add("ada", 11)
+		minute(t, e)
+		for range 26 * 60 {
+			time.Sleep(time.Minute)
+			e.Deliver(t.Context())
+		}
+		org, _ := e.Organisation()
+		all, _ := org.Firings(t.Context(), control.Page{})
+		if d := all[0].Deliveries[0]; d.NextAt != nil || d.DeliveredAt != nil || d.Error != "no" || d.Attempts < 20 {
+			t.Errorf("after a day it is %+v", d)
+		}
+	})
+}
+
+func TestAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), new(receiver)
+		all := &Rule{Name: "silence", Total: "requests", Operator: "<", Threshold: 1, Over: caddy.Duration(time.Hour), To: []string{"ops"}}
+		each := &Rule{Name: "gone", Total: "requests", Operator: "<", Threshold: 1, Over: caddy.Duration(time.Hour), Per: "user", To: []string{"ops"}}
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, all, each)
+		db.add("ada", 1)
+		for range 30 {
+			minute(t, e)
+			db.add("bob", 1)
+		}
+		want(t, ops.told())
+		for range 40 {
+			minute(t, e)
+			db.add("bob", 1)
+		}
+		want(t, ops.told(), "firing gone ada")
+		for range 70 {
+			minute(t, e)
+		}
+		got := ops.told()
+		slices.Sort(got)
+		want(t, got, "firing gone ada", "firing gone bob", "firing silence ")
+	})
+}
+
+func TestThanLastWeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), new(receiver)
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, &Rule{
+			Name: "twice", Total: "cost", Operator: ">", Threshold: 2, Over: caddy.Duration(time.Hour), Than: "last_week", To: []string{"ops"},
+		})
+		db.add("ada", 1)
+		time.Sleep(7*24*time.Hour - 10*time.Minute)
+		db.add("ada", 5) // nothing a week ago: unknown
+		minute(t, e)
+		want(t, ops.told())
+		time.Sleep(12 * time.Minute)
+		minute(t, e)
+		want(t, ops.told(), "firing twice ")
+		if v := ops.got[0].Value; v != 5 {
+			t.Errorf("it is %v times last week", v)
+		}
+	})
+}
+
+// TestSeries compares the totals of windows that are read in parts with those of one query.
+func TestSeries(t *testing.T) {
+	for _, over := range []time.Duration{time.Minute, 10 * time.Minute, 6 * time.Hour, 7 * 24 * time.Hour} {
+		t.Run(over.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := new(records)
+				r := dearRule()
+				r.Over = caddy.Duration(over)
+				if err := r.Provision([]string{"ops"}); err != nil {
+					t.Fatal(err)
+				}
+				s := newSeries(r, 0)
+				for range 200 {
+					for range rand.IntN(3) {
+						db.add(fmt.Sprint("user ", rand.IntN(3)), 1)
+					}
+					time.Sleep(time.Duration(rand.IntN(3)) * over / 100)
+					time.Sleep(time.Minute - time.Duration(time.Now().UnixNano())%time.Minute)
+					now := storage.Millis(time.Now())
+					got, err := s.at(t.Context(), db, "acme", now)
+					if err != nil {
+						t.Fatal(err)
+					}
+					whole, err := newSeries(r, 0).at(t.Context(), db, "acme", now)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for user, n := range whole {
+						if got[user] != n {
+							t.Fatalf("%v: %s has %v, want %v", time.Now(), user, got[user], n)
+						}
+					}
+					if len(got) != len(whole) {
+						t.Fatalf("got %v, want %v", got, whole)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestChannels(t *testing.T) {
+	var path, body string
+	var header http.Header
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		path, body, header = r.URL.Path, string(text), r.Header
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "sorry")
+	}))
+	defer server.Close()
+	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("s", 32)))
+	at := storage.Timestamp(1767225600000)
+	f := &control.Firing{ID: "alert_1", Org: "acme", Rule: "dear", Per: "user", Subject: "<!channel> *ada*", Condition: "cost > 10 over 1h", Value: 12.5, FiredAt: at}
+	m := message{f, control.Delivery{ID: "msg_1", State: control.StateFiring}}
+	for _, test := range []struct {
+		channel Channel
+		want    map[string]string
+	}{
+		{Channel{Kind: "webhook", Secrets: []string{secret}, Address: server.URL + "/hook"}, map[string]string{
+			"type": "alert.firing", "timestamp": "2026-01-01T00:00:00Z", "data.id": "alert_1", "data.subject": "<!channel> *ada*", "data.value": "12.5", "data.resolved_at": "",
+		}},
+		{Channel{Kind: "slack", Address: server.URL + "/hook"}, map[string]string{
+			"text": "*Firing: dear, user &lt;!channel&gt; *ada**\nCondition: cost &gt; 10 over 1h\nValue when it fired: 12.5\nOrganisation: acme\nSince: Thu, 01 Jan 2026 00:00:00 UTC\nAlert: alert_1",
+		}},
+		{Channel{Kind: "teams", Address: server.URL + "/hook"}, map[string]string{
+			"type": "message", "attachments.0.content.body.0.text": `Firing: dear, user &lt;!channel&gt; \*ada\*`, "attachments.0.content.body.1.facts.0.value": "cost &gt; 10 over 1h",
+		}},
+		{Channel{Kind: "pagerduty", Address: "key", URL: server.URL + "/hook"}, map[string]string{
+			"routing_key": "key", "event_action": "trigger", "dedup_key": "alert_1", "payload.severity": "warning", "payload.source": "acme", "payload.custom_details.rule": "dear",
+		}},
+	} {
+		t.Run(test.channel.Kind, func(t *testing.T) {
+			c := test.channel
+			c.Name = "ops"
+			if err := c.Provision(); err != nil {
+				t.Fatal(err)
+			}
+			status = http.StatusOK
+			if err := c.send(t.Context(), m); err != nil || path != "/hook" {
+				t.Fatal(err, path)
+			}
+			for field, value := range test.want {
+				if got := gjson.Get(body, field).String(); got != value {
+					t.Errorf("%s is %q, want %q", field, got, value)
+				}
+			}
+			if c.Kind == "webhook" && (header.Get("Webhook-Id") != "msg_1" || !strings.HasPrefix(header.Get("Webhook-Signature"), "v1,")) {
+				t.Errorf("the header is %v", header)
+			}
+			status = http.StatusFound
+			if err := c.send(t.Context(), m); err == nil || err.Error() != "it answered 302 Found: sorry" {
+				t.Errorf("a redirect is %v", err)
+			}
+			server.CloseClientConnections()
+			gone := httptest.NewServer(http.NotFoundHandler())
+			address := gone.URL
+			gone.Close()
+			if err := post(t.Context(), address+"/secret", nil, nil); err == nil || strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error tells the address: %v", err)
+			}
+		})
+	}
+}
+
+func TestBadConfigurations(t *testing.T) {
+	for text, problem := range map[string]string{
+		`{}`: "takes a name",
+		`{"name": "a", "total": "costs", "operator": ">", "to": ["ops"], "over": "1h"}`:                                                    `did you mean "cost"`,
+		`{"name": "a", "total": "cost", "operator": "!", "to": ["ops"], "over": "1h"}`:                                                     "one of > >= < <=",
+		`{"name": "a", "total": "cost", "operator": ">", "to": ["ops"]}`:                                                                   "whole minutes",
+		`{"name": "a", "total": "cost", "operator": ">", "to": ["ops"], "over": "90s"}`:                                                    "whole minutes",
+		`{"name": "a", "total": "latency.p95", "operator": ">", "to": ["ops"], "over": "2h"}`:                                              "1h at most",
+		`{"name": "a", "total": "cost", "operator": ">", "to": ["bob"], "over": "1h"}`:                                                     `no channel "bob" in the configuration; it has ops`,
+		`{"name": "a", "total": "cost", "operator": ">", "over": "1h"}`:                                                                    "names no channel",
+		`{"name": "a", "total": "cost", "operator": ">", "to": ["ops"], "over": "1h", "per": "team"}`:                                      "property.<name>",
+		`{"name": "a", "total": "key_days_left", "operator": "<", "to": ["ops"], "over": "1h"}`:                                            "leave out `over`",
+		`{"name": "a", "total": "budget_percent", "operator": ">", "to": ["ops"], "per": "user"}`:                                          "leave out",
+		`{"name": "a", "total": "cost", "operator": ">", "to": ["ops"], "over": "1h", "than": "yesterday"}`:                                "last_week",
+		`{"name": "a", "total": "cost", "operator": ">", "to": ["ops"], "over": "1h", "address": "http://169.254.169.254"}`:                "address",
+		`{"name": "a", "total": "cost", "operator": ">", "to": ["ops"], "over": "1h", "filter": {"request_response_rmt": {"colour": {}}}}`: "colour",
+	} {
+		e := New(Options{Channels: []*Channel{{Name: "ops"}}})
+		if _, err := e.Read(json.RawMessage(text)); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, c := range []Channel{
+		{Name: "a", Kind: "webhook", Address: "https://example.com"}, {Name: "a", Kind: "webhook", Address: "https://example.com", Secrets: []string{"whsec_abc"}},
+		{Name: "a", Kind: "slack", Address: "file:///etc/passwd"}, {Name: "a", Kind: "sms", Address: "1"}, {Name: "a", Kind: "slack", Address: "{env.NOT_SET_AT_ALL}"},
+		{Name: "a", Kind: "email", Address: "ops@example.com", From: "weir@example.com"}, {Name: "a", Kind: "email", Address: "ops", From: "weir@example.com", SMTP: "localhost:25"},
+		{Name: "a", Kind: "email", Address: "ops@example.com", From: "weir@example.com", SMTP: "localhost:25", User: "weir"},
+	} {
+		if err := c.Provision(); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package alert
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/lowpriority"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+)
+
+// Measure returns what a total that is not of records is now, by subject. Subjects whose total is
+// unknown are missing.
+type Measure func(ctx context.Context, over time.Duration) (map[string]float64, error)
+
+// Options are what an engine works with.
+type Options struct {
+	// Org is the organisation whose records and objects the engine reads.
+	Org string
+	// Rules are the rules of the configuration, which are provisioned.
+	Rules []*Rule
+	// Channels are the channels of the configuration, which are provisioned.
+	Channels []*Channel
+	// Groups returns what adds up records.
+	Groups func() (storage.Grouper, error)
+	// Control returns what keeps alerts and the rules that are made while Weir runs.
+	Control func() (control.Log, error)
+	// Measures are the totals that are not of records.
+	Measures map[string]Measure
+	// Logger logs what cannot be evaluated or sent.
+	Logger *zap.Logger
+}
+
+// Engine evaluates the rules of one organisation and sends its messages. Several engines of
+// several nodes may do so at the same time.
+type Engine struct {
+	Options
+	by control.Actor
+	// wake has an element when there may be a message to send.
+	wake chan struct{}
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	// What follows belongs to the goroutine that evaluates.
+	watched map[string]*watched // by the configuration of the rule
+	version uint64              // of created
+	created []*Rule             // the rules that were made while Weir runs
+	pruned  time.Time
+}
+
+// watched is what an engine remembers of a rule.
+type watched struct {
+	now, before *series // before is nil unless the rule compares with last week
+	// seen is when each subject was last seen.
+	seen map[string]storage.Timestamp
+	// calm counts the evaluations in a row that found the condition of a firing alert false.
+	calm map[string]int
+	// failed is whether the last evaluation failed, which is logged once.
+	failed bool
+}
+
+const (
+	// calmMinutes is after how many evaluations in a row an alert is resolved, so that a total
+	// about its threshold, or a node that sees records later, does not tell each minute.
+	calmMinutes = 3
+	// remembered is how long a subject of which nothing is recorded counts as 0.
+	remembered = storage.Timestamp(7 * 24 * time.Hour / time.Millisecond)
+	// kept is how long resolved alerts are kept.
+	kept = storage.Timestamp(90 * 24 * time.Hour / time.Millisecond)
+	// shortestSlot is the shortest time in which an alert fires once for a subject.
+	shortestSlot = time.Hour
+	// evaluationTimeout bounds the queries of one rule.
+	evaluationTimeout = 30 * time.Second
+	// deliveryInterval is how often messages of other nodes are looked for.
+	deliveryInterval = 5 * time.Second
+)
+
+// New returns an engine, which does nothing until Start.
+func New(o Options) *Engine {
+	return &Engine{Options: o, by: control.Actor{Key: "weir"}, wake: make(chan struct{}, 1), watched: make(map[string]*watched)}
+}
+
+// Start begins to evaluate, at each full minute, and to send. Stop ends it.
+func (e *Engine) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.stop = cancel
+	e.done.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))):
+			}
+			lowpriority.Run(func() { e.Evaluate(ctx, time.Now()) })
+		}
+	})
+	e.done.Go(func() {
+		for {
+			e.Deliver(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-e.wake:
+			case <-time.After(deliveryInterval):
+			}
+		}
+	})
+}
+
+// Stop ends what Start began. What is not sent stays for the next process.
+func (e *Engine) Stop() {
+	if e.stop != nil {
+		e.stop()
+		e.done.Wait()
+	}
+}
+
+// Organisation returns the objects of the organisation.
+func (e *Engine) Organisation() (*control.Organisation, error) {
+	log, err := e.Control()
+	return &control.Organisation{Log: log, Name: e.Org, By: e.by}, err
+}
+
+// ChannelNames are the names of the channels, in the order of the configuration.
+func (e *Engine) ChannelNames() (names []string) {
+	for _, c := range e.Channels {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (e *Engine) channel(name string) *Channel {
+	if i := slices.IndexFunc(e.Channels, func(c *Channel) bool { return c.Name == name }); i >= 0 {
+		return e.Channels[i]
+	}
+	return nil
+}
+
+// Evaluate compares what each rule names, and keeps which alerts fire and which are resolved.
+func (e *Engine) Evaluate(ctx context.Context, now time.Time) {
+	org, err := e.Organisation()
+	var firing []*control.Firing
+	if err == nil {
+		firing, err = org.Firings(ctx, control.Page{List: control.Unresolved})
+	}
+	var rules []*Rule
+	if err == nil {
+		rules, err = e.rules(ctx, org)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			e.Logger.Error("alerts cannot be evaluated", zap.Error(err))
+		}
+		return
+	}
+	byRule := make(map[string]map[string]*control.Firing)
+	for _, f := range firing {
+		if byRule[f.Rule] == nil {
+			byRule[f.Rule] = make(map[string]*control.Firing)
+		}
+		byRule[f.Rule][f.Subject] = f
+	}
+	at := storage.Millis(now.Truncate(time.Minute))
+	watched := make(map[string]*watched, len(rules))
+	for _, r := range rules {
+		w := e.watch(r)
+		watched[r.identity()] = w
+		err := e.evaluate(ctx, org, r, w, byRule[r.Name], at)
+		if err != nil && !w.failed && ctx.Err() == nil {
+			e.Logger.Error("an alert cannot be evaluated", zap.String("alert", r.Name), zap.Error(err))
+		}
+		w.failed = err != nil
+		delete(byRule, r.Name)
+	}
+	e.watched = watched
+	for name, rest := range byRule {
+		if !strings.HasPrefix(name, channelRule) { // the rule is gone
+			for _, f := range rest {
+				e.resolve(ctx, org, f, at)
+			}
+		}
+	}
+	if now.Sub(e.pruned) > time.Hour {
+		e.pruned = now
+		if err := prune(ctx, org, at); err != nil && ctx.Err() == nil {
+			e.Logger.Error("alerts of long ago are not deleted", zap.Error(err))
+		}
+	}
+}
+
+// rules returns the rules of the configuration and those that were made while Weir runs.
+func (e *Engine) rules(ctx context.Context, org *control.Organisation) ([]*Rule, error) {
+	if version := org.Log.Version(); e.created == nil || version != e.version {
+		kept, err := control.All[control.AlertRule](ctx, org, control.Page{})
+		if err != nil {
+			return nil, err
+		}
+		created := make([]*Rule, 0, len(kept))
+		for _, k := range kept {
+			r, err := e.Read(k.Object.Rule)
+			switch {
+			case err != nil:
+				e.Logger.Error("an alert that was made while Weir runs is not evaluated", zap.String("alert", k.Object.Name), zap.Error(err))
+			case e.Configured(r.Name) == nil:
+				created = append(created, r)
+			}
+		}
+		e.created, e.version = created, version
+	}
+	return slices.Concat(e.Rules, e.created), nil
+}
+
+// Configured returns the rule of the configuration with a name, nil for none.
+func (e *Engine) Configured(name string) *Rule {
+	if i := slices.IndexFunc(e.Rules, func(r *Rule) bool { return r.Name == name }); i >= 0 {
+		return e.Rules[i]
+	}
+	return nil
+}
+
+// identity is the same for rules that read and compare the same.
+func (r *Rule) identity() string {
+	return strings.Join([]string{r.Name, r.Condition(), string(r.Filter), r.Per}, "\n")
+}
+
+// watch returns what is remembered of a rule.
+func (e *Engine) watch(r *Rule) *watched {
+	if w := e.watched[r.identity()]; w != nil {
+		return w
+	}
+	w := &watched{now: newSeries(r, 0), seen: make(map[string]storage.Timestamp), calm: make(map[string]int)}
+	if r.Than != "" {
+		w.before = newSeries(r, 7*24*time.Hour)
+	}
+	return w
+}
+
+// values returns what the rule compares, by subject. What is unknown is missing.
+func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Timestamp) (map[string]float64, error) {
+	if measure := e.Measures[r.Total]; measure != nil {
+		return measure(ctx, time.Duration(r.Over))
+	}
+	groups, err := e.Groups()
+	if err != nil {
+		return nil, err
+	}
+	values, err := w.now.at(ctx, groups, e.Org, at)
+	if err != nil || !storage.TotalKey(r.Total).IsSum() {
+		return values, err
+	}
+	for subject := range values {
+		w.seen[subject] = at
+	}
+	if r.Per == "" {
+		w.seen[""] = at
+	}
+	for subject, seen := range w.seen {
+		if at-seen > remembered {
+			delete(w.seen, subject)
+		} else if _, ok := values[subject]; !ok {
+			values[subject] = 0 // a sum of no records
+		}
+	}
+	if w.before == nil {
+		return values, nil
+	}
+	before, err := w.before.at(ctx, groups, e.Org, at)
+	if err != nil {
+		return nil, err
+	}
+	times := make(map[string]float64, len(before))
+	for subject, n := range before {
+		if n > 0 {
+			times[subject] = values[subject] / n
+		}
+	}
+	return times, nil
+}
+
+// evaluate keeps which alerts of a rule fire, and resolves those of firing that do no longer.
+func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rule, w *watched, firing map[string]*control.Firing, at storage.Timestamp) error {
+	ctx, cancel := context.WithTimeout(ctx, evaluationTimeout)
+	defer cancel()
+	values, err := e.values(ctx, r, w, at)
+	if err != nil {
+		return err
+	}
+	for subject, value := range values {
+		if firing[subject] == nil && r.isTrue(value) {
+			f := &control.Firing{
+				ID: alertID(r.Name, subject, slot(r, at)), Org: e.Org, Rule: r.Name, Per: r.subject(), Subject: subject,
+				Condition: r.Condition(), Value: value, FiredAt: storage.Millis(time.Now()),
+			}
+			if err := e.fire(ctx, org, f, r.To); err != nil {
+				return err
+			}
+		}
+	}
+	for subject, f := range firing {
+		if value, known := values[subject]; known && r.isTrue(value) {
+			delete(w.calm, subject)
+			continue
+		}
+		if w.calm[subject]++; w.calm[subject] >= calmMinutes {
+			delete(w.calm, subject)
+			e.resolve(ctx, org, f, at)
+		}
+	}
+	return nil
+}
+
+// slot is the part of time in which an alert fires once for a subject.
+func slot(r *Rule, at storage.Timestamp) storage.Timestamp {
+	length := storage.Timestamp(max(time.Duration(r.Over), shortestSlot).Milliseconds())
+	return at - at%length
+}
+
+// alertID is the id of an alert, the same at each node.
+func alertID(rule, subject string, slot storage.Timestamp) string {
+	return "alert_" + digest(rule, subject, strconv.FormatInt(int64(slot), 10))
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// fire keeps an alert with its messages, unless another node was first.
+func (e *Engine) fire(ctx context.Context, org *control.Organisation, f *control.Firing, channels []string) error {
+	for _, name := range channels {
+		f.Deliveries = append(f.Deliveries, delivery(f, name, control.StateFiring))
+	}
+	first, err := org.Fire(ctx, f)
+	if !first || err != nil {
+		return err
+	}
+	e.Logger.Warn("an alert fires", zap.String("org", e.Org), zap.String("alert", f.Rule), zap.String("id", f.ID),
+		zap.String("condition", f.Condition), zap.Float64("value", f.Value))
+	e.send()
+	return nil
+}
+
+// delivery is a message that shall be sent now.
+func delivery(f *control.Firing, channel, state string) control.Delivery {
+	now := storage.Millis(time.Now())
+	return control.Delivery{ID: "msg_" + digest(f.ID, channel, state), Channel: channel, State: state, CreatedAt: now, NextAt: &now}
+}
+
+// errUnchanged ends an update that has nothing to change.
+var errUnchanged = errors.New("nothing to change")
+
+// resolve ends an alert, and tells the channels that were told of it.
+func (e *Engine) resolve(ctx context.Context, org *control.Organisation, f *control.Firing, at storage.Timestamp) {
+	_, err := control.Update(ctx, org, f.ID, func(f *control.Firing) error {
+		if f.ResolvedAt != nil {
+			return errUnchanged
+		}
+		f.ResolvedAt = &at
+		for _, d := range slices.Clone(f.Deliveries) {
+			f.Deliveries = append(f.Deliveries, delivery(f, d.Channel, control.StateResolved))
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		e.Logger.Info("an alert is resolved", zap.String("org", e.Org), zap.String("alert", f.Rule), zap.String("id", f.ID))
+		e.send()
+	case !errors.Is(err, errUnchanged) && ctx.Err() == nil:
+		e.Logger.Error("an alert is not resolved", zap.String("alert", f.Rule), zap.String("id", f.ID), zap.Error(err))
+	}
+}
+
+// send has messages sent that wait.
+func (e *Engine) send() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// prune deletes what was resolved long ago.
+func prune(ctx context.Context, org *control.Organisation, now storage.Timestamp) error {
+	const some = 100
+	page, err := org.Firings(ctx, control.Page{Limit: some})
+	for _, f := range page {
+		if err == nil && f.ResolvedAt != nil && *f.ResolvedAt < now-kept {
+			err = control.Delete[control.Firing](ctx, org, f.ID)
+		}
+	}
+	return err
+}
+
+// Read reads a rule that is made while Weir runs.
+func (e *Engine) Read(text []byte) (*Rule, error) {
+	r := new(Rule)
+	if err := intake.Decode(text, r); err != nil {
+		return nil, err
+	}
+	return r, r.Provision(e.ChannelNames())
+}
