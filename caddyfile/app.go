@@ -57,6 +57,12 @@ import (
 //		limit <name> <number> <quantity> [<window>] {
 //			<see parseLimit>
 //		}
+//		channel <name> <kind> <address> {
+//			<see parseChannel>
+//		}
+//		alert <name> {
+//			<see parseAlert>
+//		}
 //		org <name> {
 //			store    <name>
 //			key      <secret> [<scopes...>]
@@ -73,6 +79,12 @@ import (
 //			limit <name> <number> <quantity> [<window>] {
 //				...
 //			}
+//			channel <name> <kind> <address> {
+//				...
+//			}
+//			alert <name> {
+//				...
+//			}
 //		}
 //		request_memory <size>
 //		header_prefix  <prefixes...>
@@ -82,7 +94,8 @@ import (
 //		secret         <secret>
 //	}
 //
-// `key`, `identity`, `budget` and `limit` outside of an `org` belong to the organisation `default`.
+// `key`, `identity`, `budget`, `limit`, `channel` and `alert` outside of an `org` belong to the
+// organisation `default`.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // consume option name
 	if existing != nil {
@@ -99,6 +112,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"provider":       parseProvider(&app.Providers, false),
 		"budget":         parseBudget(&app.Budgets),
 		"limit":          parseLimit(&app.Budgets),
+		"channel":        parseChannel(&app.Channels),
+		"alert":          parseAlert(&app.AlertRules),
 		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
 		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
 		"header_prefix":  directive.Texts(&app.HeaderPrefixes),
@@ -165,6 +180,8 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"provider": parseProvider(&org.Providers, true),
 		"budget":   parseBudget(&org.Budgets),
 		"limit":    parseLimit(&org.Budgets),
+		"channel":  parseChannel(&org.Channels),
+		"alert":    parseAlert(&org.AlertRules),
 		"credits":  parseCredits(&org.Credits),
 	}
 	if err := set.Parse(d, "org"); err != nil {

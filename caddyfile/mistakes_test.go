@@ -50,7 +50,7 @@ func TestMistakes(t *testing.T) {
 		"hash":                      {global("key sha256:canary <<"), "key: sha256: wants 64 hexadecimal digits, as `weir hash-key` prints them"},
 		"credits":                   {global("org acme {\ncredits $50 <<\n}"), "credits takes US dollars as a plain decimal such as 50.00, not '$50'"},
 		"org without a name":        {global("org { <<\nstore eu\n}"), "org takes one name"},
-		"option of an org":          {global("org acme {\nquota 5 <<\n}"), "org has no option 'quota'; its options are budget, credits, identity, key, limit, provider, store"},
+		"option of an org":          {global("org acme {\nquota 5 <<\n}"), "org has no option 'quota'; its options are alert, budget, channel, credits, identity, key, limit, provider, store"},
 		"budget without a limit":    {global("budget research <<"), "budget takes a name, US dollars, and a window, as in `budget research 500 month`"},
 		"limit of a budget":         {global("budget research $5 <<"), "budget research takes US dollars as a plain decimal such as 500.00, not '$5'"},
 		"window of a budget":        {global("budget research 5 fortnight <<"), "budget research takes a window out of day, week, month, year, total, or a duration such as 24h, not 'fortnight'"},

@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money"
@@ -47,6 +48,12 @@ type App struct {
 
 	// Budgets bound what the calls of the organisation `default` may cost.
 	Budgets []*money.Budget `json:"budgets,omitempty"`
+
+	// Channels are where messages about alerts of the organisation `default` go.
+	Channels []*alert.Channel `json:"channels,omitempty"`
+
+	// AlertRules say when alerts of the organisation `default` fire.
+	AlertRules []*alert.Rule `json:"alerts,omitempty"`
 
 	// Identities admit people and workloads by the tokens of an issuer, to the organisation
 	// `default` or to the one that a claim names.
@@ -108,7 +115,8 @@ type provisioned struct {
 	keys     access.Authenticator
 	money    *money.Budgets
 	counts   lineage.Counts
-	claimed  []string // host:port
+	alerts   map[string]*alert.Engine // of organisations with channels
+	claimed  []string                 // host:port
 	accounts providers.Accounts
 	names
 	turns
@@ -168,6 +176,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.provisionBudgets(); err != nil {
 		return err
 	}
+	if err := a.provisionAlerts(); err != nil {
+		return err
+	}
 	a.money.CheckProperties(a.headers)
 	a.provisionLabels()
 	if err := a.provisionAliases(); err != nil {
@@ -211,12 +222,20 @@ func (a *App) Start() error {
 	for _, config := range a.Stores {
 		config.Store().SetServing()
 	}
+	for _, e := range a.alerts {
+		e.Start()
+	}
 	return nil
 }
 
-// Stop does nothing: requests of this configuration may still be in flight, so
+// Stop ends the evaluation of alerts. Requests of this configuration may still be in flight, so
 // its stores are let go in Cleanup, and close with the last of them.
-func (*App) Stop() error { return nil }
+func (a *App) Stop() error {
+	for _, e := range a.alerts {
+		e.Stop()
+	}
+	return nil
+}
 
 // Cleanup gives up the app's references on its addresses and stores, and the
 // connections that nobody uses.

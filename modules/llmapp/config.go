@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
@@ -24,6 +25,10 @@ type (
 	Provider = providers.Provider
 	// API is what a module of the namespace llm.providers provides.
 	API = providers.API
+	// Channel is where messages about alerts go.
+	Channel = alert.Channel
+	// AlertRule says when an alert fires, and whom it tells.
+	AlertRule = alert.Rule
 	// Key is an API key of one organisation.
 	Key = access.Key
 	// Identity admits the bearers of an issuer's tokens.

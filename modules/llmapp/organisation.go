@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
@@ -34,6 +35,12 @@ type Organisation struct {
 
 	// Budgets bound what the calls of the organisation may cost.
 	Budgets []*money.Budget `json:"budgets,omitempty"`
+
+	// Channels are where messages about alerts of the organisation go.
+	Channels []*alert.Channel `json:"channels,omitempty"`
+
+	// AlertRules say when alerts of the organisation fire.
+	AlertRules []*alert.Rule `json:"alerts,omitempty"`
 
 	// Credits are what the organisation may spend on calls with platform credentials, in
 	// US dollars, as a plain decimal like `50.00`. They are granted when the organisation

@@ -1,0 +1,159 @@
+package llmapp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/modules/internal/alert"
+	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+)
+
+// provisionAlerts makes the engine of each organisation that has channels.
+func (a *App) provisionAlerts() error {
+	a.alerts = make(map[string]*alert.Engine)
+	add := func(org string, channels []*alert.Channel, rules []*alert.Rule) error {
+		e := alert.New(alert.Options{
+			Org: org, Channels: channels, Rules: rules, Measures: a.measures(org), Logger: a.logger.Named("alert"),
+			Control: func() (control.Log, error) {
+				store, err := a.Store(a.StoreOf(org))
+				if err != nil {
+					return nil, err
+				}
+				return store.Control()
+			},
+			Groups: func() (storage.Grouper, error) {
+				store, err := a.Store(a.StoreOf(org))
+				if err != nil {
+					return nil, err
+				}
+				journal, err := store.Journal()
+				if err != nil {
+					return nil, err
+				}
+				return journal.Backend(), nil
+			},
+		})
+		for i, c := range channels {
+			if slices.Contains(e.ChannelNames()[:i], c.Name) {
+				return a.At(fmt.Errorf("org %s: channel %s is given twice", org, c.Name), "org "+org, "channel "+c.Name)
+			}
+			if err := c.Provision(); err != nil {
+				return a.At(fmt.Errorf("org %s: %w", org, err), "org "+org, "channel "+c.Name)
+			}
+		}
+		for _, r := range rules {
+			err := r.Provision(e.ChannelNames())
+			if err == nil && e.Configured(r.Name) != r {
+				err = fmt.Errorf("alert %s is given twice", r.Name)
+			}
+			if err != nil {
+				return a.At(fmt.Errorf("org %s: %w", org, err), "org "+org, "alert "+r.Name)
+			}
+		}
+		if len(channels) > 0 {
+			a.alerts[org] = e
+		}
+		return nil
+	}
+	channels, rules := a.Channels, a.AlertRules
+	if own := a.Organisations[stores.DefaultName]; own != nil {
+		channels, rules = slices.Concat(channels, own.Channels), slices.Concat(rules, own.AlertRules)
+	}
+	if err := add(stores.DefaultName, channels, rules); err != nil {
+		return err
+	}
+	for name, org := range sorted(a.Organisations) {
+		if name != stores.DefaultName {
+			if err := add(name, org.Channels, org.AlertRules); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Alerts returns what evaluates the alerts of an organisation, nil if it has no channel.
+func (a *App) Alerts(org string) *alert.Engine { return a.alerts[org] }
+
+// measures are what alerts of an organisation can be about beside records.
+func (a *App) measures(org string) map[string]alert.Measure {
+	return map[string]alert.Measure{
+		alert.BudgetPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
+			return a.money.Percents(ctx, org)
+		},
+		alert.BudgetForecastPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
+			return a.money.ForecastPercents(ctx, org)
+		},
+		alert.KeyDaysLeft: hourly(func(ctx context.Context) (map[string]float64, error) { return a.keyDaysLeft(ctx, org) }),
+		alert.LostRecords: func(_ context.Context, over time.Duration) (map[string]float64, error) {
+			return a.lostRecords(org, over)
+		},
+	}
+}
+
+// keyDaysLeft returns for how many days API keys are valid yet that end.
+func (a *App) keyDaysLeft(ctx context.Context, org string) (map[string]float64, error) {
+	store, err := a.Store(a.StoreOf(org))
+	if err != nil {
+		return nil, err
+	}
+	log, err := store.Control()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := control.All[control.Key](ctx, &control.Organisation{Log: log, Name: org}, control.Page{})
+	days := make(map[string]float64)
+	for _, k := range keys {
+		if ends := k.Object.ExpiresAt; ends != nil && !k.Object.Disabled && time.Until(ends.Time()) > 0 {
+			days[strings.TrimSpace(k.Object.Name+" "+k.Object.ID)] = time.Until(ends.Time()).Hours() / 24
+		}
+	}
+	return days, err
+}
+
+// lostRecords returns how many records the store of an organisation has lost that lost some within
+// a time, by the reason.
+func (a *App) lostRecords(org string, over time.Duration) (map[string]float64, error) {
+	store, err := a.Store(a.StoreOf(org))
+	if err != nil {
+		return nil, err
+	}
+	journal, err := store.Journal()
+	if err != nil {
+		return nil, err
+	}
+	lost := make(map[string]float64)
+	for _, loss := range journal.Integrity().Losses {
+		if time.Since(loss.To.Time()) < over {
+			lost[loss.Reason] += float64(loss.Exchanges)
+		}
+	}
+	return lost, nil
+}
+
+// hourly is a measure that is taken once an hour, because it reads much and changes slowly.
+func hourly(take func(context.Context) (map[string]float64, error)) alert.Measure {
+	var (
+		mu     sync.Mutex
+		at     time.Time          // guarded by mu
+		values map[string]float64 // guarded by mu
+	)
+	return func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(at) > time.Hour {
+			taken, err := take(ctx)
+			if err != nil {
+				return nil, err
+			}
+			at, values = time.Now(), taken
+		}
+		return values, nil
+	}
+}
