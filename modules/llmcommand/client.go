@@ -249,7 +249,7 @@ func (c *client) noAPI(response *http.Response) error {
 	switch path := response.Request.URL.Path; {
 	case strings.HasPrefix(path, "/v1/traces"):
 		directive = "llm_otlp"
-	case strings.HasPrefix(path, "/v1/keys"), strings.HasPrefix(path, "/v1/budgets"), strings.HasPrefix(path, "/v1/audit"):
+	case strings.HasPrefix(path, "/v1/keys"), strings.HasPrefix(path, "/v1/budgets"), strings.HasPrefix(path, "/v1/alerts"), strings.HasPrefix(path, "/v1/audit"):
 		directive = "llm_control"
 	}
 	return fmt.Errorf("%s answered %s, and not as %s does; --address or $%s must name a site with %[3]s", c.address, response.Status, directive, addressEnv)

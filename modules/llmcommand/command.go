@@ -1,5 +1,5 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
-// clients of the query API; key and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
+// clients of the query API; key, budget, alert and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
@@ -88,6 +88,18 @@ configuration does not have are made and ended while Weir runs:
 	weir budget set pace 100 --quantity requests --window 1m --per key
 	weir budget delete search` + connection,
 		CobraFunc: budgetCommand,
+	}, {
+		Name:  "alert",
+		Usage: "list|test|history|redeliver [--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows alerts, tests channels, sends messages again",
+		Long: `
+Shows which alerts fire, what became of the messages about alerts, and the rules. Sends a
+message to a channel to test it. The API key needs the scope admin.
+
+	weir alert list
+	weir alert test ops
+	weir alert redeliver alert_0123456789abcdef0123456789abcdef` + connection,
+		CobraFunc: alertCommand,
 	}, {
 		Name:  "tail",
 		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",

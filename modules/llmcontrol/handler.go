@@ -1,6 +1,6 @@
 // Package llmcontrol is the handler http.handlers.llm_control, by which administrators
-// change projects, members, API keys and budgets while Weir runs, and read who changed what, what was
-// used, and what budgets count.
+// change projects, members, API keys, budgets and alerts while Weir runs, and read who changed what,
+// what was used, what budgets count, and which alerts fire.
 package llmcontrol
 
 import (
@@ -33,7 +33,7 @@ func init() {
 
 // Handler administers the organisations that live in one store: their projects, members, service
 // accounts, API keys, budgets and limits. Keys and budgets have routes of their own (/v1/keys,
-// /v1/budgets, /v1/audit, and /v1/key, which tells any caller what its key may do).
+// /v1/budgets, /v1/alerts, /v1/audit, and /v1/key, which tells any caller what its key may do).
 // /v1/organization/ has the routes of OpenAI's administration API. GET /v1/keys/openapi.json
 // describes all routes.
 //

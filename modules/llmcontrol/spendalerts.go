@@ -16,8 +16,8 @@ import (
 // What OpenAI calls a spend alert is kept with the rule of the spend limit, and is a stage of its
 // budget, at the next whole percent of the limit.
 
-// alert is how OpenAI writes a spend alert.
-type alert struct {
+// spendAlert is how OpenAI writes a spend alert.
+type spendAlert struct {
 	Object string `json:"object"`
 	ID     string `json:"id"`
 	monthlyAmount
@@ -33,8 +33,8 @@ type alertChannel struct {
 // alertObject is the value of `object` in an alert.
 func (s spendScope) alertObject() string { return strings.TrimSuffix(s.object, "limit") + "alert" }
 
-func (s spendScope) describeAlert(a control.Alert) alert {
-	return alert{s.alertObject(), a.ID, monthlyAmount{a.Amount, "USD", "month"}, alertChannel{"email", a.Recipients, optional(a.SubjectPrefix)}}
+func (s spendScope) describeAlert(a control.Alert) spendAlert {
+	return spendAlert{s.alertObject(), a.ID, monthlyAmount{a.Amount, "USD", "month"}, alertChannel{"email", a.Recipients, optional(a.SubjectPrefix)}}
 }
 
 // percent returns the percentage of a limit at which an alert is told, rounded up.
@@ -138,8 +138,8 @@ func createAlert(c *call) (any, error) {
 	return c.spendScope().describeAlert(made), err
 }
 
-// alerts returns the alerts of the spend limit that the path names.
-func (c *call) alerts() ([]control.Alert, error) {
+// spendAlerts returns the alerts of the spend limit that the path names.
+func (c *call) spendAlerts() ([]control.Alert, error) {
 	r, _, err := c.spendScope().find(c)
 	switch {
 	case errors.Is(err, control.ErrNotFound):
@@ -167,7 +167,7 @@ func listAlerts(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.alerts()
+	all, err := c.spendAlerts()
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func listAlerts(c *call) (any, error) {
 }
 
 func getAlert(c *call) (any, error) {
-	all, err := c.alerts()
+	all, err := c.spendAlerts()
 	if err != nil {
 		return nil, err
 	}
