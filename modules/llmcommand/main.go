@@ -23,6 +23,8 @@ func changeCommands(root *cobra.Command) {
 			cmd.RunE = serve(cmd.RunE)
 		case "validate":
 			cmd.RunE = validate(cmd.RunE)
+		case "manpage":
+			cmd.RunE = writeManPages
 		}
 		if cmd.Flags().Lookup("config") != nil {
 			takeFile(cmd)
