@@ -163,7 +163,7 @@ func room(store *stores.Store) []Finding {
 // once.
 func lookAtProviders(ctx context.Context, app *llmapp.App) (all []Finding) {
 	for _, a := range app.Accounts().Keyless("") {
-		all = append(all, Finding{Warning, "provider " + a.Label, "has no API key: only organisations with a key of their own can call it", fmt.Sprintf("set %s where Weir is started, or api_key", a.KeyEnv())})
+		all = append(all, Finding{Warning, "provider " + a.Label, a.KeyEnv() + " is not set: calls fail, except those of organisations with credentials of their own", fmt.Sprintf("set %s where Weir is started, or api_key", a.KeyEnv())})
 	}
 	accounts := app.Accounts().Of("")
 	found := make([][]Finding, len(accounts))

@@ -73,7 +73,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	for _, want := range []string{
-		"warning provider anthropic: has no API key: only organisations with a key of their own can call it\n        set ANTHROPIC_API_KEY where Weir is started, or api_key",
+		"warning provider anthropic: ANTHROPIC_API_KEY is not set: calls fail, except those of organisations with credentials of their own\n        set ANTHROPIC_API_KEY where Weir is started, or api_key",
 		"ok      provider openai: answers in ", "warning clock: differs by 1h0m", "that of the provider openai\n        run an NTP client",
 		"error   upstream " + nobody + ": dial tcp ", "ok      upstream " + provider.Listener.Addr().String() + ": takes connections",
 		"error   provider lab: http://" + nobody + " does not answer: ", "warning stopping: a provider that hangs keeps Weir from ending\n        set the global option grace_period",

@@ -62,7 +62,7 @@ func TestBudgets(t *testing.T) {
 	resp, body := ask("ada", "web", bounded)
 	message := gjson.Get(body, "error.message").Str
 	if resp.StatusCode != http.StatusPaymentRequired || gjson.Get(body, "error.code").Str != "insufficient_quota" || resp.Header.Get("X-Should-Retry") != "false" ||
-		!strings.Contains(message, "budget each") || !strings.Contains(message, `user "ada"`) || !strings.Contains(message, "whole again at") {
+		!strings.Contains(message, "budget each") || !strings.Contains(message, `user "ada"`) || !strings.Contains(message, "The budget resets on ") {
 		t.Errorf("ada beyond her limit: %d %s", resp.StatusCode, body)
 	}
 	if resp, body := ask("bob", "web", bounded); resp.StatusCode != http.StatusOK {

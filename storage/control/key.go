@@ -55,7 +55,7 @@ type Settings struct {
 	Trust []string `json:"trust,omitempty"`
 	// ExpiresAt is when the key ends, nil for never.
 	ExpiresAt *storage.Timestamp `json:"expires_at"`
-	// Disabled keys open nothing until they are enabled again.
+	// Disabled keys are refused until they are enabled again.
 	Disabled bool `json:"disabled"`
 }
 

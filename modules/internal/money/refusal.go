@@ -64,7 +64,7 @@ func refuse(part *share, short *credits.InsufficientError, b *Budget, held bool)
 		case short.FreeAt != 0:
 			sums += fmt.Sprintf(" Enough is free at %s.", short.FreeAt)
 		case short.Ends != 0 && b.rolling == 0:
-			sums += fmt.Sprintf(" The limit is whole again at %s.", short.Ends)
+			sums += " The budget resets on " + short.Ends.Time().UTC().Format("2 January 2006, 15:04 UTC") + "."
 		}
 		budgetRefusals.With(b.label, code).Inc()
 	}

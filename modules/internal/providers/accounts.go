@@ -52,7 +52,7 @@ func (a *Accounts) Add(ctx caddy.Context, p *Provider) error {
 		return fmt.Errorf("provider %s: %w", p.Label, err)
 	}
 	if !account.usable() {
-		a.logger.Warn("this provider has no API key, only organisations with a key of their own can use it; set the environment variable or api_key",
+		a.logger.Warn("the API key of this provider is not set: calls to it will fail; set the environment variable or api_key",
 			zap.String("provider", p.Label), zap.String("environment", account.KeyEnv()))
 		a.keyless = append(a.keyless, account)
 		return nil

@@ -31,7 +31,7 @@ function All({ v }) {
   const state = useAnswer("/v1/session/query", {
     filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, ...page, derived,
   });
-  return html`<label class="choose"><input type="checkbox" checked=${derived} onChange=${() => go({ derived: derived ? "" : "1" })} /> Also those without an id</label>
+  return html`<label class="choose"><input type="checkbox" checked=${derived} onChange=${() => go({ derived: derived ? "" : "1" })} /> Include sessions that no client named</label>
     <${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
     html`<${Table} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} />${pager(state.next)}`}<//>`;
 }
@@ -264,7 +264,7 @@ function Rows({ v, calls, clock, more, nodes }) {
     { title: "First", number: true, wide: true, cell: ({ request: r }) => (r ? duration(r.time_to_first_token) : "") },
     { title: "Time", number: true, mid: true, cell: ({ request: r }) => (r ? duration(r.delay_ms) : "") },
     { title: "Own", number: true, cell: ({ node, request: r }) => (node ? html`<span>${node.own.requests ? dollars(node.own.cost) : ""}</span>` : html`<span data-own=${r.cost}>${dollars(r.cost)}</span>`) },
-    { title: "With all below", number: true, semi: true, cell: ({ node }) => (node ? html`<b data-node=${node.total.cost}>${dollars(node.total.cost)}</b>` : "") },
+    { title: "Total with sub-agents", number: true, semi: true, cell: ({ node }) => (node ? html`<b data-node=${node.total.cost}>${dollars(node.total.cost)}</b>` : "") },
     { title: html`<${Axis} clock=${clock} />`, mid: true, cell: (row) => html`<${Line} row=${row} clock=${clock} />` },
     { title: "Compare", unseen: true, semi: true, cell: ({ request: r }) => r && html`<${Mark} id=${r.request_id} />` },
   ], [previews, closed, clock, top, v.by, v.mark]);
