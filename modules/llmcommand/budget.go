@@ -2,9 +2,12 @@ package llmcommand
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
@@ -29,6 +32,9 @@ func budgetCommand(cmd *cobra.Command) {
 	f.String("timezone", "", "The time zone whose midnight begins a window, such as Europe/Berlin (default: UTC)")
 	f.String("per", "", "Give each user, key, project, … its own limit (default: all calls share the limit)")
 	f.String("project", "", "The project whose calls count (default: all calls)")
+	f.String("for", "", "The calls that count, as a filter such as 'model~opus' (default: all calls)")
+	f.Float64Slice("alert", nil, "Report at these percentages of the limit, such as 80,95")
+	f.Bool("trust", false, "Count by what calls say of themselves, which their keys need not vouch for")
 	cmd.AddCommand(set, keyAction("delete <name>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out, err := outputOf(cmd, cmd.OutOrStdout(), false, budgetColumns, queryFormats...)
@@ -89,8 +95,30 @@ func setBudget(cmd *cobra.Command, args []string) error {
 			body[flag] = value
 		}
 	}
-	if project, _ := cmd.Flags().GetString("project"); project != "" {
+	project, _ := cmd.Flags().GetString("project")
+	calls, _ := cmd.Flags().GetString("for")
+	switch {
+	case project != "" && calls != "":
+		return errors.New("name the calls by --project or by --for, as in --for 'project=search model~opus'")
+	case project != "":
 		body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: field("project"), Op: storage.Equals, Text: project}))
+	case calls != "":
+		filter, err := parseFilter([]string{calls}, time.Now())
+		if err != nil {
+			return fmt.Errorf("--for: %w", err)
+		}
+		body["filter"] = json.RawMessage(storage.AppendJSON(nil, filter))
+	}
+	var stages []map[string]float64
+	percentages, _ := cmd.Flags().GetFloat64Slice("alert")
+	for _, at := range percentages {
+		stages = append(stages, map[string]float64{"at": at})
+	}
+	if stages != nil {
+		body["stages"] = stages
+	}
+	if trust, _ := cmd.Flags().GetBool("trust"); trust {
+		body["trust"] = true
 	}
 	return change(cmd, http.MethodPost, "/v1/budgets", body, args[0], "set")
 }

@@ -26,6 +26,9 @@ func TestBudgetsAreSet(t *testing.T) {
 		`POST /v1/budgets {"filter":{"request_response_rmt":{"project":{"equals":"search"}}},"limit":"9","name":"x","per":"key","quantity":"requests","timezone":"Europe/Berlin","window":"day"}`: {
 			"set", "x", "9", "--quantity", "requests", "--window", "day", "--timezone", "Europe/Berlin", "--per", "key", "--project", "search",
 		},
+		`POST /v1/budgets {"filter":{"request_response_rmt":{"model":{"contains":"opus"}}},"limit":"5","name":"y","quantity":"usd","stages":[{"at":80},{"at":95}],"trust":true}`: {
+			"set", "y", "5", "--for", "model~opus", "--alert", "80,95", "--trust",
+		},
 		"DELETE /v1/budgets/team%20a ": {"delete", "team a"},
 	} {
 		if _, err := run(t.Context(), budgetCommand, io.Discard, append(args, "--address", server.URL)...); err != nil {

@@ -67,6 +67,31 @@ A secret is shown once, on standard output:
 	weir key rotate key_0123456789abcdef0123456789abcdef --overlap 1h` + connection,
 		CobraFunc: keyCommand,
 	}, {
+		Name:  "project",
+		Usage: "list|create|limit|members|archive",
+		Short: "Shows, creates, limits and archives projects",
+		Long: `
+Administers the projects of an organisation, with a key of the scope admin. A project has
+members, keys, and a limit of dollars a month.
+
+	weir project create search
+	weir project limit search 500
+	weir project limit search none
+	weir project members search` + connection,
+		CobraFunc: projectCommand,
+	}, {
+		Name:  "member",
+		Usage: "list|invite|add|remove",
+		Short: "Shows, invites and removes people",
+		Long: `
+Administers the people of an organisation, with a key of the scope admin. People log in as
+the Caddyfile says (login, identity).
+
+	weir member invite ada@example.com --role owner
+	weir member add ada@example.com search
+	weir member remove ada@example.com` + connection,
+		CobraFunc: memberCommand,
+	}, {
 		Name:  "audit",
 		Usage: "[--of <id>] [--utc] [--format table|jsonl|json|csv]",
 		Short: "Shows who changed what",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -25,6 +26,9 @@ func keyCommand(cmd *cobra.Command) {
 	addFormatFlags(list, "keys", queryFormats...)
 	list.Flags().String("project", "", "Show the keys of one project")
 
+	show := keyAction("show <id>", "Shows all settings of a key, and when its secrets end", cobra.ExactArgs(1), showKey)
+	addFormatFlags(show, "keys", queryFormats...)
+
 	create := keyAction("create <name>", "Creates a key, and shows its secret once", cobra.ExactArgs(1), createKey)
 	create.Flags().StringSlice("scopes", []string{"gateway", "log"}, "What the key allows: query, write, gateway, log, admin")
 	addSettingFlags(create)
@@ -41,7 +45,8 @@ func keyCommand(cmd *cobra.Command) {
 	addAdminAddress(admin)
 	admin.Flags().String("org", "", "The organisation that the key administers (default: default)")
 
-	cmd.AddCommand(list, create, admin, update, rotate,
+	cmd.AddCommand(list, show, keyAction("import <file.csv>", "Creates a key for each row of a CSV file, and writes the rows with their ids and secrets", cobra.ExactArgs(1), importKeyRows),
+		create, admin, update, rotate,
 		keyAction("disable <id>", "Disables a key", cobra.ExactArgs(1), setDisabled(true)),
 		keyAction("enable <id>", "Enables a disabled key", cobra.ExactArgs(1), setDisabled(false)),
 		keyAction("delete <id>", "Deletes a key", cobra.ExactArgs(1), deleteKey))
@@ -141,6 +146,22 @@ func listPages(cmd *cobra.Command, path, next string, columns []column) error {
 		}
 	}
 	return out.flush()
+}
+
+var allKeyColumns = append(slices.Clip(keyColumns),
+	column{"user", "user", plain}, column{"models", "models", plain}, column{"providers", "providers", plain}, column{"properties", "properties", plain},
+	column{"trust", "trust", plain}, column{"secrets end with", "secrets.#.last4", plain}, column{"secrets end", "secrets.#.ends_at", plain})
+
+func showKey(cmd *cobra.Command, args []string) error {
+	out, err := outputOf(cmd, cmd.OutOrStdout(), false, allKeyColumns, queryFormats...)
+	if err != nil {
+		return err
+	}
+	k, err := keys(cmd, http.MethodGet, keyPath(args[0]), nil)
+	if err != nil {
+		return err
+	}
+	return writeRows(out, []gjson.Result{k})
 }
 
 func createKey(cmd *cobra.Command, args []string) error {

@@ -1,0 +1,84 @@
+package llmcommand
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/spreadsheet"
+)
+
+// importKeyRows creates a key for each row of a file, after all rows have been read: an error in
+// the file creates none.
+func importKeyRows(cmd *cobra.Command, args []string) error {
+	file, err := os.Open(args[0])
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil || len(rows) == 0 {
+		return fmt.Errorf("%s: expected CSV whose first line names the columns, such as name,owner,project: %w", args[0], err)
+	}
+	names := rows[0]
+	names[0] = strings.TrimPrefix(names[0], "\uFEFF") // as Excel writes
+	if !slices.Contains(names, "name") {
+		return fmt.Errorf("%s: the first line names no column name", args[0])
+	}
+	bodies := make([]map[string]any, 0, len(rows))
+	for i, row := range rows[1:] {
+		body, err := settingsRow(names, row)
+		if err != nil {
+			return fmt.Errorf("%s, row %d: %w", args[0], i+2, err)
+		}
+		bodies = append(bodies, body)
+	}
+	c, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	out := csv.NewWriter(cmd.OutOrStdout())
+	defer out.Flush()
+	_ = out.Write([]string{"name", "id", "secret"}) // an error stays until Flush
+	for i, body := range bodies {
+		k, err := c.ask(cmd.Context(), http.MethodPost, "/v1/keys", body)
+		if err != nil {
+			return fmt.Errorf("%s, row %d, after %d keys: %w", args[0], i+2, i, err)
+		}
+		_ = out.Write([]string{spreadsheet.Text(k.Get("name").Str), k.Get("id").Str, k.Get("secret").Str})
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// settingsRow returns the settings of a row. Within a field, spaces separate the elements of a list.
+func settingsRow(names, row []string) (map[string]any, error) {
+	body := map[string]any{"scopes": []string{"gateway", "log"}}
+	for i, name := range names {
+		switch value := strings.TrimSpace(row[i]); {
+		case !slices.Contains(settingFlags, name):
+			return nil, fmt.Errorf("there is no column %q, only %s", name, strings.Join(settingFlags, ", "))
+		case value == "":
+		case name == "expires":
+			at, err := expiry(value, time.Now())
+			if err != nil {
+				return nil, err
+			}
+			body["expires_at"] = at
+		case slices.Contains([]string{"scopes", "models", "providers", "trust"}, name):
+			body[name] = strings.Fields(value)
+		default:
+			body[name] = value
+		}
+	}
+	if body["name"] == nil {
+		return nil, fmt.Errorf("the name is missing")
+	}
+	return body, nil
+}

@@ -1,0 +1,61 @@
+package llmcommand
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// A file makes a key for each row, and projects, people and limits are made by commands.
+func TestATeamIsSetUp(t *testing.T) {
+	address := controlled(t)
+	ask := func(command func(*cobra.Command), args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if _, err := run(t.Context(), command, &out, append(args, "--address", address)...); err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return out.String()
+	}
+	ask(projectCommand, "create", "search")
+	ask(projectCommand, "limit", "search", "500")
+	if out := ask(budgetCommand, "--format", "csv"); !strings.Contains(out, "search: spend limit,project=search,month") {
+		t.Errorf("the limit is no budget: %s", out)
+	}
+	ask(projectCommand, "limit", "search", "none")
+	ask(memberCommand, "invite", "ada@example.com")
+	ask(memberCommand, "add", "ada@example.com", "search")
+	if out := ask(projectCommand, "members", "search", "--format", "csv"); !strings.Contains(out, "ada@example.com") {
+		t.Errorf("the members: %s", out)
+	}
+	file := filepath.Join(t.TempDir(), "keys.csv")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("\uFEFFname,owner,project,models,expires\nada,Ada,search,gpt-5-mini claude-*,90d\nbob,Bob,search,,\n")
+	lines := strings.Split(strings.TrimSpace(ask(keyCommand, "import", file)), "\n")
+	if len(lines) != 3 || lines[0] != "name,id,secret" || !strings.HasPrefix(lines[1], "ada,key_") || !strings.Contains(lines[2], ",weir_") {
+		t.Fatalf("the keys: %q", lines)
+	}
+	id := strings.Split(lines[1], ",")[1]
+	if out := ask(keyCommand, "show", id, "--format", "csv"); !strings.Contains(out, `[""gpt-5-mini"",""claude-*""]`) || strings.Contains(out, "weir_") {
+		t.Errorf("the key: %s", out)
+	}
+	write("name,ownr\nada,Ada\n")
+	var out bytes.Buffer
+	if _, err := run(t.Context(), keyCommand, &out, "import", file, "--address", address); err == nil || !strings.Contains(err.Error(), `row 2: there is no column "ownr"`) {
+		t.Errorf("a column that is not known: %v", err)
+	}
+	ask(memberCommand, "remove", "ada@example.com")
+	ask(projectCommand, "archive", "search")
+	if _, err := run(t.Context(), projectCommand, &out, "limit", "none-such", "5", "--address", address); err == nil || !strings.Contains(err.Error(), "weir project list") {
+		t.Errorf("an unknown project: %v", err)
+	}
+}
