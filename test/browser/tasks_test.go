@@ -191,7 +191,7 @@ func askAll(t *testing.T, keyboard bool) {
 			js[bool](a.tab, `(URL.createObjectURL = (blob) => (blob.text().then((text) => (window.csv = text)), "blob:"), HTMLAnchorElement.prototype.click = () => {}, true)`)
 			a.click("#menu-export summary", "Export")
 			a.click("#menu-export button", "CSV")
-			a.until(`window.csv?.startsWith("request_user_id,cost,property:Customer\n")`)
+			a.until(`window.csv?.startsWith("User,Cost,Customer\r\n")`)
 			js[bool](a.tab, `(delete HTMLAnchorElement.prototype.click, true)`)
 			a.leave("location.reload()")
 		},

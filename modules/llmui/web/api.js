@@ -213,9 +213,9 @@ export function useAll(path) {
 // useRequests asks for requests without their content.
 export const useRequests = (filter, rest) => useAnswer("/v1/request/query-clickhouse", { filter, includeContent: false, ...rest });
 
-// useMetrics asks for totals and series of the view.
-export const useMetrics = (v, question) =>
-  useAnswer("/v1/metrics/query", { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v), ...question });
+// asked is a question for totals and series of the view, which useMetrics asks.
+export const asked = (v, question) => ({ filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v), ...question });
+export const useMetrics = (v, question) => useAnswer("/v1/metrics/query", asked(v, question));
 
 // cached is the share of the input that came from the provider's cache.
 export const cached = (x) => (x?.prompt_tokens && x.prompt_cache_read_tokens != null ? x.prompt_cache_read_tokens / x.prompt_tokens : null);

@@ -209,7 +209,7 @@ function withDollars(columns, rows) {
   );
 }
 
-// Table shows rows by columns of {title, key, cell, dollars, number, text, wrap, wide, semi, mid}. One
+// Table shows rows by columns of {title, key, cell, dollars, raw, number, text, wrap, wide, semi, mid}. One
 // with a key sorts. Of one that is unseen, the title is for those who hear the page. selected is the key of a row. A table with onSight draws the rows in
 // sight alone, and tells which these are; those that are gone are drawn empty.
 export function Table({ label, columns: described, rows, keyOf, sort, selected, onOpen, onSight }) {

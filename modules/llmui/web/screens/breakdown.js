@@ -2,8 +2,9 @@
 import { html } from "../html.js";
 import { failures, filter, isOf } from "../filter.js";
 import { during, elsewhere, go, timeFilter, useView, view } from "../state.js";
-import { useAnswer, useMetrics, useRequests } from "../api.js";
+import { asked, useAnswer, useMetrics, useRequests } from "../api.js";
 import { Answer, Spark, Table, To, useCursor } from "../parts/basics.js";
+import { Export, pagesOf } from "../parts/csv.js";
 import { properties } from "../parts/filters.js";
 import { compact, count, dollars, minuteOf, moment, plural } from "../format.js";
 import { ByGroup, columns, sortOf } from "./overview.js";
@@ -27,9 +28,10 @@ const misses = [
 export function Errors() {
   const v = useView(), sort = v.sort === "-cost" || v.sort === "cost" ? v.sort : "-requests";
   const [page, pager] = useCursor(v, sort);
-  const state = useMetrics(v, { groupBy: "error_group", filter: failures(v), sort: sortOf(sort), ...page });
+  const question = { groupBy: "error_group", filter: failures(v), sort: sortOf(sort) };
+  const state = useMetrics(v, { ...question, ...page });
   return html`<${Answer} state=${state} empty=${(d) => d.groups.length === 0} none="No call failed in this time. Each error would be listed here once, with the provider's words, how often it came, and the calls.">${(d) => html`
-    <p class="quiet">${plural(d.totals.requests, "call")} failed. Messages that differ by numbers or ids alone are one line.</p>
+    <div class="bar-row"><p class="quiet">${plural(d.totals.requests, "call")} failed. Messages that differ by numbers or ids alone are one line.</p><span class="spring"></span><${Export} name="errors" columns=${errors} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)} /></div>
     <${Table} label="Errors" columns=${errors} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />${pager(state.next)}`}<//>`;
 }
 
@@ -72,6 +74,7 @@ export function Breakdown({ by, title, missed }) {
       <${ByGroup} d=${d} by=${by} title=${`${missed ? "Lost" : "Cost"} by ${title.toLowerCase()}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
       <${ByGroup} d=${d} by=${by} title=${by === "model" ? "Input tokens from the cache" : `Requests by ${title.toLowerCase()}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
     <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none=${`No ${missed ? "miss" : "requests"} in this time.`}>${(d) => html`
+      <div class="bar-row"><span class="spring"></span><${Export} name=${title.toLowerCase()} columns=${columns(title, by, d)} pages=${pagesOf("/v1/metrics/query", asked(v, { ...question, limit: page.limit }), (d) => d.groups)} /></div>
       <${Table} label=${title} columns=${columns(title, by, d)} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />
       ${pager(state.next)}`}<//>`;
 }

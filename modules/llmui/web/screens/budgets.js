@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { post, remove, useAnswer } from "../api.js";
 import { Answer, Bar, Delete, Table, useChange } from "../parts/basics.js";
+import { Export } from "../parts/csv.js";
 import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
 
 // near is the share of a limit from which on a value stands out, unless a stage says another.
@@ -70,7 +71,7 @@ export function Budgets() {
     ${edited && html`<${Form} key=${edited.name || ""} b=${edited} onClose=${() => edit()} />`}
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${(d) => {
     const rows = rowsOf(d.items), close = rows.filter(({ b, share }) => share >= warns(b)).length;
-    return html`<p class="quiet">${plural(d.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}.</p>
+    return html`<div class="bar-row"><p class="quiet">${plural(d.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}.</p><span class="spring"></span><${Export} name="budgets" columns=${columns(edit, change)} rows=${rows} /></div>
       <${Table} label="Budgets" columns=${columns(edit, change)} rows=${rows} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")} />`;
   }}<//>`;
 }

@@ -5,6 +5,7 @@ import { filter } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
 import { Answer, Bar, Copy, Delete, Table, Tile, To, sorting, useChange } from "../parts/basics.js";
+import { Export } from "../parts/csv.js";
 import { Setup } from "../parts/clients.js";
 import { count, date, dollars, minuteOf, moment, percent, plural, timeOf } from "../format.js";
 
@@ -68,7 +69,7 @@ export function Keys() {
   const one = v.id && keys.data?.find((k) => k.id === v.id);
   if (one) return html`<${Key} k=${{ ...one, ...rows.find((k) => k.id === one.id) }} onSecret=${show} />${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}`;
   return html`<div class="requests"><div class="bar-row"><input type="search" aria-label="Find keys" placeholder="name, owner, project, model…" value=${v.find} onInput=${(e) => go({ find: e.target.value }, true)} />
-      <span class="quiet" role="status">${keys.data && (rows.length === keys.data.length ? plural(rows.length, "key") : `${count(rows.length)} of ${plural(keys.data.length, "key")}`)}</span><span class="spring"></span>
+      <span class="quiet" role="status">${keys.data && (rows.length === keys.data.length ? plural(rows.length, "key") : `${count(rows.length)} of ${plural(keys.data.length, "key")}`)}</span><span class="spring"></span><${Export} name="keys" columns=${shown} rows=${rows} />
       ${chosen.size > 0 && html`<button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: true }))}>Disable ${count(chosen.size)}</button><button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: false }))}>Enable</button><${Delete} onSure=${() => each((id) => remove("/v1/keys/" + id))} />`}
       <button class="primary" onClick=${() => create(true)}>Create a key</button></div>${failed}
     ${creating && html`<${Form} onClose=${() => create(false)} onDone=${show} />`}

@@ -123,7 +123,7 @@ const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.t
 
 // column shows what a function makes of the totals of a group. key is the total that the
 // API sorts by, none for what it does not answer.
-const column = (title, key, value, format, rest) => ({ title, key, number: true, cell: (g) => format(value(g.totals)), ...rest });
+const column = (title, key, value, format, rest) => ({ title, key, number: true, raw: (g) => value(g.totals), cell: (g) => format(value(g.totals)), ...rest });
 const wide = { wide: true }, semi = { semi: true };
 const bad = (format) => (n) => html`<span class=${n ? "bad" : ""}>${format(n)}</span>`;
 

@@ -3,6 +3,7 @@ import { html, useState } from "../html.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { post, remove, useAll, useAnswer, useCosts } from "../api.js";
 import { Answer, Delete, Table, Tile, To, useChange } from "../parts/basics.js";
+import { Export } from "../parts/csv.js";
 import { count, date, dollars, plural } from "../format.js";
 
 const path = (p) => "/v1/organization/projects/" + p.id;
@@ -25,7 +26,7 @@ export function Projects() {
     { title: "Calls", number: true, mid: true, cell: (p) => count(totals(p)?.requests) }, { title: "Cost", dollars: (p) => totals(p)?.cost, around: (text, p) => html`<${To} change=${having("project", p.name)}>${text}<//>` },
     { title: "Since", number: true, semi: true, cell: (p) => date(p.created_at * 1000) },
   ];
-  return html`<form class="bar-row" onSubmit=${create}><input name="name" required maxlength="256" aria-label="Name" placeholder="search" /><button class="primary">Create a project</button></form>${failed}
+  return html`<form class="bar-row" onSubmit=${create}><input name="name" required maxlength="256" aria-label="Name" placeholder="search" /><button class="primary">Create a project</button><span class="spring"></span>${projects.data && html`<${Export} name="projects" columns=${columns} rows=${projects.data} />`}</form>${failed}
     <${Answer} state=${projects} empty=${(d) => !d.length} none="There is no project yet. A project has members, keys, and a limit of its own: one for each team is usual.">${(d) => html`<${Table} label="Projects" columns=${columns} rows=${d} keyOf=${(p) => p.id} />`}<//>`;
 }
 

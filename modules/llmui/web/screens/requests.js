@@ -4,6 +4,7 @@ import { filter, sought } from "../filter.js";
 import { during, go, range, useView, view } from "../state.js";
 import { Drawer, failed, Marked, Menu, Outcome, Table, typing, useSteps } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
+import { Export, pagesOf } from "../parts/csv.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
 import { compact, count, dollars, duration, fullMoment, moment, plural } from "../format.js";
 import { usePages } from "../pages.js";
@@ -12,30 +13,29 @@ import { download, useMetrics } from "../api.js";
 const text = (value) => html`<span dir="auto" title=${value}>${value || "—"}</span>`;
 const property = (name) => (r) => text(r.properties[name]);
 
-// all columns by their key, each with the field that an export has for it. Those without
-// `extra` are shown unless others are chosen.
+// all columns by their key. Those without `extra` are shown unless others are chosen.
 const all = {
-  time: { title: "Time", key: "created_at", field: "request_created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
-  outcome: { title: "Outcome", field: "response_status", cell: (r) => html`<${Outcome} record=${r} />` },
-  model: { title: "Model", key: "body_model", field: "model", cell: (r) => r.model || "—" },
-  provider: { title: "Provider", field: "provider", cell: (r) => r.provider || "—", wide: true },
-  user: { title: "User", key: "user_id", field: "request_user_id", cell: (r) => text(r.request_user_id), mid: true },
-  session: { title: "Session", field: "session_id", cell: (r) => text(r.properties["Service-Session-Name"] || r.session_id), wide: true },
-  path: { title: "Path", field: "property:Service-Session-Path", cell: property("Service-Session-Path"), extra: true },
-  endpoint: { title: "Endpoint", field: "request_path", cell: (r) => r.request_path || "—", extra: true },
-  error: { title: "Error", field: "error_message", cell: (r) => (failed(r) ? text(r.error_message || r.error_type) : ""), mid: true, text: true },
-  finish: { title: "Finish", field: "finish_reason", cell: (r) => r.finish_reason || "—", extra: true },
+  time: { title: "Time", key: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
+  outcome: { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
+  model: { title: "Model", key: "body_model", cell: (r) => r.model || "—" },
+  provider: { title: "Provider", cell: (r) => r.provider || "—", wide: true },
+  user: { title: "User", key: "user_id", cell: (r) => text(r.request_user_id), mid: true },
+  session: { title: "Session", cell: (r) => text(r.properties["Service-Session-Name"] || r.session_id), wide: true },
+  path: { title: "Path", cell: property("Service-Session-Path"), extra: true },
+  endpoint: { title: "Endpoint", cell: (r) => r.request_path || "—", extra: true },
+  error: { title: "Error", cell: (r) => (failed(r) ? text(r.error_message || r.error_type) : ""), mid: true, text: true },
+  finish: { title: "Finish", cell: (r) => r.finish_reason || "—", extra: true },
   prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? `← ${plural(r.preview.results, "result")}` : "")), extra: true, preview: true, text: true },
   answer: { title: "Answer", cell: (r) => text(r.preview?.answered || (r.preview?.calls.length ? `→ ${r.preview.calls.map((c) => c.name).join(", ")}` : "")), extra: true, preview: true, text: true },
-  input: { title: "In", key: "prompt_tokens", field: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), semi: true },
-  cached: { title: "Cached", field: "prompt_cache_read_tokens", number: true, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
-  output: { title: "Out", key: "completion_tokens", field: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens), semi: true },
-  reasoning: { title: "Reasoning", field: "reasoning_tokens", number: true, cell: (r) => compact(r.reasoning_tokens), extra: true },
-  cost: { title: "Cost", key: "cost", field: "cost", dollars: (r) => r.cost },
-  latency: { title: "Latency", key: "latency", field: "delay_ms", number: true, cell: (r) => duration(r.delay_ms), mid: true },
-  first: { title: "First token", key: "time_to_first_token", field: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
-  miss: { title: "Cache missed", field: "cache_miss_reason", cell: (r) => (r.cache_miss_reason ? r.cache_miss_reason.replaceAll("_", " ") : "—"), extra: true },
-  id: { title: "Id", field: "request_id", cell: (r) => r.request_id, extra: true },
+  input: { title: "In", key: "prompt_tokens", number: true, raw: (r) => r.prompt_tokens, cell: (r) => compact(r.prompt_tokens), semi: true },
+  cached: { title: "Cached", number: true, raw: (r) => r.prompt_cache_read_tokens, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
+  output: { title: "Out", key: "completion_tokens", number: true, raw: (r) => r.completion_tokens, cell: (r) => compact(r.completion_tokens), semi: true },
+  reasoning: { title: "Reasoning", number: true, raw: (r) => r.reasoning_tokens, cell: (r) => compact(r.reasoning_tokens), extra: true },
+  cost: { title: "Cost", key: "cost", dollars: (r) => r.cost },
+  latency: { title: "Latency", key: "latency", number: true, raw: (r) => r.delay_ms, cell: (r) => duration(r.delay_ms), mid: true },
+  first: { title: "First token", key: "time_to_first_token", number: true, raw: (r) => r.time_to_first_token, cell: (r) => duration(r.time_to_first_token), wide: true },
+  miss: { title: "Cache missed", cell: (r) => (r.cache_miss_reason ? r.cache_miss_reason.replaceAll("_", " ") : "—"), extra: true },
+  id: { title: "Id", cell: (r) => r.request_id, extra: true },
 };
 const usual = Object.keys(all).filter((key) => !all[key].extra);
 const match = { title: "Match", cell: (r) => html`<${Marked} text=${r.preview?.match || ""} words=${sought(view())} />`, text: true };
@@ -44,7 +44,7 @@ const match = { title: "Match", cell: (r) => html`<${Marked} text=${r.preview?.m
 // undefined for a name that no column has.
 function columnOf(key) {
   if (Object.hasOwn(all, key)) return { ...all[key], wide: false, semi: false };
-  if (key.startsWith("property.")) return { title: key.slice(9), field: "property:" + key.slice(9), cell: property(key.slice(9)) };
+  if (key.startsWith("property.")) return { title: key.slice(9), cell: property(key.slice(9)) };
 }
 
 function Columns({ chosen, facets }) {
@@ -103,8 +103,8 @@ export function Requests() {
     document.querySelector(".table").scrollTop = 0;
   };
   const [failure, setFailure] = useState("");
-  // What is exported is of the time that is shown now. A table has the columns of the list.
-  const save = (format) => download("/v1/export", { filter: filter(v, ...during(v)), format, ...(format === "csv" && { columns: columns.flatMap((c) => c.field || []) }) }, `requests.${format}`).then(() => setFailure(""), (error) => setFailure(error.message));
+  // What is exported is of the time that is shown now.
+  const save = () => download("/v1/export", { filter: filter(v, ...during(v)), format: "ndjson" }, "requests.ndjson").then(() => setFailure(""), (error) => setFailure(error.message));
 
   useEffect(() => {
     const press = (e) => {
@@ -122,7 +122,7 @@ export function Requests() {
     <div class="bar-row"><${FilterBar} v=${v} facets=${facets} /><span class="spring"></span>
       <button aria-pressed=${live && newest} disabled=${!newest} title=${newest ? "Show requests as they end (t)" : "Live is for the newest first, up to now"} onClick=${() => setLive(!live)}>${live && newest ? (list.connected ? "● Live" : "○ Connecting…") : "Live"}</button>
       <${Columns} chosen=${chosen.length ? chosen : usual} facets=${facets} />
-      <${Menu} label="Export"><button onClick=${() => save("ndjson")}>NDJSON, with bodies</button><button onClick=${() => save("csv")}>CSV, with these columns</button><//></div>
+      <${Export} name="requests" columns=${columns.filter((c) => c !== match)} pages=${pagesOf("/v1/request/query-clickhouse", { filter: filter(v, ...during(v)), sort: question.sort, includeContent: false, includePreview: preview, limit: preview ? 100 : 1000 })}><button onClick=${save}>NDJSON, with bodies</button><//></div>
     ${!search && html`<${Histogram} v=${v} />`}
     <div class="split">${!search && html`<${Facets} v=${v} facets=${facets} />`}
       <section class="results" aria-busy=${loading || Boolean(search && list.asking)}>

@@ -4,6 +4,7 @@ import { filter } from "../filter.js";
 import { having, pageOf, timeFilter, useView } from "../state.js";
 import { useAnswer, useMetrics } from "../api.js";
 import { Answer, Mark, Spark, Table, To, sorting, useCursor } from "../parts/basics.js";
+import { Export, pagesOf } from "../parts/csv.js";
 import { compact, count, moment, offset, plural } from "../format.js";
 
 const columns = (groups) => [
@@ -27,12 +28,13 @@ export function Users() {
   const { key, descending } = sorting(sort);
   const [page, pager] = useCursor(v, sort);
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v) || {};
-  const state = useAnswer("/v1/user/metrics/query", {
+  const question = {
     filter: filter(v), timeFilter: from === undefined ? undefined : { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
-    timeZoneDifferenceMinutes: offset(), sort: { [key]: descending ? "desc" : "asc" }, ...page,
-  });
+    timeZoneDifferenceMinutes: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit: page.limit,
+  };
+  const state = useAnswer("/v1/user/metrics/query", { ...question, ...page });
   const series = useMetrics(v, { groupBy: "user_id", limit: 100, sort: { cost: "desc" } });
   const groups = new Map(series.data?.groups.map((g) => [g.key, g]));
-  return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}</p>
+  return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<div class="bar-row"><p class="quiet">${plural(d.count, "user")}</p><span class="spring"></span><${Export} name="users" columns=${columns(groups)} pages=${pagesOf("/v1/user/metrics/query", question, (d) => d.users)} /></div>
     <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${Table} label="Users" columns=${columns(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} />${pager(state.next)}</div>`}<//>`;
 }
