@@ -44,7 +44,7 @@ func TestAlerts(t *testing.T) {
 				on_unpriced pass
 			}
 			alert busy {
-				when requests >= 2 over 1h
+				when requests >= 2 over 6h
 				for model echo-1
 				per user
 				to ops
@@ -122,8 +122,8 @@ func TestAlerts(t *testing.T) {
 		t.Error(list.Raw)
 	}
 	id := got["busy"].Get("data.id").Str
-	for range 4 { // the call is over an hour ago
-		engine.Evaluate(t.Context(), time.Now().Add(2*time.Hour))
+	for range 4 { // the calls are over six hours ago
+		engine.Evaluate(t.Context(), time.Now().Add(7*time.Hour))
 	}
 	for range 2 {
 		if m := next(); m.Get("type").Str != "alert.resolved" || m.Get("data.resolved_at").Str == "" {

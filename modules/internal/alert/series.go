@@ -34,10 +34,10 @@ const (
 )
 
 func newSeries(r *Rule, ago time.Duration) *series {
-	minutes := time.Duration(r.Over) / time.Minute
+	minutes := time.Duration(r.Over).Milliseconds() / time.Minute.Milliseconds()
 	return &series{
 		rule: r, ago: storage.Timestamp(ago.Milliseconds()), cells: make(map[string]map[storage.Timestamp]float64),
-		width: storage.Timestamp(((minutes + maxCells - 1) / maxCells * time.Minute).Milliseconds()),
+		width: storage.Timestamp((minutes + maxCells - 1) / maxCells * time.Minute.Milliseconds()),
 	}
 }
 
