@@ -19,7 +19,7 @@ func (a *App) provisionAlerts() error {
 	a.alerts = make(map[string]*alert.Engine)
 	add := func(org string, channels []*alert.Channel, rules []*alert.Rule) error {
 		e := alert.New(alert.Options{
-			Org: org, Channels: channels, Rules: rules, Measures: a.measures(org), Logger: a.logger.Named("alert"),
+			Org: org, Channels: channels, Rules: rules, Measures: a.measures(org), Logger: a.bounded.Named("alert"),
 			Control: func() (control.Log, error) {
 				store, err := a.Store(a.StoreOf(org))
 				if err != nil {
