@@ -6,7 +6,7 @@ import { asked, useAnswer, useMetrics, useRequests } from "../api.js";
 import { Answer, Spark, Table, To, useCursor } from "../parts/basics.js";
 import { Export, pagesOf } from "../parts/csv.js";
 import { properties } from "../parts/filters.js";
-import { compact, count, dollars, minuteOf, moment, plural } from "../format.js";
+import { compact, count, dollars, moment, plural } from "../format.js";
 import { ByGroup, columns, sortOf } from "./overview.js";
 
 export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" missed /><${Misses} />`;
@@ -37,7 +37,7 @@ export function Errors() {
 
 const seen = (g, find) => {
   const point = g.points[find]((p) => p.requests > 0);
-  return point ? minuteOf(Date.parse(point.range_start)) : "—";
+  return point ? moment(point.range_start) : "—";
 };
 
 const errors = [
