@@ -19,77 +19,81 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// MaxInFlight bounds the responses of a tunnel that were asked for, those that have
-// begun, and the transcriptions. The oldest is given up for one more.
+// MaxInFlight bounds how many responses of a tunnel the client has requested and the
+// server has not begun, and how many transcriptions are under way. If the client requests
+// one more, the oldest request fails.
 const MaxInFlight = 100
 
-// responses are those of a tunnel: it says which event belongs to which.
+// responses are the responses of a tunnel. They share its two streams of events, and responses
+// finds out which event belongs to which response.
 type responses struct {
 	options Options
 	x       *recording.Exchange
-	how     *observe.TwoWay
+	twoWay  *observe.TwoWay
 
-	mu           sync.Mutex // of what both directions use, never held while a record is written
-	asked        []*response
-	since        messages // of the client since the last response
-	requestModel string   // that the client's session names
+	// mu guards requested, input and requestModel, which both directions use. Nobody holds it
+	// while a record is written.
+	mu           sync.Mutex
+	requested    []*response // not begun by the server, the oldest first
+	input        messages    // from the client since the last response
+	requestModel string      // the model that the client's session names
 
-	// The server's direction alone uses these.
-	begun       []*response
-	ended       string // the id of the last one that ended
-	model       string // that the server's session names
-	transcriber string
-	heard       map[string]time.Time // when an item to transcribe was complete, by its id
+	// Only the goroutine of the server's direction uses the fields below.
+	inProgress  []*response
+	lastEnded   string               // id of the response that ended last
+	model       string               // the model that the server's session names
+	transcriber string               // the model that transcribes the input audio
+	committedAt map[string]time.Time // when the input audio of an item was complete, by the item's id
 }
 
 // response is one call in a tunnel.
 type response struct {
 	*recording.Exchange
-	end      func(storage.EndState) // of Options.Begin, or nil
-	id       string
-	event    string // the client's id of the event that asked for it
+	end      func(storage.EndState) // from Options.Begin; may be nil
+	id       string                 // "" until the server names it
+	eventID  string                 // the client's id of the event that requested it
 	observer plugins.Observer
 
 	request, answer messages
 }
 
-// messages are some of one side, as they are kept.
+// messages are messages of one side, in the form in which a record keeps them.
 type messages struct {
 	capture.Copy
 	bytes int64
-	cut   bool // one of them was cut before it came here
+	cut   bool // at least one message came without its end
 }
 
-// fromClient takes a message of the client.
+// fromClient reads a message from the client. cut is true if the message lacks its end.
 func (rs *responses) fromClient(message []byte, cut bool) {
 	if rs.options.FromClient != nil {
 		rs.options.FromClient(message, cut)
 	}
 	reader := observe.NewRequestReader(rs.x.Record.Dialect)
 	reader.Write(message)
-	asked := reader.Request()
+	request := reader.Request()
 	kind, _ := observe.Envelope(message)
-	if kind == "" || kind != rs.how.Create {
+	if kind == "" || kind != rs.twoWay.Create {
 		rs.mu.Lock()
 		defer rs.mu.Unlock()
-		if rs.how.Conversation {
+		if rs.twoWay.Conversation {
 			rs.keepRequest(kind, message, cut)
 		}
-		rs.requestModel = cmp.Or(asked.Model, rs.requestModel)
+		rs.requestModel = cmp.Or(request.Model, rs.requestModel)
 		return
 	}
 
 	r, refused := rs.newResponse(time.Now())
-	r.event = gjson.GetBytes(message, "event_id").Str
+	r.eventID = gjson.GetBytes(message, "event_id").Str
 	r.Account = rs.x.Account
 	rs.mu.Lock()
 	rs.keepRequest(kind, message, cut)
 	rs.takeRequest(r)
 	rs.mu.Unlock()
-	r.Record.RequestModel = cmp.Or(asked.Model, r.Record.RequestModel)
-	control.ReadUser(&r.Record, asked.User)
+	r.Record.RequestModel = cmp.Or(request.Model, r.Record.RequestModel)
+	control.ReadUser(&r.Record, request.User)
 	r.Join(reader.Outline(), uuid.Nil)
-	r.Kept.Media(&r.Record, asked.Media)
+	r.Kept.Media(&r.Record, request.Media)
 	if refused != nil {
 		r.Record.Status, r.Record.ErrorType, r.Refusal = plugins.Known(int64(refused.Status)), refused.Type, refused
 		rs.finish(r, storage.Complete)
@@ -97,23 +101,24 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 	}
 	var oldest *response
 	rs.mu.Lock()
-	if len(rs.asked) == MaxInFlight {
-		oldest, rs.asked = rs.asked[0], rs.asked[1:]
+	if len(rs.requested) == MaxInFlight {
+		oldest, rs.requested = rs.requested[0], rs.requested[1:]
 	}
-	rs.asked = append(rs.asked, r)
+	rs.requested = append(rs.requested, r)
 	rs.mu.Unlock()
 	if oldest != nil {
 		rs.finish(oldest, storage.Failed)
 	}
 }
 
-// keepRequest keeps a message of the client for the next response: of a conversation
-// all of them, as a JSON array.
+// keepRequest keeps a message from the client as input of the next response. In a
+// conversation the input is a JSON array of all messages.
+// The caller holds mu.
 func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
-	m := &rs.since
+	m := &rs.input
 	m.bytes += int64(len(message))
 	m.cut = m.cut || cut
-	if rs.x.Record.RequestOmitted || rs.how.IsMedia(kind, message) {
+	if rs.x.Record.RequestOmitted || rs.twoWay.IsMedia(kind, message) {
 		return
 	}
 	before := ","
@@ -121,7 +126,7 @@ func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
 		m.Keep(rs.options.MaxBody, int64(len(message)))
 		before = "["
 	}
-	if rs.how.Conversation {
+	if rs.twoWay.Conversation {
 		m.Write([]byte(before))
 	}
 	m.Write(message)
@@ -142,27 +147,27 @@ func (rs *responses) newResponse(started time.Time) (r *response, refused *plugi
 	return r, refused
 }
 
-// takeRequest makes what the client has said since the last response the request of r.
-// The caller holds the lock.
+// takeRequest makes the client's messages since the last response the request of r.
+// The caller holds mu.
 func (rs *responses) takeRequest(r *response) {
 	r.Record.RequestModel = cmp.Or(rs.requestModel, observe.PathModel(r.Record.Dialect, r.Record.Path))
-	r.request, rs.since = rs.since, messages{}
-	if rs.how.Conversation && r.request.Bytes() != nil {
+	r.request, rs.input = rs.input, messages{}
+	if rs.twoWay.Conversation && r.request.Bytes() != nil {
 		r.request.Write([]byte{']'})
 	}
 }
 
-// fromServer takes a message of the server. What ends a response is recorded before
-// the client can see it.
+// fromServer reads a message from the server. If the message ends a response, the record is
+// written before the client can see the message.
 func (rs *responses) fromServer(message []byte, cut bool) {
 	kind, id := observe.Envelope(message)
-	if id != "" && id == rs.ended { // an event behind the last one
+	if id != "" && id == rs.lastEnded { // an event after the end of its response
 		return
 	}
 	r := rs.find(kind, id, message)
 	if r == nil {
-		if rs.how.Conversation {
-			rs.session(kind, message)
+		if rs.twoWay.Conversation {
+			rs.readSessionEvent(kind, message)
 		}
 		return
 	}
@@ -171,21 +176,21 @@ func (rs *responses) fromServer(message []byte, cut bool) {
 	r.MarkFirstToken()
 	r.answer.bytes += int64(len(message))
 	r.answer.cut = r.answer.cut || cut
-	if !rs.how.IsMedia(kind, message) {
+	if !rs.twoWay.IsMedia(kind, message) {
 		r.keepAnswer(message)
 	}
 	failed := kind == "error"
 	if status := gjson.GetBytes(message, "status").Int(); failed && 400 <= status && status <= 599 {
 		r.Record.Status = plugins.Known(status)
 	}
-	if failed || r.observer.Info().Phase == plugins.Ended || rs.how.IsEnd(message) {
-		rs.begun = slices.DeleteFunc(rs.begun, func(b *response) bool { return b == r })
-		rs.ended = r.id
+	if failed || r.observer.Info().Phase == plugins.Ended || rs.twoWay.IsEnd(message) {
+		rs.inProgress = slices.DeleteFunc(rs.inProgress, func(b *response) bool { return b == r })
+		rs.lastEnded = r.id
 		rs.finish(r, storage.Complete)
 	}
 }
 
-// keepAnswer keeps an event as a line. Line ends within its JSON are white space.
+// keepAnswer keeps an event as a line of JSON. Line ends in the event become spaces.
 func (r *response) keepAnswer(message []byte) {
 	if bytes.ContainsAny(message, "\r\n") {
 		message = bytes.ReplaceAll(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
@@ -194,11 +199,11 @@ func (r *response) keepAnswer(message []byte) {
 	r.answer.Write([]byte("\n"))
 }
 
-// find returns the response that an event of the server belongs to, nil if it belongs
-// to none. The first event of a response that the client asked for begins the one that
-// waits longest: servers answer in order.
+// find returns the response of an event from the server, or nil if the event belongs to no
+// response. The first event of a requested response begins the oldest request, because servers
+// answer in order.
 func (rs *responses) find(kind, id string, message []byte) *response {
-	for _, r := range rs.begun {
+	for _, r := range rs.inProgress {
 		if id != "" && (r.id == id || r.id == "") {
 			r.id = id
 			return r
@@ -206,38 +211,39 @@ func (rs *responses) find(kind, id string, message []byte) *response {
 	}
 	switch {
 	case id != "":
-		if r := rs.takeAsked(""); r != nil {
+		if r := rs.takeRequested(""); r != nil {
 			return rs.begin(r, id)
 		}
-		return rs.beginUnasked(id)
-	case len(rs.how.Speaks) > 0:
-		if len(rs.begun) > 0 {
-			return rs.begun[0]
+		return rs.beginUnrequested(id)
+	case len(rs.twoWay.Speaks) > 0:
+		if len(rs.inProgress) > 0 {
+			return rs.inProgress[0]
 		}
-		if rs.how.IsSpeech(message) {
-			return rs.beginUnasked("")
+		if rs.twoWay.IsSpeech(message) {
+			return rs.beginUnrequested("")
 		}
 		return nil
 	case kind == "error":
-		event := gjson.GetBytes(message, "error.event_id").Str
-		if r := rs.takeAsked(event); r != nil || event != "" {
+		eventID := gjson.GetBytes(message, "error.event_id").Str
+		if r := rs.takeRequested(eventID); r != nil || eventID != "" {
 			return r
 		}
 	}
 	switch {
-	case rs.how.Conversation:
+	case rs.twoWay.Conversation:
 		return nil
-	case len(rs.begun) > 0:
-		return rs.begun[0]
+	case len(rs.inProgress) > 0:
+		return rs.inProgress[0]
 	}
-	if r := rs.takeAsked(""); r != nil {
+	if r := rs.takeRequested(""); r != nil {
 		return rs.begin(r, "")
 	}
 	return nil
 }
 
-// beginUnasked begins a response that the server has begun unasked, or for what the client said.
-func (rs *responses) beginUnasked(id string) *response {
+// beginUnrequested begins a response that the client did not request by an event: the server
+// answers the input so far.
+func (rs *responses) beginUnrequested(id string) *response {
 	r, _ := rs.newResponse(time.Now())
 	rs.mu.Lock()
 	rs.takeRequest(r)
@@ -245,14 +251,14 @@ func (rs *responses) beginUnasked(id string) *response {
 	return rs.begin(r, id)
 }
 
-// takeAsked takes the oldest response that was asked for, by that event unless it is
-// "". It is nil if there is none.
-func (rs *responses) takeAsked(event string) *response {
+// takeRequested removes and returns the requested response with an event id, or the oldest one
+// if the id is "". It returns nil if there is none.
+func (rs *responses) takeRequested(eventID string) *response {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	for i, r := range rs.asked {
-		if event == "" || r.event == event {
-			rs.asked = slices.Delete(rs.asked, i, i+1)
+	for i, r := range rs.requested {
+		if eventID == "" || r.eventID == eventID {
+			rs.requested = slices.Delete(rs.requested, i, i+1)
 			return r
 		}
 	}
@@ -261,53 +267,54 @@ func (rs *responses) takeAsked(event string) *response {
 
 func (rs *responses) begin(r *response, id string) *response {
 	r.id, r.TargetModel = id, rs.model
-	rs.begun = append(rs.begun, r)
+	rs.inProgress = append(rs.inProgress, r)
 	return r
 }
 
-// session takes an event of a conversation that belongs to no response.
-func (rs *responses) session(kind string, message []byte) {
+// readSessionEvent reads an event of a conversation that belongs to no response: the models of
+// the session, and the usage of transcriptions, each of which gets a record of its own.
+func (rs *responses) readSessionEvent(kind string, message []byte) {
 	observer := observe.NewEvents(rs.x.Record.Dialect, rs.x.Record.Provider)
 	observer.Write(message)
 	info := observer.Info()
 	rs.model = cmp.Or(info.Model, rs.model)
-	for _, place := range rs.how.Transcriber {
+	for _, place := range rs.twoWay.Transcriber {
 		rs.transcriber = cmp.Or(gjson.GetBytes(message, place).Str, rs.transcriber)
 	}
 	item := gjson.GetBytes(message, "item_id").Str
-	if kind == rs.how.Heard && len(rs.heard) < MaxInFlight {
-		if rs.heard == nil {
-			rs.heard = make(map[string]time.Time)
+	if kind == rs.twoWay.Heard && len(rs.committedAt) < MaxInFlight {
+		if rs.committedAt == nil {
+			rs.committedAt = make(map[string]time.Time)
 		}
-		rs.heard[item] = time.Now()
+		rs.committedAt[item] = time.Now()
 	}
 	if info.Usage == (plugins.Usage{}) {
 		return
 	}
-	started, timed := rs.heard[item]
+	started, timed := rs.committedAt[item]
 	if !timed {
 		started = time.Now()
 	}
-	delete(rs.heard, item)
-	r, _ := rs.newResponse(started) // which the server has ended
+	delete(rs.committedAt, item)
+	r, _ := rs.newResponse(started) // no refusal: the provider has already done the work
 	r.Record.Stream = false
 	r.Kept.Inputs(&r.Record, nil)
 	r.Record.RequestModel, r.TargetModel, r.Record.Status = rs.transcriber, rs.transcriber, plugins.Known(http.StatusOK)
 	r.observer.Write(message)
-	if !r.Record.RequestOmitted { // it is what the user said
+	if !r.Record.RequestOmitted { // the transcript is the user's speech
 		r.keepAnswer(message)
 	}
 	r.answer.bytes = int64(len(message))
 	rs.finish(r, storage.Complete)
 }
 
-// abort ends all responses that have not ended.
+// abort ends all responses that have not ended, after the WebSocket has.
 func (rs *responses) abort(end storage.EndState, errorType string) {
 	rs.mu.Lock()
-	asked := rs.asked
-	rs.asked = nil
+	requested := rs.requested
+	rs.requested = nil
 	rs.mu.Unlock()
-	for _, r := range asked {
+	for _, r := range requested {
 		state := storage.Failed
 		r.Record.Status = plugins.Known(http.StatusBadGateway)
 		if end == storage.ClientAborted {
@@ -317,19 +324,19 @@ func (rs *responses) abort(end storage.EndState, errorType string) {
 		r.Record.ErrorType = errorType
 		rs.finish(r, state)
 	}
-	for _, r := range rs.begun {
+	for _, r := range rs.inProgress {
 		r.Record.ErrorType = errorType
 		rs.finish(r, end)
 	}
-	rs.begun = nil
+	rs.inProgress = nil
 }
 
 func (rs *responses) finish(r *response, end storage.EndState) {
 	r.observer.Close()
 	record := &r.Record
 	record.RequestBytes, record.ResponseBytes = r.request.bytes, r.answer.bytes
-	r.Kept.Request(record, kept("application/json", &r.request), rs.options.MaxBody, r.request.Truncated() || r.request.cut)
-	r.Kept.Response(record, kept("application/x-ndjson", &r.answer), rs.options.MaxBody, r.answer.Truncated() || r.answer.cut)
+	r.Kept.Request(record, storedBody("application/json", &r.request), rs.options.MaxBody, r.request.Truncated() || r.request.cut)
+	r.Kept.Response(record, storedBody("application/x-ndjson", &r.answer), rs.options.MaxBody, r.answer.Truncated() || r.answer.cut)
 	if r.end != nil {
 		r.end(end)
 	}
@@ -340,7 +347,7 @@ func (rs *responses) finish(r *response, end storage.EndState) {
 	r.answer.Free()
 }
 
-func kept(contentType string, m *messages) storage.Body {
+func storedBody(contentType string, m *messages) storage.Body {
 	data := m.Bytes()
 	if data == nil {
 		return storage.Body{}

@@ -25,19 +25,19 @@ const UnreadableError = "websocket_unreadable"
 
 // Options are what the handler decides about a tunnel.
 type Options struct {
-	// MaxBody is how many bytes are kept at most of each side of a response.
+	// MaxBody bounds the bytes that a record keeps of each side of a response.
 	MaxBody int64
 	// RequestModel is the model that the handshake asks for, "" if it names none.
 	RequestModel string
 	Logger       *zap.Logger
 
-	// FromClient, if set, is called with each message of the client before its last
-	// bytes pass. cut says that this is only the beginning of the message.
+	// FromClient, if set, is called with each message from the client before its last
+	// bytes pass. cut is true if the message lacks its end.
 	FromClient func(message []byte, cut bool)
-	// Begin, if set, is called when a response begins: before its request has passed,
-	// or before the event with which the server begins one unasked has. A response
-	// that is refused has a record with the error, unless the server has begun it.
-	// End is called before the last version of the record is appended.
+	// Begin, if set, is called when a response begins, before its request passes. If the server
+	// begins a response that the client did not request, Begin is called before that event
+	// passes. A refused response gets a record with the error, unless the server has begun it.
+	// end is called before the last version of the record is appended.
 	Begin func(*recording.Exchange) (end func(storage.EndState), refused *plugins.Error)
 }
 
@@ -47,12 +47,12 @@ type Tunnel struct {
 	// each by one goroutine and before the other side gets them.
 	Client, Server Direction
 
-	closer atomic.Pointer[Direction] // that closed the WebSocket first
+	closer atomic.Pointer[Direction] // the direction that closed the WebSocket first
 	responses
 }
 
-// Direction is one of the two. Its lock is held by whoever passes its bytes on, and
-// nobody else waits for it before the end.
+// Direction is one of the two directions of a tunnel. Its lock is held by the goroutine that
+// passes its bytes on, and nobody else waits for the lock before the end.
 type Direction struct {
 	mu      sync.Mutex
 	reader  *websocket.Reader
@@ -61,15 +61,15 @@ type Direction struct {
 	failed  bool
 }
 
-// Open returns the tunnel that the answer with that header begins, nil if the dialect
-// of the exchange has no responses in one. Close must follow.
+// Open returns the tunnel that the answer with this header begins, or nil if the dialect of the
+// exchange has no responses in a WebSocket. The caller must call Close.
 func Open(x *recording.Exchange, header http.Header, o Options) *Tunnel {
-	how := observe.TwoWayOf(x.Record.Dialect)
-	if how == nil {
+	twoWay := observe.TwoWayOf(x.Record.Dialect)
+	if twoWay == nil {
 		return nil
 	}
 	t := new(Tunnel)
-	t.responses = responses{x: x, options: o, how: how, requestModel: o.RequestModel, model: x.TargetModel}
+	t.responses = responses{x: x, options: o, twoWay: twoWay, requestModel: o.RequestModel, model: x.TargetModel}
 	t.Client.t, t.Server.t = t, t
 	var err error
 	if t.Client.reader, t.Server.reader, err = websocket.Open(header, t.fromClient, t.fromServer); err != nil {
@@ -119,8 +119,8 @@ func (d *Direction) Unreadable() bool {
 	return d.failed
 }
 
-// Stop ends the reading. between is true if the bytes so far end with a whole message
-// that does not close the direction, so that another one may follow.
+// Stop ends the reading. between is true if the bytes so far end with a complete message
+// that does not close the direction, so that another message may follow.
 func (d *Direction) Stop() (between bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,11 +129,11 @@ func (d *Direction) Stop() (between bool) {
 		return false
 	}
 	err := d.reader.Err()
-	return err == nil || err == io.EOF //nolint:errorlint // one that is wrapped is of the middle of a message
+	return err == nil || err == io.EOF //nolint:errorlint // a wrapped io.EOF comes from the middle of a message
 }
 
-// Close ends the reading, and the responses that have not ended. clientLeft says who
-// has ended the connection if no frame does.
+// Close ends the reading, and the responses that have not ended. If no frame closed the
+// WebSocket, clientLeft says whether the client ended the connection.
 func (t *Tunnel) Close(clientLeft bool) {
 	t.Client.Stop()
 	t.Server.Stop()
@@ -142,7 +142,7 @@ func (t *Tunnel) Close(clientLeft bool) {
 		end = storage.ClientAborted
 	}
 	t.abort(end, "")
-	t.since.Free()
+	t.input.Free()
 	if t.Client.failed || t.Server.failed {
 		t.x.Record.ErrorType = UnreadableError
 	}
