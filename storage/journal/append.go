@@ -136,7 +136,7 @@ func (j *Journal) commit(group []*draft) {
 	start := time.Now()
 	var s *segment
 	var err error
-	if start.Sub(j.log.looked) >= checkEvery {
+	if start.Sub(j.log.checkedAt) >= checkEvery {
 		err = j.checkDirectory()
 	}
 	if err == nil {
@@ -236,7 +236,7 @@ func (l *log) write(s *segment, group []*draft, sync bool) error {
 	// where this segment ends, so that what counts as lost is not found again.
 	if s.file.Truncate(s.size) != nil || written {
 		l.close(s)
-		l.ends = append(l.ends, storage.Position{Segment: s.number, Ordinal: s.entries})
+		l.unsavedEnds = append(l.unsavedEnds, storage.Position{Segment: s.number, Ordinal: s.entries})
 	}
 	return err
 }

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Backup hands out the directory as one moment has it, which is what the end of the
-// process at that moment would have left. Nothing is appended while freeze is called,
-// with the names of the files that go on changing, and the backend is written nothing.
-// Then copy is called with the names of the segments, which stay as they are until it
-// returns, while traffic is recorded: only maintenance waits.
+// Backup gives its caller the files of the directory as a crash at one moment would leave them.
+// It calls freeze with the names of the files that change. Until freeze returns, nothing is
+// appended and nothing is written to the backend. Then it calls copy with the names of the
+// segments. Until copy returns, segments do not change: calls are recorded meanwhile, and
+// maintenance waits.
 func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) error) error {
 	select {
 	case j.maintenance.turn <- struct{}{}:
@@ -27,7 +27,7 @@ func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) 
 }
 
 func (j *Journal) freeze(freeze func(names []string) error) (segments []string, err error) {
-	j.delivery.writer.Lock() // first, since it may be held for as long as the backend takes
+	j.delivery.writer.Lock() // first: the backend may hold it for long, and nothing else should wait
 	defer j.delivery.writer.Unlock()
 	j.log.turn.Lock()
 	defer j.log.turn.Unlock()
@@ -45,13 +45,13 @@ func (j *Journal) freeze(freeze func(names []string) error) (segments []string, 
 		switch name := f.Name(); {
 		case filepath.Ext(name) == rawSuffix, filepath.Ext(name) == sealedSuffix:
 			segments = append(segments, name)
-		case f.Type().IsRegular() && name != lockName && !slices.Contains(apart, filepath.Ext(name)):
+		case f.Type().IsRegular() && name != lockName && !slices.Contains(notCopied, filepath.Ext(name)):
 			changing = append(changing, name)
 		}
 	}
 	return segments, freeze(changing)
 }
 
-// apart are the suffixes of files that are not copied as they are: files that will replace
-// other files, and databases, which are copied by their owners.
-var apart = []string{temporarySuffix, ".new", ".db", ".db-wal", ".db-shm"}
+// notCopied are the suffixes of files that a backup does not copy from the directory: files that
+// will replace other files, and databases, which their owners copy.
+var notCopied = []string{temporarySuffix, ".new", ".db", ".db-wal", ".db-shm"}

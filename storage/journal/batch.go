@@ -50,7 +50,7 @@ func (j *Journal) readBatch(ctx context.Context) *batch {
 	j.mu.Lock()
 	j.delivery.waiting = 0
 	d.Journal, d.start, d.End = j.identity, j.delivery.position, j.delivery.position
-	again := j.delivery.position.Before(j.delivery.cut)
+	again := j.delivery.position.Before(j.delivery.batchEnd)
 	if !again {
 		j.versions.releaseHeld(d, &limits)
 	}
@@ -58,7 +58,7 @@ func (j *Journal) readBatch(ctx context.Context) *batch {
 	if len(d.released) > 0 {
 		return d
 	}
-	for again && d.End.Before(j.delivery.cut) || !again && d.entries < limits.Entries && size < limits.Bytes {
+	for again && d.End.Before(j.delivery.batchEnd) || !again && d.entries < limits.Entries && size < limits.Bytes {
 		if j.delivery.cursor.segment == nil && !j.openSegment() {
 			break
 		}

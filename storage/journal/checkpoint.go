@@ -17,38 +17,40 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// The files of the checkpoint in the journal's directory. Both have the same, so that either is
-// the witness of the other.
+// The files of the checkpoint in the journal's directory. Both have the same content, so that each
+// shows whether the other is missing or damaged.
 const (
 	checkpointName = "checkpoint"
 	witnessName    = "witness"
 )
 
-// checkpoint is what the journal knows of itself and of the backend's progress. It is
-// written before each batch and after it.
+// checkpoint is what the journal knows about itself and about the backend's progress. It is
+// written before each batch and after it. The names in its JSON do not change.
 type checkpoint struct {
 	// Journal is the journal's identity.
 	Journal uuid.UUID
-	// Position is how far the backend is, Cut the end of the batch behind it that
-	// was written to the backend last, so that it is written again as it was.
-	Position, Cut storage.Position
-	// Recorded, Number and Losses (of lossWire) are the ledger at Position.
+	// Position is the position up to which the backend has all entries.
+	Position storage.Position
+	// BatchEnd is the end of the batch after Position that may already be in the backend. After
+	// a crash the same batch is written again, with the same end.
+	BatchEnd storage.Position `json:"Cut"`
+	// Recorded, Number and Losses (encoded by lossWire) are the ledger at Position.
 	Recorded int64
 	Number   uint64
 	Losses   [][]byte
-	// Held are the entries before Position that the backend has not been given,
-	// because their exchanges lived.
+	// Held are the entries before Position that are held back from the backend, because their
+	// exchanges had not ended.
 	Held []storage.Position
 	// Pruned is the time before which retention has deleted records from the backend, 0 if
 	// retention has not deleted records.
 	Pruned storage.Timestamp `json:",omitempty"`
-	// Reach is how far the files of the store reach, nil in a checkpoint of a version that did
-	// not know.
+	// Reach is how far the files of the store reach. It is nil if an older version, which did not
+	// track it, wrote the checkpoint.
 	Reach *reach `json:",omitempty"`
 }
 
 // The file has two slots, which take turns: a write that is cut short leaves the other
-// slot. Both slots have their room on the disk from the start, since the checkpoint must
+// slot. Both slots are allocated on the disk from the start, since the checkpoint must
 // be written when the disk is full, too.
 const (
 	slotSize = 256 << 10
@@ -60,7 +62,8 @@ type checkpointFile struct {
 	sequence uint64
 }
 
-// open opens a file of that name, or makes it. found is false if the file has no checkpoint.
+// open opens the file, or creates it, and reads its checkpoint into s. found is false if the file
+// has no checkpoint.
 func (f *checkpointFile) open(dir, name string, s *checkpoint) (found bool, err error) {
 	if f.file, err = os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, err
@@ -71,7 +74,7 @@ func (f *checkpointFile) open(dir, name string, s *checkpoint) (found bool, err 
 		return false, err
 	}
 	if n < len(b) {
-		// Written, not only made longer: a hole has no room on the disk.
+		// Write zeros: a file that is only made longer has no blocks on the disk.
 		_, err = f.file.WriteAt(b[n:], int64(n))
 	} else {
 		err = nil
@@ -121,22 +124,22 @@ func (f *checkpointFile) close() {
 
 // checkpoints writes the checkpoint and its copy.
 type checkpoints struct {
-	// mu comes before that of the journal. It guards all fields.
+	// mu guards all fields. Whoever needs the journal's mutex as well locks mu first.
 	mu    sync.Mutex
 	files [2]checkpointFile // of checkpointNames
-	last  checkpoint        // as it was written, or should have been
-	err   error             // why the checkpoint cannot be written
+	last  checkpoint        // the one that was written last, or failed to be
+	err   error             // of the last write
 }
 
 var checkpointNames = [2]string{checkpointName, witnessName}
 
-// open opens both files, or makes them, and reads the later checkpoint. found is false if there
-// is none.
+// open opens both files, or creates them, and reads the later checkpoint into s. found is false
+// if there is no checkpoint.
 func (c *checkpoints) open(dir string, s *checkpoint) (damage []FileDamage, found bool, err error) {
 	var all [2]checkpoint
-	var there [2]bool
+	var has [2]bool
 	for i, name := range checkpointNames {
-		if there[i], err = c.files[i].open(dir, name, &all[i]); err != nil {
+		if has[i], err = c.files[i].open(dir, name, &all[i]); err != nil {
 			return nil, false, err
 		}
 	}
@@ -145,13 +148,14 @@ func (c *checkpoints) open(dir string, s *checkpoint) (damage []FileDamage, foun
 		later = 1
 	}
 	*s, c.last = all[later], all[later]
-	return compareCopies(later, there, s.Reach), there[later], nil
+	return compareCopies(later, has, s.Reach), has[later], nil
 }
 
-// compareCopies says whether the files have both had a checkpoint, of which one is the later. A
-// crash leaves one file a checkpoint behind.
-func compareCopies(later int, there [2]bool, r *reach) []FileDamage {
-	if r == nil || there[1-later] {
+// compareCopies reports a file that has no checkpoint, although the other file has. An older
+// checkpoint is no damage: a crash can leave one file a checkpoint behind. Before there was a
+// reach, there was one file.
+func compareCopies(later int, found [2]bool, r *reach) []FileDamage {
+	if r == nil || found[1-later] {
 		return nil
 	}
 	return []FileDamage{{File: checkpointNames[1-later], Found: "is gone or damaged: " + checkpointNames[later] + " has the same"}}
@@ -159,7 +163,7 @@ func compareCopies(later int, there [2]bool, r *reach) []FileDamage {
 
 // readCheckpoints reads the later checkpoint of a directory, and changes nothing.
 func readCheckpoints(dir string) (damage []FileDamage, s checkpoint, err error) {
-	var there [2]bool
+	var has [2]bool
 	later, sequence := 0, uint64(0)
 	for i, name := range checkpointNames {
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -168,14 +172,14 @@ func readCheckpoints(dir string) (damage []FileDamage, s checkpoint, err error) 
 		}
 		var c checkpoint
 		var n uint64
-		if c, n, there[i] = readCheckpoint(text); n > sequence {
+		if c, n, has[i] = readCheckpoint(text); n > sequence {
 			s, later, sequence = c, i, n
 		}
 	}
-	if !there[later] {
+	if !has[later] {
 		return nil, s, fmt.Errorf("%s and %s are gone or damaged", checkpointName, witnessName)
 	}
-	return compareCopies(later, there, s.Reach), s, nil
+	return compareCopies(later, has, s.Reach), s, nil
 }
 
 // linked reports whether the files are still in their directory.
@@ -223,15 +227,15 @@ func (c *checkpoints) close() {
 	}
 }
 
-// saveCheckpoint writes the checkpoint, with cut as the end of the batch that comes next. A
-// failure costs no more than batches that are written twice after a crash.
-func (j *Journal) saveCheckpoint(cut storage.Position) {
+// saveCheckpoint writes the checkpoint, with the end of the batch that is written next. After a
+// failure, a crash only makes the journal write batches to the backend again.
+func (j *Journal) saveCheckpoint(batchEnd storage.Position) {
 	j.checkpoints.mu.Lock()
 	defer j.checkpoints.mu.Unlock()
 	j.mu.Lock()
 	o := j.options.Load()
 	s := checkpoint{
-		Journal: j.identity, Position: j.delivery.position, Cut: cut,
+		Journal: j.identity, Position: j.delivery.position, BatchEnd: batchEnd,
 		Held: j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Reach: j.reach(),
 	}
 	j.ledger.save(&s)
@@ -243,8 +247,8 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 	j.checkpoints.err = err
 }
 
-// savePruned remembers that retention deletes the records from before a time. Check must
-// not miss them.
+// savePruned notes that retention deletes the records from before a time, so that Check does not
+// report them as missing.
 func (j *Journal) savePruned(before storage.Timestamp, sync bool) error {
 	j.checkpoints.mu.Lock()
 	defer j.checkpoints.mu.Unlock()

@@ -70,7 +70,7 @@ func (l *log) probe() error {
 // of the open files to the new place. It needs the turn.
 func (j *Journal) checkDirectory() error {
 	o := j.options.Load()
-	j.log.looked = time.Now()
+	j.log.checkedAt = time.Now()
 	gone := j.log.active != nil && !linked(j.log.active.file, j.log.active.path)
 	if !gone && linked(j.lock, j.lock.Name()) && j.ledger.linked() && j.checkpoints.linked() {
 		return nil

@@ -110,7 +110,7 @@ func TestTheNextProcessKnowsWhatADeletedDirectoryTookAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.log.turn.Lock()
-	j.log.looked = j.log.looked.Add(-checkEvery)
+	j.log.checkedAt = j.log.checkedAt.Add(-checkEvery)
 	j.log.turn.Unlock()
 	appendSample(t, j, 3)
 	abandon(j)

@@ -40,8 +40,9 @@ type delivery struct {
 	// position is how far the backend is, progress is closed when that changes.
 	position storage.Position
 	progress chan struct{}
-	// cut is where the batch behind position ended that an earlier process wrote.
-	cut storage.Position
+	// batchEnd is the end of the first batch after position, if an earlier process may
+	// have written that batch. Else it is not after position.
+	batchEnd storage.Position
 	// err is why the backend refuses writes since failingSince, nil if it does not.
 	err          error
 	failingSince time.Time
@@ -193,7 +194,7 @@ func (j *Journal) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bo
 	}
 }
 
-// halves takes a batch apart, in its order. The position stays at start.
+// halves takes a batch notCopied, in its order. The position stays at start.
 func halves(b *storage.Batch, start storage.Position) (first, second *storage.Batch) {
 	first = &storage.Batch{Journal: b.Journal, ID: b.ID + "/0", End: start}
 	second = &storage.Batch{Journal: b.Journal, ID: b.ID + "/1", End: start}

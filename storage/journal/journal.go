@@ -181,7 +181,7 @@ func (j *Journal) start(ctx context.Context) error {
 		}
 	}
 	j.witness.restore(s.Reach)
-	j.identity, j.delivery.position, j.delivery.cut = s.Journal, s.Position, s.Cut
+	j.identity, j.delivery.position, j.delivery.batchEnd = s.Journal, s.Position, s.BatchEnd
 	j.log.next = max(last, s.Position.Segment) + 1
 	left, err := j.replay()
 	if err != nil {
@@ -204,7 +204,7 @@ func (j *Journal) start(ctx context.Context) error {
 	j.log.turn.Lock()
 	j.saveLosses()
 	j.log.turn.Unlock()
-	j.saveCheckpoint(s.Cut)
+	j.saveCheckpoint(s.BatchEnd)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
 	maintenanceCtx, stopMaintenance := context.WithCancel(ctx)

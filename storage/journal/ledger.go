@@ -408,8 +408,8 @@ func (j *Journal) saveLosses() {
 	if losses == nil {
 		return
 	}
-	ends := j.log.ends
-	j.log.ends = nil
+	ends := j.log.unsavedEnds
+	j.log.unsavedEnds = nil
 	var group []*draft
 	for i := range ends {
 		d := new(draft)
@@ -428,7 +428,7 @@ func (j *Journal) saveLosses() {
 	j.mu.Unlock()
 	j.commit(group)
 	if group[0].err != nil {
-		j.log.ends = append(ends, j.log.ends...)
+		j.log.unsavedEnds = append(ends, j.log.unsavedEnds...)
 		j.ledger.putBack(losses)
 	}
 }

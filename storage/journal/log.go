@@ -8,28 +8,29 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// log is the raw segments. Entries are appended to the last segment.
+// log is the list of raw segments. Entries are appended to the last segment.
 type log struct {
 	dir     string
 	options *settings
-	wake    chan struct{} // the drain's
+	wake    chan struct{} // wakes the drain
 
-	// turn is held by whoever writes to the active segment. It guards what follows.
-	turn    sync.Mutex
-	active  *segment           // nil before the first append
-	looked  time.Time          // when checkDirectory was called
-	largest int64              // size of the largest group, in bytes
-	next    uint64             // number of the next segment
-	ends    []storage.Position // where segments end whose files may go on
-	spare   []*draft           // for the next queue
-	pieces  [][]byte           // for the next write
+	// turn is held by whoever writes to the active segment. It guards the fields up to pieces.
+	turn        sync.Mutex
+	active      *segment           // nil before the first append
+	checkedAt   time.Time          // of the last checkDirectory
+	largest     int64              // size of the largest group so far, in bytes
+	next        uint64             // number of the next segment
+	unsavedEnds []storage.Position // ends of segments whose files may have bytes after the end
+	spare       []*draft           // memory for the next queue
+	pieces      [][]byte           // memory for the next write
 
-	// chunks are the chunks of the active segment. Appends look into them before their turn.
+	// chunks are the chunks of the active segment. Appends read them before they have the turn.
 	chunks atomic.Pointer[chunkTable]
 
-	// mu is the journal's, which comes behind turn. It guards what follows.
+	// mu is the mutex of the journal. Whoever needs both locks turn first. mu guards the fields
+	// below.
 	mu      *sync.Mutex
-	queue   []*draft   // the group that has formed
+	queue   []*draft   // drafts that the next write writes as one group
 	raw     []*segment // by number
 	failing bool       // the disk refuses writes
 }

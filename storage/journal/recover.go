@@ -18,7 +18,7 @@ import (
 )
 
 // recover opens the raw segments and removes what a crash left behind. While
-// the raw file of a segment exists, the raw file is the truth: it is deleted after the
+// the raw file of a segment exists, the raw file counts: it is deleted only after the
 // sealed file is complete. recover returns the highest number in use.
 func (j *Journal) recover() (last uint64, err error) {
 	raw, sealed, temporary, err := segmentFiles(j.dir)
@@ -43,21 +43,21 @@ func (j *Journal) recover() (last uint64, err error) {
 			j.archive.remove(n)
 			continue
 		}
-		superfluous, of := sealedSuffix, sealed
+		suffix, numbers := sealedSuffix, sealed // which of the two files is deleted
 		if j.archive.has(n) {
-			superfluous, of = rawSuffix, raw
+			suffix, numbers = rawSuffix, raw
 		}
-		if err := os.Remove(segmentPath(j.dir, n, superfluous)); err != nil {
+		if err := os.Remove(segmentPath(j.dir, n, suffix)); err != nil {
 			return 0, err
 		}
-		delete(of, n)
+		delete(numbers, n)
 	}
 	j.loadSealed(sealed)
 	return last, j.log.loadRaw(raw)
 }
 
-// segmentFiles lists the segments of a directory by number, and the files that are not
-// complete.
+// segmentFiles lists the numbers of the raw and sealed segments of a directory, and the names of
+// temporary files, which are incomplete.
 func segmentFiles(dir string) (raw, sealed map[uint64]bool, temporary []string, err error) {
 	names, err := os.ReadDir(dir)
 	raw, sealed = map[uint64]bool{}, map[uint64]bool{}
@@ -109,7 +109,7 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 	j.archive.check()
 }
 
-// replay counts what the backend has not taken of earlier processes.
+// replay counts the entries of earlier processes that the backend has not taken.
 func (j *Journal) replay() (left backlog, err error) {
 	j.delivery.cursor.at = j.delivery.position
 	j.pendingBytes, left.damaged, err = j.log.entries(j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
@@ -135,10 +135,10 @@ func (j *Journal) replay() (left backlog, err error) {
 // of a record.
 var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72], 95: recordWire[95]}
 
-// relocate goes on from where the backend says it is. This is behind the journal's
-// position after a power cut or a restored backup, or before the journal's position when
-// the journal could not write it. Exchanges between the two positions change from recorded
-// to waiting, or from waiting to recorded.
+// relocate moves the position to the backend's own. After a power cut of the backend or from its
+// restored backup, the backend has less than the journal noted; if the journal could not write its
+// checkpoint, it has more. Exchanges between the two positions change from recorded to waiting, or
+// from waiting to recorded.
 func (j *Journal) relocate(to storage.Position) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -147,7 +147,7 @@ func (j *Journal) relocate(to storage.Position) error {
 	if to == from {
 		return nil
 	}
-	j.delivery.position, j.delivery.cut = to, storage.Position{}
+	j.delivery.position, j.delivery.batchEnd = to, storage.Position{}
 	j.log.next = max(j.log.next, to.Segment+1)
 	low, high, sign := to, from, int64(1) // the backend has less
 	if from.Before(to) {
@@ -180,8 +180,8 @@ func (j *Journal) relocate(to storage.Position) error {
 	return err
 }
 
-// entries calls each with the entries between two positions. It returns their size, and
-// how many are damaged.
+// entries calls each with the entries between two positions. It returns their size in bytes, and
+// how many of them are damaged.
 func (l *log) entries(from, to storage.Position, each func(*segment, storage.Position, *entry)) (size, damaged int64, err error) {
 	i, _ := l.find(from.Segment)
 	for _, s := range l.raw[i:] {
@@ -213,7 +213,7 @@ func (l *log) entries(from, to storage.Position, each func(*segment, storage.Pos
 	return size, damaged, nil
 }
 
-// restoreHeld reads what an earlier process held, in the order of the journal.
+// restoreHeld reads the entries that an earlier process held back, in the order of the journal.
 func (j *Journal) restoreHeld(held []storage.Position) {
 	slices.SortFunc(held, storage.Position.Compare)
 	for _, at := range held {
