@@ -292,7 +292,7 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 	const rows = 2*loadedBetweenChecks + 1
 	write(t, b, newTraffic(rows).batch(rows))
 	var c columnar.Chunk
-	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+	err := b.withReader(t.Context(), func(ctx context.Context, r reader) error {
 		_, err := loader{&looked{Context: ctx}, r}.Between(math.MinInt64, math.MaxInt64, rows, func() *columnar.Chunk { return &c })
 		return err
 	})

@@ -74,7 +74,7 @@ func (w *writer) view(org string, v *storage.View) error {
 
 // list answers the value of each row of a statement. what names these in an error.
 func list[T any](ctx context.Context, b *Backend, what, statement string, args []driver.Value, value func(row []driver.Value) T) (all []T, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+	err = b.withReader(ctx, func(ctx context.Context, r reader) error {
 		return r.c.query(ctx, statement, args, func(row []driver.Value) error {
 			all = append(all, value(row))
 			return nil

@@ -38,7 +38,7 @@ func TestBucketsOfAllRequestsAreKnown(t *testing.T) {
 	write(t, b, &storage.Batch{Records: []*storage.Record{record(first)}})
 	found(1)
 	failed := errors.New("failed")
-	err := b.writing(func(w *writer) error {
+	err := b.withWriter(func(w *writer) error {
 		return w.transaction(t.Context(), func() error {
 			if _, err := w.insert(&row{Record: *record(third)}); err != nil {
 				return err

@@ -87,12 +87,12 @@ func (f *columnFiles) count(requests int) {
 	f.quiet.Reset(f.b.settled)
 	if f.written += requests; f.written >= f.b.columns.ChunkRows/4 {
 		f.written = 0
-		f.look()
+		f.wakeUp()
 	}
 }
 
-// look wakes run up.
-func (f *columnFiles) look() {
+// wakeUp makes run write the files that are due.
+func (f *columnFiles) wakeUp() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -126,21 +126,21 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	var next *columnar.Region
-	err = f.b.reading(ctx, func(ctx context.Context, r reader) (err error) {
+	err = f.b.withReader(ctx, func(ctx context.Context, r reader) (err error) {
 		next, err = r.nextRegion(ctx, f.b.columns.ChunkRows, changes)
 		return err
 	})
 	if next == nil || err != nil {
 		return false, err
 	}
-	if err := f.b.writing(func(w *writer) error { return w.beginRegion(ctx, next) }); err != nil {
+	if err := f.b.withWriter(func(w *writer) error { return w.beginRegion(ctx, next) }); err != nil {
 		return false, err
 	}
 	if next.File != "" {
 		f.remove([]string{next.File})
 	}
 	var c columnar.Chunk
-	err = f.b.reading(ctx, func(ctx context.Context, r reader) error {
+	err = f.b.withReader(ctx, func(ctx context.Context, r reader) error {
 		l := loader{ctx, r}
 		if _, err := l.Between(next.After, next.Last, math.MaxInt, func() *columnar.Chunk { return &c }); err != nil || c.Len() == 0 {
 			return err
@@ -158,7 +158,7 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 		return false, err
 	}
 	var known bool
-	err = f.b.writing(func(w *writer) error {
+	err = f.b.withWriter(func(w *writer) error {
 		known, err = w.endRegion(ctx, next)
 		return err
 	})
@@ -255,7 +255,7 @@ func (w *writer) endRegion(ctx context.Context, x *columnar.Region) (known bool,
 
 // forget forgets the file of a region. The file is then written anew.
 func (f *columnFiles) forget(x columnar.Region) {
-	err := f.b.writing(func(w *writer) error {
+	err := f.b.withWriter(func(w *writer) error {
 		_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ? AND file = ?", x.Last, x.File)
 		return err
 	})

@@ -74,7 +74,7 @@ func TestColumnFilesOfAWindow(t *testing.T) {
 	w := storage.Window{From: records[500].CreatedAt, To: records[520].CreatedAt}
 	want := requestsIn(t, b, w)
 	var regions []columnar.Region
-	err := b.reading(t.Context(), func(ctx context.Context, r reader) (err error) {
+	err := b.withReader(t.Context(), func(ctx context.Context, r reader) (err error) {
 		regions, err = r.regions(ctx, columnar.FirstKey(w.From), columnar.LastKey(w.To))
 		return err
 	})
@@ -148,7 +148,7 @@ func TestColumnFilesOutliveAnInterruption(t *testing.T) {
 	b := smallChunks(t)
 	opened(t, b)
 	records, files := stored(t, b, 200)
-	err := b.writing(func(w *writer) error { // a chunk that is begun and never ended
+	err := b.withWriter(func(w *writer) error { // a chunk that is begun and never ended
 		return w.beginRegion(t.Context(), &columnar.Region{After: columnar.FirstKey(records[190].CreatedAt), Last: columnar.FirstKey(records[199].CreatedAt)})
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func (b *Backend) Conversations(ctx context.Context, org, after string, limit in
 
 // conversations reads the conversations that a condition chooses, as they are at a moment.
 func (b *Backend) conversations(ctx context.Context, org string, page storage.ItemPage, condition string, args ...driver.Value) (found []*storage.Conversation, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+	err = b.withReader(ctx, func(ctx context.Context, r reader) error {
 		err := r.c.query(ctx, "SELECT id, user, created_at, changed_at, metadata FROM conversations WHERE org = ? AND "+condition, append([]driver.Value{org}, args...),
 			func(row []driver.Value) error {
 				found = append(found, &storage.Conversation{
@@ -138,17 +138,17 @@ func (r reader) items(ctx context.Context, org string, c *storage.Conversation, 
 // PruneConversations deletes items that were added before a time, and conversations
 // that were changed before it.
 func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.pruning(func(w *writer) (bool, error) { return w.pruneConversations(ctx, before) })
+	return b.pruneWith(func(w *writer) (bool, error) { return w.pruneConversations(ctx, before) })
 }
 
 func (w *writer) pruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
 	err = w.transaction(ctx, func() error {
 		items, err := w.delete("DELETE FROM conversation_items WHERE n IN (SELECT n FROM conversation_items WHERE added_at < ? LIMIT ?)", before)
-		if more = items == int64(w.bounds.pruned); more || err != nil {
+		if more = items == int64(w.bounds.pruneRows); more || err != nil {
 			return err
 		}
 		old, err := w.delete("DELETE FROM conversations WHERE (org, id) IN (SELECT org, id FROM conversations WHERE changed_at < ? LIMIT ?)", before)
-		more = old == int64(w.bounds.pruned)
+		more = old == int64(w.bounds.pruneRows)
 		return err
 	})
 	return more && err == nil, err

@@ -119,7 +119,7 @@ func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
 	}
 	if len(w.unused) > 0 {
 		var ids []uint32
-		for _, x := range w.unused[:min(len(w.unused), w.bounds.pruned)] {
+		for _, x := range w.unused[:min(len(w.unused), w.bounds.pruneRows)] {
 			ids = append(ids, uint32(x))
 		}
 		w.unused = w.unused[len(ids):]

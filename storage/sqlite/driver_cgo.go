@@ -27,10 +27,10 @@ func dial(name string) (handle, error) {
 	return c, nil
 }
 
-// stepPages is how much of a database is copied at a time: a few milliseconds.
+// stepPages is the number of pages that are copied at a time, which takes a few milliseconds.
 const stepPages = 1000
 
-// copyPages makes the database of the connection to a copy of what the connection from sees.
+// copyPages overwrites the database of to with a copy of the database as from sees it.
 func copyPages(ctx context.Context, to, from *conn) error {
 	b, err := to.handle.(*sqlite3.SQLiteConn).Backup("main", from.handle.(*sqlite3.SQLiteConn), "main")
 	if err != nil {
@@ -44,7 +44,7 @@ func copyPages(ctx context.Context, to, from *conn) error {
 	return errors.Join(err, b.Finish())
 }
 
-// explain adds to errors of SQLite what can be done about them.
+// explain marks errors of SQLite that a person can do something about, and says what.
 func explain(err error) error {
 	var failed sqlite3.Error
 	if !errors.As(err, &failed) {
@@ -61,7 +61,8 @@ func explain(err error) error {
 	return err
 }
 
-// rejected marks an error of what SQLite can never store, such as a change of a damaged record.
+// rejected marks an error as storage.ErrRejected if SQLite can never store what it was given, such
+// as a change of a damaged record.
 func rejected(err error) error {
 	var failed sqlite3.Error
 	if !errors.As(err, &failed) {

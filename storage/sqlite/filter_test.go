@@ -112,8 +112,8 @@ func TestFiltersOfManyNames(t *testing.T) {
 	b := newBackend(t)
 	records, contents := storagetest.Records(newTraffic(1).r, 200)
 	write(t, b, storagetest.Batch(records, storage.Position{Segment: 1}))
-	for _, most := range []int{b.listed, 10, 2, 0} {
-		b.listed, b.listedFew = most, most/3
+	for _, most := range []int{b.listedNames, 10, 2, 0} {
+		b.listedNames, b.fewNames = most, most/3
 		for _, op := range []storage.Operator{storage.Like, storage.ILike, storage.Contains, storage.NotContains} {
 			for _, text := range []string{"", "a", "alpha", "%", "%a%", "nobody"} {
 				for _, l := range []*storage.Leaf{{Field: field("user_id")}, {Field: field("properties"), Key: "Env"}, {Field: field("assets")}} {
@@ -137,7 +137,7 @@ func TestSortByPropertyIsBounded(t *testing.T) {
 	write(t, b, traffic.batch(10))
 	q := &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 5, Sort: []storage.Sort{{Key: storage.SortProperties, Name: "Tenant"}}}
 	for most, want := range map[int]bool{10: true, 9: false} {
-		b.sorted = most
+		b.sortedRequests = most
 		page, err := b.Requests(t.Context(), q)
 		var refused *storage.FilterError
 		if ok := err == nil && len(page) == 5; ok != want || !ok && !errors.As(err, &refused) {

@@ -39,7 +39,7 @@ func (b *Backend) groupRows(ctx context.Context, turn *columnar.Turn, q *storage
 
 // groupRecords reads the records that the query chooses, a number at a time.
 func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	return b.reading(ctx, func(ctx context.Context, r reader) error {
+	return b.withReader(ctx, func(ctx context.Context, r reader) error {
 		tags, err := r.tags(ctx, q)
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 // aggregating gives do a snapshot of the database and of the tail in memory. The tail is nil
 // when it is too large.
 func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *columnar.Tail) error) error {
-	return b.reading(ctx, func(ctx context.Context, r reader) error {
+	return b.withReader(ctx, func(ctx context.Context, r reader) error {
 		t, err := b.tails.begin(ctx, r)
 		if err != nil {
 			return err

@@ -165,7 +165,7 @@ func (c *condition) matching(few, many, kind string, matches func(string) bool) 
 	if c.err != nil {
 		return sqlfilter.Unsupported
 	}
-	most := c.r.listed
+	most := c.r.listedNames
 	lists := map[bool][]int64{true: {}, false: {}}
 	c.err = c.r.c.query(c.ctx, "SELECT id, name FROM names WHERE kind = ?", []driver.Value{kind}, func(row []driver.Value) error {
 		yes := matches(row[1].(string))
@@ -180,7 +180,7 @@ func (c *condition) matching(few, many, kind string, matches func(string) bool) 
 	})
 	yes, no := lists[true], lists[false]
 	switch {
-	case len(yes) <= min(c.r.listedFew, most):
+	case len(yes) <= min(c.r.fewNames, most):
 		return sqlfilter.Exactly(few+" IN (SELECT value FROM json_each(?))", compactJSON(yes))
 	case len(yes) <= most:
 		return sqlfilter.Exactly(many+" IN (SELECT value FROM json_each(?))", compactJSON(yes))

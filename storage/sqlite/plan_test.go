@@ -15,7 +15,7 @@ import (
 func plan(t *testing.T, b *Backend, q *storage.RequestQuery, columns, joins string) string {
 	t.Helper()
 	var steps []string
-	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+	err := b.withReader(t.Context(), func(ctx context.Context, r reader) error {
 		x := &query{RequestQuery: q, r: r, where: newCondition(ctx, r, storage.Always)}
 		if x.where.query(q); x.where.err != nil {
 			return x.where.err
@@ -49,7 +49,7 @@ func TestNamesAreFoundByIndexes(t *testing.T) {
 		{"SELECT id FROM names WHERE kind = ?", []driver.Value{"user"}, "SEARCH names USING COVERING INDEX names_kind (kind=?)"},
 	} {
 		var steps []string
-		err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+		err := b.withReader(t.Context(), func(ctx context.Context, r reader) error {
 			return r.c.query(ctx, "EXPLAIN QUERY PLAN "+test.query, test.args, func(row []driver.Value) error {
 				steps = append(steps, row[3].(string))
 				return nil

@@ -30,7 +30,7 @@ const erasePages = 1000
 // pages. Then it empties the write-ahead log, which has pages as they were before texts in
 // them were deleted. It fails while a long query reads the log.
 func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
-	err = b.writing(func(w *writer) error {
+	err = b.withWriter(func(w *writer) error {
 		taken := 0 // each row is a page
 		vacuum := fmt.Sprintf("PRAGMA incremental_vacuum(%d)", erasePages)
 		if err := w.c.query(ctx, vacuum, nil, func([]driver.Value) error { taken++; return nil }); err != nil {
@@ -55,7 +55,7 @@ func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
 func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, files []string, err error) {
 	pruned := w.pruned
 	err = w.transaction(ctx, func() error {
-		w.changed, err = w.c.integers(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?", columnar.FirstKey(before), int64(w.bounds.pruned))
+		w.changed, err = w.c.integers(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?", columnar.FirstKey(before), int64(w.bounds.pruneRows))
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 					return err
 				}
 			}
-			if more = old == w.bounds.pruned; more {
+			if more = old == w.bounds.pruneRows; more {
 				return nil
 			}
 		}
@@ -79,7 +79,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 			return err
 		}
 		names, err := w.pruneNames(before - seenStep)
-		more = names || tags == int64(w.bounds.pruned)
+		more = names || tags == int64(w.bounds.pruneRows)
 		return err
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ const neverPruned = math.MinInt64 / 2
 
 // delete deletes what is older than a time, as many rows at most as a chunk has.
 func (w *writer) delete(statement string, before storage.Timestamp) (deleted int64, err error) {
-	result, err := w.c.exec(statement, int64(before), int64(w.bounds.pruned))
+	result, err := w.c.exec(statement, int64(before), int64(w.bounds.pruneRows))
 	if err != nil {
 		return 0, err
 	}

@@ -34,7 +34,7 @@ func TestPruneDeletesTheTagsOfSessions(t *testing.T) {
 // delete a chunk of it.
 func TestPruneIsBounded(t *testing.T) {
 	b := newBackend(t)
-	b.writer.bounds.pruned = 10
+	b.writer.bounds.pruneRows = 10
 	records, _ := storagetest.Records(newTraffic(1).r, 25)
 	batch := storagetest.Batch(records, storage.Position{Segment: 1})
 	tag := "prod"
@@ -143,7 +143,7 @@ func TestPruneDeletesNames(t *testing.T) {
 // the names of the same ids were looked at.
 func TestPruneDeletesNamesOfAnyAge(t *testing.T) {
 	b := newBackend(t)
-	b.writer.bounds.pruned, b.writer.names.block = 5, 1
+	b.writer.bounds.pruneRows, b.writer.names.block = 5, 1
 	b.writer.names.forgetOldest()
 	r := rand.New(rand.NewPCG(1, 2))
 	const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
@@ -172,7 +172,7 @@ func TestPruneDeletesNamesOfAnyAge(t *testing.T) {
 // between them.
 func TestPruneKeepsNamesThatAreUsedAgain(t *testing.T) {
 	b := newBackend(t)
-	b.writer.bounds.pruned = 2
+	b.writer.bounds.pruneRows = 2
 	const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
 	users := func(at storage.Timestamp) {
 		batch := new(storage.Batch)

@@ -54,9 +54,9 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 // checkSort counts the requests to sort no further than to the bound.
 func (x *query) checkSort(ctx context.Context) error {
 	statement, args := x.statement("1", "", order{by: "NULL"})
-	n, err := x.r.c.integer(ctx, "SELECT count(*) FROM ("+statement+" LIMIT ?)", append(args, int64(x.r.sorted)+1)...)
-	if err == nil && n > int64(x.r.sorted) {
-		err = storage.ErrSortWork(x.r.sorted)
+	n, err := x.r.c.integer(ctx, "SELECT count(*) FROM ("+statement+" LIMIT ?)", append(args, int64(x.r.sortedRequests)+1)...)
+	if err == nil && n > int64(x.r.sortedRequests) {
+		err = storage.ErrSortWork(x.r.sortedRequests)
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func sample() *storage.Batch {
 func requestLog(t *testing.T, b *Backend) string {
 	t.Helper()
 	var out strings.Builder
-	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+	err := b.withReader(t.Context(), func(ctx context.Context, r reader) error {
 		var columns []string
 		err := r.c.query(ctx, "SELECT name FROM pragma_table_info('request_log')", nil, func(row []driver.Value) error {
 			columns = append(columns, row[0].(string))

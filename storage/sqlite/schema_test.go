@@ -30,7 +30,7 @@ var oddNames = []string{"", "nul", "nul\x00", "nul\x00byte", "\xff\xfe", "it's",
 func firstRelease(t *testing.T, sessions int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "weir.db")
-	if err := create(path); err != nil {
+	if err := createFile(path); err != nil {
 		t.Fatal(err)
 	}
 	c, err := openWriter(path)
@@ -168,7 +168,7 @@ func wantMigrated(t *testing.T, path, want string) {
 	if n := number(t, b, "SELECT count(*) FROM names WHERE hash != name_hash(name)"); n > 0 {
 		t.Errorf("%d names have a wrong hash", n)
 	}
-	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+	err := b.withReader(t.Context(), func(ctx context.Context, r reader) error {
 		return r.c.query(ctx, "SELECT id, kind, name FROM names WHERE kind != 'session' OR id % 100 = 0", nil, func(row []driver.Value) error {
 			id, err := b.writer.names.id(row[1].(string), row[2].(string), 0)
 			if err == nil && id != row[0] {

@@ -64,7 +64,7 @@ func (s *snapshot) CopyTo(ctx context.Context, dir string) error {
 }
 
 func (s *snapshot) copyTo(ctx context.Context, path string) error {
-	if err := create(path); err != nil {
+	if err := createFile(path); err != nil {
 		return err
 	}
 	// A copy that is cut short is thrown away: until the copy is whole, no part of it needs

@@ -40,7 +40,7 @@ func (b *Backend) Spans(ctx context.Context, org string, keys []storage.SpanKey)
 		}
 	}
 	found := make(map[string][]storage.RecordKey)
-	err := b.reading(ctx, func(ctx context.Context, r reader) error {
+	err := b.withReader(ctx, func(ctx context.Context, r reader) error {
 		for bucket, keys := range buckets {
 			list, err := json.Marshal(keys)
 			if err != nil {

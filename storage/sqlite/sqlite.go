@@ -1,6 +1,6 @@
 // Package sqlite keeps records in one SQLite database file, in WAL mode: one
-// connection writes, others read meanwhile. Bodies stand elsewhere; the database
-// has their references.
+// connection writes, others read meanwhile. Bodies are kept elsewhere; the database
+// has references to them.
 //
 // The database is made to be read by people as well:
 //
@@ -9,8 +9,8 @@
 //	   ...> ORDER BY n DESC LIMIT 10;
 //
 // The view request_log has one line a request, with names, times and prices in
-// plain text. The tables behind it refer to texts by number: requests has what
-// filters compare, details the rest, names the texts. migrations/ has the schema
+// plain text. The tables below it refer to texts by number: requests has the columns
+// that filters compare, details has the other columns, and names has the texts. migrations/ has the schema
 // with a comment for every column.
 package sqlite
 
@@ -32,13 +32,14 @@ import (
 type Backend struct {
 	path string
 	bounds
-	// settled is how long there must be no new requests before files of columns with few
-	// changes are written anew. Until then queries read the changes from the database.
+	// settled is the time without new requests after which files of columns with few changes
+	// are written anew. Until then queries read the changes from the database.
 	settled  time.Duration
 	columns  *columnar.Engine
 	contents storage.Contents
 
-	mu      sync.RWMutex // held for reading during every call but Open and Close
+	// mu guards the fields below. Open and Close lock it, all other calls hold it for reading.
+	mu      sync.RWMutex
 	writer  *writer
 	readers *pool
 	names   *nameReader
@@ -46,29 +47,29 @@ type Backend struct {
 	files   *columnFiles
 	closing context.Context
 	close   context.CancelFunc
-	// damaged is the host's. It is called once.
-	damaged func(found string)
-	told    atomic.Bool
+	// damaged tells the host of damage. It is called once, when damageReported becomes true.
+	damaged        func(found string)
+	damageReported atomic.Bool
 }
 
-// bounds is what a Backend does at a time.
+// bounds are limits of what a Backend does or keeps in memory at once.
 type bounds struct {
-	// tailRows bounds the newest requests that analytics keep in memory. There are as many
-	// as two chunks have before a chunk goes to a file.
+	// tailRows bounds the newest requests that analytics keep in memory. A chunk goes to
+	// a file once there are two chunks, so two chunks must be within the limit.
 	tailRows int
-	// listed bounds the ids of names that a statement lists, and listedFew the ids of a short
-	// list.
-	listed, listedFew int
-	// pruned bounds what a call of Prune deletes of each table, and so the time that the
-	// call keeps batches waiting: some 30 ms.
-	pruned int
-	// sorted bounds the requests that a query sorts by properties.
-	sorted int
-	// nameBlock is the number of ids of names that are looked at together to delete some.
+	// listedNames bounds the ids of names that a statement lists. Up to fewNames, the statement
+	// is the one for short lists.
+	listedNames, fewNames int
+	// pruneRows bounds the rows of each table that a call of Prune deletes, and so the time for
+	// which the call keeps batches waiting: some 30 ms.
+	pruneRows int
+	// sortedRequests bounds the requests that a query sorts by properties.
+	sortedRequests int
+	// nameBlock is the number of consecutive ids of names that a step of pruning checks.
 	nameBlock int64
 }
 
-var standardBounds = bounds{tailRows: 512 << 10, listed: 50_000, listedFew: 20, pruned: 4000, sorted: storage.MaxPropertySort, nameBlock: 4 << 10}
+var standardBounds = bounds{tailRows: 512 << 10, listedNames: 50_000, fewNames: 20, pruneRows: 4000, sortedRequests: storage.MaxPropertySort, nameBlock: 4 << 10}
 
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend {
@@ -91,7 +92,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if errDriver != nil {
 		return p, errDriver
 	}
-	if err := create(b.path); err != nil {
+	if err := createFile(b.path); err != nil {
 		return p, err
 	}
 	c, err := openWriter(b.path)
@@ -107,7 +108,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 		return p, err
 	}
 	if p, err = c.position(ctx, h.Journal); errors.Is(err, errDamaged) {
-		b.tell(h.Damaged, err)
+		b.reportDamage(h.Damaged, err)
 		p, err = h.Position, nil
 	}
 	if err != nil {
@@ -131,11 +132,11 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	b.readers = newPool(b.path)
 	b.closing, b.close = context.WithCancel(context.Background())
 	go files.run(b.closing)
-	files.look()
+	files.wakeUp()
 	return p, nil
 }
 
-func create(path string) error {
+func createFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -148,10 +149,10 @@ func create(path string) error {
 
 // Write writes a batch and its position in one transaction.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
-	err := b.writing(func(w *writer) error {
+	err := b.withWriter(func(w *writer) error {
 		err := w.write(ctx, batch)
 		if err == nil {
-			b.files.count(len(batch.Records)) // who looks before the batch is written misses it
+			b.files.count(len(batch.Records)) // not earlier: run would not see the batch
 		}
 		return err
 	})
@@ -161,21 +162,21 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	return nil
 }
 
-// tell tells the host, once, that an error comes from damage.
-func (b *Backend) tell(damaged func(found string), err error) {
-	if err = explain(err); errors.Is(err, errDamaged) && damaged != nil && !b.told.Swap(true) {
+// reportDamage tells the host of the first error that comes from damage.
+func (b *Backend) reportDamage(damaged func(found string), err error) {
+	if err = explain(err); errors.Is(err, errDamaged) && damaged != nil && !b.damageReported.Swap(true) {
 		damaged(fmt.Sprintf("cannot be read everywhere: %v", err))
 	}
 }
 
-// Limits leaves all to the host.
+// Limits leaves all limits to the host.
 func (b *Backend) Limits() storage.Limits { return storage.Limits{} }
 
-// Prune deletes the records created before the given time, at most a few
-// thousand, and at the end, once a day, the names that nothing uses any more. The file
-// keeps its size, and later records fill it.
+// Prune deletes records that were created before the given time, at most a few thousand
+// a call. When none is left, it also deletes, once a day, the names that nothing uses any
+// more. The file keeps its size, and later records fill it.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.pruning(func(w *writer) (bool, error) {
+	return b.pruneWith(func(w *writer) (bool, error) {
 		more, files, err := w.prune(ctx, before)
 		if err == nil {
 			b.files.remove(files)
@@ -184,8 +185,9 @@ func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more boo
 	})
 }
 
-func (b *Backend) pruning(do func(*writer) (bool, error)) (more bool, err error) {
-	err = b.writing(func(w *writer) error {
+// pruneWith is withWriter for what deletes old rows. Its errors say so.
+func (b *Backend) pruneWith(do func(*writer) (bool, error)) (more bool, err error) {
+	err = b.withWriter(func(w *writer) error {
 		more, err = do(w)
 		return err
 	})
@@ -195,7 +197,8 @@ func (b *Backend) pruning(do func(*writer) (bool, error)) (more bool, err error)
 	return more, nil
 }
 
-func (b *Backend) writing(do func(*writer) error) error {
+// withWriter calls do with the writer, which no other call uses meanwhile.
+func (b *Backend) withWriter(do func(*writer) error) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.writer == nil {
@@ -204,13 +207,13 @@ func (b *Backend) writing(do func(*writer) error) error {
 	b.writer.mu.Lock()
 	err := do(b.writer)
 	b.writer.mu.Unlock()
-	b.tell(b.damaged, err)
+	b.reportDamage(b.damaged, err)
 	return err
 }
 
-// Requests answers one page of records.
+// Requests returns one page of records.
 func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page []*storage.Record, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+	err = b.withReader(ctx, func(ctx context.Context, r reader) error {
 		page, err = requests(ctx, r, b.contents, q)
 		return err
 	})
@@ -220,7 +223,7 @@ func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page [
 	return page, nil
 }
 
-// Request answers one record, or storage.ErrNotFound.
+// Request returns one record, or storage.ErrNotFound.
 func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
 	return b.record(ctx, "record "+key.ID.String(), func(ctx context.Context, r reader) (*row, error) { return r.byKey(ctx, key) })
 }
@@ -232,7 +235,7 @@ func (b *Backend) Response(ctx context.Context, org, id string) (*storage.Record
 
 func (b *Backend) record(ctx context.Context, what string, find func(context.Context, reader) (*row, error)) (*storage.Record, error) {
 	var found *row
-	err := b.reading(ctx, func(ctx context.Context, r reader) (err error) {
+	err := b.withReader(ctx, func(ctx context.Context, r reader) (err error) {
 		found, err = find(ctx, r)
 		return err
 	})
@@ -245,8 +248,8 @@ func (b *Backend) record(ctx context.Context, what string, find func(context.Con
 	return &found.Record, nil
 }
 
-// reading gives do one snapshot of the database, until Close.
-func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) error) error {
+// withReader calls do with one snapshot of the database. Close cancels the context of do.
+func (b *Backend) withReader(ctx context.Context, do func(context.Context, reader) error) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.writer == nil {
@@ -264,11 +267,11 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	b.tell(b.damaged, err)
+	b.reportDamage(b.damaged, err)
 	return err
 }
 
-// Close ends the queries in flight and closes the database.
+// Close cancels running queries and closes the database.
 func (b *Backend) Close() error {
 	if files := b.interrupt(); files != nil {
 		<-files.done
@@ -285,7 +288,8 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// interrupt ends the queries in flight, and answers who still writes columns.
+// interrupt cancels running queries and returns the writer of column files, nil if the database
+// is not open.
 func (b *Backend) interrupt() *columnFiles {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

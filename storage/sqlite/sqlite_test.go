@@ -148,7 +148,7 @@ func TestDeadlineEndsQuery(t *testing.T) {
 	b := newBackend(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := b.reading(ctx, endless); !errors.Is(err, context.DeadlineExceeded) {
+	if err := b.withReader(ctx, endless); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the deadline's", err)
 	}
 }
@@ -157,7 +157,7 @@ func TestCloseEndsQueries(t *testing.T) {
 	b := newBackend(t)
 	running, ended := make(chan struct{}), make(chan error)
 	go func() {
-		ended <- b.reading(t.Context(), func(ctx context.Context, r reader) error {
+		ended <- b.withReader(t.Context(), func(ctx context.Context, r reader) error {
 			close(running)
 			return endless(ctx, r)
 		})
@@ -228,7 +228,7 @@ func TestFullDisk(t *testing.T) {
 // number answers a query for one number.
 func number(t *testing.T, b *Backend, query string) (n int64) {
 	t.Helper()
-	err := b.reading(t.Context(), func(ctx context.Context, r reader) (err error) {
+	err := b.withReader(t.Context(), func(ctx context.Context, r reader) (err error) {
 		n, err = r.c.integer(ctx, query)
 		return err
 	})
