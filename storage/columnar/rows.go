@@ -10,19 +10,19 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// rows are storage.Rows of what files of columns have, and the tail in memory, and else
-// the source.
+// rows are storage.Rows that are read from files of columns and from the tail in memory, and
+// from the source where neither has them.
 type rows struct {
 	ctx    context.Context
 	source Source
 	org    uint32 // 0 if there is none
-	// dimensions are what the rows are grouped by. scores is true of rows that are
-	// scores.
+	// dimensions are what the rows are grouped by. scores is true if the rows are scores.
 	dimensions []dimension
 	scores     bool
 	tail       *Tail // nil if it is too large
 	turn       *Turn
-	// reader reads the files of all scans: what has no room at once is scanned for again.
+	// reader reads the files of all scans: a query with more groups than fit in memory scans
+	// the files several times.
 	reader fileReader
 	// failed is the error of a dimension or a predicate that reads the source.
 	failed error
@@ -33,13 +33,14 @@ func (x *rows) Keys(dimension int, groups []int) []storage.Key {
 	return x.dimensions[dimension].keys(groups)
 }
 
-// Room is the Room of the engine.
+// Room returns the limits of the engine: the groups and the cells that fit in memory at once.
 func (x *rows) Room() (groups, cells int) { return x.turn.engine.Room.Totals, x.turn.engine.Room.Cells }
 
 // Err is the error of the query's context.
 func (x *rows) Err() error { return x.ctx.Err() }
 
-// Scan decides on what the columns have, and asks the source for the rest.
+// Scan calls each with the rows that match a filter. The source decides the part of the filter
+// that the columns cannot.
 func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
 	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To)}
 	s.plan(f)
@@ -50,7 +51,7 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, 
 	if err != nil {
 		return err
 	}
-	after := s.from - 1 // what has been scanned ends here
+	after := s.from - 1 // the last key that has been scanned
 	for _, known := range regions {
 		s.gap(after, min(known.After, s.to))
 		s.file(known, max(after, known.After), min(known.Last, s.to))
@@ -94,7 +95,7 @@ func (s *scan) file(known Region, after, to int64) {
 	s.chunk(&now, after, to)
 }
 
-// gap scans requests between two keys as the source has them.
+// gap scans requests between two keys that are in no file. It reads them from the source.
 func (s *scan) gap(after, to int64) {
 	limit := s.turn.engine.ChunkRows
 	for !s.ended() && after < to {
@@ -111,29 +112,29 @@ func (s *scan) gap(after, to int64) {
 
 var _ storage.Rows = (*rows)(nil)
 
-// scan is one Scan of rows.
+// scan is one call of Scan.
 type scan struct {
 	*rows
 	each     func(*storage.Row) bool
 	parts    storage.RowParts
 	from, to int64 // keys of requests
-	// holds is the part of the filter that the columns decide, nil if there is no such part.
+	// prefilter is the part of the filter that the columns decide, nil if there is no such part.
 	// residual is the part that the source decides.
-	holds    predicate
-	residual storage.Filter
-	// needs are the columns that are read.
+	prefilter predicate
+	residual  storage.Filter
+	// needs says which columns are read.
 	needs [columnCount]bool
-	// properties are read as well.
+	// properties are the names of the properties that are read.
 	properties []string
-	// all are the requests of the whole scan that match the residual, nil until a chunk
-	// asks for them.
+	// all are the keys of all requests between from and to that match the residual, nil until a
+	// chunk needs them.
 	all *keySet
-	// enough is true once each wants no more, and err is the error that ended the scan.
-	enough bool
-	err    error
+	// stopped is true once each has returned false. err is the error that ended the scan.
+	stopped bool
+	err     error
 }
 
-func (s *scan) ended() bool { return s.enough || s.err != nil }
+func (s *scan) ended() bool { return s.stopped || s.err != nil }
 
 // need makes the scan read columns.
 func (s *scan) need(columns ...int) {
@@ -152,12 +153,12 @@ func (s *scan) plan(f storage.Filter) {
 			if isProperty(l) && !properties {
 				return storage.Unsupported
 			}
-			holds, ok := leaves[l]
+			matches, ok := leaves[l]
 			if !ok {
-				holds = s.leaf(l, cancel)
-				leaves[l] = holds
+				matches = s.leaf(l, cancel)
+				leaves[l] = matches
 			}
-			if holds == nil {
+			if matches == nil {
 				return storage.Unsupported
 			}
 			return storage.Exact
@@ -169,7 +170,7 @@ func (s *scan) plan(f storage.Filter) {
 	}
 	s.residual = plan.Residual
 	if plan.Prefilter != (storage.All{}) {
-		s.holds = join(plan.Prefilter, leaves)
+		s.prefilter = join(plan.Prefilter, leaves)
 	}
 	for _, d := range s.dimensions {
 		s.need(d.columns...)
@@ -182,11 +183,11 @@ func (s *scan) plan(f storage.Filter) {
 	}
 }
 
-// rowsBetweenChecks is the number of rows between two looks at the context.
+// rowsBetweenChecks is the number of rows between two checks of the context.
 const rowsBetweenChecks = 16 << 10
 
-// chunk calls each with the rows of a chunk that have keys behind after and up to to, until
-// each wants no more.
+// chunk calls each with the rows of a chunk whose keys are above after and not above to, until
+// each returns false.
 func (s *scan) chunk(c *Chunk, after, to int64) {
 	from, to := max(after+1, c.low), min(to, c.high)
 	if s.ended() || from > to || len(c.n) == 0 {
@@ -212,7 +213,7 @@ func (s *scan) chunk(c *Chunk, after, to int64) {
 			if s.err = s.ctx.Err(); s.err != nil {
 				return
 			}
-			runtime.Gosched() // traffic is not to wait for the 10 ms of a time slice
+			runtime.Gosched() // calls of clients must not wait for a time slice of 10 ms
 		}
 		n := c.n[i]
 		switch {
@@ -228,9 +229,9 @@ func (s *scan) chunk(c *Chunk, after, to int64) {
 	}
 }
 
-// chooses tells whether the filter is true of a row.
+// chooses reports whether the filter is true of a row.
 func (s *scan) chooses(c *Chunk, row int, chosen *keySet) bool {
-	return (s.holds == nil || s.holds(c, row)) && (chosen == nil || chosen.has(c.n[row]))
+	return (s.prefilter == nil || s.prefilter(c, row)) && (chosen == nil || chosen.has(c.n[row]))
 }
 
 // give calls each with a row, after setting its groups and its time.
@@ -242,7 +243,7 @@ func (s *scan) give(r *storage.Row, c *Chunk, row int) {
 	}
 	r.CreatedAt = CreatedAt(c.n[row])
 	if s.err = s.failed; s.err == nil {
-		s.enough = !s.each(r)
+		s.stopped = !s.each(r)
 	}
 }
 
