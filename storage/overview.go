@@ -118,7 +118,7 @@ func (o *overview) setCells(user int, g *GroupTotals) {
 
 // ofUsers returns a sample of each user that the query wants.
 func ofUsers[T plugins.Unit](o *overview, q *UserOverviewQuery, p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
-	return quartiles(&q.Series, measured(&o.users, p, func(u *userMeasures) sample[T] { return measure(&u.Counts) }), p)
+	return dropOutliers(&q.Series, measureAll(&o.users, p, func(u *userMeasures) sample[T] { return measure(&u.Counts) }), p)
 }
 
 // byBucket splits the sample of each user into a sample for each bucket with a request of

@@ -11,32 +11,32 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Series says what a query over time makes of the values of users or sessions.
+// Series are the options of a query that summarises the values of users or sessions over time.
 type Series struct {
-	// Quantile is what a bucket tells of its values. The zero Quantile is the
-	// least of them; use DefaultQuantile.
+	// Quantile is the quantile that a bucket has as its value. The zero Quantile is the
+	// smallest value, not the default: that is DefaultQuantile.
 	Quantile Quantile
-	// Interquartile first drops what is outside the 25th to 75th percentile of
-	// the measure over the window; the bounds stay.
+	// Interquartile first drops the values below the 25th and above the 75th percentile of
+	// the window. Values on these bounds stay.
 	Interquartile bool
-	// Distribution answers a histogram over the values in place of time.
+	// Distribution makes a histogram of the values, in place of a series over time.
 	Distribution bool
 }
 
 // Point is one bucket of a series.
 type Point struct {
-	// RangeStart and RangeEnd are timestamps; in a histogram, numbers. The end
-	// is the start of the next bucket.
+	// RangeStart and RangeEnd are timestamps, or values in a histogram. RangeEnd is the
+	// RangeStart of the next bucket.
 	RangeStart string `json:"range_start"`
 	RangeEnd   string `json:"range_end"`
-	// Value is 0 where nothing is in the bucket, and unknown where nothing of
-	// what is in it is known; in a histogram, the number of values.
+	// Value is 0 if the bucket has no samples, and unknown if it has only samples with unknown
+	// values. In a histogram it is the number of values.
 	Value Amount `json:"value"`
-	// RequestsWithoutCost counts the requests of unknown cost, which Value lacks.
+	// RequestsWithoutCost counts the requests of unknown cost, which Value leaves out.
 	RequestsWithoutCost int64 `json:"requests_without_cost,omitempty"`
 }
 
-// sample is one measure of one user or session. Values are whole, so that sums
+// sample is one measure of one user or session. Values are integers, so that sums
 // do not depend on their order.
 type sample[T plugins.Unit] struct {
 	group, bucket int
@@ -44,16 +44,17 @@ type sample[T plugins.Unit] struct {
 	withoutCost   int64
 }
 
-// samples are computed each time that they are asked for: users and sessions are many.
+// samples are computed again at each iteration: there are too many users and sessions to keep
+// their samples.
 type samples[T plugins.Unit] = iter.Seq[sample[T]]
 
-// sampleSteps is about what steps a sample takes.
+// sampleSteps is roughly the number of steps of a CancelCheck that a sample costs.
 const sampleSteps = 16
 
-// measured are the samples of users or sessions.
-func measured[M any, T plugins.Unit](of *list[M], p *CancelCheck, measure func(*M) sample[T]) samples[T] {
+// measureAll returns a sample of each user or session of a list.
+func measureAll[M any, T plugins.Unit](groups *list[M], p *CancelCheck, measure func(*M) sample[T]) samples[T] {
 	return func(yield func(sample[T]) bool) {
-		for i, m := range of.all() {
+		for i, m := range groups.all() {
 			if p.over(sampleSteps) {
 				return
 			}
@@ -66,13 +67,13 @@ func measured[M any, T plugins.Unit](of *list[M], p *CancelCheck, measure func(*
 	}
 }
 
-// quartiles drops the samples which the query does not want. Samples with an unknown
-// value are in no quartile and stay.
-func quartiles[T plugins.Unit](s *Series, all samples[T], p *CancelCheck) samples[T] {
+// dropOutliers drops the samples outside the interquartile range, if the query wants that. Samples
+// with an unknown value stay.
+func dropOutliers[T plugins.Unit](s *Series, all samples[T], p *CancelCheck) samples[T] {
 	if !s.Interquartile || p.over(stepsBetweenChecks) {
 		return all
 	}
-	values := known(all)
+	values := knownValues(all)
 	if len(values) == 0 {
 		return all
 	}
@@ -89,8 +90,8 @@ func quartiles[T plugins.Unit](s *Series, all samples[T], p *CancelCheck) sample
 	}
 }
 
-// known returns the known values.
-func known[T plugins.Unit](all samples[T]) []T {
+// knownValues returns the values of the samples that have a known one.
+func knownValues[T plugins.Unit](all samples[T]) []T {
 	n := 0
 	for s := range all {
 		if s.value.Valid {
@@ -117,7 +118,7 @@ func unit[T plugins.Unit]() float64 {
 	return 1
 }
 
-// points are the quantiles by bucket, or the histogram.
+// points returns the quantiles by bucket, or the histogram.
 func points[T plugins.Unit](s *Series, b Buckets, all samples[T], p *CancelCheck) []Point {
 	if p.over(stepsBetweenChecks) {
 		return nil
@@ -126,9 +127,9 @@ func points[T plugins.Unit](s *Series, b Buckets, all samples[T], p *CancelCheck
 		return histogram(all)
 	}
 	points := make([]Point, b.Len)
-	there, counts := make([]bool, b.Len), make([]int, b.Len)
+	hasSamples, counts := make([]bool, b.Len), make([]int, b.Len)
 	for s := range all {
-		there[s.bucket] = true
+		hasSamples[s.bucket] = true
 		points[s.bucket].RequestsWithoutCost += s.withoutCost
 		if s.value.Valid {
 			counts[s.bucket]++
@@ -148,7 +149,7 @@ func points[T plugins.Unit](s *Series, b Buckets, all samples[T], p *CancelCheck
 		start, end := b.Bounds(i)
 		point.RangeStart, point.RangeEnd = start.String(), end.String()
 		switch {
-		case !there[i]:
+		case !hasSamples[i]:
 			point.Value = amount(0)
 		case len(values[i]) > 0:
 			point.Value = amount(quantile(s.Quantile, values[i]) / unit[T]())
@@ -160,27 +161,27 @@ func points[T plugins.Unit](s *Series, b Buckets, all samples[T], p *CancelCheck
 // maxBins bounds the buckets of a histogram.
 const maxBins = 10
 
-// histogram counts the known values in even bins from the least to the largest,
-// both included; a single bin if all are equal.
+// histogram counts the known values in bins of equal width from the smallest value to the
+// largest, both included. There is one bin if all values are equal.
 func histogram[T plugins.Unit](all samples[T]) []Point {
-	var least, most T
+	var low, high T
 	n := 0
 	for s := range all {
 		if !s.value.Valid {
 			continue
 		}
 		if n++; n == 1 {
-			least, most = s.value.N, s.value.N
+			low, high = s.value.N, s.value.N
 		}
-		least, most = min(least, s.value.N), max(most, s.value.N)
+		low, high = min(low, s.value.N), max(high, s.value.N)
 	}
 	if n == 0 {
 		return []Point{}
 	}
-	span := uint64(most - least)
+	span := uint64(high - low)
 	bins := make([]Point, 1+min(maxBins-1, span))
 	bound := func(i int) string {
-		b := float64(least) + float64(span)*(float64(i)/float64(len(bins)))
+		b := float64(low) + float64(span)*(float64(i)/float64(len(bins)))
 		return strconv.FormatFloat(b/unit[T](), 'f', -1, 64)
 	}
 	for i := range bins {
@@ -191,9 +192,9 @@ func histogram[T plugins.Unit](all samples[T]) []Point {
 			continue
 		}
 		bin := len(bins) - 1
-		if s.value.N < most {
-			high, low := bits.Mul64(uint64(s.value.N-least), uint64(len(bins)))
-			place, _ := bits.Div64(high, low, span)
+		if s.value.N < high {
+			hi, lo := bits.Mul64(uint64(s.value.N-low), uint64(len(bins)))
+			place, _ := bits.Div64(hi, lo, span)
 			bin = int(place)
 		}
 		bins[bin].Value.N++
@@ -217,7 +218,7 @@ func average[T plugins.Unit](all samples[T]) [1]Average {
 	return [1]Average{{a}}
 }
 
-// Quantile is a share of the values in thousandths, so that it is exact.
+// Quantile is a quantile in thousandths, as an integer so that it is exact.
 type Quantile int
 
 // DefaultQuantile is the third quartile.
@@ -225,24 +226,24 @@ const DefaultQuantile Quantile = 750
 
 var quantileNames = map[string]Quantile{"p50": 500, "p75": 750, "p95": 950, "p99": 990, "p99.9": 999}
 
-// ParseQuantile reads a pSize, such as p99.9.
-func ParseQuantile(pSize string) (Quantile, error) {
-	q, ok := quantileNames[pSize]
+// ParseQuantile reads the name of a quantile, such as p99.9.
+func ParseQuantile(name string) (Quantile, error) {
+	q, ok := quantileNames[name]
 	if !ok {
-		return 0, fmt.Errorf("one of %s is expected, not %s", join(slices.Sorted(maps.Keys(quantileNames))), quote(pSize))
+		return 0, fmt.Errorf("one of %s is expected, not %s", join(slices.Sorted(maps.Keys(quantileNames))), quote(name))
 	}
 	return q, nil
 }
 
-// quantile interpolates linearly between the two values around q. It orders
-// values as far as it must; there must be some.
+// quantile interpolates linearly between the two values around q. It reorders values, which
+// must not be empty.
 func quantile[T plugins.Unit](q Quantile, values []T) float64 {
 	n, _ := quantileFrom(0, q, values)
 	return n
 }
 
-// quantileFrom looks for a quantile behind the first from values, which must be the least.
-// It returns the quantile, and its index: the values before the index are the least then.
+// quantileFrom is quantile for values whose first from are already the smallest ones. It also
+// returns the index of the quantile: the values before that index are now the smallest ones.
 func quantileFrom[T plugins.Unit | uint32](from int, q Quantile, values []T) (n float64, at int) {
 	place := int(q) * (len(values) - 1)
 	at = place / 1000
@@ -255,8 +256,9 @@ func quantileFrom[T plugins.Unit | uint32](from int, q Quantile, values []T) (n 
 	return low + (high-low)*float64(place%1000)/1000, at
 }
 
-// selectNth puts at a place the value that a sort would put there, lesser values before it
-// and greater values behind: Hoare's selection, which looks at all values a few times.
+// selectNth moves to an index the value that a sort would put there, with smaller values before it
+// and greater values after it. It is Hoare's selection (quickselect), and sorts what is left if
+// bad pivots make that slow.
 func selectNth[T plugins.Unit | uint32](values []T, place int) {
 	for tries := bits.Len(uint(len(values))); len(values) > 16 && tries > 0; tries-- {
 		a, b, c := values[0], values[len(values)/2], values[len(values)-1]

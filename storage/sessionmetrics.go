@@ -83,10 +83,10 @@ func (q *SessionMetricsQuery) Answer(ctx context.Context, g Grouper) (*SessionMe
 			}
 		}
 	}
-	durations := quartiles(&q.Series, measured(&sessions, p, func(s *sessionMeasures) sample[plugins.Milliseconds] {
+	durations := dropOutliers(&q.Series, measureAll(&sessions, p, func(s *sessionMeasures) sample[plugins.Milliseconds] {
 		return sample[plugins.Milliseconds]{bucket: b.Index(s.begin), value: plugins.Duration{N: s.duration, Valid: s.ended}}
 	}), p)
-	costs := quartiles(&q.Series, measured(&sessions, p, func(s *sessionMeasures) sample[plugins.Nanodollars] {
+	costs := dropOutliers(&q.Series, measureAll(&sessions, p, func(s *sessionMeasures) sample[plugins.Nanodollars] {
 		return sample[plugins.Nanodollars]{bucket: b.Index(s.begin), value: plugins.Cost{N: s.cost, Valid: s.costKnown}, withoutCost: s.withoutCost}
 	}), p)
 	return &SessionMetrics{
