@@ -15,7 +15,8 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// Model says what a ledger must answer: it adds everything up again each time.
+// Model is a simple ledger, which knows what a real one must return. It adds everything up again
+// each time.
 type Model struct {
 	Grants       []Amount
 	Reservations []*Reserved
@@ -38,25 +39,25 @@ type Reserved struct {
 func (m *Model) Balances() []credits.Balance {
 	list := []credits.Balance{}
 	for _, g := range m.Grants {
-		of := credits.Account{Org: g.Org}
-		if !slices.ContainsFunc(list, func(b credits.Balance) bool { return b.Account == of }) {
-			list = append(list, m.Balance(of))
+		account := credits.Account{Org: g.Org}
+		if !slices.ContainsFunc(list, func(b credits.Balance) bool { return b.Account == account }) {
+			list = append(list, m.Balance(account))
 		}
 	}
 	slices.SortFunc(list, func(a, b credits.Balance) int { return cmp.Compare(a.Org, b.Org) })
 	return list
 }
 
-// Counted returns what the ledger must count of a budget, by value.
-func (m *Model) Counted(of credits.Hold) []credits.Balance {
+// Counted returns what the ledger must count for a budget, one balance for each value.
+func (m *Model) Counted(budget credits.Hold) []credits.Balance {
 	list := []credits.Balance{}
 	for _, r := range m.Reservations {
 		for _, h := range r.Holds {
-			known := slices.ContainsFunc(list, func(b credits.Balance) bool { return b.Value == h.Value })
-			if h.Org != of.Org || h.Budget != of.Budget || known {
+			listed := slices.ContainsFunc(list, func(b credits.Balance) bool { return b.Value == h.Value })
+			if h.Org != budget.Org || h.Budget != budget.Budget || listed {
 				continue
 			}
-			each := of
+			each := budget
 			each.Value = h.Value
 			sum, _ := each.Standing(0, m.Balance)
 			sum.Granted = 0
@@ -67,16 +68,16 @@ func (m *Model) Counted(of credits.Hold) []credits.Balance {
 	return list
 }
 
-// Balance returns what the ledger must count in one account.
-func (m *Model) Balance(of credits.Account) credits.Balance {
-	b := credits.Balance{Account: of}
+// Balance returns what the ledger must count for one account.
+func (m *Model) Balance(account credits.Account) credits.Balance {
+	b := credits.Balance{Account: account}
 	for _, g := range m.Grants {
-		if of == (credits.Account{Org: g.Org}) {
+		if account == (credits.Account{Org: g.Org}) {
 			b.Granted += g.N
 		}
 	}
 	for _, r := range m.Reservations {
-		if !slices.ContainsFunc(r.Holds, func(h credits.Hold) bool { return h.Account == of }) {
+		if !slices.ContainsFunc(r.Holds, func(h credits.Hold) bool { return h.Account == account }) {
 			continue
 		}
 		b.Spent += r.Charged
@@ -87,57 +88,59 @@ func (m *Model) Balance(of credits.Account) credits.Balance {
 	return b
 }
 
-// short returns the first account that does not cover a reservation, nil if all do.
-func (m *Model) short(r credits.Reservation) *credits.InsufficientError {
+// insufficient returns the error of the first account that does not cover a reservation, or nil if
+// all do.
+func (m *Model) insufficient(r credits.Reservation) *credits.InsufficientError {
 	for _, h := range r.Holds {
 		b := m.Balance(h.Account)
-		known := h.Budget != "" || slices.ContainsFunc(m.Grants, func(g Amount) bool { return g.Org == h.Org })
+		limited := h.Budget != "" || slices.ContainsFunc(m.Grants, func(g Amount) bool { return g.Org == h.Org })
 		if h.Budget != "" {
 			b.Granted = h.Limit
 		}
-		leaving := []storage.Timestamp{h.Ends}
-		for _, of := range m.earlier(h) {
-			step := m.Balance(of)
-			b.Spent, b.Reserved, leaving = b.Spent+step.Spent, b.Reserved+step.Reserved, append(leaving, of.Ends)
+		stepEnds := []storage.Timestamp{h.Ends}
+		for _, step := range m.earlierSteps(h) {
+			counted := m.Balance(step)
+			b.Spent, b.Reserved, stepEnds = b.Spent+counted.Spent, b.Reserved+counted.Reserved, append(stepEnds, step.Ends)
 		}
-		if known && b.Available() >= r.Amount {
+		if limited && b.Available() >= r.Amount {
 			continue
 		}
-		short := &credits.InsufficientError{Balance: b}
+		e := &credits.InsufficientError{Balance: b}
 		if h.Rolling > 0 {
-			short.FreeAt = slices.MinFunc(leaving, func(a, b storage.Timestamp) int {
+			e.FreeAt = slices.MinFunc(stepEnds, func(a, b storage.Timestamp) int {
 				return cmp.Or(-compareBool(m.fits(h, r.Amount, a), m.fits(h, r.Amount, b)), cmp.Compare(a, b))
 			})
 		}
-		return short
+		return e
 	}
 	return nil
 }
 
-// earlier returns the steps before a hold's that its window counts, each once.
-func (m *Model) earlier(h credits.Hold) (list []credits.Account) {
+// earlierSteps returns the steps that a rolling window counts before the step of the hold, each
+// once.
+func (m *Model) earlierSteps(h credits.Hold) (list []credits.Account) {
 	for _, r := range m.Reservations {
 		for _, other := range r.Holds {
-			of := h.Account
-			of.Begins, of.Ends = other.Begins, other.Ends
-			if of == other.Account && of.Begins < h.Begins && of.Ends > h.Begins && h.Rolling > 0 && !slices.Contains(list, of) {
-				list = append(list, of)
+			step := h.Account
+			step.Begins, step.Ends = other.Begins, other.Ends
+			if step == other.Account && step.Begins < h.Begins && step.Ends > h.Begins && h.Rolling > 0 && !slices.Contains(list, step) {
+				list = append(list, step)
 			}
 		}
 	}
 	return list
 }
 
-// fits reports whether an amount fits when all steps have left that end by a time.
+// fits reports whether an amount fits once all steps that end by a time are out of the window.
 func (m *Model) fits(h credits.Hold, amount plugins.Nanodollars, at storage.Timestamp) bool {
-	left := h.Limit
-	for _, of := range append(m.earlier(h), h.Account) {
-		if of.Ends > at {
-			b := m.Balance(of)
-			left -= b.Spent + b.Reserved
+	remaining := h.Limit
+	for _, step := range append(m.earlierSteps(h), h.Account) {
+		if step.Ends > at {
+			b := m.Balance(step)
+			remaining -= b.Spent + b.Reserved
 		}
 	}
-	return left >= amount
+	return remaining >= amount
 }
 
 // compareBool orders false before true.
@@ -151,8 +154,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// Clone returns the model after the death of all nodes: charges stay, and open reservations
-// end with what they lose, except reservations that outlive the node.
+// Clone returns the model after the death of all nodes: charges stay, and an open reservation ends
+// at its Lost, if it was charged less. Reservations with an Until outlive their node.
 func (m *Model) Clone() *Model {
 	dead := &Model{Grants: slices.Clone(m.Grants)}
 	for _, r := range m.Reservations {
@@ -169,17 +172,17 @@ func (m *Model) Clone() *Model {
 	return dead
 }
 
-// Settle ends what a process has left that has died: each call has cost a number from what
-// was charged up to the most that it can have cost.
+// Settle settles the reservations that a dead process has left open. It draws the cost of each
+// call, from what was charged up to the reservation's Lost.
 func (m *Machine) Settle(t T) {
-	err := settle(m.Ledger, func(left credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
-		i := slices.IndexFunc(m.Model.Reservations, func(r *Reserved) bool { return r.ID == left.ID })
+	err := settle(m.Ledger, func(open credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+		i := slices.IndexFunc(m.Model.Reservations, func(r *Reserved) bool { return r.ID == open.ID })
 		if i < 0 {
-			t.Fatalf("%s is left, and was never made", left.ID)
+			t.Fatalf("%s is open, and was never made", open.ID)
 		}
 		r := m.Model.Reservations[i]
 		if r.Released || r.Until > 0 || r.Lost == 0 || r.Charged != charged {
-			t.Fatalf("%+v is left with %s charged", r, charged)
+			t.Fatalf("%+v is open with %s charged", r, charged)
 		}
 		r.Charged += plugins.Nanodollars(t.Draw(int(max(r.Lost-charged, 0))+1, "cost"))
 		r.Released = true
@@ -196,7 +199,7 @@ func (m *Machine) Settle(t T) {
 	}
 }
 
-// Machine does the same with a ledger and its model.
+// Machine does the same things with a ledger and with its model, and compares them.
 type Machine struct {
 	Ledger credits.Ledger
 	Model  *Model
@@ -205,8 +208,8 @@ type Machine struct {
 // T is a test that draws the steps of a Machine.
 type T interface {
 	Fatalf(format string, args ...any)
-	// Draw returns a number from 0 up to n, without n. what is for the log.
-	Draw(n int, what string) int
+	// Draw returns a random number from 0 to n-1. The label is for the log.
+	Draw(n int, label string) int
 }
 
 var (
@@ -214,7 +217,7 @@ var (
 	actions = []string{"grant", "seed", "reserve", "reserve to last", "charge", "charge", "charge", "release", "end"}
 )
 
-// Step does something at random, and checks that the ledger does as the model.
+// Step takes a random action, and checks that the ledger does what the model does.
 func (m *Machine) Step(t T) {
 	ctx := context.Background()
 	org := orgs[t.Draw(len(orgs), "org")]
@@ -236,11 +239,11 @@ func (m *Machine) Step(t T) {
 			r.Lost, r.Until = amount, ends
 		}
 		err = m.Ledger.Reserve(ctx, r)
-		if short := m.Model.short(r); short != nil {
+		if insufficient := m.Model.insufficient(r); insufficient != nil {
 			want = credits.ErrInsufficient
-			var told *credits.InsufficientError
-			if errors.As(err, &told) && *told != *short {
-				t.Fatalf("%+v is short, want %+v", told, short)
+			var got *credits.InsufficientError
+			if errors.As(err, &got) && *got != *insufficient {
+				t.Fatalf("the error is %+v, want %+v", got, insufficient)
 			}
 		} else {
 			m.Model.Reservations = append(m.Model.Reservations, &Reserved{Reservation: r})
@@ -250,9 +253,9 @@ func (m *Machine) Step(t T) {
 			return
 		}
 		r := m.Model.Reservations[t.Draw(len(m.Model.Reservations), "reservation")]
-		lasts := action == "end"
+		isEnd := action == "end"
 		switch {
-		case lasts:
+		case isEnd:
 			_, err = m.Ledger.End(ctx, r.ID, amount)
 		case action == "release":
 			err = m.Ledger.Release(ctx, r.Reservation)
@@ -262,10 +265,10 @@ func (m *Machine) Step(t T) {
 		}
 		switch {
 		case action == "release":
-		case r.Released || lasts != (r.Until > 0):
+		case r.Released || isEnd != (r.Until > 0):
 			want = credits.ErrNoReservation
 		default:
-			r.Charged, r.Released = amount, lasts
+			r.Charged, r.Released = amount, isEnd
 		}
 	}
 	if !is(err, want) {
@@ -274,10 +277,10 @@ func (m *Machine) Step(t T) {
 	m.Check(t)
 }
 
-// ends is when the windows of the tests end: no test takes so long.
+// ends is when the windows of the tests end: a day from now, which is longer than any test.
 var ends = storage.Millis(time.Now().Add(24 * time.Hour))
 
-// windows are what budgets count, without their organisation.
+// windows are holds of all kinds of budgets, without their organisation.
 var windows = []credits.Hold{
 	{Account: credits.Account{Budget: "month", Begins: 1, Ends: ends}},
 	{Account: credits.Account{Budget: "month", Begins: 2, Ends: ends}},
@@ -287,7 +290,7 @@ var windows = []credits.Hold{
 	rolling(0), rolling(time.Hour), rolling(25 * time.Hour),
 }
 
-// rolling is a hold in a window of a day, so long after the test began.
+// rolling returns a hold in a rolling window of a day, at a time after now.
 func rolling(after time.Duration) credits.Hold {
 	h := credits.Hold{Rolling: credits.Rolling((24 * time.Hour).Milliseconds())}
 	h.Budget = "rate"
