@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A backend that keeps content answers it when the journal has it no more, as for
-// another node, until it is pruned.
+// A backend that keeps content returns it, until it is pruned, even if the journal does not have
+// it, as on another node.
 func testKeptContent(t *testing.T, open opener) {
 	b := open.new(t)
 	keeper, ok := b.(storage.ContentKeeper)
