@@ -78,7 +78,7 @@ func (m *Member) In(label string) *Membership {
 	return &m.Projects[i]
 }
 
-// Leave ends the membership in the project of a label.
+// Leave ends the membership in the project with a label.
 func (m *Member) Leave(label string) {
 	m.Projects = slices.DeleteFunc(m.Projects, func(p Membership) bool { return p.Project == label })
 }
