@@ -52,7 +52,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.receive(p[:n])
 	if err != nil {
-		c.w.left.CompareAndSwap(nobody, theClient)
+		c.w.endedBy.CompareAndSwap(nobody, theClient)
 	}
 	return n, err
 }
@@ -68,7 +68,7 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // Close is the server's end of the tunnel, unless the client has ended it.
 func (c *conn) Close() error {
-	c.w.left.CompareAndSwap(nobody, theServer)
+	c.w.endedBy.CompareAndSwap(nobody, theServer)
 	return c.Conn.Close()
 }
 
@@ -106,7 +106,7 @@ type halfCloser struct {
 }
 
 func (h *halfCloser) CloseWrite() error {
-	h.w.left.CompareAndSwap(nobody, theServer)
+	h.w.endedBy.CompareAndSwap(nobody, theServer)
 	return h.inner.CloseWrite()
 }
 

@@ -22,9 +22,8 @@ type Observer interface {
 	Chunk(p []byte, last bool)
 }
 
-// Writer is a response writer that is watched. It passes everything on as it
-// comes: informational headers, trailers, flushes, and what the writer beneath
-// it answers.
+// Writer is a response writer with an Observer. It passes everything on unchanged:
+// informational headers, trailers, flushes, and the results of the writer beneath it.
 type Writer struct {
 	http.ResponseWriter
 
@@ -36,10 +35,10 @@ type Writer struct {
 	tunnel   bool
 	err      error
 
-	// A tunnel has two goroutines at work.
+	// Two goroutines use the fields below, one for each direction of a tunnel.
 	sent, received         atomic.Int64
-	fromClient, fromServer Reader // get the bytes of its directions, if they are there
-	left                   atomic.Int32
+	fromClient, fromServer Reader       // may be nil
+	endedBy                atomic.Int32 // nobody, theClient or theServer
 }
 
 // Who ended a tunnel first.
@@ -54,7 +53,7 @@ func (w *Writer) Watch(inner http.ResponseWriter, method string, o Observer) {
 	w.ResponseWriter, w.method, w.observer, w.length = inner, method, o, -1
 }
 
-// Status is the final status that was written, 0 before.
+// Status is the final status that was written, 0 before it is written.
 func (w *Writer) Status() int { return w.status }
 
 // Length is the Content-Length that was announced, -1 without one.
@@ -66,26 +65,26 @@ func (w *Writer) Sent() int64 { return w.sent.Load() }
 // Received counts the bytes that came from the client after an upgrade.
 func (w *Writer) Received() int64 { return w.received.Load() }
 
-// Tunnel tells whether the exchange became a two-way stream, by an upgrade or
-// by CONNECT. Its bytes are counted, and no Chunk.
+// Tunnel reports whether the exchange became a two-way stream, by an upgrade or by
+// CONNECT. Its bytes are counted, but the Observer gets no Chunk.
 func (w *Writer) Tunnel() bool { return w.tunnel }
 
-// Follow lets the readers have the bytes of a tunnel that a Hijack begins, or an
-// answer to CONNECT: those from the client before anybody gets them, and those from
-// the server before the client does. They are called by one goroutine each. The
-// request body of a CONNECT is not the writer's: a Body follows it.
+// Follow sets the readers of a tunnel that begins with a Hijack or with an answer to
+// CONNECT. fromClient gets the bytes from the client before the server does, and
+// fromServer the bytes from the server before the client does. Each reader is called by
+// one goroutine. After a CONNECT, the bytes from the client are the request body, which a
+// Body reads and not the Writer.
 func (w *Writer) Follow(fromClient, fromServer Reader) {
 	w.fromClient, w.fromServer = fromClient, fromServer
 }
 
-// ClientLeft tells whether it was the client who ended a tunnel that began with a
-// Hijack.
-func (w *Writer) ClientLeft() bool { return w.left.Load() == theClient }
+// ClientLeft reports whether the client ended a tunnel that began with a Hijack.
+func (w *Writer) ClientLeft() bool { return w.endedBy.Load() == theClient }
 
-// Short tells whether less was sent than Content-Length announced.
+// Short reports whether fewer bytes were sent than Content-Length announced.
 func (w *Writer) Short() bool { return !w.bodyless && w.Sent() < w.length }
 
-// Err is the first error of the writer beneath: the client is gone.
+// Err is the first error of the writer beneath. It means that the client is gone.
 func (w *Writer) Err() error { return w.err }
 
 // WriteHeader implements http.ResponseWriter.
