@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// maxValues bounds how many values a body that is parsed has, and maxDepth how deep
-	// they are nested.
+	// maxValues bounds the number of JSON values in a body, and maxDepth their nesting.
 	maxValues = 250_000
 	maxDepth  = 256
-	// valueBytes is what a value takes at worst when it is parsed, beside its bytes.
+	// valueBytes is the memory that a parsed value takes in the worst case, in bytes, beyond its
+	// text.
 	valueBytes = 256
 )
 
-// CheckJSON refuses JSON with too many values, and waits for the memory that they take
-// when they are parsed. document is the body, or what it has become.
+// CheckJSON refuses JSON with too many values or too deep nesting. Then it waits for the memory
+// that parsing it takes. document is the body, or a later form of it.
 func (b *Body) CheckJSON(ctx context.Context, document []byte) error {
 	values, depth := shape(document)
 	return b.check(ctx, int64(len(document)), values, depth)
 }
 
-// Weigh is CheckJSON for JSON of any number of values and depth.
+// Weigh is CheckJSON without the limits: it only waits for the memory.
 func (b *Body) Weigh(ctx context.Context, document []byte) error {
 	values, _ := shape(document)
 	return b.weigh(ctx, int64(len(document)), values)
 }
 
-// weigh waits for the memory of so many bytes that are parsed to so many values.
+// weigh waits for the memory of JSON with a size in bytes and a number of values.
 func (b *Body) weigh(ctx context.Context, size int64, values int) error {
 	return b.hold(ctx, copies*max(size, int64(len(b.Bytes)))+valueBytes*int64(values))
 }
 
-// check is weigh, and refuses too many values and values that are nested too deep.
+// check is weigh, but refuses too many values and too deep nesting.
 func (b *Body) check(ctx context.Context, size int64, values, depth int) error {
 	switch {
 	case values > maxValues:
@@ -48,7 +48,7 @@ func (b *Body) check(ctx context.Context, size int64, values, depth int) error {
 	return b.weigh(ctx, size, values)
 }
 
-// Refuse counts a request that met the limit of that name, and returns its error.
+// Refuse counts a request that is over the named limit, and returns the error for the client.
 func Refuse(limit metric.Label, param, format string, args ...any) error {
 	admission.Refusals.With(limit).Inc()
 	e := plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", format, args...)
@@ -56,8 +56,8 @@ func Refuse(limit metric.Label, param, format string, args ...any) error {
 	return e
 }
 
-// shape counts the values of valid JSON and how deep they are nested. It allocates
-// nothing.
+// shape returns the number of values of valid JSON, and the depth of their nesting. It
+// allocates nothing.
 func shape(body []byte) (values, depth int) {
 	level := 0
 	for i := 0; i < len(body); i++ {
