@@ -15,16 +15,16 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Later reads what the answer to a GET tells of calls that were made before.
+// Later reads the answer to a GET that reports on earlier calls.
 type Later interface {
-	// Write reads the next plain bytes. It does not keep p.
+	// Write reads the next uncompressed bytes. It does not keep p.
 	Write(p []byte)
-	// Close says that the body ended, and whether all of it has passed.
+	// Close says that the body has ended. whole is false if a part of it is missing.
 	Close(whole bool)
 }
 
-// Later returns the reader of the answer to a GET, nil if the answer tells nothing of earlier
-// calls. The header is that of the answer.
+// Later returns the reader of the answer to a GET, or nil if the answer says nothing about earlier
+// calls. header is the header of the answer.
 func (x *Exchange) Later(header http.Header, maxBody int64) Later {
 	if of, ok := observe.ResultsOf(x.Record.Path); ok {
 		return x.Results(of, maxBody)
@@ -39,12 +39,12 @@ func (x *Exchange) Later(header http.Header, maxBody int64) Later {
 	}
 }
 
-// responsePoll reads the plain bytes of an answer to a client that asks what has become of a
-// response in the background: the call that made it was answered before the model had. The
-// record of that call gets the usage, once.
+// responsePoll reads the answer to a client that polls a background response. The call that
+// created the response ended before the model did, so its record has no usage. The first poll that
+// reports the usage adds it to that record.
 type responsePoll struct {
 	x        *Exchange
-	id       string // of the response, by its provider
+	id       string // the provider's id of the response
 	observer plugins.Observer
 }
 
@@ -68,10 +68,10 @@ func (p *responsePoll) Close(bool) {
 	}
 }
 
-// maxBatchObject bounds what a provider tells of a batch, in bytes.
+// maxBatchObject is the size of the largest batch object that is read, in bytes.
 const maxBatchObject = 1 << 20
 
-// batchPoll reads the plain bytes of an answer to a client that asks what has become of a batch.
+// batchPoll reads the answer to a client that polls a batch.
 type batchPoll struct {
 	x    *Exchange
 	id   string
@@ -88,8 +88,8 @@ func (p *batchPoll) Write(b []byte) {
 // Close implements Later.
 func (p *batchPoll) Close(bool) { p.x.SeeBatch(p.id, p.body) }
 
-// SeeBatch reads what a provider tells of a batch. If the batch has ended and its usage is
-// known, so does what is set aside for it.
+// SeeBatch reads the batch object of a provider. If the batch has ended and its usage is known,
+// SeeBatch settles its reservation.
 func (x *Exchange) SeeBatch(id string, body []byte) {
 	state, ok := observe.ParseBatch(body)
 	if !ok || !state.Ended || state.ID != id {
@@ -112,7 +112,7 @@ func (x *Exchange) SeeBatch(id string, body []byte) {
 	x.endBatch(made, used)
 }
 
-// batch returns the record of a batch of the organisation at the provider, nil if there is none.
+// batch returns the record of a batch of the organisation at the provider, or nil if there is none.
 func (x *Exchange) batch(id string) *storage.Record {
 	made, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, id)
 	if err != nil || id == "" || made.Dialect != plugins.Batches || made.Provider != x.Record.Provider || made.GatewayNode == "" {
@@ -121,8 +121,8 @@ func (x *Exchange) batch(id string) *storage.Record {
 	return made
 }
 
-// Uploaded returns what the calls in a file can use at most that was uploaded to an address,
-// if that is known.
+// Uploaded returns an upper bound on what the calls in an uploaded file can use. The bound is empty
+// if the file is unknown, or was uploaded to another address than baseURL.
 func (x *Exchange) Uploaded(file, baseURL string) (b bound.Batch) {
 	if made := x.batch(file); made != nil && strings.HasPrefix(made.TargetURL, baseURL) {
 		b.Parts = bound.ParseBatch(made.Batch).Parts
@@ -130,7 +130,7 @@ func (x *Exchange) Uploaded(file, baseURL string) (b bound.Batch) {
 	return b
 }
 
-// endBatch ends what is set aside for a batch, of which so much is spent.
+// endBatch settles the reservation of a batch with what the batch has used.
 func (x *Exchange) endBatch(made *storage.Record, used bound.Used) {
 	reserved := bound.ParseBatch(made.Batch).Reservation
 	if reserved == uuid.Nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// StatusClientLeft is what Caddy, after nginx, calls a request whose client left
+// StatusClientLeft is the status that Caddy and nginx log for a request if its client left
 // before there was an answer.
 const StatusClientLeft = 499
 
 // budgetCut is the finish reason of a stream that a budget ended.
 const budgetCut = "budget_cut"
 
-// learn fills in what the answer has told so far.
+// learn fills in what the answer has reported so far.
 func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID
 	r.Finish, r.ErrorType, r.ServiceTier = seen.Finish, seen.ErrorType, seen.ServiceTier
@@ -30,10 +30,10 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 	r.InferenceGeo = cmp.Or(seen.InferenceGeo, r.InferenceGeo)
 }
 
-// price computes the cost of the record's usage, by the first of the models that has a
-// price, and of what the provider bills beside the usage. A count of tokens costs nothing,
-// nor does a batch beside its calls, nor an error that reports no usage. Otherwise the
-// cost is unknown where a usage or a price is unknown.
+// price sets the cost of the record: that of its usage, at the price of the first model that has
+// one, and that of what the provider bills in addition. The cost is 0 for a request that counts
+// tokens, for a batch, whose calls have records of their own, and for an error without usage.
+// Otherwise the cost is unknown if a usage or a price is unknown.
 func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at time.Time, models ...string) {
 	r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
 	if r.Dialect.CountsTokens() || r.Dialect == plugins.Batches {
@@ -49,7 +49,7 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 		return
 	}
 	if asked := models[len(models)-1]; r.Provider == "bedrock" && models[0] != "" && strings.Contains(asked, "."+models[0]) {
-		slices.Reverse(models) // Claude's answers leave out the inference profile, as in us.anthropic, on which the price depends
+		slices.Reverse(models) // Claude's answers leave out the inference profile, such as us.anthropic, and the price depends on it
 	}
 	cost, model := prices.first(r.Usage, models)
 	for ; beside != nil && !r.Usage.ReportedCost.Valid; beside = beside.Next {
@@ -70,7 +70,7 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 	}
 }
 
-// prices are those of a provider under some conditions.
+// prices looks up prices of a provider under some conditions.
 type prices struct {
 	catalog    *catalog.Catalog
 	provider   string
@@ -88,15 +88,15 @@ func (p *prices) first(u plugins.Usage, models []string) (cost plugins.Cost, mod
 	return cost, model
 }
 
-// freeOfTokens reports whether the first of the models that has a price charges no tokens,
-// as OpenAI's moderation, which reports none.
+// freeOfTokens reports whether the first model that has a price charges nothing for tokens, as
+// OpenAI's moderation models do. Their answers report no usage.
 func (p *prices) freeOfTokens(models []string) bool {
 	cost, _ := p.first(plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000)}, models)
 	return cost.Valid && cost.N == 0
 }
 
-// Import records an exchange that was made elsewhere. r and k have all but what the
-// answer reported, what it cost, and which call it continues.
+// Import records an exchange that was made elsewhere. It completes r and k with what the answer
+// reported, the cost, and the call that the exchange continues.
 func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, k *storage.Kept) error {
 	learn(r, answer)
 	r.ErrorMessage = reportedError(r, answer, k.Content(r).Response)
@@ -121,7 +121,7 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 	return nil
 }
 
-// Reimport replaces the record of an exchange that was imported by one that knows more.
+// Reimport replaces the record of an imported exchange by a more complete one.
 func (s *Site) Reimport(to Recorder, r *storage.Record, k *storage.Kept) error {
 	r.ErrorMessage = reportedError(r, &plugins.ResponseInfo{ErrorMessage: r.ErrorMessage}, k.Content(r).Response)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
@@ -129,11 +129,11 @@ func (s *Site) Reimport(to Recorder, r *storage.Record, k *storage.Kept) error {
 	return to.Append(r, k)
 }
 
-// history is the age from which a call that is reported raises no metric: rates and alerts
-// speak of what happens now.
+// history is the age from which a reported call changes no metric, because rates and alerts
+// are about what happens now.
 const history = time.Hour
 
-// amend replaces a record by one that has what an answer has told since. Its content stays.
+// amend replaces a record by one that also has what a later answer reported. Its content stays.
 func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInfo) error {
 	learn(r, answer)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
@@ -147,13 +147,12 @@ func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInf
 	return nil
 }
 
-// payBySubscription makes the cost of a call that a subscription pays its list cost.
+// payBySubscription moves the cost of a call to its list cost if a subscription pays for the call.
 func payBySubscription(r *storage.Record) {
 	if r.Subscription {
 		r.ListCost, r.Cost, r.CacheSavings, r.CacheLoss = r.Cost, plugins.Cost{}, plugins.Cost{}, plugins.Cost{}
 	}
 }
 
-// unknownAccount stands for the account at the provider of an exchange that was made
-// elsewhere.
+// unknownAccount is the account at the provider for an exchange that was made elsewhere.
 const unknownAccount = 0
