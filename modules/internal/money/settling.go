@@ -11,18 +11,19 @@ import (
 type Ending struct {
 	// Status is the provider's, 0 if there was none.
 	Status int64
-	// Left: the client, or Weir for it, did not wait for the provider, which works on.
+	// Left: the client, or Weir on its behalf, stopped waiting while the provider continues.
 	Left bool
-	// Broken: the answer has not come to its end, because of the client, the provider or a
-	// budget. Provider: it was because of the provider.
+	// Broken: the answer is incomplete, because of the client, the provider or a budget.
+	// Provider: the provider is the cause.
 	Broken, Provider bool
-	// Stream: the answer is a stream, or was to be one.
+	// Stream: the answer is a stream, or the request asked for one.
 	Stream bool
-	// Served: the client has a part of the answer.
+	// Served: the client has received a part of the answer.
 	Served bool
-	// Final: the usage that the provider has stated is that of the whole answer.
+	// Final: the usage that the provider has stated covers the whole answer.
 	Final bool
-	// Cost is known if the stated usage has a price, and nothing unknown was billed beside it.
+	// Cost is the cost of the stated usage. It is unknown if the usage has no price, or if the
+	// provider also bills something whose cost is unknown.
 	Cost plugins.Cost
 	// Stated is the usage that the provider has stated.
 	Stated plugins.Usage
@@ -36,15 +37,16 @@ type Rule int
 const (
 	// AsStated counts what the provider has stated, and nothing more.
 	AsStated Rule = iota
-	// AtMaximum counts what was set aside. If nothing was, the cost is unknown.
+	// AtMaximum counts the reserved amount. The cost is unknown if nothing was reserved.
 	AtMaximum
-	// ByLength counts the output by the length of what has come.
+	// ByLength estimates the output from the length of the answer so far.
 	ByLength
-	// ByRequest counts what the request alone tells, if it does. Else it is AtMaximum.
+	// ByRequest counts the usage that the request alone determines. If it determines none,
+	// ByRequest is AtMaximum.
 	ByRequest
 )
 
-// Rule returns the rule of the first row of the table that fits.
+// Rule returns the rule of the first row of the table that matches the ending.
 func (e *Ending) Rule() Rule {
 	complete := !e.Broken && !e.Left
 	switch {
@@ -64,22 +66,23 @@ func (e *Ending) Rule() Rule {
 	return ByLength
 }
 
-// CostStated reports whether what the provider has stated tells the cost of the whole answer. It
-// may tell no tokens, if the provider bills something else, such as the seconds of audio.
+// CostStated reports whether the stated usage determines the cost of the whole answer. The usage
+// may have no tokens, if the provider bills something else, such as seconds of audio.
 func (e *Ending) CostStated() bool { return e.Cost.Valid && (e.Final || !e.Broken && !e.Left) }
 
-// Length is how much of an answer has come.
+// Length is the length of an answer so far.
 type Length struct {
-	// Bytes is how many the model has written, and Events how many events they came in: each
-	// has a token or more, and a token of digits or rare characters has less than four bytes.
+	// Bytes is the number of bytes that the model has written, and Events the number of events
+	// that carried them. Events count because each carries at least one token, and tokens of digits
+	// or rare characters have fewer than four bytes.
 	Bytes, Events int64
-	// Took is how long the provider had.
+	// Took is the time that the provider has had.
 	Took plugins.Milliseconds
 }
 
-// Settle returns what a call uses by the rule of its ending, which is not AsStated. most is what
-// it uses at most. tier is the service tier that the provider has named. call is nil if nothing
-// is known of it.
+// Settle returns what a call has used, by the rule of its ending, which must not be AsStated. most
+// is the upper bound on its usage. tier is the service tier that the provider has named. call is
+// nil if nothing is known about the call.
 func (e *Ending) Settle(call *bound.Call, most bound.Used, length Length, tier string) bound.Used {
 	used, rule := most, e.Rule()
 	switch {
@@ -106,7 +109,7 @@ func (e *Ending) Settle(call *bound.Call, most bound.Used, length Length, tier s
 	return atMost(used, call.Cost(used.Usage, tier))
 }
 
-// atMost is used, at a cost that is known and lower.
+// atMost returns used with its cost lowered to cost, if both are known.
 func atMost(used bound.Used, cost plugins.Cost) bound.Used {
 	if used.Cost.Valid && cost.Valid {
 		used.Cost.N = min(used.Cost.N, cost.N)
@@ -114,8 +117,8 @@ func atMost(used bound.Used, cost plugins.Cost) bound.Used {
 	return used
 }
 
-// Written estimates the tokens of an answer by its length: by the time, too, that the model had
-// to write what does not show.
+// Written estimates the tokens of an answer from its length. If the model may have written tokens
+// that the answer does not show, such as its reasoning, the time that it had counts as well.
 func (e *Ending) Written(call *bound.Call, length Length) int64 {
 	written := max(bound.Likely.Text(length.Bytes), length.Events)
 	if e.Left || call.Silent() {
