@@ -1,5 +1,5 @@
-// Package kept answers requests for what is kept: responses with their input, also
-// responses that are generated in the background, and conversations.
+// Package kept serves the stored objects of the Responses API: responses with their input,
+// including responses that are generated in the background, and conversations.
 //
 // Its tests are background_test.go, conversations_test.go and backgroundnodes_test.go of llmgateway.
 package kept
@@ -21,20 +21,20 @@ import (
 	"github.com/weirhq/weir/storage/shared"
 )
 
-// Room is where what is kept can be found.
+// Room has the stores in which the objects are.
 type Room struct {
 	// Journal has the records, and the conversations.
 	Journal func() (stored.Journal, error)
-	// Runs are the responses in the background of this process.
+	// Runs are the background responses of this process.
 	Runs *background.Runs
-	// Nodes are the responses in the background of other nodes, nil while nothing is shared.
+	// Nodes are the background responses of other nodes. It is nil if nodes share nothing.
 	Nodes func() shared.Runs
-	// Secrets hide from others what nodes share.
+	// Secrets encrypt what nodes share.
 	Secrets func() (*secret.Secrets, error)
 	Logger  *zap.Logger
 }
 
-// Store returns what a caller has.
+// Store returns the stored objects that a caller may use.
 func (r *Room) Store(org, user string) (*stored.Store, error) {
 	journal, err := r.Journal()
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *Room) Store(org, user string) (*stored.Store, error) {
 	return &stored.Store{Journal: journal, Org: org, User: user}, nil
 }
 
-// Call is a request for what is kept. Its caller was admitted.
+// Call is a request for a stored object. Its caller has been authenticated.
 type Call struct {
 	*Room
 	Store *stored.Store // of the caller
@@ -51,25 +51,26 @@ type Call struct {
 	R     *http.Request
 	// ID and Item are the ids in the path.
 	ID, Item string
-	// Omits is the header field that forbids to keep content, "" if none does.
+	// Omits is the name of the request's header that forbids storing content, "" if there is
+	// none.
 	Omits string
-	// Body reads the body, an object of at most MaxBody bytes.
+	// Body reads the body, a JSON object of at most MaxBody bytes.
 	Body func() ([]byte, error)
-	// Memory bounds what all requests together take.
+	// Memory is the memory budget that all requests share.
 	Memory *admission.Memory
 
-	loaded admission.Held // the memory that the conversation takes
-	object gjson.Result   // the body
+	loaded admission.Held // the memory that is reserved for the loaded conversation
+	object gjson.Result   // the parsed body
 }
 
-// MaxBody bounds the body of a request, in bytes.
+// MaxBody is the size of the largest body of a request, in bytes.
 const MaxBody = 12 << 20
 
-// Release gives back the memory of the answer.
+// Release gives back the memory of the loaded conversation.
 func (c *Call) Release() { c.loaded.Release() }
 
-// readBody reads an object that has these fields at most. What is read will be kept, so a
-// caller who forbids that is refused.
+// readBody reads the body, which may have only these fields. The content will be stored, so
+// readBody refuses a caller who forbids that.
 func (c *Call) readBody(fields ...string) error {
 	if c.Omits != "" {
 		return plugins.Invalid(c.Omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", c.Omits).
@@ -101,7 +102,7 @@ const (
 	maxListed    = 100
 )
 
-// readPage reads which items the query asks for, the last ones first by default.
+// readPage reads from the query which items are requested. By default the newest come first.
 func (c *Call) readPage() (page storage.ItemPage, err error) {
 	query := c.R.URL.Query()
 	page = storage.ItemPage{Limit: defaultItems, After: query.Get("after"), Descending: true}
