@@ -39,10 +39,10 @@ func init() {
 // each endpoint.
 //
 // Callers authenticate with `Authorization: Bearer <API key>`, and for Messages
-// with `X-Api-Key: <API key>` if they like; the lists need no key. With a key, a
-// list has what the key's organisation can call. The model is an alias, `label/model`, the id
+// also with `X-Api-Key: <API key>`; the lists need no key. With a key, a list has the
+// models that the key's organisation can call. The model is an alias, `label/model`, the id
 // of a model that a provider serves, or several of these with commas, which are
-// tried in this order. Until an answer has begun, what fails is tried again, at the
+// tried in this order. Until an answer has begun, a failed attempt is repeated, at the
 // same provider or at the next. Each attempt is a record, and `Service-Id` names
 // the one that answered. The control headers and placeholders are the same as in
 // `llm_log`.
@@ -70,10 +70,10 @@ type Handler struct {
 	// Default: 20000.
 	MaxItems int `json:"max_items,omitempty"`
 
-	// MaxTools is how many tools it may have. Default: 1024.
+	// MaxTools is how many tools a request of Responses may have. Default: 1024.
 	MaxTools int `json:"max_tools,omitempty"`
 
-	// MaxBody is how many bytes of each body are kept at most, 1 or more.
+	// MaxBody bounds the bytes of each body that a record keeps, 1 or more.
 	// Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
 
@@ -90,15 +90,15 @@ type Handler struct {
 	gateway
 }
 
-// gateway is what the handler makes of its configuration.
+// gateway is what Provision builds from the configuration of a Handler.
 type gateway struct {
 	site     *recording.Site
 	kept     kept.Room
 	policy   routing.Policy
 	models   models.List
 	breakers func() shared.Breakers
-	unloaded <-chan struct{} // closed when the configuration is another
-	// secrets returns what is made of the secret of the nodes. An error is in the log.
+	unloaded <-chan struct{} // closed when another configuration takes over
+	// secrets returns the keys that are derived from the secret of the nodes. It logs errors.
 	secrets func() (*secret.Secrets, error)
 }
 
@@ -154,8 +154,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return h.checkProviders()
 }
 
-// checkProviders rejects a configuration with which no call could succeed, or no call of
-// some alias.
+// checkProviders rejects a configuration without providers, and one with an alias that no
+// provider can serve.
 func (h *Handler) checkProviders() error {
 	app := h.site.App
 	everybody := routing.Resolver{Catalog: app.Catalog(), Accounts: app.Accounts().All()}
