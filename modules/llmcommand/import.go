@@ -25,12 +25,12 @@ import (
 
 // source is a product whose exports can be imported.
 type source struct {
-	// call makes a span of a row. The span is nil if the row is no call of a model, and
-	// skipped then says what the row is.
+	// call makes a span from a row. The span is nil if the row is no call of a model. skipped
+	// then says what the row is.
 	call func(*row) (s *span, skipped string, err error)
-	// repeats are the fields that call leaves out because they repeat other fields.
+	// repeats are the fields that call does not read because they repeat other fields.
 	repeats []string
-	// name is the name that a field of a file has for call.
+	// name returns the name under which call reads a field of a file.
 	name func(string) string
 }
 
@@ -53,14 +53,14 @@ func importCommand(cmd *cobra.Command) {
 // imported accounts for the rows of an import. Each row is in one count: here, in the
 // sender's, or in what the sender has not sent.
 type imported struct {
-	sender  *spanSender
-	refused *refusals
-	rows    int64
-	what    string           // what rows become: calls or keys
-	hidden  []string         // fields that no refused row has in its text
-	skipped map[string]int64 // rows that are no calls, by what they are
-	left    map[string]int64 // rows with a field that has no place, by the field
-	wrong   map[string]int64 // rows with a value of another type than the field's, by the path
+	sender       *spanSender
+	refused      *refusals
+	rows         int64
+	noun         string           // what rows become: calls or keys
+	secretFields []string         // fields that are not written to the file of refused rows
+	skipped      map[string]int64 // rows that are no calls, by what they are
+	unmapped     map[string]int64 // rows with a field for which a record has none, by the field
+	mistyped     map[string]int64 // rows with a value of another type than the field's, by the path
 }
 
 func runImport(cmd *cobra.Command, args []string) (err error) {
@@ -92,7 +92,7 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, refused.close()) }()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	i := imported{refused: refused, what: "calls", skipped: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64)}
+	i := imported{refused: refused, noun: "calls", skipped: make(map[string]int64), unmapped: make(map[string]int64), mistyped: make(map[string]int64)}
 	if keys {
 		return importKeys(ctx, cmd, i, c, args[1:])
 	}
@@ -106,7 +106,7 @@ func runImport(cmd *cobra.Command, args []string) (err error) {
 	return i.failure(err)
 }
 
-// failure returns the error that an import ends with, nil if it took all rows.
+// failure returns the error that an import ends with, nil if it imported all rows.
 func (i *imported) failure(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w; import the same files again to go on: what is there already is not doubled", err)
@@ -117,7 +117,7 @@ func (i *imported) failure(err error) error {
 	return nil
 }
 
-// files hands each row of some files to take, up to the first error.
+// files calls take with each row of some files, up to the first error.
 func (i *imported) files(names []string, take func(gjson.Result, origin) (*refusal, error)) error {
 	for _, name := range names {
 		if err := i.file(name, take); err != nil {
@@ -127,7 +127,7 @@ func (i *imported) files(names []string, take func(gjson.Result, origin) (*refus
 	return nil
 }
 
-// file hands each row of a file to take. A refusal that take returns is about this row alone.
+// file calls take with each row of a file. A refusal that take returns concerns this row alone.
 func (i *imported) file(name string, take func(gjson.Result, origin) (*refusal, error)) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -142,7 +142,7 @@ func (i *imported) file(name string, take func(gjson.Result, origin) (*refusal, 
 		}
 		i.rows++
 		row.Row++
-		row.Text = i.textOf(object, isRefusal)
+		row.Text = i.refusalText(object, isRefusal)
 		if err == nil {
 			refused, err = take(object, row)
 		}
@@ -156,16 +156,16 @@ func (i *imported) file(name string, take func(gjson.Result, origin) (*refusal, 
 	return nil
 }
 
-// textOf is the text of a row for the file of refused rows, without what is hidden.
-func (i *imported) textOf(object gjson.Result, broken bool) string {
-	if len(i.hidden) == 0 {
+// refusalText returns the text of a row for the file of refused rows, without its secrets.
+func (i *imported) refusalText(object gjson.Result, broken bool) string {
+	if len(i.secretFields) == 0 {
 		return object.Raw
 	}
 	fields := make(map[string]json.RawMessage)
 	if broken || json.Unmarshal([]byte(object.Raw), &fields) != nil {
 		return ""
 	}
-	for _, name := range i.hidden {
+	for _, name := range i.secretFields {
 		delete(fields, name)
 	}
 	text, _ := json.Marshal(fields) // cannot fail: the fields were JSON
@@ -190,16 +190,16 @@ func (i *imported) row(ctx context.Context, from *source, object gjson.Result, a
 	return nil, i.sender.add(ctx, s, at)
 }
 
-// count counts the fields of a row that have no place in a record, except the fields in without,
-// and the values of wrong types.
+// count counts the fields of a row that no record has, except the fields in without, and the
+// values of wrong types.
 func (i *imported) count(r *row, without []string) {
 	for name, value := range r.fields {
 		if !r.read[name] && !slices.Contains(without, name) && !blank(value) {
-			i.left[name]++
+			i.unmapped[name]++
 		}
 	}
 	for path := range r.wrong {
-		i.wrong[path]++
+		i.mistyped[path]++
 	}
 }
 
@@ -225,7 +225,7 @@ func (i *imported) report(w io.Writer, c *client) {
 	i.details(w)
 }
 
-// details say what became of other rows, and of fields.
+// details reports what became of the other rows, and of fields.
 func (i *imported) details(w io.Writer) {
 	for _, c := range []struct {
 		format string
@@ -233,8 +233,8 @@ func (i *imported) details(w io.Writer) {
 	}{
 		{"%[2]s not imported: %[1]s\n", i.skipped},
 		{"%[2]s refused: %[1]s\n", i.refused.reasons},
-		{"not kept: %s of %s " + i.what + "\n", i.left},
-		{"unknown, because the value has another type: %s of %s " + i.what + "\n", i.wrong},
+		{"not kept: %s of %s " + i.noun + "\n", i.unmapped},
+		{"unknown, because the value has another type: %s of %s " + i.noun + "\n", i.mistyped},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(c.counts)) {
 			fmt.Fprintf(w, c.format, printable(key), formatCount(c.counts[key]))
@@ -242,9 +242,9 @@ func (i *imported) details(w io.Writer) {
 	}
 }
 
-// spanOf begins the span of a call. A product's own ids, of whatever form, always make
-// the same ids of a trace and a span, so that a second import adds nothing. Ids of
-// OpenTelemetry stay as they are.
+// spanOf returns a span with the ids and times of a call. It derives the ids from a product's own,
+// and always the same ones, so that a second import adds nothing. Ids of OpenTelemetry stay as
+// they are.
 func spanOf(trace, id string, begin, end time.Time) (*span, error) {
 	switch {
 	case id == "":
@@ -281,7 +281,7 @@ func (s *span) properties(labels map[string]string) {
 	}
 }
 
-// counts sets the attributes of the counts that a row has, by path.
+// counts sets the attributes of the counts that a row has. keys has the attribute for each path.
 func (s *span) counts(r *row, keys map[string]string) {
 	for path, key := range keys {
 		if n, ok := r.count(path); ok {

@@ -58,7 +58,7 @@ type keyRow struct {
 // importKeys takes the keys of files.
 func importKeys(ctx context.Context, cmd *cobra.Command, of imported, c *client, files []string) (err error) {
 	i := &importedKeys{imported: of, client: c, known: make(map[string]bool), taken: make(map[string]bool)}
-	i.what, i.hidden = "keys", litellmSecrets
+	i.noun, i.secretFields = "keys", litellmSecrets
 	if err := i.list(ctx); err != nil {
 		return err
 	}
