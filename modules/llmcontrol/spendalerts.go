@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// What OpenAI calls a spend alert is kept with the rule of the spend limit, and is a stage of its
-// budget, at the next whole percent of the limit.
+// A spend alert of OpenAI's API is stored in the rule of the spend limit, and makes a stage of the
+// rule's budget. The stage is at the alert's percentage of the limit, rounded up.
 
 // spendAlert is how OpenAI writes a spend alert.
 type spendAlert struct {
@@ -37,7 +37,7 @@ func (s spendScope) describeAlert(a control.Alert) spendAlert {
 	return spendAlert{s.alertObject(), a.ID, monthlyAmount{a.Amount, "USD", "month"}, alertChannel{"email", a.Recipients, optional(a.SubjectPrefix)}}
 }
 
-// percent returns the percentage of a limit at which an alert is told, rounded up.
+// percent returns the percentage of a limit at which an alert fires, rounded up.
 func percent(a control.Alert, limit plugins.Nanodollars) int {
 	return int(min(100, math.Ceil(float64(a.Amount)*float64(cent)*100/float64(limit))))
 }
@@ -53,8 +53,8 @@ func stagesOf(alerts []control.Alert, limit plugins.Nanodollars) (stages []*llma
 	return stages
 }
 
-// changeAlerts changes the alerts of the spend limit that the path names. Stages that no alert
-// has made stay.
+// changeAlerts changes the alerts of the spend limit that the path names. Stages of the budget that
+// were not made by alerts stay.
 func (c *call) changeAlerts(set func(*control.Rule) error) error {
 	kept, _, err := c.spendScope().find(c)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *call) spendAlerts() ([]control.Alert, error) {
 	return r.Alerts, nil
 }
 
-// errNoAlert means that the spend limit has no alert of the id.
+// errNoAlert means that the spend limit has no alert with the id.
 const errNoAlert = control.NotFoundError("spend_alert")
 
 // alertAt returns the index of the alert that the path names.
@@ -232,7 +232,7 @@ func deleteAlert(c *call) (any, error) {
 	return deleted{c.spendScope().alertObject() + ".deleted", c.r.PathValue("id"), true}, noAlert(err)
 }
 
-// noAlert makes errNoAlert of the error for a missing spend limit.
+// noAlert turns the error for a missing spend limit into errNoAlert.
 func noAlert(err error) error {
 	if errors.Is(err, control.NotFoundError("spend_limit")) {
 		return errNoAlert
