@@ -29,12 +29,12 @@ func init() {
 //
 //	/health/live       200 as long as calls are forwarded
 //	/health/recording  200 when every call is recorded, else 503
-//	/health/ready      200 when they can be queried soon, too, else 503
+//	/health/ready      200 when records can be queried soon after, too, else 503
 //
-// The last two tell of each store whether the journal can be written (else records are
+// For each store, the last two say whether the journal can be written (else records are
 // being lost) and whether the backend takes records (else they wait in the journal).
-// An answer has no reasons, because reasons name files. They are in the log when readiness ends,
-// and at `/llm/health/ready` of the admin endpoint. An answer is at most a second old.
+// An answer gives no reasons, because reasons name files. The reasons are in the log when
+// readiness ends, and at `/llm/health/ready` of the admin endpoint. An answer is at most a second old.
 // Requests for other paths go to the next handler.
 type Handler struct {
 	logger *zap.Logger
@@ -134,7 +134,7 @@ func (h *Handler) check(r *http.Request) state {
 	return h.state
 }
 
-// word is the state of something that fails for a reason, or does not.
+// word returns the state of a thing for the answer: it is failing if it has a problem.
 func word(problem error) string {
 	if problem != nil {
 		return "failing"
