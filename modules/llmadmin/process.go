@@ -16,14 +16,14 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
-// Process is the answer of /llm/process: which Weir has the admin endpoint.
+// Process is the answer of /llm/process: which process serves this admin endpoint.
 type Process struct {
 	ID      int    `json:"process"`
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
-	// Sites are the addresses at which it listens, sorted; none while it starts.
+	// Sites are the addresses at which the process listens, sorted. There are none while it starts.
 	Sites []string `json:"sites"`
-	// Stores are where its open stores keep their records.
+	// Stores are the places where its open stores keep their records.
 	Stores []string `json:"stores"`
 	// Dashboard says that a site has llm_ui, and Control that one has llm_control.
 	Dashboard bool `json:"dashboard"`
@@ -75,7 +75,7 @@ func handlers(routes caddyhttp.RouteList) iter.Seq[caddyhttp.MiddlewareHandler] 
 	return func(yield func(caddyhttp.MiddlewareHandler) bool) { each(routes, yield) }
 }
 
-// each reports whether yield wants more.
+// each calls yield with the same handlers. It returns false once yield has.
 func each(routes caddyhttp.RouteList, yield func(caddyhttp.MiddlewareHandler) bool) bool {
 	for _, route := range routes {
 		for _, handler := range route.Handlers {
