@@ -1,5 +1,5 @@
-// Package directive reads the blocks of Caddyfile directives. What is unknown,
-// given twice or malformed is an error that says what is expected and where.
+// Package directive reads the blocks of Caddyfile directives. An option that is
+// unknown, given twice or malformed is an error that says what is expected and where.
 package directive
 
 import (
@@ -17,18 +17,18 @@ import (
 	"github.com/weirhq/weir/internal/nearest"
 )
 
-// Option reads what follows its name, at which the dispenser stands.
+// Option reads the arguments of an option. The dispenser is at the option's name.
 type Option func(d *caddyfile.Dispenser) error
 
-// Options are the options of a directive by their names.
+// Options are the options of a directive by name.
 type Options map[string]Option
 
-// Parse reads the block behind the dispenser's line, if there is one.
+// Parse reads the block after the dispenser's line, if there is one.
 func (o Options) Parse(d *caddyfile.Dispenser, directive string) error {
 	return o.ParseWith(d, func(d *caddyfile.Dispenser) error { return o.Unknown(d, directive) })
 }
 
-// ParseWith reads a block whose further options are others', which other reads.
+// ParseWith is Parse, except that other reads the options that are not in the set.
 func (o Options) ParseWith(d *caddyfile.Dispenser, other Option) error {
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		option, ok := o[d.Val()]
@@ -42,7 +42,7 @@ func (o Options) ParseWith(d *caddyfile.Dispenser, other Option) error {
 	return nil
 }
 
-// Near is the name in the set that is spelt almost like name, "" when none is.
+// Near returns the name in the set that is spelt almost like name, or "" if there is none.
 func (o Options) Near(name string) string { return nearest.Name(name, slices.Sorted(maps.Keys(o))) }
 
 // Directive reads a directive that has options and no arguments.
@@ -55,7 +55,7 @@ func (o Options) Directive(d *caddyfile.Dispenser) error {
 	return o.Parse(d, directive)
 }
 
-// Unknown is the error for an option that is not in the set.
+// Unknown returns the error for an option that is not in the set.
 func (o Options) Unknown(d *caddyfile.Dispenser, directive string) error {
 	if near := o.Near(d.Val()); near != "" {
 		return d.Errf("%s has no option '%s'; did you mean %s?", directive, d.Val(), near)
@@ -89,7 +89,7 @@ func number(args []string) string {
 	return strconv.Itoa(len(args))
 }
 
-// Texts reads one or more values, and more when it is given again.
+// Texts reads one or more values. It may be given again with more.
 func Texts(to *[]string) Option {
 	return func(d *caddyfile.Dispenser) error {
 		name, args := d.Val(), d.RemainingArgs()
@@ -101,7 +101,7 @@ func Texts(to *[]string) Option {
 	}
 }
 
-// Choices reads one or more out of some words, and more when it is given again.
+// Choices reads one or more of the words. It may be given again with more.
 func Choices(to *[]string, words ...string) Option {
 	return func(d *caddyfile.Dispenser) error {
 		name, args := d.Val(), d.RemainingArgs()
@@ -118,7 +118,7 @@ func Choices(to *[]string, words ...string) Option {
 	}
 }
 
-// Choice reads one out of some words.
+// Choice reads one of the words.
 func Choice(to *string, words ...string) Option {
 	return value(strings.Join(words, " or "), func(arg string) bool {
 		*to = arg
@@ -181,7 +181,8 @@ func Bytes(to *Size) Option {
 	})
 }
 
-// value reads one value that take accepts; want says what it accepts.
+// value reads one value and sets it with take, which returns false if the value is invalid. want
+// describes the valid values.
 func value(want string, take func(arg string) bool) Option {
 	given := false
 	return func(d *caddyfile.Dispenser) error {
@@ -200,8 +201,8 @@ func value(want string, take func(arg string) bool) Option {
 	}
 }
 
-// Size is a number of bytes, from 1 to a tebibyte: what is not limited is left
-// out, and what must not be is not configured by a limit of 0.
+// Size is a number of bytes, from 1 to a tebibyte. There is no 0: to have no limit, an
+// operator leaves the option out.
 type Size int64
 
 const (
