@@ -82,8 +82,8 @@ func TestPages(t *testing.T) {
 	t.Cleanup(provider.Close)
 	toProvider := strings.NewReplacer("llm_proxy openai\n", "llm_proxy openai "+provider.URL+"\n", "llm_proxy openrouter\n", "llm_proxy openrouter "+provider.URL+"\n",
 		"provider openai {\n", "provider openai {\n\t\t\tbase_url "+provider.URL+"/v1\n")
-	// With what the pages about keys and credits need.
-	standard := strings.NewReplacer("key {$WEIR_API_KEY:weir-quickstart}", "key weir-quickstart admin query write gateway log\n\t\torg acme {\n\t\t\tcredits 1.00\n\t\t}\n",
+	// With what the pages about keys, credits and alerts need.
+	standard := strings.NewReplacer("key {$WEIR_API_KEY:weir-quickstart}", "key weir-quickstart admin query write gateway log\n\t\tchannel ops slack "+provider.URL+"\n\t\torg acme {\n\t\t\tcredits 1.00\n\t\t}\n",
 		"\tllm_gateway\n", "\tllm_control\n\tllm_gateway\n").Replace(string(quickstart.Caddyfile))
 
 	for _, path := range pages {
