@@ -185,11 +185,22 @@ func fold(name string) string {
 	return name
 }
 
-// ToolModels returns the models that tools name, those of the request and those that items of
-// its input add.
+// ToolModels returns the models that tools call, by the names in the tools or by the provider's
+// choice. The tools are those of the request and those that items of its input add.
 func (r Request) ToolModels() (names []string) {
-	add := func(_, tool gjson.Result) bool {
-		names = append(names, modelsOf(tool)...)
+	var add func(_, tool gjson.Result) bool
+	add = func(_, tool gjson.Result) bool {
+		called := modelsOf(tool)
+		tool.ForEach(func(key, v gjson.Result) bool {
+			switch {
+			case key.Str == "tools": // of a namespace
+				v.ForEach(add)
+			case key.Str == "type" && v.Str == "image_generation" && called == nil:
+				called = []string{imageModel}
+			}
+			return true
+		})
+		names = append(names, called...)
 		return true
 	}
 	r.Field("tools").ForEach(add)
