@@ -44,6 +44,9 @@ type Record struct {
 
 	// Provider is the lower-case name of the provider, "custom" if unknown.
 	Provider string
+	// Account is the label of the configured provider that was called, "" if the caller's own
+	// credentials passed through a proxy, or if no provider was called.
+	Account string
 	// Dialect is the wire format that the two sides spoke.
 	Dialect plugins.Dialect
 	// Model is the override, else ResponseModel, else RequestModel, which
@@ -240,6 +243,9 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.Stream }, About: "Whether the answer was a stream of events."},
 	{Wire: 10, Name: "provider", Names: "provider", Field: "provider", Filter: true, Required: true,
 		At: func(r *Record) any { return &r.Provider }, About: "The name of the provider, `custom` if it is unknown."},
+	{Wire: 97, Name: "account", Names: "account", Field: "account", Filter: true,
+		At:    func(r *Record) any { return &r.Account },
+		About: "The label of the configured provider that was called, such as `a` for `provider a openai`; null if a proxy passed the caller's own credentials."},
 	{Wire: 12, Name: "model", Names: "model", Field: "model", Filter: true,
 		At: func(r *Record) any { return &r.Model }, About: "The model of the override, else of the answer, else of the request."},
 	{Wire: 15, Name: "model_override", Names: "model", Field: "model_override", others: []fieldName{{RequestGroup, "modelOverride"}},

@@ -67,7 +67,7 @@ const maxErrorTime = 5 * time.Second
 // may cost. Nothing has been sent.
 func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	a := &attempt{call: c, target: t, x: c.exchange.Attempt(n), client: client{w: c.w}}
-	a.x.TargetModel, a.x.Record.Provider = t.Model, t.Account.Provider
+	a.x.TargetModel, a.x.Record.Provider, a.x.Record.Account = t.Model, t.Account.Provider, t.Account.Label
 	a.x.Account = lineage.Hash(string(t.Account.ID[:]))
 	if err := c.allow(t); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (c *call) answerEstimate(t routing.Target) {
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
 		t.Account.Label, bound.Likely.TextBytes, mediaTokens))
 	x := &c.exchange
-	x.Record.Provider, x.TargetModel = t.Account.Provider, t.Model
+	x.Record.Provider, x.Record.Account, x.TargetModel = t.Account.Provider, t.Account.Label, t.Model
 	x.Record.Status = plugins.Known(http.StatusOK)
 	body := c.counted(tokens)
 	x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: body}, int64(c.h.MaxBody), false)

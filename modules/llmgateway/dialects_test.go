@@ -222,7 +222,7 @@ func TestCountTokensIsEstimated(t *testing.T) {
 		t.Errorf("the warning is %q", w)
 	}
 	r := s.kept.all()[0]
-	if r.response != answer || !r.Cost.Valid || r.Cost.N != 0 || r.Provider != "one" || r.Status.N != 200 {
+	if r.response != answer || !r.Cost.Valid || r.Cost.N != 0 || r.Provider != "one" || r.Account != "one" || r.Status.N != 200 {
 		t.Errorf("the record is %+v", r)
 	}
 	resp, answer = s.postTo("/v1/messages/count_tokens", strings.NewReader(body), "Service-Strict", "true")

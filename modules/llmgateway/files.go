@@ -77,7 +77,7 @@ func (f *fileCall) prepare(id string) (err error) {
 	}
 	r := &f.x.Record
 	account := f.file.account
-	r.Provider, r.Path, r.TargetURL = account.Provider, f.req.URL.Path, redact.URL(f.req.URL.String())
+	r.Provider, r.Account, r.Path, r.TargetURL = account.Provider, account.Label, f.req.URL.Path, redact.URL(f.req.URL.String())
 	r.InferenceGeo = observe.Geography(r.Provider, f.req.URL.Host, r.Path)
 	f.target.Account = account
 	s := f.call.spending(f.target)

@@ -95,7 +95,7 @@ func TestBatches(t *testing.T) {
 		calls++
 		tokens += r.Usage.Total().N
 		nanos += int64(r.Cost.N)
-		if r.UserID != "ada" || r.Properties["Team"] != "search" || r.SessionID != "night" || r.Provider != "raw" || !strings.Contains(r.response, `"chatcmpl-`) {
+		if r.UserID != "ada" || r.Properties["Team"] != "search" || r.SessionID != "night" || r.Provider != "raw" || r.Account != "raw" || !strings.Contains(r.response, `"chatcmpl-`) {
 			t.Errorf("the record of a call is %+v", r)
 		}
 	}

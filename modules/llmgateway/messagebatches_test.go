@@ -114,7 +114,7 @@ func TestMessageBatches(t *testing.T) {
 		calls++
 		tokens += r.Usage.Total().N
 		nanos += int64(r.Cost.N)
-		if r.UserID != "ada" || r.Properties["Team"] != "search" || r.Provider != "raw" || r.Status.N == 200 != strings.Contains(r.response, `"msg_`) {
+		if r.UserID != "ada" || r.Properties["Team"] != "search" || r.Provider != "raw" || r.Account != "raw" || r.Status.N == 200 != strings.Contains(r.response, `"msg_`) {
 			t.Errorf("the record of a call is %+v", r)
 		}
 	}

@@ -173,7 +173,7 @@ func TestRealtimePassesAndEachResponseIsRecorded(t *testing.T) {
 	if failed.Status != plugins.Known(503) || failed.AttemptOf != whole.ID {
 		t.Errorf("the failed attempt: %+v", failed.Record)
 	}
-	if r.UserID != "ada" || r.Provider != "raw" || r.Dialect != plugins.Realtime || r.RequestModel != "one/m,raw/priced" || r.ResponseID != "r1" ||
+	if r.UserID != "ada" || r.Provider != "raw" || r.Account != "raw" || r.Dialect != plugins.Realtime || r.RequestModel != "one/m,raw/priced" || r.ResponseID != "r1" ||
 		r.Referrer != "gateway" || r.EndState != storage.Complete || r.Status != plugins.Known(200) || !r.Latency.Valid {
 		t.Errorf("the response: %+v", r.Record)
 	}

@@ -77,6 +77,7 @@ func (x *exchange) takeAccount() *plugins.Error {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "The organization has no credentials for the provider %s.", x.h.Provider)
 	}
 	x.account = accounts[i]
+	x.Record.Account = x.account.Label
 	x.Record.Provider, x.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.Record.Path)
 	if !x.isCall() && !x.isBatch() {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")

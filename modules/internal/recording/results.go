@@ -186,7 +186,7 @@ func (rs *Results) count(r storage.Record, result *observe.Result) {
 
 func (rs *Results) record(result *observe.Result) {
 	x, r := rs.x, rs.like
-	r.Provider, r.Path, r.TargetURL = x.Record.Provider, x.Record.Path, x.Record.TargetURL
+	r.Provider, r.Account, r.Path, r.TargetURL = x.Record.Provider, x.Record.Account, x.Record.Path, x.Record.TargetURL
 	r.ID = uuid.NewSHA1(resultIDs, []byte(r.Org+"\x00"+r.Provider+"\x00"+rs.of.File+"\x00"+result.Key))
 	if result.Created > 0 {
 		r.CreatedAt = storage.Millis(time.Unix(result.Created, 0))
