@@ -142,7 +142,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 
 // translateTarget is the target as its provider's plugin takes it.
 func (a *attempt) translateTarget() translate.Target {
-	return a.target.Account.Target(a.target.Model, a.target.Capabilities())
+	return a.target.Account.Target(a.target.Model, a.target.Listed)
 }
 
 // prepareFunc is translate.Provider's Prepare, or translate.Counter's PrepareCount.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/bedrock"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -149,7 +148,7 @@ func TestSamplingIsLeftOut(t *testing.T) {
 				continue
 			}
 			refusing++
-			at := translate.Target{Model: m.ID, Key: "secret", Capabilities: routing.Target{Listed: m}.Capabilities()}
+			at := translate.Target{Model: m.ID, Key: "secret", Capabilities: &m.Capabilities}
 			body, p := plugintest.Send(t, provider, at, `{"model":"m","input":"hi","temperature":0.5,"top_p":0.5}`, false)
 			if sent := body.Get("{temperature,top_p,inferenceConfig}").Raw; strings.Contains(sent, "0.5") || len(p.Warnings) != 2 {
 				t.Errorf("%s/%s is sent %s, with the warnings %q", m.Provider, m.ID, sent, p.Warnings)

@@ -1,6 +1,7 @@
 package bedrock
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -45,12 +46,12 @@ var families = []struct {
 }
 
 func modelOf(t translate.Target) *model {
-	m := new(model)
+	m, name := new(model), cmp.Or(t.Listed, t.Model)
 	switch {
-	case strings.Contains(t.Model, "anthropic."), strings.Contains(t.Model, "claude"):
+	case strings.Contains(name, "anthropic."), strings.Contains(name, "claude"):
 		m.maker = byAnthropic
-		m.Quirk = anthropic.QuirksOf(t.Model[max(strings.Index(t.Model, "claude"), 0):])
-	case strings.Contains(t.Model, "amazon."):
+		m.Quirk = anthropic.QuirksOf(name[max(strings.Index(name, "claude"), 0):])
+	case strings.Contains(name, "amazon."):
 		m.maker = byAmazon
 	}
 	if t.Capabilities.Described() {
@@ -58,7 +59,7 @@ func modelOf(t translate.Target) *model {
 		return m
 	}
 	for _, f := range families {
-		if strings.Contains(t.Model, f.part) {
+		if strings.Contains(name, f.part) {
 			m.Capabilities = f.capabilities
 			m.ToolCall = true
 			break

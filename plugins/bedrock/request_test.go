@@ -166,6 +166,9 @@ var mapped = []struct {
 		path: "messages.0.content.2", want: `{"cachePoint":{"type":"default","ttl":"1h"}}`},
 	{name: "Nova caches for five minutes", target: nova2, fields: `"prompt_cache_retention":"24h",` + part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),
 		path: "messages.0.content.2", want: `{"cachePoint":{"type":"default"}}`},
+	{name: "a profile of a model in the catalogue", target: translate.Target{Model: "arn:aws:bedrock:us-east-1:1:application-inference-profile/p", Listed: claude45.Model, Capabilities: claude45.Capabilities},
+		fields: part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),
+		path:   "messages.0.content.2", want: `{"cachePoint":{"type":"default"}}`},
 	{name: "others do not cache", target: llama, fields: part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),
 		path: "messages.0.content.2"},
 

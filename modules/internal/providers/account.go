@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -41,9 +41,14 @@ type Account struct {
 }
 
 // Target returns where requests for a model go. Its key only stands for that of the
-// account, which Send puts in its place: who has no bill cannot spend.
-func (a *Account) Target(model string, c *plugins.Capabilities) translate.Target {
-	return translate.Target{Model: model, BaseURL: a.BaseURL, Key: a.standIn, Capabilities: c}
+// account, which Send puts in its place: who has no bill cannot spend. listed is the model in the
+// catalogue, nil if the catalogue does not know it.
+func (a *Account) Target(model string, listed *catalog.Model) translate.Target {
+	t := translate.Target{Model: model, BaseURL: a.BaseURL, Key: a.standIn}
+	if listed != nil {
+		t.Listed, t.Capabilities = listed.ID, &listed.Capabilities
+	}
+	return t
 }
 
 // Transport carries requests to an account. It sends nothing by itself: Send and Probe do.

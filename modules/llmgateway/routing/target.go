@@ -27,14 +27,6 @@ type Target struct {
 // Name returns `label/model`, which is how a client names exactly this target.
 func (t Target) Name() string { return t.Account.Label + "/" + t.Model }
 
-// Capabilities returns what the catalogue knows of the model, nil if it does not know the model.
-func (t Target) Capabilities() *plugins.Capabilities {
-	if t.Listed == nil {
-		return nil
-	}
-	return &t.Listed.Capabilities
-}
-
 // price is the cost by which targets are compared: of as many input as output tokens. An
 // unknown price compares as the highest.
 func (t Target) price() plugins.Nanodollars {
