@@ -87,7 +87,7 @@ func (d *decoder) start(message gjson.Result) {
 // reasons are the reasons to stop. After pause_turn the client sends the turn again, and the model continues.
 var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
-	"stop_sequence":                 translate.ReasonStop,
+	"stop_sequence":                 translate.ReasonStopSequence,
 	"tool_use":                      translate.ReasonStop,
 	"pause_turn":                    translate.ReasonStop,
 	"max_tokens":                    translate.ReasonMaxOutputTokens,

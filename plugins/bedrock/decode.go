@@ -87,7 +87,7 @@ func (d *decoder) frame(f streams.Frame) bool {
 
 var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
-	"stop_sequence":                 translate.ReasonStop,
+	"stop_sequence":                 translate.ReasonStopSequence,
 	"tool_use":                      translate.ReasonStop,
 	"max_tokens":                    translate.ReasonMaxOutputTokens,
 	"model_context_window_exceeded": translate.ReasonMaxOutputTokens,

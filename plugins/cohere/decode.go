@@ -143,7 +143,7 @@ func (d *decoder) arguments(index int, s string) {
 
 var reasons = translate.Reasons{
 	"COMPLETE":      translate.ReasonStop,
-	"STOP_SEQUENCE": translate.ReasonStop,
+	"STOP_SEQUENCE": translate.ReasonStopSequence,
 	"TOOL_CALL":     translate.ReasonStop,
 	"MAX_TOKENS":    translate.ReasonMaxOutputTokens,
 	"ERROR":         translate.ReasonError,

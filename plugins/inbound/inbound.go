@@ -237,7 +237,7 @@ func items(a *translate.Assembler) []gjson.Result {
 }
 
 // endings are the names that an API has for why an answer ended.
-type endings struct{ limit, filter, call, stop string }
+type endings struct{ limit, filter, sequence, call, stop string }
 
 func (e *endings) of(a *translate.Assembler) string {
 	switch a.StopReason() {
@@ -245,6 +245,8 @@ func (e *endings) of(a *translate.Assembler) string {
 		return e.limit
 	case translate.ReasonContentFilter:
 		return e.filter
+	case translate.ReasonStopSequence:
+		return e.sequence
 	}
 	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
 		return e.call

@@ -217,7 +217,7 @@ func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
 	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
 
-var messagesEndings = endings{limit: "max_tokens", filter: "refusal", call: "tool_use", stop: "end_turn"}
+var messagesEndings = endings{limit: "max_tokens", filter: "refusal", sequence: "stop_sequence", call: "tool_use", stop: "end_turn"}
 
 // blockDeltas are the members of blocks that a stream says in deltas, in their order. Other
 // members stand where the block begins.

@@ -218,6 +218,29 @@ func BenchmarkMessages(b *testing.B) {
 	plugintest.BenchmarkEncode(b, plugins.Messages, anthropic.Provider{}, stream)
 }
 
+// A stop sequence that the provider tells from the end of a turn is told to the client.
+func TestStopSequence(t *testing.T) {
+	for d, want := range map[plugins.Dialect]string{plugins.Messages: `"stop_reason":"stop_sequence"`, plugins.Chat: `"finish_reason":"stop"`} {
+		api, _ := inbound.Of(d)
+		p, err := api.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stream := range []bool{false, true} {
+			p.Stream = stream
+			var out strings.Builder
+			a := translate.NewAssembler(p, &out, translate.Options{Encoder: api.Encoder(p)})
+			a.Start("m", "r")
+			a.Text(0, "hello")
+			a.Finish(translate.ReasonStopSequence)
+			out.Write(a.End())
+			if got := out.String(); !strings.Contains(got, want) {
+				t.Errorf("%s, streamed %t: %s", d, stream, got)
+			}
+		}
+	}
+}
+
 // A client sees the model's reasoning only if it has asked for it: others read the first block as
 // the answer.
 func TestReasoningIsShownToThoseWhoAsk(t *testing.T) {

@@ -148,8 +148,11 @@ type Reason uint8
 const (
 	// ReasonNone: the provider has not said that the model stopped.
 	ReasonNone Reason = iota
-	// ReasonStop: the model was done: end of turn, stop sequence, tool calls.
+	// ReasonStop: the model was done: end of turn, tool calls, or a stop sequence, where the
+	// provider does not tell it from an end of turn.
 	ReasonStop
+	// ReasonStopSequence: the model wrote a stop sequence.
+	ReasonStopSequence
 	// ReasonMaxOutputTokens: a limit of tokens or of the context cut it off.
 	ReasonMaxOutputTokens
 	// ReasonContentFilter: the provider cut it off or blocked it for its content.
@@ -183,6 +186,7 @@ const (
 var outcomes = [...]struct{ status, finish string }{
 	ReasonNone:            {status: statusFailed},
 	ReasonStop:            {status: statusCompleted, finish: statusCompleted},
+	ReasonStopSequence:    {status: statusCompleted, finish: statusCompleted},
 	ReasonMaxOutputTokens: {status: statusIncomplete, finish: "max_output_tokens"},
 	ReasonContentFilter:   {status: statusIncomplete, finish: "content_filter"},
 	ReasonError:           {status: statusFailed, finish: statusFailed},
