@@ -279,8 +279,11 @@ func (f field) outcome(t *testing.T, k kind, d plugins.Dialect, base, plain stri
 
 // ask is what a provider is sent for a request, and the warnings.
 func (k kind) ask(d plugins.Dialect, body string, strict bool) (sent string, warnings []string, err error) {
-	api, _ := inbound.Of(d)
-	p, err := api.Parse([]byte(body))
+	parse := translate.ParseRequest
+	if api, ok := inbound.Of(d); ok {
+		parse = api.Parse
+	}
+	p, err := parse([]byte(body))
 	if err != nil {
 		return "", nil, err
 	}

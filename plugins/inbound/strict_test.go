@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,9 @@ var (
 		"call_1", "functions.Bash:0", "toolu_01", strings.Repeat("i", 65), strings.Repeat("i", 200), "chatcmpl-tool-1/2", "é", "123456789",
 	}
 )
+
+// schema is one as Pydantic writes it.
+const schema = `{"type":"object","properties":{"t":{"$ref":"#/$defs/T","description":"d"},"k":{"const":"x"},"n":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"required":["t"],"$defs":{"T":{"type":"object","properties":{"a":{"type":"string","enum":["b"]}}}}}`
 
 // requests returns what clients of a dialect may send, which differ in names, ids and choices. Each
 // has two turns whose calls have the same id.
@@ -52,6 +56,14 @@ func requests(d plugins.Dialect) (bodies []string) {
 
 func request(d plugins.Dialect, name, other, id string, chooses bool) string {
 	choice := ""
+	if d == plugins.Responses {
+		if chooses {
+			choice = fmt.Sprintf(`,"tool_choice":{"type":"function","name":%q}`, name)
+		}
+		turn := fmt.Sprintf(`{"type":"function_call","call_id":%[1]q,"name":%q,"arguments":"{}"},{"type":"function_call_output","call_id":%[1]q,"output":"a"}`, id, name)
+		return fmt.Sprintf(`{"model":"m","tools":[{"type":"function","name":%[1]q,"parameters":%[5]s},{"type":"function","name":%[2]q,"parameters":null}],
+			"input":[{"role":"developer","content":"be brief"},{"role":"user","content":"hi"},%[3]s,{"role":"system","content":"now"},%[3]s]%[4]s}`, name, other, turn, choice, schema)
+	}
 	if d == plugins.Messages {
 		if chooses {
 			choice = fmt.Sprintf(`,"tool_choice":{"type":"tool","name":%q}`, name)
@@ -99,12 +111,11 @@ func (k kind) send(d plugins.Dialect, body string) (sent string, native bool, er
 // Whatever a client sends, a strict provider takes, or the client gets a 400 that names the field.
 func TestStrictProvidersTakeWhateverClientsSend(t *testing.T) {
 	paths := map[string]string{"anthropic": "/v1/messages", "bedrock": "/converse", "cohere": "/v2/chat", "gemini": ":generateContent", "openai": "/responses", "perplexity": "/responses"}
-	for _, d := range []plugins.Dialect{plugins.Messages, plugins.Chat} {
-		bodies, kinds := requests(d), kindsOf(d)
-		if d == plugins.Chat {
-			kinds = append(kinds, kindsOf(plugins.Messages)...)
-		} else {
-			kinds = append(kinds, kind{"anthropic", anthropic.Provider{}, "claude-sonnet-4-5"})
+	for _, d := range []plugins.Dialect{plugins.Messages, plugins.Chat, plugins.Responses} {
+		bodies := requests(d)
+		kinds := append(kindsOf(plugins.Messages), kind{"anthropic", anthropic.Provider{}, "claude-sonnet-4-5"})
+		if d == plugins.Responses { // OpenAI and Perplexity get the client's bytes
+			kinds = slices.DeleteFunc(kinds, func(k kind) bool { return k.name == "openai" || k.name == "perplexity" })
 		}
 		for _, k := range kinds {
 			path := paths[k.name]
