@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/internal/freeport"
 )
 
 // paidConfig is a site whose callers have keys of Weir alone: its folder, its provider, and
@@ -139,21 +137,14 @@ func (p *payer) got() (last *http.Request, text string, asked int) {
 func servePaid(t *testing.T) (*site, *payer) {
 	t.Helper()
 	p := newPayer(t)
-	return servePaidAt(t, p.URL), p
+	return serveWith(t, paidConfig, p.URL), p
 }
 
-// servePaidAt serves with a provider at an address.
-func servePaidAt(t *testing.T, provider string) *site {
+// serveWith serves a Caddyfile with a provider at an address.
+func serveWith(t *testing.T, config, provider string) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
-	t.Setenv("XDG_DATA_HOME", s.dir)
-	address := freeport.Address(t)
-	s.url = "http://" + address
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	load(t, fmt.Sprintf(paidConfig, s.dir, provider, port))
+	s.load(config, provider)
 	return s
 }
 
@@ -465,7 +456,7 @@ func TestNoAnswerTellsWhoseAccount(t *testing.T) {
 		w.Header().Set(http.TrailerPrefix+"Openai-Project", "the-platform")
 	}))
 	t.Cleanup(provider.Close)
-	s := servePaidAt(t, provider.URL)
+	s := serveWith(t, paidConfig, provider.URL)
 	host := strings.TrimPrefix(s.url, "http://")
 	conn, err := net.Dial("tcp", host)
 	if err != nil {

@@ -91,7 +91,7 @@ const batchesPath = "/anthropic/v1/messages/batches"
 // results, at the proxy's address: bytes pass as they are but for this.
 func TestKeysOfWeirPayForBatches(t *testing.T) {
 	b := newBatcher(t)
-	s := servePaidAt(t, b.URL)
+	s := serveWith(t, paidConfig, b.URL)
 	for n, key := range []string{"weir-root", "weir-rich", "weir-acme"} {
 		account := "platform-anthropic"
 		if key == "weir-acme" {
@@ -126,7 +126,7 @@ func TestKeysOfWeirPayForBatches(t *testing.T) {
 // An account that others use tells nobody of their batches.
 func TestBatchesOfOthersAreNotFound(t *testing.T) {
 	b := newBatcher(t)
-	s := servePaidAt(t, b.URL)
+	s := serveWith(t, paidConfig, b.URL)
 	resp, answer := s.ask("POST", batchesPath, batchOf(1, "claude-haiku-4-5", ""), "X-Api-Key", "weir-rich")
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%d %s", resp.StatusCode, answer)
@@ -172,7 +172,7 @@ func TestBatchesOfOthersAreNotFound(t *testing.T) {
 // Credits cover a batch before it is made, and pay what its results say, once.
 func TestCreditsPayForBatches(t *testing.T) {
 	b := newBatcher(t)
-	s := servePaidAt(t, b.URL)
+	s := serveWith(t, paidConfig, b.URL)
 	credits := func() (spent, reserved float64) {
 		_, answer := s.ask("GET", "/v1/key", "", "Authorization", "Bearer weir-rich")
 		return gjson.Get(answer, "data.credits.spent").Float(), gjson.Get(answer, "data.credits.reserved").Float()
@@ -205,7 +205,7 @@ func TestCreditsPayForBatches(t *testing.T) {
 // A key makes batches of the models that it may call.
 func TestModelsOfKeysInBatches(t *testing.T) {
 	b := newBatcher(t)
-	s := servePaidAt(t, b.URL)
+	s := serveWith(t, paidConfig, b.URL)
 	_, answer := s.ask("POST", "/v1/keys", `{"name":"a","scopes":["gateway"],"models":["claude-haiku-4-5"]}`, "Authorization", "Bearer weir-root")
 	key := gjson.Get(answer, "data.secret").Str
 	for name, c := range map[string]struct {
@@ -256,7 +256,7 @@ func TestKeysOfWeirPayForBatchesOfGemini(t *testing.T) {
 		}
 	}))
 	t.Cleanup(provider.Close)
-	s := servePaidAt(t, provider.URL)
+	s := serveWith(t, paidConfig, provider.URL)
 	const making = "/gemini/v1beta/models/gemini-2.5-flash:batchGenerateContent"
 	for name, c := range map[string]struct {
 		path, body string

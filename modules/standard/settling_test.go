@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
@@ -158,7 +156,7 @@ func TestEveryLaneSettlesAlike(t *testing.T) {
 					}
 				}))
 				defer provider.Close()
-				s = serveLanes(t, provider.URL)
+				s = serveWith(t, lanesConfig, provider.URL)
 				fields := c.fields
 				if c.stream {
 					fields += `,"stream":true`
@@ -186,27 +184,13 @@ func TestAgentsWithoutALimitAreRefused(t *testing.T) {
 	var asked atomic.Int64
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked.Add(1) }))
 	defer provider.Close()
-	s := serveLanes(t, provider.URL)
+	s := serveWith(t, lanesConfig, provider.URL)
 	for _, lane := range moneyLanes[:2] {
 		resp, answer := s.ask(http.MethodPost, lane.path, fmt.Sprintf(lane.body, `,"multi_agent":{"enabled":true}`), "Authorization", "Bearer weir-rich")
 		if e := gjson.Get(answer, "error"); resp.StatusCode != http.StatusBadRequest || e.Get("code").Str != "model_not_priced" || e.Get("param").Str != "multi_agent" || asked.Load() > 0 {
 			t.Errorf("%s: %d %s", lane.name, resp.StatusCode, answer)
 		}
 	}
-}
-
-func serveLanes(t *testing.T, provider string) *site {
-	t.Helper()
-	s := &site{t: t, dir: t.TempDir()}
-	t.Setenv("XDG_DATA_HOME", s.dir)
-	address := freeport.Address(t)
-	s.url = "http://" + address
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	load(t, fmt.Sprintf(lanesConfig, s.dir, provider, port))
-	return s
 }
 
 // rich is the balance of the organisation with credits.

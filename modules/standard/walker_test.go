@@ -224,16 +224,22 @@ func serve(t *testing.T) *site {
 	t.Cleanup(provider.Close)
 	s.from = provider.URL
 	issuer.SetIssuer(s.from)
-	t.Setenv("XDG_DATA_HOME", s.dir)
-	address := freeport.Address(t)
+	s.load(siteConfig, provider.URL)
+	s.keep()
+	return s
+}
+
+// load serves a Caddyfile with the folder of the site, the address of its provider, and a port.
+func (s *site) load(config, provider string) {
+	s.t.Helper()
+	s.t.Setenv("XDG_DATA_HOME", s.dir)
+	address := freeport.Address(s.t)
 	s.url = "http://" + address
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	load(t, fmt.Sprintf(siteConfig, s.dir, provider.URL, port))
-	s.keep()
-	return s
+	load(s.t, fmt.Sprintf(config, s.dir, provider, port))
 }
 
 // load runs a Caddyfile until the end of the test.
