@@ -542,6 +542,21 @@ func TestResponsesInFlightAreBounded(t *testing.T) {
 	}
 }
 
+// A server that begins responses without end, and ends none, is recorded in bounded memory.
+func TestBegunResponsesAreBounded(t *testing.T) {
+	k := dial(t, options{config: object{"provider": "openai"}}, socketPath, "")
+	for i := range tunnel.MaxInFlight + 3 {
+		k.answer(fmt.Sprintf(createdEvent, i))
+	}
+	if n := k.site.kept.appended(); n != 3 {
+		t.Errorf("%d records are written", n)
+	}
+	k.hangUp()
+	if responses, _ := k.records(); len(responses) != tunnel.MaxInFlight+3 {
+		t.Errorf("%d records", len(responses))
+	}
+}
+
 // Over HTTP/2 and 3 the frames are the bodies of a CONNECT that names the protocol.
 func TestTunnelOverExtendedConnect(t *testing.T) {
 	k := &socket{t: t}

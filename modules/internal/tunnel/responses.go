@@ -20,8 +20,8 @@ import (
 )
 
 // MaxInFlight bounds how many responses of a tunnel the client has requested and the
-// server has not begun, and how many transcriptions are under way. If the client requests
-// one more, the oldest request fails.
+// server has not begun, how many the server has begun and not ended, and how many
+// transcriptions are under way. If there is one more response, the oldest one ends.
 const MaxInFlight = 100
 
 // responses are the responses of a tunnel. They share its two streams of events, and responses
@@ -267,6 +267,10 @@ func (rs *responses) takeRequested(eventID string) *response {
 
 func (rs *responses) begin(r *response, id string) *response {
 	r.id, r.TargetModel = id, rs.model
+	if len(rs.inProgress) == MaxInFlight {
+		rs.finish(rs.inProgress[0], storage.UpstreamAborted)
+		rs.inProgress = slices.Delete(rs.inProgress, 0, 1)
+	}
 	rs.inProgress = append(rs.inProgress, r)
 	return r
 }
