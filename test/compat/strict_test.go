@@ -12,7 +12,6 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/plugintest"
 )
@@ -39,11 +38,14 @@ func strictKinds(t *testing.T, p *published) http.Handler {
 			if model == "" {
 				model = k.model // which the path names
 			}
-			listed, _ := catalog.Default().Lookup(k.name, model)
+			strict := plugintest.Strict{Vendor: k.name}
+			if listed, ok := catalog.Default().Lookup(k.name, model); ok {
+				strict.Model = &listed.Capabilities
+			}
 			if k.name == "mistral" {
 				w = mistralIDs{w}
 			}
-			plugintest.Strict{Vendor: k.name, Model: routing.Target{Listed: listed}.Capabilities()}.Handler(allFormats).ServeHTTP(w, r)
+			strict.Handler(allFormats).ServeHTTP(w, r)
 		})))
 	}
 	return mux
