@@ -87,7 +87,10 @@ type ResponseInfo struct {
 	// Content is true once a first piece of content was seen: text, reasoning,
 	// refusal, tool call or media, not a role or an opening event.
 	Content bool
-	Phase   Phase // only ever grows
+	// Stream is true once the body is known to be a stream of events, whatever its
+	// Content-Type says.
+	Stream bool
+	Phase  Phase // only ever grows
 }
 
 // Billed is a part of an answer that its ResponseInfo.Usage leaves out and that the

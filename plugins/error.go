@@ -151,6 +151,50 @@ func RetryAfter(h http.Header) time.Duration {
 	return 0
 }
 
+// UntilReset returns how long it takes until every limit of a rate is reset that the header of an
+// answer says is exhausted, by the provider's own clock, 0 if the header does not say: OpenAI's and
+// Groq's durations (https://platform.openai.com/docs/guides/rate-limits), Anthropic's dates
+// (https://platform.claude.com/docs/en/api/rate-limits), and OpenRouter's milliseconds since 1970
+// (https://openrouter.ai/docs/api-reference/limits).
+func UntilReset(h http.Header) time.Duration {
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	var wait time.Duration
+	for _, limit := range [...]string{"", "-Requests", "-Tokens", "-Input-Tokens", "-Output-Tokens"} {
+		for remaining, reset := range map[string]string{
+			"Anthropic-Ratelimit" + limit + "-Remaining": "Anthropic-Ratelimit" + limit + "-Reset",
+			"X-Ratelimit-Remaining" + limit:              "X-Ratelimit-Reset" + limit,
+		} {
+			if h.Get(remaining) == "0" {
+				wait = max(wait, until(h.Get(reset), now))
+			}
+		}
+	}
+	return wait
+}
+
+// until returns how long it is until a time that is a duration, a date, or milliseconds or seconds
+// since 1970 or from now; 0 if it is none.
+func until(s string, now time.Time) time.Duration {
+	const month = 31 * 24 * 60 * 60 // in seconds: what is longer is since 1970
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		switch {
+		case n >= 1e11:
+			return time.UnixMilli(int64(n)).Sub(now)
+		case n >= month:
+			return time.Unix(int64(n), 0).Sub(now)
+		}
+		return time.Duration(n * float64(time.Second))
+	}
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return at.Sub(now)
+	}
+	d, _ := time.ParseDuration(s) // 0 if it is none
+	return d
+}
+
 // anthropicTypes are the types of Anthropic's errors by their statuses
 // (https://platform.claude.com/docs/en/api/errors).
 var anthropicTypes = map[int]string{

@@ -54,3 +54,28 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// A limit of a rate that is exhausted says when it is reset, in each vendor's form.
+func TestUntilReset(t *testing.T) {
+	for _, test := range []struct {
+		header map[string]string
+		want   time.Duration
+	}{
+		{map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "6m0s"}, 6 * time.Minute},
+		{map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "7.66s", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "120ms"}, 7660 * time.Millisecond},
+		{map[string]string{"X-Ratelimit-Remaining-Tokens": "5", "X-Ratelimit-Reset-Tokens": "6m0s"}, 0},
+		{map[string]string{"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1790000012000"}, 12 * time.Second},
+		{map[string]string{"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1790000012"}, 12 * time.Second},
+		{map[string]string{"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "12"}, 12 * time.Second},
+		{map[string]string{"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "soon"}, 0},
+		{map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-09-21T14:13:50Z"}, 30 * time.Second},
+	} {
+		h := http.Header{"Date": {"Mon, 21 Sep 2026 14:13:20 GMT"}} // 1790000000 seconds since 1970
+		for name, value := range test.header {
+			h.Set(name, value)
+		}
+		if got := UntilReset(h); got != test.want {
+			t.Errorf("%v: %v, want %v", test.header, got, test.want)
+		}
+	}
+}

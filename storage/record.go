@@ -234,7 +234,7 @@ var Schema = []*Column{
 	{Wire: 20, Name: "finish", Names: "finish", Field: "finish_reason", Filter: true,
 		At: func(r *Record) any { return &r.Finish }, About: "The provider's finish reason, such as `stop` or `length`."},
 	{Wire: 21, Name: "error_type", Names: "error_type", Field: "error_type", Filter: true,
-		At: func(r *Record) any { return &r.ErrorType }, About: "The type or code of the error that the provider reported."},
+		At: func(r *Record) any { return &r.ErrorType }, About: "The type or code of the error that the provider reported, else that of its status."},
 	{Wire: 96, Name: "error_message", Names: "error_message", Field: "error_message", Filter: true,
 		At: func(r *Record) any { return &r.ErrorMessage }, About: "Why the call failed, in the words of Weir or, unless content is omitted, of the provider."},
 	{Name: "error_group", Names: "error_group", Field: "error_group", Filter: true,

@@ -312,10 +312,10 @@ func keepAnswer(x *recording.Exchange, dialect plugins.Dialect, e *plugins.Error
 // writeError answers an error unless the client has left. If the process ends, the client is
 // still there.
 func (c *call) writeError(e *plugins.Error, attempts ...apierror.Attempt) {
-	if c.r.Context().Err() != nil {
-		return
-	}
-	if c.ctx.Err() != nil {
+	switch {
+	case c.r.Context().Err() != nil: // a client that has closed only its own side reads it
+		e, attempts = plugins.Rejected(recording.StatusClientLeft, "client_closed_request", "The client closed the connection before there was an answer."), nil
+	case c.ctx.Err() != nil:
 		e, attempts = plugins.Unavailable("server_error", 0, "The gateway is shutting down."), nil
 	}
 	c.warn(nil)

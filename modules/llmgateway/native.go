@@ -1,7 +1,6 @@
 package llmgateway
 
 import (
-	"bytes"
 	"net/http"
 	"strings"
 
@@ -102,10 +101,4 @@ func (a *attempt) askForUsage(body []byte) []byte {
 		a.client.w = a.client.usage
 	}
 	return asking
-}
-
-// beginsEvents reports whether a body that begins so may be a stream of server-sent events.
-func beginsEvents(body []byte) bool {
-	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")), " \t\r\n")
-	return len(body) == 0 || bytes.IndexByte([]byte("deir:\xEF\xBB"), body[0]) >= 0
 }

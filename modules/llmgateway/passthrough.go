@@ -47,11 +47,20 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
 	contentType := resp.Header.Get("Content-Type")
 	mediaType, _, _ := mime.ParseMediaType(contentType)
-	if a.x.Record.Stream = mediaType == "text/event-stream"; a.x.Record.Stream {
-		return a.passStream(resp, observer)
-	}
 	if a.call.dialect == plugins.Speech && mediaType != jsonType && !strings.HasPrefix(mediaType, "text/") {
 		return a.passMedia(resp)
+	}
+	begun := time.Now()
+	kind, all := streams.Detect(resp.Body)
+	if kind == streams.Lines {
+		all = streams.AsEvents(all)
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{all, resp.Body}
+	if a.x.Record.Stream = kind == streams.Events || kind == streams.Lines; a.x.Record.Stream {
+		return a.passStream(resp, observer, begun)
 	}
 
 	room := a.call.room(resp)
@@ -97,8 +106,8 @@ func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (ro
 }
 
 // passStream passes a stream event by event. It holds the events before the first content:
-// until then another attempt may answer.
-func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
+// until then another attempt may answer. begun is when the header came.
+func (a *attempt) passStream(resp *http.Response, observer plugins.Observer, begun time.Time) (routing.Outcome, *plugins.Error) {
 	if !a.x.Record.ResponseOmitted {
 		a.client.copy.contentType = resp.Header.Get("Content-Type")
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
@@ -112,6 +121,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 		resp.Body = cutter
 	}
 	body := newIdleReader(resp.Body, nil, s.idle)
+	body.timer.Reset(max(maxHold-time.Since(begun), 0))
 	defer body.stop()
 
 	seen := observer.Info()
@@ -130,7 +140,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	}
 	switch {
 	case a.client.begun || outcome == observe.Ended:
-	case outcome == observe.Failed || s.object:
+	case outcome == observe.Failed:
 		return a.stated(resp, s.held.data)
 	default:
 		a.keepFailure(resp.Header.Get("Content-Type"), s.held.data)
@@ -173,7 +183,7 @@ func (a *attempt) stated(resp *http.Response, body []byte) (routing.Outcome, *pl
 
 // statement returns the JSON that states the failure: the body, or the data of an event of it.
 func (a *attempt) statement(body []byte) []byte {
-	if !beginsEvents(body) {
+	if kind, _ := streams.KindOf(body); kind != streams.Events {
 		return body
 	}
 	var last []byte
@@ -212,12 +222,12 @@ type nativeStream struct {
 	written   int               // how many bytes of held the client has
 	searched  int               // no event ends in held[written:searched]
 	last      []byte            // the last events written that have numbers; only of Responses, before the end
+	failed    []byte            // the JSON that states that the provider failed, nil as long as it has not
 	committed plugins.Phase     // the phase that the record has
 	waited    bool              // maxHold is over: nothing is held any longer
-	// unfinished: the stream is over without its end. Its first bytes are not an event, an
-	// event has no end or no room, or it says [DONE] in place of its dialect's terminal event.
+	// unfinished: the stream is over without its end. An event has no end or no room, or it says
+	// [DONE] in place of its dialect's terminal event.
 	unfinished bool
-	object     bool // the body is no stream of events
 }
 
 // next drops what the client has from held, and returns where to read to. The bytes of held do
@@ -236,10 +246,7 @@ func (s *nativeStream) take(n int) {
 	held := s.held.data
 	fresh := held[len(held) : len(held)+n]
 	s.held.data = held[:len(held)+n]
-	if s.object = s.object || !a.client.begun && !beginsEvents(s.held.data); s.object && len(s.held.data) < maxError {
-		return
-	}
-	if s.object || s.room.Grow(int64(len(s.held.data))) != nil {
+	if s.room.Grow(int64(len(s.held.data))) != nil {
 		s.unfinished = true
 		return
 	}
@@ -284,9 +291,6 @@ var doneEvent = []byte("data: [DONE]")
 // release writes the whole events that are held. It commits the record before events that
 // announce the end.
 func (s *nativeStream) release() {
-	if s.object {
-		return
-	}
 	held := s.held.data
 	end := lastEvent(held, s.searched)
 	s.searched = len(held)
@@ -305,6 +309,9 @@ func (s *nativeStream) release() {
 	events := held[s.written:end]
 	if s.a.call.dialect == plugins.Responses && (phase != plugins.Ended || s.unfinished) && bytes.Contains(events, sequenceKey) {
 		s.last = append(s.last[:0], events...)
+	}
+	if s.failed == nil && s.observer.Info().ErrorType != "" {
+		s.failed = bytes.Clone(s.a.statement(events))
 	}
 	s.a.writeEvents(events, s.upstream)
 	s.written = end
@@ -349,12 +356,15 @@ func lastEvent(b []byte, from int) int {
 }
 
 // failure returns the end of a stream that the provider broke off: an error, unless the
-// provider has reported one, and for Responses the failed response.
+// provider has reported one as its dialect has them, and for Responses the failed response.
 func (s *nativeStream) failure() []byte {
 	e := plugins.Upstream("The upstream stream ended early.")
-	reported := s.observer.Info().ErrorType != ""
+	if s.failed != nil {
+		e = s.a.target.Account.API.Error(&http.Response{StatusCode: http.StatusOK, Header: s.upstream, Body: io.NopCloser(bytes.NewReader(s.failed))})
+	}
+	reported := gjson.GetBytes(s.failed, "error").IsObject() // where clients look for it
 	if s.a.call.dialect == plugins.Responses {
-		return s.failedResponse(e, reported)
+		return s.failedResponse(e, s.failed != nil)
 	}
 	if reported {
 		return nil

@@ -63,8 +63,8 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 		}
 		return a.fail(storage.UpstreamAborted, e, outcome)
 	}
-	whole := assembler.Failure() == nil
 	rest := assembler.End()
+	whole := assembler.Failure() == nil
 	a.remember(assembler.Outputs())
 	if !a.request.Stream {
 		a.extend(rest)

@@ -315,6 +315,7 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	if last {
 		x.closeResponse(true)
 	}
+	x.Record.Stream = x.Record.Stream || x.Info().Stream
 	if x.Record.Stream && !x.Record.TimeToFirstToken.Valid {
 		x.MarkFirstToken()
 	}

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -40,10 +41,10 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 	switch d.block.kind {
 	case "text":
 		d.block.from = d.a.Length(textKey)
-		d.a.Text(textKey, v.Get("text").Str)
+		d.a.Text(textKey, plugins.Text(v.Get("text")))
 		d.block.citations = v.Get("citations").Array()
 	case "thinking":
-		d.think(v.Get("thinking").Str)
+		d.think(plugins.Text(v.Get("thinking")))
 		d.block.signature = v.Get("signature").Str
 	case "redacted_thinking":
 		if data := v.Get("data").Str; data != "" {
@@ -71,15 +72,15 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 func (d *decoder) delta(v gjson.Result) {
 	switch v.Get("type").Str {
 	case "text_delta":
-		d.a.Text(textKey, v.Get("text").Str)
+		d.a.Text(textKey, plugins.Text(v.Get("text")))
 	case "citations_delta":
 		d.block.citations = append(d.block.citations, v.Get("citation"))
 	case "thinking_delta":
-		d.think(v.Get("thinking").Str)
+		d.think(plugins.Text(v.Get("thinking")))
 	case "signature_delta":
 		d.block.signature += v.Get("signature").Str
 	case "input_json_delta":
-		d.input(v.Get("partial_json").Str)
+		d.input(plugins.Text(v.Get("partial_json")))
 	}
 }
 
@@ -95,7 +96,7 @@ func (d *decoder) stopBlock() {
 		b.citations = nil
 	case "thinking":
 		if b.signature != "" {
-			d.a.Seal(b.key, encodeReasoning(thinkingBlock{"thinking", string(b.thinking), b.signature}))
+			d.a.Seal(b.key, encodeReasoning(thinkingBlock{"thinking", plugins.Whole(string(b.thinking)), b.signature}))
 		}
 	case "server_tool_use":
 		if b.call.ID != "" {

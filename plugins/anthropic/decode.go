@@ -25,6 +25,7 @@ type decoder struct {
 	usage  plugins.Observer
 	block  block
 	calls  translate.PendingCalls // that have no result yet
+	reason translate.Reason       // why the model stopped; the answer has ended only with message_stop
 }
 
 func (d *decoder) message(body []byte) {
@@ -43,6 +44,7 @@ func (d *decoder) message(body []byte) {
 		d.stopBlock()
 	}
 	d.finish(v)
+	d.a.Finish(d.reason)
 }
 
 func (d *decoder) event(_, data []byte) bool {
@@ -72,6 +74,7 @@ func (d *decoder) event(_, data []byte) bool {
 		d.count(data)
 		d.finish(e.Get("delta"))
 	case "message_stop":
+		d.a.Finish(d.reason)
 		return false
 	case "error":
 		d.a.Fail(newError(0, e))
@@ -105,5 +108,5 @@ func (d *decoder) finish(v gjson.Result) {
 	if reason == translate.ReasonContentFilter {
 		d.a.Refusal(textKey, v.Get("stop_details.explanation").Str)
 	}
-	d.a.Finish(reason)
+	d.reason = reason
 }

@@ -3,7 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"net/http"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -13,32 +12,7 @@ import (
 
 // Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
-	return translate.ReadError(resp, func(status int, body gjson.Result) *plugins.Error {
-		e := newError(status, body)
-		if e.Status == http.StatusTooManyRequests {
-			e.RetryAfter = untilReset(resp.Header)
-		}
-		return e
-	})
-}
-
-var limits = [...]string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
-
-// untilReset returns how long it takes until every exhausted limit is reset, by the
-// provider's own clock; 0 if the header does not say.
-func untilReset(h http.Header) time.Duration {
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		now = time.Now()
-	}
-	var wait time.Duration
-	for _, limit := range limits {
-		limit = "Anthropic-Ratelimit-" + limit
-		if reset, err := time.Parse(time.RFC3339, h.Get(limit+"-Reset")); err == nil && h.Get(limit+"-Remaining") == "0" {
-			wait = max(wait, reset.Sub(now))
-		}
-	}
-	return wait
+	return translate.ReadError(resp, newError)
 }
 
 // newError is the error of an answer. status is 0 for an error in an event.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -71,10 +72,10 @@ func (d *decoder) content(index int, v gjson.Result) {
 	v.ForEach(func(key, content gjson.Result) bool {
 		switch key.Str {
 		case "text":
-			d.text(content.Str)
+			d.text(plugins.Text(content))
 		case "reasoningContent":
 			text := content.Get("reasoningText")
-			d.think(text.Get("text").Str)
+			d.think(plugins.Text(text.Get("text")))
 			d.block.signature = text.Get("signature").Str
 			d.redact(content.Get("redactedContent").Str)
 		case "toolUse":
@@ -87,7 +88,7 @@ func (d *decoder) content(index int, v gjson.Result) {
 			d.result(content.Get("content"))
 		case "citationsContent":
 			for _, part := range content.Get("content").Array() {
-				d.text(part.Get("text").Str)
+				d.text(plugins.Text(part.Get("text")))
 			}
 			d.block.citations = content.Get("citations").Array()
 		case "image":
@@ -122,11 +123,11 @@ func (d *decoder) delta(v gjson.Result) {
 	v.ForEach(func(key, content gjson.Result) bool {
 		switch key.Str {
 		case "text":
-			d.text(content.Str)
+			d.text(plugins.Text(content))
 		case "toolUse":
-			d.input(content.Get("input").Str)
+			d.input(plugins.Text(content.Get("input")))
 		case "reasoningContent":
-			d.think(content.Get("text").Str)
+			d.think(plugins.Text(content.Get("text")))
 			d.block.signature += content.Get("signature").Str
 			d.redact(content.Get("redactedContent").Str)
 		case "citation":
@@ -156,7 +157,7 @@ func (d *decoder) stopBlock() {
 		case len(b.redacted) > 0:
 			d.a.Seal(b.key, encodeReasoning(reasoningContent{RedactedContent: b.redacted}))
 		case b.signature != "":
-			d.a.Seal(b.key, encodeReasoning(reasoningContent{ReasoningText: &reasoningText{string(b.thoughts), b.signature}}))
+			d.a.Seal(b.key, encodeReasoning(reasoningContent{ReasoningText: &reasoningText{plugins.Whole(string(b.thoughts)), b.signature}}))
 		}
 	case serverToolUseBlock:
 		d.calls = append(d.calls, b.call)

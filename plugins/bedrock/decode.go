@@ -14,14 +14,15 @@ import (
 func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
 	a.Start("", resp.Header.Get("X-Amzn-Requestid"))
-	switch body, err := translate.ReadObject(resp, a.Request()); {
-	case err != nil:
+	kind, body := streams.Detect(resp.Body)
+	if kind != streams.Binary {
+		object, err := translate.ReadObject(body, resp.ContentLength)
+		if err == nil {
+			d.message(object)
+		}
 		return err
-	case body != nil:
-		d.message(body)
-		return nil
 	}
-	for f, err := range streams.ReadFrames(resp.Body) {
+	for f, err := range streams.ReadFrames(body) {
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func TestCassettes(t *testing.T) {
 
 func TestTruncationIsIncomplete(t *testing.T) {
 	for stop, want := range map[string]string{
-		"end_turn": "completed", "stop_sequence": "completed", "tool_use": "completed", "of_the_future": "completed",
+		"end_turn": "completed", "stop_sequence": "completed", "tool_use": "completed", "of_the_future": "incomplete",
 		"max_tokens": "incomplete", "model_context_window_exceeded": "incomplete",
 		"guardrail_intervened": "incomplete", "content_filtered": "incomplete",
 	} {

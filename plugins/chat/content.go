@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -95,11 +96,11 @@ func ReadCall(v gjson.Result) CallPiece {
 	c := CallPiece{ID: v.Get("id").Str, Name: f.Get("name").Str}
 	switch input, arguments := f.Get("input"), f.Get("arguments"); {
 	case input.Type == gjson.String:
-		c.Input, c.Custom = input.Str, true
+		c.Input, c.Custom = plugins.Text(input), true
 	case arguments.Type == gjson.JSON:
 		c.Input = arguments.Raw
 	default:
-		c.Input = arguments.Str
+		c.Input = plugins.Text(arguments)
 	}
 	return c
 }
@@ -140,13 +141,14 @@ func (d *decoder) message(v gjson.Result) {
 		return true
 	})
 	if !d.details(details) && reasoning.Str != "" {
-		d.thinker.text = append(d.thinker.text, reasoning.Str...)
-		d.a.ReasoningText(reasoningKey, reasoning.Str)
+		thought := plugins.Text(reasoning)
+		d.thinker.text = append(d.thinker.text, thought...)
+		d.a.ReasoningText(reasoningKey, thought)
 	}
 	d.content(content)
 	if refusal.Str != "" {
 		d.seal()
-		d.a.Refusal(textKey, refusal.Str)
+		d.a.Refusal(textKey, plugins.Text(refusal))
 	}
 	annotations.ForEach(func(_, v gjson.Result) bool {
 		d.annotate(v)
@@ -164,7 +166,7 @@ func (d *decoder) message(v gjson.Result) {
 // content reads a text, or the parts that Mistral makes of it.
 func (d *decoder) content(v gjson.Result) {
 	if v.Type == gjson.String {
-		d.text(v.Str)
+		d.text(plugins.Text(v))
 		return
 	}
 	if !v.IsArray() {
@@ -173,12 +175,12 @@ func (d *decoder) content(v gjson.Result) {
 	v.ForEach(func(_, part gjson.Result) bool {
 		switch part.Get("type").Str {
 		case "text":
-			d.text(part.Get("text").Str)
+			d.text(plugins.Text(part.Get("text")))
 		case "thinking":
 			thinking := part.Get("thinking")
-			d.a.ReasoningText(reasoningKey, thinking.Str)
+			d.a.ReasoningText(reasoningKey, plugins.Text(thinking))
 			thinking.ForEach(func(_, v gjson.Result) bool {
-				d.a.ReasoningText(reasoningKey, v.Get("text").Str)
+				d.a.ReasoningText(reasoningKey, plugins.Text(v.Get("text")))
 				return true
 			})
 		}
@@ -202,11 +204,11 @@ func (d *decoder) details(list gjson.Result) bool {
 			return true
 		}
 		d.thinker.add(v)
-		if s := v.Get("summary").Str; s != "" {
+		if s := plugins.Text(v.Get("summary")); s != "" {
 			d.a.Summary(reasoningKey, int(v.Get("index").Int()), s)
 			said = true
 		}
-		if s := v.Get("text").Str; s != "" {
+		if s := plugins.Text(v.Get("text")); s != "" {
 			d.a.ReasoningText(reasoningKey, s)
 			said = true
 		}
@@ -238,6 +240,9 @@ func (d *decoder) call(key int, v gjson.Result) {
 	if d.answer != nil && *d.answer == key {
 		d.text(c.Input)
 		return
+	}
+	if c.ID == "" && c.Name != "" && c.Input != "" && d.a.HasArguments(key) { // another call, at the same index
+		d.a.Close(key)
 	}
 	d.a.Call(key, c.ID, c.Name)
 	if c.Custom {

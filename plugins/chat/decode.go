@@ -67,10 +67,12 @@ func (d *decoder) event(name, data []byte) bool {
 	d.start(&c)
 	d.plain, d.more = gjson.Result{}, c.reports || fails
 	more := true
-	c.choices.ForEach(func(_, v gjson.Result) bool {
-		more = d.choice(v)
-		return more
-	})
+	if c.choices.IsArray() {
+		c.choices.ForEach(func(_, v gjson.Result) bool {
+			more = d.choice(v)
+			return more
+		})
+	}
 	if fails {
 		d.a.Fail(openai.NewError(0, body))
 	}
@@ -167,7 +169,7 @@ func (d *decoder) choice(v gjson.Result) bool {
 		return true
 	}
 	d.more = d.more || d.plain.Exists() || logprobs.IsObject() || failed(failure) || finish.Str != ""
-	if d.whole || !delta.IsObject() {
+	if d.whole && message.IsObject() || !delta.IsObject() { // a chunk may be all that comes
 		delta = message
 	}
 	if logprobs.IsObject() {
@@ -188,6 +190,18 @@ func (d *decoder) choice(v gjson.Result) bool {
 
 // reasons are those to stop.
 var reasons = translate.Reasons{
+	"":                             translate.ReasonStop,
+	"stop":                         translate.ReasonStop,
+	"tool_calls":                   translate.ReasonStop,
+	"function_call":                translate.ReasonStop,
+	"tool_call":                    translate.ReasonStop,
+	"tool_use":                     translate.ReasonStop,
+	"end_turn":                     translate.ReasonStop,
+	"stop_sequence":                translate.ReasonStop,
+	"eos":                          translate.ReasonStop, // Together
+	"eos_token":                    translate.ReasonStop, // TGI
+	"end_of_text":                  translate.ReasonStop,
+	"completed":                    translate.ReasonStop,
 	"length":                       translate.ReasonMaxOutputTokens,
 	"model_length":                 translate.ReasonMaxOutputTokens, // Mistral
 	"max_tokens":                   translate.ReasonMaxOutputTokens,

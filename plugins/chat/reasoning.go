@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -129,8 +130,8 @@ func (t *thinker) add(v gjson.Result) {
 		t.settle()
 		t.details = append(t.details, d)
 	}
-	t.piece = append(t.piece, v.Get("text").Str...)
-	t.piece = append(t.piece, v.Get("summary").Str...)
+	t.piece = append(t.piece, plugins.Text(v.Get("text"))...)
+	t.piece = append(t.piece, plugins.Text(v.Get("summary"))...)
 }
 
 // settle ends the last detail.
@@ -140,9 +141,9 @@ func (t *thinker) settle() {
 	}
 	last := &t.details[len(t.details)-1]
 	if last.Type == "reasoning.summary" {
-		last.Summary = string(t.piece)
+		last.Summary = plugins.Whole(string(t.piece))
 	} else {
-		last.Text = string(t.piece)
+		last.Text = plugins.Whole(string(t.piece))
 	}
 	t.piece = t.piece[:0]
 }
@@ -157,9 +158,9 @@ func (t *thinker) take(v *vendor) string {
 	case len(t.details) > 0:
 		s.ReasoningDetails = t.details
 	case t.field == "reasoning":
-		s.Reasoning = string(t.text)
+		s.Reasoning = plugins.Whole(string(t.text))
 	default:
-		s.ReasoningContent = string(t.text)
+		s.ReasoningContent = plugins.Whole(string(t.text))
 	}
 	*t = thinker{}
 	b, _ := json.Marshal(s) // strings and numbers

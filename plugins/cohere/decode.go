@@ -46,7 +46,7 @@ func (d *decoder) message(body []byte) {
 	for _, c := range m.Get("citations").Array() {
 		d.cite(c)
 	}
-	d.toolPlan(m.Get("tool_plan").Str)
+	d.toolPlan(plugins.Text(m.Get("tool_plan")))
 	for i, call := range chat.CallsOf(m) {
 		d.call(i, chat.ReadCall(call))
 	}
@@ -65,7 +65,7 @@ func (d *decoder) event(_, data []byte) bool {
 	case "content-start", "content-delta":
 		d.content(e.Get("delta.message.content"))
 	case "tool-plan-delta":
-		d.toolPlan(e.Get("delta.message.tool_plan").Str)
+		d.toolPlan(plugins.Text(e.Get("delta.message.tool_plan")))
 	case "tool-call-start":
 		for _, call := range chat.CallsOf(e.Get("delta.message")) {
 			d.call(index, chat.ReadCall(call))
@@ -89,11 +89,11 @@ func (d *decoder) event(_, data []byte) bool {
 }
 
 func (d *decoder) content(v gjson.Result) {
-	if s := v.Get("thinking").Str; s != "" {
+	if s := plugins.Text(v.Get("thinking")); s != "" {
 		d.thinking = append(d.thinking, s...)
 		d.a.ReasoningText(thinkingKey, s)
 	}
-	if s := v.Get("text").Str; s != "" {
+	if s := plugins.Text(v.Get("text")); s != "" {
 		d.seal()
 		d.a.Text(textKey, s)
 	}
@@ -115,9 +115,9 @@ func (d *decoder) toolPlan(s string) {
 func (d *decoder) seal() {
 	switch {
 	case len(d.thinking) > 0:
-		d.a.Seal(thinkingKey, thoughts{Thinking: string(d.thinking)}.encode())
+		d.a.Seal(thinkingKey, thoughts{Thinking: plugins.Whole(string(d.thinking))}.encode())
 	case len(d.plan) > 0:
-		d.a.Seal(planKey, thoughts{ToolPlan: string(d.plan)}.encode())
+		d.a.Seal(planKey, thoughts{ToolPlan: plugins.Whole(string(d.plan))}.encode())
 	}
 	d.thinking, d.plan = nil, nil
 }

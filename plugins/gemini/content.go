@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -29,7 +30,7 @@ func (d *decoder) part(v gjson.Result) {
 	d.plain = value
 	switch kind {
 	case "text", "":
-		d.addText(value.Str, signature, thought)
+		d.addText(plugins.Text(value), signature, thought)
 	case "functionCall":
 		d.call(value, signature)
 	case "inlineData":

@@ -22,7 +22,11 @@ func (generateContent) Decode(resp *http.Response, a *translate.Assembler) error
 		d.cites = d.cites || p.Tools[i].Hosted()
 	}
 	defer d.flush()
-	return translate.ReadAnswer(resp, a, func(body []byte) { d.response(nil, body) }, d.response)
+	err := translate.ReadAnswer(resp, a, func(body []byte) { d.response(nil, body) }, d.response)
+	if d.reason != translate.ReasonNone { // the answer is over, however the connection ends
+		return nil
+	}
+	return err
 }
 
 // The Assembler's keys: that of all texts, that of all reasoning; calls have

@@ -25,7 +25,7 @@ func FuzzDecode(f *testing.F) {
 
 func TestFinishReasons(t *testing.T) {
 	for finish, want := range map[string]string{
-		"STOP": "completed", "OF_THE_FUTURE": "completed",
+		"STOP": "completed", "OF_THE_FUTURE": "incomplete",
 		"MAX_TOKENS": "incomplete", "CONTINUATION": "incomplete",
 		"SAFETY": "incomplete", "RECITATION": "incomplete", "LANGUAGE": "incomplete", "BLOCKLIST": "incomplete",
 		"PROHIBITED_CONTENT": "incomplete", "SPII": "incomplete", "IMAGE_SAFETY": "incomplete",

@@ -33,7 +33,9 @@ func init() {
 		Searchers:   []string{"-search-preview", "-search-api"},
 		AfterFinish: plugins.Finished,
 		Failures:    chatFailures,
-		Transcript:  transcript.Chat,
+
+		Interruptions: chatInterruptions,
+		Transcript:    transcript.Chat,
 	})
 }
 
@@ -55,14 +57,19 @@ func init() {
 		Variants:     chatVariants,
 		AfterFinish:  plugins.Finished,
 		Failures:     chatFailures,
-		Transcript:   transcript.Completions,
+
+		Interruptions: chatInterruptions,
+		Transcript:    transcript.Completions,
 	})
 }
 
-// chatFailures are the finish reasons of Mistral and OpenRouter, DeepSeek
-// (https://api-docs.deepseek.com/api/create-chat-completion), Z.ai
-// (https://docs.z.ai/api-reference/llm/chat-completion) and vLLM.
-var chatFailures = []string{"error", "insufficient_system_resource", "network_error", "abort"}
+// The finish reasons of failures are those of Mistral and OpenRouter, and of DeepSeek
+// (https://api-docs.deepseek.com/api/create-chat-completion); of interruptions those of Z.ai
+// (https://docs.z.ai/api-reference/llm/chat-completion) and of vLLM.
+var (
+	chatFailures      = []string{"error", "insufficient_system_resource"}
+	chatInterruptions = []string{"network_error", "abort"}
+)
 
 var chatRequest = tables(modelRequest, openAIParts, messagesIn("messages"), openAICache, Table{
 	"stream_options.include_usage": IncludeUsage,

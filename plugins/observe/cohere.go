@@ -16,6 +16,7 @@ func init() {
 		Request:    tables(modelRequest, typedPart.Under("messages.#.content.#"), messagesIn("messages"), Table{"tools": Tools}),
 		Response:   cohereResponse,
 		LastEvents: []string{"message-end"},
+		Failures:   []string{"ERROR", "TIMEOUT"},
 		Transcript: transcript.CohereChat,
 	})
 }

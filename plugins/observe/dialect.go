@@ -68,6 +68,9 @@ type Dialect struct {
 	AfterFinish plugins.Phase
 	// Failures are the finish reasons that say that the provider failed to generate.
 	Failures []string
+	// Interruptions are the finish reasons that say the same, where the content before them is
+	// an answer that is not complete. An answer without content has failed.
+	Interruptions []string
 	// NoOutput is true if the model makes no tokens, as for embeddings: a report of the input
 	// is a report of the total.
 	NoOutput bool

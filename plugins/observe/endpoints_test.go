@@ -29,17 +29,17 @@ func TestEndpoints(t *testing.T) {
 	}, {
 		"anthropic's text completions", "anthropic", "/v1/complete", typed(sseType),
 		events(`{"type":"completion","completion":" Hi","stop_reason":null,"model":"claude-2.1"}`, `{"type":"completion","completion":"","stop_reason":"max_tokens","model":"claude-2.1"}`),
-		plugins.ResponseInfo{Dialect: plugins.TextCompletions, Model: "claude-2.1", Finish: "max_tokens", Content: true},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.TextCompletions, Model: "claude-2.1", Finish: "max_tokens", Content: true},
 	}, {
 		"usage that ends in zeros", "", "/v1/chat/completions", typed(sseType),
 		events(`{"id":"c","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":4}}}`,
 			`{"id":"c","choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}}`, `[DONE]`),
-		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2), CacheRead: known(4)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Chat, ResponseID: "c", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2), CacheRead: known(4)}},
 	}, {
 		"gemini's usage that ends in zeros", "gemini", "/v1beta/models/g:streamGenerateContent", typed(sseType),
 		events(`{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"totalTokenCount":11}}`,
 			`{"usageMetadata":{"promptTokenCount":0,"candidatesTokenCount":0,"totalTokenCount":0}}`),
-		plugins.ResponseInfo{Dialect: plugins.GenerateContent, Finish: "STOP", Content: true, Usage: usage{Input: known(9), Output: known(2)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.GenerateContent, Finish: "STOP", Content: true, Usage: usage{Input: known(9), Output: known(2)}},
 	}, {
 		"xai's reasoning without a total", "xai", "/v1/chat/completions", typed(jsonType),
 		`{"id":"c","model":"grok-x","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":70}}}`,
@@ -78,7 +78,7 @@ func TestEndpoints(t *testing.T) {
 		`{"is_finished":false,"event_type":"stream-start","generation_id":"g"}` + "\n" +
 			`{"is_finished":false,"event_type":"text-generation","text":"hi"}` + "\n" +
 			`{"is_finished":true,"event_type":"stream-end","response":{"response_id":"r","text":"hi","generation_id":"g","meta":{"billed_units":{"input_tokens":3,"output_tokens":2}}},"finish_reason":"COMPLETE"}` + "\n",
-		plugins.ResponseInfo{Dialect: plugins.CohereText, ResponseID: "r", Finish: "COMPLETE", Content: true,
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.CohereText, ResponseID: "r", Finish: "COMPLETE", Content: true,
 			Usage: usage{Input: known(3), Output: known(2), BilledInput: known(3), BilledOutput: known(2)}},
 	}, {
 		"cohere's generate", "cohere", "/v1/generate", typed(jsonType),
@@ -97,7 +97,7 @@ func TestEndpoints(t *testing.T) {
 		"an edit of an image as a stream", "azure", "/openai/deployments/paint/images/edits", typed(sseType),
 		"event: image_edit.partial_image\n" + events(`{"type":"image_edit.partial_image","b64_json":"AA"}`) +
 			"event: image_edit.completed\n" + events(`{"type":"image_edit.completed","b64_json":"AAAA","usage":{"input_tokens":5,"output_tokens":100,"total_tokens":105}}`),
-		plugins.ResponseInfo{Dialect: plugins.Images, Content: true, Usage: usage{Input: known(5), Output: known(100)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Images, Content: true, Usage: usage{Input: known(5), Output: known(100)}},
 	}, {
 		"xai's images", "xai", "/v1/images/generations", typed(jsonType),
 		`{"data":[{"url":"https://a.example"}],"usage":{"cost_in_usd_ticks":200000000}}`,
@@ -122,7 +122,7 @@ func TestEndpoints(t *testing.T) {
 		"a transcription as a stream", "openai", "/v1/audio/transcriptions", typed(sseType),
 		events(`{"type":"transcript.text.delta","delta":"hel"}`,
 			`{"type":"transcript.text.done","text":"hello","usage":{"type":"tokens","input_tokens":14,"output_tokens":5,"total_tokens":19}}`),
-		plugins.ResponseInfo{Dialect: plugins.Transcription, Content: true, Usage: usage{Input: known(14), Output: known(5)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Transcription, Content: true, Usage: usage{Input: known(14), Output: known(5)}},
 	}, {
 		"openrouter's transcription", "openrouter", "/api/v1/audio/transcriptions", typed(jsonType),
 		`{"text":"hello","usage":{"seconds":9.2,"total_tokens":113,"input_tokens":83,"output_tokens":30,"cost":0.000508}}`,
@@ -136,7 +136,7 @@ func TestEndpoints(t *testing.T) {
 	}, {
 		"speech as a stream", "openai", "/v1/audio/speech", typed(sseType),
 		events(`{"type":"speech.audio.delta","audio":"AAAA"}`, `{"type":"speech.audio.done","usage":{"input_tokens":14,"output_tokens":101,"total_tokens":115}}`),
-		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true, Usage: usage{Input: known(14), Output: known(101), OutputAudio: known(101)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Speech, Content: true, Usage: usage{Input: known(14), Output: known(101), OutputAudio: known(101)}},
 	}, {
 		"mistral's speech", "mistral", "/v1/audio/speech", typed(jsonType), `{"audio_data":"AAAA"}`,
 		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true},
@@ -170,7 +170,7 @@ func TestEndpoints(t *testing.T) {
 			"event: thread.message.delta\n" + events(`{"id":"msg","object":"thread.message.delta","delta":{"content":[{"index":0,"type":"text","text":{"value":"hi"}}]}}`) +
 			"event: thread.run.completed\n" + events(`{"id":"run","object":"thread.run","status":"completed","model":"gpt","usage":{"prompt_tokens":20,"completion_tokens":11,"total_tokens":31}}`) +
 			"event: done\n" + events(`[DONE]`),
-		plugins.ResponseInfo{Dialect: plugins.Runs, ResponseID: "run", Model: "gpt", Finish: "completed", Content: true, Usage: usage{Input: known(20), Output: known(11)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Runs, ResponseID: "run", Model: "gpt", Finish: "completed", Content: true, Usage: usage{Input: known(20), Output: known(11)}},
 	}, {
 		"gemini's interaction", "gemini", "/v1beta/interactions", typed(jsonType),
 		`{"id":"i","object":"interaction","model":"gemini-x","status":"completed","outputs":[{"type":"text","text":"hi"}],"usage":{"total_input_tokens":7,"input_tokens_by_modality":[{"modality":"audio","tokens":3}],"total_cached_tokens":2,"total_output_tokens":20,"total_tool_use_tokens":0,"total_thought_tokens":22,"total_tokens":49}}`,
@@ -181,13 +181,13 @@ func TestEndpoints(t *testing.T) {
 		events(`{"event_type":"interaction.created","interaction":{"id":"i","object":"interaction","model":"gemini-x","status":"in_progress"}}`,
 			`{"event_type":"content.delta","index":0,"delta":{"type":"text","text":"hi"}}`,
 			`{"event_type":"interaction.completed","interaction":{"id":"i","status":"completed","usage":{"total_input_tokens":7,"total_output_tokens":1,"total_tokens":8}}}`),
-		plugins.ResponseInfo{Dialect: plugins.Interactions, ResponseID: "i", Model: "gemini-x", Finish: "completed", Content: true, Usage: usage{Input: known(7), Output: known(1)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Interactions, ResponseID: "i", Model: "gemini-x", Finish: "completed", Content: true, Usage: usage{Input: known(7), Output: known(1)}},
 	}, {
 		"watsonx's chat", "", "/ml/v1/text/chat_stream", typed(sseType),
 		events(`{"id":"c","model_id":"ibm/g","model":"ibm/g","choices":[{"index":0,"finish_reason":null,"delta":{"role":"assistant","content":"hi"}}]}`,
 			`{"id":"c","model_id":"ibm/g","choices":[{"index":0,"finish_reason":"stop","delta":{"content":""}}]}`,
 			`{"id":"c","model_id":"ibm/g","choices":[],"usage":{"completion_tokens":2,"prompt_tokens":9,"total_tokens":11}}`),
-		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Model: "ibm/g", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2)}},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Chat, ResponseID: "c", Model: "ibm/g", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2)}},
 	}, {
 		"watsonx's text", "", "/ml/v1/text/generation", typed(jsonType),
 		`{"model_id":"ibm/g","created_at":"x","results":[{"generated_text":"hi","generated_token_count":3,"input_token_count":11,"stop_reason":"max_tokens"}]}`,
@@ -300,11 +300,11 @@ func TestEndpoints(t *testing.T) {
 	}, {
 		"an error in a line of its own", "together", "/v1/chat/completions", typed(sseType),
 		events(`{"id":"c","choices":[{"delta":{"content":"x"}}]}`) + `error: {"error":{"type":"overloaded","message":"x"}}` + "\n\n",
-		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Content: true, ErrorType: "overloaded", ErrorMessage: "x"},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Chat, ResponseID: "c", Content: true, ErrorType: "overloaded", ErrorMessage: "x"},
 	}, {
 		"an error in words, in a line of its own", "together", "/v1/chat/completions", typed(sseType),
 		`error: out of memory` + "\n\n",
-		plugins.ResponseInfo{Dialect: plugins.Chat, ErrorType: "error"},
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Chat, ErrorType: "error"},
 	}} {
 		t.Run(c.name, func(t *testing.T) {
 			d := Detect(c.provider, c.path)
@@ -334,7 +334,7 @@ func TestEventsOfTwoWayStreams(t *testing.T) {
 			`{"type":"response.output_audio.delta","response_id":"r","delta":"AAAA"}`,
 			`{"type":"response.done","response":{"object":"realtime.response","id":"r","status":"completed","output":[{"type":"message","content":[{"type":"output_audio","transcript":"hi"}]}],"usage":{"total_tokens":253,"input_tokens":132,"output_tokens":121,"input_token_details":{"text_tokens":119,"audio_tokens":13,"image_tokens":0,"cached_tokens":64,"cached_tokens_details":{"text_tokens":60,"audio_tokens":4,"image_tokens":0}},"output_token_details":{"text_tokens":30,"audio_tokens":91}}}}`,
 		},
-		plugins.ResponseInfo{Dialect: plugins.Realtime, Model: "gpt-realtime", ResponseID: "r", Finish: "completed", Content: true, Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Realtime, Model: "gpt-realtime", ResponseID: "r", Finish: "completed", Content: true, Phase: plugins.Ended,
 			Usage: plugins.Usage{Input: known(132), Output: known(121), InputAudio: known(13), InputImage: known(0), CacheRead: known(64), CacheReadAudio: known(4), OutputAudio: known(91)}},
 	}, {
 		"/v1/realtime", []string{
@@ -352,7 +352,7 @@ func TestEventsOfTwoWayStreams(t *testing.T) {
 			`{"type":"response.output_text.delta","delta":"x"}`,
 			`{"type":"response.completed","response":{"id":"r","status":"completed","model":"gpt","usage":{"input_tokens":20,"output_tokens":6,"total_tokens":26}}}`,
 		},
-		plugins.ResponseInfo{Dialect: plugins.Responses, Model: "gpt", ResponseID: "r", Finish: "completed", Content: true, Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, Dialect: plugins.Responses, Model: "gpt", ResponseID: "r", Finish: "completed", Content: true, Phase: plugins.Ended,
 			Usage: plugins.Usage{Input: known(20), Output: known(6)}},
 	}} {
 		x := NewEvents(Detect("openai", c.path), "openai")

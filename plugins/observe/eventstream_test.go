@@ -46,38 +46,38 @@ func TestEventStream(t *testing.T) {
 			eventFrame(t, "event", "contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"x"},"p":"ab"}`),
 			eventFrame(t, "event", "messageStop", `{"stopReason":"end_turn"}`),
 			eventFrame(t, "event", "metadata", `{"usage":{"inputTokens":10,"outputTokens":4,"totalTokens":19,"cacheReadInputTokens":5}}`),
-		}, plugins.ResponseInfo{Finish: "end_turn", Content: true, Phase: plugins.Ended,
+		}, plugins.ResponseInfo{Stream: true, Finish: "end_turn", Content: true, Phase: plugins.Ended,
 			Usage: usage{Input: known(15), Output: known(4), CacheRead: known(5)}},
 	}, {
 		"converse before its metadata", plugins.Converse, [][]byte{
 			eventFrame(t, "event", "messageStop", `{"stopReason":"tool_use"}`),
-		}, plugins.ResponseInfo{Finish: "tool_use", Phase: plugins.Finished},
+		}, plugins.ResponseInfo{Stream: true, Finish: "tool_use", Phase: plugins.Finished},
 	}, {
 		"exception", plugins.Converse, [][]byte{
 			eventFrame(t, "event", "messageStart", `{"role":"assistant"}`),
 			eventFrame(t, "exception", "throttlingException", `{"message":"x"}`),
-		}, plugins.ResponseInfo{ErrorType: "throttlingException", ErrorMessage: "x"},
+		}, plugins.ResponseInfo{Stream: true, ErrorType: "throttlingException", ErrorMessage: "x"},
 	}, {
-		"broken frame", plugins.Converse, [][]byte{broken}, plugins.ResponseInfo{},
+		"broken frame", plugins.Converse, [][]byte{broken}, plugins.ResponseInfo{Stream: true},
 	}, {
 		"invoke claude", plugins.Invoke, [][]byte{
 			chunkFrame(t, `{"type":"message_start","message":{"id":"m","model":"claude","usage":{"input_tokens":97,"output_tokens":1}}}`),
 			chunkFrame(t, `{"type":"content_block_delta","delta":{"text":"x"}}`),
 			chunkFrame(t, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":133}}`),
 			chunkFrame(t, `{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":97,"outputTokenCount":90}}`),
-		}, plugins.ResponseInfo{Model: "claude", ResponseID: "m", Finish: "end_turn", Content: true, Phase: plugins.Ended,
+		}, plugins.ResponseInfo{Stream: true, Model: "claude", ResponseID: "m", Finish: "end_turn", Content: true, Phase: plugins.Ended,
 			Usage: usage{Input: known(97), Output: known(133)}},
 	}, {
 		"invoke nova", plugins.Invoke, [][]byte{
 			chunkFrame(t, `{"contentBlockDelta":{"delta":{"text":"x"}}}`),
 			chunkFrame(t, `{"messageStop":{"stopReason":"max_tokens"}}`),
 			chunkFrame(t, `{"metadata":{"usage":{"inputTokens":3,"outputTokens":4}},"amazon-bedrock-invocationMetrics":{"inputTokenCount":3}}`),
-		}, plugins.ResponseInfo{Finish: "max_tokens", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(4)}},
+		}, plugins.ResponseInfo{Stream: true, Finish: "max_tokens", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(4)}},
 	}, {
 		"invoke with metrics alone", plugins.Invoke, [][]byte{
 			chunkFrame(t, `{"outputs":[{"text":"x","stop_reason":null}]}`),
 			chunkFrame(t, `{"outputs":[{"text":"","stop_reason":"stop"}],"amazon-bedrock-invocationMetrics":{"inputTokenCount":5,"outputTokenCount":7,"cacheReadInputTokenCount":2}}`),
-		}, plugins.ResponseInfo{Finish: "stop", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(7), Output: known(7), CacheRead: known(2)}},
+		}, plugins.ResponseInfo{Stream: true, Finish: "stop", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(7), Output: known(7), CacheRead: known(2)}},
 	}} {
 		t.Run(c.name, func(t *testing.T) {
 			defer goleak.VerifyNone(t)

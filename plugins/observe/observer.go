@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ type observer struct {
 	dialect  *dialect
 	framing  streams.Framing
 	media    string // the media type that the response declares
+	values   int    // top-level values of the body that have ended
 
 	scan      scanner
 	begun     bool // data of the event under way has come
@@ -139,9 +141,10 @@ func (x *observer) framingOf(c byte) streams.Framing {
 	switch {
 	case c == 0 || x.media == streams.FramesType && c != '{':
 		// The length of a frame, below 16 MiB, begins with a zero.
+		x.seen.Stream = true
 		return &streams.Frames{To: x.frame}
-	case c != '{' && c != '[' && (!isJSON || strings.IndexByte("deir:", c) >= 0):
-		// data, event, id, retry, error or a comment
+	case c != '{' && c != '[' && (!isJSON || strings.IndexByte("deir:<", c) >= 0):
+		// data, event, id, retry, error or a comment; a page has no events
 		return &streams.SSE{To: x}
 	case lines, x.dialect.Lines && !isJSON:
 		return &streams.NDJSON{To: x}
@@ -149,11 +152,25 @@ func (x *observer) framingOf(c byte) streams.Framing {
 	return &document{x}
 }
 
-// document is the framing of a body that is one JSON value.
+// document is the framing of a body that is one JSON value, or several: some providers declare
+// newline-delimited JSON as JSON.
 type document struct{ *observer }
 
-func (d *document) Write(p []byte) { d.scan.write(p) }
-func (d *document) Close()         { d.scan.finish() }
+// Write implements streams.Framing. A value that a line feed follows may be the first of several.
+func (d *document) Write(p []byte) {
+	d.scan.write(p)
+	if d.values == 1 && !bytes.HasSuffix(p, []byte("\n")) {
+		d.seen.Phase = plugins.Ended
+	}
+}
+
+// Close implements streams.Framing.
+func (d *document) Close() {
+	d.scan.finish()
+	if d.values == 1 {
+		d.seen.Phase = plugins.Ended
+	}
+}
 
 // Data implements streams.Sink.
 func (x *observer) Data(p []byte) {
@@ -172,6 +189,9 @@ func (x *observer) Data(p []byte) {
 
 // Dispatch implements streams.Sink.
 func (x *observer) Dispatch(name []byte) {
+	if _, ok := x.framing.(*streams.SSE); ok && x.begun {
+		x.seen.Stream = true
+	}
 	failed := string(name) == "error"
 	if x.repeated && !failed {
 		x.begun, x.repeated = false, false
@@ -200,9 +220,8 @@ func (x *observer) endEvent() {
 }
 
 func (x *observer) endDocument() {
-	if _, ok := x.framing.(*document); ok {
-		x.seen.Phase = plugins.Ended
-	}
+	x.values++
+	x.seen.Stream = x.seen.Stream || x.values > 1
 }
 
 // template is an event that changes nothing if it is read again. Its gaps tell nothing but

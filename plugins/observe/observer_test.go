@@ -68,7 +68,7 @@ func TestObserver(t *testing.T) {
 		events(`{"id":"c1","model":"gpt","choices":[{"delta":{"content":"a"},"finish_reason":null}],"usage":null}`,
 			`{"id":"c1","model":"gpt","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}`,
 			`{"id":"c1","model":"gpt","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}`, `[DONE]`),
-		plugins.ResponseInfo{Model: "gpt", ResponseID: "c1", Finish: "stop", Content: true, Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, Model: "gpt", ResponseID: "c1", Finish: "stop", Content: true, Phase: plugins.Ended,
 			Usage: usage{Input: known(3), Output: known(1)}},
 	}, {
 		"chat stream of two choices", plugins.Chat, "openai", sseType,
@@ -76,26 +76,26 @@ func TestObserver(t *testing.T) {
 			`{"id":"c1","model":"gpt","choices":[{"index":1,"delta":{"content":"a"},"finish_reason":null}]}`,
 			`{"id":"c1","model":"gpt","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
 			`{"id":"c1","model":"gpt","choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`),
-		plugins.ResponseInfo{Model: "gpt", ResponseID: "c1", Finish: "stop", Content: true, Phase: plugins.Finished},
+		plugins.ResponseInfo{Stream: true, Model: "gpt", ResponseID: "c1", Finish: "stop", Content: true, Phase: plugins.Finished},
 	}, {
 		"chat stream whose second choice alone has ended", plugins.Chat, "google", sseType,
 		events(`{"id":"c1","choices":[{"delta":{"content":"a"},"finish_reason":"length","index":1}]}`),
-		plugins.ResponseInfo{ResponseID: "c1", Content: true},
+		plugins.ResponseInfo{Stream: true, ResponseID: "c1", Content: true},
 	}, {
 		"generate content of two candidates", plugins.GenerateContent, "google", sseType,
 		events(`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"MAX_TOKENS","index":1}],"responseId":"r"}`,
 			`{"candidates":[{"content":{"parts":[{"text":"b"}]},"index":0}],"responseId":"r"}`),
-		plugins.ResponseInfo{ResponseID: "r", Content: true},
+		plugins.ResponseInfo{Stream: true, ResponseID: "r", Content: true},
 	}, {
 		"chat stream without usage, cut", plugins.Chat, "azure", sseType,
 		events(`{"id":"","model":"","choices":[],"prompt_filter_results":[{}]}`,
 			`{"id":"c1","model":"gpt","choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),
-		plugins.ResponseInfo{Model: "gpt", ResponseID: "c1"},
+		plugins.ResponseInfo{Stream: true, Model: "gpt", ResponseID: "c1"},
 	}, {
 		"groq's usage and error", plugins.Chat, "groq", sseType,
 		events(`{"id":"a","model":"m","choices":[{"delta":{"reasoning":"x"},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}}}`) +
 			"event: error\ndata: {\"error\":{\"message\":\"x\",\"status_code\":500}}\n\n",
-		plugins.ResponseInfo{Model: "m", ResponseID: "a", Finish: "stop", Content: true, ErrorType: "error", ErrorMessage: "x", Phase: plugins.Finished,
+		plugins.ResponseInfo{Stream: true, Model: "m", ResponseID: "a", Finish: "stop", Content: true, ErrorType: "error", ErrorMessage: "x", Phase: plugins.Finished,
 			Usage: usage{Input: known(7), Output: known(2)}},
 	}, {
 		"xai leaves reasoning out", plugins.Chat, "xai", jsonType,
@@ -114,7 +114,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"mistral's cache and content", plugins.Chat, "mistral", sseType,
 		events(`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]}}],"usage":{"prompt_tokens":64,"completion_tokens":6,"total_tokens":70,"num_cached_tokens":32}}`),
-		plugins.ResponseInfo{Content: true, Usage: usage{Input: known(64), Output: known(6), CacheRead: known(32)}},
+		plugins.ResponseInfo{Stream: true, Content: true, Usage: usage{Input: known(64), Output: known(6), CacheRead: known(32)}},
 	}, {
 		"mistral's audio", plugins.Chat, "mistral", jsonType,
 		`{"usage":{"prompt_audio_seconds":203,"prompt_tokens":4,"total_tokens":3264,"completion_tokens":635}}`,
@@ -127,12 +127,12 @@ func TestObserver(t *testing.T) {
 		"perplexity counts so far", plugins.Chat, "perplexity", sseType,
 		events(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`,
 			`{"object":"chat.completion.done","choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":9,"total_tokens":14,"reasoning_tokens":100,"num_search_queries":3,"cost":{"total_cost":0.0061}}}`),
-		plugins.ResponseInfo{Content: true, Finish: "stop", Phase: plugins.Finished, Usage: usage{Input: known(5), Output: known(109),
+		plugins.ResponseInfo{Stream: true, Content: true, Finish: "stop", Phase: plugins.Finished, Usage: usage{Input: known(5), Output: known(109),
 			Reasoning: known(100), WebSearches: known(3), ReportedCost: plugins.KnownCost(6_100_000)}},
 	}, {
 		"openrouter's cost and error", plugins.Chat, "openrouter", sseType,
 		": OPENROUTER PROCESSING\n\n" + events(`{"error":{"code":400,"message":"x"},"choices":[{"delta":{"content":""},"finish_reason":null}],"usage":{"prompt_tokens":43,"completion_tokens":10,"total_tokens":53,"cost":1.5e-05,"completion_tokens_details":{"reasoning_tokens":11}}}`, `[DONE]`),
-		plugins.ResponseInfo{ErrorType: "400", ErrorMessage: "x", Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, ErrorType: "400", ErrorMessage: "x", Phase: plugins.Ended,
 			Usage: usage{Input: known(43), Output: known(10), Reasoning: known(11), ReportedCost: plugins.KnownCost(15_000)}},
 	}, {
 		"a cost of unknown currency", plugins.Chat, "acme", jsonType,
@@ -159,17 +159,17 @@ func TestObserver(t *testing.T) {
 			`{"type":"response.completed","response":{"id":"r1","status":"completed","model":"gpt","service_tier":"default",
 			"usage":{"input_tokens":20,"input_tokens_details":{"cached_tokens":8},"output_tokens":6,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":26},
 			"tool_usage":{"web_search":{"num_requests":2}}}}`),
-		plugins.ResponseInfo{Model: "gpt", ResponseID: "r1", Finish: "completed", ServiceTier: "default", Content: true, Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, Model: "gpt", ResponseID: "r1", Finish: "completed", ServiceTier: "default", Content: true, Phase: plugins.Ended,
 			Usage: usage{Input: known(20), Output: known(6), CacheRead: known(8), Reasoning: known(4), WebSearches: known(2)}},
 	}, {
 		"responses failed", plugins.Responses, "openai", sseType,
 		events(`{"type":"error","code":"server_error","message":"x","param":null}`,
 			`{"type":"response.failed","response":{"id":"r1","status":"failed","error":{"code":"server_error","message":"x"}}}`),
-		plugins.ResponseInfo{ResponseID: "r1", Finish: "failed", ErrorType: "server_error", ErrorMessage: "x", Phase: plugins.Ended},
+		plugins.ResponseInfo{Stream: true, ResponseID: "r1", Finish: "failed", ErrorType: "server_error", ErrorMessage: "x", Phase: plugins.Ended},
 	}, {
 		"code is no error", plugins.Responses, "openai", sseType,
 		events(`{"type":"response.code_interpreter_call_code.done","code":"print()"}`),
-		plugins.ResponseInfo{},
+		plugins.ResponseInfo{Stream: true},
 	}, {
 		"messages", plugins.Messages, "anthropic", jsonType,
 		`{"model":"claude","id":"msg","type":"message","role":"assistant","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn",
@@ -196,7 +196,7 @@ func TestObserver(t *testing.T) {
 				{"type":"message","model":"fable","input_tokens":5,"output_tokens":3},
 				{"type":"message","model":"haiku","input_tokens":6,"output_tokens":0},
 				{"type":"fallback_message","model":"opus","input_tokens":7,"output_tokens":20}]}}`),
-		plugins.ResponseInfo{Model: "opus", Finish: "end_turn", Usage: usage{Input: known(7), Output: known(20)},
+		plugins.ResponseInfo{Stream: true, Model: "opus", Finish: "end_turn", Usage: usage{Input: known(7), Output: known(20)},
 			Beside: &plugins.Billed{Model: "fable", Usage: usage{Input: known(5), Output: known(3)}}},
 	}, {
 		"messages, of which only the iterations tell that another model answered", plugins.Messages, "anthropic", sseType,
@@ -204,7 +204,7 @@ func TestObserver(t *testing.T) {
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":7,"output_tokens":20,"iterations":[
 				{"type":"message","model":"fable","input_tokens":5,"output_tokens":0},
 				{"type":"fallback_message","model":"opus","input_tokens":7,"output_tokens":20}]}}`),
-		plugins.ResponseInfo{Model: "opus", Finish: "end_turn", Usage: usage{Input: known(7), Output: known(20)}},
+		plugins.ResponseInfo{Stream: true, Model: "opus", Finish: "end_turn", Usage: usage{Input: known(7), Output: known(20)}},
 	}, {
 		"messages with an iteration of a kind that is not known", plugins.Messages, "anthropic", jsonType,
 		`{"usage":{"input_tokens":1,"output_tokens":1,"iterations":[{"type":"dream","input_tokens":9,"output_tokens":9}]}}`,
@@ -216,7 +216,7 @@ func TestObserver(t *testing.T) {
 				"tool_usage":{"image_gen":{"input_tokens":30,"input_tokens_details":{"image_tokens":10,"text_tokens":20},
 					"output_tokens":4160,"output_tokens_details":{"image_tokens":4000,"text_tokens":160}},"web_search":{"num_requests":0}},
 				"tools":[{"model":"painter","type":"image_generation"}],"usage":{"input_tokens":3,"output_tokens":2,"total_tokens":5}}}`),
-		plugins.ResponseInfo{Finish: "completed", Content: true, Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, Finish: "completed", Content: true, Phase: plugins.Ended,
 			Usage:  usage{Input: known(3), Output: known(2), WebSearches: known(0)},
 			Beside: &plugins.Billed{Model: "painter", Usage: usage{Input: known(30), InputImage: known(10), Output: known(4160), OutputImage: known(4000)}}},
 	}, {
@@ -238,7 +238,7 @@ func TestObserver(t *testing.T) {
 			`{"type":"response.completed","response":{"output":[{"type":"web_search_call","action":{"type":"search","query":"a"}},
 				{"action":{"type":"open_page"},"type":"web_search_call"},{"type":"web_search_call"},{"type":"message","content":[]}],
 				"usage":{"input_tokens":3,"output_tokens":2}}}`),
-		plugins.ResponseInfo{Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2), WebSearches: known(2)}},
+		plugins.ResponseInfo{Stream: true, Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2), WebSearches: known(2)}},
 	}, {
 		"the stated number of searches wins", plugins.Responses, "openai", jsonType,
 		`{"tool_usage":{"web_search":{"num_requests":1}},"output":[{"type":"web_search_call"},{"type":"web_search_call"}],"usage":{"input_tokens":3,"output_tokens":2}}`,
@@ -251,13 +251,13 @@ func TestObserver(t *testing.T) {
 		"a model that searches for each answer", plugins.Chat, "openai", sseType,
 		events(`{"model":"gpt-5-search-api-2025-10-14","choices":[{"index":0,"delta":{"content":"x"}}]}`,
 			`{"model":"gpt-5-search-api-2025-10-14","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`),
-		plugins.ResponseInfo{Model: "gpt-5-search-api-2025-10-14", Content: true, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
+		plugins.ResponseInfo{Stream: true, Model: "gpt-5-search-api-2025-10-14", Content: true, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
 	}, {
 		"gemini searches", plugins.GenerateContent, "gemini", sseType,
 		events(`{"candidates":[{"content":{"parts":[{"text":"x"}]}}],"usageMetadata":{"promptTokenCount":1,"totalTokenCount":1},"modelVersion":"gemini-3-flash"}`,
 			`{"candidates":[{"groundingMetadata":{"webSearchQueries":["a","b"]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3},"modelVersion":"gemini-3-flash"}`,
 			`{"candidates":[{"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["a","b"]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":3,"totalTokenCount":4}}`),
-		plugins.ResponseInfo{Model: "gemini-3-flash", Finish: "STOP", Content: true, Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, Model: "gemini-3-flash", Finish: "STOP", Content: true, Phase: plugins.Ended,
 			Usage: usage{Input: known(1), Output: known(3), WebSearches: known(2)}},
 	}, {
 		"gemini 2 charges the call that searches", plugins.GenerateContent, "vertex", jsonType,
@@ -285,7 +285,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"messages stream, at the usual speed", plugins.Messages, "anthropic", sseType,
 		events(`{"type":"message_start","message":{"model":"claude","content":[],"usage":{"input_tokens":1,"output_tokens":1,"service_tier":"standard","inference_geo":"global","speed":"standard"}}}`),
-		plugins.ResponseInfo{Model: "claude", ServiceTier: "standard", InferenceGeo: "global", Usage: usage{Input: known(1), Output: known(1)}},
+		plugins.ResponseInfo{Stream: true, Model: "claude", ServiceTier: "standard", InferenceGeo: "global", Usage: usage{Input: known(1), Output: known(1)}},
 	}, {
 		"messages stream", plugins.Messages, "anthropic", sseType,
 		"event: message_start\n" + events(`{"type":"message_start","message":{"id":"msg","model":"claude","content":[],"stop_reason":null,"usage":{"input_tokens":10,"cache_read_input_tokens":4,"output_tokens":1}}}`,
@@ -293,7 +293,7 @@ func TestObserver(t *testing.T) {
 			`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","input":{}}}`,
 			`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":12,"cache_read_input_tokens":null,"output_tokens":30}}`,
 			`{"type":"message_stop"}`),
-		plugins.ResponseInfo{Model: "claude", ResponseID: "msg", Finish: "tool_use", Content: true, Phase: plugins.Ended,
+		plugins.ResponseInfo{Stream: true, Model: "claude", ResponseID: "msg", Finish: "tool_use", Content: true, Phase: plugins.Ended,
 			Usage: usage{Input: known(16), Output: known(30), CacheRead: known(4)}},
 	}, {
 		"messages before any content", plugins.Messages, "anthropic", sseType,
@@ -301,11 +301,11 @@ func TestObserver(t *testing.T) {
 			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`,
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`),
-		plugins.ResponseInfo{Model: "claude", ResponseID: "msg", Finish: "end_turn"},
+		plugins.ResponseInfo{Stream: true, Model: "claude", ResponseID: "msg", Finish: "end_turn"},
 	}, {
 		"messages overloaded", plugins.Messages, "anthropic", sseType,
 		"event: error\n" + events(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`),
-		plugins.ResponseInfo{ErrorType: "overloaded_error", ErrorMessage: "x"},
+		plugins.ResponseInfo{Stream: true, ErrorType: "overloaded_error", ErrorMessage: "x"},
 	}, {
 		"gemini", plugins.GenerateContent, "gemini", jsonType,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}],
@@ -326,11 +326,11 @@ func TestObserver(t *testing.T) {
 		"gemini's later whole report", plugins.GenerateContent, "gemini", sseType,
 		events(`{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":21,"totalTokenCount":65,"thoughtsTokenCount":35}}`,
 			`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":87,"totalTokenCount":165,"thoughtsTokenCount":78}}`),
-		plugins.ResponseInfo{Finish: "STOP", Phase: plugins.Ended, Usage: usage{Input: known(87), Output: known(78), Reasoning: known(78)}},
+		plugins.ResponseInfo{Stream: true, Finish: "STOP", Phase: plugins.Ended, Usage: usage{Input: known(87), Output: known(78), Reasoning: known(78)}},
 	}, {
 		"gemini blocked", plugins.GenerateContent, "gemini", sseType,
 		events(`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":5,"totalTokenCount":5}}`),
-		plugins.ResponseInfo{Finish: "SAFETY", Phase: plugins.Ended, Usage: usage{Input: known(5), Output: known(0)}},
+		plugins.ResponseInfo{Stream: true, Finish: "SAFETY", Phase: plugins.Ended, Usage: usage{Input: known(5), Output: known(0)}},
 	}, {
 		"gemini's error", plugins.GenerateContent, "gemini", jsonType,
 		`[{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT"}}]`,
@@ -376,11 +376,11 @@ func TestObserver(t *testing.T) {
 			`{"type":"content-start","index":0,"delta":{"message":{"content":{"type":"text","text":""}}}}`) +
 			events(`{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"x"}}}}`,
 				`{"type":"message-end","delta":{"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":4,"output_tokens":1}}}}`),
-		plugins.ResponseInfo{ResponseID: "c", Finish: "COMPLETE", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(4), Output: known(1)}},
+		plugins.ResponseInfo{Stream: true, ResponseID: "c", Finish: "COMPLETE", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(4), Output: known(1)}},
 	}, {
 		"ollama stream", plugins.OllamaChat, "ollama", "application/x-ndjson",
 		`{"model":"llama","message":{"content":"x"},"done":false}` + "\n" + `{"model":"llama","message":{"content":""},"done":true,"done_reason":"stop","eval_count":7}` + "\n",
-		plugins.ResponseInfo{Model: "llama", Finish: "stop", Content: true, Phase: plugins.Ended, Usage: usage{Output: known(7)}},
+		plugins.ResponseInfo{Stream: true, Model: "llama", Finish: "stop", Content: true, Phase: plugins.Ended, Usage: usage{Output: known(7)}},
 	}, {
 		"ollama cut", plugins.OllamaGenerate, "ollama", "application/x-ndjson",
 		`{"model":"llama","response":"x","done":false}` + "\n" + `{"model":"ll`,
@@ -391,21 +391,21 @@ func TestObserver(t *testing.T) {
 		plugins.ResponseInfo{ErrorType: "error", ErrorMessage: "model not found"},
 	}, {
 		"a stream declared as JSON", plugins.Chat, "acme", jsonType, events(`{"id":"c"}`, `[DONE]`),
-		plugins.ResponseInfo{ResponseID: "c", Phase: plugins.Ended},
+		plugins.ResponseInfo{Stream: true, ResponseID: "c", Phase: plugins.Ended},
 	}, {
 		"an error declared as a stream", plugins.Chat, "acme", sseType, "\xEF\xBB\xBF\r\n" + `{"error":{"code":"x"}}`,
 		plugins.ResponseInfo{ErrorType: "x", Phase: plugins.Ended},
 	}, {
 		"no media type", plugins.Messages, "", "", "event: message_stop\r\ndata: {\"type\":\"message_stop\"}",
-		plugins.ResponseInfo{Phase: plugins.Ended},
+		plugins.ResponseInfo{Stream: true, Phase: plugins.Ended},
 	}, {
 		"a page", plugins.Chat, "", "text/html", "<html>\ndata\n</html>", plugins.ResponseInfo{},
 	}, {
 		"a broken event between", plugins.Chat, "", sseType, events(`{"id":"c","choices":[}`, `{"model":"m"}`),
-		plugins.ResponseInfo{ResponseID: "c", Model: "m"},
+		plugins.ResponseInfo{Stream: true, ResponseID: "c", Model: "m"},
 	}, {
 		"an event over several lines", plugins.Chat, "", sseType, "data: {\"id\":\ndata: \"c\"}\n\n",
-		plugins.ResponseInfo{ResponseID: "c"},
+		plugins.ResponseInfo{Stream: true, ResponseID: "c"},
 	}, {
 		"numbers that a proxy wrote", plugins.Chat, "", jsonType, `{"usage":{"prompt_tokens":12.0,"completion_tokens":-1,"total_tokens":"12"}}`,
 		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(12)}},
@@ -447,7 +447,7 @@ func TestShapeOfUnknownTraffic(t *testing.T) {
 	}
 	got := observe(plugins.Unknown, "", sseType, []byte(events(
 		`{"id":"c","model":"m","object":"chat.completion.chunk","choices":[{"delta":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`)), chunkings["whole"])
-	want := plugins.ResponseInfo{Dialect: plugins.Chat, Model: "m", ResponseID: "c", Finish: "stop", Content: true,
+	want := plugins.ResponseInfo{Stream: true, Dialect: plugins.Chat, Model: "m", ResponseID: "c", Finish: "stop", Content: true,
 		Phase: plugins.Finished, Usage: plugins.Usage{Input: known(3)}}
 	if got != want {
 		t.Errorf("the first event: %+v, want %+v", got, want)

@@ -28,8 +28,10 @@ func OutcomeOf(seen *plugins.ResponseInfo) Outcome {
 	switch {
 	case seen.ErrorType != "" && seen.Finish == "", slices.Contains(d.Failures, seen.Finish):
 		return Failed
-	case seen.Phase == plugins.Running:
+	case seen.Phase == plugins.Running, seen.Stream && seen.Dialect == plugins.Responses && seen.Finish == "": // the latter ends in the [DONE] of Chat
 		return Cut
+	case slices.Contains(d.Interruptions, seen.Finish) && !seen.Content:
+		return Failed
 	case d.finishes && seen.Finish == "" && !seen.Content:
 		return Empty
 	}

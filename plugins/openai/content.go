@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -13,9 +14,53 @@ import (
 
 // item says which parts of an item a stream has reported so far.
 type item struct {
-	reported  bool // some of its content
-	called    bool // it is a call that has begun
-	annotated int  // how many annotations
+	added     bool   // its beginning
+	ended     bool   // all of it
+	callID    string // of a call that has begun
+	called    bool   // it is a call that has begun
+	annotated int    // how many annotations
+	sent      [kinds]int
+}
+
+// kind is a kind of an item's texts.
+type kind int
+
+const (
+	outputText kind = iota
+	refusal
+	summary
+	reasoningText
+	arguments
+	kinds
+)
+
+// add counts a piece of a text. Half of a surrogate pair counts as half of four bytes.
+func (i *item) add(k kind, s string) {
+	n := len(s)
+	text, waiting := plugins.JoinHalves(s)
+	if waiting != "" {
+		n--
+	}
+	if strings.HasPrefix(text, "\uFFFD") && !strings.HasPrefix(s, "\uFFFD") {
+		n--
+	}
+	i.sent[k] += n
+}
+
+// wholeItem has the whole texts of an item, in their order.
+type wholeItem struct {
+	*item
+	passed [kinds]int // how much of them has been compared with what was sent
+}
+
+// rest returns what the deltas have left out of a text: a provider may send no delta, or not all
+// of them.
+func (c *wholeItem) rest(k kind, text gjson.Result) string {
+	s := plugins.Text(text)
+	from := min(max(c.sent[k]-c.passed[k], 0), len(s))
+	c.passed[k] += len(s)
+	c.sent[k] = max(c.sent[k], c.passed[k])
+	return s[from:]
 }
 
 // item is the item at an index.
@@ -33,6 +78,7 @@ func (d *decoder) item(key int) *item {
 
 // addItem reads the start of an item. Only the start of a call has content.
 func (d *decoder) addItem(key int, v gjson.Result) {
+	d.item(key).added = true
 	if t := v.Get("type").Str; (t == "function_call" || t == "custom_tool_call") && !d.searchesX(v) {
 		d.call(key, v)
 	}
@@ -46,28 +92,27 @@ func (d *decoder) searchesX(v gjson.Result) bool {
 		slices.ContainsFunc(p.Tools, func(t translate.Tool) bool { return t.Type == "x_search" })
 }
 
-// endItem reads an item that is whole: all of it if no delta came, else what
-// deltas leave out.
+// endItem reads an item that is whole: what deltas have left out of it.
 func (d *decoder) endItem(key int, v gjson.Result) {
-	i := d.item(key)
+	key = d.keyOf(key, v)
+	i := &wholeItem{item: d.item(key)}
+	if i.ended {
+		return
+	}
 	switch v.Get("type").Str {
 	case "message":
 		d.message(key, i, v)
 	case "reasoning":
-		if !i.reported {
-			for n, part := range v.Get("summary").Array() {
-				d.a.Summary(key, n, part.Get("text").Str)
-			}
-			for _, part := range v.Get("content").Array() {
-				d.a.ReasoningText(key, part.Get("text").Str)
-			}
+		for n, part := range v.Get("summary").Array() {
+			d.a.Summary(key, n, i.rest(summary, part.Get("text")))
+		}
+		for _, part := range v.Get("content").Array() {
+			d.a.ReasoningText(key, i.rest(reasoningText, part.Get("text")))
 		}
 		d.seal(key, v)
 	case "function_call":
-		if !i.reported {
-			d.call(key, v)
-			d.a.Args(key, v.Get("arguments").Str)
-		}
+		d.call(key, v)
+		d.a.Args(key, i.rest(arguments, v.Get("arguments")))
 	case "custom_tool_call":
 		if d.searchesX(v) {
 			input := v.Get("input").Str
@@ -75,27 +120,54 @@ func (d *decoder) endItem(key int, v gjson.Result) {
 				input = ""
 			}
 			d.a.WebSearch(translate.HostedCall{Queries: []string{gjson.Get(input, "query").Str}})
-		} else if !i.reported {
-			d.call(key, v)
-			d.a.CustomInput(key, v.Get("input").Str)
+			break
 		}
+		d.call(key, v)
+		d.a.CustomInput(key, i.rest(arguments, v.Get("input")))
 	default:
 		d.a.Item(json.RawMessage(v.Raw))
 	}
-	i.reported = true
+	i.added, i.ended = true, true
 	if v.Get("status").Str != "incomplete" { // or else the end of the response says so
 		d.a.Close(key)
 	}
 }
 
-func (d *decoder) message(key int, i *item, v gjson.Result) {
+// keyOf returns the key of an item at an index: that of the call with its id, if there is one.
+func (d *decoder) keyOf(index int, v gjson.Result) int {
+	if id := v.Get("call_id").Str; id != "" {
+		for key, i := range d.items {
+			if i.callID == id {
+				return key
+			}
+		}
+	}
+	return index
+}
+
+// openCall returns the key of the call that arguments at an index belong to: that of the index, or
+// of the last call if there is no item at the index. ok is false if there is none.
+func (d *decoder) openCall(index int) (key int, ok bool) {
+	if i := d.items[index]; i != nil {
+		return index, i.called
+	}
+	for k, i := range d.items {
+		if i.called && !i.ended && (!ok || k > key) {
+			key, ok = k, true
+		}
+	}
+	return key, ok
+}
+
+func (d *decoder) message(key int, i *wholeItem, v gjson.Result) {
 	annotations := 0
 	for _, part := range v.Get("content").Array() {
-		if !i.reported {
+		text := i.rest(outputText, part.Get("text"))
+		if text == part.Get("text").Str { // else its deltas had some
 			d.logprobs(key, part)
-			d.a.Text(key, part.Get("text").Str)
-			d.a.Refusal(key, part.Get("refusal").Str)
 		}
+		d.a.Text(key, text)
+		d.a.Refusal(key, i.rest(refusal, part.Get("refusal")))
 		for _, annotation := range part.Get("annotations").Array() {
 			if annotations++; annotations > i.annotated {
 				d.annotate(key, annotation)
@@ -113,7 +185,8 @@ func (d *decoder) logprobs(key int, v gjson.Result) {
 
 // call begins a call.
 func (d *decoder) call(key int, v gjson.Result) {
-	d.item(key).called = true
+	i := d.item(key)
+	i.called, i.callID = true, v.Get("call_id").Str
 	d.a.Call(key, v.Get("call_id").Str, translate.FlatName(v))
 }
 

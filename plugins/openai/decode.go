@@ -19,7 +19,7 @@ func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 // to, and little else: ids may change, and items end before they begin.
 type decoder struct {
 	a     *translate.Assembler
-	items map[int]*item // that were reported, by output_index
+	items map[int]*item // that a stream has reported, by output_index
 }
 
 // object reads an answer that is not a stream.
@@ -52,21 +52,27 @@ func (d *decoder) event(_, data []byte) bool {
 	switch e.Get("type").Str {
 	case "response.output_text.delta":
 		d.logprobs(index(e), e)
-		d.delta(e, d.a.Text)
+		d.piece(outputText, e, index(e), d.a.Text)
+	case "response.output_text.done":
+		d.rest(outputText, e, "text", "content_index", d.a.Text)
 	case "response.refusal.delta":
-		d.delta(e, d.a.Refusal)
+		d.piece(refusal, e, index(e), d.a.Refusal)
 	case "response.reasoning_summary_text.delta":
-		d.delta(e, func(key int, s string) { d.a.Summary(key, int(e.Get("summary_index").Int()), s) })
+		d.piece(summary, e, index(e), func(key int, s string) { d.a.Summary(key, int(e.Get("summary_index").Int()), s) })
 	case "response.reasoning_text.delta":
-		d.delta(e, d.a.ReasoningText)
+		d.piece(reasoningText, e, index(e), d.a.ReasoningText)
 	case "response.function_call_arguments.delta":
-		if d.item(index(e)).called {
-			d.delta(e, d.a.Args)
+		if key, ok := d.openCall(index(e)); ok {
+			d.piece(arguments, e, key, d.a.Args)
 		}
+	case "response.function_call_arguments.done":
+		d.rest(arguments, e, "arguments", "", d.a.Args)
 	case "response.custom_tool_call_input.delta":
-		if d.item(index(e)).called {
-			d.delta(e, d.a.CustomInput)
+		if key, ok := d.openCall(index(e)); ok {
+			d.piece(arguments, e, key, d.a.CustomInput)
 		}
+	case "response.custom_tool_call_input.done":
+		d.rest(arguments, e, "input", "", d.a.CustomInput)
 	case "response.output_text.annotation.added":
 		d.item(index(e)).annotated++
 		d.annotate(index(e), e.Get("annotation"))
@@ -95,13 +101,22 @@ func (d *decoder) event(_, data []byte) bool {
 // index is the item that an event is about.
 func index(event gjson.Result) int { return int(event.Get("output_index").Int()) }
 
-// delta passes a piece of an item on to add.
-func (d *decoder) delta(event gjson.Result, add func(key int, s string)) {
-	if s := event.Get("delta").Str; s != "" {
-		key := index(event)
-		d.item(key).reported = true
+// piece passes a piece of an item on to add.
+func (d *decoder) piece(k kind, event gjson.Result, key int, add func(key int, s string)) {
+	if s := plugins.Text(event.Get("delta")); s != "" {
+		d.item(key).add(k, s)
 		add(key, s)
 	}
+}
+
+// rest passes on to add what the deltas have left out of a text, which an event has as a whole. If
+// the text is not the first of its item, the end of the item says what is left.
+func (d *decoder) rest(k kind, event gjson.Result, field, part string, add func(key int, s string)) {
+	i := d.items[index(event)]
+	if i == nil || i.ended || k == arguments && !i.called || part != "" && event.Get(part).Int() > 0 {
+		return
+	}
+	add(index(event), (&wholeItem{item: i}).rest(k, event.Get(field)))
 }
 
 // start reads what comes before the content.
@@ -112,13 +127,11 @@ func (d *decoder) start(response gjson.Result) {
 	}
 }
 
-// complete reads the whole response, which body holds: its items, unless a stream has
-// reported them, what was used and how it ended.
+// complete reads the whole response, which body holds: what a stream has left out of its items,
+// what was used and how it ended.
 func (d *decoder) complete(response gjson.Result, body []byte) {
-	if len(d.items) == 0 {
-		for key, v := range response.Get("output").Array() {
-			d.endItem(key, v)
-		}
+	for key, v := range response.Get("output").Array() {
+		d.endItem(key, v)
 	}
 	d.a.Observe(plugins.Responses, "openrouter", body) // who adds a cost
 	Finish(d.a, response)

@@ -9,7 +9,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -24,27 +23,19 @@ func (toy) Prepare(ctx context.Context, p *translate.Request, t translate.Target
 }
 
 func (toy) Decode(resp *http.Response, a *translate.Assembler) error {
-	switch body, err := translate.ReadObject(resp, a.Request()); {
-	case err != nil:
-		return err
-	case body != nil:
+	return translate.ReadAnswer(resp, a, func(body []byte) {
 		if gjson.ValidBytes(body) {
 			a.Text(0, gjson.GetBytes(body, "text").Str)
 			a.Finish(translate.ReasonStop)
 		}
-		return nil
-	}
-	for e, err := range streams.ReadSSE(resp.Body) {
-		if err != nil {
-			return err
-		}
-		if string(e.Data) == "[DONE]" {
+	}, func(_, data []byte) bool {
+		if string(data) == "[DONE]" {
 			a.Finish(translate.ReasonStop)
-			continue
+			return false
 		}
-		a.Text(0, gjson.GetBytes(e.Data, "text").Str)
-	}
-	return nil
+		a.Text(0, gjson.GetBytes(data, "text").Str)
+		return true
+	})
 }
 
 func (toy) Error(resp *http.Response) *plugins.Error {

@@ -10,11 +10,6 @@ import (
 	"testing/iotest"
 )
 
-// readNDJSON returns the lines of newline-delimited JSON that are not empty, as events.
-func readNDJSON(r io.Reader) iter.Seq2[Event, error] {
-	return eventsOf(r, func(to Sink) Framing { return &NDJSON{To: to} })
-}
-
 func collect(t *testing.T, events iter.Seq2[Event, error]) []string {
 	t.Helper()
 	var got []string
@@ -41,7 +36,7 @@ func TestEvents(t *testing.T) {
 		{"several lines", "data: 1\ndata: 2\n\n", ReadSSE, []string{"|1\n2"}},
 		{"no blank line at the end", "data: 1\n\ndata: 2", ReadSSE, []string{"|1", "|2"}},
 		{"long line", "data: " + strings.Repeat("x", 100_000) + "\n\n", ReadSSE, []string{"|" + strings.Repeat("x", 100_000)}},
-		{"lines", "1\r\n\n2\n3", readNDJSON, []string{"|1", "|2", "|3"}},
+		{"lines", "1\r\n\n2\n3", ReadNDJSON, []string{"|1", "|2", "|3"}},
 		{"error line", "error: {}\n\n", ReadSSE, []string{"error|{}"}},
 		{"nothing", "", ReadSSE, nil},
 	}

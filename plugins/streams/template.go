@@ -192,7 +192,7 @@ func (r *Repeat) Text(event []byte) (string, bool) {
 	}
 	for i := range r.template.gaps {
 		if quoted := r.template.gaps[i].Quoted(event); quoted != nil {
-			return gjson.ParseBytes(quoted).Str, true
+			return plugins.Text(gjson.ParseBytes(quoted)), true
 		}
 	}
 	return "", false

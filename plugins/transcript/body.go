@@ -45,15 +45,16 @@ func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[e
 		return nil
 	}
 	mediaType, _, _ := mime.ParseMediaType(contentType)
+	kind, _ := streams.KindOf(raw) // content types are wrong at times
 	switch {
-	case mediaType == "text/event-stream":
+	case mediaType == "text/event-stream", kind == streams.Events:
 		if f.last != nil {
 			if last, ok := f.last(raw); ok {
 				return slices.Values([]event{last})
 			}
 		}
 		return a.template.objects(streams.SSEData(raw))
-	case streams.IsNDJSON(mediaType):
+	case streams.IsNDJSON(mediaType), kind == streams.Lines:
 		return a.template.objects(bytes.Lines(raw))
 	case mediaType == streams.FramesType:
 		return frames(raw)

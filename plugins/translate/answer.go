@@ -3,9 +3,10 @@ package translate
 import (
 	"bytes"
 	"cmp"
+	"html"
 	"io"
 	"net/http"
-	"strings"
+	"regexp"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -16,7 +17,8 @@ import (
 )
 
 const (
-	// maxObject is how long an answer that is not a stream may be, in bytes.
+	// maxObject is how long an answer that is not a stream may be, in bytes. A longer one is
+	// cut off, and so is not JSON.
 	maxObject = 64 << 20
 	// maxError is how much of the body of an error is read, in bytes.
 	maxError = 1 << 20
@@ -28,17 +30,30 @@ const (
 )
 
 // ReadAnswer reads a successful answer, for Provider.Decode: object gets one that
-// is not a stream, and event the name and data of each Server-Sent Event of one
-// that is, until it reports that no more may follow.
+// is not a stream, and event the name and data of each event of one
+// that is, until it reports that no more may follow. What is a stream depends on what
+// comes, and not on what was asked for or is declared.
 func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), event func(name, data []byte) bool) error {
-	switch body, err := ReadObject(resp, a.Request()); {
-	case err != nil:
-		return err
-	case body != nil:
-		object(body)
+	kind, body := streams.Detect(resp.Body)
+	events := streams.ReadSSE
+	switch kind {
+	case streams.Events:
+	case streams.Lines:
+		events = streams.ReadNDJSON
+	default:
+		whole, err := ReadObject(body, resp.ContentLength)
+		switch {
+		case err != nil:
+			return err
+		case !bytes.HasPrefix(whole, []byte("[")):
+			object(whole)
+			return nil
+		}
+		list, _ := a.ParseJSON(whole) // a stream of Gemini's without alt=sse
+		list.ForEach(func(_, v gjson.Result) bool { return event(nil, []byte(v.Raw)) })
 		return nil
 	}
-	for e, err := range streams.ReadSSE(resp.Body) {
+	for e, err := range events(body) {
 		if err != nil {
 			return err
 		}
@@ -53,19 +68,9 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 	return nil
 }
 
-// IsObject reports whether an answer to p is one object, because p asks for no stream or the
-// provider does not stream.
-func IsObject(resp *http.Response, p *Request) bool {
-	return !p.Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")
-}
-
-// ReadObject reads an answer to p that is one object, and returns nil for a stream. An answer
-// over 64 MiB is cut off, and so is not JSON.
-func ReadObject(resp *http.Response, p *Request) ([]byte, error) {
-	if !IsObject(resp, p) {
-		return nil, nil
-	}
-	return ReadAll(io.LimitReader(resp.Body, maxObject), resp.ContentLength)
+// ReadObject reads the body of an answer that is one object. announced is its Content-Length, or -1.
+func ReadObject(body io.Reader, announced int64) ([]byte, error) {
+	return ReadAll(io.LimitReader(body, maxObject), announced)
 }
 
 // ReadAll is io.ReadAll of a body. announced is its Content-Length, or -1: at most 1 MiB is
@@ -95,16 +100,25 @@ func (a *Assembler) ParseEvent(data []byte) (e gjson.Result, ok bool) {
 	return a.ParseJSON(data)
 }
 
+// markup finds what a page or XML says of an error.
+var markup = regexp.MustCompile(`(?is)<(?:message|title)[^>]*>([^<]+)</`)
+
 // ReadError reads an answer that is no success, for Provider.Error. newError makes the error
 // of the status and the body. The status is 0 if the answer has begun as a success. The body is a
-// string if it is text that is not JSON, and null if it is neither. Of an array, which Google
+// string if it is text that is not JSON, or the title of a page, and null if it is neither. Of an array, which Google
 // sends for a stream, it is the first element. Retry-After wins over the wait of newError.
 func ReadError(resp *http.Response, newError func(status int, body gjson.Result) *plugins.Error) *plugins.Error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what is missing is not JSON
 	body := gjson.ParseBytes(data)
 	if text := bytes.TrimSpace(data); !plugins.ValidJSON(data) {
 		body = gjson.Result{}
-		if utf8.Valid(text) && !bytes.HasPrefix(text, []byte("<")) && len(text) <= maxErrorText {
+		if bytes.HasPrefix(text, []byte("<")) { // a page, or XML as of AWS and Azure
+			text = nil
+			if found := markup.FindSubmatch(data); found != nil {
+				text = []byte(html.UnescapeString(string(bytes.TrimSpace(found[1]))))
+			}
+		}
+		if len(text) > 0 && len(text) <= maxErrorText && utf8.Valid(text) {
 			body = gjson.Result{Type: gjson.String, Str: string(text)}
 		}
 	}
@@ -116,8 +130,11 @@ func ReadError(resp *http.Response, newError func(status int, body gjson.Result)
 		status = 0
 	}
 	e := newError(status, body)
-	if wait := plugins.RetryAfter(resp.Header); wait > 0 {
+	switch wait := plugins.RetryAfter(resp.Header); {
+	case wait > 0:
 		e.RetryAfter = wait
+	case e.RetryAfter == 0 && e.Status == http.StatusTooManyRequests:
+		e.RetryAfter = plugins.UntilReset(resp.Header)
 	}
 	return e
 }

@@ -47,7 +47,7 @@ const (
 // Assembler turns what a plugin reads into one legal response: a stream of events,
 // or one object, which an Encoder writes. It owns ids, indices, what opens and
 // closes, and the end; a plugin only says what the model said, in any order, and an
-// empty string says nothing.
+// empty string says nothing. Texts may end in half of a surrogate pair, see plugins.Text.
 //
 // A key names an item as long as it is open; a plugin chooses one for each
 // block, index or call of its provider. Items open with their first content.
@@ -286,6 +286,8 @@ func (a *Assembler) Failure() *plugins.Error {
 		return plugins.Upstream("The upstream stream ended early.")
 	case outcomes[a.reason].status == statusFailed:
 		return plugins.Upstream("The provider failed to generate the response.")
+	case a.response == nil && slices.ContainsFunc(a.open, (*Output).nameless):
+		return errNameless
 	}
 	return nil
 }
@@ -414,6 +416,9 @@ func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	p := o.part()
 	if p == nil || p.Kind != kind {
 		p = a.addPart(o, kind)
+	}
+	if s, p.half = plugins.JoinHalves(p.half + s); s == "" {
+		return
 	}
 	from := len(p.Text)
 	p.Text = plugins.AppendEscaped(p.Text, s)

@@ -1,16 +1,24 @@
 package translate
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"slices"
+
+	"github.com/weirhq/weir/plugins"
+)
 
 // Call begins the call of a tool by its flat name, which decides whether it is
 // of a function or a custom tool. Repetitions are fine: another id begins
 // another call, an id of "" means the same one, and until its arguments begin,
-// a name that differs continues the one before. A call without an id gets one.
+// a name that differs continues the one before. A call without an id gets one. With neither id nor
+// name, no call begins if another is open.
 func (a *Assembler) Call(key int, id, name string) {
 	if a.done() {
 		return
 	}
 	o := a.find(key)
+	if o == nil && id == "" && name == "" && a.openCallOf(key) != nil {
+		return
+	}
 	if o != nil && (!o.isCall() || id != "" && o.CallID != "" && o.CallID != id) {
 		a.close(o, statusCompleted)
 		o = nil
@@ -37,14 +45,15 @@ func (a *Assembler) Call(key int, id, name string) {
 }
 
 // Args adds to the arguments of a call. Those of a custom tool are the object
-// {"input": "..."}; the client gets its input.
+// {"input": "..."}; the client gets its input. If no call of the key is open, they are of the last
+// call: there are providers that go on at another index.
 func (a *Assembler) Args(key int, s string) {
 	if !a.takes(len(s)) {
 		return
 	}
-	o := a.find(key)
+	o := a.openCallOf(key)
 	switch {
-	case o == nil || !o.isCall():
+	case o == nil:
 		a.Fail(plugins.Upstream("The provider sent arguments for a call that is not open."))
 	case o.Name == "":
 		o.held += s
@@ -53,6 +62,26 @@ func (a *Assembler) Args(key int, s string) {
 		a.arguments(o, s)
 		a.flush()
 	}
+}
+
+// openCallOf returns the open call of a key, or else the last one that is open, or nil.
+func (a *Assembler) openCallOf(key int) *Output {
+	if o := a.find(key); o != nil && o.isCall() {
+		return o
+	}
+	for _, o := range slices.Backward(a.open) {
+		if o.isCall() {
+			return o
+		}
+	}
+	return nil
+}
+
+// HasArguments reports whether a call of the key is open whose arguments are a whole object, so
+// that what follows of a call without an id is another call.
+func (a *Assembler) HasArguments(key int) bool {
+	o := a.find(key)
+	return o != nil && o.isCall() && o.Index != unopened && o.unwrap == nil && plugins.ValidJSON([]byte(o.Arguments()))
 }
 
 // CustomInput adds to the free-form input of the call of a custom tool.

@@ -113,11 +113,19 @@ func (a *Assembler) closeAll(status string) {
 	a.open = a.open[:0]
 }
 
+// errNameless fails a response with a call that has no name.
+var errNameless = plugins.Upstream("The provider called a tool without naming it.")
+
+// nameless reports whether the item is a call that has said something, and not its name.
+func (o *Output) nameless() bool {
+	return o.Index == unopened && o.Name == "" && (o.CallID != "" || o.held != "")
+}
+
 // settle closes the last part of an item, and then the item.
 func (a *Assembler) settle(o *Output, status string) {
 	if o.Index == unopened { // a call that never got a name
-		if o.CallID != "" || o.held != "" {
-			a.Fail(plugins.Upstream("The provider called a tool without naming it."))
+		if o.nameless() {
+			a.Fail(errNameless)
 		}
 		return
 	}
@@ -129,9 +137,7 @@ func (a *Assembler) settle(o *Output, status string) {
 	if o.isCall() && o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 && status == statusCompleted {
 		a.appendText(o, o.parts[0].Kind, "{}") // a call without arguments still has an object of them
 	}
-	if p := o.part(); p != nil {
-		a.emit(Event{Type: PartClosed, Output: o, Part: p})
-	}
+	a.closePart(o)
 	if o.Kind == MCPOutput {
 		a.rounds.calling = append(a.rounds.calling, o) // MCPResult ends it
 		return
@@ -164,12 +170,13 @@ const (
 // Reasons are the reasons to stop by the provider's names for them.
 type Reasons map[string]Reason
 
-// Of returns the reason of a name. A name that is new is one to stop.
+// Of returns the reason of a name. The answer keeps what it has if the name is new, and is not
+// called complete.
 func (r Reasons) Of(name string) Reason {
 	if reason, ok := r[name]; ok {
 		return reason
 	}
-	return ReasonStop
+	return ReasonMaxOutputTokens
 }
 
 // The statuses of a response and of its items.

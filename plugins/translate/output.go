@@ -75,6 +75,7 @@ type OutputPart struct {
 	// Length is that of the text in characters, by which annotations count.
 	Length int
 
+	half string // of a surrogate pair, at the end of the text so far; Text does not have it
 	head []byte // of its delta events, up to the text
 
 	annotations []byte // elements of the array
@@ -241,9 +242,7 @@ func (o *Output) part() *OutputPart {
 
 // addPart begins a part, and ends the one before.
 func (a *Assembler) addPart(o *Output, kind PartKind) *OutputPart {
-	if p := o.part(); p != nil {
-		a.emit(Event{Type: PartClosed, Output: o, Part: p})
-	}
+	a.closePart(o)
 	a.grow(itemSize)
 	index := len(o.parts)
 	if o.Kind == ReasoningOutput { // its summary and its content count apart
@@ -253,6 +252,19 @@ func (a *Assembler) addPart(o *Output, kind PartKind) *OutputPart {
 	p := o.part()
 	a.emit(Event{Type: PartOpened, Output: o, Part: p})
 	return p
+}
+
+// closePart ends the open part, if there is one.
+func (a *Assembler) closePart(o *Output) {
+	p := o.part()
+	if p == nil {
+		return
+	}
+	if half := p.half; half != "" {
+		p.half = ""
+		a.appendText(o, p.Kind, plugins.Whole(half))
+	}
+	a.emit(Event{Type: PartClosed, Output: o, Part: p})
 }
 
 func (o *Output) resolve(p *Request) {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -239,6 +240,9 @@ func (x *Exchange) measure() {
 		errorType := r.ErrorType // of a provider's error that Answer does not see
 		learn(r, x.Answer.Info())
 		r.ErrorType = cmp.Or(r.ErrorType, errorType)
+		if status := r.Status.N; r.ErrorType == "" && status >= http.StatusBadRequest && status != StatusClientLeft { // text, a page, an unknown shape
+			r.ErrorType = plugins.Refused(int(status), "").Type
+		}
 		if x.Cut {
 			r.Finish = budgetCut
 		}

@@ -1,0 +1,452 @@
+package standard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/freeport"
+)
+
+// endsConfig is a site with each lane in front of one provider, which speaks every dialect: its
+// folder, its provider, and its port.
+const endsConfig = `{
+	admin off
+	persist_config off
+	auto_https off
+	llm {
+		store sqlite %[1]s/weir.db
+		key ends gateway query
+		provider compatible {
+			base_url %[2]s/v1
+			api_key platform
+		}
+		provider openai {
+			base_url %[2]s/v1
+			api_key platform
+		}
+		provider anthropic {
+			base_url %[2]s
+			api_key platform
+		}
+		provider gemini {
+			base_url %[2]s
+			api_key platform
+		}
+		provider cohere {
+			base_url %[2]s
+			api_key platform
+		}
+		provider bedrock {
+			base_url %[2]s
+			api_key platform
+		}
+	}
+}
+http://127.0.0.1:%[3]s {
+	bind 127.0.0.1
+	handle_path /proxy/* {
+		llm_log
+		reverse_proxy %[2]s
+	}
+	llm_gateway
+	llm_query
+}`
+
+// way is one way in which a provider's answer ends, or fails.
+type way struct {
+	name   string
+	stream bool // the client asks for one
+	answer reply
+	want   heard
+	events bool // the provider answers one
+	tools  bool // the client has the tool f
+	repair bool // what is odd in it is mended for clients of other dialects, and passes to those of its own
+}
+
+// reply is what the provider answers.
+type reply struct {
+	status int // 0 for 200
+	header map[string]string
+	body   string
+	breaks bool // the connection, after the body
+}
+
+// heard is what a client is told.
+type heard struct {
+	status     int
+	code, says string // of the error; one that is wanted may be a part of it, or "" for any
+	text       string
+	calls      string
+	end        string // ended, limited, failed, or "" if the answer has no end
+	tries      int    // how often the provider was asked
+}
+
+const (
+	ended   = "ended"
+	limited = "limited"
+	failed  = "failed"
+)
+
+// fails is what a client is told of a call that failed before any content.
+func fails(status int, code, says string, tries int) heard {
+	return heard{status: status, code: code, says: says, end: failed, tries: tries}
+}
+
+// told is what a client is told of an answer that begins with a text.
+func told(text, end string) heard { return heard{status: 200, text: text, end: end, tries: 1} }
+
+// saying adds what the error says.
+func (h heard) saying(says string) heard {
+	h.says = says
+	return h
+}
+
+// door is an API of the gateway's.
+type door struct {
+	path, ask string // the body of a call, but for its model, and whether it streams
+	tools     string
+	hear      func(h *heard, calls map[int]string, event gjson.Result)
+}
+
+var doors = []*door{chatDoor, responsesDoor, messagesDoor}
+
+var chatDoor = &door{
+	path: "/v1/chat/completions", ask: `{"model":%q,"stream":%v,"messages":[{"role":"user","content":"hi"}]%s}`,
+	tools: `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`,
+	hear: func(h *heard, calls map[int]string, e gjson.Result) {
+		h.fail(e.Get("error"))
+		choice := e.Get("choices.0")
+		message := choice.Get("delta")
+		if !message.Exists() {
+			message = choice.Get("message")
+		}
+		h.text += message.Get("content").Str
+		for i, call := range message.Get("tool_calls").Array() {
+			if n := call.Get("index"); n.Exists() {
+				i = int(n.Int())
+			}
+			calls[i] += call.Get("function.name").Str + call.Get("function.arguments").Str
+		}
+		h.finish(choice.Get("finish_reason").Str, "stop", "tool_calls")
+	},
+}
+
+var responsesDoor = &door{
+	path: "/v1/responses", ask: `{"model":%q,"stream":%v,"input":"hi"%s}`,
+	tools: `,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]`,
+	hear: func(h *heard, calls map[int]string, e gjson.Result) {
+		response := e
+		switch kind := e.Get("type").Str; {
+		case kind == "response.output_text.delta":
+			h.text += e.Get("delta").Str
+			return
+		case kind == "error":
+			if e.Get("error").IsObject() {
+				h.fail(e.Get("error"))
+			} else {
+				h.fail(e)
+			}
+			return
+		case kind == "response.output_item.done" && e.Get("item.type").Str == "function_call":
+			calls[int(e.Get("output_index").Int())] = e.Get("item.name").Str + e.Get("item.arguments").Str
+			return
+		case strings.HasPrefix(kind, "response.") && e.Get("response").Exists():
+			response = e.Get("response")
+		case kind == "":
+			for i, item := range response.Get("output").Array() {
+				if item.Get("type").Str == "function_call" {
+					calls[i] = item.Get("name").Str + item.Get("arguments").Str
+				}
+			}
+		}
+		h.fail(response.Get("error"))
+		if status := response.Get("status").Str; status != "in_progress" {
+			if h.text == "" { // a provider that ignores stream says all at once
+				h.text = response.Get(`output.#(type=="message").content.#(type=="output_text").text`).Str
+			}
+			h.finish(status, "completed")
+		}
+	},
+}
+
+var messagesDoor = &door{
+	path: "/v1/messages", ask: `{"model":%q,"stream":%v,"max_tokens":100,"messages":[{"role":"user","content":"hi"}]%s}`,
+	tools: `,"tools":[{"name":"f","input_schema":{"type":"object"}}]`,
+	hear: func(h *heard, calls map[int]string, e gjson.Result) {
+		h.fail(e.Get("error"))
+		for i, block := range e.Get("content").Array() {
+			h.text += block.Get("text").Str
+			if block.Get("type").Str == "tool_use" {
+				calls[i] = block.Get("name").Str + block.Get("input").Raw
+			}
+		}
+		index := int(e.Get("index").Int())
+		if block := e.Get("content_block"); block.Get("type").Str == "tool_use" {
+			calls[index] = block.Get("name").Str
+		}
+		h.text += e.Get("delta.text").Str
+		if piece := e.Get("delta.partial_json"); piece.Exists() {
+			calls[index] += piece.Str
+		}
+		h.finish(e.Get("stop_reason").Str+e.Get("delta.stop_reason").Str, "end_turn", "tool_use", "stop_sequence")
+	},
+}
+
+// fail takes what an error says.
+func (h *heard) fail(e gjson.Result) {
+	if e.Type == gjson.Null {
+		return
+	}
+	h.code, h.says, h.end = e.Get("code").Str, e.Get("message").Str, failed
+}
+
+// finish takes a reason to stop, of which some say that the answer is complete.
+func (h *heard) finish(reason string, complete ...string) {
+	switch {
+	case reason == "" || h.end == failed:
+	case reason == "failed":
+		h.end = failed
+	case slices.Contains(complete, reason):
+		h.end = ended
+	default:
+		h.end = limited
+	}
+}
+
+// listen reads an answer as clients of the door do.
+func (d *door) listen(resp *http.Response, body []byte) (h heard) {
+	h.status = resp.StatusCode
+	calls := make(map[int]string)
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		for line := range strings.Lines(string(body)) {
+			if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data:"); ok && gjson.Valid(data) {
+				d.hear(&h, calls, gjson.Parse(data))
+			}
+		}
+	} else {
+		d.hear(&h, calls, gjson.ParseBytes(body))
+	}
+	for _, i := range slices.Sorted(maps.Keys(calls)) {
+		h.calls += calls[i] + ";"
+	}
+	return h
+}
+
+// differs says what a client was told otherwise than wanted.
+func (h heard) differs(want heard) string {
+	if strings.Contains(h.says, want.says) && (want.code == "" || h.code == want.code) {
+		h.says, h.code = want.says, want.code
+	}
+	if h == want {
+		return ""
+	}
+	return fmt.Sprintf("%+v\nwant      %+v", h, want)
+}
+
+// recorded says what the record of a call does not say, though it must. The door is nil for the
+// proxy.
+func (w *way) recorded(of *speaker, d *door, r gjson.Result) string {
+	proxied, end, failedCall := d == nil, "complete", w.want.end == failed
+	stream := w.events
+	switch {
+	case proxied && of == geminiSpeaker:
+		stream = w.stream // as its path says
+	case !proxied && d.path != of.native:
+		stream = w.stream
+	}
+	whole := gjson.Valid(w.answer.body) && w.answer.header["Content-Type"] == jsonType || w.answer.header["Content-Encoding"] == "x-odd"
+	if failedCall && w.answer.status == 0 && !(proxied && whole && !stream) {
+		end = "upstream_aborted"
+	}
+	switch {
+	case r.Get("end_state").Str != end:
+		return fmt.Sprintf("the record is %q, want %s", r.Get("end_state").Str, end)
+	case failedCall && w.answer.status != 0 && r.Get("error_type").Str == "":
+		return "the record has no error_type"
+	case !failedCall && r.Get("error_type").Str != "":
+		return "the record has the error_type " + r.Get("error_type").Str
+	case !failedCall && r.Get("stream").Bool() != stream:
+		return fmt.Sprintf("the record has stream %v", !stream)
+	}
+	return ""
+}
+
+// However an answer ends, all lanes tell the client the same, ask the provider as often, and record
+// the same. What a provider may answer is generated from one stream and one object of each dialect,
+// and from a table of what vendors are known to send.
+func TestEveryLaneTellsTheSameEnd(t *testing.T) {
+	var all []*way
+	var of []*speaker
+	for _, s := range speakers {
+		for _, w := range slices.Concat(s.odd, s.generated(), s.refusals()) {
+			all, of = append(all, &w), append(of, s)
+		}
+	}
+	asked := make([]atomic.Int64, len(all)*lanesOfAWay)
+	number := regexp.MustCompile(`ends-(\d+)-(\d+)`)
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		found := number.FindStringSubmatch(r.URL.Path + string(body))
+		if found == nil {
+			t.Error("the provider cannot tell what is asked by", r.URL.Path, string(body))
+			return
+		}
+		n, _ := strconv.Atoi(found[1])
+		lane, _ := strconv.Atoi(found[2])
+		asked[n*lanesOfAWay+lane].Add(1)
+		all[n].answer.write(w)
+	}))
+	defer provider.Close()
+	s := &site{t: t, dir: t.TempDir()}
+	t.Setenv("XDG_DATA_HOME", s.dir)
+	address := freeport.Address(t)
+	s.url = "http://" + address
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load(t, fmt.Sprintf(endsConfig, s.dir, provider.URL, port))
+
+	records := make([]string, len(asked)) // their ids, by way and lane
+	turns := make(chan struct{}, 48)      // most of the time is spent in pauses before the second try
+	var wg sync.WaitGroup
+	for n, w := range all {
+		for lane, d := range append([]*door{nil}, doors...) {
+			if w.repair && (d == nil || d.path == of[n].native) || d != nil && d == of[n].other {
+				continue
+			}
+			turns <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-turns }()
+				model := fmt.Sprintf("ends-%d-%d", n, lane)
+				if d == nil {
+					records[n*lanesOfAWay] = s.pass(of[n], w, model)
+					return
+				}
+				tools := ""
+				if w.tools {
+					tools = d.tools
+				}
+				resp, body := s.call(d.path, fmt.Sprintf(d.ask, of[n].provider+"/"+model, w.stream, tools))
+				records[n*lanesOfAWay+lane] = resp.Header.Get("Service-Id")
+				got := d.listen(resp, body)
+				got.tries = int(asked[n*lanesOfAWay+lane].Load())
+				want := w.want
+				if d == messagesDoor {
+					want.code = "" // its errors have a type alone
+				}
+				if diff := got.differs(want); diff != "" {
+					t.Errorf("%s, %s, stream %v, at %s:\n%s\n%.600s", of[n].provider, w.name, w.stream, d.path, diff, body)
+				}
+			})
+		}
+	}
+	wg.Wait()
+
+	s.flush()
+	found := make(map[string]gjson.Result)
+	for offset := 0; ; offset += 100 {
+		page := gjson.Get(s.send("POST", "/v1/request/query", "ends", jsonType, fmt.Appendf(nil, `{"filter":"all","limit":100,"offset":%d}`, offset)).body, "data").Array()
+		if len(page) == 0 {
+			break
+		}
+		for _, r := range page {
+			found[r.Get("request_id").Str] = r
+		}
+	}
+	for n, w := range all {
+		for lane := range lanesOfAWay {
+			id := records[n*lanesOfAWay+lane]
+			if id == "" {
+				continue
+			}
+			if says := w.recorded(of[n], append([]*door{nil}, doors...)[lane], found[id]); says != "" {
+				t.Errorf("%s, %s, stream %v, lane %d: %s", of[n].provider, w.name, w.stream, lane, says)
+			}
+		}
+	}
+	t.Logf("%d ways, %d calls, %d records", len(all), len(slices.DeleteFunc(records, func(id string) bool { return id == "" })), len(found))
+}
+
+// lanesOfAWay are the proxy and the doors.
+const lanesOfAWay = 4
+
+// pass makes a call through the proxy, and returns the id of its record.
+func (s *site) pass(of *speaker, w *way, model string) string {
+	path, body := of.proxied(model, w.stream)
+	resp, _ := s.call("/proxy"+path, body)
+	return resp.Header.Get("Service-Id")
+}
+
+// call returns the answer, and what came of its body.
+func (s *site) call(path, body string) (*http.Response, []byte) {
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return new(http.Response), nil
+	}
+	r.Header.Set("Content-Type", jsonType)
+	r.Header.Set("Authorization", "Bearer ends")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Error(err)
+		return new(http.Response), nil
+	}
+	defer resp.Body.Close()
+	answer, _ := io.ReadAll(resp.Body) // the proxy breaks off what the provider does
+	return resp, answer
+}
+
+// write answers a call.
+func (r *reply) write(w http.ResponseWriter) {
+	for name, value := range r.header {
+		if w.Header()[name] = []string{value}; value == "" {
+			w.Header()[name] = nil // or net/http makes one
+		}
+	}
+	if r.status != 0 {
+		w.WriteHeader(r.status)
+	}
+	_, _ = io.WriteString(w, r.body)
+	w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's
+	if r.breaks {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// encodings are those that Weir reads.
+var encodings = map[string]func(w io.Writer) io.WriteCloser{
+	"gzip":    func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+	"deflate": func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) },
+	"br":      func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) },
+	"zstd": func(w io.Writer) io.WriteCloser {
+		z, _ := zstd.NewWriter(w) // without options
+		return z
+	},
+}
+
+func encoded(encoding, body string) string {
+	var b bytes.Buffer
+	z := encodings[encoding](&b)
+	_, _ = io.WriteString(z, body)
+	_ = z.Close()
+	return b.String()
+}
