@@ -36,25 +36,6 @@ func load(t *testing.T, config string) (app *App, unload context.CancelFunc, err
 	return loaded.(*App), unload, nil
 }
 
-// startKeyed starts an app with a store in a directory.
-func startKeyed(t testing.TB, dir string) *App {
-	t.Helper()
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
-	t.Cleanup(cancel)
-	app := &App{
-		Stores: map[string]*stores.Config{"default": {StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, dir+"/weir.db")}},
-		Keys:   []*access.Key{{Secret: "configured"}},
-	}
-	if err := app.Provision(ctx); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = app.Cleanup() })
-	if err := app.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return app
-}
-
 func sqliteAt(path string) string {
 	return fmt.Sprintf(`{"storage": {"backend": "sqlite", "path": %q}}`, path)
 }

@@ -35,7 +35,7 @@ func reportedError(r *storage.Record, seen *plugins.ResponseInfo, body storage.B
 	message := seen.ErrorMessage
 	switch {
 	case message != "":
-	case gjson.ValidBytes(body.Data):
+	case plugins.ValidJSON(body.Data):
 		message = plugins.ErrorMessage(gjson.ParseBytes(body.Data))
 	case strings.HasPrefix(body.Type, "text/plain"):
 		message = string(body.Data[:min(len(body.Data), storage.MaxErrorMessage)])
