@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -59,6 +61,32 @@ func TestDamagedValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is written while Verify reads is no damage.
+func TestVerifyBesideWrites(t *testing.T) {
+	b := smallChunks(t)
+	if _, err := b.Open(t.Context(), hostOf(noContents{})); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	traffic := newTraffic(200)
+	traffic.step = bucketMilliseconds // each record is in a bucket of its own
+	var group sync.WaitGroup
+	var written atomic.Bool
+	group.Go(func() {
+		for !written.Load() {
+			if problems, err := b.Verify(t.Context()); err != nil || problems != nil {
+				t.Errorf("Verify says %q, %v", problems, err)
+				return
+			}
+		}
+	})
+	for range 100 {
+		write(t, b, traffic.batch(2))
+	}
+	written.Store(true)
+	group.Wait()
 }
 
 // The position of a journal that is not as it was written does not count.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -42,14 +43,7 @@ func (c *conn) verify(ctx context.Context) (problems []string, err error) {
 	if whole, err := c.hasColumns(ctx); err != nil || !whole {
 		return nil, err
 	}
-	v := verification{reader: reader{c, new(nameReader), standardBounds}, buckets: make(map[int64]bool)}
-	buckets, err := c.integers(ctx, "SELECT bucket FROM buckets")
-	if err != nil {
-		return problems, err
-	}
-	for _, bucket := range buckets {
-		v.buckets[bucket] = true
-	}
+	v := verification{reader: reader{c, new(nameReader), standardBounds}}
 	for after, more := int64(math.MinInt64), true; more; {
 		err := c.transaction(ctx, func() (err error) {
 			after, more, err = v.requests(ctx, after)
@@ -82,7 +76,6 @@ func (c *conn) verify(ctx context.Context) (problems []string, err error) {
 type verification struct {
 	reader
 	records, missed, texts, items int
-	buckets                       map[int64]bool // that queries go through
 }
 
 // requests verifies the next records after a key.
@@ -134,7 +127,8 @@ func (v *verification) findable(ctx context.Context, after, last int64, rows []*
 		return nil
 	}
 	window := []driver.Value{bucketOf(after), bucketOf(last), after, last}
-	err := errors.Join(
+	buckets, err := v.c.integers(ctx, "SELECT bucket FROM buckets WHERE bucket BETWEEN ? AND ?", window[:2]...)
+	err = errors.Join(err,
 		v.c.query(ctx, "SELECT n, kind, name, 0.0 FROM labels JOIN names ON id = label WHERE "+inBuckets+" AND n > ? AND n <= ?", window, note),
 		v.c.query(ctx, "SELECT n, kind, k.name, value FROM names k CROSS JOIN scores s ON s.name = k.id WHERE kind = '"+scoreKind+"' AND n > ? AND n <= ?", window[2:], note),
 	)
@@ -142,7 +136,7 @@ func (v *verification) findable(ctx context.Context, after, last int64, rows []*
 		return err
 	}
 	for _, r := range rows {
-		found := v.buckets[bucketOf(r.n)]
+		found := slices.Contains(buckets, bucketOf(r.n))
 		for name, value := range r.Properties {
 			found = found && there[label{r.n, propertyKind(name), value, 0}]
 		}

@@ -97,7 +97,7 @@ func TestRealtime(t *testing.T) {
 	proxied, routed := record("of-proxy"), record("of-gateway")
 	own := []string{
 		"request_id", "request_created_at", "response_created_at", "updated_at", "delay_ms", "time_to_first_token", "time_to_last_token",
-		"attempt", "request_referrer", "request_user_id",
+		"attempt", "request_referrer", "request_user_id", "account",
 	}
 	for field := range routed {
 		if !slices.Contains(own, field) && !reflect.DeepEqual(proxied[field], routed[field]) {
