@@ -47,11 +47,12 @@ func TestManyBudgets(t *testing.T) {
 		}
 		return least
 	}
-	if few, many := fastest(250, ofAllKeys), fastest(2000, ofAllKeys); many > 24*few {
+	few, many := fastest(250, ofAllKeys), fastest(2000, ofAllKeys)
+	if many > 24*few {
 		t.Errorf("it takes %s to find that 2,000 budgets count a call, and %s for 250", many, few)
 	}
-	if least := fastest(2000, ofOtherKeys); least > time.Millisecond {
-		t.Errorf("it takes %s to find that none of 2,000 budgets counts a call", least)
+	if none := fastest(2000, ofOtherKeys); none > many/4 {
+		t.Errorf("it takes %s to find that none of 2,000 budgets counts a call, and %s to find that all do", none, many)
 	}
 }
 
