@@ -213,7 +213,8 @@ func TestAJournalWithoutADirectoryIsNotReady(t *testing.T) {
 func TestAJournalLeavesTheDirectoryOfAnotherAlone(t *testing.T) {
 	parent := t.TempDir()
 	o := Options{Dir: filepath.Join(parent, "journal")}
-	other := open(t, &backend{}, Options{Dir: filepath.Join(parent, "other")})
+	b := new(backend)
+	other := open(t, b, Options{Dir: filepath.Join(parent, "other")})
 	appendSample(t, other, 0)
 	flush(t, other)
 	identity := other.identity
@@ -230,7 +231,7 @@ func TestAJournalLeavesTheDirectoryOfAnotherAlone(t *testing.T) {
 		t.Errorf("a journal in the place of another says %v", err)
 	}
 	j.Close(t.Context())
-	j = open(t, &backend{}, o)
+	j = open(t, b, o)
 	flush(t, j)
 	wantIntegrity(t, j, 1, 1, 0, 0, nil)
 	if j.identity != identity {

@@ -182,7 +182,7 @@ func (j *Journal) start(ctx context.Context) error {
 	}
 	j.witness.restore(s.Reach)
 	j.identity, j.delivery.position, j.delivery.batchEnd = s.Journal, s.Position, s.BatchEnd
-	j.log.next = max(last, s.Position.Segment) + 1
+	j.log.begin(max(last, s.Position.Segment) + 1)
 	left, err := j.replay()
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)

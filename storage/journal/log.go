@@ -19,10 +19,12 @@ type log struct {
 	active      *segment           // nil before the first append
 	checkedAt   time.Time          // of the last checkDirectory
 	largest     int64              // size of the largest group so far, in bytes
-	next        uint64             // number of the next segment
 	unsavedEnds []storage.Position // ends of segments whose files may have bytes after the end
 	spare       []*draft           // memory for the next queue
 	pieces      [][]byte           // memory for the next write
+
+	// next is the number of the next segment. It only grows.
+	next atomic.Uint64
 
 	// chunks are the chunks of the active segment. Appends read them before they have the turn.
 	chunks atomic.Pointer[chunkTable]

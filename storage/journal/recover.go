@@ -148,7 +148,7 @@ func (j *Journal) relocate(to storage.Position) error {
 		return nil
 	}
 	j.delivery.position, j.delivery.batchEnd = to, storage.Position{}
-	j.log.next = max(j.log.next, to.Segment+1)
+	j.log.begin(to.Segment + 1)
 	low, high, sign := to, from, int64(1) // the backend has less
 	if from.Before(to) {
 		low, high, sign = from, to, -1

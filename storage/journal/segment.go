@@ -216,18 +216,25 @@ func (l *log) release(s *segment) {
 	l.unref(s)
 }
 
+// begin has the next segment have a number, or a higher one.
+func (l *log) begin(number uint64) {
+	for next := l.next.Load(); next < number && !l.next.CompareAndSwap(next, number); next = l.next.Load() {
+	}
+}
+
 // create begins a segment. It needs the turn.
 func (l *log) create() (*segment, error) {
 	o := l.options.Load()
+	number := l.next.Load()
 	s := &segment{
-		number: l.next, path: segmentPath(l.dir, l.next, rawSuffix), salt: rand.Uint32(), parents: map[uint32]uint32{},
+		number: number, path: segmentPath(l.dir, number, rawSuffix), salt: rand.Uint32(), parents: map[uint32]uint32{},
 		size: int64(headerSize), refs: 1, opened: o.now(),
 	}
 	var err error
 	if s.file, err = o.open(s.path, os.O_CREATE|os.O_EXCL|os.O_RDWR); err != nil {
 		return nil, err
 	}
-	l.next++ // also when the file stays, though nothing can be written to it
+	l.begin(number + 1) // also when the file stays, though nothing can be written to it
 	err = s.file.write([][]byte{header(s.salt)}, 0)
 	if err == nil && o.Sync {
 		err = SyncDir(l.dir)
