@@ -28,20 +28,20 @@ func TestDialect(t *testing.T) {
 		},
 		{
 			"text.sse", "text/event-stream",
-			plugins.ResponseInfo{Model: "anvil-1", ResponseID: "gen-1", Finish: "done", Content: true, Phase: plugins.Ended,
+			plugins.ResponseInfo{Stream: true, Model: "anvil-1", ResponseID: "gen-1", Finish: "done", Content: true, Phase: plugins.Ended,
 				Usage: plugins.Usage{Input: plugins.Known(12), CacheRead: plugins.Known(4), Output: plugins.Known(3)}},
 			`{"id":"gen-1","model":"anvil-1","text":"Beep, beep.","stopped":"done","tokens":{"in":12,"cached":4,"out":3}}`,
 		},
 		{
 			"calls.sse", "text/event-stream",
-			plugins.ResponseInfo{Model: "anvil-1", ResponseID: "gen-2", Finish: "done", Content: true, Phase: plugins.Ended,
+			plugins.ResponseInfo{Stream: true, Model: "anvil-1", ResponseID: "gen-2", Finish: "done", Content: true, Phase: plugins.Ended,
 				Usage: plugins.Usage{Input: plugins.Known(40), CacheRead: plugins.Known(0), Output: plugins.Known(21)}},
 			`{"id":"gen-2","model":"anvil-1","text":"On its way.","calls":[{"index":0,"id":"c1","tool":"drop","input":"{\"day\":\"Tuesday\"}"},` +
 				`{"index":1,"id":"c2","tool":"note","input":"{\"input\":\"dropped\"}"}],"stopped":"done","tokens":{"in":40,"cached":0,"out":21}}`,
 		},
 		{
 			"error.sse", "text/event-stream",
-			plugins.ResponseInfo{Model: "anvil-1", ResponseID: "gen-4", Content: true, ErrorType: "dropped"},
+			plugins.ResponseInfo{Stream: true, Model: "anvil-1", ResponseID: "gen-4", Content: true, ErrorType: "dropped"},
 			`{"id":"gen-4","model":"anvil-1","text":"Bee","error":{"code":"dropped","message":"The anvil fell."}}`,
 		},
 	} {
