@@ -57,6 +57,7 @@ func TestStateOfUnlistedFields(t *testing.T) {
 		`{"tools":[{"type":"agent_20270101","agent\u005fid":"a_1"}]}`:                       "a_1",
 		`{"trace_id":"t","user_id":"u","session_id":"s","request_id":"r"}`:                  "",
 		`{"metadata":{"order_id":"o_1"}}`:                                                   "",
+		`{"client_metadata":{"x-codex-installation-id":"i","turn_id":"t"}}`:                 "",
 		`{"tools":[{"name":"f","input_schema":{"properties":{"file_id":{"type":"s"}}}}]}`:   "",
 		`{"messages":[{"content":[{"type":"tool_use","id":"t","input":{"file_id":"f"}}]}]}`: "",
 		`{"messages":[{"content":[{"type":"tool_result","tool_use_id":"t"}]}]}`:             "",

@@ -136,9 +136,10 @@ func (s *State) addItem(param string, item gjson.Result) {
 }
 
 // clientFields hold what the client or the model has made up, in which a name means nothing
-// to the provider.
+// to the provider. Codex has the ids of its sessions and turns in client_metadata
+// (https://github.com/openai/codex).
 var clientFields = []string{
-	"args", "input", "input_examples", "input_schema", "json_schema", "labels", "metadata", "parameters", "parametersJsonSchema",
+	"args", "client_metadata", "input", "input_examples", "input_schema", "json_schema", "labels", "metadata", "parameters", "parametersJsonSchema",
 	"parameters_json_schema", "response", "responseJsonSchema", "responseSchema", "response_json_schema", "response_schema", "schema",
 }
 
