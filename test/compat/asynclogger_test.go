@@ -1,9 +1,13 @@
 package compat
 
 import (
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -17,7 +21,7 @@ func TestAsyncLogger(t *testing.T) {
 	if !*withClients {
 		t.Skip("the AsyncLogger needs Python: see README.md, then go test ./test/compat -compat")
 	}
-	provider := httptest.NewServer(newReplayServer(recordings(t), nil))
+	provider := httptest.NewServer(ownIDs(recordings(t)))
 	defer provider.Close()
 	w := startQuickstart(t, provider.URL)
 	t.Setenv("WEIR_BASE_URL", w.url)
@@ -52,6 +56,25 @@ func TestAsyncLogger(t *testing.T) {
 			checkLogged(t, c, w.record(t, c.ID), w.record(t, id))
 		})
 	}
+}
+
+// answerIDs are the ids of answers in the recordings.
+var answerIDs = regexp.MustCompile(`\b(chatcmpl-|resp_|msg_)\w+`)
+
+// ownIDs replays each answer with ids of its own, as providers do: two reports of one id are one
+// call.
+func ownIDs(all []*Recording) http.Handler {
+	var answers atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		suffix := fmt.Appendf(nil, "${0}_%d", answers.Add(1))
+		own := make([]*Recording, len(all))
+		for i, recording := range all {
+			c := *recording
+			c.Response = answerIDs.ReplaceAll(recording.Response, suffix)
+			own[i] = &c
+		}
+		newReplayServer(own, nil).ServeHTTP(w, r)
+	})
 }
 
 // untold are recordings whose usage the instrumentations get wrong.
