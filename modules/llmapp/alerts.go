@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // provisionAlerts makes the engine of each organisation that has channels.
@@ -20,19 +21,9 @@ func (a *App) provisionAlerts() error {
 	add := func(org string, channels []*alert.Channel, rules []*alert.Rule) error {
 		e := alert.New(alert.Options{
 			Org: org, Channels: channels, Rules: rules, Measures: a.measures(org), Logger: a.bounded.Named("alert"),
-			Control: func() (control.Log, error) {
-				store, err := a.Store(a.StoreOf(org))
-				if err != nil {
-					return nil, err
-				}
-				return store.Control()
-			},
+			Control: func() (control.Log, error) { return a.controlOf(org) },
 			Groups: func() (storage.Grouper, error) {
-				store, err := a.Store(a.StoreOf(org))
-				if err != nil {
-					return nil, err
-				}
-				journal, err := store.Journal()
+				journal, err := a.journalOf(org)
 				if err != nil {
 					return nil, err
 				}
@@ -97,13 +88,27 @@ func (a *App) measures(org string) map[string]alert.Measure {
 	}
 }
 
-// keyDaysLeft returns for how many days API keys are valid yet that end.
-func (a *App) keyDaysLeft(ctx context.Context, org string) (map[string]float64, error) {
+// controlOf returns the control log of an organisation's store.
+func (a *App) controlOf(org string) (control.Log, error) {
 	store, err := a.Store(a.StoreOf(org))
 	if err != nil {
 		return nil, err
 	}
-	log, err := store.Control()
+	return store.Control()
+}
+
+// journalOf returns the journal of an organisation's store.
+func (a *App) journalOf(org string) (*journal.Journal, error) {
+	store, err := a.Store(a.StoreOf(org))
+	if err != nil {
+		return nil, err
+	}
+	return store.Journal()
+}
+
+// keyDaysLeft returns for how many days API keys are valid yet that end.
+func (a *App) keyDaysLeft(ctx context.Context, org string) (map[string]float64, error) {
+	log, err := a.controlOf(org)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +125,7 @@ func (a *App) keyDaysLeft(ctx context.Context, org string) (map[string]float64, 
 // lostRecords returns how many records the store of an organisation has lost that lost some within
 // a time, by the reason.
 func (a *App) lostRecords(org string, over time.Duration) (map[string]float64, error) {
-	store, err := a.Store(a.StoreOf(org))
-	if err != nil {
-		return nil, err
-	}
-	journal, err := store.Journal()
+	journal, err := a.journalOf(org)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,10 @@
 package llmcommand
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
@@ -56,8 +54,7 @@ func listAlertRules(cmd *cobra.Command) error {
 	}
 	var rows []gjson.Result
 	for _, rule := range data.Get("items").Array() {
-		calls, _ := json.Marshal(callsOf(rule.Get("filter"))) // a string
-		rows = append(rows, gjson.Parse(strings.TrimSuffix(rule.Raw, "}")+`,"for":`+string(calls)+"}"))
+		rows = append(rows, withCalls(rule))
 	}
 	return writeRows(out, rows)
 }
@@ -76,7 +73,7 @@ func alertHistory(cmd *cobra.Command, _ []string) error {
 		}
 		for _, alert := range data.Get("items").Array() {
 			for _, d := range alert.Get("deliveries").Array() { // a row has the fields of both; the id is the alert's
-				if err := out.write(gjson.Parse(strings.TrimSuffix(alert.Raw, "}") + "," + strings.TrimPrefix(d.Raw, "{"))); err != nil {
+				if err := out.write(merge(alert, d)); err != nil {
 					return err
 				}
 			}

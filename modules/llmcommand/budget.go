@@ -47,10 +47,9 @@ func budgetCommand(cmd *cobra.Command) {
 		}
 		var rows []gjson.Result
 		for _, budget := range data.Get("items").Array() {
-			calls, _ := json.Marshal(callsOf(budget.Get("filter"))) // a string
-			budget = gjson.Parse(strings.TrimSuffix(budget.Raw, "}") + `,"for":` + string(calls) + "}")
+			budget = withCalls(budget)
 			for _, account := range budget.Get("accounts").Array() { // a row has the fields of both
-				rows = append(rows, gjson.Parse(strings.TrimSuffix(budget.Raw, "}")+","+strings.TrimPrefix(account.Raw, "{")))
+				rows = append(rows, merge(budget, account))
 			}
 			if budget.Get("accounts.#").Int() == 0 {
 				rows = append(rows, budget)
@@ -58,6 +57,17 @@ func budgetCommand(cmd *cobra.Command) {
 		}
 		return writeRows(out, rows)
 	}
+}
+
+// withCalls returns a budget or a rule with the words for its filter in the field "for".
+func withCalls(rule gjson.Result) gjson.Result {
+	calls, _ := json.Marshal(callsOf(rule.Get("filter"))) // a string
+	return merge(rule, gjson.Parse(`{"for":`+string(calls)+"}"))
+}
+
+// merge returns an object with the fields of two, which are not empty.
+func merge(a, b gjson.Result) gjson.Result {
+	return gjson.Parse(strings.TrimSuffix(a.Raw, "}") + "," + strings.TrimPrefix(b.Raw, "{"))
 }
 
 // callsOf says which calls a filter of the API takes: project=search, or its JSON if it has no
