@@ -1,6 +1,6 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
 // clients of the query API; key, budget, alert and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
-// records of another product and made-up ones; stats, health, credits, doctor, backup and
+// records of another product and made-up ones; setup makes coding agents clients of the gateway; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
 // validate do more than they do there.
@@ -8,6 +8,7 @@ package llmcommand
 
 import (
 	"os"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -258,6 +259,22 @@ then plays sessions through its /echo until interrupted: users, agents with
 tools, errors, scores. It costs nothing and needs no provider. The API key is the
 quickstart's unless one is given.` + connection,
 		CobraFunc: demoCommand,
+	}, {
+		Name:  "setup",
+		Usage: strings.Join(clientNames(), "|") + " [--model <name>,...] [--project] [--print] [--undo] [--yes]",
+		Short: "Makes a coding agent call Weir, and undoes it",
+		Long: `
+Shows what it would change in the configuration file of a coding agent, so that the agent calls
+the gateway with your key, and writes the file when you confirm. Before, it asks the gateway
+about the key, which costs nothing. The rest of the file stays as it is, byte for byte.
+
+	weir setup claude --address https://llm.example.com
+	weir setup claude --undo
+
+The file is readable by you alone, because it has the key. --undo makes the file what it was; if
+you have edited it since, only the settings of Weir are taken out.` + connection + `
+At a terminal, setup asks for the key if none is given.`,
+		CobraFunc: setupCommand,
 	}, {
 		Name:  "hash-key",
 		Short: "Hashes an API key for the configuration",

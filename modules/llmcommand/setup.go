@@ -1,0 +1,260 @@
+package llmcommand
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aryann/difflib"
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+	"golang.org/x/term"
+
+	"github.com/weirhq/weir/internal/clientconfig"
+)
+
+func setupCommand(cmd *cobra.Command) {
+	addClientFlags(cmd)
+	f := cmd.Flags()
+	f.StringSlice("model", nil, "The models to offer, the default one first (default: the agent's own; all of the gateway for an agent without a list)")
+	f.Bool("project", false, "Change the configuration of this folder, not the user's")
+	f.Bool("print", false, "Show the change alone")
+	f.Bool("undo", false, "Undo the set-up")
+	f.Bool("yes", false, "Write without asking")
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.ValidArgs = clientNames()
+	cmd.RunE = setup
+}
+
+func clientNames() (names []string) {
+	for _, c := range clientconfig.Clients {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func setup(cmd *cobra.Command, args []string) error {
+	i := slices.IndexFunc(clientconfig.Clients, func(c *clientconfig.Client) bool { return c.Name == args[0] })
+	if i < 0 {
+		return fmt.Errorf("%q: expected one of %s", args[0], strings.Join(clientNames(), ", "))
+	}
+	agent := clientconfig.Clients[i]
+	project := ""
+	if here, _ := cmd.Flags().GetBool("project"); here {
+		project = "."
+	}
+	if undo, _ := cmd.Flags().GetBool("undo"); undo {
+		return undoSetup(cmd, agent, project)
+	}
+	c, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	if c.key == "" && c.address == defaultAddress {
+		c.key = demoKey
+	}
+	if c.key == "" {
+		if c.key, err = askKey(cmd); err != nil {
+			return err
+		}
+	}
+	gateway := clientconfig.Gateway{Address: c.address, Key: c.key}
+	gateway.Models, _ = cmd.Flags().GetStringSlice("model")
+	if err := checkKey(cmd, c, agent, &gateway); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if agent.Steps != nil {
+		_, err := io.WriteString(out, agent.Steps(gateway))
+		return err
+	}
+	change, err := agent.Setup(project, gateway)
+	if err != nil {
+		return err
+	}
+	if ok, err := confirm(cmd, change); !ok || err != nil {
+		return err
+	}
+	if err := change.Write(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s calls %s from its next start. `weir setup %s --undo%s` undoes it.\n", agent.Title, c.address, agent.Name, map[bool]string{true: " --project"}[project != ""])
+	if agent.Note != "" {
+		fmt.Fprintln(out, agent.Note)
+	}
+	if project != "" {
+		fmt.Fprintf(out, "Keep %s out of version control: it has your key.\n", change.File)
+	}
+	for _, name := range agent.Overrides {
+		if os.Getenv(name) != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: $%s is set, and %s uses it in place of the file: unset it.\n", name, agent.Title)
+		}
+	}
+	return nil
+}
+
+// askKey asks for the key at a terminal.
+func askKey(cmd *cobra.Command) (string, error) {
+	if f, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		key, err := readSecret(f, cmd.ErrOrStderr())
+		if key != "" || err != nil {
+			return strings.TrimSpace(key), err
+		}
+	}
+	return "", errors.New("no API key: give it by --key-file or $" + keyEnv)
+}
+
+// checkKey asks the gateway about the key, and tells whose it is. It fills in the models of an
+// agent that has no list.
+func checkKey(cmd *cobra.Command, c *client, agent *clientconfig.Client, gateway *clientconfig.Gateway) error {
+	listed, err := c.ask(cmd.Context(), http.MethodGet, "/v1/models", nil)
+	if err != nil {
+		return fmt.Errorf("%w; setup needs a site with llm_gateway", err)
+	}
+	var models []string
+	for _, m := range listed.Array() {
+		models = append(models, m.Get("id").Str)
+	}
+	if agent.NeedsModels && len(gateway.Models) == 0 {
+		if gateway.Models = models; len(models) == 0 {
+			return fmt.Errorf("%s lists no models: give its site a provider, or name models by --model", c.address)
+		}
+	}
+	out := cmd.OutOrStdout()
+	key, err := c.ask(cmd.Context(), http.MethodGet, "/v1/key", nil)
+	switch refused := new(statusError); {
+	case errors.As(err, &refused) && (refused.status == http.StatusNotFound || refused.status == http.StatusMethodNotAllowed):
+		_, err = fmt.Fprintf(out, "%s answers, and has %d models. It has no llm_control to ask about the key.\n", c.address, len(models))
+		return err
+	case err != nil:
+		return err
+	}
+	var scopes []string
+	for _, s := range key.Get("scopes").Array() {
+		scopes = append(scopes, s.Str)
+	}
+	if !slices.Contains(scopes, "gateway") {
+		return fmt.Errorf("the key has the scopes %s, and not gateway, which calls of models need: use another, or add the scope with `weir key update %s --scopes gateway`",
+			printable(strings.Join(scopes, ", ")), printable(cmp.Or(key.Get("id").Str, "<id>")))
+	}
+	fmt.Fprintf(out, "The key is %s of %s.", printable(cmp.Or(key.Get("name").Str, "a key of the configuration,")), printable(key.Get("organization").Str))
+	if name := key.Get("project").Str; name != "" {
+		fmt.Fprintf(out, " Project: %s.", printable(name))
+	}
+	for _, b := range key.Get("budgets").Array() {
+		fmt.Fprintf(out, " Budget %s: %s.", printable(b.Get("name").Str), budgetLeft(b))
+	}
+	if credits := key.Get("credits"); credits.IsObject() {
+		fmt.Fprintf(out, " Credits: %s.", nanodollars(credits.Get("balance").Num))
+	}
+	_, err = fmt.Fprintln(out)
+	return err
+}
+
+// budgetLeft tells what is left of a budget that counts each call of a key.
+func budgetLeft(budget gjson.Result) string {
+	limit, left := budget.Get("limit").Num, budget.Get("accounts.0.remaining")
+	if !left.Exists() { // nothing is counted yet
+		left = budget.Get("limit")
+	}
+	if quantity := budget.Get("quantity").Str; quantity != "usd" {
+		return fmt.Sprintf("%.0f left of %.0f %s", left.Num, limit, printable(quantity))
+	}
+	return fmt.Sprintf("%s left of %s", nanodollars(left.Num), nanodollars(limit))
+}
+
+func undoSetup(cmd *cobra.Command, agent *clientconfig.Client, project string) error {
+	if agent.Steps != nil {
+		return fmt.Errorf("%s keeps its settings in no file: take them back where you have made them", agent.Title)
+	}
+	change, err := agent.Undo(project)
+	if err != nil {
+		return err
+	}
+	if ok, err := confirm(cmd, change); !ok || err != nil {
+		return err
+	}
+	if err := change.Revert(); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	switch {
+	case change.Delete:
+		fmt.Fprintf(out, "%s is deleted: there was none before.\n", change.File)
+	case change.Edited:
+		fmt.Fprintf(out, "You have edited %s since: only the settings of Weir are taken out.\n", change.File)
+	default:
+		fmt.Fprintf(out, "%s is what it was.\n", change.File)
+	}
+	for _, name := range change.Kept {
+		fmt.Fprintf(out, "%s stays: you have changed it since.\n", name)
+	}
+	return nil
+}
+
+// confirm shows a change, and asks whether to write it.
+func confirm(cmd *cobra.Command, change *clientconfig.Change) (bool, error) {
+	if err := writeDiff(cmd.OutOrStdout(), change); err != nil {
+		return false, err
+	}
+	if alone, _ := cmd.Flags().GetBool("print"); alone {
+		return false, nil
+	}
+	if yes, _ := cmd.Flags().GetBool("yes"); yes {
+		return true, nil
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), "Write this? [y/N] ")
+	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil && line == "" {
+		return false, errors.New("nothing is written: no answer; --yes writes without asking")
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return false, errors.New("nothing is written")
+	}
+	return true, nil
+}
+
+// diffContext is how many unchanged lines are shown next to a changed one.
+const diffContext = 2
+
+// secretValue is the rest of a line from the value of what its name says to be a secret.
+var secretValue = regexp.MustCompile(`(?i)((?:key|token|secret|password|headers|authorization)\w*["']?\s*[:=]\s*).*?(,?\s*)$`)
+
+// writeDiff shows which lines of a file change, without secrets.
+func writeDiff(w io.Writer, change *clientconfig.Change) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", change.File)
+	lines := difflib.Diff(strings.SplitAfter(string(change.Before), "\n"), strings.SplitAfter(string(change.After), "\n"))
+	near := func(i int) bool {
+		for j := max(0, i-diffContext); j <= min(len(lines)-1, i+diffContext); j++ {
+			if lines[j].Delta != difflib.Common {
+				return true
+			}
+		}
+		return false
+	}
+	gap := false
+	for i, line := range lines {
+		if line.Payload == "" {
+			continue // what follows the last line end
+		}
+		if !near(i) {
+			if !gap {
+				b.WriteString("  …\n")
+			}
+			gap = true
+			continue
+		}
+		gap = false
+		fmt.Fprintf(&b, "%s %s\n", line.Delta, secretValue.ReplaceAllString(strings.TrimRight(line.Payload, "\r\n"), "$1…$2"))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
