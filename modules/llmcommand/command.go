@@ -1,6 +1,6 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
 // clients of the query API; key, budget, alert and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
-// records of another product and made-up ones; setup makes coding agents clients of the gateway; stats, health, credits, doctor, backup and
+// records of another product and made-up ones; setup makes coding agents clients of the gateway, and look reads their own files; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
 // validate do more than they do there.
@@ -275,6 +275,19 @@ The file is readable by you alone, because it has the key. --undo makes the file
 you have edited it since, only the settings of Weir are taken out.` + connection + `
 At a terminal, setup asks for the key if none is given.`,
 		CobraFunc: setupCommand,
+	}, {
+		Name:  "look",
+		Usage: "[--today] [--since <time>] [--json]",
+		Short: "Shows what coding agents on this machine have used",
+		Long: `
+Reads what Claude Code, Codex, opencode and Gemini CLI have written about their sessions in your
+home directory, and shows calls, tokens and costs by day, model, project and branch. It needs no
+server and no key, changes nothing, and sends nothing. Costs are list prices: calls that a
+subscription covers are shown with what they would have cost.
+
+	weir look --today
+	weir look --since 30d`,
+		CobraFunc: lookCommand,
 	}, {
 		Name:  "hash-key",
 		Short: "Hashes an API key for the configuration",
