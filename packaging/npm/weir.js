@@ -5,9 +5,12 @@
 const { spawn } = require("node:child_process");
 const { constants } = require("node:os");
 
+const windows = process.platform === "win32";
 let weir;
 try {
-  weir = require.resolve(`@weirhq/weir-${process.platform}-${process.arch}/weir`);
+  weir = require.resolve(
+    `@weirhq/weir-${process.platform}-${process.arch}/weir${windows ? ".exe" : ""}`,
+  );
 } catch {
   console.error(
     `@weirhq/weir has no binary for ${process.platform} ${process.arch}, or was installed without optional dependencies. ` +
@@ -16,7 +19,10 @@ try {
   process.exit(1);
 }
 const child = spawn(weir, process.argv.slice(2), { stdio: "inherit" });
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"]) {
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+// Windows has no others. https://nodejs.org/api/process.html#signal-events
+if (!windows) signals.push("SIGUSR1", "SIGUSR2");
+for (const signal of signals) {
   process.on(signal, () => child.kill(signal));
 }
 child.on("error", (err) => {

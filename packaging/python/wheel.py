@@ -1,9 +1,9 @@
 """Writes the wheel that carries the binary, the same whoever makes it.
 
-    wheel.py BINARY VERSION ARCH SECONDS DIRECTORY
+    wheel.py BINARY VERSION OS ARCH SECONDS DIRECTORY
 
-ARCH is Go's name of it, SECONDS the time of all files since 1970. The binary is static, so
-that one wheel serves distributions with glibc and with musl.
+OS and ARCH are Go's names of them, SECONDS the time of all files since 1970. Linux' binary is
+static, so that one wheel serves distributions with glibc and with musl.
 https://packaging.python.org/en/latest/specifications/binary-distribution-format/
 """
 
@@ -15,10 +15,18 @@ import sys
 import time
 import zipfile
 
-binary, version, arch, seconds, directory = sys.argv[1:]
+binary, version, system, arch, seconds, directory = sys.argv[1:]
 here = pathlib.Path(__file__).parent
-machine = {"amd64": "x86_64", "arm64": "aarch64"}[arch]
-platform = f"manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+platform = {
+    # What Go 1.26 needs. https://go.dev/wiki/MinimumRequirements
+    "darwin amd64": "macosx_12_0_x86_64",
+    "darwin arm64": "macosx_12_0_arm64",
+    "linux amd64": "manylinux_2_17_x86_64.musllinux_1_1_x86_64",
+    "linux arm64": "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
+    "windows amd64": "win_amd64",
+    "windows arm64": "win_arm64",
+}[f"{system} {arch}"]
+command = "weir.exe" if system == "windows" else "weir"
 
 # A commit between releases has no version that PyPI takes.
 # https://packaging.python.org/en/latest/specifications/version-specifiers/
@@ -44,7 +52,7 @@ Description-Content-Type: text/markdown
 {(here / "README.md").read_text()}"""
 files = {
     "weir_gateway/__init__.py": (here / "weir_gateway.py").read_bytes(),
-    f"weir_gateway-{release}.data/scripts/weir": pathlib.Path(binary).read_bytes(),
+    f"weir_gateway-{release}.data/scripts/{command}": pathlib.Path(binary).read_bytes(),
     f"{info}/METADATA": metadata.encode(),
     f"{info}/WHEEL": "\n".join(
         ["Wheel-Version: 1.0", "Generator: weir", "Root-Is-Purelib: false"]

@@ -5,15 +5,12 @@ import (
 	"net/http"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// BenchmarkDecode has a provider read a stream over and over, and reports the CPU
-// that it takes.
+// BenchmarkDecode has a provider read a stream over and over.
 func BenchmarkDecode(b *testing.B, p translate.Provider, stream string) {
 	b.Helper()
 	BenchmarkEncode(b, plugins.Responses, p, stream)
@@ -24,7 +21,6 @@ func BenchmarkEncode(b *testing.B, d plugins.Dialect, p translate.Provider, stre
 	b.Helper()
 	api, _ := inbound.Of(d)
 	b.ReportAllocs()
-	before := cpu(b)
 	for b.Loop() {
 		request := &translate.Request{Model: "m", Stream: true}
 		a := translate.NewAssembler(request, io.Discard, translate.Options{Encoder: api.Encoder(request)})
@@ -35,14 +31,4 @@ func BenchmarkEncode(b *testing.B, d plugins.Dialect, p translate.Provider, stre
 		resp.Body.Close()
 		a.End()
 	}
-	b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")
-}
-
-// cpu is how many nanoseconds of CPU the process has taken.
-func cpu(b *testing.B) int64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
 }

@@ -102,7 +102,7 @@ func (a *archive) saveList() error {
 		err = writeFile(path+temporarySuffix, text)
 	}
 	if err == nil {
-		err = os.Rename(path+temporarySuffix, path)
+		err = Rename(path+temporarySuffix, path)
 	}
 	if err == nil {
 		err = SyncDir(a.dir)

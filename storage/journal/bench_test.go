@@ -223,3 +223,15 @@ func BenchmarkDrain(b *testing.B) {
 	})
 	b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*1000), "µs/record")
 }
+
+func BenchmarkBegin(b *testing.B) {
+	j := open(b, &backend{}, Options{Dir: b.TempDir()})
+	measured(b, func() {
+		b.RunParallel(func(p *testing.PB) {
+			r, _ := sample(0)
+			for p.Next() {
+				j.Begin(r)
+			}
+		})
+	})
+}

@@ -289,7 +289,7 @@ func (x *sealedIndex) at(ordinal uint32) (n int, found bool) {
 
 // openSealed opens a sealed segment for reading.
 func openSealed(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
+	f, err := OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, 0, err
 	}

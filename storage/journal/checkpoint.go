@@ -65,7 +65,7 @@ type checkpointFile struct {
 // open opens the file, or creates it, and reads its checkpoint into s. found is false if the file
 // has no checkpoint.
 func (f *checkpointFile) open(dir, name string, s *checkpoint) (found bool, err error) {
-	if f.file, err = os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if f.file, err = OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, err
 	}
 	b := make([]byte, 2*slotSize)

@@ -47,7 +47,7 @@ type exchangeCounter struct {
 
 // open maps the file, and makes the file if there is none.
 func (t *exchangeCounter) open(dir string) (c counted, err error) {
-	t.file, err = os.OpenFile(filepath.Join(dir, counterName), os.O_CREATE|os.O_RDWR, 0o600)
+	t.file, err = OpenFile(filepath.Join(dir, counterName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return c, err
 	}

@@ -143,7 +143,7 @@ func takeSpare(dir string) error {
 		return nil
 	}
 	for _, name := range []string{counterName, witnessName, checkpointName} {
-		if err := os.Rename(filepath.Join(spare, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := Rename(filepath.Join(spare, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -364,15 +364,3 @@ func TestIncidents(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkBegin(b *testing.B) {
-	j := open(b, &backend{}, Options{Dir: b.TempDir()})
-	measured(b, func() {
-		b.RunParallel(func(p *testing.PB) {
-			r, _ := sample(0)
-			for p.Next() {
-				j.Begin(r)
-			}
-		})
-	})
-}

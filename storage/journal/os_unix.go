@@ -44,6 +44,14 @@ func lockShared(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
+// OpenFile opens a file that may be removed, renamed or replaced while it is open.
+func OpenFile(path string, flag int, perm os.FileMode) (*os.File, error) {
+	return os.OpenFile(path, flag, perm)
+}
+
+// Rename renames a file, or replaces one that may be open.
+func Rename(from, to string) error { return os.Rename(from, to) }
+
 // SyncDir makes the names in a directory survive a power cut.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)

@@ -40,7 +40,7 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 			return nil
 		}
 		if as.Size > 0 {
-			if err := os.Rename(path+temporarySuffix, path); err != nil {
+			if err := Rename(path+temporarySuffix, path); err != nil {
 				return err
 			}
 			if err := SyncDir(a.dir); err != nil {

@@ -47,7 +47,7 @@ type file interface {
 type osFile struct{ *os.File }
 
 func openFile(path string, flag int) (file, error) {
-	f, err := os.OpenFile(path, flag, 0o600)
+	f, err := OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -38,9 +38,6 @@ func (Storage) CaddyModule() caddy.ModuleInfo {
 
 // Provision makes the path absolute. It touches no file.
 func (s *Storage) Provision(caddy.Context) error {
-	if errDriver != nil {
-		return errDriver
-	}
 	path, err := caddy.NewReplacer().ReplaceOrErr(s.Path, true, true)
 	if err != nil {
 		return fmt.Errorf("path %q: %w", s.Path, err)

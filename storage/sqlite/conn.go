@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/internal/libsqlite"
 )
 
 // conn is one connection, used below database/sql: it prepares each statement
 // once and converts no values.
 type conn struct {
-	handle
+	libsqlite.Conn
 	prepared map[string]*statement // what exec runs: a dozen statements of the writer
 	args     []driver.NamedValue   // of queries; reused: the driver copies values as it binds them
 }
@@ -33,7 +34,7 @@ type statement struct {
 // of a record's are, and each binding is a call into C.
 func (s *statement) bind(v driver.Value) {
 	s.ordinal++
-	if v != nil {
+	if v != nil || libsqlite.BindsNull {
 		s.args = append(s.args, driver.NamedValue{Ordinal: s.ordinal, Value: v})
 	}
 }
@@ -41,15 +42,6 @@ func (s *statement) bind(v driver.Value) {
 // exec runs the statement, which is short enough not to be interrupted.
 func (s *statement) exec() (driver.Result, error) {
 	return s.Stmt.(driver.StmtExecContext).ExecContext(context.Background(), s.args)
-}
-
-// handle is what the driver's connections can do.
-type handle interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ExecerContext
-	driver.QueryerContext
-	AutoCommit() bool // false within a transaction
 }
 
 // pageCache bounds the memory of one connection. More does not make batches
@@ -99,13 +91,11 @@ func openNew(path string, pragmas ...string) (*conn, error) {
 func open(path string, parameters url.Values, pragmas ...string) (*conn, error) {
 	parameters.Set("_stmt_cache_size", "64")
 	parameters.Set("_mutex", "no") // one goroutine at a time uses a connection
-	// A path that is not absolute would be the host of a URL that has a Path.
-	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: parameters.Encode()}
-	opened, err := dial(name.String())
+	opened, err := libsqlite.Open(libsqlite.URI(path, parameters), "name_hash", nameHash)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{handle: opened, prepared: make(map[string]*statement)}
+	c := &conn{Conn: opened, prepared: make(map[string]*statement)}
 	for _, p := range pragmas {
 		if _, err := c.exec(p); err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -153,7 +143,7 @@ func (c *conn) Close() error {
 	for _, s := range c.prepared {
 		err = errors.Join(err, s.Close())
 	}
-	return errors.Join(err, c.handle.Close())
+	return errors.Join(err, c.Conn.Close())
 }
 
 // query calls each for every row until each fails; errStop ends the query without an error.

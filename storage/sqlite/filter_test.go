@@ -145,3 +145,12 @@ func TestSortByPropertyIsBounded(t *testing.T) {
 		}
 	}
 }
+func field(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
+
+func and(left, right storage.Filter) storage.Filter {
+	return &storage.Branch{Left: left, Right: right}
+}
+
+func or(left, right storage.Filter) storage.Filter {
+	return &storage.Branch{Left: left, Right: right, Or: true}
+}

@@ -61,7 +61,7 @@ func multiply(path string, copies int) (err error) {
 		ids := i * (names + 1)
 		more("WITH copies AS MATERIALIZED (SELECT id, kind, iif(kind = 'session', lower(hex(randomblob(18))), name || '-' || ?2) AS name, seen"+
 			" FROM names WHERE id <= ?4 AND kind IN ('user', 'session'))"+
-			" INSERT INTO names (id, kind, name, hash, seen) SELECT id + ?1, kind, name, name_hash(name), seen + ?3 FROM copies", ids, i, int64(columnar.CreatedAt(later)), names)
+			" INSERT INTO names (id, kind, name, hash, seen) SELECT id + ?1, kind, name, name_hash(CAST(name AS BLOB)), seen + ?3 FROM copies", ids, i, int64(columnar.CreatedAt(later)), names)
 		more("INSERT INTO requests (n, "+columns+", responded_at, user, session, request_id) SELECT n + ?1, "+columns+
 			", responded_at + ?2, user + iif(session & 1, ?3, 0), session + ?3, "+id+" FROM requests WHERE n <= ?4 ORDER BY n",
 			later, int64(columnar.CreatedAt(later)), ids, last)

@@ -54,14 +54,14 @@ const (
 func propertyKind(name string) string { return "property:" + name }
 
 // nameHash spreads texts over 32 bits, so that nobody can make many texts with the same hash.
-func nameHash(name string) int64 {
-	sum := sha256.Sum256([]byte(name))
+func nameHash(name []byte) int64 {
+	sum := sha256.Sum256(name)
 	return int64(int32(binary.BigEndian.Uint32(sum[:])))
 }
 
 // compareHash compares a name with the hash that was written with it.
 func compareHash(name, hash driver.Value) error {
-	if nameHash(name.(string)) != hash {
+	if nameHash([]byte(name.(string))) != hash {
 		return fmt.Errorf("the name %q: %w", name, errDamaged)
 	}
 	return nil
@@ -71,7 +71,7 @@ func compareHash(name, hash driver.Value) error {
 const isName = "hash = ?3 AND name = ?2 AND +kind = ?1"
 
 func nameArgs(kind, name string) []driver.Value {
-	return []driver.Value{kind, name, nameHash(name)}
+	return []driver.Value{kind, name, nameHash([]byte(name))}
 }
 
 // name is the id of a name, 0 when no record has it.

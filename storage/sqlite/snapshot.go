@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/columnar"
+	"github.com/weirhq/weir/storage/internal/libsqlite"
 )
 
 // snapshot is a connection within a transaction that reads: what it sees does not
@@ -67,16 +68,10 @@ func (s *snapshot) copyTo(ctx context.Context, path string) error {
 	if err := createFile(path); err != nil {
 		return err
 	}
-	// A copy that is cut short is thrown away: until the copy is whole, no part of it needs
-	// to be on the disk.
-	to, err := openNew(path, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF")
-	if err != nil {
+	if err := libsqlite.Copy(ctx, s.c.Conn, path); err != nil {
 		return err
 	}
-	if err := errors.Join(copyPages(ctx, to, s.c), to.Close()); err != nil {
-		return err
-	}
-	to, err = openNew(path, "PRAGMA journal_mode = DELETE")
+	to, err := openNew(path, "PRAGMA journal_mode = DELETE")
 	if err != nil {
 		return err
 	}
@@ -93,9 +88,6 @@ var (
 
 // CheckFile implements storage.Checker.
 func (*Storage) CheckFile(ctx context.Context, path string, journal uuid.UUID, match func(*storage.Record)) (p storage.Position, err error) {
-	if errDriver != nil {
-		return p, errDriver
-	}
 	if _, err := os.Stat(path); err != nil {
 		return p, err
 	}

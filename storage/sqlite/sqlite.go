@@ -89,9 +89,6 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 }
 
 func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position, err error) {
-	if errDriver != nil {
-		return p, errDriver
-	}
 	if err := createFile(b.path); err != nil {
 		return p, err
 	}

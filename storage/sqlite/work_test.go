@@ -29,7 +29,7 @@ func steps(t *testing.T, b *Backend, do func() error) int {
 		t.Fatal(err)
 	}
 	b.readers.give(c) // the connection that was used last is the next
-	n := vmsteps.Count(c.handle.(*sqlite3.SQLiteConn), func() { err = do() })
+	n := vmsteps.Count(c.Conn.(*sqlite3.SQLiteConn), func() { err = do() })
 	if err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/weirhq/weir/storage/internal/libsqlite"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -60,7 +61,7 @@ func Check(dir string, was journal.Reach) error {
 		parameters.Set("immutable", "1") // SQLite then needs no file beside it
 	}
 	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: parameters.Encode()}
-	db, err := sql.Open("sqlite3", name.String())
+	db, err := sql.Open(libsqlite.Name, name.String())
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	_ "github.com/mattn/go-sqlite3" // the database
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/internal/libsqlite"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -84,7 +84,7 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 		return nil, err
 	}
 	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_journal_mode=WAL&_synchronous=FULL&_busy_timeout=5000&_txlock=immediate"}
-	db, err := sql.Open("sqlite3", name.String())
+	db, err := sql.Open(libsqlite.Name, name.String())
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func put(ctx context.Context, tx *sql.Tx, org string, o *control.Object, isNew b
 		statement = "INSERT INTO objects (name, value, id, org, kind) VALUES (?, ?, ?, ?, ?)"
 	}
 	_, err := tx.ExecContext(ctx, statement, o.Name, []byte(o.Value), o.ID, org, o.Kind)
-	if isTaken(err) {
+	if libsqlite.ExtendedCode(err) == libsqlite.ConstraintUnique {
 		return control.ErrTaken
 	}
 	if err != nil {

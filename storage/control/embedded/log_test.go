@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/control/controltest"
+	"github.com/weirhq/weir/storage/internal/libsqlite"
 )
 
 // TestMain changes objects until it is killed where a test asks for that.
@@ -137,7 +138,7 @@ PRAGMA user_version = 1;`
 // Keys of version 1 open what they opened, in a project that is made of their text.
 func TestVersionOne(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	db, err := sql.Open("sqlite3", filepath.Join(dir, FileName))
+	db, err := sql.Open(libsqlite.Name, filepath.Join(dir, FileName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (f *file) read(flag int, apply func(entry)) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	f.f, err = os.OpenFile(f.path, flag, 0)
+	f.f, err = journal.OpenFile(f.path, flag, 0)
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist) && known.Generation > 0:
@@ -237,7 +237,7 @@ func (f *file) close() error {
 // not survive a power cut.
 func (f *file) replaceAt(path string, text []byte) (*os.File, error) {
 	fresh := path + ".new"
-	written, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	written, err := journal.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (f *file) replaceAt(path string, text []byte) (*os.File, error) {
 		err = f.sync(written)
 	}
 	if err == nil {
-		err = os.Rename(fresh, path)
+		err = journal.Rename(fresh, path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, written.Close())

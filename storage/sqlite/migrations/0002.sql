@@ -4,12 +4,12 @@ CREATE TABLE hashed_names (
 	id   INTEGER PRIMARY KEY,
 	kind TEXT NOT NULL,
 	name TEXT NOT NULL,    -- once in a kind
-	hash INTEGER NOT NULL, -- name_hash(name), 32 bits
+	hash INTEGER NOT NULL, -- name_hash of the bytes, 32 bits
 	seen INTEGER NOT NULL  -- milliseconds; no record that uses it is younger by more than a day
 ) STRICT;
 CREATE INDEX names_kind ON hashed_names (kind);
--- Weir adds the function name_hash to SQLite.
-INSERT INTO hashed_names (id, kind, name, hash, seen) SELECT id, kind, name, name_hash(name), seen FROM names;
+-- Weir adds the function name_hash to SQLite, of bytes: of a text it may see what is before a NUL.
+INSERT INTO hashed_names (id, kind, name, hash, seen) SELECT id, kind, name, name_hash(CAST(name AS BLOB)), seen FROM names;
 CREATE INDEX names_hash ON hashed_names (hash);
 -- The view request_log reads the new table from here on.
 PRAGMA legacy_alter_table = ON;
