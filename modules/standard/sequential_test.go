@@ -5,12 +5,21 @@ package standard
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/tidwall/gjson"
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmadmin"
 )
 
@@ -90,4 +99,101 @@ func TestBombsAreRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// However an answer ends, all lanes tell the client the same, ask the provider as often, and record
+// the same. What a provider may answer is generated from one stream and one object of each dialect,
+// and from a table of what vendors are known to send.
+func TestEveryLaneTellsTheSameEnd(t *testing.T) {
+	var all []*way
+	var of []*speaker
+	for _, s := range speakers {
+		for _, w := range slices.Concat(s.odd, s.generated(), s.refusals()) {
+			all, of = append(all, &w), append(of, s)
+		}
+	}
+	asked := make([]atomic.Int64, len(all)*lanesOfAWay)
+	number := regexp.MustCompile(`ends-(\d+)-(\d+)`)
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		found := number.FindStringSubmatch(r.URL.Path + string(body))
+		if found == nil {
+			t.Error("the provider cannot tell what is asked by", r.URL.Path, string(body))
+			return
+		}
+		n, _ := strconv.Atoi(found[1])
+		lane, _ := strconv.Atoi(found[2])
+		asked[n*lanesOfAWay+lane].Add(1)
+		all[n].answer.write(w)
+	}))
+	defer provider.Close()
+	s := &site{t: t, dir: t.TempDir()}
+	t.Setenv("XDG_DATA_HOME", s.dir)
+	address := freeport.Address(t)
+	s.url = "http://" + address
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load(t, fmt.Sprintf(endsConfig, s.dir, provider.URL, port))
+
+	records := make([]string, len(asked)) // their ids, by way and lane
+	turns := make(chan struct{}, 48)      // most of the time is spent in pauses before the second try
+	var wg sync.WaitGroup
+	for n, w := range all {
+		for lane, d := range append([]*door{nil}, doors...) {
+			if w.repair && (d == nil || d.path == of[n].native) || d != nil && d == of[n].other {
+				continue
+			}
+			turns <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-turns }()
+				model := fmt.Sprintf("ends-%d-%d", n, lane)
+				if d == nil {
+					records[n*lanesOfAWay] = s.pass(of[n], w, model)
+					return
+				}
+				tools := ""
+				if w.tools {
+					tools = d.tools
+				}
+				resp, body := s.call(d.path, fmt.Sprintf(d.ask, of[n].provider+"/"+model, w.stream, tools))
+				records[n*lanesOfAWay+lane] = resp.Header.Get("Service-Id")
+				got := d.listen(resp, body)
+				got.tries = int(asked[n*lanesOfAWay+lane].Load())
+				want := w.want
+				if d == messagesDoor {
+					want.code = "" // its errors have a type alone
+				}
+				if diff := got.differs(want); diff != "" {
+					t.Errorf("%s, %s, stream %v, at %s:\n%s\n%.600s", of[n].provider, w.name, w.stream, d.path, diff, body)
+				}
+			})
+		}
+	}
+	wg.Wait()
+
+	s.flush()
+	found := make(map[string]gjson.Result)
+	for offset := 0; ; offset += 100 {
+		page := gjson.Get(s.send("POST", "/v1/request/query", "ends", jsonType, fmt.Appendf(nil, `{"filter":"all","limit":100,"offset":%d}`, offset)).body, "data").Array()
+		if len(page) == 0 {
+			break
+		}
+		for _, r := range page {
+			found[r.Get("request_id").Str] = r
+		}
+	}
+	for n, w := range all {
+		for lane := range lanesOfAWay {
+			id := records[n*lanesOfAWay+lane]
+			if id == "" {
+				continue
+			}
+			if says := w.recorded(of[n], append([]*door{nil}, doors...)[lane], found[id]); says != "" {
+				t.Errorf("%s, %s, stream %v, lane %d: %s", of[n].provider, w.name, w.stream, lane, says)
+			}
+		}
+	}
+	t.Logf("%d ways, %d calls, %d records", len(all), len(slices.DeleteFunc(records, func(id string) bool { return id == "" })), len(found))
 }
