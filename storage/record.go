@@ -67,6 +67,9 @@ type Record struct {
 	// ErrorMessage is why the call failed, in at most MaxErrorMessage bytes: the words of Weir,
 	// or those of the provider if no content is omitted, because they may quote it.
 	ErrorMessage string
+	// WouldRefuse is the name of the budget or limit that observes and would have refused the
+	// call, "" for none.
+	WouldRefuse string
 	// ServiceTier is the tier that the provider says it served.
 	ServiceTier string
 	// InferenceGeo is where the model ran, such as "us" or "europe-west4": as the
@@ -239,6 +242,9 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.ErrorMessage }, About: "Why the call failed, in the words of Weir or, unless content is omitted, of the provider."},
 	{Name: "error_group", Names: "error_group", Field: "error_group", Filter: true,
 		At: func(r *Record) any { return new(errorGroup(r.ErrorMessage)) }, About: "`error_message` with `…` in place of numbers and ids: errors of one cause have it in common."},
+	{Wire: 99, Name: "would_refuse", Names: "would_refuse", Field: "would_refuse", Filter: true,
+		At:    func(r *Record) any { return &r.WouldRefuse },
+		About: "The budget or limit with `observe` that would have refused the call; null if none would."},
 	{Wire: 19, Name: "stream", Field: "stream", Filter: true,
 		At: func(r *Record) any { return &r.Stream }, About: "Whether the answer was a stream of events."},
 	{Wire: 10, Name: "provider", Names: "provider", Field: "provider", Filter: true, Required: true,

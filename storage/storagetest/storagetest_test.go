@@ -29,7 +29,7 @@ func TestFilterTellsRecordsApart(t *testing.T) {
 	seen := make(map[comparison]outcomes)
 	r := random(2)
 	records, contents := Records(r, 100)
-	for range 40_000 {
+	for range 60_000 {
 		l := leaf(r, records)
 		o := seen[comparison{l.Field, l.Op}]
 		if o.yes && o.no {
