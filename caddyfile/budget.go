@@ -27,6 +27,7 @@ import (
 //		wait        <duration>
 //		cut
 //		at          <percent> alert | use <alias> | refuse
+//		observe
 //		on_unpriced refuse|pass
 //	}
 func parseBudget(to *[]*llmapp.Budget) directive.Option {
@@ -84,6 +85,7 @@ func parseRule(d *caddyfile.Dispenser, name string, b *llmapp.Budget, window []s
 		"reserve":     removedReserve,
 		"cut":         directive.Flag(&b.Cut),
 		"at":          func(d *caddyfile.Dispenser) error { return parseStage(d, &b.Stages) },
+		"observe":     directive.Flag(&b.Observe),
 		"on_unpriced": directive.Choice(&b.Unpriced, "refuse", "pass"),
 	}
 	if err := set.Parse(d, name); err != nil {

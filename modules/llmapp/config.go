@@ -17,6 +17,8 @@ type (
 	Export = stores.Export
 	// Budget bounds what calls may cost.
 	Budget = money.Budget
+	// Refusals are what a budget that observes would have refused.
+	Refusals = money.Refusals
 	// Stage is what happens when a part of a budget's limit is spent.
 	Stage = money.Stage
 	// AccountTransport sends what `llm_log` with `credentials platform` has admitted.

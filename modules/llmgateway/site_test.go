@@ -423,6 +423,8 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 				{"name": "vouched", "limit": "0.2", "per": "user", "window": "day", "timezone": "Europe/Berlin"}]},
 			"agents": {"keys": [{"secret": "agents"}], "budgets": [{"name": "agents", "limit": "25", "window": "total"}]},
 			"brisk": {"keys": [{"secret": "brisk"}], "budgets": [{"name": "brisk", "limit": "3", "window": "total"}]},
+			"watched": {"keys": [{"secret": "watched"}], "budgets": [{"name": "dollars", "limit": "1", "observe": true},
+				{"name": "pace", "limit": "1", "quantity": "requests", "window": "1h", "observe": true}]},
 			"patient": {"keys": [{"secret": "patient"}], "budgets": [{"name": "one", "limit": "0.09", "wait": 30000000000, "on_unpriced": "pass"}]},
 			"limited": {"keys": [{"secret": "limited"}], "budgets": [
 				{"name": "calls", "limit": "3", "quantity": "requests", "window": "1h", "per": "user", "trust": true, "filter": {"request_response_rmt": {"user_id": {"not-equals": "talker"}}}},

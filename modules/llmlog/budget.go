@@ -44,11 +44,16 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		return nil
 	}
 	var sent []byte
+	unread := false
 	if pays || err != nil || money.ReadBodies(budgets) { // budgets that cannot be read now may count the call in a moment
 		var refused *plugins.Error
-		if sent, refused = x.readBody(&x.writer); refused != nil {
+		sent, refused = x.readBody(&x.writer)
+		// Budgets that only observe let pass what they cannot read, unless a part of it is gone.
+		observed := !pays && err == nil && !slices.ContainsFunc(budgets, func(b *money.Budget) bool { return !b.Observe })
+		if refused != nil && (!observed || refused.Status == http.StatusRequestTimeout) {
 			return refused
 		}
+		unread = refused != nil
 	}
 	x.update() // the body tells the model, the user and what the call continues
 	s := money.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
@@ -87,6 +92,8 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		call.Model, _ = app.Catalog().Lookup(s.Provider, s.Model)
 	}
 	switch {
+	case unread:
+		s.MaxUsage = func(int64) bound.Used { return bound.Used{} }
 	case x.isFree():
 		call.Free = true
 	case makesBatch:

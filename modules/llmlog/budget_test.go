@@ -504,3 +504,25 @@ func TestLimitsCountProxiedTokens(t *testing.T) {
 		}
 	}
 }
+
+// A budget that observes stops no proxied call, not even one that cannot be read, and the record
+// names the budget if it would have refused the call.
+func TestObservingBudgetsLetProxiedCallsPass(t *testing.T) {
+	p := newPriced(t)
+	s := budgeted(t, p, object{"limit": "0.07", "window": "total", "observe": true})
+	for i, c := range []struct{ body, encoding, refused string }{
+		{within(""), "", ""}, {within(""), "", "all"}, {"\x1f\x8b", "gzip", "all"}, {strings.Repeat(" ", 3<<20) + within(""), "", "all"},
+	} {
+		header := []string{"Content-Type", "application/json"}
+		if c.encoding != "" {
+			header = append(header, "Content-Encoding", c.encoding)
+		}
+		if resp, answer := s.do("POST", "/v1/chat/completions", c.body, header...); resp.StatusCode != http.StatusOK || p.body.Load() != c.body {
+			t.Errorf("call %d: %d %s", i, resp.StatusCode, answer)
+		}
+		eventually(t, s.kept.ended)
+		if r := s.kept.entries[len(s.kept.entries)-1]; r.WouldRefuse != c.refused {
+			t.Errorf("call %d: the record names %q, want %q", i, r.WouldRefuse, c.refused)
+		}
+	}
+}

@@ -92,6 +92,9 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 		err = m.setAside(ctx, t, s, paid)
 	}
 	if err == nil {
+		err = m.observe(ctx, t, s)
+	}
+	if err == nil {
 		if s.Call != nil {
 			t.max = s.Call.MaxUsage(t.limit())
 			if unknown := s.Call.Unknown(); unknown != nil {
@@ -106,6 +109,10 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 	}
 	if refusal, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, refusal
+	}
+	if budgets != nil && !paid && len(budgets.refusing()) == 0 {
+		m.Logger.Error("a call is missing in budgets that observe", zap.String("org", s.Org), zap.Error(err))
+		return &Bill{budgets: m, account: s.Account, call: s.Call}, nil
 	}
 	m.Logger.Error("a call cannot be counted, and is not made", zap.String("org", s.Org), zap.Error(err))
 	return nil, plugins.Unavailable("budget_unavailable", unavailableRetryAfter, "The gateway cannot read its credits and budgets, and makes no call that they bound.")
@@ -139,7 +146,7 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	}
 	amount := q.max(&s, t.limit()) // another quantity may have lowered the call
 	if !amount.Valid {
-		bounding = slices.DeleteFunc(bounding, func(b budgetHold) bool { return b.Unpriced == passUnpriced })
+		bounding = slices.DeleteFunc(bounding.refusing(), func(b budgetHold) bool { return b.Unpriced == passUnpriced })
 		if paid || len(bounding) > 0 {
 			return notPriced(s, bounding)
 		}
@@ -154,6 +161,9 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	}
 	if err := m.reserve(ctx, t, part, s); err != nil {
 		return err
+	}
+	if len(part.Holds) == 0 {
+		return nil
 	}
 	t.shares = append(t.shares, part)
 	if part.quantity == requestCount {
@@ -201,10 +211,10 @@ func (s *Spending) target() (provider, model string) {
 	return s.Account.Label, strings.TrimPrefix(s.Model, s.Account.Label+"/")
 }
 
-// Bounds reports whether credits or a budget bound what a call may use.
+// Bounds reports whether credits or a budget that refuses bound what a call may use.
 func (m *Budgets) Bounds(s Spending) bool {
 	bounding, err := m.bounding(&s)
-	return err != nil || m.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.quantity.metered() })
+	return err != nil || m.PaysWithCredits(s.Org, s.Account) || slices.ContainsFunc(bounding, func(b budgetHold) bool { return b.quantity.metered() && !b.Observe })
 }
 
 // HeldInterval is how often a call that waits looks whether calls in flight have ended.
@@ -218,7 +228,16 @@ func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending)
 	for {
 		short, held, err := m.tryReserve(ctx, t, part, s, waited)
 		if full, ok := errors.AsType[*credits.FullError](err); ok {
-			return refuseValue(t.bounding.find(full.Account))
+			b := t.bounding.find(full.Account)
+			if !b.Observe {
+				return refuseValue(b)
+			}
+			m.Logger.Warn("a budget that observes counts no more values", zap.String("org", s.Org), zap.String("budget", b.Name))
+			part.Holds = slices.DeleteFunc(part.Holds, func(h credits.Hold) bool { return h.Account == full.Account })
+			if len(part.Holds) == 0 {
+				return nil
+			}
+			continue
 		}
 		if short == nil {
 			return err

@@ -30,6 +30,11 @@ func batchShare(batch uuid.UUID, q *quantity) uuid.UUID {
 	return uuid.NewSHA1(batch, []byte(q.name+" false"))
 }
 
+// surplusShare is the id of the share that has the same batch in the surplus of budgets.
+func surplusShare(batch uuid.UUID, q *quantity) uuid.UUID {
+	return uuid.NewSHA1(batch, []byte(q.name+" surplus"))
+}
+
 // Batch names what is set aside for a batch until EndBatch, the zero UUID if nothing is.
 func (t *Bill) Batch() uuid.UUID { return t.batch }
 
@@ -50,6 +55,9 @@ func (m *Budgets) EndBatch(ctx context.Context, org string, batch uuid.UUID, use
 		}
 		total := plugins.Nanodollars(q.of(used).N)
 		accounts, err := ledger.End(ctx, batchShare(batch, q), total)
+		if _, e := ledger.End(ctx, surplusShare(batch, q), total); e != nil && !errors.Is(e, credits.ErrNoReservation) {
+			failed = errors.Join(failed, e)
+		}
 		if err != nil {
 			if !errors.Is(err, credits.ErrNoReservation) {
 				failed = errors.Join(failed, err)
@@ -60,7 +68,7 @@ func (m *Budgets) EndBatch(ctx context.Context, org string, batch uuid.UUID, use
 		for _, b := range budgets {
 			for _, of := range accounts {
 				if of.Budget == b.account() {
-					t.bounding = append(t.bounding, budgetHold{b, credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
+					t.bounding = append(t.bounding, budgetHold{Budget: b, hold: credits.Hold{Account: of, Limit: b.limit, Rolling: b.rolling}})
 				}
 			}
 		}

@@ -39,6 +39,9 @@ type Bill struct {
 	// request fits as it is. CutAt is the number of output tokens after which the stream must be
 	// ended, 0 if it may go on.
 	Fitted, CutAt int64
+	// WouldRefuse is the name of the first budget that observes and would have refused the call, ""
+	// for none.
+	WouldRefuse string
 	// Earlier is what the bills of earlier rounds have counted for the same record. What
 	// Charge and Settle are told includes it.
 	Earlier bound.Used
@@ -50,6 +53,10 @@ type share struct {
 	credits.Reservation
 	max     plugins.Nanodollars // that the call can use; Amount, unless nothing is held any more
 	charged plugins.Nanodollars
+	// surplus is true if the share counts in the surplus of budgets that observe what the call
+	// uses beyond admitted.
+	surplus  bool
+	admitted plugins.Nanodollars
 }
 
 // limit is how many tokens each answer of the call has at most, 0 for as many as the request
@@ -127,7 +134,7 @@ func (t *Bill) Open() bool { return t.Bounded() && !t.released.Load() }
 // cost.
 func (t *Bill) Reserved() (most plugins.Cost) {
 	for _, part := range t.shares {
-		if part.quantity == dollars {
+		if part.quantity == dollars && !part.surplus {
 			most = plugins.KnownCost(part.max)
 		}
 	}
@@ -189,11 +196,14 @@ func (t *Bill) Learn(input plugins.Count) {
 
 // charge makes total what the call has used of a share.
 func (t *Bill) charge(ctx context.Context, part *share, total plugins.Nanodollars) error {
+	if part.surplus {
+		total = max(total-part.admitted, 0)
+	}
 	more := total > part.charged
 	t.count(part, total)
 	ctx = context.WithoutCancel(ctx)
 	err := t.ledger.Charge(ctx, part.Reservation, total)
-	if err == nil && more {
+	if err == nil && more && !part.surplus {
 		t.alert(ctx, part)
 	}
 	return err
@@ -201,7 +211,7 @@ func (t *Bill) charge(ctx context.Context, part *share, total plugins.Nanodollar
 
 // count tells the metrics what the call has used of a share.
 func (t *Bill) count(part *share, total plugins.Nanodollars) {
-	if part.quantity == dollars && total > part.charged {
+	if part.quantity == dollars && !part.surplus && total > part.charged {
 		excess := max(total, part.Amount) - max(part.charged, part.Amount)
 		for _, b := range t.bounding.of(part.quantity) {
 			budgetSpent.With(b.label).Add(plugins.KnownCost(total - part.charged).Float())

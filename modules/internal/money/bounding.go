@@ -1,6 +1,7 @@
 package money
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -14,6 +15,13 @@ type bounding []budgetHold
 type budgetHold struct {
 	*Budget
 	hold credits.Hold
+	// caller is the user or the key whose call it is, for a budget that observes.
+	caller string
+}
+
+// refusing returns the budgets that do not only observe.
+func (all bounding) refusing() bounding {
+	return slices.DeleteFunc(slices.Clone(all), func(b budgetHold) bool { return b.Observe })
 }
 
 // bounding returns the budgets that count a call.
@@ -83,7 +91,11 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 				return nil, err
 			}
 		}
-		all = append(all, budgetHold{b, h})
+		of := budgetHold{Budget: b, hold: h}
+		if b.Observe {
+			of.caller = cmp.Or(r.UserID, r.KeyID, r.AuthHash)
+		}
+		all = append(all, of)
 	}
 	return all, nil
 }

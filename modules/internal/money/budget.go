@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -84,6 +85,11 @@ type Budget struct {
 	// Unpriced says what happens to a call whose price is unknown: `refuse`, or `pass`, which
 	// counts the call as 0. Default: `refuse`.
 	Unpriced string `json:"on_unpriced,omitempty"`
+
+	// Observe counts calls and reports which of them the budget would have refused, and refuses,
+	// lowers, delays and diverts none. A budget that comes to refuse goes on with what it has
+	// counted. Default: false.
+	Observe bool `json:"observe,omitempty"`
 
 	counted
 }
@@ -263,6 +269,9 @@ func ReadBodies(budgets []*Budget) bool {
 // hold is the account of a budget that counts a call, in the window of a time.
 func (b *Budget) hold(r *storage.Record, at storage.Timestamp) credits.Hold {
 	h := credits.Hold{Account: credits.Account{Org: b.org, Budget: b.account()}, Limit: b.limit, Rolling: b.rolling}
+	if b.Observe {
+		h.Limit = math.MaxInt64
+	}
 	h.Begins, h.Ends = b.Bounds(at)
 	if b.per != nil {
 		h.Value = b.per(r)

@@ -124,4 +124,4 @@ var (
 )
 
 // Collectors are the metrics of budgets. They live as long as the process.
-var Collectors = []prometheus.Collector{budgetRefusals, budgetSpent, budgetExcess, budgetAlerts}
+var Collectors = []prometheus.Collector{budgetRefusals, budgetSpent, budgetExcess, budgetAlerts, budgetWouldRefuse}

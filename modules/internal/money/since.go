@@ -148,14 +148,19 @@ func beginning(ctx context.Context, ledger credits.Ledger, of, first, at credits
 // whether it has charged them.
 func chargeOnce(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodollars, holds ...credits.Hold) (first bool, err error) {
 	holds[0].Limit = amount
-	r := credits.Reservation{ID: uuid.New(), Org: holds[0].Org, Amount: amount, Holds: holds}
-	switch err := ledger.Reserve(ctx, r); {
-	case errors.Is(err, credits.ErrInsufficient):
+	if err = chargeNow(ctx, ledger, amount, holds...); errors.Is(err, credits.ErrInsufficient) {
 		return false, nil
-	case err != nil:
-		return false, err
 	}
-	return true, errors.Join(ledger.Charge(ctx, r, amount), ledger.Release(ctx, r))
+	return err == nil, err
+}
+
+// chargeNow charges an amount to accounts.
+func chargeNow(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodollars, holds ...credits.Hold) error {
+	r := credits.Reservation{ID: uuid.New(), Org: holds[0].Org, Amount: amount, Holds: holds}
+	if err := ledger.Reserve(ctx, r); err != nil {
+		return err
+	}
+	return errors.Join(ledger.Charge(ctx, r, amount), ledger.Release(ctx, r))
 }
 
 // costs are what the records that a budget counts have cost from a time up to another, by the

@@ -144,7 +144,7 @@ func (b *Budget) provisionStages(aliases map[string][]string) error {
 
 // diverts reports whether a stage of the budget sends calls to other models.
 func (b *Budget) diverts() bool {
-	return slices.ContainsFunc(b.Stages, func(stage *Stage) bool { return stage.Use != "" })
+	return !b.Observe && slices.ContainsFunc(b.Stages, func(stage *Stage) bool { return stage.Use != "" })
 }
 
 // Instead returns the alias that a call uses in place of its target, because so much of a

@@ -236,6 +236,9 @@ func (x *Exchange) measure() {
 		r.RespondedAt = r.UpdatedAt
 	}
 	r.Latency = plugins.KnownDuration(now.Sub(x.started))
+	if x.Bill != nil && r.WouldRefuse == "" { // a later round may be one that a budget would have admitted
+		r.WouldRefuse = x.Bill.WouldRefuse
+	}
 	if x.Answer != nil {
 		errorType := r.ErrorType // of a provider's error that Answer does not see
 		learn(r, x.Answer.Info())
