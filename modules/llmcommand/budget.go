@@ -17,7 +17,7 @@ import (
 
 var budgetColumns = []column{
 	{"budget", "name", plain}, {"for", "for", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "value", plain}, {"counts", "quantity", plain}, {"limit", "limit", plain},
-	{"spent", "spent", plain}, {"reserved", "reserved", plain}, {"remaining", "remaining", plain}, {"ends", "ends_at", moment},
+	{"spent", "spent", plain}, {"reserved", "reserved", plain}, {"remaining", "remaining", plain}, {"would refuse", "would_refuse.calls", plain}, {"ends", "ends_at", moment},
 }
 
 func budgetCommand(cmd *cobra.Command) {
@@ -35,6 +35,7 @@ func budgetCommand(cmd *cobra.Command) {
 	f.String("for", "", "The calls that count, as a filter such as 'model~opus' (default: all calls)")
 	f.Float64Slice("alert", nil, "Report at these percentages of the limit, such as 80,95")
 	f.Bool("trust", false, "Count by what calls say of themselves, which their keys need not vouch for")
+	f.Bool("observe", false, "Count calls and report which of them would be refused, and refuse none")
 	cmd.AddCommand(set, keyAction("delete <name>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out, err := outputOf(cmd, cmd.OutOrStdout(), false, budgetColumns, queryFormats...)
@@ -127,8 +128,10 @@ func setBudget(cmd *cobra.Command, args []string) error {
 	if stages != nil {
 		body["stages"] = stages
 	}
-	if trust, _ := cmd.Flags().GetBool("trust"); trust {
-		body["trust"] = true
+	for _, flag := range []string{"trust", "observe"} {
+		if set, _ := cmd.Flags().GetBool(flag); set {
+			body[flag] = true
+		}
 	}
 	return change(cmd, http.MethodPost, "/v1/budgets", body, args[0], "set")
 }

@@ -26,8 +26,8 @@ func TestBudgetsAreSet(t *testing.T) {
 		`POST /v1/budgets {"filter":{"request_response_rmt":{"project":{"equals":"search"}}},"limit":"9","name":"x","per":"key","quantity":"requests","timezone":"Europe/Berlin","window":"day"}`: {
 			"set", "x", "9", "--quantity", "requests", "--window", "day", "--timezone", "Europe/Berlin", "--per", "key", "--project", "search",
 		},
-		`POST /v1/budgets {"filter":{"request_response_rmt":{"model":{"contains":"opus"}}},"limit":"5","name":"y","quantity":"usd","stages":[{"at":80},{"at":95}],"trust":true}`: {
-			"set", "y", "5", "--for", "model~opus", "--alert", "80,95", "--trust",
+		`POST /v1/budgets {"filter":{"request_response_rmt":{"model":{"contains":"opus"}}},"limit":"5","name":"y","observe":true,"quantity":"usd","stages":[{"at":80},{"at":95}],"trust":true}`: {
+			"set", "y", "5", "--for", "model~opus", "--alert", "80,95", "--trust", "--observe",
 		},
 		"DELETE /v1/budgets/team%20a ": {"delete", "team a"},
 	} {
@@ -59,11 +59,11 @@ func TestBudget(t *testing.T) {
 	if _, err := run(t.Context(), budgetCommand, &out, "--address", server.URL, "--format", "csv", "--utc"); err != nil {
 		t.Fatal(err)
 	}
-	want := `budget,for,window,per,value,counts,limit,spent,reserved,remaining,ends
-all,all,month,,,usd,500,1.5,0.25,498.25,2026-12-01T00:00:00.000Z
-each,all,total,user,ada,usd,20,2,0,18,
-each,all,total,user,,usd,20,1,0,19,
-idle,project=search and Team=blue,day,,,usd,1,,,,
+	want := `budget,for,window,per,value,counts,limit,spent,reserved,remaining,would refuse,ends
+all,all,month,,,usd,500,1.5,0.25,498.25,,2026-12-01T00:00:00.000Z
+each,all,total,user,ada,usd,20,2,0,18,,
+each,all,total,user,,usd,20,1,0,19,,
+idle,project=search and Team=blue,day,,,usd,1,,,,,
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)

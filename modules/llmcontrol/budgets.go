@@ -31,13 +31,17 @@ type budget struct {
 	Per *string `json:"per"`
 	// Filter says which calls the budget counts, null for all.
 	Filter json.RawMessage `json:"filter"`
-	// Trust, Wait, Cut, Stages and Unpriced are settings of a budget, as in the
+	// Trust, Wait, Cut, Stages, Unpriced and Observe are settings of a budget, as in the
 	// configuration.
 	Trust    bool            `json:"trust"`
 	Wait     string          `json:"wait"`
 	Cut      bool            `json:"cut"`
 	Stages   []*llmapp.Stage `json:"stages"`
 	Unpriced string          `json:"on_unpriced"`
+	// Observe is true if the budget refuses no call. WouldRefuse is what it would have refused in
+	// the window, null for a budget that refuses.
+	Observe     bool             `json:"observe"`
+	WouldRefuse *llmapp.Refusals `json:"would_refuse"`
 	// BeginsAt and EndsAt are the window, null for one that moves or has no end.
 	BeginsAt *storage.Timestamp `json:"begins_at"`
 	EndsAt   *storage.Timestamp `json:"ends_at"`
@@ -62,7 +66,7 @@ func describeBudget(b *llmapp.Budget, r *control.Rule, accounts []credits.Balanc
 		Name: b.Name, Quantity: b.Counts(), Limit: b.Amount(b.Cap()), Window: b.Window,
 		Timezone: cmp.Or(b.Timezone, "UTC"), Values: len(accounts), Accounts: []counted{},
 		Filter: b.Filter, Trust: b.Trust, Wait: time.Duration(b.Wait).String(), Cut: b.Cut,
-		Stages: append([]*llmapp.Stage{}, b.Stages...), Unpriced: cmp.Or(b.Unpriced, "refuse"),
+		Stages: append([]*llmapp.Stage{}, b.Stages...), Unpriced: cmp.Or(b.Unpriced, "refuse"), Observe: b.Observe,
 	}
 	if r != nil {
 		d.ID = &r.ID
@@ -139,7 +143,12 @@ func (c *call) describe(b *llmapp.Budget, r *control.Rule, limit int) (budget, e
 		return budget{}, err
 	}
 	accounts, err := b.Counted(c.ctx, ledger)
-	return describeBudget(b, r, accounts, limit), err
+	if err != nil {
+		return budget{}, err
+	}
+	d := describeBudget(b, r, accounts, limit)
+	d.WouldRefuse, err = b.WouldRefuse(c.ctx, ledger)
+	return d, err
 }
 
 // errConfigured is the error for changing a budget of the configuration.

@@ -47,6 +47,7 @@ export function Timing({ r }) {
       <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd>${rate !== null && html`<dt><i class="key c1"></i>Stream</dt><dd>${rate.toFixed(0)} tokens a second</dd>`}
       <dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
       <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${(r.error_message || r.error_type) && html`<dt>Error</dt><dd dir="auto">${r.error_message || ""} ${r.error_type && html`<code>${r.error_type}</code>`}</dd>`}
+      ${r.would_refuse && html`<dt>Would be refused by</dt><dd dir="auto">${r.would_refuse}, which observes</dd>`}
       ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}</dd>`}</dl>
     ${r.attempt !== null && html`<${Attempts} r=${r} />`}`;
 }

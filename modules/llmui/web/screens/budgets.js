@@ -45,12 +45,12 @@ const rowsOf = (budgets) =>
   budgets.flatMap((b) => (b.accounts.length ? b.accounts : [{ value: b.per ? "" : null, spent: 0, reserved: 0, remaining: b.limit, unused: true }]).map((a) => ({ b, a, share: taken(b, a) || 0 }))).sort((x, y) => y.share - x.share);
 
 function Used({ b, share }) {
-  const refused = share >= 1, warned = share >= warns(b);
+  const refused = share >= 1 && !b.observe, warned = share >= warns(b);
   return html`<${Bar} share=${share} tone=${refused ? "bad" : warned ? "warn" : ""} /> <span class=${refused ? "bad" : warned ? "warn" : ""}>${refused ? "▲ " : warned ? "△ " : ""}${percent(share)}</span>`;
 }
 
 const columns = (edit, change) => [
-  { title: "Budget", cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet">${sayOf(b.filter)}</span>` },
+  { title: "Budget", cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet">${sayOf(b.filter)}${b.observe && `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}`}</span>` },
   { title: "Whose", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || "(none)"}</span>` },
   { title: "Used", cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
   { title: "Spent", number: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
@@ -103,7 +103,7 @@ function Form({ b, onClose }) {
       ...(text("quantity") !== "concurrent" && { window: text("window") }), ...(text("per") && { per: text("per") }),
       ...(attribute === "other" ? { filter: b.filter } : attribute && { filter: { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } } }),
       ...(alert || kept.length ? { stages: [...(alert ? [{ at: alert }] : []), ...kept] } : {}),
-      ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }),
+      ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }), ...(b.observe && { observe: true }),
     }));
   };
   return html`<dialog ref=${dialog} class="help form" aria-label=${b.name ? "Edit the budget " + b.name : "Create a budget"} onClose=${onClose}><form onSubmit=${save}>
