@@ -95,8 +95,9 @@ type ContentKeeper interface {
 
 // Eraser is a Backend whose files keep what was deleted for a while.
 type Eraser interface {
-	// Erase removes from the files what was deleted, and makes them smaller. The host calls
-	// it each hour, in steps as Prune; a step that fails is tried again.
+	// Erase removes from the files what was deleted, as far as that needs no rewriting of all
+	// that is left, and makes the files smaller. The host calls it each hour, in steps as
+	// Prune; a step that fails is tried again.
 	Erase(ctx context.Context) (more bool, err error)
 }
 

@@ -28,7 +28,10 @@ const erasePages = 1000
 
 // Erase gives free pages back to the file system, if the file was made with pointers to its
 // pages. Then it empties the write-ahead log, which has pages as they were before texts in
-// them were deleted. It fails while a long query reads the log.
+// them were deleted. It fails while a long query reads the log. Copies that SQLite left in other
+// pages when it moved rows stay, because secure_delete overwrites a deleted row where it stands,
+// and nothing but VACUUM, which keeps batches waiting for as long as the file is large, removes
+// them: https://www.sqlite.org/pragma.html#pragma_secure_delete
 func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
 	err = b.withWriter(func(w *writer) error {
 		taken := 0 // each row is a page
