@@ -39,7 +39,7 @@ type budget struct {
 	Stages   []*llmapp.Stage `json:"stages"`
 	Unpriced string          `json:"on_unpriced"`
 	// Observe is true if the budget refuses no call. WouldRefuse is what it would have refused in
-	// the window, null for a budget that refuses.
+	// the window, null for a budget that refuses, and in what a caller is told of its own calls.
 	Observe     bool             `json:"observe"`
 	WouldRefuse *llmapp.Refusals `json:"would_refuse"`
 	// BeginsAt and EndsAt are the window, null for one that moves or has no end.
