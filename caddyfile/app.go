@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -85,6 +86,15 @@ import (
 //			alert <name> {
 //				...
 //			}
+//			mask <kinds...> {
+//				...
+//			}
+//		}
+//		mask <kinds...> {
+//			as       mask|pseudonym
+//			on_match store|refuse
+//			pattern  <expressions...>
+//			words    <words...>
 //		}
 //		request_memory <size>
 //		header_prefix  <prefixes...>
@@ -95,7 +105,7 @@ import (
 //	}
 //
 // `key`, `identity`, `budget`, `limit`, `channel` and `alert` outside of an `org` belong to the
-// organisation `default`.
+// organisation `default`; `mask` holds for all.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // consume option name
 	if existing != nil {
@@ -116,6 +126,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"alert":          parseAlert(&app.AlertRules),
 		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
 		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
+		"mask":           parseMask(&app.Mask),
 		"header_prefix":  directive.Texts(&app.HeaderPrefixes),
 		"property_names": directive.Texts(&app.PropertyNames),
 		"request_memory": directive.Bytes(&app.RequestMemory),
@@ -183,6 +194,7 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"channel":  parseChannel(&org.Channels),
 		"alert":    parseAlert(&org.AlertRules),
 		"credits":  parseCredits(&org.Credits),
+		"mask":     parseMask(&org.Mask),
 	}
 	if err := set.Parse(d, "org"); err != nil {
 		return err
@@ -192,6 +204,30 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 	}
 	app.Organisations[name] = org
 	return nil
+}
+
+func parseMask(to *[]*mask.Rule) directive.Option {
+	return func(d *caddyfile.Dispenser) error {
+		rule := new(mask.Rule)
+		if err := directive.Texts(&rule.Kinds)(d); err != nil {
+			return err
+		}
+		set := directive.Options{
+			"as":       directive.Choice(&rule.As, mask.AsMask, mask.Pseudonym),
+			"on_match": directive.Choice(&rule.OnMatch, mask.Store, mask.Refuse),
+			"pattern":  directive.Texts(&rule.Patterns),
+			"words":    directive.Texts(&rule.Words),
+		}
+		line := d.Token()
+		if err := set.Parse(d, "mask"); err != nil {
+			return err
+		}
+		if _, err := mask.New([]*mask.Rule{rule}); err != nil {
+			return fmt.Errorf("%w, at %s:%d", err, line.File, line.Line)
+		}
+		*to = append(*to, rule)
+		return nil
+	}
 }
 
 func parseCredits(to *string) directive.Option {

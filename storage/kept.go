@@ -1,10 +1,16 @@
 package storage
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"mime"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // Kept is content that may be kept: without what the caller omits, without what exceeds a
@@ -18,9 +24,17 @@ type Kept struct {
 
 // keptBody is what was made of a body.
 type keptBody struct {
-	given []byte // a stream gives the same bytes for each version of its record
-	data  []byte // what is kept of them
-	cut   bool
+	given  []byte // a stream gives the same bytes for each version of its record
+	data   []byte // what is kept of them
+	cut    bool
+	masked maskedBody
+}
+
+// maskedBody is what was made of a body by a Masker.
+type maskedBody struct {
+	by          *mask.Masker
+	given, data []byte
+	counts      mask.Counts
 }
 
 // Keep returns what may be kept of the content of r, up to limit bytes of each body.
@@ -100,25 +114,141 @@ func (k *keptBody) keep(data []byte, limit int64) {
 	k.cut = len(k.data) < len(clean) || clean == nil
 }
 
-// Redact takes the credentials out of what clients wrote into the annotation: items and
-// metadata of a conversation, and views. A journal calls it for each annotation.
-func (a *Annotation) Redact() error {
+// Masked returns what may be stored or exported of a record and its content: themselves if m is
+// nil, else copies in which m has masked every text that people write. A nil k has no content.
+func (k *Kept) Masked(r *Record, m *mask.Masker) (*Record, *Content) {
+	var c *Content
+	if k != nil {
+		c = k.Content(r)
+	}
+	if m == nil {
+		return r, c
+	}
+	counts := make(mask.Counts)
+	masked := *r
+	if c != nil {
+		content := *c
+		if content.Request = k.request.mask(m, c.Request, r.RequestTruncated, counts); c.Request.Data != nil && content.Request.Data == nil {
+			masked.RequestTruncated = true
+		}
+		answer := c.Response
+		answer.Data, answer.Type = observe.Transcript(r.Dialect).Stored(answer.Type, answer.Data)
+		if isStream(r, c.Response, answer) { // a value may be split over events, where no detector finds it
+			answer.Data, masked.ResponseTruncated = nil, masked.ResponseTruncated || answer.Data != nil
+		}
+		content.Response = k.response.mask(m, answer, masked.ResponseTruncated, counts)
+		content.Inputs = maskNames(m, c.Inputs, m.Text, counts)
+		c = &content
+	}
+	for _, name := range []*string{
+		&masked.UserID, &masked.SessionID, &masked.SessionName, &masked.SessionPath, &masked.PromptID, &masked.PromptVersion,
+		&masked.NodeID, &masked.JobID, &masked.ExperimentID, &masked.Provider, &masked.ResponseID, &masked.CountryCode,
+		&masked.RequestModel, &masked.ResponseModel, &masked.ModelOverride, &masked.Model,
+	} {
+		*name = m.Name(*name, counts)
+	}
+	for _, text := range []*string{
+		&masked.Referrer, &masked.Path, &masked.TargetURL, &masked.ErrorType, &masked.ErrorMessage, &masked.Finish,
+		&masked.ServiceTier, &masked.InferenceGeo, &masked.WouldRefuse, &masked.CacheMiss, &masked.CacheMissAt,
+	} {
+		*text = m.Text(*text, counts)
+	}
+	for _, object := range []*JSONText{&masked.RateLimits, &masked.Batch} {
+		*object = JSONText(m.Body([]byte(*object), counts))
+	}
+	masked.Properties = maskNames(m, r.Properties, m.Name, counts)
+	masked.Scores = maskNames(m, r.Scores, asItIs, counts)
+	if len(counts) > 0 {
+		if before := make(mask.Counts); json.Unmarshal([]byte(r.Masked), &before) == nil { // it was masked where it comes from
+			counts.Add(before)
+		}
+		masked.Masked = JSONText(counts.Text())
+	}
+	return &masked, c
+}
+
+// isStream reports whether what is stored of an answer is still a stream, which nothing put
+// together.
+func isStream(r *Record, answer, stored Body) bool {
+	mediaType, _, _ := mime.ParseMediaType(stored.Type)
+	kind, _ := streams.KindOf(stored.Data)
+	asItCame := len(stored.Data) > 0 && &stored.Data[0] == &answer.Data[0]
+	return mediaType == "text/event-stream" || mediaType == streams.FramesType || kind == streams.Events || kind == streams.Binary ||
+		r.Stream && asItCame && (mediaType != "application/json" || bytes.HasPrefix(bytes.TrimSpace(stored.Data), []byte("[")))
+}
+
+// maskNames returns what callers have named, with names and values that are masked.
+func maskNames[V any](m *mask.Masker, values map[string]V, value func(V, mask.Counts) V, counts mask.Counts) map[string]V {
+	if m == nil || values == nil {
+		return values
+	}
+	masked := make(map[string]V, len(values))
+	for name, v := range values {
+		masked[m.Name(name, counts)] = value(v, counts)
+	}
+	return masked
+}
+
+func asItIs(score float64, _ mask.Counts) float64 { return score }
+
+func maskedNames(m *mask.Masker, names []string) []string {
+	if m == nil {
+		return names
+	}
+	masked := make([]string, len(names))
+	for i, name := range names {
+		masked[i] = m.Name(name, nil)
+	}
+	return masked
+}
+
+// cutTail is how much goes from the end of a body that was cut: a part of a value is no match.
+const cutTail = 512
+
+// mask returns a body without what m masks. The same bytes are masked once.
+func (k *keptBody) mask(m *mask.Masker, b Body, cut bool, counts mask.Counts) Body {
+	if cut {
+		b.Data = b.Data[:max(0, len(b.Data)-cutTail)]
+	}
+	if k.masked.by != m || len(k.masked.given) != len(b.Data) || len(b.Data) > 0 && &k.masked.given[0] != &b.Data[0] {
+		found := make(mask.Counts)
+		k.masked = maskedBody{m, b.Data, m.Body(b.Data, found), found}
+	}
+	counts.Add(k.masked.counts)
+	b.Data = k.masked.data
+	return b
+}
+
+// Redact takes the credentials out of what clients wrote into the annotation, and what m masks.
+// A journal calls it for each annotation.
+func (a *Annotation) Redact(m *mask.Masker) error {
+	a.SessionID = m.Name(a.SessionID, nil)
+	a.Scores = maskNames(m, a.Scores, asItIs, nil)
+	a.Removed = maskedNames(m, a.Removed)
+	if p := a.Property; p != nil {
+		a.Property = &Property{Name: m.Name(p.Name, nil), Value: m.Name(p.Value, nil)}
+	}
+	if a.Tag != nil {
+		a.Tag = new(m.Name(*a.Tag, nil))
+	}
 	var texts []*string
 	if c := a.Conversation; c != nil {
+		c.User, c.Remove, c.Add = m.Name(c.User, nil), m.Name(c.Remove, nil), maskedNames(m, c.Add)
 		texts = append(texts, &c.Metadata)
 		for i := range c.Items {
 			texts = append(texts, &c.Items[i])
 		}
 	}
-	if a.View != nil {
-		texts = append(texts, &a.View.State)
+	if v := a.View; v != nil {
+		v.Name, v.Screen = m.Name(v.Name, nil), m.Name(v.Screen, nil)
+		texts = append(texts, &v.State)
 	}
 	for _, text := range texts {
 		clean := redact.Body([]byte(*text))
 		if clean == nil {
 			return plugins.Invalid("", "An item is nested too deeply.")
 		}
-		*text = string(clean)
+		*text = string(m.Body(clean, nil))
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func TestAnnotationsHaveNoCredentials(t *testing.T) {
 		View:         &storage.View{Screen: "requests", State: secret},
 		Conversation: &storage.ConversationChange{Metadata: secret, Items: []string{secret, `{"a":1}`}},
 	}
-	if err := a.Redact(); err != nil {
+	if err := a.Redact(nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range append(a.Conversation.Items, a.Conversation.Metadata, a.View.State) {
@@ -90,7 +90,7 @@ func TestAnnotationsHaveNoCredentials(t *testing.T) {
 		}
 	}
 	a.View.State = strings.Repeat("[", 1<<20) + `"mcp"`
-	if a.Redact() == nil {
+	if a.Redact(nil) == nil {
 		t.Error("a text that cannot be read is kept")
 	}
 }

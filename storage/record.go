@@ -164,6 +164,8 @@ type Record struct {
 	// than what is kept.
 	RequestOmitted, ResponseOmitted     bool
 	RequestTruncated, ResponseTruncated bool
+	// Masked is the JSON object of how many values were masked, by kind; "" for none.
+	Masked JSONText
 	// SpanKeys are the keys by which a call that was reported is known when it is reported
 	// again: see SpanFinder. A version of a record adds its keys to those of earlier versions,
 	// which are not read back.
@@ -391,6 +393,8 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.RequestTruncated }, About: "Whether the request's body was longer than the kept part."},
 	{Wire: 65, Name: "response_truncated", Field: "response_truncated", Detail: true,
 		At: func(r *Record) any { return &r.ResponseTruncated }, About: "Whether the answer's body was longer than the kept part."},
+	{Wire: 98, Name: "masked", Field: "masked", Filter: true,
+		At: func(r *Record) any { return &r.Masked }, About: "How many values were masked before storage, by kind, such as `{\"email\":2}`; null if none was."},
 	{Field: "size_bytes", Required: true,
 		At:    func(r *Record) any { return new(plugins.Known(r.RequestBytes + r.ResponseBytes)) },
 		About: "Bytes of both bodies on the wire."},

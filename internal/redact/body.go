@@ -70,7 +70,7 @@ const maxDepth = 10_000
 // https://platform.openai.com/docs/guides/tools-connectors-mcp
 // https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
 func Body(body []byte) []byte {
-	text := asUTF8(body)
+	text := UTF8(body)
 	if !mentions(text) {
 		return body
 	}
@@ -129,7 +129,7 @@ func (s *bodyScanner) scan() bool {
 	for i := 0; i < len(s.body); i++ {
 		switch c := s.body[i]; c {
 		case '"':
-			end := textEnd(s.body, i+1)
+			end := TextEnd(s.body, i+1)
 			s.text(s.body[i+1 : end])
 			i = end
 		case '{', '[':
@@ -288,9 +288,9 @@ func (s *bodyScanner) clean() []byte {
 	return append(b, s.body[done:]...)
 }
 
-// textEnd returns where the text that begins at an offset ends: at its quote, or with the
+// TextEnd returns where the text that begins at an offset ends: at its quote, or with the
 // body.
-func textEnd(body []byte, at int) int {
+func TextEnd(body []byte, at int) int {
 	for from := at; ; {
 		i := bytes.IndexByte(body[from:], '"')
 		if i < 0 {

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// asUTF8 returns a JSON text in UTF-8. UTF-16 and UTF-32, which some servers take, begin with
+// UTF8 returns a JSON text in UTF-8. UTF-16 and UTF-32, which some servers take, begin with
 // a byte order mark, or have zeros beside the two ASCII letters with which a JSON text begins
 // (RFC 4627, section 3). All else is returned as it is.
-func asUTF8(body []byte) []byte {
+func UTF8(body []byte) []byte {
 	if len(body) < 4 {
 		return body
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
@@ -71,6 +72,9 @@ type App struct {
 	// `"fast": ["openai/gpt-5-mini"]`.
 	Aliases map[string][]string `json:"aliases,omitempty"`
 
+	// Mask says what is masked in all that is stored of any organisation. Default: nothing.
+	Mask []*mask.Rule `json:"mask,omitempty"`
+
 	// SecretText is the secret that encrypts what clients carry for the gateway from
 	// call to call, such as the reasoning of models. Best use a placeholder like
 	// `{env.WEIR_SECRET}`. Gateways that share traffic need the same secret. Default: a
@@ -120,6 +124,7 @@ type provisioned struct {
 	accounts providers.Accounts
 	names
 	turns
+	masks
 }
 
 // CaddyModule returns the Caddy module information.
@@ -143,7 +148,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.Stores[stores.DefaultName] == nil {
 		a.Stores[stores.DefaultName] = new(stores.Config)
 	}
+	if err := a.provisionMask(); err != nil {
+		return err
+	}
 	for name, config := range sorted(a.Stores) {
+		config.Mask = a.Masker
 		if err := config.Provision(ctx, name, a.logger); err != nil {
 			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
@@ -208,6 +217,7 @@ func (a *App) Validate() error {
 // settings when that is cleaned up: until then the new one may still fail.
 func (a *App) Start() error {
 	redact.StandardLog()
+	a.maskLogs()
 	if err := a.claimAddresses(); err != nil {
 		return err
 	}
@@ -326,10 +336,10 @@ func (a *App) Counts() *lineage.Counts { return &a.counts }
 func (a *App) Headers() *control.Headers { return a.headers }
 
 // Export sends the record of a call that is over to the collector of its store,
-// if that has one. It never waits, and keeps nothing of c.
-func (a *App) Export(r *storage.Record, c *storage.Content) {
+// if that has one, masked as it is stored. It never waits, and keeps nothing of k.
+func (a *App) Export(r *storage.Record, k *storage.Kept) {
 	if config := a.Stores[a.StoreOf(r.Org)]; config != nil {
-		config.Store().Export(r, c)
+		config.Store().Export(k.Masked(r, a.Masker(r.Org)))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/money"
@@ -41,6 +42,10 @@ type Organisation struct {
 
 	// AlertRules say when alerts of the organisation fire.
 	AlertRules []*alert.Rule `json:"alerts,omitempty"`
+
+	// Mask says what is masked in all that is stored of the organisation, besides what is masked
+	// for all.
+	Mask []*mask.Rule `json:"mask,omitempty"`
 
 	// Credits are what the organisation may spend on calls with platform credentials, in
 	// US dollars, as a plain decimal like `50.00`. They are granted when the organisation
@@ -110,6 +115,7 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 // provisionBudgets collects the budgets and the credits of all organisations.
 func (a *App) provisionBudgets() error {
 	a.money = money.New(&a.keys, a.Stores, a.Aliases, &a.counts, a.bounded)
+	a.money.Mask = a.Masker
 	budgets := map[string][]*money.Budget{stores.DefaultName: a.Budgets}
 	for name, org := range sorted(a.Organisations) {
 		budgets[name] = slices.Concat(budgets[name], org.Budgets)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
 )
 
@@ -35,7 +36,8 @@ func init() {
 //     (Service-Properties) and the trailers of answers;
 //   - of the query of the URI, and of headers that hold a URL, the values are kept
 //     that are known to be harmless;
-//   - the errors of `reverse_proxy` and `llm_forward` do not quote what a provider sent.
+//   - the errors of `reverse_proxy` and `llm_forward` do not quote what a provider sent;
+//   - what `mask` names, for any organisation, is a label.
 //
 // Caddy itself redacts Authorization and Cookie alone.
 //
@@ -84,7 +86,14 @@ func (e *Encoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field) (*buf
 			}
 		}
 	}
-	return e.FilterEncoder.EncodeEntry(entry, fields)
+	line, err := e.FilterEncoder.EncodeEntry(entry, fields)
+	if m := mask.Logs.Load(); m != nil && err == nil {
+		if masked := m.Body(line.Bytes(), nil); len(masked) > 0 && &masked[0] != &line.Bytes()[0] {
+			line.Reset()
+			_, err = line.Write(masked)
+		}
+	}
+	return line, err
 }
 
 // UnmarshalCaddyfile sets the encoder up from Caddyfile tokens. Syntax:

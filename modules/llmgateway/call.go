@@ -234,6 +234,11 @@ func (c *call) readBody() error {
 	if !r.RequestOmitted {
 		control.ReadUser(r, c.reader.Request().User)
 	}
+	if err == nil {
+		if refused := c.h.site.App.CheckMasked(r.Org, c.body); refused != nil {
+			return refused
+		}
+	}
 	return err
 }
 

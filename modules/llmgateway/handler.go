@@ -134,7 +134,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return secret.New(text, store.Memory)
 	})
 	h.kept = kept.Room{
-		Journal: func() (stored.Journal, error) { return store.Journal() },
+		Journal: func() (stored.Journal, error) { return store.Journal() }, Mask: app.Masker,
 		Secrets: h.secrets, Nodes: store.Runs, Runs: &backgroundRuns, Logger: site.Logger,
 	}
 	h.breakers = store.Breakers

@@ -288,7 +288,7 @@ func (l *ledger) Flush(context.Context) error { return nil }
 
 // AppendAnnotation implements stored.Journal.
 func (l *ledger) AppendAnnotation(a *storage.Annotation) error {
-	if err := a.Redact(); err != nil {
+	if err := a.Redact(nil); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -461,7 +461,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	s.handler.gateway = gateway{
 		secrets: secrets,
 		kept: kept.Room{
-			Journal: func() (stored.Journal, error) { return s.kept, nil }, Secrets: secrets,
+			Journal: func() (stored.Journal, error) { return s.kept, nil }, Mask: app.Masker, Secrets: secrets,
 			Nodes: func() shared.Runs { return nil }, Runs: new(background.Runs), Logger: zap.NewNop(),
 		},
 		breakers: func() shared.Breakers { return s.breakers },

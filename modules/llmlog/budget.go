@@ -36,6 +36,15 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	r := &x.Record
 	app := x.h.site.App
 	pays := x.account != nil
+	if app.Masker(r.Org).Refuses() {
+		body, refused := x.readBody(&x.writer)
+		if refused == nil {
+			refused = app.CheckMasked(r.Org, body)
+		}
+		if refused != nil {
+			return refused
+		}
+	}
 	budgets, err := app.Money().Of(r.Org)
 	if x.limit != nil {
 		budgets = append(slices.Clip(budgets), x.limit)

@@ -194,10 +194,17 @@ type site struct {
 	from    string            // the URL of the issuer
 	asked   atomic.Int64      // calls that have come to the provider
 	content bytes.Buffer      // of the file that was read last
+	says    atomic.Value      // the string that the provider answers, in place of "hi"
 	kept    map[string]string // what stands for {id}, {item} and {name}, by the first segments of a path
 }
 
 func serve(t *testing.T) *site {
+	t.Helper()
+	return serveConfig(t, siteConfig)
+}
+
+// serveConfig serves a variant of siteConfig.
+func serveConfig(t *testing.T, config string) *site {
 	t.Helper()
 	signs, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -216,15 +223,16 @@ func serve(t *testing.T) *site {
 		if strings.HasSuffix(r.URL.Path, "/speech") {
 			w.Header().Set("Content-Type", "audio/mpeg")
 		}
-		_, _ = io.WriteString(w, `{"id":"file-1","object":"response","model":"gpt-4o-mini","status":"completed","text":"hi","data":[],"results":[],
+		says, _ := s.says.Load().(string)
+		_, _ = io.WriteString(w, strings.ReplaceAll(`{"id":"file-1","object":"response","model":"gpt-4o-mini","status":"completed","text":"hi","data":[],"results":[],
 			"output":[{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hi","annotations":[]}]}],
 			"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"text":"hi","finish_reason":"stop"}],
-			"usage":{"prompt_tokens":1,"completion_tokens":1,"input_tokens":1,"output_tokens":1,"total_tokens":2}}`)
+			"usage":{"prompt_tokens":1,"completion_tokens":1,"input_tokens":1,"output_tokens":1,"total_tokens":2}}`, `"hi"`, strconv.Quote(cmp.Or(says, "hi"))))
 	}))
 	t.Cleanup(provider.Close)
 	s.from = provider.URL
 	issuer.SetIssuer(s.from)
-	s.load(siteConfig, provider.URL)
+	s.load(config, provider.URL)
 	s.keep()
 	return s
 }

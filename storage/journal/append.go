@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -37,11 +38,11 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 	defer d.free()
 	d.key, d.at, d.number, d.interrupted = r.Key(), r.CreatedAt, r.Number, r.EndState == storage.Interrupted
 	d.spanKeys = r.SpanKeys
-	var c *storage.Content
 	if k != nil {
-		c, r.Content = k.Content(r), storage.ContentRef{}
+		r.Content = storage.ContentRef{}
 	}
-	encode(d, kindRecord, recordWire, r)
+	stored, c := k.Masked(r, j.mask(r.Org))
+	encode(d, kindRecord, recordWire, stored)
 	d.content(c, j.log.chunks.Load())
 	err := j.submit(d)
 	if !errors.Is(err, errClosed) {
@@ -62,7 +63,7 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 // AppendAnnotation writes an annotation, as Append does a record, without the credentials
 // in its texts.
 func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
-	if err := f.Redact(); err != nil {
+	if err := f.Redact(j.mask(f.Org)); err != nil {
 		return err
 	}
 	d := drafts.Get().(*draft)
@@ -71,6 +72,14 @@ func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 	encode(d, kindAnnotation, annotationWire, f)
 	d.content(nil, nil)
 	return j.submit(d)
+}
+
+// mask returns what masks the records of an organisation, nil for nothing.
+func (j *Journal) mask(org string) *mask.Masker {
+	if masker := j.options.Load().Mask; masker != nil {
+		return masker(org)
+	}
+	return nil
 }
 
 // submit has d written, by this goroutine or by the first of its group.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -34,6 +35,9 @@ type Options struct {
 	Retention, ContentRetention time.Duration
 	// LowPriority runs work that traffic goes before. Default: as any other work.
 	LowPriority func(do func())
+	// Mask returns what masks the records of an organisation before they are written, nil for
+	// nothing. Default: nothing is masked.
+	Mask func(org string) *mask.Masker
 	// Logger logs losses and failures. Default: no logs.
 	Logger *zap.Logger
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/providers"
@@ -137,7 +138,7 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	}
 	part := &share{quantity: q}
 	// The record's id may be the client's choice, and used elsewhere at the same time.
-	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.entry()
+	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.entry(m.Mask(s.Org))
 	if paid {
 		part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
 	}
@@ -172,11 +173,11 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	return nil
 }
 
-// entry is what the ledger knows of the call.
-func (s *Spending) entry() credits.Call {
+// entry is what the ledger knows of the call, with its names masked.
+func (s *Spending) entry(names *mask.Masker) credits.Call {
 	r := s.Record
 	of := credits.Call{
-		ID: r.ID, CreatedAt: r.CreatedAt, AuthHash: r.AuthHash, KeyID: r.KeyID, Project: r.Project, UserID: r.UserID, SessionID: r.SessionID,
+		ID: r.ID, CreatedAt: r.CreatedAt, AuthHash: r.AuthHash, KeyID: r.KeyID, Project: r.Project, UserID: names.Name(r.UserID, nil), SessionID: names.Name(r.SessionID, nil),
 	}
 	if of.Provider, of.Model = s.target(); r.Cost.Valid {
 		of.Spent = r.Cost.N

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/stores"
@@ -131,6 +132,32 @@ func TestFirstCallsOfUnknownUsers(t *testing.T) {
 		if n := passed[i].Load(); n != 3 {
 			t.Errorf("%d calls of user%d pass, and 3 fit", n, i)
 		}
+	}
+}
+
+// Users whose names are masked have a budget each, under a name that the ledger may keep.
+func TestUsersAreMaskedInTheLedger(t *testing.T) {
+	budgets, ledger := withLedger(t, &Budget{Name: "each", Limit: "1", Window: "total", Per: "user", Trust: true})
+	m, err := mask.New([]*mask.Rule{{Kinds: []string{"email"}}})
+	if err == nil {
+		m, err = m.WithKey([]byte("secret"), "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	budgets.Mask = func(string) *mask.Masker { return m }
+	now := storage.Millis(time.Now())
+	for _, user := range []string{"alice@example.com", "bob@example.com"} {
+		if _, err := budgets.Admit(t.Context(), spendingOf(user, now, 8e8)); err != nil {
+			t.Errorf("%s: %v", user, err)
+		}
+		if _, err := budgets.Admit(t.Context(), spendingOf(user, now, 8e8)); err == nil {
+			t.Errorf("%s has more than the budget", user)
+		}
+	}
+	all, err := budgets.Configured(stores.DefaultName)[0].Counted(t.Context(), ledger)
+	if err != nil || len(all) != 2 || strings.Contains(fmt.Sprintf("%+v", all), "example.com") {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

@@ -82,7 +82,7 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 		if r == nil {
 			continue
 		}
-		h := b.hold(r, v.whole.CreatedAt)
+		h := m.hold(b, r, v.whole.CreatedAt)
 		if (counted > 0 || b.own != nil) && all.find(h.Account) != nil { // the names of other budgets differ
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
@@ -25,6 +26,9 @@ import (
 type Budgets struct {
 	// Ledger opens the ledger of an organisation.
 	Ledger func(org string) (credits.Ledger, error)
+	// Mask returns what masks the names of users and of other values in the ledger as in records,
+	// nil for nothing. Default: nothing.
+	Mask func(org string) *mask.Masker
 	// Logger has a bounded rate: callers can repeat what is logged.
 	Logger *zap.Logger
 
@@ -46,6 +50,7 @@ type Budgets struct {
 func New(keys *access.Authenticator, configs map[string]*stores.Config, aliases map[string][]string, counts *lineage.Counts, logger *zap.Logger) *Budgets {
 	m := &Budgets{
 		Logger: logger, keys: keys, stores: configs, counts: counts, aliases: aliases,
+		Mask:       func(string) *mask.Masker { return nil },
 		configured: make(map[string][]*Budget), grants: make(map[string]plugins.Nanodollars), labels: make(metric.Set),
 	}
 	m.Ledger = func(org string) (credits.Ledger, error) {
@@ -99,6 +104,13 @@ func (m *Budgets) CheckProperties(headers *control.Headers) {
 	}
 }
 
+// hold is the account of a budget that counts a call, which names its value as records do.
+func (m *Budgets) hold(b *Budget, r *storage.Record, at storage.Timestamp) credits.Hold {
+	h := b.hold(r, at)
+	h.Value = m.Mask(b.org).Name(h.Value, nil)
+	return h
+}
+
 // OfKey returns what counts the calls of a key, whatever they say and whichever model
 // they call, with its budgets.
 func (m *Budgets) OfKey(k *access.Key) (budgets []*Budget, holds []credits.Hold, err error) {
@@ -111,7 +123,7 @@ func (m *Budgets) OfKey(k *access.Key) (budgets []*Budget, holds []credits.Hold,
 	now := storage.Millis(time.Now())
 	for _, b := range all {
 		if b.counts(b.takes, r, r) != nil && !slices.Contains(ofCall, b.Per) {
-			budgets, holds = append(budgets, b), append(holds, b.hold(r, now))
+			budgets, holds = append(budgets, b), append(holds, m.hold(b, r, now))
 		}
 	}
 	return budgets, holds, nil

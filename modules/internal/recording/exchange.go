@@ -342,7 +342,7 @@ func (x *Exchange) Supersede(end storage.EndState) {
 
 func (x *Exchange) report() {
 	x.site.App.Observe(&x.Record)
-	x.site.App.Export(&x.Record, x.Kept.Content(&x.Record))
+	x.site.App.Export(&x.Record, &x.Kept)
 }
 
 // Answered reports whether a record proves that a provider at an address has given the

@@ -16,7 +16,9 @@ import (
 // logAccess adds the exchange to Caddy's access log.
 func (x *Exchange) logAccess() {
 	if extra, ok := x.ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Set(zap.Object("llm", (*logged)(&x.Record)))
+		var none *storage.Kept // the log has no content
+		masked, _ := none.Masked(&x.Record, x.site.App.Masker(x.Record.Org))
+		extra.Set(zap.Object("llm", (*logged)(masked)))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/storage"
@@ -70,6 +71,9 @@ type Config struct {
 	// a power cut, not only the end of the process. It costs a flush for each group of
 	// answers.
 	Sync bool `json:"sync,omitempty"`
+
+	// Mask returns what masks the records of an organisation, nil for nothing.
+	Mask func(org string) *mask.Masker `json:"-"`
 
 	name    string
 	backend string // its name
@@ -142,6 +146,7 @@ func (c *Config) options() journal.Options {
 		Retention:        time.Duration(c.Retention),
 		ContentRetention: time.Duration(c.ContentRetention),
 		LowPriority:      lowpriority.Run,
+		Mask:             c.Mask,
 		Logger:           c.logger.Named("store." + c.name),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
@@ -25,6 +26,8 @@ import (
 type Room struct {
 	// Journal has the records, and the conversations.
 	Journal func() (stored.Journal, error)
+	// Mask returns what masks the names of an organisation's users in records, nil for nothing.
+	Mask func(org string) *mask.Masker
 	// Runs are the background responses of this process.
 	Runs *background.Runs
 	// Nodes are the background responses of other nodes. It is nil if nodes share nothing.
@@ -40,7 +43,7 @@ func (r *Room) Store(org, user string) (*stored.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stored.Store{Journal: journal, Org: org, User: user}, nil
+	return &stored.Store{Journal: journal, Org: org, User: r.Mask(org).Name(user, nil)}, nil
 }
 
 // Call is a request for a stored object. Its caller has been authenticated.

@@ -1,0 +1,235 @@
+package mask
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func all(t testing.TB, rules ...*Rule) *Masker {
+	t.Helper()
+	m, err := New(append([]*Rule{{Kinds: builtin}}, rules...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// examples have a value of each kind in each of its forms.
+var examples = map[string][]string{
+	"email": {"alice@example.com", "a.b+c@mail.example.co.uk", "jörg@müller.de", "alice%40example.com"},
+	"card": {
+		"4111111111111111", "4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005", "3782 822463 10005",
+		"6011 1111 1111 1117", "30569309025904", "4111\u00a01111\u00a01111\u00a01111", "2223003122003222",
+	},
+	"iban":  {"DE89370400440532013000", "DE89 3704 0044 0532 0130 00", "GB29 NWBK 6016 1331 9268 19", "fr1420041010050500013m02606", "NO9386011117947"},
+	"phone": {"+49 30 901820", "+1 (212) 555-0123", "(212) 555-0123", "212-555-0123", "+442079460958", "0049 30 901820 55", "030 901820 55", "06.12.34.56.78", "020 7946 0958"},
+	"national_id": {
+		"12345678Z", "12345678-Z", "X1234567L", "RSSMRA85T10A562S", "BSN 111222333", "44051401359", "529.982.247-25", "52998224725",
+		"11.222.333/0001-81", "811228-9874", "19811228-9874", "86 095 742 719", "2341 2341 2346", "85.07.30-033.28", "943 476 5919",
+	},
+	"key": {
+		"sk-proj-abcdefghij0123456789", "AKIAIOSFODNN7EXAMPLE", "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+		"-----BEGIN RSA PRIVATE KEY-----\nMIIBOgIBAAJBAKj34GkxFhD9\n-----END RSA PRIVATE KEY-----",
+	},
+}
+
+// Each value is found in plain text and in JSON, in an argument of a tool within JSON, and if
+// each of its letters is escaped.
+func TestEachKindIsFoundAsItReads(t *testing.T) {
+	m := all(t)
+	for kind, values := range examples {
+		label := "[" + strings.ToUpper(kind) + "]"
+		for _, value := range values {
+			sentence := "Please take " + value + ", thanks."
+			want := strings.Replace(sentence, value, label, 1)
+			if strings.HasPrefix(value, "BSN ") {
+				want = "Please take BSN " + label + ", thanks."
+			}
+			counts := make(Counts)
+			if got := m.Text(sentence, counts); got != want || counts[kind] != 1 || len(counts) != 1 {
+				t.Errorf("%s: %q, %v", kind, got, counts)
+			}
+			for name, body := range map[string]string{
+				"JSON":        mustJSON(map[string]any{"content": sentence, "n": 1}),
+				"argument":    mustJSON(map[string]any{"arguments": mustJSON(map[string]string{"to": sentence})}),
+				"escaped":     `{"content":"` + escaped(sentence, `\u%04x`) + `"}`,
+				"nested":      `{"content":"{\"a\":\"` + escaped(sentence, `\\u%04x`) + `\"}"}`,
+				"twice":       `{"content":"{\"a\":\"{\\\"b\\\":\\\"` + escaped(sentence, `\\\\u%04x`) + `\\\"}\"}"}`,
+				"name":        mustJSON(map[string]any{sentence: 1}),
+				"in the list": "[" + mustJSON(sentence) + "]",
+			} {
+				got := m.Body([]byte(body), nil)
+				if !json.Valid(got) || !bytes.Contains(got, []byte(label)) {
+					t.Errorf("%s, %s: %s", kind, name, got)
+				}
+			}
+		}
+	}
+}
+
+func mustJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// escaped is a text with each letter of it as an escape.
+func escaped(text, format string) string {
+	var b strings.Builder
+	for _, r := range text {
+		fmt.Fprintf(&b, format, r)
+	}
+	return b.String()
+}
+
+func TestNumbersOfJSONAreMasked(t *testing.T) {
+	got := string(all(t).Body([]byte(`{"card": 4111111111111111,"a":[-4111111111111111,0.4111111111111111,52998224725]}`), nil))
+	if want := `{"card": "[CARD]","a":["[CARD]",0.4111111111111111,"[NATIONAL_ID]"]}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// What only looks like one of the kinds stays, byte by byte.
+func TestWhatIsNoMatchStays(t *testing.T) {
+	m := all(t)
+	for _, text := range []string{
+		"4111111111111112", "1234 5678 9012 3456", "1700000000", "1700000000000", "2024-01-02 10:15:00", "01-02-2024 10", "127.0.0.1", "v1.2.3-beta.4",
+		"550e8400-e29b-41d4-a716-446655440000", "chatcmpl-123456789012345678901234", "lodash@4.17.21", "@types/node", "logo@2x.png", "a @ b.c",
+		"sk-learn and sk-something-long-without-numbers", "0.1234567890123456", "3.14159265358979", "DE00 3704 0044 0532 0130 00", "12345678A",
+		`{"a":"\\u00e9","embedding":[0.4111111111111111,-0.0123456789012345],"created":1700000000}`, "1,234,567,890", "10 000 000 000",
+		"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "111222333", "toolu_01A09q90qw90lq917835lq9",
+	} {
+		counts := make(Counts)
+		if got := m.Body([]byte(text), counts); string(got) != text || len(counts) > 0 {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
+func TestOwnPatternsAndWords(t *testing.T) {
+	m := all(t, &Rule{Kinds: []string{"patient"}, Patterns: []string{`PAT-\d+`}, Words: []string{"Ada Lovelace", "größe"}})
+	got := m.Text("PAT-12 is ADA  lovelace, not Ada Lovelaces; GRÖSSE, Größe", nil)
+	if want := "[PATIENT] is [PATIENT], not Ada Lovelaces; GRÖSSE, [PATIENT]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestPseudonymsAreStableWithinAnOrganisation(t *testing.T) {
+	rule := []*Rule{{Kinds: []string{"email", "phone"}, As: Pseudonym}}
+	plain, err := New(rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(org string) *Masker {
+		m, err := plain.WithKey([]byte("secret"), org)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	a, b := of("a"), of("b")
+	first := a.Text("Alice@Example.com", nil)
+	if len(first) != len("[EMAIL:q7w2mzkd4xa5]") || a.Text("alice@example.com", nil) != first || a.Text("bob@example.com", nil) == first {
+		t.Errorf("%s", first)
+	}
+	if escapedBody := a.Body([]byte(`"alice\u0040example.com"`), nil); string(escapedBody) != `"`+first+`"` {
+		t.Errorf("%s, want %s", escapedBody, first)
+	}
+	if b.Text("alice@example.com", nil) == first {
+		t.Error("two organisations have the same pseudonym")
+	}
+	if again := a.Text(first, nil); again != first {
+		t.Errorf("masked twice: %s", again)
+	}
+	if got := plain.Text("alice@example.com", nil); got != "[EMAIL]" {
+		t.Errorf("without a key: %s", got)
+	}
+	labels, err := Join(a, all(t)).WithKey([]byte("secret"), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := labels.Text("alice@example.com", nil); got != "[EMAIL]" {
+		t.Errorf("with plain labels: %s", got)
+	}
+	if got := labels.Name("alice@example.com", nil); got != first {
+		t.Errorf("a name with plain labels: %s, want %s", got, first)
+	}
+}
+
+func TestTheStricterRuleWins(t *testing.T) {
+	m, err := New([]*Rule{{Kinds: []string{"email"}, As: Pseudonym}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := New([]*Rule{{Kinds: []string{"email"}, OnMatch: Refuse}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, joined := range []*Masker{Join(m, nil, strict), Join(strict, m)} {
+		if joined.Text("a@example.com", nil) != "[EMAIL]" || joined.Refused([]byte(`{"a":"b\u0040example.com"}`)) != "email" {
+			t.Error("the rule that tells less does not win")
+		}
+	}
+	if kind := m.Refused([]byte("alice@example.com")); kind != "" {
+		t.Errorf("%s is refused", kind)
+	}
+}
+
+func TestMistakesInRules(t *testing.T) {
+	for want, rule := range map[string]*Rule{
+		"the kinds are":               {Kinds: []string{"emial"}},
+		"name what to mask":           {},
+		"as \"x\"":                    {Kinds: []string{"email"}, As: "x"},
+		"on_match \"x\"":              {Kinds: []string{"email"}, OnMatch: "x"},
+		"missing closing )":           {Kinds: []string{"own"}, Patterns: []string{"(a"}},
+		"matches the empty text":      {Kinds: []string{"own"}, Patterns: []string{"a*"}},
+		"one name of their own":       {Kinds: []string{"email"}, Patterns: []string{"a"}},
+		"lower-case letters":          {Kinds: []string{"Own"}, Words: []string{"a"}},
+		"begins with a letter or a d": {Kinds: []string{"own"}, Words: []string{"- a"}},
+	} {
+		if _, err := New([]*Rule{rule}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func FuzzBody(f *testing.F) {
+	for _, values := range examples {
+		for _, value := range values {
+			f.Add(mustJSON(map[string]string{"a": value}))
+		}
+	}
+	m := all(f, &Rule{Kinds: []string{"own"}, Patterns: []string{"x+"}, Words: []string{"é y"}})
+	f.Fuzz(func(t *testing.T, body string) {
+		counts := make(Counts)
+		got := m.Body([]byte(body), counts)
+		if isJSON([]byte(body)) && json.Valid([]byte(body)) && !json.Valid(got) {
+			t.Errorf("no longer JSON: %q became %q", body, got)
+		}
+		if len(counts) == 0 && string(got) != body {
+			t.Errorf("%q became %q without a match", body, got)
+		}
+	})
+}
+
+func BenchmarkBody(b *testing.B) {
+	m := all(b)
+	message := mustJSON(map[string]string{"role": "user", "content": strings.Repeat("The quick brown fox jumps over 12 lazy dogs; see https://example.com/a/b?c=1.\n", 12)})
+	body := []byte(`{"messages":[` + strings.Repeat(message+",", 99) + message + `]}`)
+	vectors := []byte(`{"embedding":[` + strings.Repeat("-0.0123456789,", 8000) + `1]}`)
+	for name, body := range map[string][]byte{"text": body, "vectors": vectors, "matches": bytes.ReplaceAll(body, []byte("lazy"), []byte("a@b.com"))} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Body(body, nil)
+			}
+		})
+	}
+}

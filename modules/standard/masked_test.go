@@ -1,0 +1,189 @@
+//go:build !race
+
+package standard
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// planted are values of a kind each that tell the route at which they were planted.
+func planted(route int) []string {
+	return []string{
+		fmt.Sprintf("planted-%d@leak.example", route),
+		fmt.Sprintf("sk-planted-%d-0123456789abcdef", route),
+		fmt.Sprintf("planted_id_%d", route),
+	}
+}
+
+var leak = regexp.MustCompile(`(?i)planted[-_][-_a-z0-9]*(@|%40)leak\.example|sk-planted-[0-9]+-0123456789abcdef|planted_id_[0-9]+`)
+
+// maskedConfig masks what is planted, and logs all there is.
+var maskedConfig = strings.NewReplacer(
+	"\tadmin off\n", "\tadmin off\n\tdebug\n",
+	"\tllm {\n", "\tllm {\n\t\tmask email key\n\t\tmask own {\n\t\t\tpattern planted_id_\\d+\n\t\t}\n\t\tbudget each 1000 {\n\t\t\tper user\n\t\t\ttrust\n\t\t}\n\t\tbudget property 1000 {\n\t\t\tper property.Team\n\t\t\ttrust\n\t\t}\n",
+	"\tbind 127.0.0.1\n", "\tbind 127.0.0.1\n\tlog\n",
+).Replace(siteConfig)
+
+// Whatever a client or a provider sends through any route, what is masked is in no file, neither
+// of the store nor of the log, and in no answer of a query.
+func TestMaskedValuesAreOnNoDisk(t *testing.T) {
+	s := serveConfig(t, maskedConfig)
+	sent := 0
+	for i, r := range routes(t) {
+		// Keys, projects and members have the names that administrators give them.
+		if !r.takesBody() || strings.HasPrefix(r.Path, dashboard) || r.handler == "llm_echo" || r.handler == "llm_control" || strings.Contains(r.Path, "/control/") {
+			continue
+		}
+		text := strings.Join(planted(i), " and ")
+		s.says.Store(text)
+		user := planted(i)[0]
+		header := []string{
+			"Service-User-Id", user, "Service-Session-Id", user, "Service-Session-Name", user, "Service-Session-Path", "/" + user,
+			"Service-Property-Team", user, "Service-Prompt-Id", user, "Service-Job-Id", user, "Referer", "https://a.example/?q=" + user,
+			"Service-Prompt-Input-Question", text,
+		}
+		paths := []string{s.path(r)}
+		if r.handler == "llm_query" {
+			paths = append(paths, strings.NewReplacer("{id}", url.PathEscape(user), "{name}", url.PathEscape(user)).Replace(r.Path))
+		}
+		bodies := s.bodies(text)
+		bodies["a view"] = fmt.Appendf(nil, `{"screen":"requests","state":%q}`, text)
+		bodies["a tag"] = fmt.Appendf(nil, `{"tag":%q}`, text)
+		bodies["a property"] = fmt.Appendf(nil, `{"key":"Note","value":%q}`, text)
+		bodies["a score"] = fmt.Appendf(nil, `{"scores":{%q:1}}`, user)
+		if r.handler == "llm_log" || r.handler == paid { // which take any body
+			maps.DeleteFunc(bodies, func(name string, _ []byte) bool {
+				return name != "a call" && name != "a form" && name != "a batch of calls"
+			})
+		}
+		for name, body := range bodies {
+			versions := [][]byte{body, bytes.ReplaceAll(body, []byte("@"), []byte(`\u0040`))}
+			if bytes.HasPrefix(body, []byte(`{"model"`)) {
+				versions = append(versions, append([]byte(`{"stream":true,"user":"`+user+`",`), body[1:]...), body[:len(body)-1]) // and cut
+			}
+			if name == "a form" {
+				versions = versions[:1]
+			}
+			for _, path := range paths {
+				for _, version := range versions {
+					if a := s.send(r.Method, path, "walker-root", typeOf(body), version, header...); a.status != http.StatusOK {
+						break
+					}
+					sent++
+				}
+			}
+		}
+	}
+	if sent < 300 {
+		t.Errorf("%d bodies were taken: the walk proves nothing", sent)
+	}
+	s.flush()
+	labels := 0
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := s.read(path)
+		labels += bytes.Count(content, []byte("[EMAIL"))
+		s.leaks(filepath.Base(path), content)
+		return err
+	})
+	if err != nil || labels == 0 {
+		t.Errorf("%v; the files have %d labels", err, labels)
+	}
+	for after, all := 0, 0; ; after += 100 {
+		a := s.send("POST", "/v1/request/query", "walker-root", jsonType, fmt.Appendf(nil, `{"filter":"all","limit":100,"offset":%d}`, after))
+		s.leaks("a query", []byte(a.body))
+		n := len(gjson.Get(a.body, "data").Array())
+		if all += n; n < 100 {
+			if all < 300 || a.status != http.StatusOK {
+				t.Errorf("%d records, %d %.200s", all, a.status, a.body)
+			}
+			break
+		}
+	}
+}
+
+// Users whose names are masked remain users of their own: one does not read what another has
+// stored, and a limit counts for each.
+func TestMaskedUsersStayApart(t *testing.T) {
+	s := serveConfig(t, strings.Replace(siteConfig, "\t\torg other {\n", `
+		mask email
+		org people {
+			key walker-people
+			limit each 1 requests 1h {
+				per user
+				trust
+			}
+		}
+		org other {
+`, 1))
+	call := []byte(`{"model":"echo/echo-1","input":"hi"}`)
+	var ids []string
+	for _, user := range []string{"alice@leak.example", "bob@leak.example"} {
+		a := s.send("POST", "/v1/responses", "walker-people", jsonType, call, "Service-User-Id", user)
+		ids = append(ids, gjson.Get(a.body, "id").Str)
+		if again := s.send("POST", "/v1/responses", "walker-people", jsonType, call, "Service-User-Id", user); a.status != http.StatusOK || again.status != http.StatusTooManyRequests {
+			t.Errorf("%s: %d %s, then %d %s", user, a.status, a.body, again.status, again.body)
+		}
+	}
+	s.flush()
+	for user, want := range map[string]int{"alice@leak.example": http.StatusOK, "bob@leak.example": http.StatusNotFound} {
+		if a := s.send("GET", "/v1/responses/"+ids[0], "walker-people", jsonType, nil, "Service-User-Id", user); a.status != want {
+			t.Errorf("%s asks for the response of alice: %d %s", user, a.status, a.body)
+		}
+	}
+}
+
+// No route brings to a provider what is refused.
+func TestRefusedValuesReachNoProvider(t *testing.T) {
+	s := serveConfig(t, strings.Replace(siteConfig, "\tllm {\n", "\tllm {\n\t\tmask email {\n\t\t\ton_match refuse\n\t\t}\n", 1))
+	refused := 0
+	for _, r := range routes(t) {
+		// A cancellation sends no body on. Uploaded files are masked alone: they may be of any format.
+		if !r.isLane() || strings.HasSuffix(r.Path, "/cancel") || r.handler == "llm_gateway" && r.Path == "/v1/files" {
+			continue
+		}
+		for name, body := range s.bodies("refused@leak.example") {
+			if !bytes.Contains(body, []byte("refused@")) {
+				continue
+			}
+			asked := s.asked.Load()
+			a := s.send(r.Method, s.path(r), "walker-root", typeOf(body), body)
+			if a.status == http.StatusBadRequest && strings.Contains(a.body, "masked_data") {
+				refused++
+			}
+			if s.asked.Load() > asked || strings.Contains(a.body, "refused@") && a.status >= 400 {
+				t.Errorf("%s with %s: %d %.200s", r, name, a.status, a.body)
+			}
+		}
+	}
+	if refused < 100 {
+		t.Errorf("%d bodies were refused: the walk proves nothing", refused)
+	}
+}
+
+// leaks fails for what is planted in a content, once for each text around it.
+func (s *site) leaks(name string, content []byte) {
+	s.t.Helper()
+	seen := make(map[string]bool)
+	for _, at := range leak.FindAllIndex(content, -1) {
+		around := content[max(0, at[0]-120):min(len(content), at[1]+20)]
+		kind := regexp.MustCompile(`[0-9]+`).ReplaceAllString(string(content[max(0, at[0]-20):at[0]]), "0")
+		if !seen[kind] && len(seen) < 15 {
+			seen[kind] = true
+			s.t.Errorf("%s has %q", name, around)
+		}
+	}
+}
