@@ -10,6 +10,7 @@ var gemini = &Client{
 	Name: "gemini", Title: "Gemini CLI",
 	Overrides: []string{"GOOGLE_GEMINI_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS"},
 	Note: "Gemini CLI calls Google with your own Gemini key (GEMINI_API_KEY), through the path /gemini of Weir. " +
+		"If it says that no valid auth method is selected, select \"Use Gemini API key\" by /auth: it takes an address alone for another method. " +
 		"It reads the first .env file that it finds: one in your folder or above hides this one.",
 	format: envFormat{},
 	file: func(project string) (string, error) {
