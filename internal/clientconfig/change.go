@@ -18,7 +18,8 @@ type Change struct {
 	File   string
 	Before []byte // what the file has; empty if it does not exist
 	After  []byte
-	// Delete is set if the file is to be deleted, because it did not exist before the set-up.
+	// Delete is set if there is to be no file, because there was none before the set-up, or because
+	// the user has deleted it since.
 	Delete bool
 	// Kept are settings that an undo leaves, because the user has changed them since the set-up.
 	Kept []string
@@ -65,7 +66,7 @@ func (c *Client) Setup(project string, g Gateway) (*Change, error) {
 			return nil, err
 		}
 		if !slices.Equal(undone, change.record.Before) {
-			change.record.Before, change.record.Existed = undone, true
+			change.record.Before, change.record.Existed = undone, change.Before != nil
 		}
 		change.record.Settings = nil
 	}
@@ -122,7 +123,7 @@ func (c *Client) Undo(project string) (*Change, error) {
 	if change.After, err = c.undone(change); err != nil {
 		return nil, err
 	}
-	change.Delete = !change.record.Existed && (!change.Edited || len(change.After) == 0)
+	change.Delete = change.Before == nil || !change.record.Existed && (!change.Edited || len(change.After) == 0)
 	return change, nil
 }
 

@@ -192,6 +192,23 @@ func TestUndoKeepsWhatIsNew(t *testing.T) {
 	}
 }
 
+// A file that the user has deleted since the set-up is not made again by an undo, and is set up
+// anew by another set-up.
+func TestDeletedFile(t *testing.T) {
+	file := home(t, codex)
+	put(t, file, "model = \"o3\"\n")
+	for range 2 {
+		setup(t, codex, gateway)
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	undo(t, codex)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the file is there: %v", err)
+	}
+}
+
 // A file that is a link stays one, and one that cannot be edited is left as it is.
 func TestLinksAndBrokenFiles(t *testing.T) {
 	file := home(t, claude)

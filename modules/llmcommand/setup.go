@@ -187,7 +187,7 @@ func undoSetup(cmd *cobra.Command, agent *clientconfig.Client, project string) e
 	out := cmd.OutOrStdout()
 	switch {
 	case change.Delete:
-		fmt.Fprintf(out, "%s is deleted: there was none before.\n", change.File)
+		fmt.Fprintf(out, "%s is gone, with the settings of Weir.\n", change.File)
 	case change.Edited:
 		fmt.Fprintf(out, "You have edited %s since: only the settings of Weir are taken out.\n", change.File)
 	default:

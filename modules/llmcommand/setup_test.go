@@ -110,7 +110,7 @@ func TestSetup(t *testing.T) {
 		file, `+     "ANTHROPIC_AUTH_TOKEN": …`, "Claude Code calls "+server.URL, "Warning: $ANTHROPIC_API_KEY is set")
 	written(true, output)
 	output = setup(key, "y\n", "claude", "--undo")
-	expect(output, file+" is deleted: there was none before.")
+	expect(output, file+" is gone, with the settings of Weir.")
 	written(false, output)
 
 	control = false
