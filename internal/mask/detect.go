@@ -103,6 +103,10 @@ func (f *finder) detect(text []byte, outer, inner *reading) {
 	}
 }
 
+// maxLocal and maxDomain bound the parts of an address, in bytes, so that no text is read many
+// times.
+const maxLocal, maxDomain = 256, 256
+
 // email returns the address around an @, which may be written %40. to is 0 if there is none.
 // https://www.rfc-editor.org/rfc/rfc5322#section-3.4.1
 func email(text []byte, at int) (from, to int) {
@@ -114,14 +118,14 @@ func email(text []byte, at int) (from, to int) {
 		domain = at + 3
 	}
 	from = at
-	for from > 0 && isLocal(text[from-1]) {
+	for from > 0 && at-from < maxLocal && isLocal(text[from-1]) {
 		from--
 	}
 	for from < at && (text[from] == '.' || text[from] == '\'') {
 		from++
 	}
 	to = domain
-	for to < len(text) && (isAlnum(text[to]) || text[to] == '-' || text[to] == '.' || text[to] >= utf8.RuneSelf) {
+	for to < len(text) && to-domain < maxDomain && (isAlnum(text[to]) || text[to] == '-' || text[to] == '.' || text[to] >= utf8.RuneSelf) {
 		to++
 	}
 	for to > domain && (text[to-1] == '.' || text[to-1] == '-') {

@@ -21,6 +21,10 @@ var keys = []struct {
 	{"eyJ", 40}, {"weir_", 20}, {pemBegin, 0},
 }
 
+// maxWithoutDigit is how far from its beginning a key has its first digit, and maxTokenHead how far
+// a JSON Web Token has its first dot, in bytes. No text is read many times for keys that it lacks.
+const maxWithoutDigit, maxTokenHead = 256, 2048
+
 const pemBegin = "-----BEGIN "
 
 // keysByLetter are the indexes of keys by their first letters.
@@ -51,6 +55,9 @@ func key(text []byte, at int) int {
 			case c == '.' && (k.prefix == "eyJ" || k.prefix == "SG." || k.prefix == "ya29."):
 				dots++
 			case !isAlnum(c) && c != '-' && c != '_':
+				goto read
+			}
+			if read := end - at; read > maxWithoutDigit && digits == 0 || read > maxTokenHead && k.prefix == "eyJ" && dots == 0 {
 				goto read
 			}
 		}

@@ -199,6 +199,17 @@ func TestMistakesInRules(t *testing.T) {
 	}
 }
 
+// Texts that begin a match at each byte, and complete none, take a time in proportion to them.
+func TestBeginningsAloneAreCheap(t *testing.T) {
+	m := all(t)
+	for _, part := range []string{"sk-", "eyJ-", "a.%40.", "@xn--1", "0 ", "-----BEGIN ", "+1-"} {
+		text := strings.Repeat(part, 100_000)
+		if got := m.Text(text, nil); len(got) > len(text) {
+			t.Errorf("%s: %d bytes", part, len(got))
+		}
+	}
+}
+
 func FuzzBody(f *testing.F) {
 	for _, values := range examples {
 		for _, value := range values {
