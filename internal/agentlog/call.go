@@ -39,7 +39,7 @@ type Agent struct {
 	// foreign says why a file cannot be read that another version of the agent has written, ""
 	// for all other files.
 	foreign func(path string) string
-	// read calls with each call of a file. Its errors are reasons to skip a line, or the file.
+	// read adds the calls of a file to it.
 	read func(f *file)
 }
 

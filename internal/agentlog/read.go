@@ -60,7 +60,7 @@ func (a *Agent) files(since time.Time, report *Report) (files []*file, _ error) 
 			}
 			if err != nil {
 				report.Skipped[err.Error()]++
-				return nil
+				return nil //nolint:nilerr // the other folders are read
 			}
 			if a.foreign != nil && !entry.IsDir() {
 				if reason := a.foreign(path); reason != "" {
