@@ -210,8 +210,8 @@ func writeLook(w io.Writer, all *usageTotal, groups []*usageGroups, reports []ag
 		if len(rows) == 0 || len(rows) == 1 && rows[0].Value == "" {
 			continue
 		}
-		others := 0
-		if others = len(rows) - maxLookRows; others > 0 {
+		others := len(rows) - maxLookRows
+		if others > 0 {
 			if g.heading == "day" {
 				rows = rows[others:]
 			} else {
