@@ -1,6 +1,6 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
 // clients of the query API; key, budget, alert and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
-// records of another product and made-up ones; setup makes coding agents clients of the gateway, and look reads their own files; stats, health, credits, doctor, backup and
+// records of another product and made-up ones; setup makes coding agents clients of the gateway, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
 // validate do more than they do there.
@@ -288,6 +288,17 @@ subscription covers are shown with what they would have cost.
 	weir look --today
 	weir look --since 30d`,
 		CobraFunc: lookCommand,
+	}, {
+		Name:  "mcp",
+		Short: "Answers an agent's questions about recorded requests over MCP",
+		Long: `
+Is a server of the Model Context Protocol on standard input and output, as coding agents
+start them. Its tools read what requests cost and by what, why prompts missed the cache, why
+calls failed, the dearest sessions, single requests, and what is left of the budgets of the
+key. They change nothing, and see what the key may: without the scope query, no content.
+
+	claude mcp add weir -- weir mcp --address https://llm.example.com --key-file ~/.weir-key` + connection,
+		CobraFunc: mcpCommand,
 	}, {
 		Name:  "hash-key",
 		Short: "Hashes an API key for the configuration",

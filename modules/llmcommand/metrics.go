@@ -42,34 +42,53 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 			columns = append(columns, column{p, "latency." + p, millis}, column{"ttft " + p, "time_to_first_token." + p, millis})
 		}
 	}
+	utc, _ := cmd.Flags().GetBool("utc")
+	if err := groupTotals(body, by, utc); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
 	var groups []column
 	for _, name := range by {
-		if width, ok := bucketNames[name]; ok && body["bucket"] == storage.BucketNone {
-			body["bucket"] = width
+		if _, ok := bucketNames[name]; ok {
 			groups = append(groups, column{"time", "range_start", moment})
-			if utc, _ := cmd.Flags().GetBool("utc"); !utc {
-				_, offset := time.Now().Zone()
-				body["timezoneDifference"] = -offset / 60
-			}
-		} else if body["groupBy"] == nil && !ok {
-			body["groupBy"] = dimensionName(name)
-			groups = append(groups, column{name, "key", plain})
-			if name == "cache_miss_reason" {
-				columns = append(columns, column{"cache loss", "cache_loss", dollars})
-			}
-		} else {
-			return fmt.Errorf("--by: expected one field and one time, not %q besides another", name)
+			continue
+		}
+		groups = append(groups, column{name, "key", plain})
+		if name == "cache_miss_reason" {
+			columns = append(columns, column{"cache loss", "cache_loss", dollars})
 		}
 	}
 	data, out, err := askAnalytics(cmd, "/v1/metrics/query", body, append(groups, columns...))
 	if err != nil {
 		return err
 	}
+	return writeRows(out, totalRows(data, body))
+}
+
+// groupTotals has a question of /v1/metrics/query group by a field, a time or both. Days begin at
+// midnight here, unless utc.
+func groupTotals(body map[string]any, by []string, utc bool) error {
+	for _, name := range by {
+		if width, ok := bucketNames[name]; ok && body["bucket"] == storage.BucketNone {
+			body["bucket"] = width
+			if !utc {
+				_, offset := time.Now().Zone()
+				body["timezoneDifference"] = -offset / 60
+			}
+		} else if body["groupBy"] == nil && !ok {
+			body["groupBy"] = dimensionName(name)
+		} else {
+			return fmt.Errorf("by: expected one field and one time, not %q besides another", name)
+		}
+	}
+	return nil
+}
+
+// totalRows are the rows of what /v1/metrics/query answers to body: groups, or times, or both.
+func totalRows(data gjson.Result, body map[string]any) (rows []gjson.Result) {
 	series := data.Get("groups").Array()
 	if body["groupBy"] == nil {
 		series = []gjson.Result{data}
 	}
-	var rows []gjson.Result
 	for _, group := range series {
 		points := group.Get("points").Array()
 		if body["bucket"] == storage.BucketNone {
@@ -89,7 +108,7 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 			}
 		}
 	}
-	return writeRows(out, rows)
+	return rows
 }
 
 // dimensionName is the API's name of what a user groups by.
