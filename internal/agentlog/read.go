@@ -71,7 +71,7 @@ func (a *Agent) files(since time.Time, report *Report) (files []*file, _ error) 
 			if entry.IsDir() || !a.matches(path) {
 				return nil
 			}
-			if info, err := entry.Info(); err == nil && info.ModTime().Before(since) {
+			if changed := lastChange(path, entry); !changed.IsZero() && changed.Before(since) {
 				return nil
 			}
 			files = append(files, &file{agent: a, path: path, skipped: make(map[string]int), texts: make(map[string]string)})
@@ -83,6 +83,17 @@ func (a *Agent) files(since time.Time, report *Report) (files []*file, _ error) 
 	}
 	report.Files = len(files)
 	return files, nil
+}
+
+// lastChange is when a file, or the log of a database, was last written to, zero if unknown.
+func lastChange(path string, entry fs.DirEntry) (at time.Time) {
+	if info, err := entry.Info(); err == nil {
+		at = info.ModTime()
+	}
+	if log, err := os.Stat(path + "-wal"); err == nil && log.ModTime().After(at) {
+		at = log.ModTime()
+	}
+	return at
 }
 
 // readAll reads files, several at a time.

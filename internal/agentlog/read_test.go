@@ -1,12 +1,15 @@
 package agentlog
 
 import (
+	"database/sql"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/libsqlite"
 	"github.com/weirhq/weir/plugins"
 	_ "github.com/weirhq/weir/plugins/anthropic" // the dialect of Claude Code's messages
 )
@@ -50,6 +53,35 @@ const codexFile = `{"timestamp":"2026-11-28T11:00:00.000Z","type":"session_meta"
 {"timestamp":"2026-11-28T11:00:06.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":2200,"cached_input_tokens":900,"output_tokens":80,"reasoning_output_tokens":30,"total_tokens":2280}}}}
 `
 
+// opencode's database is read while opencode has it open, and a message that is in a file as well
+// counts once.
+func TestReadOpencodeDatabase(t *testing.T) {
+	message := `{"role":"assistant","time":{"created":1795867200000},"modelID":"claude-sonnet-4-5","providerID":"anthropic","path":{"root":"/src/x"},"tokens":{"input":5,"output":20,"reasoning":3,"cache":{"read":100,"write":50}}}`
+	dir := home(t, map[string]string{
+		".local/share/opencode/storage/message/ses_1/msg_a.json": `{"id":"msg_a","sessionID":"ses_1",` + message[1:],
+	})
+	db, err := sql.Open(libsqlite.Name, libsqlite.URI(filepath.Join(dir, ".local", "share", "opencode", opencodeDatabase), url.Values{"_journal_mode": {"WAL"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, statement := range []string{
+		"CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, data text NOT NULL)",
+		`INSERT INTO message VALUES ('msg_a', 'ses_1', '` + message + `'), ('msg_b', 'ses_1', '` + message + `'), ('msg_c', 'ses_1', '{"role":"user"}'), ('msg_d', 'ses_1', '{"tokens"')`,
+	} {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls, reports, err := Read(time.Time{})
+	if err != nil || len(calls) != 2 || calls[1].Session != "ses_1" || calls[1].Usage.Input.N != 155 {
+		t.Fatalf("%+v, %v", calls, err)
+	}
+	if len(reports) != 1 || len(reports[0].Skipped) != 1 || reports[0].Skipped["a message is no JSON"] != 1 {
+		t.Errorf("%+v", reports)
+	}
+}
+
 // Each call is counted once, with all that its agent has written about it.
 func TestRead(t *testing.T) {
 	home(t, map[string]string{
@@ -70,7 +102,6 @@ func TestRead(t *testing.T) {
 		".local/share/opencode/storage/message/ses_1/msg_a.json": `{"id":"msg_a","sessionID":"ses_1","role":"assistant","time":{"created":1795867200000,"completed":1795867201000},"modelID":"claude-sonnet-4-5","providerID":"anthropic","path":{"cwd":"/src/x/y","root":"/src/x"},"cost":0.1,"tokens":{"input":5,"output":20,"reasoning":3,"cache":{"read":100,"write":50}}}`,
 		".local/share/opencode/storage/message/ses_1/msg_b.json": `{"id":"msg_b","role":"user","time":{"created":1}}`,
 		".local/share/opencode/storage/message/ses_1/msg_c.json": `{"id":"msg_c"`,
-		".local/share/opencode/opencode.db":                      "x",
 		".gemini/tmp/weir/chats/session-1.json":                  `{"sessionId":"g1","messages":[{"id":"m1","timestamp":"2026-11-28T12:00:00.000Z","type":"gemini","content":"x","model":"gemini-2.5-pro","tokens":{"input":100,"output":10,"cached":60,"thoughts":5,"tool":2,"total":117}},{"id":"m0","type":"user"}]}`,
 		".gemini/tmp/weir/chats/session-2.jsonl":                 `{"id":"m1","timestamp":"2026-11-28T12:00:00.000Z","type":"gemini","model":"gemini-2.5-pro","tokens":{"input":100,"output":10,"cached":60,"thoughts":5,"tool":2,"total":117}}` + "\n",
 	})
@@ -119,7 +150,7 @@ func TestRead(t *testing.T) {
 	}
 	for agent, reasons := range map[string]map[string]int{
 		"Claude Code": {brokenLine: 1, "a call has no model": 1}, "Codex": {"a file is compressed": 1},
-		"opencode": {"a file is no JSON": 1, "opencode.db is the database of a newer opencode": 1}, "Gemini CLI": {},
+		"opencode": {"a file is no JSON": 1}, "Gemini CLI": {},
 	} {
 		for reason, n := range reasons {
 			if skipped[agent][reason] != n {

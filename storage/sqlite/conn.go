@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/internal/libsqlite"
+	"github.com/weirhq/weir/internal/libsqlite"
 )
 
 // conn is one connection, used below database/sql: it prepares each statement

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/internal/libsqlite"
+	"github.com/weirhq/weir/internal/libsqlite"
 )
 
 // explain marks errors of SQLite that a person can do something about, and says what.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/columnar"
-	"github.com/weirhq/weir/storage/internal/libsqlite"
+	"github.com/weirhq/weir/internal/libsqlite"
 )
 
 // snapshot is a connection within a transaction that reads: what it sees does not

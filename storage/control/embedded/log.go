@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage/control"
-	"github.com/weirhq/weir/storage/internal/libsqlite"
+	"github.com/weirhq/weir/internal/libsqlite"
 	"github.com/weirhq/weir/storage/journal"
 )
 

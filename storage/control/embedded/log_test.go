@@ -20,7 +20,7 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/control/controltest"
-	"github.com/weirhq/weir/storage/internal/libsqlite"
+	"github.com/weirhq/weir/internal/libsqlite"
 )
 
 // TestMain changes objects until it is killed where a test asks for that.
