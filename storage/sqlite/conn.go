@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/internal/libsqlite"
+	"github.com/weirhq/weir/storage"
 )
 
 // conn is one connection, used below database/sql: it prepares each statement

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/internal/libsqlite"
+	"github.com/weirhq/weir/storage"
 )
 
 // explain marks errors of SQLite that a person can do something about, and says what.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/libsqlite"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/columnar"
-	"github.com/weirhq/weir/internal/libsqlite"
 )
 
 // snapshot is a connection within a transaction that reads: what it sees does not

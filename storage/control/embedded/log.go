@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/internal/libsqlite"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/journal"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/libsqlite"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/control/controltest"
-	"github.com/weirhq/weir/internal/libsqlite"
 )
 
 // TestMain changes objects until it is killed where a test asks for that.
