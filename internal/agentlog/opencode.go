@@ -2,8 +2,6 @@ package agentlog
 
 import (
 	"database/sql"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -41,10 +39,8 @@ const opencodeDatabase = "opencode.db"
 
 // readOpencodeDatabase reads a database that opencode may be writing to.
 func (f *file) readOpencodeDatabase() error {
-	parameters := url.Values{"mode": {"ro"}, "_busy_timeout": {"1000"}}
-	if log, err := os.Stat(f.path + "-wal"); err != nil || log.Size() == 0 {
-		parameters.Set("immutable", "1") // SQLite then writes no file beside it
-	}
+	parameters := libsqlite.ReadOnly(f.path)
+	parameters.Set("_busy_timeout", "1000")
 	db, err := sql.Open(libsqlite.Name, libsqlite.URI(f.path, parameters))
 	if err != nil {
 		return err

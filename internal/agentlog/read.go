@@ -85,13 +85,15 @@ func (a *Agent) files(since time.Time, report *Report) (files []*file, _ error) 
 	return files, nil
 }
 
-// lastChange is when a file, or the log of a database, was last written to, zero if unknown.
+// lastChange is when a file was last written to, zero if unknown. A database has a log beside it.
 func lastChange(path string, entry fs.DirEntry) (at time.Time) {
 	if info, err := entry.Info(); err == nil {
 		at = info.ModTime()
 	}
-	if log, err := os.Stat(path + "-wal"); err == nil && log.ModTime().After(at) {
-		at = log.ModTime()
+	if filepath.Ext(path) == ".db" {
+		if log, err := os.Stat(path + "-wal"); err == nil && log.ModTime().After(at) {
+			at = log.ModTime()
+		}
 	}
 	return at
 }

@@ -5,6 +5,7 @@ package libsqlite
 import (
 	"database/sql/driver"
 	"net/url"
+	"os"
 )
 
 // Conn is a connection, used below database/sql. One goroutine at a time uses it.
@@ -36,6 +37,16 @@ const stepPages = 1000
 
 // Code is the primary result code of an error, 0 if it is not one of SQLite's.
 func Code(err error) int { return ExtendedCode(err) & 0xff }
+
+// ReadOnly are the parameters that read a file where it stands. Without a log that has something,
+// SQLite needs no file beside it, which a read-only directory would refuse.
+func ReadOnly(path string) url.Values {
+	parameters := url.Values{"mode": {"ro"}}
+	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
+		parameters.Set("immutable", "1")
+	}
+	return parameters
+}
 
 // URI names a file with SQLite's parameters and the driver's, https://sqlite.org/uri.html
 func URI(path string, parameters url.Values) string {

@@ -217,25 +217,18 @@ func (c Counts) Add(other Counts) {
 }
 
 // Text masks a plain text.
-func (m *Masker) Text(text string, counts Counts) string {
-	if m == nil || text == "" {
-		return text
-	}
-	masked := m.mask([]byte(text), false, false, counts)
-	if masked == nil {
-		return text
-	}
-	return string(masked)
-}
+func (m *Masker) Text(text string, counts Counts) string { return m.text(text, false, counts) }
 
 // Name masks a text that tells callers apart, such as the name of a user. Its labels are
 // pseudonyms whatever the rules say: with plain ones, two users would share their budgets, their
 // rows in reports and their stored responses.
-func (m *Masker) Name(text string, counts Counts) string {
+func (m *Masker) Name(text string, counts Counts) string { return m.text(text, true, counts) }
+
+func (m *Masker) text(text string, name bool, counts Counts) string {
 	if m == nil || text == "" {
 		return text
 	}
-	masked := m.mask([]byte(text), false, true, counts)
+	masked := m.mask([]byte(text), false, name, counts)
 	if masked == nil {
 		return text
 	}

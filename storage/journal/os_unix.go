@@ -3,45 +3,21 @@
 package journal
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// lock keeps a second process out of the directory for as long as the file is
-// open.
-func lock(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s is in use by another process: stop it, or give this one a store of its own", dir)
-		}
-		return nil, fmt.Errorf("locking %s: %w", dir, err)
-	}
-	return f, nil
-}
+// errTaken is the error for a lock that another process has.
+const errTaken = unix.EWOULDBLOCK
 
-// lockShared keeps a process that would change the directory out until unlock is called.
-func lockShared(dir string) (unlock func(), err error) {
-	f, err := os.Open(filepath.Join(dir, lockName))
-	if errors.Is(err, os.ErrNotExist) { // nobody has it, as in a backup
-		return func() {}, nil
+// lockFile locks a file, or fails at once.
+func lockFile(f *os.File, exclusive bool) error {
+	how := unix.LOCK_SH
+	if exclusive {
+		how = unix.LOCK_EX
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s is in use by another process: stop it, or make a backup and check that: %w", dir, err)
-	}
-	return func() { f.Close() }, nil
+	return unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 }
 
 // OpenFile opens a file that may be removed, renamed or replaced while it is open.

@@ -1,8 +1,6 @@
 package journal
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,44 +9,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lock keeps a second process out of the directory for as long as the file is
-// open.
-func lock(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f, windows.LOCKFILE_EXCLUSIVE_LOCK); err != nil {
-		f.Close()
-		if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-			return nil, fmt.Errorf("%s is in use by another process: stop it, or give this one a store of its own", dir)
-		}
-		return nil, fmt.Errorf("locking %s: %w", dir, err)
-	}
-	return f, nil
-}
-
-// lockShared keeps a process that would change the directory out until unlock is called.
-func lockShared(dir string) (unlock func(), err error) {
-	f, err := os.Open(filepath.Join(dir, lockName))
-	if errors.Is(err, os.ErrNotExist) { // nobody has it, as in a backup
-		return func() {}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f, 0); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s is in use by another process: stop it, or make a backup and check that: %w", dir, err)
-	}
-	return func() { f.Close() }, nil
-}
+// errTaken is the error for a lock that another process has.
+const errTaken = windows.ERROR_LOCK_VIOLATION
 
 // lockFile locks a file, or fails at once.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex
-func lockFile(f *os.File, flags uint32) error {
-	return windows.LockFileEx(windows.Handle(f.Fd()), flags|windows.LOCKFILE_FAIL_IMMEDIATELY, 0,
-		math.MaxUint32, math.MaxUint32, new(windows.Overlapped))
+func lockFile(f *os.File, exclusive bool) error {
+	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if exclusive {
+		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	return windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, math.MaxUint32, math.MaxUint32, new(windows.Overlapped))
 }
 
 // OpenFile opens a file that may be removed, renamed or replaced while it is open.

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,11 +90,7 @@ func (*Storage) CheckFile(ctx context.Context, path string, journal uuid.UUID, m
 	if _, err := os.Stat(path); err != nil {
 		return p, err
 	}
-	parameters := url.Values{"mode": {"ro"}}
-	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
-		parameters.Set("immutable", "1") // SQLite needs no file beside it then, which a read-only directory would refuse
-	}
-	c, err := open(path, parameters, "PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY")
+	c, err := open(path, libsqlite.ReadOnly(path), "PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY")
 	if err == nil {
 		p, err = checkAll(ctx, c, journal, match)
 		err = errors.Join(err, c.Close())

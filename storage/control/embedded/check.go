@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 
@@ -56,12 +55,7 @@ func Check(dir string, was journal.Reach) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return journal.CompareReach(dir, FileName, journal.Reach{}, was)
 	}
-	parameters := url.Values{"mode": {"ro"}}
-	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
-		parameters.Set("immutable", "1") // SQLite then needs no file beside it
-	}
-	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: parameters.Encode()}
-	db, err := sql.Open(libsqlite.Name, name.String())
+	db, err := sql.Open(libsqlite.Name, libsqlite.URI(path, libsqlite.ReadOnly(path)))
 	if err != nil {
 		return err
 	}

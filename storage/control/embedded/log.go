@@ -83,8 +83,9 @@ func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Log, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_journal_mode=WAL&_synchronous=FULL&_busy_timeout=5000&_txlock=immediate"}
-	db, err := sql.Open(libsqlite.Name, name.String())
+	db, err := sql.Open(libsqlite.Name, libsqlite.URI(path, url.Values{
+		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_busy_timeout": {"5000"}, "_txlock": {"immediate"},
+	}))
 	if err != nil {
 		return nil, err
 	}
