@@ -36,6 +36,7 @@ func TestBackgroundAndConversationsSurvive(t *testing.T) {
 		p.answerPrompt(w, r)
 	}))
 	t.Cleanup(upstream.Close)
+	defer close(proceed) // a test that fails leaves no call behind that Close would wait for
 	c := config{site: "llm_gateway", llm: fmt.Sprintf("provider anthropic {\nbase_url %s\napi_key x\n}", upstream.URL)}
 	w.start(c)
 	do := func(method, path, body string) string {

@@ -4,7 +4,6 @@ package durability
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -308,8 +306,10 @@ func (w *weir) as(t *testing.T, key, method, path, body string, header ...string
 		r.Header.Set(header[i], header[i+1])
 	}
 	response, err := direct.Do(r)
-	if errors.Is(err, syscall.ECONNRESET) && method == http.MethodGet {
-		// The kernel gave the connection to the listener that a reload closed.
+	for range 2 {
+		if method != http.MethodGet || !isDropped(err) {
+			break
+		}
 		response, err = direct.Do(r)
 	}
 	if err != nil {

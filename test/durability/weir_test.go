@@ -228,19 +228,23 @@ func (w *weir) ready() error {
 	return err
 }
 
-// reload replaces the configuration. Caddy replaces its admin server each time, and
-// the one before closes, without an answer, a connection that it accepted and whose
-// request it reads after its Shutdown has begun (net/http's conn.serve). Nothing has
-// acted on such a request, so it is sent again.
+// reload replaces the configuration, and Caddy its admin server with it.
 func (w *weir) reload(c config) error {
 	_, err := w.ask("POST", "/load", w.caddyfile(c))
 	for range 2 {
-		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		if !isDropped(err) {
 			break
 		}
 		_, err = w.ask("POST", "/load", w.caddyfile(c))
 	}
 	return err
+}
+
+// isDropped reports whether a reload dropped a request before anything acted on it: the
+// kernel gave its connection to the listener that was closed, or the server before read
+// the request after its Shutdown had begun (net/http's conn.serve). It may be sent again.
+func isDropped(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // flush waits until everything that was recorded can be queried.
