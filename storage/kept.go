@@ -30,10 +30,12 @@ type keptBody struct {
 	masked maskedBody
 }
 
-// maskedBody is what was made of a body by a Masker.
+// maskedBody is what a Masker made of a body.
 type maskedBody struct {
 	by          *mask.Masker
-	given, data []byte
+	given, body Body
+	cut         bool // what was given is not whole
+	lost        bool // it cannot be read whole, so that nothing of it is stored
 	counts      mask.Counts
 }
 
@@ -106,13 +108,16 @@ func (k *Kept) RequestOf(r *Record, kept *Kept, of *Record) {
 }
 
 func (k *keptBody) keep(data []byte, limit int64) {
-	if len(data) == len(k.given) && (len(data) == 0 || &data[0] == &k.given[0]) {
+	if sameBytes(data, k.given) {
 		return
 	}
 	clean := redact.Body(data)
 	*k = keptBody{given: data, data: clean[:min(int64(len(clean)), limit)]}
 	k.cut = len(k.data) < len(clean) || clean == nil
 }
+
+// sameBytes reports whether two slices are one.
+func sameBytes(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // Masked returns what may be stored or exported of a record and its content: themselves if m is
 // nil, else copies in which m has masked every text that people write. A nil k has no content.
@@ -128,15 +133,16 @@ func (k *Kept) Masked(r *Record, m *mask.Masker) (*Record, *Content) {
 	masked := *r
 	if c != nil {
 		content := *c
-		if content.Request = k.request.mask(m, c.Request, r.RequestTruncated, counts); c.Request.Data != nil && content.Request.Data == nil {
-			masked.RequestTruncated = true
-		}
-		answer := c.Response
-		answer.Data, answer.Type = observe.Transcript(r.Dialect).Stored(answer.Type, answer.Data)
-		if isStream(r, c.Response, answer) { // a value may be split over events, where no detector finds it
-			answer.Data, masked.ResponseTruncated = nil, masked.ResponseTruncated || answer.Data != nil
-		}
-		content.Response = k.response.mask(m, answer, masked.ResponseTruncated, counts)
+		asItCame := func(b Body) Body { return b }
+		content.Request, masked.RequestTruncated = k.request.mask(m, c.Request, r.RequestTruncated, asItCame, counts)
+		content.Response, masked.ResponseTruncated = k.response.mask(m, c.Response, r.ResponseTruncated, func(answer Body) Body {
+			stored := answer
+			stored.Data, stored.Type = observe.Transcript(r.Dialect).Stored(answer.Type, answer.Data)
+			if isStream(r, answer, stored) { // a value may be split over events, where no detector finds it
+				stored.Data = nil
+			}
+			return stored
+		}, counts)
 		content.Inputs = maskNames(m, c.Inputs, m.Text, counts)
 		c = &content
 	}
@@ -205,18 +211,20 @@ func maskedNames(m *mask.Masker, names []string) []string {
 // cutTail is how much goes from the end of a body that was cut: a part of a value is no match.
 const cutTail = 512
 
-// mask returns a body without what m masks. The same bytes are masked once.
-func (k *keptBody) mask(m *mask.Masker, b Body, cut bool, counts mask.Counts) Body {
-	if cut {
-		b.Data = b.Data[:max(0, len(b.Data)-cutTail)]
-	}
-	if k.masked.by != m || len(k.masked.given) != len(b.Data) || len(b.Data) > 0 && &k.masked.given[0] != &b.Data[0] {
-		found := make(mask.Counts)
-		k.masked = maskedBody{m, b.Data, m.Body(b.Data, found), found}
+// mask returns what is stored of a body without what m masks, and whether that is not all of it.
+// The same bytes are masked once.
+func (k *keptBody) mask(m *mask.Masker, b Body, cut bool, stored func(Body) Body, counts mask.Counts) (Body, bool) {
+	if last := &k.masked; last.by != m || last.cut != cut || last.given.Type != b.Type || !sameBytes(last.given.Data, b.Data) {
+		body, found := stored(b), make(mask.Counts)
+		lost := b.Data != nil && body.Data == nil
+		if cut {
+			body.Data = body.Data[:max(0, len(body.Data)-cutTail)]
+		}
+		body.Data = m.Body(body.Data, found)
+		*last = maskedBody{m, b, body, cut, lost, found}
 	}
 	counts.Add(k.masked.counts)
-	b.Data = k.masked.data
-	return b
+	return k.masked.body, cut || k.masked.lost
 }
 
 // Redact takes the credentials out of what clients wrote into the annotation, and what m masks.

@@ -170,3 +170,21 @@ func TestNamesAndAnnotationsAreMasked(t *testing.T) {
 		}
 	}
 }
+
+// The versions of a record, and its export, mask each body once.
+func TestBodiesAreMaskedOnce(t *testing.T) {
+	m := masker(t)
+	r := &storage.Record{Dialect: plugins.Chat}
+	k := storage.Keep(r, storage.Content{
+		Request:  storage.Body{Type: "application/json", Data: []byte(`{"a":"alice@example.com"}`)},
+		Response: storage.Body{Type: "text/event-stream", Data: []byte(`data: {"id":"a","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"bob@example.com"}}]}` + "\n\n")},
+	}, 1<<20)
+	first, c := k.Masked(r, m)
+	again, c2 := k.Masked(r, m)
+	if &c.Request.Data[0] != &c2.Request.Data[0] || &c.Response.Data[0] != &c2.Response.Data[0] {
+		t.Error("a body is masked twice")
+	}
+	if first.Masked != again.Masked || first.Masked != `{"email":2}` {
+		t.Errorf("counted %s, then %s", first.Masked, again.Masked)
+	}
+}

@@ -2,12 +2,15 @@ package mask
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // class is what a byte may begin.
@@ -67,6 +70,7 @@ func (f *finder) add(kind detector, text []byte, from, to int, outer, inner *rea
 
 // detect finds the matches of a text.
 func (f *finder) detect(text []byte, outer, inner *reading) {
+	f.tokens = 0
 	for i := 0; i < len(text); i++ {
 		c := classes[text[i]]
 		if c == 0 || c == letterClass {
@@ -77,11 +81,13 @@ func (f *finder) detect(text []byte, outer, inner *reading) {
 			if from, to := email(text, i); to > 0 {
 				f.add(emailKind, text, from, to, outer, inner)
 				i = to - 1
+			} else if text[i] == '%' && isHex(after(text, i+1)) && !isDigit(text[i+1]) && isDigit(after(text, i+2)) {
+				i += 2 // of %A0, the digit is none
 			}
 		case c&digitClass != 0:
 			i = f.numberAt(text, i, outer, inner) - 1
-		case c&keyClass != 0 && !f.bare && !isAlnum(before(text, i)):
-			if to := key(text, i); to > 0 {
+		case c&keyClass != 0 && !f.bare && (!isAlnum(before(text, i)) || edge(text, i)):
+			if to := f.keyAt(text, i); to > 0 {
 				f.add(keyKind, text, i, to, outer, inner)
 				i = to - 1
 			}
@@ -103,6 +109,26 @@ func (f *finder) detect(text []byte, outer, inner *reading) {
 	}
 }
 
+// edge reports whether a word may begin at an offset: after anything but a letter or a digit,
+// after an escape of a URL such as %3D, and after the colour of a terminal.
+func edge(text []byte, i int) bool {
+	switch c := before(text, i); {
+	case !isAlnum(c):
+		return true
+	case i >= 3 && text[i-3] == '%':
+		return isHex(text[i-2]) && isHex(text[i-1])
+	case c == 'm':
+		escape := i - 1
+		for escape > 0 && (isDigit(text[escape-1]) || text[escape-1] == ';') {
+			escape--
+		}
+		return escape > 1 && text[escape-1] == '[' && text[escape-2] == 0x1b
+	}
+	return false
+}
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
 // maxLocal and maxDomain bound the parts of an address, in bytes, so that no text is read many
 // times.
 const maxLocal, maxDomain = 256, 256
@@ -117,49 +143,121 @@ func email(text []byte, at int) (from, to int) {
 		}
 		domain = at + 3
 	}
-	from = at
-	for from > 0 && at-from < maxLocal && isLocal(text[from-1]) {
-		from--
-	}
-	for from < at && (text[from] == '.' || text[from] == '\'') {
-		from++
-	}
-	to = domain
-	for to < len(text) && to-domain < maxDomain && (isAlnum(text[to]) || text[to] == '-' || text[to] == '.' || text[to] >= utf8.RuneSelf) {
-		to++
-	}
-	for to > domain && (text[to-1] == '.' || text[to-1] == '-') {
-		to--
-	}
-	dot := bytes.LastIndexByte(text[domain:to], '.')
-	if from == at || text[at-1] == '.' || dot < 1 || bytes.Contains(text[domain:to], []byte("..")) {
-		return 0, 0
-	}
-	for r := domain + dot + 1; r < to; r++ { // the last label has no digits, unless it is of Punycode
-		if isDigit(text[r]) && !bytes.HasPrefix(bytes.ToLower(text[domain+dot+1:to]), []byte("xn--")) {
-			return 0, 0
-		}
-	}
-	if to-(domain+dot+1) < 2 || isRetina(text[domain:to]) {
+	from = localStart(text, at)
+	to = domainEnd(text, domain)
+	if from == at || text[at-1] == '.' || to == 0 || isRetina(text[domain:to]) {
 		return 0, 0
 	}
 	return from, to
 }
 
-func isLocal(c byte) bool {
-	return isAlnum(c) || c >= utf8.RuneSelf || strings.IndexByte("!#$%'*+-_~.", c) >= 0
+// localStart returns where the part of an address begins that ends before its @.
+func localStart(text []byte, at int) int {
+	from, escaped := at, text[at] == '%'
+	var next rune // the letter after the one that is read
+	for from > 0 && at-from < maxLocal {
+		if c := text[from-1]; !escaped && isAlnum(c) && !unspaced(next) {
+			from, next = from-1, rune(c)
+			continue
+		}
+		r, n := utf8.DecodeLastRune(text[:from])
+		switch {
+		case escaped && from >= 3 && text[from-3] == '%' && isHex(text[from-2]) && isHex(text[from-1]):
+			c, err := hex.DecodeString(string(text[from-2 : from]))
+			if err != nil || !isLocal(rune(c[0])) {
+				return trimLocal(text, from, at)
+			}
+			from, next = from-3, 0
+			continue
+		case escaped && r == '%', !isLocal(r), unspaced(r) != unspaced(next) && next != 0:
+			return trimLocal(text, from, at)
+		}
+		from, next = from-n, 0
+		if unicode.IsLetter(r) {
+			next = r
+		}
+	}
+	return trimLocal(text, from, at)
+}
+
+func trimLocal(text []byte, from, at int) int {
+	for from < at && (text[from] == '.' || text[from] == '\'') {
+		from++
+	}
+	return from
+}
+
+func isLocal(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isAlnum(byte(r)) || strings.IndexByte("!#$%'*+-_~.", byte(r)) >= 0
+	}
+	return unicode.In(r, unicode.L, unicode.N, unicode.M) && r != utf8.RuneError
+}
+
+// domainEnd returns where the domain ends that begins at an offset, 0 if there is none. Text may
+// follow it without a space: another script, a sentence's dots, the date of a file.
+func domainEnd(text []byte, from int) (to int) {
+	var last rune // the letter before the one that is read
+	for to = from; to < len(text) && to-from < maxDomain; {
+		if c := text[to]; isAlnum(c) {
+			if last = rune(c); isDigit(c) {
+				last = 0
+			}
+			to++
+			continue
+		}
+		r, n := utf8.DecodeRune(text[to:])
+		switch {
+		case r == '.' && before(text, to) == '.', unspaced(r) && last != 0 && !unspaced(last) && bytes.IndexByte(text[from:to], '.') > 0:
+			goto read
+		case r == '-' || r == '.':
+			last = 0
+		case unicode.In(r, unicode.L, unicode.M, unicode.N):
+			last = r
+		default:
+			goto read
+		}
+		to += n
+	}
+read:
+	for { // the last label is the name of a top-level domain, and has no digits
+		for to > from && (text[to-1] == '.' || text[to-1] == '-') {
+			to--
+		}
+		dot := bytes.LastIndexByte(text[from:to], '.')
+		if dot < 1 {
+			return 0
+		}
+		label := text[from+dot+1 : to]
+		if len(label) > 4 && bytes.EqualFold(label[:4], []byte("xn--")) {
+			return to
+		}
+		if dash := bytes.IndexByte(label, '-'); dash >= 0 {
+			label = label[:dash]
+		}
+		if bytes.IndexFunc(label, unicode.IsDigit) < 0 {
+			if len(label) < 2 {
+				return 0
+			}
+			return from + dot + 1 + len(label)
+		}
+		to = from + dot
+	}
 }
 
 // isRetina reports whether what follows an @ is the size of an image, as in logo@2x.png.
 func isRetina(domain []byte) bool {
-	return len(domain) > 3 && isDigit(domain[0]) && domain[1] == 'x' && domain[2] == '.'
+	return len(domain) > 3 && isDigit(domain[0]) && domain[1] == 'x' && domain[2] == '.' &&
+		slices.Contains(images, strings.ToLower(string(domain[3:])))
 }
 
-// phrases are words and phrases in lower case, by their first words.
+var images = []string{"avif", "gif", "heic", "ico", "jpeg", "jpg", "png", "svg", "webp"}
+
+// phrases are words and phrases in lower case, decomposed, by their first words.
 type phrases map[string][]string
 
 func (p *phrases) add(phrase string) error {
-	phrase = strings.Join(strings.Fields(strings.ToLower(phrase)), " ")
+	phrase = strings.Join(strings.Fields(folded([]byte(phrase))), " ")
 	first := phrase[:wordEnd([]byte(phrase), 0)]
 	if first == "" {
 		return errWord
@@ -170,6 +268,10 @@ func (p *phrases) add(phrase string) error {
 	(*p)[first] = append((*p)[first], phrase)
 	return nil
 }
+
+// folded is a text in lower case whose letters are apart from their accents, so that all ways to
+// write it are one. https://www.unicode.org/reports/tr15/
+func folded(text []byte) string { return string(norm.NFD.Bytes(bytes.ToLower(text))) }
 
 // with returns the phrases of both.
 func (p phrases) with(others phrases) phrases {
@@ -185,16 +287,37 @@ func (p phrases) with(others phrases) phrases {
 
 var errWord = errors.New("words: each begins with a letter or a digit")
 
+// unspaced reports whether a letter is of a script that writes no spaces between words: each of
+// its letters may begin or end one.
+func unspaced(r rune) bool {
+	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
 // wordEnd returns where the word ends that begins at an offset.
 func wordEnd(text []byte, at int) int {
-	for at < len(text) {
+	for begin := at; at < len(text); {
 		r, n := utf8.DecodeRune(text[at:])
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.M, r) {
+		if !unicode.In(r, unicode.L, unicode.Nd, unicode.M) || at > begin && unspaced(r) && !unicode.Is(unicode.M, r) {
 			break
 		}
 		at += n
+		if unspaced(r) {
+			for begin = at; at < len(text); at += n {
+				if r, n = utf8.DecodeRune(text[at:]); !unicode.Is(unicode.M, r) {
+					break
+				}
+			}
+			break
+		}
 	}
 	return at
+}
+
+// endsWord reports whether a word may end at an offset.
+func endsWord(text []byte, at int) bool {
+	r, _ := utf8.DecodeRune(text[at:])
+	last, _ := utf8.DecodeLastRune(text[:at])
+	return !unicode.Is(unicode.M, r) && (unspaced(r) || unspaced(last) || !unicode.In(r, unicode.L, unicode.Nd))
 }
 
 // find calls found for each phrase in a text.
@@ -210,8 +333,8 @@ func (p phrases) find(text []byte, found func(from, to int)) {
 			continue
 		}
 		longest := 0
-		for _, phrase := range p[string(bytes.ToLower(text[i:end]))] {
-			if to := matchPhrase(text, i, phrase); to > longest && wordEnd(text, to) == to {
+		for _, phrase := range p[folded(text[i:end])] {
+			if to := matchPhrase(text, i, phrase); to > longest && endsWord(text, to) {
 				longest = to
 			}
 		}
@@ -226,9 +349,9 @@ func (p phrases) find(text []byte, found func(from, to int)) {
 // matchPhrase returns where a phrase ends that begins at an offset, 0 if none does. Any white
 // space separates its words.
 func matchPhrase(text []byte, at int, phrase string) int {
-	for _, want := range phrase {
+	for phrase != "" {
 		r, n := utf8.DecodeRune(text[at:])
-		if want == ' ' {
+		if phrase[0] == ' ' {
 			if !unicode.IsSpace(r) {
 				return 0
 			}
@@ -236,12 +359,14 @@ func matchPhrase(text []byte, at int, phrase string) int {
 				at += n
 				r, n = utf8.DecodeRune(text[at:])
 			}
+			phrase = phrase[1:]
 			continue
 		}
-		if n == 0 || unicode.ToLower(r) != want {
+		rest, ok := strings.CutPrefix(phrase, folded(text[at:at+n]))
+		if n == 0 || !ok {
 			return 0
 		}
-		at += n
+		phrase, at = rest, at+n
 	}
 	return at
 }

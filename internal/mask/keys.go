@@ -1,9 +1,6 @@
 package mask
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // keys are what the keys of providers and services begin with, and how many letters follow at
 // least. https://docs.github.com/code-security/secret-scanning/introduction/supported-secret-scanning-patterns
@@ -21,9 +18,9 @@ var keys = []struct {
 	{"eyJ", 40}, {"weir_", 20}, {pemBegin, 0},
 }
 
-// maxWithoutDigit is how far from its beginning a key has its first digit, and maxTokenHead how far
-// a JSON Web Token has its first dot, in bytes. No text is read many times for keys that it lacks.
-const maxWithoutDigit, maxTokenHead = 256, 2048
+// maxWithoutDigit is how far from its beginning a key of several parts has its first digit, in
+// bytes. No text is read many times for keys that it lacks.
+const maxWithoutDigit = 256
 
 const pemBegin = "-----BEGIN "
 
@@ -36,8 +33,8 @@ var keysByLetter = func() (table [256][]int) {
 	return table
 }()
 
-// key returns where the key ends that begins at an offset, 0 if none does.
-func key(text []byte, at int) int {
+// keyAt returns where the key ends that begins at an offset, 0 if none does.
+func (f *finder) keyAt(text []byte, at int) int {
 	for _, i := range keysByLetter[text[at]] {
 		k := &keys[i]
 		if len(text)-at < len(k.prefix) || text[at+1] != k.prefix[1] || !bytes.HasPrefix(text[at:], []byte(k.prefix)) {
@@ -46,26 +43,35 @@ func key(text []byte, at int) int {
 		if k.prefix == pemBegin {
 			return privateKey(text, at)
 		}
-		end, digits, dots := at+len(k.prefix), 0, 0
-		for ; end < len(text); end++ {
+		token := k.prefix == "eyJ"
+		if token && at < f.tokens { // it was read up to there
+			continue
+		}
+		end, digits, capitals, parts, dots := at+len(k.prefix), 0, 0, 1, 0
+		for ; end < len(text) && (digits > 0 || parts == 1 || token || end-at <= maxWithoutDigit); end++ {
 			c := text[end]
 			switch {
 			case isDigit(c):
 				digits++
-			case c == '.' && (k.prefix == "eyJ" || k.prefix == "SG." || k.prefix == "ya29."):
-				dots++
-			case !isAlnum(c) && c != '-' && c != '_':
-				goto read
-			}
-			if read := end - at; read > maxWithoutDigit && digits == 0 || read > maxTokenHead && k.prefix == "eyJ" && dots == 0 {
+			case c == '-' || c == '_':
+				parts++
+			case c == '.' && (token || k.prefix == "SG." || k.prefix == "ya29."):
+				parts, dots = parts+1, dots+1
+			case 'A' <= c && c <= 'Z':
+				capitals++
+			case !isAlnum(c):
 				goto read
 			}
 		}
 	read:
-		if k.prefix == "eyJ" && dots < 2 { // a JSON Web Token has three parts
-			return 0
+		if token {
+			f.tokens = end
 		}
-		if end-at-len(k.prefix) >= k.least && digits > 0 {
+		if token && dots < 2 { // a JSON Web Token has three parts
+			continue
+		}
+		// One part of letters alone is random if some are capitals; words with dashes are a name.
+		if end-at-len(k.prefix) >= k.least && (digits > 0 || parts == 1 && capitals > 0) {
 			return end
 		}
 	}
@@ -75,7 +81,7 @@ func key(text []byte, at int) int {
 // privateKey returns where a private key in PEM ends.
 func privateKey(text []byte, at int) int {
 	line := text[at:]
-	if i := bytes.IndexByte(line[len(pemBegin):], '-'); i < 0 || !strings.HasSuffix(string(line[len(pemBegin):][:i]), "PRIVATE KEY") {
+	if i := bytes.IndexByte(line[len(pemBegin):], '-'); i < 0 || !bytes.Contains(line[len(pemBegin):][:i], []byte("PRIVATE KEY")) { // PGP says PRIVATE KEY BLOCK
 		return 0
 	}
 	end := bytes.Index(line, []byte("-----END "))

@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/internal/redact"
 )
 
@@ -65,6 +67,8 @@ const (
 	emailKind
 	phoneKind
 	nationalKind
+
+	tokens detector = -1 // no kind, but lists that repeat what has one
 )
 
 // Masker masks the kinds of data that its rules name. A nil Masker masks nothing.
@@ -289,6 +293,7 @@ func (m *Masker) mask(body []byte, inJSON, name bool, counts Counts) []byte {
 	if len(f.spans) == 0 {
 		return nil
 	}
+	f.spans = append(f.spans, f.dropped...)
 	slices.SortFunc(f.spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	masked := make([]byte, 0, len(body)+16)
 	done := 0
@@ -300,10 +305,13 @@ func (m *Masker) mask(body []byte, inJSON, name bool, counts Counts) []byte {
 			done = s.to
 			continue
 		}
-		k := &m.kinds[s.kind]
 		masked = append(masked, body[done:s.from]...)
+		if done = s.to; s.kind == tokens {
+			masked = append(masked, "null"...)
+			continue
+		}
+		k := &m.kinds[s.kind]
 		masked = f.appendLabel(masked, k, &s)
-		done = s.to
 		if counts != nil {
 			counts[k.name]++
 		}
@@ -353,11 +361,14 @@ func canonical(kind detector, value string) string {
 
 // finder finds matches, and keeps its memory between bodies.
 type finder struct {
-	m     *Masker
-	spans []span
-	base  int  // where the text that is read stands in the body
-	bare  bool // it is no text of JSON
-	name  bool // all labels are pseudonyms
+	m       *Masker
+	body    []byte
+	spans   []span
+	dropped []span // what goes if anything matches
+	base    int    // where the text that is read stands in the body
+	bare    bool   // it is no text of JSON
+	name    bool   // all labels are pseudonyms
+	tokens  int    // up to where the text that is read is known to begin no JSON Web Token
 
 	read, again reading
 	groups      []group
@@ -384,7 +395,7 @@ const maxKept = 1 << 20
 
 func (f *finder) free() {
 	clear(f.spans)
-	f.m, f.spans = nil, f.spans[:0]
+	f.m, f.body, f.number, f.spans, f.dropped = nil, nil, number{digits: f.number.digits[:0]}, f.spans[:0], f.dropped[:0]
 	for _, r := range []*reading{&f.read, &f.again} {
 		if cap(r.text) > maxKept {
 			*r = reading{}
@@ -397,7 +408,7 @@ func (f *finder) pseudonym(k *kind) bool { return f.name || k.pseudonym }
 
 func (m *Masker) find(body []byte, inJSON, name bool) *finder {
 	f := finders.Get().(*finder)
-	f.m, f.name = m, name
+	f.m, f.body, f.name = m, body, name
 	if !inJSON {
 		f.text(body, 0, false)
 		return f
@@ -413,10 +424,42 @@ func (m *Masker) find(body []byte, inJSON, name bool) *finder {
 		}
 		end := redact.TextEnd(body, at)
 		f.text(body[at:end], at, true)
-		at = end + 1
+		at = f.dropTokens(body[at:end], end+1)
 	}
 	return f
 }
+
+// dropTokens leaves out what has an answer's text again token by token or word by word, where no
+// detector finds a value that is in several of them. at is where the member's name ends; it
+// returns where to read on.
+func (f *finder) dropTokens(name []byte, at int) int {
+	list, ok := tokenLists[string(name)]
+	if !ok {
+		return at
+	}
+	from := at
+	for from < len(f.body) && bytes.IndexByte([]byte(" \t\r\n:"), f.body[from]) >= 0 {
+		from++
+	}
+	if from == at || from >= len(f.body) || f.body[from] != '{' && f.body[from] != '[' {
+		return at
+	}
+	var value json.RawMessage
+	if json.NewDecoder(bytes.NewReader(f.body[from:])).Decode(&value) != nil ||
+		list != "" && !gjson.GetBytes(value, "0."+list).Exists() { // somebody's own list
+		return at
+	}
+	to := from + len(value)
+	f.dropped = append(f.dropped, span{from: from, to: to, kind: tokens})
+	return to
+}
+
+// tokenLists are members that have lists of tokens or words, and a member of those whose name
+// tells nothing.
+// https://platform.openai.com/docs/api-reference/chat/object
+// https://platform.openai.com/docs/api-reference/audio/verbose-json-object
+// https://ai.google.dev/api/generate-content#LogprobsResult
+var tokenLists = map[string]string{"logprobs": "", "logprobsResult": "", "words": "word"}
 
 // numbers finds numbers between texts of JSON.
 func (f *finder) numbers(raw []byte, base int) {

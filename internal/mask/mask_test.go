@@ -23,17 +23,20 @@ var examples = map[string][]string{
 	"card": {
 		"4111111111111111", "4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005", "3782 822463 10005",
 		"6011 1111 1111 1117", "30569309025904", "4111\u00a01111\u00a01111\u00a01111", "2223003122003222",
+		"4111–1111–1111–1111", "4111\u20091111\u20091111\u20091111", "4111%201111%201111%201111",
 	},
 	"iban":  {"DE89370400440532013000", "DE89 3704 0044 0532 0130 00", "GB29 NWBK 6016 1331 9268 19", "fr1420041010050500013m02606", "NO9386011117947"},
 	"phone": {"+49 30 901820", "+1 (212) 555-0123", "(212) 555-0123", "212-555-0123", "+442079460958", "0049 30 901820 55", "030 901820 55", "06.12.34.56.78", "020 7946 0958"},
 	"national_id": {
-		"12345678Z", "12345678-Z", "X1234567L", "RSSMRA85T10A562S", "BSN 111222333", "44051401359", "529.982.247-25", "52998224725",
+		"12345678Z", "12345678-Z", "12345678z", "X1234567L", "x1234567l", "RSSMRA85T10A562S", "BSN 111222333", "44051401359", "529.982.247-25", "52998224725",
 		"11.222.333/0001-81", "811228-9874", "19811228-9874", "86 095 742 719", "2341 2341 2346", "85.07.30-033.28", "943 476 5919",
 	},
 	"key": {
 		"sk-proj-abcdefghij0123456789", "AKIAIOSFODNN7EXAMPLE", "ghp_0123456789abcdefghijABCDEFGHIJ012345",
 		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
 		"-----BEGIN RSA PRIVATE KEY-----\nMIIBOgIBAAJBAKj34GkxFhD9\n-----END RSA PRIVATE KEY-----",
+		"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBGPGP\n-----END PGP PRIVATE KEY BLOCK-----",
+		"hf_abcdefghijKLMNOPQRstuvwxyzABCDEFGH", "AKIAIOSFODNNXEXAMPLE", "eyJ" + strings.Repeat("hbGciOiJ", 400) + "1.eyJzdWIiOiIx.dozjgNryP4J3",
 	},
 }
 
@@ -71,6 +74,52 @@ func TestEachKindIsFoundAsItReads(t *testing.T) {
 	}
 }
 
+// What stands around a value does not hide it, and stays.
+func TestValuesWithoutSpacesAroundThem(t *testing.T) {
+	m := all(t, &Rule{Kinds: []string{"person"}, Words: []string{"张伟", "สมชาย", "Zoë Müller"}})
+	for text, want := range map[string]string{
+		"alice@example.com。请联系":                                           "[EMAIL]。请联系",
+		"邮箱：alice@example.com，谢谢":                                         "邮箱：[EMAIL]，谢谢",
+		"联系alice@example.com请回复":                                          "联系[EMAIL]请回复",
+		"alice@example.com...and":                                         "[EMAIL]...and",
+		"alice@example.com-2024-01":                                       "[EMAIL]-2024-01",
+		"alice@example.com.2024":                                          "[EMAIL].2024",
+		"bob@2x.com, logo@2x.PNG":                                         "[EMAIL], logo@2x.PNG",
+		"?mail%3Dalice%40example.com%26card%3D4111111111111111":           "?mail%3D[EMAIL]%26card%3D[CARD]",
+		"?to=a%2Bb%40example.com&n=%204111111111111111%A04111":            "?to=[EMAIL]&n=%20[CARD]%A04111",
+		"key%3Dsk-proj-abcdefghij0123456789":                              "key%3D[KEY]",
+		"tel%3D%2B49%2030%20901820":                                       "tel%3D[PHONE]",
+		"\x1b[31msk-proj-abcdefghij0123456789\x1b[0m":                     "\x1b[31m[KEY]\x1b[0m",
+		"\x1b[1;31m4111111111111111\x1b[0m":                               "\x1b[1;31m[CARD]\x1b[0m",
+		"请问张伟在吗":                                                          "请问[PERSON]在吗",
+		"คุณสมชายอยู่ไหม":                                                 "คุณ[PERSON]อยู่ไหม",
+		"Zoe\u0308 Mu\u0308ller and zo\u00cb m\u00fcller":                 "[PERSON] and [PERSON]",
+		`{"bsn":111222333}`:                                               `{"bsn":"[NATIONAL_ID]"}`,
+		`{"bsn":"111222333","id":111222333}`:                              `{"bsn":"[NATIONAL_ID]","id":111222333}`,
+		`{"tax_id": "86095742719", "rating": 86095742719}`:                `{"tax_id": "[NATIONAL_ID]", "rating": 86095742719}`,
+		`{"arguments":"{\"bsn\":\"111222333\",\"order\":\"111222333\"}"}`: `{"arguments":"{\"bsn\":\"[NATIONAL_ID]\",\"order\":\"111222333\"}"}`,
+	} {
+		if got := m.Body([]byte(text), nil); string(got) != want {
+			t.Errorf("%s became %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Lists of tokens or words that repeat a text go with the first match; others stay.
+func TestTokensOfMaskedTextsAreLeftOut(t *testing.T) {
+	m := all(t)
+	for body, want := range map[string]string{
+		`{"content":"a@example.com","logprobs":{"content":[{"token":"a@"},{"token":"example.com"}]},"n":1}`: `{"content":"[EMAIL]","logprobs":null,"n":1}`,
+		`{"words":[{"word":"4111"},{"word":"1111"}],"text":"4111 1111 1111 1111"}`:                          `{"words":null,"text":"[CARD]"}`,
+		`{"words":["a@example.com"],"logprobs":true}`:                                                       `{"words":["[EMAIL]"],"logprobs":true}`,
+		`{"content":"a","logprobs":{"content":[{"token":"a"}]}}`:                                            `{"content":"a","logprobs":{"content":[{"token":"a"}]}}`,
+	} {
+		if got := m.Body([]byte(body), nil); string(got) != want {
+			t.Errorf("%s became %s, want %s", body, got, want)
+		}
+	}
+}
+
 func mustJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -102,7 +151,7 @@ func TestWhatIsNoMatchStays(t *testing.T) {
 		"4111111111111112", "1234 5678 9012 3456", "1700000000", "1700000000000", "2024-01-02 10:15:00", "01-02-2024 10", "127.0.0.1", "v1.2.3-beta.4",
 		"550e8400-e29b-41d4-a716-446655440000", "chatcmpl-123456789012345678901234", "lodash@4.17.21", "@types/node", "logo@2x.png", "a @ b.c",
 		"sk-learn and sk-something-long-without-numbers", "0.1234567890123456", "3.14159265358979", "DE00 3704 0044 0532 0130 00", "12345678A",
-		`{"a":"\\u00e9","embedding":[0.4111111111111111,-0.0123456789012345],"created":1700000000}`, "1,234,567,890", "10 000 000 000",
+		`{"a":"\\u00e9","embedding":[0.4111111111111111,-0.0123456789012345],"created":1700000000}`, "1,234,567,890", "10 000 000 000", "20240123 a day", "pkg@2.0.0-rc1", "user@host", "HF_HOME and hf_transfer_is_enabled_by_default",
 		"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "111222333", "toolu_01A09q90qw90lq917835lq9",
 	} {
 		counts := make(Counts)
@@ -202,7 +251,7 @@ func TestMistakesInRules(t *testing.T) {
 // Texts that begin a match at each byte, and complete none, take a time in proportion to them.
 func TestBeginningsAloneAreCheap(t *testing.T) {
 	m := all(t)
-	for _, part := range []string{"sk-", "eyJ-", "a.%40.", "@xn--1", "0 ", "-----BEGIN ", "+1-"} {
+	for _, part := range []string{"sk-", "eyJ-", "eyJ1-", "hf_A-", "m4", "%20", "a.%40.", "@xn--1", "0 ", "-----BEGIN ", "+1-"} {
 		text := strings.Repeat(part, 100_000)
 		if got := m.Text(text, nil); len(got) > len(text) {
 			t.Errorf("%s: %d bytes", part, len(got))
@@ -213,7 +262,7 @@ func TestBeginningsAloneAreCheap(t *testing.T) {
 func FuzzBody(f *testing.F) {
 	for _, values := range examples {
 		for _, value := range values {
-			f.Add(mustJSON(map[string]string{"a": value}))
+			f.Add(mustJSON(map[string]any{"a": value, "logprobs": []string{value}}))
 		}
 	}
 	m := all(f, &Rule{Kinds: []string{"own"}, Patterns: []string{"x+"}, Words: []string{"é y"}})

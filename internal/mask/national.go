@@ -1,6 +1,10 @@
 package mask
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"unicode"
+)
 
 // national is a national id that consists of digits. Those whose check digits one number in ten
 // passes must be written in their groups, or stand after their names.
@@ -14,7 +18,7 @@ func (n *number) national() (int, bool) {
 		return n.from, n.sizes(6, 4) && personnummer(d) || nhs(d) && (n.sizes(3, 3, 4) && n.uniform() || n.named("nhs"))
 	case 11:
 		brazil := !grouped || n.sizes(3, 3, 3, 2)
-		return n.from, brazil && cpf(d) || !grouped && (pesel(d) || steuerID(d) && n.named("steuer", "idnr", "tax id", "tin")) ||
+		return n.from, brazil && cpf(d) || !grouped && (pesel(d) || steuerID(d) && n.named("steuer", "idnr", "taxid", "tin\"", "tin:")) ||
 			n.sizes(2, 3, 3, 3) && steuerID(d) || (!grouped || n.sizes(2, 2, 2, 3, 2)) && rijksregister(d)
 	case 12:
 		return n.from, d[0] >= 2 && verhoeff(d) && (n.sizes(4, 4, 4) && n.uniform() || n.named("aadhaar", "uidai")) ||
@@ -29,15 +33,25 @@ func (n *number) national() (int, bool) {
 	return 0, false
 }
 
-// named reports whether one of the names stands shortly before the number.
+// named reports whether one of the names stands shortly before the number, as a word or as the
+// name of a field such as tax_id.
 func (n *number) named(names ...string) bool {
-	context := bytes.ToLower(n.text[max(0, n.from-40):n.from])
-	for _, name := range names {
-		if bytes.Contains(context, []byte(name)) {
-			return true
-		}
+	const near = 40
+	context := bytes.Clone(n.text[max(0, n.from-near):n.from])
+	if len(context) < near { // the name of the field stands before the text
+		context = slices.Concat(n.lead[max(0, len(n.lead)-near+len(context)):], context)
 	}
-	return false
+	context = context[bytes.LastIndexByte(context, '{')+1:]
+	if comma := bytes.LastIndexByte(context, ','); comma >= 0 && bytes.IndexByte(context[comma:], ':') > 0 {
+		context = context[comma:] // what is before is another field's
+	}
+	words := bytes.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == ' ' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, append(context, '"')) // as after the name of a field
+	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(words, []byte(name)) })
 }
 
 func mod(digits []byte, by int) (rest int) {
@@ -180,16 +194,19 @@ func (n *number) dni() (end int, ok bool) {
 	return spanishLetter(n.text, n.to, mod(n.digits, 23))
 }
 
+// spanishLetter checks the letter at an offset. A small one after a space is a word.
 func spanishLetter(text []byte, at, rest int) (end int, ok bool) {
-	if c := after(text, at); c == '-' || c == ' ' {
+	want := dniLetters[rest]
+	if c := after(text, at); c == '-' || c == ' ' && after(text, at+1) == want {
 		at++
 	}
-	return at + 1, after(text, at) == dniLetters[rest] && !isAlnum(after(text, at+1))
+	c := after(text, at)
+	return at + 1, (c == want || c == want|0x20) && !isAlnum(after(text, at+1))
 }
 
 // nie is of foreigners in Spain: X, Y or Z in place of the first digit.
 func nie(text []byte, at int) int {
-	first := bytes.IndexByte([]byte("XYZ"), text[at])
+	first := bytes.IndexByte([]byte("XYZ"), text[at]&^0x20)
 	if first < 0 || at+8 > len(text) {
 		return 0
 	}

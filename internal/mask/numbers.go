@@ -3,10 +3,11 @@ package mask
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 )
 
 // minNumber is the least number of digits of a number that JSON has outside of texts.
-const minNumber = 10
+const minNumber = 9
 
 // group is a part of a number as people write it, such as one of the four of a card.
 type group struct{ from, to int }
@@ -15,21 +16,29 @@ type group struct{ from, to int }
 const maxSeparator = 4
 
 // separator returns the length of what may stand between two groups, 0 for anything else.
-// Among it are spaces that break no line.
 func separator(text []byte) (n int) {
 	for n < len(text) && n < maxSeparator {
-		switch {
-		case bytes.IndexByte([]byte(" -./()"), text[n]) >= 0:
+		if bytes.IndexByte([]byte(" -./()"), text[n]) >= 0 {
 			n++
-		case bytes.HasPrefix(text[n:], []byte("\u00a0")):
-			n += len("\u00a0")
-		case bytes.HasPrefix(text[n:], []byte("\u202f")), bytes.HasPrefix(text[n:], []byte("\u2011")):
-			n += len("\u202f")
-		default:
+			continue
+		}
+		if text[n] < utf8.RuneSelf && text[n] != '%' {
 			return n
 		}
+		i := slices.IndexFunc(separators, func(s string) bool { return bytes.HasPrefix(text[n:], []byte(s)) })
+		if i < 0 {
+			return n
+		}
+		n += len(separators[i])
 	}
 	return n
+}
+
+// separators are spaces and dashes that typesetting puts into numbers, and a space in a URL.
+var separators = []string{
+	"\u00a0", "\u2007", "\u2009", "\u202f", // spaces: no-break, figure, thin, narrow
+	"\u2010", "\u2011", "\u2012", "\u2013", "\u2212", // dashes: hyphens, figure, en, minus
+	"%20",
 }
 
 // numberAt finds what begins in the number at an offset, which may have several groups, and
@@ -58,6 +67,10 @@ func (f *finder) numberAt(text []byte, at int, outer, inner *reading) int {
 	}
 	for g := 0; g < len(groups); {
 		kind, from, to := f.window(text, groups[g:])
+		if escape := groups[0]; to == 0 && g == 0 && before(text, escape.from) == '%' && escape.to > escape.from+2 {
+			groups[0].from += len("20") // of %20
+			kind, from, to = f.window(text, groups)
+		}
 		if to == 0 || f.bare && (from != at || to != end || len(groups) > 1) {
 			g++
 			continue
@@ -76,14 +89,14 @@ func (f *finder) numberAt(text []byte, at int, outer, inner *reading) int {
 // nothing matches.
 func (f *finder) window(text []byte, groups []group) (kind detector, from, to int) {
 	first := groups[0]
-	if c := before(text, first.from); classes[c]&letterClass != 0 {
+	if classes[before(text, first.from)]&letterClass != 0 && !edge(text, first.from) {
 		return f.lettered(text, first.from)
 	}
 	if before(text, first.from) == '.' && isDigit(before(text, first.from-1)) { // a fraction
 		return 0, 0, 0
 	}
 	n := &f.number
-	*n = number{text: text, from: first.from, digits: n.digits[:0]}
+	*n = number{lead: f.body[:f.base], text: text, from: first.from, digits: n.digits[:0]}
 	for i := range groups {
 		g := groups[i]
 		if len(n.digits)+g.to-g.from > maxDigits {
@@ -116,6 +129,7 @@ const maxDigits = 19
 
 // number is a number of one or more groups.
 type number struct {
+	lead     []byte // what the body has before the text
 	text     []byte
 	from, to int
 	groups   []group
@@ -137,13 +151,12 @@ func (n *number) sizes(want ...int) bool {
 	return slices.EqualFunc(n.groups, want, func(g group, size int) bool { return g.to-g.from == size })
 }
 
-// uniform reports whether one byte, always the same, separates the groups, or a space that
-// breaks no line.
+// uniform reports whether one separator, always the same, stands between the groups.
 func (n *number) uniform() bool {
 	sep := ""
 	for i := 1; i < len(n.groups); i++ {
 		s := string(n.text[n.groups[i-1].to:n.groups[i].from])
-		if i > 1 && s != sep || len(s) > 1 && s != "\u00a0" && s != "\u202f" && s != "\u2011" {
+		if i > 1 && s != sep || len(s) > 1 && !slices.Contains(separators, s) {
 			return false
 		}
 		sep = s
@@ -205,8 +218,8 @@ func (n *number) phone() (int, bool) {
 	if open {
 		from--
 	}
-	if from > 0 && n.text[from-1] == '+' && !isAlnum(before(n.text, from-1)) {
-		return from - 1, n.digits[0] != 0 && size <= 15 && (size >= 9 || size == 8 && len(n.groups) > 1)
+	if plus := plusBefore(n.text, from); plus > 0 {
+		return from - plus, n.digits[0] != 0 && size <= 15 && (size >= 9 || size == 8 && len(n.groups) > 1)
 	}
 	if from > 1 && !open && isDigit(n.text[from-2]) { // it goes on a longer number
 		return 0, false
@@ -231,6 +244,19 @@ func (n *number) phone() (int, bool) {
 		pairs = pairs && g.to-g.from == 2
 	}
 	return from, n.groups[0].to-n.groups[0].from <= 6 && (pairs && n.uniform() || bytes.IndexByte(n.text[n.from:n.to], '.') < 0)
+}
+
+// plusBefore returns the length of the plus before an offset, which may be written %2B.
+func plusBefore(text []byte, at int) int {
+	if c := before(text, at); c != '+' && c|0x20 != 'b' {
+		return 0
+	}
+	for _, plus := range []string{"+", "%2B", "%2b"} {
+		if bytes.HasSuffix(text[:at], []byte(plus)) && edge(text, at-len(plus)) {
+			return len(plus)
+		}
+	}
+	return 0
 }
 
 // dated reports whether the number begins as a date does, such as 01-02-2024.
