@@ -21,13 +21,21 @@ type Change struct {
 	// Delete is set if there is to be no file, because there was none before the set-up, or because
 	// the user has deleted it since.
 	Delete bool
+	Edits  []Edit
 	// Kept are settings that an undo leaves, because the user has changed them since the set-up.
 	Kept []string
 	// Edited is set if an undo leaves what the user has changed since the set-up.
 	Edited bool
 
-	mode   fs.FileMode
+	mode   fs.FileMode // the file's, or that of a new one
 	record *record
+}
+
+// Edit is what a change does to one setting. Its texts are as in the file.
+type Edit struct {
+	Setting string
+	// Before and After are nil if the file has, or will have, no such setting.
+	Before, After *string
 }
 
 // record is what an undo needs. It is kept in a file of the user's configuration folder.
@@ -39,6 +47,9 @@ type record struct {
 	After    string      // SHA-256 of the file after
 	Settings []changed
 	Folders  []string // folders that were created, the innermost first
+	// Earlier is the record of the set-up that this one replaces. It holds until the file has been
+	// written, and is nil from then on.
+	Earlier *record `json:",omitempty"`
 }
 
 // changed is a setting as it was and is.
@@ -48,8 +59,13 @@ type changed struct {
 	After  string
 }
 
+func (s *changed) name() string { return strings.Join(s.Path, ".") }
+
 // ErrNoRecord is the error for an undo of what was not set up.
 var ErrNoRecord = errors.New("weir setup has not changed this file")
+
+// ErrFileChanged is the error for a file that has changed since it was read.
+var ErrFileChanged = errors.New("the file has changed meanwhile: nothing is written; run the command again")
 
 // Setup returns the change that makes the client call the gateway. If the file is set up already,
 // the new settings replace those.
@@ -58,35 +74,37 @@ func (c *Client) Setup(project string, g Gateway) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if change.record == nil {
-		change.record = &record{File: change.File, Existed: change.Before != nil, Mode: change.mode, Before: change.Before}
-	} else {
-		undone, err := c.undone(change)
-		if err != nil {
+	next := &record{File: change.File, Existed: change.Before != nil, Mode: change.mode, Before: change.Before}
+	if earlier := change.record; earlier != nil {
+		if next.Before, err = c.undone(change); err != nil {
 			return nil, err
 		}
-		if !slices.Equal(undone, change.record.Before) {
-			change.record.Before, change.record.Existed = undone, change.Before != nil
+		if slices.Equal(next.Before, earlier.Before) {
+			next.Existed = earlier.Existed
 		}
-		change.record.Settings = nil
+		next.Mode, next.Folders, next.Earlier = earlier.Mode, earlier.Folders, earlier
 	}
-	text := change.record.Before
+	change.record, change.Edits, change.Kept = next, nil, nil
+	text := next.Before
 	for _, s := range c.settings(g) {
-		if text, err = c.set(text, s, change.record); err != nil {
+		if text, err = c.set(text, s, next); err != nil {
 			return nil, fmt.Errorf("%s: %w", change.File, err)
 		}
 	}
-	for _, s := range change.record.Settings { // also checks the syntax of the whole text
+	for _, s := range next.Settings {
+		change.Edits = append(change.Edits, Edit{Setting: s.name(), Before: s.Before, After: &s.After})
+	}
+	for _, s := range next.Settings { // also checks the syntax of the whole text
 		at, ok, err := c.format.find(text, s.Path)
 		if err == nil && (!ok || !same(string(text[at.start:at.end]), s.After)) {
-			err = fmt.Errorf("%s cannot be set in it", strings.Join(s.Path, "."))
+			err = fmt.Errorf("%s cannot be set in it", s.name())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", change.File, err)
 		}
 	}
 	change.After = text
-	change.record.After = digest(text)
+	next.After = digest(text)
 	return change, nil
 }
 
@@ -127,10 +145,13 @@ func (c *Client) Undo(project string) (*Change, error) {
 	return change, nil
 }
 
-// undone returns the text of a file without the set-up.
+// undone returns the text of a file without the set-up, and notes what that changes.
 func (c *Client) undone(change *Change) ([]byte, error) {
 	r := change.record
 	if digest(change.Before) == r.After {
+		for _, s := range r.Settings {
+			change.Edits = append(change.Edits, Edit{Setting: s.name(), Before: &s.After, After: s.Before})
+		}
 		return r.Before, nil
 	}
 	text := change.Before
@@ -139,31 +160,38 @@ func (c *Client) undone(change *Change) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", change.File, err)
 		}
-		switch {
-		case !found:
-		case !same(string(text[at.start:at.end]), s.After):
-			change.Kept = append(change.Kept, strings.Join(s.Path, "."))
-		case s.Before != nil:
-			text = splice(text, at, *s.Before)
-		default:
-			if text, err = c.format.remove(text, s.Path); err != nil {
-				return nil, fmt.Errorf("%s: %w", change.File, err)
-			}
+		value := string(text[at.start:at.end])
+		if !found || s.Before != nil && same(value, *s.Before) {
+			continue
 		}
+		if !same(value, s.After) {
+			change.Kept = append(change.Kept, s.name())
+			continue
+		}
+		if s.Before != nil {
+			text = splice(text, at, *s.Before)
+		} else if text, err = c.format.remove(text, s.Path); err != nil {
+			return nil, fmt.Errorf("%s: %w", change.File, err)
+		}
+		if _, _, err := c.format.find(text, s.Path); err != nil { // checks the syntax of the whole text
+			return nil, fmt.Errorf("%s: %s cannot be taken out of it: remove it by hand: %w", change.File, s.name(), err)
+		}
+		change.Edits = append(change.Edits, Edit{Setting: s.name(), Before: &s.After, After: s.Before})
 	}
 	return text, nil
 }
 
-// same tells whether texts differ in white space at the ends of lines alone.
+// same tells whether texts differ in blank lines and in white space at the ends of lines alone.
 func same(a, b string) bool {
-	trim := func(s string) string {
-		lines := strings.Split(strings.TrimSpace(s), "\n")
-		for i := range lines {
-			lines[i] = strings.TrimSpace(lines[i])
+	trim := func(s string) (lines []string) {
+		for line := range strings.SplitSeq(s, "\n") {
+			if line = strings.TrimSpace(line); line != "" {
+				lines = append(lines, line)
+			}
 		}
-		return strings.Join(lines, "\n")
+		return lines
 	}
-	return trim(a) == trim(b)
+	return slices.Equal(trim(a), trim(b))
 }
 
 // read returns a change without its After: the file, and the record of an earlier set-up.
@@ -198,7 +226,22 @@ func (c *Client) read(project string) (*Change, error) {
 	if err := json.Unmarshal(text, &change.record); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
+	if r := change.record; r.Earlier != nil && digest(change.Before) != r.After { // the later set-up has not written the file
+		change.record = r.Earlier
+	}
 	return change, nil
+}
+
+// check returns ErrFileChanged if the file is not what it was when the change was made.
+func (c *Change) check() error {
+	text, err := os.ReadFile(c.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if (err == nil) != (c.Before != nil) || !slices.Equal(text, c.Before) {
+		return fmt.Errorf("%s: %w", c.File, ErrFileChanged)
+	}
+	return nil
 }
 
 func digest(text []byte) string {
@@ -218,6 +261,9 @@ func recordFile(file string) (string, error) {
 // Write writes the change of a set-up, after the record of what the file was. The file has a key:
 // nobody else may read it.
 func (c *Change) Write() error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	at, err := recordFile(c.File)
 	if err != nil {
 		return err
@@ -238,18 +284,34 @@ func (c *Change) Write() error {
 	if err := os.MkdirAll(filepath.Dir(c.File), 0o700); err != nil {
 		return err
 	}
-	text, err := json.Marshal(c.record)
+	if err := c.record.write(at); err != nil {
+		return err
+	}
+	if err := replace(c.File, c.After, c.mode&0o700); err != nil || c.record.Earlier == nil {
+		return err
+	}
+	c.record.Earlier = nil
+	return c.record.write(at)
+}
+
+func (r *record) write(file string) error {
+	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	if err := replace(at, text, 0o600); err != nil {
-		return err
-	}
-	return replace(c.File, c.After, c.mode&0o700)
+	return replace(file, text, 0o600)
 }
 
-// Revert writes the change of an undo, and forgets the set-up.
+// Revert writes the change of an undo, and forgets the set-up. A file that the user has edited
+// stays as closed as it is: it may have the key still.
 func (c *Change) Revert() error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	mode := c.record.Mode
+	if c.Edited {
+		mode = c.mode
+	}
 	if c.Delete {
 		if err := os.Remove(c.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -257,7 +319,7 @@ func (c *Change) Revert() error {
 		for _, dir := range c.record.Folders {
 			_ = os.Remove(dir) // one that is not empty stays
 		}
-	} else if err := replace(c.File, c.After, c.record.Mode); err != nil {
+	} else if err := replace(c.File, c.After, mode); err != nil {
 		return err
 	}
 	at, err := recordFile(c.File)
@@ -276,6 +338,9 @@ func replace(file string, text []byte, mode fs.FileMode) error {
 	defer os.Remove(f.Name()) // which fails if all went well
 	if _, err = f.Write(text); err == nil {
 		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync() // else a power cut after the rename may leave an empty file
 	}
 	if errClose := f.Close(); err == nil {
 		err = errClose

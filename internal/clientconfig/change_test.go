@@ -1,6 +1,7 @@
 package clientconfig
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,9 +186,14 @@ func TestSetupAndUndo(t *testing.T) {
 // A setting that the user has changed since stays, and is named.
 func TestUndoKeepsWhatIsNew(t *testing.T) {
 	file := home(t, claude)
+	put(t, file, "{}")
 	text := setup(t, claude, gateway)
 	put(t, file, strings.Replace(text, "sk-weir-1", "sk-mine", 1))
-	if change := undo(t, claude); len(change.Kept) != 1 || change.Kept[0] != "env.ANTHROPIC_AUTH_TOKEN" || !strings.Contains(string(change.After), "sk-mine") || strings.Contains(string(change.After), "BASE_URL") {
+	change := undo(t, claude)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v: others may read the key that stays", info.Mode(), err)
+	}
+	if len(change.Kept) != 1 || change.Kept[0] != "env.ANTHROPIC_AUTH_TOKEN" || !strings.Contains(string(change.After), "sk-mine") || strings.Contains(string(change.After), "BASE_URL") {
 		t.Errorf("%v %s", change.Kept, change.After)
 	}
 }
@@ -236,5 +242,118 @@ func TestLinksAndBrokenFiles(t *testing.T) {
 		if change, err := client.Setup("", gateway); err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v, %v", client.Name, change, err)
 		}
+	}
+}
+
+// An edit made after the change was shown is not overwritten.
+func TestEditBeforeWrite(t *testing.T) {
+	file := home(t, claude)
+	set, err := claude.Setup("", gateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mine = `{"mine": 1}`
+	put(t, file, mine)
+	if err := set.Write(); !errors.Is(err, ErrFileChanged) {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(file); string(text) != mine {
+		t.Errorf("%s", text)
+	}
+	edited := strings.Replace(setup(t, claude, gateway), "mine", "ours", 1)
+	undone, err := claude.Undo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, file, edited)
+	if err := undone.Revert(); !errors.Is(err, ErrFileChanged) {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(file); string(text) != edited {
+		t.Errorf("%s", text)
+	}
+	undo(t, claude)
+}
+
+// A second set-up whose file cannot be written leaves what undoes the first.
+func TestFailedSecondSetup(t *testing.T) {
+	file := home(t, claude)
+	const mine = `{"env": {"ANTHROPIC_BASE_URL": "http://mine"}}`
+	put(t, file, mine)
+	first := setup(t, claude, gateway)
+	second, err := claude.Setup("", Gateway{Address: "http://second", Key: "sk-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := recordFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.record.write(at); err != nil { // and the file is not written
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(file); string(text) != first {
+		t.Fatalf("%s", text)
+	}
+	undo(t, claude)
+	if text, _ := os.ReadFile(file); string(text) != mine {
+		t.Errorf("%s", text)
+	}
+}
+
+// Blank lines and comments of the user within or after an item neither break the file nor go with
+// the item.
+func TestYAMLItemWithGaps(t *testing.T) {
+	file := home(t, continueDev)
+	one := Gateway{Address: gateway.Address, Key: gateway.Key, Models: []string{"a", "b"}}
+	for _, c := range []struct{ old, new, kept string }{
+		{"    model: \"a\"\n", "\n    model: \"a\"\n", ""},
+		{"  provider: openai\n", "  provider: openai\n\n# mine\n", "models.Weir: a"},
+		{"rules: []", "\n# mine\nrules: []", ""},
+	} {
+		put(t, file, "models:\n  - name: mine\n    model: m\nrules: []\n")
+		text := setup(t, continueDev, one)
+		edited := strings.Replace(text, c.old, c.new, 1)
+		if edited == text {
+			t.Fatalf("%q is not in\n%s", c.old, text)
+		}
+		put(t, file, edited)
+		change := undo(t, continueDev)
+		var got struct {
+			Models []struct{ Name, Model string }
+			Rules  []string
+		}
+		if err := yaml.Unmarshal(change.After, &got); err != nil || got.Rules == nil || got.Models[len(got.Models)-1].Name != "mine" ||
+			strings.Contains(c.new, "# mine") != strings.Contains(string(change.After), "# mine") || strings.Join(change.Kept, " ") != c.kept {
+			t.Errorf("%v, %v\n%s", err, change.Kept, change.After)
+		}
+	}
+}
+
+// Models come in the order in which they are given, before those of the user.
+func TestModelsInOrder(t *testing.T) {
+	file := home(t, continueDev)
+	put(t, file, "models:\n- name: mine\n  model: m\n")
+	var got struct{ Models []struct{ Model string } }
+	if err := yaml.Unmarshal([]byte(setup(t, continueDev, gateway)), &got); err != nil || len(got.Models) != 3 ||
+		got.Models[0].Model != gateway.Models[0] || got.Models[1].Model != gateway.Models[1] {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// A new file in a folder that is a link is found again, and a link to nothing is an error.
+func TestLinkedFolder(t *testing.T) {
+	file := home(t, claude)
+	dotfiles := t.TempDir()
+	if err := os.Symlink(dotfiles, filepath.Dir(file)); err != nil {
+		t.Skip(err)
+	}
+	setup(t, claude, gateway)
+	undo(t, claude)
+	if err := os.Symlink(filepath.Join(dotfiles, "none.json"), file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claude.Setup("", gateway); err == nil || !strings.Contains(err.Error(), "is a link whose target does not exist") {
+		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package clientconfig
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -51,11 +52,21 @@ func (c *Client) File(project string) (string, error) {
 	if file, err = filepath.Abs(file); err != nil {
 		return "", err
 	}
+	return resolve(file)
+}
+
+// resolve follows the links on the way to a file. What does not exist yet keeps its name, in the
+// folder that its parent's link leads to.
+func resolve(file string) (string, error) {
 	target, err := filepath.EvalSymlinks(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return file, nil
+	if !errors.Is(err, os.ErrNotExist) {
+		return target, err
 	}
-	return target, err
+	if _, err := os.Lstat(file); err == nil {
+		return "", fmt.Errorf("%s is a link whose target does not exist: create the target, or remove the link", file)
+	}
+	folder, err := resolve(filepath.Dir(file))
+	return filepath.Join(folder, filepath.Base(file)), err
 }
 
 // inHome returns a path under the folder that an environment variable names, else under one of the

@@ -16,7 +16,8 @@ var continueDev = &Client{
 		s := make([]setting, len(g.Models))
 		for i, m := range g.Models {
 			name := "Weir: " + m
-			s[i] = setting{[]string{"models", name}, "- name: " + quote(name) + "\n" +
+			// Each becomes the first item of the list, so the default model comes last here.
+			s[len(s)-1-i] = setting{[]string{"models", name}, "- name: " + quote(name) + "\n" +
 				"  provider: openai\n" +
 				"  model: " + quote(m) + "\n" +
 				"  apiBase: " + quote(g.Address+"/v1") + "\n" +

@@ -58,13 +58,19 @@ func (f yamlFormat) find(text []byte, path []string) (span, bool, error) {
 				start := lineOffset(text, item.Line)
 				dash := start + bytes.IndexByte(text[start:], '-')
 				end := lineEnd(text, start)
-				for end < len(text) { // all lines that are further to the right belong to the item
-					line := text[end:lineEnd(text, end)]
-					blanks := len(line) - len(bytes.TrimLeft(line, " "))
-					if blanks <= dash-start || len(bytes.TrimSpace(line)) == 0 {
-						break
+				for next := end; next < len(text); { // all lines that are further to the right belong to the item
+					line := text[next:lineEnd(text, next)]
+					content := bytes.TrimLeft(line, " ")
+					inside := len(line)-len(content) > dash-start
+					switch content = bytes.TrimSpace(content); {
+					case len(content) == 0 || content[0] == '#' && !inside: // between lines of the item, or after it
+						next += len(line)
+						continue
+					case !inside:
+						return span{dash, end}, true, nil
 					}
-					end = lineEnd(text, end)
+					next += len(line)
+					end = next
 				}
 				return span{dash, end}, true, nil
 			}

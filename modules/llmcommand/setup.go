@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aryann/difflib"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 	"golang.org/x/term"
@@ -201,7 +200,8 @@ func undoSetup(cmd *cobra.Command, agent *clientconfig.Client, project string) e
 
 // confirm shows a change, and asks whether to write it.
 func confirm(cmd *cobra.Command, change *clientconfig.Change) (bool, error) {
-	if err := writeDiff(cmd.OutOrStdout(), change); err != nil {
+	undo, _ := cmd.Flags().GetBool("undo")
+	if err := writeDiff(cmd.OutOrStdout(), change, undo); err != nil {
 		return false, err
 	}
 	if alone, _ := cmd.Flags().GetBool("print"); alone {
@@ -221,39 +221,30 @@ func confirm(cmd *cobra.Command, change *clientconfig.Change) (bool, error) {
 	return true, nil
 }
 
-// diffContext is how many unchanged lines are shown next to a changed one.
-const diffContext = 2
-
 // secretValue is the rest of a line from the value of what its name says to be a secret.
 var secretValue = regexp.MustCompile(`(?i)((?:key|token|secret|password|headers|authorization)\w*["']?\s*[:=]\s*).*?(,?\s*)$`)
 
-// writeDiff shows which lines of a file change, without secrets.
-func writeDiff(w io.Writer, change *clientconfig.Change) error {
+// writeDiff shows what becomes of the settings of Weir, without secrets. Nothing else of the file is
+// shown, which may have secrets of its own, and neither is a value that the user has set.
+func writeDiff(w io.Writer, change *clientconfig.Change, undo bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", change.File)
-	lines := difflib.Diff(strings.SplitAfter(string(change.Before), "\n"), strings.SplitAfter(string(change.After), "\n"))
-	near := func(i int) bool {
-		for j := max(0, i-diffContext); j <= min(len(lines)-1, i+diffContext); j++ {
-			if lines[j].Delta != difflib.Common {
-				return true
+	fmt.Fprintln(&b, change.File)
+	for _, edit := range change.Edits {
+		for _, side := range []struct {
+			sign string
+			text *string
+			ours bool
+		}{{"-", edit.Before, undo}, {"+", edit.After, !undo}} {
+			switch {
+			case side.text == nil:
+			case !side.ours:
+				fmt.Fprintf(&b, "%s %s: …\n", side.sign, edit.Setting)
+			default:
+				for line := range strings.Lines(edit.Setting + ": " + *side.text) {
+					fmt.Fprintf(&b, "%s %s\n", side.sign, secretValue.ReplaceAllString(strings.TrimRight(line, "\r\n"), "$1…$2"))
+				}
 			}
 		}
-		return false
-	}
-	gap := false
-	for i, line := range lines {
-		if line.Payload == "" {
-			continue // what follows the last line end
-		}
-		if !near(i) {
-			if !gap {
-				b.WriteString("  …\n")
-			}
-			gap = true
-			continue
-		}
-		gap = false
-		fmt.Fprintf(&b, "%s %s\n", line.Delta, secretValue.ReplaceAllString(strings.TrimRight(line.Payload, "\r\n"), "$1…$2"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

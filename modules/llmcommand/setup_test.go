@@ -107,11 +107,21 @@ func TestSetup(t *testing.T) {
 	scopes = `["gateway"]`
 	output = setup(key, "y\n", "claude")
 	expect(output, "The key is ada of acme. Project: search. Budget monthly: $41.250000 left of $50.000000. Budget pace: 100 left of 100 requests.",
-		file, `+     "ANTHROPIC_AUTH_TOKEN": …`, "Claude Code calls "+server.URL, "Warning: $ANTHROPIC_API_KEY is set")
+		file, `+ env.ANTHROPIC_AUTH_TOKEN: …`, "Claude Code calls "+server.URL, "Warning: $ANTHROPIC_API_KEY is set")
 	written(true, output)
 	output = setup(key, "y\n", "claude", "--undo")
 	expect(output, file+" is gone, with the settings of Weir.")
 	written(false, output)
+
+	// Other settings may have secrets on the line that changes, and next to it.
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(`{"env": {"PAT": "ghp-secret", "ANTHROPIC_BASE_URL": "https://ada:secret@old"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(setup(key, "y\n", "claude"), "- env.ANTHROPIC_BASE_URL: …\n+ env.ANTHROPIC_BASE_URL: \""+server.URL)
+	expect(setup(key, "y\n", "claude", "--undo"), "- env.ANTHROPIC_BASE_URL: \""+server.URL+"\"\n+ env.ANTHROPIC_BASE_URL: …\n")
 
 	control = false
 	expect(setup(key, "", "opencode", "--yes"), "has 2 models", `"gpt-5-mini": {}`, "has no llm_control")

@@ -4,6 +4,7 @@
 
 const { spawn } = require("node:child_process");
 const { constants } = require("node:os");
+const { isatty } = require("node:tty");
 
 const windows = process.platform === "win32";
 let weir;
@@ -19,7 +20,10 @@ try {
   process.exit(1);
 }
 const child = spawn(weir, process.argv.slice(2), { stdio: "inherit" });
-const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+const signals = ["SIGTERM", "SIGHUP"];
+// A terminal sends Ctrl-C to the child too, which ends at once if it gets two.
+if ([0, 1, 2].some((fd) => isatty(fd))) process.on("SIGINT", () => {});
+else signals.push("SIGINT");
 // Windows has no others. https://nodejs.org/api/process.html#signal-events
 if (!windows) signals.push("SIGUSR1", "SIGUSR2");
 for (const signal of signals) {
