@@ -13,7 +13,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/weirhq/weir/internal/directive"
-	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -126,7 +125,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"alert":          parseAlert(&app.AlertRules),
 		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
 		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
-		"mask":           parseMask(&app.Mask),
+		"mask":           llmapp.MaskOption(&app.Mask),
 		"header_prefix":  directive.Texts(&app.HeaderPrefixes),
 		"property_names": directive.Texts(&app.PropertyNames),
 		"request_memory": directive.Bytes(&app.RequestMemory),
@@ -158,7 +157,7 @@ func parseQueries(d *caddyfile.Dispenser, app *llmapp.App) error {
 	return nil
 }
 
-// parseKey reads a key and its scopes. Errors do not repeat it.
+// parseKey reads a key, its scopes and its options. Errors do not repeat it.
 func parseKey(to *[]*llmapp.Key) directive.Option {
 	return func(d *caddyfile.Dispenser) error {
 		args := d.RemainingArgs()
@@ -168,6 +167,9 @@ func parseKey(to *[]*llmapp.Key) directive.Option {
 		key := &llmapp.Key{Secret: args[0], Scopes: args[1:]}
 		if err := key.Check(); err != nil {
 			return d.Errf("key: %v", err)
+		}
+		if err := (directive.Options{"mask": llmapp.MaskOption(&key.Mask)}).Parse(d, "key"); err != nil {
+			return err
 		}
 		*to = append(*to, key)
 		return nil
@@ -194,7 +196,7 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"channel":  parseChannel(&org.Channels),
 		"alert":    parseAlert(&org.AlertRules),
 		"credits":  parseCredits(&org.Credits),
-		"mask":     parseMask(&org.Mask),
+		"mask":     llmapp.MaskOption(&org.Mask),
 	}
 	if err := set.Parse(d, "org"); err != nil {
 		return err
@@ -204,30 +206,6 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 	}
 	app.Organisations[name] = org
 	return nil
-}
-
-func parseMask(to *[]*mask.Rule) directive.Option {
-	return func(d *caddyfile.Dispenser) error {
-		rule := new(mask.Rule)
-		if err := directive.Texts(&rule.Kinds)(d); err != nil {
-			return err
-		}
-		set := directive.Options{
-			"as":       directive.Choice(&rule.As, mask.AsMask, mask.Pseudonym),
-			"on_match": directive.Choice(&rule.OnMatch, mask.Store, mask.Refuse),
-			"pattern":  directive.Texts(&rule.Patterns),
-			"words":    directive.Texts(&rule.Words),
-		}
-		line := d.Token()
-		if err := set.Parse(d, "mask"); err != nil {
-			return err
-		}
-		if _, err := mask.New([]*mask.Rule{rule}); err != nil {
-			return fmt.Errorf("%w, at %s:%d", err, line.File, line.Line)
-		}
-		*to = append(*to, rule)
-		return nil
-	}
 }
 
 func parseCredits(to *string) directive.Option {

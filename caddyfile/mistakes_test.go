@@ -79,7 +79,7 @@ func TestMistakes(t *testing.T) {
 		"origin without a scheme":   {site("llm_gateway {\ncors example.com <<\n}"), "cors example.com: want an origin like https://example.com, or *"},
 		"bodies of 0":               {site("llm_gateway {\nmax_body 0 <<\n}"), "max_body takes a size such as 512KiB or 8MiB, of 1 byte or more, not '0'"},
 		"bodies of 0 in a proxy":    {site("llm_proxy openai {\nmax_body 0 <<\n}"), "max_body takes a size such as 512KiB or 8MiB, of 1 byte or more, not '0'"},
-		"another directive's":       {site("llm_otlp {\nmax_body 4MiB <<\n}"), "llm_otlp has no option 'max_body'; its options are max_request, store"},
+		"another directive's":       {site("llm_otlp {\nmax_body 4MiB <<\n}"), "llm_otlp has no option 'max_body'; its options are mask, max_request, store"},
 		"option of the queries":     {site("llm_query {\nlimit 5 <<\n}"), "llm_query has no option 'limit'; its options are allow_public, store, timeout"},
 		"argument of the queries":   {site("llm_query eu <<"), "llm_query takes a matcher and a block of options, not 'eu'"},
 		"option of echo":            {site("llm_echo {\ndelay 1s <<\n}"), "llm_echo has no option 'delay', and no others"},

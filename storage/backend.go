@@ -191,6 +191,8 @@ type Batch struct {
 // Applying an annotation twice changes nothing. An annotation about a record that is not
 // known yet may be dropped, or become visible when the record is known.
 type Annotation struct {
+	masked
+
 	Org string
 	// RequestID names the record, SessionID the session (for Tag alone).
 	RequestID uuid.UUID

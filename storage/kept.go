@@ -39,6 +39,16 @@ type maskedBody struct {
 	counts      mask.Counts
 }
 
+// masked is part of what is stored with content.
+type masked struct{ by mask.Content }
+
+// MaskContent says what is masked in the content, besides what is masked of the organisation. It
+// is not stored.
+func (m *masked) MaskContent(by mask.Content) { m.by = by }
+
+// ContentMask returns what MaskContent has said.
+func (m *masked) ContentMask() mask.Content { return m.by }
+
 // Keep returns what may be kept of the content of r, up to limit bytes of each body.
 func Keep(r *Record, c Content, limit int64) *Kept {
 	k := new(Kept)

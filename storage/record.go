@@ -18,6 +18,8 @@ const ByKey = "key"
 // it went, what it cost. Text that nobody gave is "". It lives for as long as
 // the store's retention; Content may go earlier.
 type Record struct {
+	masked
+
 	// ID is the request id that the client sees in Service-Id.
 	ID uuid.UUID
 	// Org is the organisation that the record belongs to. No query sees records of another

@@ -57,7 +57,7 @@ func after(text []byte, i int) byte {
 
 // add notes a match of the text that outer, and inner within it, have read.
 func (f *finder) add(kind detector, text []byte, from, to int, outer, inner *reading) {
-	if !f.m.kinds[kind].on {
+	if !f.masks(kind) {
 		return
 	}
 	value := ""

@@ -85,6 +85,7 @@ var Logs atomic.Pointer[Masker]
 type kind struct {
 	name, label       string
 	on                bool
+	names             bool // it is masked in names, too
 	pseudonym, refuse bool
 	patterns          []*regexp.Regexp
 	words             phrases
@@ -126,7 +127,7 @@ func (m *Masker) add(r *Rule) error {
 	}
 	own := len(r.Patterns)+len(r.Words) > 0
 	for _, name := range r.Kinds {
-		k := kind{name: name, label: strings.ToUpper(name), on: true, pseudonym: r.As == Pseudonym, refuse: r.OnMatch == Refuse}
+		k := kind{name: name, label: strings.ToUpper(name), on: true, names: true, pseudonym: r.As == Pseudonym, refuse: r.OnMatch == Refuse}
 		switch known := slices.Contains(builtin, name); {
 		case own && (known || len(r.Kinds) > 1):
 			return fmt.Errorf("mask %s: patterns and words need one name of their own, as in `mask patient { pattern … }`; %s are built in", name, strings.Join(builtin, ", "))
@@ -155,21 +156,41 @@ func (m *Masker) add(r *Rule) error {
 	return nil
 }
 
-// merge adds a kind. If rules differ, the one that tells less wins.
+// merge adds a kind. If rules differ, the one that tells less wins; but what one finds in names
+// the other does not make find more.
 func (m *Masker) merge(k *kind) {
-	i := slices.IndexFunc(m.kinds, func(other kind) bool { return other.name == k.name })
+	i := slices.IndexFunc(m.kinds, func(other kind) bool {
+		return other.name == k.name && (other.names == k.names || slices.Contains(builtin, k.name))
+	})
 	if i < 0 {
 		m.kinds = append(m.kinds, *k)
 		return
 	}
 	to := &m.kinds[i]
 	to.pseudonym = k.pseudonym && (to.pseudonym || !to.on)
-	to.on, to.refuse = true, to.refuse || k.refuse
+	to.on, to.refuse, to.names = true, to.refuse || k.refuse, to.names || k.names
 	to.patterns = slices.Concat(to.patterns, k.patterns)
 	to.words = to.words.with(k.words)
 }
 
-// Join returns what masks all that any of the Maskers masks, nil if all are nil.
+// OfContent returns what masks as m does, but leaves names as they are: budgets, and what people
+// own, go by names, which must be the same whatever a call came through.
+func (m *Masker) OfContent() *Masker {
+	if m == nil {
+		return nil
+	}
+	content := &Masker{kinds: slices.Clone(m.kinds)}
+	for i := range content.kinds {
+		content.kinds[i].names = false
+	}
+	return content
+}
+
+// Content is what masks the content of an entry, besides what is masked of its organisation: what
+// came through a site, and with a key. nil is nothing.
+type Content struct{ Site, Key *Masker }
+
+// Join returns what masks all that any of the Maskers masks, nil if all are nil. It has no key.
 func Join(maskers ...*Masker) *Masker {
 	maskers = slices.DeleteFunc(maskers, func(m *Masker) bool { return m == nil })
 	switch len(maskers) {
@@ -195,7 +216,7 @@ func (m *Masker) WithKey(secret []byte, org string) (*Masker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Masker{m.kinds, key}, nil
+	return &Masker{kinds: m.kinds, key: key}, nil
 }
 
 // Counts are how many of each kind were masked.
@@ -402,6 +423,12 @@ func (f *finder) free() {
 		}
 	}
 	finders.Put(f)
+}
+
+// masks reports whether a kind is masked in what is read.
+func (f *finder) masks(kind detector) bool {
+	k := &f.m.kinds[kind]
+	return k.on && (k.names || !f.name)
 }
 
 func (f *finder) pseudonym(k *kind) bool { return f.name || k.pseudonym }

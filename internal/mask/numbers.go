@@ -107,14 +107,14 @@ func (f *finder) window(text []byte, groups []group) (kind detector, from, to in
 			n.digits = append(n.digits, c-'0')
 		}
 		n.to = g.to
-		if end, ok := n.dni(); ok && f.m.kinds[nationalKind].on {
+		if end, ok := n.dni(); ok && f.masks(nationalKind) {
 			kind, from, to = nationalKind, first.from, end
 		}
 		if isAlnum(after(text, g.to)) {
 			break
 		}
 		for _, d := range numberKinds {
-			if f.m.kinds[d.kind].on {
+			if f.masks(d.kind) {
 				if start, ok := d.is(n); ok {
 					kind, from, to = d.kind, start, n.to
 					break
@@ -277,15 +277,15 @@ func (f *finder) lettered(text []byte, at int) (kind detector, from, to int) {
 	}
 	switch at - from {
 	case 2:
-		if to := iban(text, from); to > 0 && f.m.kinds[ibanKind].on {
+		if to := iban(text, from); to > 0 && f.masks(ibanKind) {
 			return ibanKind, from, to
 		}
 	case 1:
-		if to := nie(text, from); to > 0 && f.m.kinds[nationalKind].on {
+		if to := nie(text, from); to > 0 && f.masks(nationalKind) {
 			return nationalKind, from, to
 		}
 	case 6:
-		if to := codiceFiscale(text, from); to > 0 && f.m.kinds[nationalKind].on {
+		if to := codiceFiscale(text, from); to > 0 && f.masks(nationalKind) {
 			return nationalKind, from, to
 		}
 	}

@@ -339,7 +339,7 @@ func (a *App) Headers() *control.Headers { return a.headers }
 // if that has one, masked as it is stored. It never waits, and keeps nothing of k.
 func (a *App) Export(r *storage.Record, k *storage.Kept) {
 	if config := a.Stores[a.StoreOf(r.Org)]; config != nil {
-		config.Store().Export(k.Masked(r, a.Masker(r.Org)))
+		config.Store().Export(k.Masked(r, a.Masker(r.Org, r.ContentMask())))
 	}
 }
 

@@ -59,7 +59,7 @@ func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Com
 }
 
 // settingFlags are the flags of a key's settings. The API has the same names, but for expires.
-var settingFlags = []string{"name", "scopes", "owner", "project", "user", "models", "providers", "trust", "expires"}
+var settingFlags = []string{"name", "scopes", "owner", "project", "user", "models", "providers", "trust", "mask", "expires"}
 
 func addSettingFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -69,6 +69,7 @@ func addSettingFlags(cmd *cobra.Command) {
 	f.StringSlice("models", nil, "The models that the key may call, such as gpt-5-mini or anthropic/* (default: all)")
 	f.StringSlice("providers", nil, "The providers that the key may call (default: all)")
 	f.StringSlice("trust", nil, "What callers of the key are trusted to say of their calls: user, session, properties (default: nothing)")
+	f.StringSlice("mask", nil, "The kinds of data that are masked in what is stored of the key's calls: key, card, iban, email, phone, national_id (default: as the organisation's)")
 	f.String("expires", "", "When the key ends: a time, or a duration from now such as 90d")
 }
 
@@ -86,6 +87,7 @@ func settings(cmd *cobra.Command) (map[string]any, error) {
 			body[name] = f.Value.String()
 		}
 	}
+	maskKinds(body)
 	if text, ok := body["expires"].(string); ok {
 		at, err := expiry(text, time.Now())
 		if err != nil {
@@ -95,6 +97,17 @@ func settings(cmd *cobra.Command) (map[string]any, error) {
 		body["expires_at"] = at
 	}
 	return body, nil
+}
+
+// maskKinds makes one rule of the kinds that a key masks.
+func maskKinds(body map[string]any) {
+	kinds, ok := body["mask"].([]string)
+	switch {
+	case ok && len(kinds) == 0:
+		body["mask"] = []any{}
+	case ok:
+		body["mask"] = []any{map[string]any{"kinds": kinds}}
+	}
 }
 
 // expiry reads a time, or a duration from now.
@@ -150,7 +163,7 @@ func listPages(cmd *cobra.Command, path, next string, columns []column) error {
 
 var allKeyColumns = append(slices.Clip(keyColumns),
 	column{"user", "user", plain}, column{"models", "models", plain}, column{"providers", "providers", plain}, column{"properties", "properties", plain},
-	column{"trust", "trust", plain}, column{"secrets end with", "secrets.#.last4", plain}, column{"secrets end", "secrets.#.ends_at", plain})
+	column{"trust", "trust", plain}, column{"masks", "mask.#.kinds", plain}, column{"secrets end with", "secrets.#.last4", plain}, column{"secrets end", "secrets.#.ends_at", plain})
 
 func showKey(cmd *cobra.Command, args []string) error {
 	out, err := outputOf(cmd, cmd.OutOrStdout(), false, allKeyColumns, queryFormats...)

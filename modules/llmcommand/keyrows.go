@@ -71,12 +71,13 @@ func settingsRow(names, row []string) (map[string]any, error) {
 				return nil, err
 			}
 			body["expires_at"] = at
-		case slices.Contains([]string{"scopes", "models", "providers", "trust"}, name):
+		case slices.Contains([]string{"scopes", "models", "providers", "trust", "mask"}, name):
 			body[name] = strings.Fields(value)
 		default:
 			body[name] = value
 		}
 	}
+	maskKinds(body)
 	if body["name"] == nil {
 		return nil, fmt.Errorf("the name is missing")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
 	headers "github.com/weirhq/weir/modules/internal/control"
@@ -55,13 +56,16 @@ func createKey(c *call) (any, error) {
 
 // settings reads the body over what a key has.
 func (c *call) settings(s *control.Settings) error {
-	before := s.Properties
-	s.Properties = nil // they are replaced as a whole
+	before, rules := s.Properties, s.Mask
+	s.Properties, s.Mask = nil, nil // they are replaced as a whole
 	if err := c.decode(s); err != nil {
 		return err
 	}
 	if !gjson.GetBytes(c.body, "properties").Exists() {
 		s.Properties = before
+	}
+	if !gjson.GetBytes(c.body, "mask").Exists() {
+		s.Mask = rules
 	}
 	return checkSettings(s)
 }
@@ -96,12 +100,17 @@ func checkSettings(s *control.Settings) error {
 		return what != control.TrustUser && what != control.TrustSession && what != control.TrustProperties
 	}):
 		return bad("trust: any of %s, %s and %s is expected", control.TrustUser, control.TrustSession, control.TrustProperties)
+	case len(s.Mask) > maxList || slices.Contains(s.Mask, nil):
+		return bad("mask: at most %d rules are expected, each an object", maxList)
 	case len(s.Scopes) == 0:
 		return bad("scopes: at least one is expected")
 	case err != nil:
 		return bad("scopes: %v", err)
 	case slices.Contains(s.Scopes, access.ScopeAdmin) && (s.Project != "" || strings.HasPrefix(s.OwnerID, control.AccountPrefix)):
 		return bad("scopes: a key with %s administers the whole organisation, and is in no project", access.ScopeAdmin)
+	}
+	if _, err := mask.New(s.Mask); err != nil {
+		return bad("%v", err)
 	}
 	return nil
 }

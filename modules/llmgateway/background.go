@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/sjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -48,7 +49,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	client, w, r := c.r, c.w, &c.exchange.Record
 	queued := c.unbegun("queued", nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
-	run := c.h.kept.Runs.Begin(stored.ResponseID(r.ID), r.Org, c.h.kept.Mask(r.Org).Name(r.UserID, nil), queued, cancel)
+	run := c.h.kept.Runs.Begin(stored.ResponseID(r.ID), r.Org, c.h.kept.Mask(r.Org, mask.Content{}).Name(r.UserID, nil), queued, cancel)
 	if run == nil {
 		cancel()
 		c.refuse(&plugins.Error{

@@ -235,7 +235,7 @@ func (c *call) readBody() error {
 		control.ReadUser(r, c.reader.Request().User)
 	}
 	if err == nil {
-		if refused := c.h.site.App.CheckMasked(r.Org, c.body); refused != nil {
+		if refused := c.h.site.App.CheckMasked(r, c.body); refused != nil {
 			return refused
 		}
 	}

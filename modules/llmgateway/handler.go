@@ -17,8 +17,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/models"
@@ -73,6 +75,10 @@ type Handler struct {
 	// MaxTools is how many tools a request of Responses may have. Default: 1024.
 	MaxTools int `json:"max_tools,omitempty"`
 
+	// Mask says what is masked in the content that is stored of this site, besides what is masked
+	// of the organisation. Default: nothing.
+	Mask []*mask.Rule `json:"mask,omitempty"`
+
 	// MaxBody bounds the bytes of each body that a record keeps, 1 or more.
 	// Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
@@ -118,7 +124,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	site, store, err := recording.NewSite(ctx, h.Store)
+	site, store, err := recording.NewSite(ctx, h.Store, h.Mask)
 	if err != nil {
 		return err
 	}
@@ -209,6 +215,9 @@ func (h *Handler) Validate() error {
 //		max_items          <number>
 //		max_tools          <number>
 //		max_body           <size>
+//		mask               <kinds...> {
+//			...
+//		}
 //		mcp                <url>...
 //		cors               <origin>...
 //	}
@@ -221,6 +230,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_items":          directive.Positive(&h.MaxItems),
 		"max_tools":          directive.Positive(&h.MaxTools),
 		"max_body":           directive.Bytes(&h.MaxBody),
+		"mask":               llmapp.MaskOption(&h.Mask),
 		"mcp":                directive.Texts((*[]string)(&h.MCP)),
 		"cors":               h.parseOrigins,
 	}.Directive(d)

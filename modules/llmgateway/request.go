@@ -38,6 +38,7 @@ func (q *request) admit(record *storage.Record) *plugins.Error {
 	}
 	control.ReadEdge(q.r, "", record)
 	key.Stamp(record)
+	q.h.site.Stamp(record, key)
 	q.key = key
 	q.limit, e = money.CallerLimit(record.Org, q.controls.RateLimitPolicy)
 	return e

@@ -39,7 +39,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if field == "" && !references {
 		return nil
 	}
-	store, err := c.h.kept.Store(c.exchange.Record.Org, c.exchange.Record.UserID)
+	store, err := c.h.kept.Store(&c.exchange.Record)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (a *attempt) extend(response []byte) {
 	}
 	a.extended = true
 	r := &a.x.Record
-	store, err := c.h.kept.Store(r.Org, r.UserID)
+	store, err := c.h.kept.Store(r)
 	if err == nil {
 		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.newItems, stored.Output(response))
 	}

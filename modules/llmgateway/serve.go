@@ -34,7 +34,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 		return apierror.Write(w, q.dialect, e)
 	}
 	var value any
-	store, err := h.kept.Store(caller.Org, caller.UserID)
+	store, err := h.kept.Store(&caller)
 	if err == nil {
 		c := &kept.Call{
 			Room: &h.kept, Store: store, W: w, R: r, ID: at.id, Item: at.item,

@@ -36,10 +36,10 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	r := &x.Record
 	app := x.h.site.App
 	pays := x.account != nil
-	if app.Masker(r.Org).Refuses() {
+	if app.Masker(r.Org, r.ContentMask()).Refuses() {
 		body, refused := x.readBody(&x.writer)
 		if refused == nil {
-			refused = app.CheckMasked(r.Org, body)
+			refused = app.CheckMasked(r, body)
 		}
 		if refused != nil {
 			return refused

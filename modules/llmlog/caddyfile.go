@@ -3,6 +3,7 @@ package llmlog
 import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/llmapp"
 )
 
 // UnmarshalCaddyfile sets the handler up from Caddyfile tokens. Syntax:
@@ -14,6 +15,9 @@ import (
 //		credentials platform
 //		max_body <size>
 //		omit request|response...
+//		mask <kinds...> {
+//			...
+//		}
 //		stream_usage on|off
 //		errors pass
 //		country_header <field>
@@ -37,6 +41,7 @@ func (h *Handler) Options() directive.Options {
 		"require_key":    directive.Flag(&h.RequireKey),
 		"credentials":    directive.Choice(&h.Credentials, credentialsPlatform),
 		"max_body":       directive.Bytes(&h.MaxBody),
+		"mask":           llmapp.MaskOption(&h.Mask),
 		"omit":           directive.Choices(&h.Omit, "request", "response"),
 		"stream_usage":   directive.Switch(&h.StreamUsage),
 		"errors":         directive.Choice(&h.Errors, errorsPass),

@@ -143,6 +143,7 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 		key.Stamp(r)
 		r.Org = org
 	}
+	x.h.site.Stamp(r, key)
 	if r.Org == "" {
 		r.Org = stores.DefaultName
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {

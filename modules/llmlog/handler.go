@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/paths"
@@ -98,6 +99,10 @@ type Handler struct {
 	// Content-Encoding, 1 or more. Metrics do not depend on it. Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
 
+	// Mask says what is masked in the content that is stored of this site, besides what is masked
+	// of the organisation. Default: nothing.
+	Mask []*mask.Rule `json:"mask,omitempty"`
+
 	// Omit lists the content that is never kept, `request` or `response`, whatever the
 	// client's headers say.
 	Omit []string `json:"omit,omitempty"`
@@ -133,7 +138,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	site, _, err := recording.NewSite(ctx, h.Store)
+	site, _, err := recording.NewSite(ctx, h.Store, h.Mask)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -42,6 +43,10 @@ type Handler struct {
 	// refused. Default: the store `default`.
 	Store string `json:"store,omitempty"`
 
+	// Mask says what is masked in the content that is stored of this site, besides what is masked
+	// of the organisation. Default: nothing.
+	Mask []*mask.Rule `json:"mask,omitempty"`
+
 	// MaxRequest bounds a request, in bytes without Content-Encoding, 1 or more.
 	// Default: 16 MiB.
 	MaxRequest directive.Size `json:"max_request,omitempty"`
@@ -61,7 +66,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	var err error
-	if h.site, h.store, err = recording.NewSite(ctx, h.Store); err != nil {
+	if h.site, h.store, err = recording.NewSite(ctx, h.Store, h.Mask); err != nil {
 		return err
 	}
 	h.checker = access.Checker{Keys: h.site.App.Authenticator(), Store: h.site.Store}
@@ -106,10 +111,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //	llm_otlp [<matcher>] {
 //		store       <name>
 //		max_request <size>
+//		mask        <kinds...> {
+//			...
+//		}
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return directive.Options{
 		"store":       directive.Text(&h.Store),
+		"mask":        llmapp.MaskOption(&h.Mask),
 		"max_request": directive.Bytes(&h.MaxRequest),
 	}.Directive(d)
 }

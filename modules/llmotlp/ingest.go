@@ -194,6 +194,7 @@ func (b *batch) record(calls []*call) error {
 		return nil
 	}
 	for _, r := range rs.order {
+		b.site.Stamp(r.Record, b.key)
 		if err := b.write(r); err != nil {
 			b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
 			return unavailable("the journal takes nothing now")

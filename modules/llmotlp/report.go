@@ -174,7 +174,7 @@ func (rs *reports) content(r *report) *storage.Content {
 func fillGaps(r, from *storage.Record) {
 	to, other := reflect.ValueOf(r).Elem(), reflect.ValueOf(from).Elem()
 	for i := range to.NumField() {
-		if to.Field(i).IsZero() {
+		if to.Field(i).CanSet() && to.Field(i).IsZero() {
 			to.Field(i).Set(other.Field(i))
 		}
 	}

@@ -38,20 +38,42 @@ var maskedConfig = strings.NewReplacer(
 // Whatever a client or a provider sends through any route, what is masked is in no file, neither
 // of the store nor of the log, and in no answer of a query.
 func TestMaskedValuesAreOnNoDisk(t *testing.T) {
-	s := serveConfig(t, maskedConfig)
+	plantEverywhere(t, maskedConfig, 300, func(walked) bool { return true }, func(value string) string { return value })
+}
+
+// contentMaskedConfig masks the content of what comes with a key, and of what comes through sites.
+var contentMaskedConfig = func() string {
+	site := " {\n\t\tmask own {\n\t\t\tpattern planted_id_\\d+\n\t\t}\n\t}\n"
+	return strings.NewReplacer(
+		"\tkey walker-root query write gateway log admin\n", "\tkey walker-root query write gateway log admin {\n\t\t\tmask email key\n\t\t}\n",
+		"\tllm_gateway\n", "\tllm_gateway"+site, "\tllm_otlp\n", "\tllm_otlp"+site, "\tllm_log\n", "\tllm_log"+site,
+		"\t\t\tcredentials platform\n", "\t\t\tcredentials platform\n\t\t\tmask own {\n\t\t\t\tpattern planted_id_\\d+\n\t\t\t}\n",
+	).Replace(siteConfig)
+}()
+
+// Nor is the content that a key or a site has masked.
+func TestContentMaskedByKeysAndSitesIsOnNoDisk(t *testing.T) {
+	plantEverywhere(t, contentMaskedConfig, 200, walked.isLane, func(string) string { return "someone" })
+}
+
+// plantEverywhere sends planted values through routes, at least so many bodies, and looks for them
+// in all files and in all answers of queries. name is what calls name in place of a value.
+func plantEverywhere(t *testing.T, config string, least int, takes func(walked) bool, name func(string) string) {
+	t.Helper()
+	s := serveConfig(t, config)
 	sent := 0
 	for i, r := range routes(t) {
 		// Keys, projects and members have the names that administrators give them.
-		if !r.takesBody() || strings.HasPrefix(r.Path, dashboard) || r.handler == "llm_echo" || r.handler == "llm_control" || strings.Contains(r.Path, "/control/") {
+		if !r.takesBody() || strings.HasPrefix(r.Path, dashboard) || r.handler == "llm_echo" || r.handler == "llm_control" || strings.Contains(r.Path, "/control/") || !takes(r) {
 			continue
 		}
 		text := strings.Join(planted(i), " and ")
 		s.says.Store(text)
-		user := planted(i)[0]
+		user := name(planted(i)[0])
 		header := []string{
 			"Service-User-Id", user, "Service-Session-Id", user, "Service-Session-Name", user, "Service-Session-Path", "/" + user,
 			"Service-Property-Team", user, "Service-Prompt-Id", user, "Service-Job-Id", user, "Referer", "https://a.example/?q=" + user,
-			"Service-Prompt-Input-Question", text,
+			"Service-Prompt-Input-Question", text, "Service-Auth", "Bearer walker-root",
 		}
 		paths := []string{s.path(r)}
 		if r.handler == "llm_query" {
@@ -85,7 +107,7 @@ func TestMaskedValuesAreOnNoDisk(t *testing.T) {
 			}
 		}
 	}
-	if sent < 300 {
+	if sent < least {
 		t.Errorf("%d bodies were taken: the walk proves nothing", sent)
 	}
 	s.flush()
@@ -107,7 +129,7 @@ func TestMaskedValuesAreOnNoDisk(t *testing.T) {
 		s.leaks("a query", []byte(a.body))
 		n := len(gjson.Get(a.body, "data").Array())
 		if all += n; n < 100 {
-			if all < 300 || a.status != http.StatusOK {
+			if all < least || a.status != http.StatusOK {
 				t.Errorf("%d records, %d %.200s", all, a.status, a.body)
 			}
 			break

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -53,6 +54,9 @@ type Settings struct {
 	// Trust is what the callers of the key are trusted to say of their calls: some of
 	// TrustUser, TrustSession and TrustProperties. Budgets count by what is trusted.
 	Trust []string `json:"trust,omitempty"`
+	// Mask says what is masked in the content that is stored of the key's calls, besides what is
+	// masked of its organisation; nil for nothing.
+	Mask []*mask.Rule `json:"mask,omitempty"`
 	// ExpiresAt is when the key ends, nil for never.
 	ExpiresAt *storage.Timestamp `json:"expires_at"`
 	// Disabled keys are refused until they are enabled again.

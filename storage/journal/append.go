@@ -41,7 +41,7 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 	if k != nil {
 		r.Content = storage.ContentRef{}
 	}
-	stored, c := k.Masked(r, j.mask(r.Org))
+	stored, c := k.Masked(r, j.mask(r.Org, r.ContentMask()))
 	encode(d, kindRecord, recordWire, stored)
 	d.content(c, j.log.chunks.Load())
 	err := j.submit(d)
@@ -63,7 +63,7 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 // AppendAnnotation writes an annotation, as Append does a record, without the credentials
 // in its texts.
 func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
-	if err := f.Redact(j.mask(f.Org)); err != nil {
+	if err := f.Redact(j.mask(f.Org, f.ContentMask())); err != nil {
 		return err
 	}
 	d := drafts.Get().(*draft)
@@ -74,10 +74,10 @@ func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 	return j.submit(d)
 }
 
-// mask returns what masks the records of an organisation, nil for nothing.
-func (j *Journal) mask(org string) *mask.Masker {
+// mask returns what masks an entry of an organisation, and also its content, nil for nothing.
+func (j *Journal) mask(org string, also mask.Content) *mask.Masker {
 	if masker := j.options.Load().Mask; masker != nil {
-		return masker(org)
+		return masker(org, also)
 	}
 	return nil
 }

@@ -35,9 +35,10 @@ type Options struct {
 	Retention, ContentRetention time.Duration
 	// LowPriority runs work that traffic goes before. Default: as any other work.
 	LowPriority func(do func())
-	// Mask returns what masks the records of an organisation before they are written, nil for
-	// nothing. Default: nothing is masked.
-	Mask func(org string) *mask.Masker
+	// Mask returns what masks an entry before it is written, nil for nothing: what the
+	// organisation has masked, and also what is masked in the entry's content. Default: nothing
+	// is masked.
+	Mask func(org string, also mask.Content) *mask.Masker
 	// Logger logs losses and failures. Default: no logs.
 	Logger *zap.Logger
 

@@ -21,7 +21,7 @@ func TestMaskedValuesReachNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	j := open(t, &backend{}, Options{Dir: dir, Mask: func(string) *mask.Masker { return m }})
+	j := open(t, &backend{}, Options{Dir: dir, Mask: func(string, mask.Content) *mask.Masker { return m }})
 	r, c := sample(0)
 	r.UserID, c.Request = string(canary), storage.Body{Type: "application/json", Data: []byte(`{"messages":[{"content":"alice@example.com"}]}`)}
 	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {

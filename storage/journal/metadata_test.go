@@ -17,7 +17,9 @@ func fill(v reflect.Value, n int) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i), n+i)
+			if v.Type().Field(i).Name != "masked" { // which is not stored
+				fill(v.Field(i), n+i)
+			}
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -57,9 +57,13 @@ func (k *createdKeys) prepare(log control.Log, version uint64) {
 }
 
 // NewKey returns a key that was created while Weir runs, in a project or in none, whose
-// organisation lives in a store.
-func NewKey(created *control.Key, project *control.Project, store string) *Key {
-	return &Key{Scopes: created.Scopes, org: created.Org, store: store, user: created.User, project: created.Project, kept: created, within: project}
+// organisation lives in a store. It fails if the key masks what this version cannot.
+func NewKey(created *control.Key, project *control.Project, store string) (*Key, error) {
+	k := &Key{
+		Scopes: created.Scopes, Mask: created.Mask,
+		org: created.Org, store: store, user: created.User, project: created.Project, kept: created, within: project,
+	}
+	return k, k.ProvisionMask()
 }
 
 // findKey returns the key that has a secret of this hash, whether it opens anything or
@@ -85,7 +89,10 @@ func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Has
 	if err != nil {
 		return nil, err
 	}
-	key = NewKey(kept, project, name).hashed(hash)
+	if key, err = NewKey(kept, project, name); err != nil {
+		return nil, err
+	}
+	key = key.hashed(hash)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.prepare(log, version)

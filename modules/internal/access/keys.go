@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -51,6 +52,10 @@ type Key struct {
 	// `admin`. Default: all of them but `admin`.
 	Scopes []string `json:"scopes,omitempty"`
 
+	// Mask says what is masked in the content that is stored of the key's calls, besides what is
+	// masked of its organisation. Default: nothing.
+	Mask []*mask.Rule `json:"mask,omitempty"`
+
 	org, store string
 	hash       [sha256.Size]byte
 	text       string // the hash, which each record has
@@ -60,6 +65,7 @@ type Key struct {
 	within     *control.Project // the project of a kept key, or of a token; nil for none
 	member     string           // the id of the member whose role a token has, "" for nobody's
 	issuer     string           // of a token, "" for keys
+	masker     *mask.Masker     // what Mask masks, nil for nothing
 	used       atomic.Int64     // when it was last noted that a kept key is used, in milliseconds
 }
 
@@ -86,6 +92,21 @@ func (k *Key) Stamp(r *storage.Record) {
 		}
 		maps.Copy(r.Properties, k.kept.Properties)
 	}
+}
+
+// ProvisionMask reads what the key has masked.
+func (k *Key) ProvisionMask() error {
+	m, err := mask.New(k.Mask)
+	k.masker = m.OfContent()
+	return err
+}
+
+// Masker returns what masks the content of the key's calls, nil for nothing. A nil key has none.
+func (k *Key) Masker() *mask.Masker {
+	if k == nil {
+		return nil
+	}
+	return k.masker
 }
 
 // Kept is what was said of the key while Weir ran, nil for a key of the configuration and for

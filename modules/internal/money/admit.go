@@ -138,7 +138,7 @@ func (m *Budgets) setAsideShare(ctx context.Context, t *Bill, q *quantity, s Spe
 	}
 	part := &share{quantity: q}
 	// The record's id may be the client's choice, and used elsewhere at the same time.
-	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.entry(m.Mask(s.Org))
+	part.ID, part.Org, part.Call = uuid.New(), s.Org, s.entry(m.Mask(s.Org, mask.Content{}))
 	if paid {
 		part.Holds = append(part.Holds, credits.Hold{Account: credits.Account{Org: s.Org}})
 	}

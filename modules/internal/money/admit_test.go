@@ -145,7 +145,7 @@ func TestUsersAreMaskedInTheLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	budgets.Mask = func(string) *mask.Masker { return m }
+	budgets.Mask = func(string, mask.Content) *mask.Masker { return m }
 	now := storage.Millis(time.Now())
 	for _, user := range []string{"alice@example.com", "bob@example.com"} {
 		if _, err := budgets.Admit(t.Context(), spendingOf(user, now, 8e8)); err != nil {

@@ -113,7 +113,11 @@ func TestMalformedBudgets(t *testing.T) {
 }
 
 func createdKey(id string, s control.Settings) *access.Key {
-	return access.NewKey(&control.Key{ID: id, Org: stores.DefaultName, Settings: s}, nil, stores.DefaultName)
+	k, err := access.NewKey(&control.Key{ID: id, Org: stores.DefaultName, Settings: s}, nil, stores.DefaultName)
+	if err != nil {
+		panic(err)
+	}
+	return k
 }
 
 // What only the caller says counts where the budget trusts callers.

@@ -28,7 +28,7 @@ type Budgets struct {
 	Ledger func(org string) (credits.Ledger, error)
 	// Mask returns what masks the names of users and of other values in the ledger as in records,
 	// nil for nothing. Default: nothing.
-	Mask func(org string) *mask.Masker
+	Mask func(org string, also mask.Content) *mask.Masker
 	// Logger has a bounded rate: callers can repeat what is logged.
 	Logger *zap.Logger
 
@@ -50,7 +50,7 @@ type Budgets struct {
 func New(keys *access.Authenticator, configs map[string]*stores.Config, aliases map[string][]string, counts *lineage.Counts, logger *zap.Logger) *Budgets {
 	m := &Budgets{
 		Logger: logger, keys: keys, stores: configs, counts: counts, aliases: aliases,
-		Mask:       func(string) *mask.Masker { return nil },
+		Mask:       func(string, mask.Content) *mask.Masker { return nil },
 		configured: make(map[string][]*Budget), grants: make(map[string]plugins.Nanodollars), labels: make(metric.Set),
 	}
 	m.Ledger = func(org string) (credits.Ledger, error) {
@@ -107,7 +107,7 @@ func (m *Budgets) CheckProperties(headers *control.Headers) {
 // hold is the account of a budget that counts a call, which names its value as records do.
 func (m *Budgets) hold(b *Budget, r *storage.Record, at storage.Timestamp) credits.Hold {
 	h := b.hold(r, at)
-	h.Value = m.Mask(b.org).Name(h.Value, nil)
+	h.Value = m.Mask(b.org, mask.Content{}).Name(h.Value, nil)
 	return h
 }
 

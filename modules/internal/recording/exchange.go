@@ -17,7 +17,9 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money"
@@ -117,6 +119,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 		site.Logger.Error("nothing is recorded: the store does not open", zap.String("store", site.Store), zap.Error(err))
 		x.recorder, x.release = discardRecorder{}, func() {}
 	}
+	x.Record.MaskContent(mask.Content{Site: site.mask, Key: x.Record.ContentMask().Key})
 	x.Kept.Omit(&x.Record, c.OmitRequest, c.OmitResponse)
 	x.Kept.Inputs(&x.Record, c.Inputs)
 	x.Record.CreatedAt, x.Record.GatewayNode = storage.Millis(x.started), hostname
@@ -472,19 +475,30 @@ type Site struct {
 	Open   Opener
 	Logger *zap.Logger    // of bounded rate
 	Calls  *lineage.Index // of the store, nil to link none
+	mask   *mask.Masker   // what is masked in the content of its records, nil for nothing
+}
+
+// Stamp writes into a record what is masked in its content by the site and by the key of the
+// caller, nil for none.
+func (s *Site) Stamp(r *storage.Record, key *access.Key) {
+	r.MaskContent(mask.Content{Site: s.mask, Key: key.Masker()})
 }
 
 // NewSite returns the site of a handler that ctx provisions, and the store of that
-// name, `default` if there is none.
-func NewSite(ctx caddy.Context, store string) (*Site, *stores.Store, error) {
+// name, `default` if there is none. The rules mask the content of the site's records.
+func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *stores.Store, error) {
 	app, opened, err := llmapp.Use(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	masker, err := app.MaskSite(rules)
 	if err != nil {
 		return nil, nil, err
 	}
 	name := cmp.Or(store, stores.DefaultName)
 	logger := llmapp.BoundedLogger(ctx.Logger())
 	return &Site{
-		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(),
+		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(), mask: masker,
 	}, opened, nil
 }
 

@@ -60,6 +60,7 @@ func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {
 			rs.like, rs.made = *made, made
 			rs.like.Batch = ""
+			rs.like.MaskContent(x.Record.ContentMask())
 			x.Kept.Omit(&x.Record, made.RequestOmitted, made.ResponseOmitted)
 		}
 	}

@@ -72,8 +72,8 @@ type Config struct {
 	// answers.
 	Sync bool `json:"sync,omitempty"`
 
-	// Mask returns what masks the records of an organisation, nil for nothing.
-	Mask func(org string) *mask.Masker `json:"-"`
+	// Mask is the journal's.
+	Mask func(org string, also mask.Content) *mask.Masker `json:"-"`
 
 	name    string
 	backend string // its name

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 )
 
 // link returns where nodes share a response in the background. It is nil if nodes share
@@ -56,7 +57,7 @@ func (r *Room) End(run *background.Run) {
 	if !run.Cancelled() {
 		return
 	}
-	store, err := r.Store(run.Org, run.User)
+	store, err := r.Store(&storage.Record{Org: run.Org, UserID: run.User})
 	if err == nil {
 		err = store.Cancel(context.Background(), run.ID)
 	}

@@ -27,7 +27,7 @@ type Room struct {
 	// Journal has the records, and the conversations.
 	Journal func() (stored.Journal, error)
 	// Mask returns what masks the names of an organisation's users in records, nil for nothing.
-	Mask func(org string) *mask.Masker
+	Mask func(org string, also mask.Content) *mask.Masker
 	// Runs are the background responses of this process.
 	Runs *background.Runs
 	// Nodes are the background responses of other nodes. It is nil if nodes share nothing.
@@ -37,13 +37,14 @@ type Room struct {
 	Logger  *zap.Logger
 }
 
-// Store returns the stored objects that a caller may use.
-func (r *Room) Store(org, user string) (*stored.Store, error) {
+// Store returns the stored objects that the caller of a record may use.
+func (r *Room) Store(caller *storage.Record) (*stored.Store, error) {
 	journal, err := r.Journal()
 	if err != nil {
 		return nil, err
 	}
-	return &stored.Store{Journal: journal, Org: org, User: r.Mask(org).Name(user, nil)}, nil
+	user := r.Mask(caller.Org, mask.Content{}).Name(caller.UserID, nil)
+	return &stored.Store{Journal: journal, Org: caller.Org, User: user, Mask: caller.ContentMask()}, nil
 }
 
 // Call is a request for a stored object. Its caller has been authenticated.

@@ -197,7 +197,9 @@ func (s *Store) changed(ctx context.Context, c *storage.ConversationChange, afte
 
 func (s *Store) change(c *storage.ConversationChange, after storage.Timestamp) error {
 	at := max(storage.Millis(time.Now()), after+1)
-	return s.Journal.AppendAnnotation(&storage.Annotation{Org: s.Org, At: at, Conversation: c})
+	a := &storage.Annotation{Org: s.Org, At: at, Conversation: c}
+	a.MaskContent(s.Mask)
+	return s.Journal.AppendAnnotation(a)
 }
 
 // Extend adds the items of a request and of its response to a conversation, whose last change

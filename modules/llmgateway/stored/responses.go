@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -41,6 +42,8 @@ type Store struct {
 	// User is the user whom the caller names. A caller who names none speaks for the
 	// organisation, and finds the responses of all its users.
 	User string
+	// Mask is what is masked in what the caller stores, besides what is masked of Org.
+	Mask mask.Content
 }
 
 // ErrNotFound is why there is no response, or no item, of an id.
