@@ -38,15 +38,19 @@ require (
 require (
 	github.com/gobwas/httphead v0.1.0
 	github.com/gobwas/ws v1.5.0
+	github.com/gofrs/flock v0.13.0
 	github.com/minio/minlz v1.2.4
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
 	github.com/tdewolff/minify/v2 v2.24.25
 	github.com/wneessen/go-mail v0.7.2
+	github.com/zalando/go-keyring v0.2.8
 	modernc.org/sqlite v1.62.0
 )
 
 require (
+	github.com/danieljoos/wincred v1.2.3 // indirect
+	github.com/godbus/dbus/v5 v5.2.2 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/tdewolff/parse/v2 v2.8.20 // indirect

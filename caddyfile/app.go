@@ -46,6 +46,8 @@ import (
 //			role     <claim> <value> <scopes...>
 //			members
 //			trust_email
+//			client_id     <id>
+//			client_scopes <scopes...>
 //		}
 //		provider <label> [<kind>] {
 //			<see parseProvider>

@@ -16,15 +16,17 @@ func parseIdentity(to *[]*llmapp.Identity) directive.Option {
 		}
 		i := &llmapp.Identity{Issuer: args[1]}
 		set := directive.Options{
-			"audience":    directive.Texts(&i.Audiences),
-			"require":     func(d *caddyfile.Dispenser) error { return parseRequire(d, i) },
-			"org":         directive.Text(&i.OrgClaim),
-			"user":        directive.Text(&i.UserClaim),
-			"project":     directive.Text(&i.ProjectClaim),
-			"scopes":      directive.Texts(&i.Scopes),
-			"members":     directive.Flag(&i.Members),
-			"trust_email": directive.Flag(&i.TrustEmail),
-			"role":        func(d *caddyfile.Dispenser) error { return parseRole(d, i) },
+			"audience":      directive.Texts(&i.Audiences),
+			"require":       func(d *caddyfile.Dispenser) error { return parseRequire(d, i) },
+			"org":           directive.Text(&i.OrgClaim),
+			"user":          directive.Text(&i.UserClaim),
+			"project":       directive.Text(&i.ProjectClaim),
+			"scopes":        directive.Texts(&i.Scopes),
+			"members":       directive.Flag(&i.Members),
+			"trust_email":   directive.Flag(&i.TrustEmail),
+			"client_id":     directive.Text(&i.ClientID),
+			"client_scopes": directive.Texts(&i.ClientScopes),
+			"role":          func(d *caddyfile.Dispenser) error { return parseRole(d, i) },
 		}
 		if err := set.Parse(d, "identity"); err != nil {
 			return err

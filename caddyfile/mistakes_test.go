@@ -70,6 +70,7 @@ func TestMistakes(t *testing.T) {
 		"identity in the open":      {global("identity jwt http://login.example.com {\naudience weir\nscopes query\n} <<"), "identity jwt http://login.example.com: want the URL of an issuer"},
 		"identity for everybody":    {global("identity jwt https://login.example.com {\nscopes query\n} <<"), "identity jwt https://login.example.com: audience is missing"},
 		"identity without scopes":   {global("identity jwt https://login.example.com {\naudience weir\n} <<"), "identity jwt https://login.example.com: scopes are missing, out of query, write, gateway, log"},
+		"scopes without a client":   {global("identity jwt https://login.example.com {\naudience weir\nscopes query\nclient_scopes offline_access\n} <<"), "identity jwt https://login.example.com: client_scopes without client_id: name the client of `weir login` at the issuer"},
 		"scope of an identity":      {global("identity jwt https://login.example.com {\naudience weir\nscopes read\n} <<"), "identity jwt https://login.example.com: there is no scope read, only query, write, gateway, log"},
 		"claim without values":      {global("identity jwt https://login.example.com {\naudience weir\nrequire sub <<\n}"), "require takes a claim and the values that are accepted"},
 		"role without scopes":       {global("identity jwt https://login.example.com {\naudience weir\nrole groups admins <<\n}"), "role takes a claim, its value, and the scopes that it gives"},

@@ -103,6 +103,11 @@ func (c *Client) Setup(project string, g Gateway) (*Change, error) {
 			return nil, fmt.Errorf("%s: %w", change.File, err)
 		}
 	}
+	for _, path := range c.rivals {
+		if _, ok, _ := c.format.find(text, path); ok && g.TokenCommand != nil {
+			return nil, fmt.Errorf("%s: %s wins over your login: remove it", change.File, strings.Join(path, "."))
+		}
+	}
 	change.After = text
 	next.After = digest(text)
 	return change, nil

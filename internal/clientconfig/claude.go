@@ -1,12 +1,18 @@
 package clientconfig
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
 
 // https://code.claude.com/docs/en/llm-gateway-connect
 var claude = &Client{
 	Name: "claude", Title: "Claude Code",
-	Overrides: []string{"ANTHROPIC_API_KEY"},
-	format:    jsonFormat{},
+	TakesCommand: true,
+	Overrides:    []string{"ANTHROPIC_API_KEY"},
+	rivals:       [][]string{{"env", "ANTHROPIC_AUTH_TOKEN"}, {"env", "ANTHROPIC_API_KEY"}},
+	format:       jsonFormat{},
 	file: func(project string) (string, error) {
 		if project != "" { // settings.json of a project is committed, and this has the key
 			return filepath.Join(project, ".claude", "settings.local.json"), nil
@@ -14,13 +20,32 @@ var claude = &Client{
 		return inHome("CLAUDE_CONFIG_DIR", ".claude", "settings.json")
 	},
 	settings: func(g Gateway) []setting {
-		s := []setting{
-			{[]string{"env", "ANTHROPIC_BASE_URL"}, quote(g.Address)},
-			{[]string{"env", "ANTHROPIC_AUTH_TOKEN"}, quote(g.Key)},
+		s := []setting{{[]string{"env", "ANTHROPIC_BASE_URL"}, quote(g.Address)}}
+		if g.TokenCommand != nil {
+			s = append(s,
+				setting{[]string{"apiKeyHelper"}, quote(shellLine(g.TokenCommand))},
+				setting{[]string{"env", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS"}, quote(strconv.Itoa(tokenAge))})
+		} else {
+			s = append(s, setting{[]string{"env", "ANTHROPIC_AUTH_TOKEN"}, quote(g.Key)})
 		}
 		if len(g.Models) > 0 {
 			s = append(s, setting{[]string{"env", "ANTHROPIC_MODEL"}, quote(g.Models[0])})
 		}
 		return s
 	},
+}
+
+// tokenAge is after how many milliseconds a client asks for the token again. A token has more of its
+// life before it when the command prints it.
+const tokenAge = 60_000
+
+// shellLine is a command as a shell reads it.
+func shellLine(command []string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
+		if words[i] = word; strings.ContainsAny(word, " \t\"'$&;()<>|*?`\\") {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
 }

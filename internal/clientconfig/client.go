@@ -10,9 +10,11 @@ import (
 
 // Gateway is the Weir that a client shall call.
 type Gateway struct {
-	Address string   // without a path, as in https://llm.example.com
-	Key     string   // the API key
-	Models  []string // the models to offer, the default one first; empty if the client has its own list
+	Address string // without a path, as in https://llm.example.com
+	Key     string // the API key, "" with TokenCommand
+	// TokenCommand prints a fresh token in place of a key: a program and its arguments.
+	TokenCommand []string
+	Models       []string // the models to offer, the default one first; empty if the client has its own list
 }
 
 // Client is a coding agent.
@@ -23,6 +25,8 @@ type Client struct {
 	Steps func(Gateway) string
 	// NeedsModels is set for a client that has no list of models of its own.
 	NeedsModels bool
+	// TakesCommand is set for a client that runs a TokenCommand whenever it needs a token.
+	TakesCommand bool
 	// Overrides are the environment variables that win over the file.
 	Overrides []string
 	// Note is what else the user has to know; empty for nothing.
@@ -31,6 +35,8 @@ type Client struct {
 	file     func(project string) (string, error)
 	format   format
 	settings func(Gateway) []setting
+	// rivals are the settings that win over a TokenCommand.
+	rivals [][]string
 }
 
 // setting is a value in a file, as the file's format writes it.

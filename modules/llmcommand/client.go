@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/login"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -33,7 +34,7 @@ const (
 
 func addClientFlags(cmd *cobra.Command) {
 	cmd.Flags().String("address", "", "Address of the query API (default $"+addressEnv+", else "+defaultAddress+")")
-	cmd.Flags().String("key-file", "", "File whose first line is the API key (default: the key is $"+keyEnv+")")
+	cmd.Flags().String("key-file", "", "File whose first line is the API key (default: the key is $"+keyEnv+", else your login at the address)")
 	cmd.Flags().String("ca", "", "PEM file of a private CA to trust for https (default $"+caEnv+")")
 }
 
@@ -41,7 +42,8 @@ func addClientFlags(cmd *cobra.Command) {
 type client struct {
 	http    *http.Client
 	address string
-	key     string
+	key     string // "" for that of the login at the address, if there is one
+	logins  login.File
 	header  http.Header // added to each request
 	stderr  io.Writer
 	warned  map[string]bool
@@ -51,7 +53,12 @@ type client struct {
 
 func newClient(cmd *cobra.Command) (*client, error) {
 	flag, _ := cmd.Flags().GetString("address")
-	address := strings.TrimSuffix(cmp.Or(flag, os.Getenv(addressEnv), defaultAddress), "/")
+	return clientAt(cmd, cmp.Or(flag, os.Getenv(addressEnv), defaultAddress))
+}
+
+// clientAt is the client of the API at an address, with the key and the CA of the command's flags.
+func clientAt(cmd *cobra.Command, address string) (*client, error) {
+	address = strings.TrimSuffix(address, "/")
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("address %q: expected http:// or https:// and a host, as in %s", address, defaultAddress)
@@ -67,13 +74,26 @@ func newClient(cmd *cobra.Command) (*client, error) {
 			return nil, fmt.Errorf("key-file: the first line of %s is empty", file)
 		}
 	}
-	flag, _ = cmd.Flags().GetString("ca")
+	flag, _ := cmd.Flags().GetString("ca")
 	if file := cmp.Or(flag, os.Getenv(caEnv)); file != "" {
 		if c.http, err = trusting(file); err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
 	}
-	return c, nil
+	c.logins, err = login.Open()
+	return c, err
+}
+
+// bearer returns the key, or a fresh token of the login at the address, and "" if there is neither.
+func (c *client) bearer(ctx context.Context) (string, error) {
+	if c.key != "" {
+		return c.key, nil
+	}
+	token, err := c.logins.Fresh(ctx, c.address, c.http)
+	if none, ok := errors.AsType[*login.NoLoginError](err); ok && none.Reason == nil {
+		return "", nil
+	}
+	return token, err
 }
 
 // trusting returns a client that trusts the CAs of the system and of a file.
@@ -193,8 +213,12 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	if len(text) > continueFrom {
 		r.Header.Set("Expect", "100-continue")
 	}
-	if c.key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.key)
+	bearer, err := c.bearer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
@@ -236,7 +260,7 @@ func (c *client) refusal(response *http.Response) error {
 	case !plugins.ValidJSON(text) || message.Type != gjson.String:
 		e.message = c.noAPI(response).Error()
 	case response.StatusCode == http.StatusUnauthorized:
-		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s", c.address, message.Str, keyEnv)
+		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s, or run `weir login %[1]s`", c.address, message.Str, keyEnv)
 	default:
 		e.message = fmt.Sprintf("%s: %s", c.address, message.Str)
 	}

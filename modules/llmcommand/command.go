@@ -1,6 +1,7 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
 // clients of the query API; key, budget, alert and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
-// records of another product and made-up ones; setup makes coding agents clients of the gateway, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup and
+// records of another product and made-up ones; setup makes coding agents clients of the gateway, login, token, logout and relay give
+// them fresh tokens, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
 // validate do more than they do there.
@@ -20,8 +21,8 @@ func init() {
 	const connection = `
 
 The API is at --address, else $WEIR_URL, else ` + defaultAddress + `. The API key is the
-first line of --key-file, else $WEIR_API_KEY; it is no flag, because others can
-read the arguments of a process. --ca, else $WEIR_CA, is a file with the
+first line of --key-file, else $WEIR_API_KEY, else a token of your login (weir login) at the
+address; it is no flag, because others can the arguments of a process. --ca, else $WEIR_CA, is a file with the
 certificate of a private CA, in PEM, that the API's is signed by.`
 	admin := `
 
@@ -261,7 +262,7 @@ quickstart's unless one is given.` + connection,
 		CobraFunc: demoCommand,
 	}, {
 		Name:  "setup",
-		Usage: strings.Join(clientNames(), "|") + " [--model <name>,...] [--project] [--print] [--undo] [--yes]",
+		Usage: strings.Join(clientNames(), "|") + " [--login] [--model <name>,...] [--project] [--print] [--undo] [--yes]",
 		Short: "Makes a coding agent call Weir, and undoes it",
 		Long: `
 Shows what it would change in the configuration file of a coding agent, so that the agent calls
@@ -271,10 +272,50 @@ about the key, which costs nothing. The rest of the file stays as it is, byte fo
 	weir setup claude --address https://llm.example.com
 	weir setup claude --undo
 
-The file is readable by you alone, because it has the key. --undo makes the file what it was; if
+The file is readable by you alone, because it may have a key. If you are logged in at the gateway
+(weir login), there is no key in it: the agent asks weir token, or calls weir relay. --undo makes the file what it was; if
 you have edited it since, only the settings of Weir are taken out.` + connection + `
 At a terminal, setup asks for the key if none is given.`,
 		CobraFunc: setupCommand,
+	}, {
+		Name:  "login",
+		Usage: "[<address>] [--key] [--key-file <file>] [--device] [--issuer <url>] [--ca <file>]",
+		Short: "Logs you in at a gateway, so that agents need no key",
+		Long: `
+Logs you in at the issuer that the gateway trusts (identity, with a client_id), by your browser, or
+by a code that you enter in a browser elsewhere. With --key, keeps an API key in place of that. The
+refresh token, or the key, is in the system's keychain where there is one, else in a file that you
+alone can read.
+
+	weir login https://llm.example.com
+	weir setup claude`,
+		CobraFunc: loginCommand,
+	}, {
+		Name:  "token",
+		Usage: "[--address <address>]",
+		Short: "Prints a fresh token of your login",
+		Long: `
+Prints a token that has at least half of its life before it, as agents ask for it: apiKeyHelper of
+Claude Code, auth of Codex.`,
+		CobraFunc: tokenCommand,
+	}, {
+		Name:  "logout",
+		Usage: "[<address>]",
+		Short: "Forgets your login at a gateway",
+		Long: `
+Forgets the login, and asks the issuer to revoke it.`,
+		CobraFunc: logoutCommand,
+	}, {
+		Name:  "relay",
+		Usage: "[--listen <address>]",
+		Short: "Lets agents on this machine call a gateway with your login",
+		Long: `
+Listens on this machine, and sends all requests on to the gateway with a fresh token in place of
+their key: for agents that read their key once. Bytes pass as they come. Whoever is on this
+machine can use it while it runs; pages of the web cannot.
+
+	weir relay --address https://llm.example.com` + connection,
+		CobraFunc: relayCommand,
 	}, {
 		Name:  "look",
 		Usage: "[--today] [--since <time>] [--json]",

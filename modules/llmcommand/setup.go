@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/weirhq/weir/internal/clientconfig"
+	"github.com/weirhq/weir/internal/login"
 )
 
 func setupCommand(cmd *cobra.Command) {
@@ -24,6 +26,7 @@ func setupCommand(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSlice("model", nil, "The models to offer, the default one first (default: the agent's own; all of the gateway for an agent without a list)")
 	f.Bool("project", false, "Change the configuration of this folder, not the user's")
+	f.Bool("login", false, "Call with fresh tokens of your login (default: if you are logged in at the gateway, and give no key)")
 	f.Bool("print", false, "Show the change alone")
 	f.Bool("undo", false, "Undo the set-up")
 	f.Bool("yes", false, "Write without asking")
@@ -52,19 +55,18 @@ func setup(cmd *cobra.Command, args []string) error {
 	if undo, _ := cmd.Flags().GetBool("undo"); undo {
 		return undoSetup(cmd, agent, project)
 	}
-	c, err := newClient(cmd)
+	address, _ := cmd.Flags().GetString("address")
+	c, err := clientOfLogin(cmd, address)
+	if errors.As(err, new(*login.NoLoginError)) {
+		c, err = newClient(cmd)
+	}
 	if err != nil {
 		return err
 	}
-	if c.key == "" && c.address == defaultAddress {
-		c.key = demoKey
+	gateway, err := gatewayOf(cmd, c, agent)
+	if err != nil {
+		return err
 	}
-	if c.key == "" {
-		if c.key, err = askKey(cmd); err != nil {
-			return err
-		}
-	}
-	gateway := clientconfig.Gateway{Address: c.address, Key: c.key}
 	gateway.Models, _ = cmd.Flags().GetStringSlice("model")
 	if err := checkKey(cmd, c, agent, &gateway); err != nil {
 		return err
@@ -84,11 +86,14 @@ func setup(cmd *cobra.Command, args []string) error {
 	if err := change.Write(); err != nil {
 		return err
 	}
+	if gateway.Address != c.address {
+		fmt.Fprintf(out, "%s reads its key once, when it starts, so it calls the relay on this machine. Start that before: weir relay --address %s\n", agent.Title, c.address)
+	}
 	fmt.Fprintf(out, "%s calls %s from its next start. `weir setup %s --undo%s` undoes it.\n", agent.Title, c.address, agent.Name, map[bool]string{true: " --project"}[project != ""])
 	if agent.Note != "" {
 		fmt.Fprintln(out, agent.Note)
 	}
-	if project != "" {
+	if project != "" && gateway.Key != "" {
 		fmt.Fprintf(out, "Keep %s out of version control: it has your key.\n", change.File)
 	}
 	for _, name := range agent.Overrides {
@@ -97,6 +102,41 @@ func setup(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// gatewayOf is the gateway as the agent calls it: with a key, or by the login at the gateway.
+func gatewayOf(cmd *cobra.Command, c *client, agent *clientconfig.Client) (gateway clientconfig.Gateway, err error) {
+	byLogin, _ := cmd.Flags().GetBool("login")
+	switch _, err := c.logins.Find(c.address); {
+	case byLogin && c.key != "":
+		return gateway, errors.New("--login uses no key: leave --key-file out, and unset $" + keyEnv)
+	case err == nil && c.key == "":
+		byLogin = true
+	case byLogin || err != nil && !errors.As(err, new(*login.NoLoginError)):
+		return gateway, err
+	}
+	if !byLogin {
+		if c.key == "" && c.address == defaultAddress {
+			c.key = demoKey
+		}
+		if c.key == "" {
+			c.key, err = askKey(cmd)
+		}
+		return clientconfig.Gateway{Address: c.address, Key: c.key}, err
+	}
+	switch {
+	case agent.Steps != nil:
+		return gateway, fmt.Errorf("%s calls from its own servers, which have no login of yours: make a key for it with `weir key create`, and give it by --key-file", agent.Title)
+	case !agent.TakesCommand:
+		return clientconfig.Gateway{Address: "http://" + relayAddress, Key: relayKey}, nil
+	}
+	weir := "weir"
+	if _, err := exec.LookPath(weir); err != nil {
+		if weir, err = os.Executable(); err != nil {
+			return gateway, err
+		}
+	}
+	return clientconfig.Gateway{Address: c.address, TokenCommand: []string{weir, "token", "--address", c.address}}, nil
 }
 
 // askKey asks for the key at a terminal.
@@ -126,13 +166,12 @@ func checkKey(cmd *cobra.Command, c *client, agent *clientconfig.Client, gateway
 			return fmt.Errorf("%s lists no models: give its site a provider, or name models by --model", c.address)
 		}
 	}
-	out := cmd.OutOrStdout()
-	key, err := c.ask(cmd.Context(), http.MethodGet, "/v1/key", nil)
-	switch refused := new(statusError); {
-	case errors.As(err, &refused) && (refused.status == http.StatusNotFound || refused.status == http.StatusMethodNotAllowed):
-		_, err = fmt.Fprintf(out, "%s answers, and has %d models. It has no llm_control to ask about the key.\n", c.address, len(models))
+	key, err := showOwnKey(cmd, c)
+	if err == nil && !key.Exists() {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s answers, and has %d models.\n", c.address, len(models))
 		return err
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	var scopes []string
@@ -142,6 +181,21 @@ func checkKey(cmd *cobra.Command, c *client, agent *clientconfig.Client, gateway
 	if !slices.Contains(scopes, "gateway") {
 		return fmt.Errorf("the key has the scopes %s, and not gateway, which calls of models need: use another, or add the scope with `weir key update %s --scopes gateway`",
 			printable(strings.Join(scopes, ", ")), printable(cmp.Or(key.Get("id").Str, "<id>")))
+	}
+	return nil
+}
+
+// showOwnKey asks the gateway whose the key is, and shows it. The key is missing in the answer of a
+// gateway that has no llm_control.
+func showOwnKey(cmd *cobra.Command, c *client) (gjson.Result, error) {
+	out := cmd.OutOrStdout()
+	key, err := c.ask(cmd.Context(), http.MethodGet, "/v1/key", nil)
+	switch refused := new(statusError); {
+	case errors.As(err, &refused) && (refused.status == http.StatusNotFound || refused.status == http.StatusMethodNotAllowed):
+		_, err = fmt.Fprintf(out, "%s has no llm_control to ask about the key.\n", c.address)
+		return gjson.Result{}, err
+	case err != nil:
+		return gjson.Result{}, err
 	}
 	fmt.Fprintf(out, "The key is %s of %s.", printable(cmp.Or(key.Get("name").Str, "a key of the configuration,")), printable(key.Get("organization").Str))
 	if name := key.Get("project").Str; name != "" {
@@ -154,7 +208,7 @@ func checkKey(cmd *cobra.Command, c *client, agent *clientconfig.Client, gateway
 		fmt.Fprintf(out, " Credits: %s.", nanodollars(credits.Get("balance").Num))
 	}
 	_, err = fmt.Fprintln(out)
-	return err
+	return key, err
 }
 
 // budgetLeft tells what is left of a budget that counts each call of a key.

@@ -39,6 +39,7 @@ type route struct {
 const (
 	openAPIPath        = "/v1/openapi.json"
 	modelsPath         = "/v1/models"
+	resourcePath       = "/.well-known/oauth-protected-resource"
 	realtimePath       = "/v1/realtime"
 	messageBatchesPath = "/v1" + observe.MessageBatches
 )
@@ -177,6 +178,10 @@ func groups() []group {
 		}},
 		{"catalogue", serveDescription, []route{
 			{pattern: "GET " + openAPIPath, id: "describeGateway", summary: "This description"},
+		}},
+		{"catalogue", (*Handler).serveResource, []route{
+			{pattern: "GET " + resourcePath, id: "describeResource", docs: "https://www.rfc-editor.org/rfc/rfc9728",
+				summary: "Whose tokens the gateway takes, and how `weir login` gets one"},
 		}},
 	}
 }

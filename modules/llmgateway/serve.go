@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/models"
 	"github.com/weirhq/weir/plugins"
@@ -23,6 +24,23 @@ func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match)
 		asked.Org = key.Org()
 	}
 	return h.models.Serve(w, r, asked)
+}
+
+// serveResource answers what OAuth calls the metadata of a protected resource (RFC 9728). No key
+// is needed: who has none asks.
+func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, _ *match) error {
+	logins := h.site.App.Authenticator().Logins()
+	issuers := make([]string, len(logins))
+	for i, l := range logins {
+		issuers[i] = l.Issuer
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	return apierror.WriteJSON(w, http.StatusOK, map[string]any{
+		"resource":                 paths.Base(r, r.URL.Path),
+		"authorization_servers":    issuers,
+		"bearer_methods_supported": []string{"header"},
+		"weir_logins":              logins,
+	})
 }
 
 // serveState answers an endpoint of what is kept.

@@ -180,7 +180,7 @@ func (x *exchange) authenticate(c *control.Controls) (*access.Key, *plugins.Erro
 		}
 		return nil, nil
 	}
-	key, err := x.h.checker.Check(x.r.Context(), c.Secret, access.ScopeLog)
+	key, err := x.h.checker.Check(x.r, c.Secret, access.ScopeLog)
 	if err == nil && !key.MayCall(x.h.Provider, "") { // the model is not known before the call passes
 		err = access.NotAllowed("models through this proxy")
 	}

@@ -53,7 +53,7 @@ func (h *Handler) provisionCredentials() error {
 // the key of Weir where they send that of the vendor.
 func (x *exchange) keyOfCaller(c *control.Controls) (*access.Key, *plugins.Error) {
 	if c.Keyed {
-		return x.h.checker.Check(x.r.Context(), c.Secret, access.ScopeGateway)
+		return x.h.checker.Check(x.r, c.Secret, access.ScopeGateway)
 	}
 	if key := x.r.URL.Query().Get("key"); key != "" && x.r.Header.Get("X-Goog-Api-Key") == "" {
 		x.r.Header.Set("X-Goog-Api-Key", key)

@@ -99,7 +99,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	}
 	key, denied := h.checker.Admit(r, access.ScopeLog, "Authorization", "X-Api-Key")
 	if _, secret, basic := r.BasicAuth(); basic {
-		key, denied = h.checker.Check(r.Context(), secret, access.ScopeLog)
+		key, denied = h.checker.Check(r, secret, access.ScopeLog)
 	}
 	if denied != nil {
 		return nil, denied

@@ -250,7 +250,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Retry-After", "60")
 		return fail(w, http.StatusTooManyRequests, "too many wrong keys from this address: try again in a minute")
 	}
-	key, refused := h.checker.Check(r.Context(), body.Key, access.ScopeMetrics)
+	key, refused := h.checker.Check(r, body.Key, access.ScopeMetrics)
 	if refused != nil {
 		failed(address, now)
 		return fail(w, refused.Status, refused.Message)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/access/identity"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -26,7 +27,7 @@ func (c Checker) Admit(r *http.Request, scope string, fields ...string) (*Key, *
 	}
 	for _, field := range fields {
 		if value := r.Header.Get(field); value != "" {
-			return c.Check(r.Context(), control.Bearer(value), scope)
+			return c.Check(r, control.Bearer(value), scope)
 		}
 	}
 	return nil, Missing(fields[0])
@@ -41,8 +42,8 @@ func WithKey(r *http.Request, key *Key) *http.Request {
 }
 
 // Check is Admit for a key that was sent in another way.
-func (c Checker) Check(ctx context.Context, secret, scope string) (*Key, *plugins.Error) {
-	key, err := c.Keys.Authenticate(ctx, secret)
+func (c Checker) Check(r *http.Request, secret, scope string) (*Key, *plugins.Error) {
+	key, err := c.Keys.Authenticate(r.Context(), secret)
 	switch {
 	case err == nil:
 		return c.allow(key, scope)
@@ -52,6 +53,13 @@ func (c Checker) Check(ctx context.Context, secret, scope string) (*Key, *plugin
 		return nil, plugins.Unavailable("keys_unavailable", retryAfter, "The keys of the gateway cannot be read now.")
 	case errors.Is(err, identity.ErrUnavailable):
 		return nil, plugins.Unavailable("identity_unavailable", retryAfter, "The token cannot be verified now: its issuer does not answer.")
+	}
+	if expired, ok := errors.AsType[*ExpiredError](err); ok {
+		remedy := "get a new one from its issuer"
+		if expired.Renewable {
+			remedy = "run `weir login " + paths.Site(r) + "`, or get a new one from its issuer"
+		}
+		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_token", "The token is not accepted, because %v: %s.", err, remedy)
 	}
 	return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_token", "The token is not accepted: %v.", err)
 }

@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/access/identity"
@@ -59,6 +61,13 @@ type Identity struct {
 	// that verifies every email. Default: false.
 	TrustEmail bool `json:"trust_email,omitempty"`
 
+	// ClientID is the public client at the issuer by which `weir login` logs people in, with a
+	// browser or a device code. Default: none, and people have to bring their token or a key.
+	ClientID string `json:"client_id,omitempty"`
+
+	// ClientScopes are what `weir login` asks for, besides `openid`, `profile` and `email`.
+	ClientScopes []string `json:"client_scopes,omitempty"`
+
 	org    string // that the identity stands in
 	issuer *identity.Issuer
 }
@@ -82,6 +91,8 @@ func (i *Identity) Check() error {
 	switch {
 	case len(i.Audiences) == 0:
 		return fmt.Errorf("identity jwt %s: audience is missing: without it, tokens for other services would be accepted", i.Issuer)
+	case len(i.ClientScopes) > 0 && i.ClientID == "":
+		return fmt.Errorf("identity jwt %s: client_scopes without client_id: name the client of `weir login` at the issuer", i.Issuer)
 	case len(i.Scopes) == 0 && len(i.Roles) == 0 && !i.Members:
 		return fmt.Errorf("identity jwt %s: scopes are missing, out of %s; roles and members give some as well", i.Issuer, strings.Join(scopes, ", "))
 	}
@@ -119,7 +130,9 @@ func (a *Authenticator) verify(ctx context.Context, token string) (*Key, error) 
 		}
 		var claims identity.Claims
 		if claims, err = i.issuer.Verify(ctx, token); err != nil {
-			if errors.Is(err, identity.ErrUnavailable) {
+			if expired, ok := errors.AsType[*oidc.TokenExpiredError](err); ok {
+				err = &ExpiredError{At: expired.Expiry, Renewable: i.ClientID != ""}
+			} else if errors.Is(err, identity.ErrUnavailable) {
 				a.logger.Error("a token cannot be verified", zap.String("issuer", i.Issuer), zap.Error(err))
 			}
 			continue
@@ -130,6 +143,39 @@ func (a *Authenticator) verify(ctx context.Context, token string) (*Key, error) 
 		}
 	}
 	return nil, err
+}
+
+// ExpiredError is the error for a token that was valid until a time.
+type ExpiredError struct {
+	At        time.Time
+	Renewable bool // by `weir login`
+}
+
+func (e *ExpiredError) Error() string { return "it expired at " + e.At.UTC().Format(time.RFC3339) }
+
+// Login is how people log in at an issuer from a terminal.
+type Login struct {
+	Issuer   string   `json:"issuer"`
+	ClientID string   `json:"client_id"`
+	Scopes   []string `json:"scopes,omitempty"`
+	// Audience is for whom the access token has to be. It is empty if the ID token is sent, which is
+	// for the client.
+	Audience string `json:"audience,omitempty"`
+}
+
+// Logins are those of all identities with a client.
+func (a *Authenticator) Logins() []Login {
+	all := make([]Login, 0, len(a.identities))
+	for _, i := range a.identities {
+		l := Login{Issuer: i.Issuer, ClientID: i.ClientID, Scopes: i.ClientScopes}
+		if !slices.Contains(i.Audiences, i.ClientID) {
+			l.Audience = i.Audiences[0]
+		}
+		if i.ClientID != "" {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // Trusts reports whether there is an identity of an issuer.

@@ -11,14 +11,20 @@ import (
 // Base is the address of a handler as the client of a request knows it, without a slash at its
 // end. path is that of the request below the handler.
 func Base(r *http.Request, path string) string {
-	u := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path}
+	u := url.URL{Path: r.URL.Path}
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		u.Path = original.URL.Path // in which handle_path has left the prefix
 	}
+	u.Path = strings.TrimSuffix(u.Path, path)
+	return Site(r) + u.String()
+}
+
+// Site is the address of the site to which a client sent a request, without a path.
+func Site(r *http.Request) string {
+	u := url.URL{Scheme: "http", Host: r.Host}
 	if Secure(r) {
 		u.Scheme = "https"
 	}
-	u.Path = strings.TrimSuffix(u.Path, path)
 	return u.String()
 }
 

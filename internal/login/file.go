@@ -1,0 +1,241 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/zalando/go-keyring"
+)
+
+// Login is what is kept of a login.
+type Login struct {
+	Address string // of the gateway, as it was given
+	CA      string `json:",omitempty"` // path of a file with the CA that it is signed by, "" for the system's
+
+	// Secret is the refresh token, or the API key. It is empty if InKeychain is set, or if the issuer
+	// gave no refresh token.
+	Secret     string `json:",omitempty"`
+	InKeychain bool   `json:",omitempty"`
+
+	// The rest is empty for an API key.
+
+	Client    Client
+	TokenURL  string    `json:",omitempty"`
+	RevokeURL string    `json:",omitempty"` // "" if the issuer revokes no tokens
+	Token     string    `json:",omitempty"`
+	RenewAt   time.Time // half of the token's life: whoever gets it can use it for the other half
+	EndsAt    time.Time
+}
+
+func (l *Login) isKey() bool { return l.TokenURL == "" }
+
+// File has all logins of a user.
+type File struct{ path string }
+
+// Open returns the file of the user. It need not exist.
+func Open() (File, error) {
+	dir, err := os.UserConfigDir()
+	return File{filepath.Join(dir, "weir", "login.json")}, err
+}
+
+// NoLoginError is the error for a gateway at which the user has not logged in, or not any more.
+type NoLoginError struct {
+	Address string // "" for any gateway
+	Reason  error  // nil if there is no login
+}
+
+func (e *NoLoginError) Error() string {
+	if e.Address == "" {
+		return "you are not logged in: run `weir login https://…` with the address of your gateway"
+	}
+	if e.Reason != nil {
+		return fmt.Sprintf("your login at %s has ended (%v): run `weir login %[1]s`", e.Address, e.Reason)
+	}
+	return fmt.Sprintf("you are not logged in at %s: run `weir login %[1]s`", e.Address)
+}
+
+func (e *NoLoginError) Unwrap() error { return e.Reason }
+
+// read returns the logins, the latest first.
+func (f File) read() (all []Login, err error) {
+	text, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("%s: %w: remove it, and log in again", f.path, err)
+	}
+	return all, nil
+}
+
+// Find returns the login at an address, and the latest one for "". The error is NoLoginError if there is
+// none.
+func (f File) Find(address string) (Login, error) {
+	all, err := f.read()
+	if err != nil {
+		return Login{}, err
+	}
+	for _, l := range all {
+		if address == "" || l.Address == address {
+			return l, nil
+		}
+	}
+	return Login{}, &NoLoginError{Address: address}
+}
+
+// lock waits until no other process changes the file.
+func (f File) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return nil, err
+	}
+	l := flock.New(f.path+".lock", flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.Path(), err)
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// write replaces the file. The lock is held.
+func (f File) write(all []Login) error {
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	t, err := os.CreateTemp(filepath.Dir(f.path), ".login-*") // readable by the user alone
+	if err != nil {
+		return err
+	}
+	defer os.Remove(t.Name()) // which fails if all went well
+	if _, err = t.Write(text); err == nil {
+		err = t.Sync()
+	}
+	if err := errors.Join(err, t.Close()); err != nil {
+		return err
+	}
+	return os.Rename(t.Name(), f.path)
+}
+
+// Keep keeps a login in place of an earlier one at the same address.
+func (f File) Keep(ctx context.Context, l Login) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f.put(l, true)
+}
+
+// put keeps a login: as the latest one, or in the place that it has. The lock is held.
+func (f File) put(l Login, latest bool) error {
+	all, err := f.read()
+	if err != nil {
+		return err
+	}
+	l.hide()
+	i := slices.IndexFunc(all, func(a Login) bool { return a.Address == l.Address })
+	switch {
+	case i >= 0 && !latest:
+		all[i] = l
+	case i >= 0:
+		all = slices.Delete(all, i, i+1)
+		fallthrough
+	default:
+		all = slices.Insert(all, 0, l)
+	}
+	return f.write(all)
+}
+
+// Forget forgets a login, and asks the issuer to revoke its refresh token. It reports whether the
+// token can be used no more.
+func (f File) Forget(ctx context.Context, l Login, client *http.Client) (revoked bool, err error) {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if all, err := f.read(); err != nil {
+		return false, err
+	} else if i := slices.IndexFunc(all, func(a Login) bool { return a.Address == l.Address }); i >= 0 {
+		l = all[i] // another process may have renewed it
+		if err := f.write(slices.Delete(all, i, i+1)); err != nil {
+			return false, err
+		}
+	}
+	secret, err := l.secret()
+	if err == nil && l.InKeychain {
+		err = keyring.Delete(keychainService, l.Address)
+	}
+	return l.revoke(ctx, secret, client), err
+}
+
+// keychainService is the name of Weir in keychains.
+const keychainService = "weir"
+
+// hide moves the secret to the keychain, if there is one that takes it: Windows takes 2560 bytes,
+// and servers have none.
+func (l *Login) hide() {
+	if l.Secret != "" && keyring.Set(keychainService, l.Address, l.Secret) == nil {
+		l.Secret, l.InKeychain = "", true
+	}
+}
+
+func (l *Login) secret() (string, error) {
+	if !l.InKeychain {
+		return l.Secret, nil
+	}
+	secret, err := keyring.Get(keychainService, l.Address)
+	if errors.Is(err, keyring.ErrNotFound) {
+		return "", &NoLoginError{l.Address, errors.New("the keychain has lost it")}
+	}
+	if err != nil {
+		return "", fmt.Errorf("the keychain cannot be read: unlock it, or run `weir login %s`: %w", l.Address, err)
+	}
+	return secret, nil
+}
+
+// renewTimeout is how long a caller waits for a new token at most, in which an agent waits.
+const renewTimeout = 20 * time.Second
+
+// Fresh returns a token of a login with at least half of its life before it. Of several processes,
+// one renews it.
+func (f File) Fresh(ctx context.Context, address string, client *http.Client) (string, error) {
+	l, err := f.Find(address)
+	switch {
+	case err != nil:
+		return "", err
+	case l.isKey():
+		return l.secret()
+	case time.Now().Before(l.RenewAt):
+		return l.Token, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if l, err = f.Find(l.Address); err != nil || l.isKey() || time.Now().Before(l.RenewAt) { // another process has renewed it, or logged in anew
+		if err == nil && l.isKey() {
+			return l.secret()
+		}
+		return l.Token, err
+	}
+	err = l.renew(ctx, client)
+	if time.Now().Before(l.EndsAt) { // also if the issuer is away, or gives no refresh tokens
+		err = nil
+	}
+	return l.Token, errors.Join(err, f.put(l, false))
+}
