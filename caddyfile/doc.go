@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway"
 	"github.com/weirhq/weir/modules/llmhealth"
 	"github.com/weirhq/weir/modules/llmlog"
+	"github.com/weirhq/weir/modules/llmmcp"
 	"github.com/weirhq/weir/modules/llmnotfound"
 	"github.com/weirhq/weir/modules/llmotlp"
 	"github.com/weirhq/weir/modules/llmquery"
@@ -30,6 +31,7 @@ func init() {
 	httpcaddyfile.RegisterHandlerDirective("llm_query", parseHandler[llmquery.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseHandler[llmgateway.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseHandler[llmotlp.Handler])
+	httpcaddyfile.RegisterHandlerDirective("llm_mcp_server", parseHandler[llmmcp.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_ui", parseHandler[llmui.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseHandler[llmecho.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_health", parseHandler[llmhealth.Handler])
@@ -37,7 +39,7 @@ func init() {
 	// Behind all that answers some requests.
 	httpcaddyfile.RegisterHandlerDirective("llm_not_found", parseHandler[llmnotfound.Handler])
 	httpcaddyfile.RegisterDirectiveOrder("llm_not_found", httpcaddyfile.After, "file_server")
-	for _, directive := range []string{"llm_proxy", "llm_control", "llm_query", "llm_gateway", "llm_otlp", "llm_ui", "llm_echo", "llm_health"} {
+	for _, directive := range []string{"llm_proxy", "llm_control", "llm_query", "llm_gateway", "llm_otlp", "llm_mcp_server", "llm_ui", "llm_echo", "llm_health"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")
 	}
 }

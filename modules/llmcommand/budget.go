@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -112,9 +113,9 @@ func setBudget(cmd *cobra.Command, args []string) error {
 	case project != "" && calls != "":
 		return errors.New("name the calls by --project or by --for, as in --for 'project=search model~opus'")
 	case project != "":
-		body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: field("project"), Op: storage.Equals, Text: project}))
+		body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: question.Field("project"), Op: storage.Equals, Text: project}))
 	case calls != "":
-		filter, err := parseFilter([]string{calls}, time.Now())
+		filter, err := question.ParseFilter([]string{calls}, time.Now())
 		if err != nil {
 			return fmt.Errorf("--for: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/spreadsheet"
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -82,11 +83,11 @@ func parseColumns(names []string) ([]column, error) {
 }
 
 func parseColumn(name string) (column, error) {
-	full := fullName(name)
-	if key, ok := strings.CutPrefix(full, propertyPrefix); ok && key != "" {
+	full := question.FullName(name)
+	if key, ok := strings.CutPrefix(full, question.PropertyPrefix); ok && key != "" {
 		return column{name, "properties." + gjson.Escape(key), plain}, nil
 	}
-	if key, ok := strings.CutPrefix(full, scorePrefix); ok && key != "" {
+	if key, ok := strings.CutPrefix(full, question.ScorePrefix); ok && key != "" {
 		return column{name, "scores." + gjson.Escape(key), code}, nil
 	}
 	var known []string

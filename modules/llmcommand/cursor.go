@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -42,7 +43,7 @@ const longestCall = storage.Timestamp(time.Hour / time.Millisecond)
 var byEnd = order{
 	sort: storage.SortLastActive,
 	since: func(t storage.Timestamp) storage.Filter {
-		return and(bound("request_created_at", t-longestCall), &storage.Branch{
+		return question.And(bound("request_created_at", t-longestCall), &storage.Branch{
 			Or:    true,
 			Left:  bound("response_created_at", t),
 			Right: bound("request_created_at", t),
@@ -52,7 +53,7 @@ var byEnd = order{
 }
 
 func bound(name string, t storage.Timestamp) storage.Filter {
-	return &storage.Leaf{Field: field(name), Op: storage.GTE, Time: max(t, 0)}
+	return &storage.Leaf{Field: question.Field(name), Op: storage.GTE, Time: max(t, 0)}
 }
 
 func (o *order) time(record gjson.Result) (storage.Timestamp, error) {
@@ -115,7 +116,7 @@ func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gj
 // page reads one page, and returns the time of its last record and their number.
 func (c *cursor) page(ctx context.Context, since storage.Timestamp, offset, limit int, emit func(gjson.Result) error) (last storage.Timestamp, n int, err error) {
 	q := &requestQuery{
-		Filter:        storage.AppendJSON(nil, and(c.filter, c.order.since(since))),
+		Filter:        storage.AppendJSON(nil, question.And(c.filter, c.order.since(since))),
 		Sort:          []byte(`{"` + c.order.sort + `":"asc"}`),
 		Offset:        offset,
 		Limit:         limit,

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -26,7 +27,7 @@ func exportCommand(cmd *cobra.Command) {
 }
 
 func export(cmd *cobra.Command, args []string) error {
-	filter, err := parseFilter(args, time.Now())
+	filter, err := question.ParseFilter(args, time.Now())
 	if err != nil {
 		return err
 	}

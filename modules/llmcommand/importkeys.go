@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -130,7 +131,7 @@ func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 	for _, l := range k.limits {
 		_, err := i.client.ask(ctx, http.MethodPost, "/v1/budgets", map[string]any{
 			"name": l.nameOf(k.name, id), "quantity": l.quantity, "limit": l.limit, "window": l.window,
-			"filter": json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: field("key_id"), Op: storage.Equals, Text: id})),
+			"filter": json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: question.Field("key_id"), Op: storage.Equals, Text: id})),
 		})
 		if err != nil {
 			_, ended := i.client.ask(ctx, http.MethodDelete, keyPath(id), nil)

@@ -218,7 +218,7 @@ func (v *valueReader) next() ([]byte, error) {
 
 var errBrokenRow = &refusal{reason: "it is no object in JSON", detail: "a bracket or a string does not end, or a comma is missing"}
 
-func isBlank(b byte) bool { return strings.IndexByte(blanks, b) >= 0 }
+func isBlank(b byte) bool { return strings.IndexByte(" \t\r\n", b) >= 0 }
 
 // skip returns the first byte of the next value.
 func (v *valueReader) skip() (byte, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/agentlog"
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -137,7 +138,7 @@ func lookSince(cmd *cobra.Command, now time.Time) (time.Time, error) {
 		year, month, day := now.Local().Date()
 		return time.Date(year, month, day, 0, 0, 0, 0, time.Local), nil
 	case text != "":
-		at, err := parseMoment(text, now)
+		at, err := question.ParseMoment(text, now)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("--since: %w", err)
 		}

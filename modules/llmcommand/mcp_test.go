@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// maxContent is the longest content in an answer, in bytes.
+const maxContent = 20 << 10
+
 // An agent starts the command, lists its tools, which change nothing, and calls each. What Weir
 // refuses, and what is no filter, is an answer that the model can read.
 func TestMCP(t *testing.T) {
@@ -21,7 +24,7 @@ func TestMCP(t *testing.T) {
 		"/v1/metrics/query":            `{"groups":[{"key":"prefix_changed","totals":{"requests":2,"cost":0.5,"cache_loss":0.25,"errors":null}}]}`,
 		"/v1/session/query":            `[{"session_id":"review-7","total_cost":1.5,"session_name":null}]`,
 		"/v1/request/query-clickhouse": `[{"request_id":"a","error_message":"no such model","cost":null}]`,
-		"/v1/request/a":                `{"request_id":"a","request_body":{"text":"` + strings.Repeat("é", maxMCPBody) + `"},"response_body":{"n":1}}`,
+		"/v1/request/a":                `{"request_id":"a","request_body":{"text":"` + strings.Repeat("é", maxContent) + `"},"response_body":{"n":1}}`,
 		"/v1/key":                      `{"name":"ada","budgets":[]}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +97,7 @@ func TestMCP(t *testing.T) {
 			t.Errorf("%s %s asked %s, want %s", c.name, c.arguments, asked[c.path], c.body)
 		}
 	}
-	if got := call("request", `{"id":"a"}`); len(got) > 2*maxMCPBody || !strings.Contains(got, `"response_body":{"n":1}`) || !strings.Contains(got, fmt.Sprintf("of %d bytes)", 2*maxMCPBody+len(`{"text":""}`))) {
+	if got := call("request", `{"id":"a"}`); len(got) > 2*maxContent || !strings.Contains(got, `"response_body":{"n":1}`) || !strings.Contains(got, fmt.Sprintf("of %d bytes)", 2*maxContent+len(`{"text":""}`))) {
 		t.Errorf("%d bytes: %.100s", len(got), got)
 	}
 	if err := session.Close(); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -25,7 +26,7 @@ func queryCommand(cmd *cobra.Command) {
 }
 
 func query(cmd *cobra.Command, args []string) error {
-	filter, err := parseFilter(args, time.Now())
+	filter, err := question.ParseFilter(args, time.Now())
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func query(cmd *cobra.Command, args []string) error {
 		return metrics(cmd, filter, by)
 	}
 	keys, _ := cmd.Flags().GetStringSlice("sort")
-	sort, err := parseSort(keys)
+	sort, err := question.ParseSort(keys)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func someRecords() []*storage.Record {
 	return []*storage.Record{
@@ -90,7 +93,7 @@ func TestQueryAsks(t *testing.T) {
 	if _, err := run(t.Context(), queryCommand, new(bytes.Buffer), args...); err != nil {
 		t.Fatal(err)
 	}
-	filter, err := parseFilter(args[:2], noon)
+	filter, err := question.ParseFilter(args[:2], noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,11 +290,11 @@ func TestColumnsAreFields(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for alias := range aliases {
+	for alias := range question.Aliases {
 		if _, err := parseColumn(alias); err != nil {
 			t.Error(err)
 		}
-		if f, _ := filterField(alias); f == nil {
+		if f, _ := question.FilterField(alias); f == nil {
 			t.Errorf("no filter takes %s", alias)
 		}
 	}

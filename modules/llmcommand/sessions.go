@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -48,13 +49,13 @@ func sessionQuestion(cmd *cobra.Command, args []string) (map[string]any, error) 
 	if cmd.Flags().Changed("by") {
 		return nil, errors.New("--by says what the parts of a session are; name the session with --tree")
 	}
-	filter, err := parseFilter(args, time.Now())
+	filter, err := question.ParseFilter(args, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	limit, _ := cmd.Flags().GetInt("limit")
 	key, _ := cmd.Flags().GetString("sort")
-	name, direction, err := cutDirection(key)
+	name, direction, err := question.CutDirection(key)
 	if err != nil {
 		return nil, err
 	}

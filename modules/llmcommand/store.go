@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/modules/llmadmin"
 	"github.com/weirhq/weir/storage/transfer"
 )
@@ -54,7 +55,7 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 	now := time.Now()
 	for _, name := range []string{"since", "until"} {
 		if text, _ := flags.GetString(name); text != "" {
-			if asked[name], err = parseMoment(text, now); err != nil {
+			if asked[name], err = question.ParseMoment(text, now); err != nil {
 				return fmt.Errorf("--%s: %w", name, err)
 			}
 		}

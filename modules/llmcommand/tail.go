@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -37,7 +38,7 @@ func tailCommand(cmd *cobra.Command) {
 }
 
 func tail(cmd *cobra.Command, args []string) error {
-	filter, err := parseFilter(args, time.Now())
+	filter, err := question.ParseFilter(args, time.Now())
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmgateway"
 	_ "github.com/weirhq/weir/modules/llmhealth"
 	_ "github.com/weirhq/weir/modules/llmlog"
+	_ "github.com/weirhq/weir/modules/llmmcp"
 	_ "github.com/weirhq/weir/modules/llmnotfound"
 	_ "github.com/weirhq/weir/modules/llmotlp"
 	_ "github.com/weirhq/weir/modules/llmquery"

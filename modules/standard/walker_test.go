@@ -55,7 +55,7 @@ var full = flag.Bool("full", false, "send each bomb from many clients at once")
 // llm_otlp, and copies of stores through storage.Kept.
 var (
 	mounts = map[string]string{"llm_echo": "/echo", "llm_log": "/logged", "llm_ui": "/ui", paid: "/paid"}
-	silent = []string{"llm_control", "llm_echo", "llm_health", "llm_query", "llm_ui"}
+	silent = []string{"llm_control", "llm_echo", "llm_health", "llm_mcp_server", "llm_query", "llm_ui"}
 )
 
 // paid is llm_log with the platform's credentials.
@@ -180,6 +180,7 @@ http://127.0.0.1:%[3]s {
 	llm_gateway
 	llm_otlp
 	llm_query
+	llm_mcp_server
 	llm_health
 	llm_not_found
 }`

@@ -1,4 +1,4 @@
-package llmcommand
+package question
 
 import (
 	"strings"
@@ -71,7 +71,7 @@ func TestFilter(t *testing.T) {
 		{[]string{"{}"}, `"all"`},
 		{[]string{`{"left":"all","operator":"or","right":` + mini + `}`}, `{"left":"all","operator":"or","right":` + mini + `}`},
 	} {
-		f, err := parseFilter(tc.args, noon)
+		f, err := ParseFilter(tc.args, noon)
 		if err != nil {
 			t.Errorf("%q: %v", tc.args, err)
 			continue
@@ -129,7 +129,7 @@ func TestFilterErrors(t *testing.T) {
 		`{"request_response_rmt":{`:  `malformed JSON`,
 		`{"request_response_rm":{}}`: `unknown group "request_response_rm"`,
 	} {
-		f, err := parseFilter([]string{arg}, noon)
+		f, err := ParseFilter([]string{arg}, noon)
 		if err == nil {
 			t.Errorf("%s is %s, want an error", arg, storage.AppendJSON(nil, f))
 		} else if !strings.Contains(err.Error(), want) {
@@ -148,7 +148,7 @@ func FuzzFilter(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		filter, err := parseFilter([]string{s}, noon)
+		filter, err := ParseFilter([]string{s}, noon)
 		if err != nil {
 			return
 		}

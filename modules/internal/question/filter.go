@@ -1,4 +1,4 @@
-package llmcommand
+package question
 
 import (
 	"errors"
@@ -16,11 +16,11 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// parseFilter reads the arguments of a command: each is a filter of the API as
+// ParseFilter reads the arguments of a command: each is a filter of the API as
 // JSON, "all", or terms with blanks between them. All filters must hold, or all
 // filters on one side of an "or"; parentheses join. Without arguments, everything
 // matches. now is what ages are counted from.
-func parseFilter(args []string, now time.Time) (storage.Filter, error) {
+func ParseFilter(args []string, now time.Time) (storage.Filter, error) {
 	var outer []sides // around each open parenthesis
 	var s sides
 	for _, arg := range args {
@@ -36,7 +36,7 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.all = and(s.all, f)
+			s.all = And(s.all, f)
 			continue
 		}
 		for ; rest != ""; rest = strings.TrimLeft(rest, blanks) {
@@ -53,7 +53,7 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 					return nil, errors.New("filter: a ) has no ( before it; quote values that have one")
 				}
 				s, outer, rest = outer[len(outer)-1], outer[:len(outer)-1], rest[1:]
-				s.all = and(s.all, f)
+				s.all = And(s.all, f)
 			case strings.EqualFold(word, "or"):
 				if s.all == nil {
 					return nil, errLonelyOr
@@ -68,7 +68,7 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 				if err != nil {
 					return nil, fmt.Errorf("filter term %q: %w", t.text, err)
 				}
-				s.all, rest = and(s.all, f), after
+				s.all, rest = And(s.all, f), after
 			}
 		}
 	}
@@ -103,8 +103,8 @@ func cutWord(s string) (word, after string) {
 	return s, ""
 }
 
-// and joins two filters. A nil filter is left out.
-func and(a, b storage.Filter) storage.Filter {
+// And joins two filters. A nil filter is left out.
+func And(a, b storage.Filter) storage.Filter {
 	if a == nil {
 		return b
 	}
@@ -200,7 +200,7 @@ func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
 		return t.bound(now)
 	}
 	l := &storage.Leaf{Op: t.op}
-	if l.Field, l.Key = filterField(t.name); l.Field == nil {
+	if l.Field, l.Key = FilterField(t.name); l.Field == nil {
 		return nil, fmt.Errorf("unknown field %q; %s", t.name, knownFields())
 	}
 	if t.value == "null" && (t.op == storage.Equals || t.op == storage.NotEquals) {
@@ -245,17 +245,17 @@ func (t *filterTerm) bound(now time.Time) (storage.Filter, error) {
 	if t.op != storage.Equals {
 		return nil, fmt.Errorf("%s takes =, not %s", t.name, t.operator)
 	}
-	l := &storage.Leaf{Field: field("request_created_at"), Op: storage.GTE}
+	l := &storage.Leaf{Field: Field("request_created_at"), Op: storage.GTE}
 	if t.name == "until" {
 		l.Op = storage.LT
 	}
 	var err error
-	l.Time, err = parseMoment(t.value, now)
+	l.Time, err = ParseMoment(t.value, now)
 	return l, err
 }
 
-// parseMoment reads a time, or an age.
-func parseMoment(text string, now time.Time) (storage.Timestamp, error) {
+// ParseMoment reads a time, or an age.
+func ParseMoment(text string, now time.Time) (storage.Timestamp, error) {
 	if age, err := caddy.ParseDuration(text); err == nil && age >= 0 {
 		return storage.Millis(now.Add(-age)), nil
 	}
@@ -282,7 +282,7 @@ func tokens(k storage.Kind) string {
 }
 
 func knownFields() string {
-	names := slices.Collect(maps.Keys(aliases))
+	names := slices.Collect(maps.Keys(Aliases))
 	for _, f := range storage.Fields() {
 		if f.Group == storage.RequestResponse && !f.Map {
 			names = append(names, f.Name)

@@ -1,4 +1,4 @@
-package llmcommand
+package question
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// aliases are short names of fields, in filters, columns and sort keys alike.
-var aliases = map[string]string{
+// Aliases are short names of fields, in filters, columns and sort keys alike.
+var Aliases = map[string]string{
 	"id":       "request_id",
 	"time":     "request_created_at",
 	"ended":    "response_created_at",
@@ -25,9 +25,9 @@ var aliases = map[string]string{
 	"feedback": storage.FeedbackScore,
 }
 
-// fullName is the name that an alias stands for; other names are their own.
-func fullName(name string) string {
-	if full, ok := aliases[name]; ok {
+// FullName is the name that an alias stands for; other names are their own.
+func FullName(name string) string {
+	if full, ok := Aliases[name]; ok {
 		return full
 	}
 	return name
@@ -35,27 +35,28 @@ func fullName(name string) string {
 
 // The prefixes of names within a map.
 const (
-	propertyPrefix = "property."
-	scorePrefix    = "score."
+	PropertyPrefix = "property."
+	ScorePrefix    = "score."
 )
 
-// filterField is the field that a name speaks of, with the key within a map. It
+// FilterField is the field that a name speaks of, with the key within a map. It
 // is nil when there is none.
-func filterField(name string) (f *storage.Field, key string) {
-	name = fullName(name)
-	if key, ok := strings.CutPrefix(name, propertyPrefix); ok && key != "" {
-		return field("properties"), key
+func FilterField(name string) (f *storage.Field, key string) {
+	name = FullName(name)
+	if key, ok := strings.CutPrefix(name, PropertyPrefix); ok && key != "" {
+		return Field("properties"), key
 	}
-	if key, ok := strings.CutPrefix(name, scorePrefix); ok && key != "" {
-		return field("scores"), key
+	if key, ok := strings.CutPrefix(name, ScorePrefix); ok && key != "" {
+		return Field("scores"), key
 	}
-	if f := field(name); f != nil && !f.Map {
+	if f := Field(name); f != nil && !f.Map {
 		return f, ""
 	}
 	return nil, ""
 }
 
-func field(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
+// Field is the field of requests that has a name, or nil.
+func Field(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
 
 // sortKeys are the API's names of keys that filters call by another name.
 var sortKeys = map[string]storage.SortKey{
@@ -65,21 +66,21 @@ var sortKeys = map[string]storage.SortKey{
 	"cached":              storage.SortIsCached,
 }
 
-// parseSort reads sort keys, <name>[:asc|:desc], into the sort of the API. The
+// ParseSort reads sort keys, <name>[:asc|:desc], into the sort of the API. The
 // largest come first unless a key says asc.
-func parseSort(keys []string) (json.RawMessage, error) {
+func ParseSort(keys []string) (json.RawMessage, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	var members []string
 	for _, key := range keys {
-		name, direction, err := cutDirection(key)
+		name, direction, err := CutDirection(key)
 		if err != nil {
 			return nil, err
 		}
-		name = fullName(name)
+		name = FullName(name)
 		value := quote(direction)
-		if property, ok := strings.CutPrefix(name, propertyPrefix); ok {
+		if property, ok := strings.CutPrefix(name, PropertyPrefix); ok {
 			name, value = string(storage.SortProperties), "{"+quote(property)+":"+value+"}"
 		} else if apiName, ok := sortKeys[name]; ok {
 			name = string(apiName)
@@ -93,8 +94,8 @@ func parseSort(keys []string) (json.RawMessage, error) {
 	return sort, nil
 }
 
-// cutDirection reads a sort key, <name>[:asc|:desc], which is desc without a direction.
-func cutDirection(key string) (name, direction string, err error) {
+// CutDirection reads a sort key, <name>[:asc|:desc], which is desc without a direction.
+func CutDirection(key string) (name, direction string, err error) {
 	name, direction = key, "desc"
 	if i := strings.LastIndexByte(key, ':'); i >= 0 {
 		name, direction = key[:i], key[i+1:]
