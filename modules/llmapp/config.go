@@ -19,6 +19,8 @@ type (
 	Budget = money.Budget
 	// Refusals are what a budget that observes would have refused.
 	Refusals = money.Refusals
+	// Refusal is a recorded call that a budget would have refused.
+	Refusal = money.Refusal
 	// Stage is what happens when a part of a budget's limit is spent.
 	Stage = money.Stage
 	// AccountTransport sends what `llm_log` with `credentials platform` has admitted.

@@ -26,18 +26,13 @@ func budgetCommand(cmd *cobra.Command) {
 	addFormatFlags(cmd, "accounts", queryFormats...)
 	cmd.Args = cobra.NoArgs
 	set := keyAction("set <name> <limit>", "Creates a budget or a limit, or replaces it", cobra.ExactArgs(2), setBudget)
+	addBudgetFlags(set)
 	f := set.Flags()
-	f.String("quantity", "usd", "What counts: usd, tokens, input_tokens, output_tokens, uncached_tokens, requests or concurrent")
-	f.String("window", "", "day, week, month, year, total, or a duration such as 1m (default: month for usd, else 1m)")
 	f.String("since", "", "The day or time since which records count in a new budget, such as 2026-11-01 (default: it begins at 0)")
-	f.String("timezone", "", "The time zone whose midnight begins a window, such as Europe/Berlin (default: UTC)")
-	f.String("per", "", "Give each user, key, project, … its own limit (default: all calls share the limit)")
-	f.String("project", "", "The project whose calls count (default: all calls)")
-	f.String("for", "", "The calls that count, as a filter such as 'model~opus' (default: all calls)")
 	f.Float64Slice("alert", nil, "Report at these percentages of the limit, such as 80,95")
 	f.Bool("trust", false, "Count by what calls say of themselves, which their keys need not vouch for")
 	f.Bool("observe", false, "Count calls and report which of them would be refused, and refuse none")
-	cmd.AddCommand(set, keyAction("delete <name>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget))
+	cmd.AddCommand(set, keyAction("delete <name>", "Deletes a budget or a limit", cobra.ExactArgs(1), deleteBudget), tryCommand())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out, err := outputOf(cmd, cmd.OutOrStdout(), false, budgetColumns, queryFormats...)
 		if err != nil {
@@ -59,6 +54,17 @@ func budgetCommand(cmd *cobra.Command) {
 		}
 		return writeRows(out, rows)
 	}
+}
+
+// addBudgetFlags adds what says which calls a budget counts, and how.
+func addBudgetFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.String("quantity", "usd", "What counts: usd, tokens, input_tokens, output_tokens, uncached_tokens, requests or concurrent")
+	f.String("window", "", "day, week, month, year, total, or a duration such as 1m (default: month for usd, else 1m)")
+	f.String("timezone", "", "The time zone whose midnight begins a window, such as Europe/Berlin (default: UTC)")
+	f.String("per", "", "Give each user, key, project, … its own limit (default: all calls share the limit)")
+	f.String("project", "", "The project whose calls count (default: all calls)")
+	f.String("for", "", "The calls that count, as a filter such as 'model~opus' (default: all calls)")
 }
 
 // withCalls returns a budget or a rule with the words for its filter in the field "for".
@@ -100,9 +106,10 @@ func member(object gjson.Result) (name string, value gjson.Result) {
 	return name, value
 }
 
-func setBudget(cmd *cobra.Command, args []string) error {
-	body := map[string]any{"name": args[0], "limit": args[1]}
-	for _, flag := range []string{"quantity", "window", "timezone", "since", "per"} {
+// budgetSettings returns what addBudgetFlags has said of a budget.
+func budgetSettings(cmd *cobra.Command, name, limit string) (map[string]any, error) {
+	body := map[string]any{"name": name, "limit": limit}
+	for _, flag := range []string{"quantity", "window", "timezone", "per"} {
 		if value, _ := cmd.Flags().GetString(flag); value != "" {
 			body[flag] = value
 		}
@@ -111,15 +118,26 @@ func setBudget(cmd *cobra.Command, args []string) error {
 	calls, _ := cmd.Flags().GetString("for")
 	switch {
 	case project != "" && calls != "":
-		return errors.New("name the calls by --project or by --for, as in --for 'project=search model~opus'")
+		return nil, errors.New("name the calls by --project or by --for, as in --for 'project=search model~opus'")
 	case project != "":
 		body["filter"] = json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: question.Field("project"), Op: storage.Equals, Text: project}))
 	case calls != "":
 		filter, err := question.ParseFilter([]string{calls}, time.Now())
 		if err != nil {
-			return fmt.Errorf("--for: %w", err)
+			return nil, fmt.Errorf("--for: %w", err)
 		}
 		body["filter"] = json.RawMessage(storage.AppendJSON(nil, filter))
+	}
+	return body, nil
+}
+
+func setBudget(cmd *cobra.Command, args []string) error {
+	body, err := budgetSettings(cmd, args[0], args[1])
+	if err != nil {
+		return err
+	}
+	if since, _ := cmd.Flags().GetString("since"); since != "" {
+		body["since"] = since
 	}
 	var stages []map[string]float64
 	percentages, _ := cmd.Flags().GetFloat64Slice("alert")

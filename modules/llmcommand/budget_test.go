@@ -30,6 +30,9 @@ func TestBudgetsAreSet(t *testing.T) {
 			"set", "y", "5", "--for", "model~opus", "--alert", "80,95", "--trust", "--observe",
 		},
 		"DELETE /v1/budgets/team%20a ": {"delete", "team a"},
+		`POST /v1/budgets/try {"budget":{"limit":"5","name":"trial","per":"user","quantity":"usd","trust":true},"from":"2026-11-01T00:00:00.000Z","limit":0}`: {
+			"try", "5", "--per", "user", "--since", "2026-11-01T00:00:00Z",
+		},
 	} {
 		if _, err := run(t.Context(), budgetCommand, io.Discard, append(args, "--address", server.URL)...); err != nil {
 			t.Fatal(err)

@@ -62,6 +62,8 @@ var endpoints = slices.Concat(
 			"listBudgets", "What budgets count in the present windows, of the values that spent the most", []string{"Limit"}, "", "BudgetPage"},
 		{http.MethodPost, "/v1/budgets", setBudget,
 			"setBudget", "Makes the budget of a name, or replaces it", nil, "BudgetSettings", "Budget"},
+		{http.MethodPost, "/v1/budgets/try", tryBudget,
+			"tryBudget", "What a budget would have refused of recorded calls, call by call, without making it", nil, "BudgetTry", "BudgetTrial"},
 		{http.MethodGet, "/v1/budgets/{name}", getBudget,
 			"getBudget", "One budget", nil, "", "Budget"},
 		{http.MethodPatch, "/v1/budgets/{name}", updateBudget,

@@ -59,6 +59,9 @@ type view struct{ whole, vouched storage.Record }
 // views are used again: a call that no budget counts takes no memory to find that out.
 var views = sync.Pool{New: func() any { return new(view) }}
 
+// callerOf is who makes a call: the user, or the key of a call without one.
+func callerOf(r *storage.Record) string { return cmp.Or(r.UserID, r.KeyID, r.AuthHash) }
+
 // forget gives the view back.
 func (v *view) forget() {
 	*v = view{}
@@ -93,7 +96,7 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 		}
 		of := budgetHold{Budget: b, hold: h}
 		if b.Observe {
-			of.caller = cmp.Or(r.UserID, r.KeyID, r.AuthHash)
+			of.caller = callerOf(r)
 		}
 		all = append(all, of)
 	}

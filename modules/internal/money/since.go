@@ -166,35 +166,47 @@ func chargeNow(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodo
 // costs are what the records that a budget counts have cost from a time up to another, by the
 // value of the budget.
 func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timestamp) (map[string]plugins.Nanodollars, error) {
+	sums := make(map[string]plugins.Nanodollars)
+	err := m.records(ctx, b, from, to, func(r *storage.Record) error {
+		if r.Cost.N > 0 {
+			sums[b.hold(r, r.CreatedAt).Value] += r.Cost.N
+		}
+		return nil
+	})
+	return sums, err
+}
+
+// records calls each for the records that a budget counts from a time up to another, the oldest
+// first.
+func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, each func(*storage.Record) error) error {
 	store, err := m.store(b.org)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	journal, err := store.Journal()
 	if err == nil {
 		err = journal.Flush(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	created := storage.LookupField(storage.RequestResponse, "request_created_at")
 	page := &storage.RequestQuery{
 		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
 		Filter: storage.And(storage.And(b.filter, &storage.Leaf{Field: created, Op: storage.GTE, Time: from}), &storage.Leaf{Field: created, Op: storage.LT, Time: to}),
 	}
-	sums := make(map[string]plugins.Nanodollars)
 	for {
 		records, err := journal.Backend().Requests(ctx, page)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range records {
-			if r.Cost.N > 0 {
-				sums[b.hold(r, r.CreatedAt).Value] += r.Cost.N
+			if err := each(r); err != nil {
+				return err
 			}
 		}
 		if len(records) < sincePage {
-			return sums, nil
+			return nil
 		}
 		page.After = page.Cursor(records[len(records)-1], nil)
 	}

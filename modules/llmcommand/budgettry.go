@@ -1,0 +1,65 @@
+package llmcommand
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+	"github.com/weirhq/weir/modules/internal/question"
+)
+
+var (
+	trialColumns = []column{
+		{"calls", "calls", plain}, {"refused", "refused", plain}, {"callers", "callers", plain}, {"at the limit", "values", plain},
+		{"first refused", "first_refused_at", moment}, {"counts", "quantity", plain}, {"admitted", "admitted", plain}, {"refused amount", "spared", plain},
+		{"cost of the refused", "saved_cost", plain}, {"without a price", "unpriced", plain},
+	}
+	refusedColumns = []column{
+		{"time", "created_at", moment}, {"request", "request_id", plain}, {"user", "user_id", plain}, {"value", "value", plain},
+		{"amount", "amount", plain}, {"counted before", "counted", plain}, {"without a price", "unpriced", plain},
+	}
+)
+
+func tryCommand() *cobra.Command {
+	cmd := keyAction("try <limit>", "Shows what a budget would have refused of recorded calls", cobra.ExactArgs(1), tryBudget)
+	cmd.Long = cmd.Short + ", and makes no budget"
+	addBudgetFlags(cmd)
+	addFormatFlags(cmd, "calls", queryFormats...)
+	f := cmd.Flags()
+	f.String("since", "30d", "The time from which recorded calls count, or how long ago that is")
+	f.Int("calls", 0, "List so many of the calls that would have been refused, the oldest first, at most 10000 (default: their number alone)")
+	return cmd
+}
+
+func tryBudget(cmd *cobra.Command, args []string) error {
+	budget, err := budgetSettings(cmd, "trial", args[0])
+	if err != nil {
+		return err
+	}
+	budget["trust"] = true // records have no other names
+	since, _ := cmd.Flags().GetString("since")
+	from, err := question.ParseMoment(since, time.Now())
+	if err != nil {
+		return fmt.Errorf("--since: %w", err)
+	}
+	listed, _ := cmd.Flags().GetInt("calls")
+	columns := trialColumns
+	if listed > 0 {
+		columns = refusedColumns
+	}
+	out, err := outputOf(cmd, cmd.OutOrStdout(), false, columns, queryFormats...)
+	if err != nil {
+		return err
+	}
+	answer, err := keys(cmd, http.MethodPost, "/v1/budgets/try", map[string]any{"budget": budget, "from": from, "limit": listed})
+	if err != nil {
+		return err
+	}
+	rows := []gjson.Result{answer}
+	if listed > 0 {
+		rows = answer.Get("refused_calls").Array()
+	}
+	return writeRows(out, rows)
+}

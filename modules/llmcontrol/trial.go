@@ -1,0 +1,109 @@
+package llmcontrol
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// trial is what a budget would have refused. Amounts are US dollars, or numbers of another
+// quantity.
+type trial struct {
+	Name     string             `json:"name"`
+	Quantity string             `json:"quantity"`
+	Limit    json.RawMessage    `json:"limit"`
+	Window   string             `json:"window"`
+	Per      *string            `json:"per"`
+	From     storage.Timestamp  `json:"from"`
+	To       storage.Timestamp  `json:"to"`
+	Calls    int64              `json:"calls"`
+	Refused  int64              `json:"refused"`
+	Unpriced int64              `json:"unpriced"`
+	Callers  int                `json:"callers"`
+	Values   int                `json:"values"`
+	Admitted json.RawMessage    `json:"admitted"`
+	Spared   json.RawMessage    `json:"spared"`
+	Saved    json.RawMessage    `json:"saved_cost"`
+	First    *storage.Timestamp `json:"first_refused_at"`
+	Items    []refusedCall      `json:"refused_calls"`
+}
+
+// refusedCall is a recorded call that the budget would have refused.
+type refusedCall struct {
+	ID        string            `json:"request_id"`
+	CreatedAt storage.Timestamp `json:"created_at"`
+	User      string            `json:"user_id"`
+	Value     *string           `json:"value"`
+	Amount    json.RawMessage   `json:"amount"`
+	Counted   json.RawMessage   `json:"counted"`
+	Unpriced  bool              `json:"unpriced"`
+}
+
+// maxTried is how many refused calls an answer has at most.
+const maxTried = 10_000
+
+// tryBudget answers what a budget would have refused of recorded calls. It makes no budget.
+func tryBudget(c *call) (any, error) {
+	asked := struct {
+		Budget json.RawMessage `json:"budget"`
+		From   *time.Time      `json:"from"`
+		To     *time.Time      `json:"to"`
+		Limit  *int            `json:"limit"`
+	}{}
+	if err := c.decode(&asked); err != nil {
+		return nil, err
+	}
+	limit := standardPage
+	switch {
+	case asked.Budget == nil:
+		return nil, bad("budget: the settings of a budget are expected")
+	case asked.From == nil:
+		return nil, bad("from: the time is expected from which recorded calls count")
+	case asked.Limit != nil && (*asked.Limit < 0 || *asked.Limit > maxTried):
+		return nil, bad("limit: a number from 0 to %d is expected", maxTried)
+	case asked.Limit != nil:
+		limit = *asked.Limit
+	}
+	from, to := storage.Millis(*asked.From), storage.Millis(time.Now())
+	if asked.To != nil {
+		to = storage.Millis(*asked.To)
+	}
+	if from >= to {
+		return nil, bad("to: a time after from is expected")
+	}
+	b, err := c.app.Money().Parse(c.org.Name, asked.Budget)
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	answer := trial{
+		Name: b.Name, Quantity: b.Counts(), Limit: b.Amount(b.Cap()), Window: b.Window, From: from, To: to, Items: []refusedCall{},
+	}
+	if b.Per != "" {
+		answer.Per = &b.Per
+	}
+	tried, err := c.app.Money().Try(c.ctx, b, from, to, func(r *llmapp.Refusal) {
+		if answer.First == nil {
+			answer.First = &r.CreatedAt
+		}
+		if len(answer.Items) == limit {
+			return
+		}
+		item := refusedCall{
+			ID: r.ID.String(), CreatedAt: r.CreatedAt, User: r.User, Amount: b.Amount(r.Amount), Counted: b.Amount(r.Counted), Unpriced: r.Unpriced,
+		}
+		if b.Per != "" {
+			item.Value = &r.Value
+		}
+		answer.Items = append(answer.Items, item)
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer.Calls, answer.Refused, answer.Unpriced, answer.Callers, answer.Values = tried.Calls, tried.Refused, tried.Unpriced, tried.Callers, tried.Values
+	answer.Admitted, answer.Spared = b.Amount(tried.Admitted), b.Amount(tried.Spared)
+	answer.Saved = plugins.KnownCost(tried.Saved).AppendJSON(nil)
+	return answer, nil
+}
