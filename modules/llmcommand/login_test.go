@@ -97,14 +97,15 @@ func TestLogin(t *testing.T) {
 	if got := runCommand(t, tokenCommand, ""); got != "sk-kept\n" {
 		t.Error(got)
 	}
-	for _, c := range []struct{ agent, file, want string }{
-		{"claude", ".claude/settings.json", "token --address " + server.URL},
-		{"codex", ".codex/config.toml", "args = [\"token\",\"--address\",\"" + server.URL + "\"]"},
-		{"opencode", ".config/opencode/opencode.json", "http://127.0.0.1:9347/v1"},
+	for _, c := range []struct{ agent, file, want, shown string }{
+		{"claude", ".claude/settings.json", "token --address " + server.URL, `+ apiKeyHelper: "`},
+		{"codex", ".codex/config.toml", "args = [\"token\",\"--address\",\"" + server.URL + "\"]", "+ args = [\"token\""},
+		{"opencode", ".config/opencode/opencode.json", "http://127.0.0.1:9347/v1", `+     "apiKey": …`},
 	} {
 		got := runCommand(t, setupCommand, "y\n", c.agent)
 		text, err := os.ReadFile(filepath.Join(home, c.file))
-		if err != nil || !strings.Contains(string(text), c.want) || strings.Contains(string(text), "sk-kept") || strings.Contains(got, "weir relay --address "+server.URL) != (c.agent == "opencode") {
+		if err != nil || !strings.Contains(string(text), c.want) || strings.Contains(string(text), "sk-kept") || strings.Contains(got, "weir relay --address "+server.URL) != (c.agent == "opencode") ||
+			!strings.Contains(got, c.shown) {
 			t.Errorf("%s: %v\n%s\n%s", c.agent, err, got, text)
 		}
 		if got := runCommand(t, setupCommand, "y\n", c.agent, "--undo"); !strings.Contains(got, "is gone") {

@@ -197,7 +197,11 @@ func showOwnKey(cmd *cobra.Command, c *client) (gjson.Result, error) {
 	case err != nil:
 		return gjson.Result{}, err
 	}
-	fmt.Fprintf(out, "The key is %s of %s.", printable(cmp.Or(key.Get("name").Str, "a key of the configuration,")), printable(key.Get("organization").Str))
+	if name := key.Get("name").Str; name != "" {
+		fmt.Fprintf(out, "The key is %s of %s.", printable(name), printable(key.Get("organization").Str))
+	} else { // a token, or a key of the configuration
+		fmt.Fprintf(out, "You call as %s.", printable(key.Get("organization").Str))
+	}
 	if name := key.Get("project").Str; name != "" {
 		fmt.Fprintf(out, " Project: %s.", printable(name))
 	}
@@ -276,7 +280,7 @@ func confirm(cmd *cobra.Command, change *clientconfig.Change) (bool, error) {
 }
 
 // secretValue is the rest of a line from the value of what its name says to be a secret.
-var secretValue = regexp.MustCompile(`(?i)((?:key|token|secret|password|headers|authorization)\w*["']?\s*[:=]\s*).*?(,?\s*)$`)
+var secretValue = regexp.MustCompile(`(?i)((?:key|token|secret|password|headers|authorization)["']?\s*[:=]\s*).*?(,?\s*)$`)
 
 // writeDiff shows what becomes of the settings of Weir, without secrets. Nothing else of the file is
 // shown, which may have secrets of its own, and neither is a value that the user has set.
