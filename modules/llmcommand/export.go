@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-var exportFormats = []string{formatJSONL, formatJSON, formatCSV}
+var exportFormats = []string{formatJSONL, formatJSON, formatCSV, formatFOCUS}
 
 func exportCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)

@@ -64,8 +64,8 @@ func newOutput(cmd *cobra.Command, w io.Writer, live bool, formats ...string) (o
 	if err != nil {
 		return nil, fmt.Errorf("--columns: %w", err)
 	}
-	if len(columns) > 0 && (name == formatJSON || name == formatJSONL) {
-		return nil, fmt.Errorf("--columns goes with tables and CSV; --format %s has whole records", name)
+	if len(columns) > 0 && name != formatTable && name != formatCSV {
+		return nil, fmt.Errorf("--columns goes with tables and CSV; --format %s has columns of its own, or whole records", name)
 	}
 	return outputOf(cmd, w, live, columns, formats...)
 }
@@ -85,6 +85,8 @@ func outputOf(cmd *cobra.Command, w io.Writer, live bool, columns []column, form
 		return newTable(w, columns, zone, live)
 	case formatCSV:
 		return newCSV(w, columns)
+	case formatFOCUS:
+		return newFOCUS(w, cmd.ErrOrStderr())
 	case formatJSON:
 		return &jsonArray{w: w}, nil
 	default:
