@@ -119,7 +119,12 @@ const RecheckInterval = time.Second
 // Recheck returns ErrUnknownKey if a key has ended since it was authenticated. The keys of the
 // configuration end with it, and tokens when they expire.
 func (a *Authenticator) Recheck(ctx context.Context, k *Key) error {
-	if k == nil || k.kept == nil {
+	switch {
+	case k == nil:
+		return nil
+	case !k.endsAt.IsZero() && time.Now().After(k.endsAt):
+		return ErrUnknownKey
+	case k.kept == nil:
 		return nil
 	}
 	_, err := a.keptKey(ctx, k.hash)

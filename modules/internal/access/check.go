@@ -92,9 +92,9 @@ func WrongRegion(what string) *plugins.Error {
 	return plugins.Rejected(http.StatusForbidden, "wrong_region", "The %s belongs to another region than this address.", what)
 }
 
-// Ended is the error for a key that has ended since its call began.
+// Ended is the error for a key or a token that has ended since its call, or its WebSocket, began.
 func Ended() *plugins.Error {
-	return plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key has ended.")
+	return plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key, or the token, has ended: connect again with a new one.")
 }
 
 // NotAllowed is the error for a key that may not call a model or a provider.

@@ -139,6 +139,7 @@ func (a *Authenticator) verify(ctx context.Context, token string) (*Key, error) 
 		}
 		var key *Key
 		if key, err = i.key(ctx, a, claims); err == nil {
+			key.endsAt = claims.Expiry.Add(identity.Leeway)
 			return key, nil
 		}
 	}

@@ -1,7 +1,17 @@
 package access
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http/httptest"
 	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
 	"github.com/weirhq/weir/modules/internal/access/identity"
 	"github.com/weirhq/weir/modules/internal/stores"
@@ -20,5 +30,36 @@ func TestRecordsSayWhatVerifiedTheCaller(t *testing.T) {
 		if key.Stamp(r); r.VerifiedBy != want {
 			t.Errorf("verified by %q, want %q", r.VerifiedBy, want)
 		}
+	}
+}
+
+// Whoever holds a connection open with a token is refused when the token has ended.
+func TestTokensEnd(t *testing.T) {
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: signer.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
+	server := httptest.NewServer(issuer)
+	defer server.Close()
+	issuer.SetIssuer(server.URL)
+	keys, _ := start(t, t.TempDir())
+	if err := keys.AddIdentity(&Identity{Issuer: server.URL, Audiences: []string{"weir"}, Scopes: []string{ScopeGateway}}, stores.DefaultName); err != nil {
+		t.Fatal(err)
+	}
+	expiry := time.Now().Add(time.Hour).Truncate(time.Second)
+	token, err := keys.Authenticate(t.Context(), oidctest.SignIDToken(signer, "one", oidc.ES256, fmt.Sprintf(`{"iss":%q,"sub":"ada","aud":"weir","exp":%d}`, server.URL, expiry.Unix())))
+	if err != nil || !token.endsAt.Equal(expiry.Add(identity.Leeway)) {
+		t.Fatalf("%+v, %v", token, err)
+	}
+	if err := keys.Recheck(t.Context(), token); err != nil {
+		t.Error(err)
+	}
+	token.endsAt = time.Now().Add(-time.Second)
+	if err := keys.Recheck(t.Context(), token); !errors.Is(err, ErrUnknownKey) {
+		t.Error(err)
+	}
+	if err := keys.Recheck(t.Context(), new(Key)); err != nil {
+		t.Error("a key of the configuration", err)
 	}
 }

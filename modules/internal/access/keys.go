@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/money/bound"
@@ -65,6 +66,7 @@ type Key struct {
 	within     *control.Project // the project of a kept key, or of a token; nil for none
 	member     string           // the id of the member whose role a token has, "" for nobody's
 	issuer     string           // of a token, "" for keys
+	endsAt     time.Time        // of a token that was sent, zero for keys and for browser sessions
 	masker     *mask.Masker     // what Mask masks, nil for nothing
 	used       atomic.Int64     // when it was last noted that a kept key is used, in milliseconds
 }

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// leeway is by how much the issuer's clock may be behind.
-	leeway = time.Minute
+	// Leeway is by how much the issuer's clock may be behind: for so long, a token outlives its expiry.
+	Leeway = time.Minute
 	// remembered is for how long a verified token is not verified again. A token whose
 	// signing key the issuer withdraws is accepted for so long.
 	remembered = time.Minute
@@ -83,7 +83,7 @@ func (i *Issuer) Verify(ctx context.Context, token string) (Claims, error) {
 	}
 	claims, ok := i.verified[hash]
 	i.mu.Unlock()
-	if ok && now.Before(claims.Expiry.Add(leeway)) {
+	if ok && now.Before(claims.Expiry.Add(Leeway)) {
 		return claims, nil
 	}
 	claims, err := i.verify(ctx, token)
@@ -102,7 +102,7 @@ func (i *Issuer) verify(ctx context.Context, token string) (Claims, error) {
 	}
 	verifier := provider.Verifier(&oidc.Config{
 		SkipClientIDCheck: true, SupportedSigningAlgs: algorithms,
-		Now: func() time.Time { return i.now().Add(-leeway) },
+		Now: func() time.Time { return i.now().Add(-Leeway) },
 	})
 	verified, err := verifier.Verify(ctx, token)
 	if err != nil {

@@ -159,7 +159,7 @@ func TestRememberedTokens(t *testing.T) {
 		if n := s.asked.Load(); n != 2 {
 			t.Errorf("the issuer was asked %d times", n)
 		}
-		time.Sleep(leeway + 11*time.Second)
+		time.Sleep(Leeway + 11*time.Second)
 		if _, err := issuer.Verify(t.Context(), short); err == nil {
 			t.Error("a token outlives its end")
 		}
