@@ -293,22 +293,19 @@ func unspaced(r rune) bool {
 	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// wordEnd returns where the word ends that begins at an offset.
+// wordEnd returns where the word ends that begins at an offset. Marks belong to the letter before.
 func wordEnd(text []byte, at int) int {
+	whole := false // the word was one letter
 	for begin := at; at < len(text); {
 		r, n := utf8.DecodeRune(text[at:])
-		if !unicode.In(r, unicode.L, unicode.Nd, unicode.M) || at > begin && unspaced(r) && !unicode.Is(unicode.M, r) {
-			break
+		switch {
+		case unicode.Is(unicode.M, r):
+		case whole, !unicode.In(r, unicode.L, unicode.Nd), at > begin && unspaced(r):
+			return at
+		default:
+			whole = unspaced(r)
 		}
 		at += n
-		if unspaced(r) {
-			for begin = at; at < len(text); at += n {
-				if r, n = utf8.DecodeRune(text[at:]); !unicode.Is(unicode.M, r) {
-					break
-				}
-			}
-			break
-		}
 	}
 	return at
 }
