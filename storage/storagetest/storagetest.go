@@ -223,7 +223,7 @@ func difference(a, b *storage.Record) string {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {
 		f, g := x.Field(i), y.Field(i)
-		if x.Type().Field(i).Name == "Version" {
+		if !f.CanInterface() || x.Type().Field(i).Name == "Version" { // what is not stored
 			continue
 		}
 		if k := f.Kind(); (k == reflect.Map || k == reflect.Slice) && f.Len() == 0 && g.Len() == 0 {
