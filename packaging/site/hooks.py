@@ -6,6 +6,7 @@ import re
 
 from mkdocs.structure.files import File
 
+pages = {}  # those of a section, by its title, for llms.txt
 link = re.compile(r"\]\((\.\./[^)\s]*)\)")
 
 
@@ -32,3 +33,22 @@ def on_pre_page(page, config, **_):
     if page.file.src_uri == "index.md":
         page.canonical_url = config.site_url.rstrip("/") + "/"
     return page
+
+
+def on_page_content(html, page, **_):
+    """Pages are also there as Markdown, and llms.txt lists them, for programs that read."""
+    if page.parent:
+        pages.setdefault(page.parent.title, []).append(page)
+    return html
+
+
+def on_post_build(config, **_):
+    """https://llmstxt.org"""
+    index = f"# {config.site_name}\n\n> {config.site_description}\n"
+    for section, listed in pages.items():
+        index += f"\n## {section}\n\n"
+        for page in listed:
+            pathlib.Path(config.site_dir, page.file.src_uri).write_text(page.markdown)
+            index += f"- [{page.title}]({config.site_url}{page.file.src_uri})\n"
+    pathlib.Path(config.site_dir, "llms.txt").write_text(index)
+    pages.clear()

@@ -3,13 +3,14 @@ package browser
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 )
 
 // The documentation can be read from a disk: its search needs no server, and its pages ask no
-// other host.
+// other host. Programs that read have it as Markdown.
 func TestTheDocumentationOnADisk(t *testing.T) {
 	t.Parallel()
 	requireBrowser(t)
@@ -21,6 +22,14 @@ func TestTheDocumentationOnADisk(t *testing.T) {
 	out, err := exec.Command(mkdocs, "build", "--strict", "--config-file", "../../packaging/site/mkdocs.yml", "--site-dir", w.url[len("file://"):]+"/site").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, line := range []string{"## Tasks", "(https://weirhq.github.io/weir/tasks/slow.md)"} {
+		if index, err := os.ReadFile(w.url[len("file://"):] + "/site/llms.txt"); err != nil || !strings.Contains(string(index), line) {
+			t.Errorf("llms.txt lacks %s: %v", line, err)
+		}
+	}
+	if page, err := os.ReadFile(w.url[len("file://"):] + "/site/tasks/slow.md"); err != nil || !strings.HasPrefix(string(page), "# ") {
+		t.Errorf("a page as Markdown: %.80s, %v", page, err)
 	}
 	p := w.tab(t)
 	p.do(chromedp.Navigate(w.url + "/site/tasks/slow.html"))
