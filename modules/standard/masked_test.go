@@ -209,3 +209,38 @@ func (s *site) leaks(name string, content []byte) {
 		}
 	}
 }
+
+// A key that is made at run time masks the content of its calls from its first call on, and no
+// more once an administrator has taken the rule away. A rule that cannot be read makes no key.
+func TestCreatedKeysMaskTheirCalls(t *testing.T) {
+	s := serveConfig(t, siteConfig)
+	if a := s.send("POST", "/v1/keys", "walker-root", jsonType, []byte(`{"name":"k","scopes":["gateway"],"mask":[{"kinds":["emial"]}]}`)); a.status != http.StatusBadRequest || !strings.Contains(a.body, "the kinds are") {
+		t.Errorf("a rule that there is not: %d %s", a.status, a.body)
+	}
+	made := s.send("POST", "/v1/keys", "walker-root", jsonType, []byte(`{"name":"k","scopes":["gateway"],"mask":[{"kinds":["email"]}]}`))
+	id, secret := gjson.Get(made.body, "data.id").Str, gjson.Get(made.body, "data.secret").Str
+	stored := func() string {
+		t.Helper()
+		call := s.send("POST", "/v1/responses", secret, jsonType, []byte(`{"model":"echo/echo-1","input":"I am made@leak.example"}`))
+		if call.status != http.StatusOK || !strings.Contains(call.body, "made@leak.example") {
+			t.Fatalf("%d %s", call.status, call.body)
+		}
+		s.flush()
+		return s.send("POST", "/v1/request/query", "walker-root", jsonType, []byte(`{"filter":"all","limit":1,"sort":{"created_at":"desc"}}`)).body
+	}
+	if got := stored(); strings.Contains(got, "made@") || !strings.Contains(got, "I am [EMAIL]") {
+		t.Errorf("stored: %s", got)
+	}
+	if a := s.send("PATCH", "/v1/keys/"+id, "walker-root", jsonType, []byte(`{"owner":"ada"}`)); a.status != http.StatusOK || !strings.Contains(a.body, `"email"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got := stored(); strings.Contains(got, "made@") {
+		t.Errorf("after another change: %s", got)
+	}
+	if a := s.send("PATCH", "/v1/keys/"+id, "walker-root", jsonType, []byte(`{"mask":[]}`)); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got := stored(); !strings.Contains(got, "I am made@leak.example") {
+		t.Errorf("without the rule: %s", got)
+	}
+}
