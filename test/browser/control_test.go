@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
@@ -36,10 +38,12 @@ http://127.0.0.1:{$WEIR_PORT} {
 }
 `
 
-func newAdministered(t *testing.T) *weir {
+// newAdministered starts the site, with more options in the block llm.
+func newAdministered(t *testing.T, options ...string) *weir {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(config, []byte(administered), 0o600); err != nil {
+	text := strings.Replace(administered, "\tllm {\n", "\tllm {\n"+strings.Join(options, "\n")+"\n", 1)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w := newWeir(t, config)
@@ -225,6 +229,39 @@ func TestBudgetsAreAdministered(t *testing.T) {
 	p.until(`!(%s)`, row)
 	if n := js[int](p, `document.querySelectorAll("[aria-label=Budgets] tbody button").length`); n != 0 {
 		t.Errorf("a budget of the Caddyfile has %d buttons", n)
+	}
+}
+
+// An administrator tests a channel, makes a rule, and deletes it.
+func TestAlertsAreAdministered(t *testing.T) {
+	t.Parallel()
+	var messages atomic.Int64
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { messages.Add(1) }))
+	t.Cleanup(hook.Close)
+	p := newTab(newAdministered(t, "\t\tchannel ops webhook "+hook.URL+" {\n\t\t\tsecret whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz\n\t\t}"))
+	p.login("the-administrator-0123456789")
+	p.show("?v=alerts")
+	press := func(name string) {
+		t.Helper()
+		p.until(`[...document.querySelectorAll("main button")].some((b) => b.innerText === %s)`, quote(name))
+		js[bool](p, `([...document.querySelectorAll("main button")].find((b) => b.innerText === `+quote(name)+`).click(), true)`)
+	}
+	press("Send a test")
+	p.until(`document.querySelector("[aria-label=Channels] tbody").innerText.includes("taken")`)
+	press("Create a rule")
+	p.do(
+		chromedp.SendKeys(chromedp.CSS("dialog input[name=name]"), "busy"),
+		chromedp.SetValue(chromedp.CSS("dialog [aria-label='What is compared']"), "requests"),
+	)
+	js[bool](p, `(document.querySelector("dialog [aria-label='What is compared']").dispatchEvent(new Event("change", {bubbles: true})), true)`)
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=threshold]"), "100\r"))
+	row := `document.querySelector("[aria-label=Rules] tbody")`
+	p.until(`%s?.innerText.includes("busy requests > 100 over 1h") && %[1]s.innerText.includes("ops")`, row)
+	press("Delete")
+	press("Delete for good")
+	p.until(`!(%s?.innerText.includes("busy"))`, row)
+	if messages.Load() == 0 {
+		t.Error("the channel got no message")
 	}
 }
 

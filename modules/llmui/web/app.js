@@ -18,6 +18,7 @@ const screens = {
   system: ["System", "y", "system", "System"],
   mine: ["My usage", "n", "mine", "Mine"],
   connect: ["Connect", "q", "connect", "Connect"],
+  alerts: ["Alerts", "l", "alerts", "Alerts"],
   budgets: ["Budgets", "b", "budgets", "Budgets"],
   projects: ["Projects", "k", "projects", "Projects"],
   people: ["People", "w", "control", "People"],
@@ -25,9 +26,9 @@ const screens = {
   audit: ["Audit", "a", "control", "Audit"],
 };
 // administration are the files of screens for the scope admin.
-const administration = new Set(["budgets", "control", "keys", "projects"]);
+const administration = new Set(["alerts", "budgets", "control", "keys", "projects"]);
 // timeless are the screens that show the present, whatever time and filter others have.
-const timeless = new Set(["budgets", "audit", "connect"]);
+const timeless = new Set(["alerts", "budgets", "audit", "connect"]);
 // compare is a screen that others lead to.
 const compare = ["Compare", "", "compare", "Compare"];
 const screenOf = (v) => (v.v === "compare" ? compare : Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);

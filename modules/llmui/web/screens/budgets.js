@@ -2,35 +2,15 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { post, remove, useAnswer } from "../api.js";
 import { Answer, Bar, Delete, Table, useChange } from "../parts/basics.js";
+import { attributes, sayOf } from "../parts/calls.js";
 import { Export } from "../parts/csv.js";
 import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
 
 // near is the share of a limit from which on a value stands out, unless a stage says another.
 const near = 0.8;
 
-// attributes are those of a budget, with their fields in the filter language.
-const attributes = { user: "user_id", session: "session_id", project: "project", key: "key_id", provider: "provider", model: "model" };
 const quantities = { usd: "US dollars", tokens: "tokens", input_tokens: "input tokens", output_tokens: "output tokens", uncached_tokens: "tokens not from a cache", requests: "requests", concurrent: "calls at once" };
 const windows = { day: "a day", week: "a week", month: "a month", year: "a year", total: "in all", "1m": "a minute", "1h": "an hour", "24h": "any 24 hours" };
-
-// wordsOf says which calls a filter takes, in words. What has no words is shown as it is.
-function wordsOf(node) {
-  if (!node || node === "all") return "all calls";
-  if (node.operator) return `${wordsOf(node.left)} ${node.operator} ${wordsOf(node.right)}`;
-  const [[field, operation]] = Object.entries(node.request_response_rmt || {}), [[key, inner]] = Object.entries(operation);
-  const name = field === "properties" ? key : Object.keys(attributes).find((a) => attributes[a] === field) || field;
-  const [operator, value] = field === "properties" ? Object.entries(inner)[0] : [key, inner];
-  return `${name} ${{ equals: "is", "not-equals": "is not", like: "is like" }[operator] || operator} ${value}`;
-}
-
-// sayOf is wordsOf for a filter of any shape.
-function sayOf(filter) {
-  try {
-    return wordsOf(filter);
-  } catch {
-    return JSON.stringify(filter);
-  }
-}
 
 // amountOf shows amounts to the cent, and all of their decimals on demand.
 const amountOf = (b) => (b.quantity === "usd" ? (n) => html`<span title=${dollars(n)}>${dollarsWith(2)(n)}</span>` : compact);
