@@ -143,7 +143,8 @@ func email(text []byte, at int) (from, to int) {
 		}
 		domain = at + 3
 	}
-	from = localStart(text, at)
+	for from = localStart(text, at); from < at && (text[from] == '.' || text[from] == '\''); from++ {
+	}
 	to = domainEnd(text, domain)
 	if from == at || text[at-1] == '.' || to == 0 || isRetina(text[domain:to]) {
 		return 0, 0
@@ -165,24 +166,17 @@ func localStart(text []byte, at int) int {
 		case escaped && from >= 3 && text[from-3] == '%' && isHex(text[from-2]) && isHex(text[from-1]):
 			c, err := hex.DecodeString(string(text[from-2 : from]))
 			if err != nil || !isLocal(rune(c[0])) {
-				return trimLocal(text, from, at)
+				return from
 			}
 			from, next = from-3, 0
 			continue
 		case escaped && r == '%', !isLocal(r), unspaced(r) != unspaced(next) && next != 0:
-			return trimLocal(text, from, at)
+			return from
 		}
 		from, next = from-n, 0
 		if unicode.IsLetter(r) {
 			next = r
 		}
-	}
-	return trimLocal(text, from, at)
-}
-
-func trimLocal(text []byte, from, at int) int {
-	for from < at && (text[from] == '.' || text[from] == '\'') {
-		from++
 	}
 	return from
 }
