@@ -167,18 +167,17 @@ func chargeNow(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodo
 // value of the budget.
 func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timestamp) (map[string]plugins.Nanodollars, error) {
 	sums := make(map[string]plugins.Nanodollars)
-	err := m.records(ctx, b, from, to, func(r *storage.Record) error {
+	err := m.records(ctx, b, from, to, func(r *storage.Record) {
 		if r.Cost.N > 0 {
 			sums[b.hold(r, r.CreatedAt).Value] += r.Cost.N
 		}
-		return nil
 	})
 	return sums, err
 }
 
 // records calls each for the records that a budget counts from a time up to another, the oldest
 // first.
-func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, each func(*storage.Record) error) error {
+func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, each func(*storage.Record)) error {
 	store, err := m.store(b.org)
 	if err != nil {
 		return err
@@ -201,9 +200,7 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 			return err
 		}
 		for _, r := range records {
-			if err := each(r); err != nil {
-				return err
-			}
+			each(r)
 		}
 		if len(records) < sincePage {
 			return nil

@@ -65,10 +65,10 @@ type trial struct {
 }
 
 // call admits or refuses a call.
-func (t *trial) call(r *storage.Record) error {
+func (t *trial) call(r *storage.Record) {
 	b := t.budget
 	if r.GatewayNode == "" || r.TargetURL == "" || r.Subscription || r.Dialect.CountsTokens() { // no call that a budget could refuse
-		return nil
+		return
 	}
 	t.Calls++
 	amount, known := b.used(r)
@@ -82,7 +82,7 @@ func (t *trial) call(r *storage.Record) error {
 		} else {
 			t.counts[hold.Account] += amount
 		}
-		return nil
+		return
 	case !known:
 		t.Unpriced++
 	}
@@ -92,7 +92,6 @@ func (t *trial) call(r *storage.Record) error {
 	t.callers[callerOf(r)] = true
 	t.values[hold.Value] = true
 	t.refused(&Refusal{ID: r.ID, CreatedAt: r.CreatedAt, User: r.UserID, Value: hold.Value, Amount: amount, Counted: counted, Unpriced: !known})
-	return nil
 }
 
 // used is how much of what the budget counts a call has used. known is false for a call that the
