@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/modules/internal/question"
 )
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/question"
 )
 
 // langfuse reads observations: what the interface exports, traces that were downloaded,
@@ -161,6 +163,6 @@ func (l *langfuse) trace(r *row) {
 		id = r.text("id")
 	}
 	said := r.keep("userId", "sessionId", "tags", "metadata", "environment", "release", "version")
-	said["traceName"] = gjson.Parse(quote(r.text("name")))
+	said["traceName"] = gjson.Parse(question.Quote(r.text("name")))
 	l.traces[id] = said
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/question"
 	_ "github.com/weirhq/weir/plugins/anthropic" // the dialect of Claude Code's messages
 )
 
@@ -33,7 +34,7 @@ func TestLook(t *testing.T) {
 		t.Error(got)
 	}
 	line := func(id, model, at, project string) string {
-		return `{"type":"assistant","sessionId":"s","cwd":` + quote(project) + `,"gitBranch":"main","requestId":"r","timestamp":"` + at + `","message":{"id":"` + id + `","type":"message","role":"assistant","model":"` + model +
+		return `{"type":"assistant","sessionId":"s","cwd":` + question.Quote(project) + `,"gitBranch":"main","requestId":"r","timestamp":"` + at + `","message":{"id":"` + id + `","type":"message","role":"assistant","model":"` + model +
 			`","usage":{"input_tokens":1000,"cache_read_input_tokens":9000,"cache_creation_input_tokens":0,"output_tokens":1000}}}` + "\n"
 	}
 	file := filepath.Join(home, ".claude", "projects", "p", "s.jsonl")

@@ -85,7 +85,7 @@ func facets(cmd *cobra.Command, args []string) error {
 	}
 	var rows []gjson.Result
 	for i, facet := range data.Get("fields").Array() {
-		field := quote(names[i])
+		field := question.Quote(names[i])
 		for _, value := range facet.Get("values").Array() {
 			rows = append(rows, gjson.Parse(`{"field":`+field+","+value.Raw[1:]))
 		}

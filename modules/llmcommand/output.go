@@ -211,9 +211,3 @@ func (o *jsonArray) flush() error {
 func appendLine(b *bytes.Buffer, record gjson.Result) error {
 	return json.Compact(b, []byte(record.Raw))
 }
-
-// quote is s as a JSON string.
-func quote(s string) string {
-	text, _ := json.Marshal(s) // a string always marshals
-	return string(text)
-}

@@ -59,7 +59,7 @@ func sessionQuestion(cmd *cobra.Command, args []string) (map[string]any, error) 
 	if err != nil {
 		return nil, err
 	}
-	sort := json.RawMessage("{" + quote(name) + ":" + quote(direction) + "}")
+	sort := json.RawMessage("{" + question.Quote(name) + ":" + question.Quote(direction) + "}")
 	if _, err := storage.ParseSessionSort(sort); err != nil {
 		return nil, fmt.Errorf("--sort: %w", err)
 	}

@@ -2,6 +2,7 @@ package llmlog
 
 import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/llmapp"
 )

@@ -79,13 +79,13 @@ func ParseSort(keys []string) (json.RawMessage, error) {
 			return nil, err
 		}
 		name = FullName(name)
-		value := quote(direction)
+		value := Quote(direction)
 		if property, ok := strings.CutPrefix(name, PropertyPrefix); ok {
-			name, value = string(storage.SortProperties), "{"+quote(property)+":"+value+"}"
+			name, value = string(storage.SortProperties), "{"+Quote(property)+":"+value+"}"
 		} else if apiName, ok := sortKeys[name]; ok {
 			name = string(apiName)
 		}
-		members = append(members, quote(name)+":"+value)
+		members = append(members, Quote(name)+":"+value)
 	}
 	sort := []byte("{" + strings.Join(members, ",") + "}")
 	if _, _, err := storage.ParseSort(sort); err != nil {
@@ -106,8 +106,8 @@ func CutDirection(key string) (name, direction string, err error) {
 	return name, direction, nil
 }
 
-// quote is s as a JSON string.
-func quote(s string) string {
+// Quote is s as a JSON string.
+func Quote(s string) string {
 	text, _ := json.Marshal(s) // a string always marshals
 	return string(text)
 }

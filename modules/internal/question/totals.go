@@ -47,7 +47,7 @@ func TotalRows(data gjson.Result, body map[string]any) (rows []gjson.Result) {
 		}
 		key := cmp.Or(group.Get("key").Raw, "null")
 		if group.Get("others").Exists() {
-			key = quote(fmt.Sprintf("(%d others)", group.Get("others").Int()))
+			key = Quote(fmt.Sprintf("(%d others)", group.Get("others").Int()))
 		}
 		for _, point := range points {
 			if point.Get("requests").Int() > 0 {
