@@ -85,19 +85,3 @@ func parseTransport(d *caddyfile.Dispenser, p *llmapp.Provider) error {
 	p.TransportRaw = caddyconfig.JSONModuleObject(module, "protocol", name, nil)
 	return nil
 }
-
-// parseAlias parses a name and the models that it stands for.
-func parseAlias(d *caddyfile.Dispenser, app *llmapp.App) error {
-	args := d.RemainingArgs()
-	if len(args) < 2 {
-		return d.Err("alias takes a name and the models that it stands for, as in `alias fast openai/gpt-5-mini`")
-	}
-	if _, ok := app.Aliases[args[0]]; ok {
-		return d.Errf("alias %s is given twice; name all of its models in one line", args[0])
-	}
-	if app.Aliases == nil {
-		app.Aliases = make(map[string][]string)
-	}
-	app.Aliases[args[0]] = args[1:]
-	return nil
-}

@@ -97,6 +97,11 @@ type Record struct {
 	// they cost more than from the cache, by the catalogue.
 	CacheMissed plugins.Count
 	CacheLoss   plugins.Cost
+	// RoutingSavings is what it saved that the conversation stayed at a target whose cache had it,
+	// against a random one of the targets that were as good.
+	RoutingSavings plugins.Cost
+	// Arm is the choice of the alias that got the call, "" if no strategy or name chose it.
+	Arm string
 	// PriceVersion names the price data with which all these amounts were computed.
 	PriceVersion string
 	// ParentID is the call that this call continues: the turn before, or, for the first
@@ -256,6 +261,9 @@ var Schema = []*Column{
 	{Wire: 97, Name: "account", Names: "account", Field: "account", Filter: true,
 		At:    func(r *Record) any { return &r.Account },
 		About: "The label of the configured provider that was called, such as `a` for `provider a openai`; null if a proxy passed the caller's own credentials."},
+	{Wire: 110, Name: "arm", Names: "arm", Field: "arm", Filter: true,
+		At:    func(r *Record) any { return &r.Arm },
+		About: "The choice of the alias that got the call: its `arm`, else its model; null if the alias has no strategy."},
 	{Wire: 12, Name: "model", Names: "model", Field: "model", Filter: true,
 		At: func(r *Record) any { return &r.Model }, About: "The model of the override, else of the answer, else of the request."},
 	{Wire: 15, Name: "model_override", Names: "model", Field: "model_override", others: []fieldName{{RequestGroup, "modelOverride"}},
@@ -309,6 +317,9 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.CacheMissed }, About: "Tokens of the previous turn that the cache did not serve."},
 	{Wire: 88, Name: "cache_loss", Field: "cache_loss", Filter: true, Sort: SortCacheLoss,
 		At: func(r *Record) any { return &r.CacheLoss }, About: "The extra cost of `cache_missed_tokens`, in US dollars, by the catalogue."},
+	{Wire: 111, Name: "routing_savings", Field: "routing_savings", Filter: true,
+		At:    func(r *Record) any { return &r.RoutingSavings },
+		About: "US dollars that it saved to stay where the provider's cache had the conversation: `cache_savings`, times the share of the other targets that would have been as good; null where the gateway had no choice."},
 	{Wire: 41, Name: "price_version", Field: "price_version", Detail: true,
 		At: func(r *Record) any { return &r.PriceVersion }, About: "The price list that `cost` was computed with."},
 	{Wire: 90, Name: "cost_counted", Field: "is_cost_counted", Filter: true,

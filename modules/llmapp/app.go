@@ -28,6 +28,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
@@ -68,9 +69,9 @@ type App struct {
 	// gateway. If several serve a model at the same price, the earlier one is called first.
 	Providers []*providers.Provider `json:"providers,omitempty"`
 
-	// Aliases are names for one or more models, which are tried in order:
-	// `"fast": ["openai/gpt-5-mini"]`.
-	Aliases map[string][]string `json:"aliases,omitempty"`
+	// Aliases are names for one or more models, with a rule that chooses among them. A list
+	// is tried in order: `"fast": ["openai/gpt-5-mini"]`.
+	Aliases map[string]*routing.Alias `json:"aliases,omitempty"`
 
 	// Mask says what is masked in all that is stored of any organisation. Default: nothing.
 	Mask []*mask.Rule `json:"mask,omitempty"`

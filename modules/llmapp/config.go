@@ -5,6 +5,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/stores"
 )
 
@@ -31,6 +32,10 @@ type (
 	API = providers.API
 	// Channel is where messages about alerts go.
 	Channel = alert.Channel
+	// Alias is a name for models, and how a call chooses among them.
+	Alias = routing.Alias
+	// Choice is a model of an alias.
+	Choice = routing.Choice
 	// AlertRule says when an alert fires, and whom it tells.
 	AlertRule = alert.Rule
 	// Key is an API key of one organisation.

@@ -114,7 +114,7 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 
 // provisionBudgets collects the budgets and the credits of all organisations.
 func (a *App) provisionBudgets() error {
-	a.money = money.New(&a.keys, a.Stores, a.Aliases, &a.counts, a.bounded)
+	a.money = money.New(&a.keys, a.Stores, func(name string) bool { return a.Aliases[name] != nil }, &a.counts, a.bounded)
 	a.money.Mask = a.Masker
 	budgets := map[string][]*money.Budget{stores.DefaultName: a.Budgets}
 	for name, org := range sorted(a.Organisations) {
@@ -137,17 +137,16 @@ func (a *App) provisionBudgets() error {
 
 // provisionAliases rejects aliases that nobody could call.
 func (a *App) provisionAliases() error {
-	for name, models := range a.Aliases {
+	isAlias := func(name string) bool { return a.Aliases[name] != nil }
+	for name, alias := range a.Aliases {
 		if name == "" || strings.Contains(name, ",") {
 			return a.At(fmt.Errorf("alias %q: a name has no comma, which separates models", name), "alias "+name)
 		}
-		if len(models) == 0 {
+		if alias == nil {
 			return a.At(fmt.Errorf("alias %s: name at least one model", name), "alias "+name)
 		}
-		for _, model := range models {
-			if a.Aliases[model] != nil {
-				return a.At(fmt.Errorf("alias %s: %s is an alias, too: name its models", name, model), "alias "+name)
-			}
+		if err := alias.Check(isAlias); err != nil {
+			return a.At(fmt.Errorf("alias %s: %w", name, err), "alias "+name)
 		}
 	}
 	return nil

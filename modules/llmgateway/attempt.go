@@ -14,8 +14,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/coding"
@@ -66,13 +66,16 @@ const maxErrorTime = 5 * time.Second
 // prepare makes the upstream request of the nth attempt, and sets aside what it
 // may cost. Nothing has been sent.
 func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
+	c, err := c.variant(t.Choice)
+	if err != nil {
+		return nil, err
+	}
 	a := &attempt{call: c, target: t, x: c.exchange.Attempt(n), client: client{w: c.w}}
 	a.x.TargetModel, a.x.Record.Provider, a.x.Record.Account = t.Model, t.Account.Provider, t.Account.Label
-	a.x.Account = lineage.Hash(string(t.Account.ID[:]))
+	a.x.Account, a.x.Target, a.x.Record.Arm = lineage.Hash(string(t.Account.ID[:])), lineageTarget(t), t.Arm()
 	if err := c.allow(t); err != nil {
 		return nil, err
 	}
-	var err error
 	if a.req, err = a.upstreamRequest(); err != nil {
 		return nil, err
 	}
@@ -307,7 +310,7 @@ func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.O
 
 // commit brings the record of an attempt that answers into the journal, with the request.
 func (a *attempt) commit(end storage.EndState) {
-	a.x.RequestOf(&a.call.exchange)
+	a.x.RequestOf(a.call.exchange)
 	a.x.Commit(end)
 }
 

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -19,10 +19,14 @@ func (c *call) tryTargets(targets []routing.Target) {
 		failure  *plugins.Error
 		outcome  routing.Outcome
 	)
+	places, err := c.choose(targets)
+	if err != nil {
+		c.refuse(apierror.Of(err))
+		return
+	}
 	breakers := c.h.breakers()
-	targets = routing.Order(targets, breakers)
-	for i, tries := 0, 1; i < len(targets); {
-		target, final := targets[i], i == len(targets)-1
+	for i, tries := 0, 1; i < len(places); {
+		target, final := places[i].Target, i == len(places)-1
 		a, err := c.prepare(target, len(failures)+1)
 		if err != nil { // nothing was sent: another target may take what this one does not
 			outcome, failure = routing.Failover, apierror.Of(err)
@@ -31,7 +35,13 @@ func (c *call) tryTargets(targets []routing.Target) {
 				last.x.Supersede(last.end)
 			}
 			last = a
+			if places[i].State == routing.Warm {
+				a.x.Equals = routing.Equals(places[i:])
+			}
+			end := loads.Begin(target.Circuit())
 			outcome, failure = a.send(c.h.policy.FirstByte(c.streams(), final))
+			end()
+			a.observe(outcome, failure)
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit())
 				return
@@ -44,7 +54,8 @@ func (c *call) tryTargets(targets []routing.Target) {
 		if outcome == routing.Abort {
 			break
 		}
-		if pause, ok := c.h.policy.Pause(tries, failure.RetryAfter, deadline); ok && outcome == routing.Retry {
+		atOnce := waits(failure) && !final && places[i+1].CanReplace(&places[i])
+		if pause, ok := c.h.policy.Pause(tries, failure.RetryAfter, deadline); ok && outcome == routing.Retry && !atOnce {
 			tries++
 			if !routing.Sleep(c.ctx, pause) {
 				break
@@ -60,7 +71,7 @@ func (c *call) tryTargets(targets []routing.Target) {
 	}
 	switch {
 	case last == nil && c.dialect.CountsTokens() && failure.Code == unsupportedEndpoint && !c.controls.Strict:
-		c.answerEstimate(targets[0])
+		c.answerEstimate(places[0].Target)
 		return
 	case last == nil:
 		c.refuse(failure)

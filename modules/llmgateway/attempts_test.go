@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/providers"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 )
 
 // failing is how one attempt fails: a status, and for how many seconds the

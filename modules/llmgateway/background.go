@@ -12,9 +12,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/mask"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"

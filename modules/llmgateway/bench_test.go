@@ -17,9 +17,9 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/storage/shared"
 

@@ -17,9 +17,9 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -38,10 +38,12 @@ type call struct {
 	compaction
 	route *served // the endpoint
 
-	exchange recording.Exchange
+	exchange *recording.Exchange
 	api      inbound.API     // of the client's dialect, zero if nothing is translated
 	stored   bound.State     // what the request refers to at a provider
 	mcp      *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
+
+	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
 
 	streamsBackground bool // a call in the background was asked for a stream
 }
@@ -49,7 +51,7 @@ type call struct {
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: at.dialect}, route: at.served}
+	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: at.dialect}, route: at.served, exchange: new(recording.Exchange)}
 	c.api, _ = inbound.Of(c.dialect)
 	switch c.dialect {
 	case plugins.Compaction:
@@ -80,6 +82,11 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 }
 
 func (c *call) close() {
+	for _, v := range c.variants {
+		if v.mcp != nil && v.mcp != c.mcp {
+			v.mcp.Close()
+		}
+	}
 	if c.mcp != nil {
 		c.mcp.Close()
 	}
@@ -293,7 +300,7 @@ var noAccount = &providers.Account{Provider: llmapp.NoProvider}
 
 // refuse answers a call that was not sent to any provider.
 func (c *call) refuse(e *plugins.Error) {
-	x := &c.exchange
+	x := c.exchange
 	e = apierror.To(c.r, e)
 	x.Record.Provider = noAccount.Provider
 	x.Record.Status, x.Record.ErrorType = plugins.Known(int64(e.Status)), e.Type

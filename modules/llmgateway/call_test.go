@@ -15,7 +15,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins/echo"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage"

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -26,7 +26,7 @@ func (c *call) answerEstimate(t routing.Target) {
 	tokens := bound.Likely.Text(int64(text)) + int64(media)*mediaTokens
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
 		t.Account.Label, bound.Likely.TextBytes, mediaTokens))
-	x := &c.exchange
+	x := c.exchange
 	x.Record.Provider, x.Record.Account, x.TargetModel = t.Account.Provider, t.Account.Label, t.Model
 	x.Record.Status = plugins.Known(http.StatusOK)
 	body := c.counted(tokens)

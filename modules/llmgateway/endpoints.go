@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/providers"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
 )

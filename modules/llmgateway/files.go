@@ -19,7 +19,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/providers"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -48,13 +49,13 @@ func (f *fileCall) uploads() bool { return f.call.route.pattern == "POST /v1/fil
 func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: cmp.Or(at.dialect, plugins.Batches)}, route: at.served}
+	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: cmp.Or(at.dialect, plugins.Batches)}, route: at.served, exchange: new(recording.Exchange)}
 	c.exchange.Record.Dialect = plugins.Batches // whatever headers and errors the client has
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, c.dialect, e)
 	}
 	defer c.close()
-	f := &fileCall{attempt: &attempt{call: c, x: &c.exchange, client: client{w: w}}}
+	f := &fileCall{attempt: &attempt{call: c, x: c.exchange, client: client{w: w}}}
 	f.answer = f.pass
 	defer f.calls.Free()
 	if err := f.prepare(at.id); err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/models"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/storage/shared"
@@ -169,8 +169,8 @@ func (h *Handler) checkProviders() error {
 		return errors.New("no provider is configured: name one in the global option llm, as in `provider openai`")
 	}
 	for _, alias := range slices.Sorted(maps.Keys(app.Aliases)) {
-		for _, model := range app.Aliases[alias] {
-			if _, _, err := everybody.Resolve(model); err != nil {
+		for _, choice := range app.Aliases[alias].Models {
+			if _, _, err := everybody.Resolve(choice.Model); err != nil {
 				return app.At(fmt.Errorf("alias %s: %w", alias, err), "alias "+alias)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/providers"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 )
 

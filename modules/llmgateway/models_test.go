@@ -10,9 +10,9 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/models"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
@@ -149,7 +149,7 @@ func TestModelsByOtherNames(t *testing.T) {
 	h := lists(models.Of(&routing.Resolver{
 		Catalog:  parseCatalog(t),
 		Accounts: []*providers.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big"}}, {Label: "mine", Provider: "alpha"}, {Label: "lab", Provider: "vllm", Models: []string{"llama"}}},
-		Aliases:  map[string][]string{"smart": {"big", "lab/llama"}, "gone": {"nobody"}},
+		Aliases:  map[string]*routing.Alias{"smart": routing.InTheirOrder("big", "lab/llama"), "gone": routing.InTheirOrder("nobody")},
 	}))
 	const smart = `{"id":"smart","object":"model","created":1749513600,"owned_by":"maker"}`
 	if got := h.list(t, "/v1/models").Body.String(); !strings.Contains(got, smart) || strings.Contains(got, "gone") {

@@ -16,8 +16,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/tunnel"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -149,7 +149,7 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 		end = storage.Failed
 	} else {
 		s := &realtime{attempt: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded, Refused: a.call.refused}}
-		a.x.RequestOf(&a.call.exchange)
+		a.x.RequestOf(a.call.exchange)
 		s.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
 			FromClient: s.fromClient, Begin: s.begin,

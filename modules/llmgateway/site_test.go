@@ -24,11 +24,11 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/kept"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -438,7 +438,9 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			"slow": {"keys": [{"secret": "slow"}], "budgets": [{"name": "two \"at\" once", "limit": "2", "quantity": "concurrent"}, {"name": "all", "limit": "100", "quantity": "requests", "window": "1h"}, {"name": "second", "limit": "1", "quantity": "requests", "window": "1s", "wait": 30000000000, "filter": {"request_response_rmt": {"user_id": {"equals": "patient"}}}, "trust": true}]},
 			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
-		"aliases": {"cheaper": ["one/brief"], "cheapest": ["one/cheap"], "both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
+		"aliases": {"cheaper": ["one/brief"], "cheapest": ["one/cheap"], "both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"],
+			"tuned": {"models": [{"model": "raw/priced", "limit": {"max_tokens": 300}, "set": {"reasoning_effort": "low"}}]},
+			"tunes": {"models": [{"model": "one/m", "limit": {"max_tokens": 300}}]}},
 		"providers": [`+strings.Join(providers, ",")+`]}`))
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/admission"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"

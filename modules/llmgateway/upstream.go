@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -57,6 +57,8 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name()), zap.Int("status", status))
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
+	case isEmpty(e):
+		return e, routing.Failover
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		return e, routing.Retry
 	}

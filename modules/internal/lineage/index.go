@@ -61,7 +61,8 @@ type call struct {
 	answer         reply  // zero until it has come
 	toolCounts     uint32 // of the conversation, 0 before it has called a tool
 	account, model uint64
-	input          int64 // tokens, or unknown
+	target         uint64 // the gateway's, 0 if a proxy passed the call on
+	input          int64  // tokens, or unknown
 
 	entry
 }

@@ -27,6 +27,7 @@ type Link struct {
 	turn     int32 // 0 is unknown
 	edited   int32 // as the call's
 	before   ref   // the turn before, or of another try the try before; zero for a first call
+	prefix   ref   // the call that sent what this one begins with, zero if there is none
 }
 
 // Join finds which call goes before that of r, tells r, and remembers the call for
@@ -67,7 +68,9 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 			c.turn = 1
 		}
 	}
-	l.turn, l.edited = c.turn, c.edited
+	if l.turn, l.edited = c.turn, c.edited; parent != nil && parent.features.tools == c.features.tools && parent.features.instructions == c.features.instructions {
+		l.prefix = parent.ref
+	}
 	r.ParentID, r.RootID = c.parent, c.root
 	if c.turn > 0 {
 		r.Turn = plugins.Known(int64(c.turn))
@@ -110,8 +113,9 @@ func (l *Link) ambiguous(c *call) bool {
 
 // Answered notes what came of the call, so that others can continue it, and tells r
 // whether the conversation is in a loop. account is the one at which the provider keeps
-// what it caches. body is the answer, empty if its content is omitted.
-func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
+// what it caches, and target the account with the model that was asked for, 0 if nobody chose
+// it. body is the answer, empty if its content is omitted.
+func (l *Link) Answered(r *storage.Record, account, target uint64, body storage.Body) {
 	if len(body.Data) > maxAnswer {
 		body = storage.Body{}
 	}
@@ -145,7 +149,7 @@ func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
 	if len(body.Data) > 0 && l.ambiguous(c) {
 		c.answer.unread = x.unread.keep(r.Dialect, body)
 	}
-	c.answer.came, c.account, c.model, c.input = true, account, Hash(r.Model), unknown
+	c.answer.came, c.account, c.target, c.model, c.input = true, account, target, Hash(r.Model), unknown
 	if r.Usage.Input.Valid {
 		c.before, c.input = ref{}, r.Usage.Input.N
 	}

@@ -138,7 +138,7 @@ func TestOthersConversationsAreNeverLinked(t *testing.T) {
 		first := newRecord()
 		l := x.Join(first, withTools(t, user("a")), uuid.Nil)
 		first.ResponseID = "resp_1"
-		l.Answered(first, 0, answer(t, "", task("Find whatever there is to be found.")))
+		l.Answered(first, 0, 0, answer(t, "", task("Find whatever there is to be found.")))
 
 		for _, o := range []*observe.Outline{
 			outline(t, "S", user("a"), model("b"), user("c")),
@@ -166,7 +166,7 @@ func TestASubAgentIsOfTheCallThatAskedForIt(t *testing.T) {
 	x := new(Index)
 	main := newRecord()
 	l := x.Join(main, withTools(t, user("a")), uuid.Nil)
-	l.Answered(main, 0, answer(t, "", task("Find whatever there is to be found.")))
+	l.Answered(main, 0, 0, answer(t, "", task("Find whatever there is to be found.")))
 
 	sub := newRecord()
 	x.Join(sub, outline(t, "You help.", user("Find whatever there is to be found.")), uuid.Nil)
@@ -180,7 +180,7 @@ func TestTheSameFirstMessageBeginsConversationsOfTheirOwn(t *testing.T) {
 	x := new(Index)
 	ask := func(text string, messages ...said) *storage.Record {
 		r := newRecord()
-		x.Join(r, withTools(t, messages...), uuid.Nil).Answered(r, 0, answer(t, text))
+		x.Join(r, withTools(t, messages...), uuid.Nil).Answered(r, 0, 0, answer(t, text))
 		return r
 	}
 	const one, two, three = "The first of the answers.", "The second of the answers.", "The third of the answers."
@@ -201,7 +201,7 @@ func TestTheSameTaskIsOfEachCallThatAskedForIt(t *testing.T) {
 	var main []*storage.Record
 	for _, question := range []string{"a", "b"} {
 		r := newRecord()
-		x.Join(r, withTools(t, user(question)), uuid.Nil).Answered(r, 0, answer(t, "", task("Find whatever there is to be found.")))
+		x.Join(r, withTools(t, user(question)), uuid.Nil).Answered(r, 0, 0, answer(t, "", task("Find whatever there is to be found.")))
 		main = append(main, r)
 	}
 	for _, r := range main {
@@ -237,7 +237,7 @@ func TestAResponseNamesTheOneBefore(t *testing.T) {
 	first.Dialect = plugins.Responses
 	l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
 	first.ResponseID = "resp_1"
-	l.Answered(first, 0, storage.Body{})
+	l.Answered(first, 0, 0, storage.Body{})
 	o := outline(t, "S", user("b"))
 	o.PreviousResponse = "resp_1"
 	second := newRecord()
@@ -264,7 +264,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range 5000 {
 		own := append(messages[:len(messages):len(messages)], observe.MessageHash{Hash: uint64(10_000 + i)})
 		l := x.Join(newRecord(), &observe.Outline{Messages: own, Tools: 1}, uuid.Nil)
-		l.Answered(newRecord(), 0, answer(t, "", task(fmt.Sprint("Find whatever there is to be found, number ", i))))
+		l.Answered(newRecord(), 0, 0, answer(t, "", task(fmt.Sprint("Find whatever there is to be found, number ", i))))
 		if x.size > maxSize {
 			t.Fatalf("%d bytes after %d calls", x.size, i)
 		}
@@ -373,7 +373,7 @@ func TestWhyTheCacheMissed(t *testing.T) {
 		}
 		is.record.Usage.Input = plugins.Known(12_000)
 		c.change(&was, &is)
-		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, storage.Body{})
+		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, 0, storage.Body{})
 		l := x.Join(&is.record, is.o, uuid.Nil)
 		l.Miss(&is.record, is.account)
 		if r := is.record; r.CacheMiss != c.reason || r.CacheMissAt != c.at || r.CacheMissed.N != c.missed || r.CacheMissed.Valid != (c.reason != "") {
@@ -387,7 +387,7 @@ func TestAnotherTryHasTheCauseOfTheFirst(t *testing.T) {
 		x := new(Index)
 		answer := func(l *Link, r *storage.Record, input int64) {
 			r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(input), CacheRead: plugins.Known(0)}
-			l.Answered(r, 0, storage.Body{})
+			l.Answered(r, 0, 0, storage.Body{})
 		}
 		first, try, again := newRecord(), newRecord(), newRecord()
 		answer(x.Join(first, outline(t, "S", user("a"), model("b"), user("c")), uuid.Nil), first, 10_000)
@@ -463,6 +463,6 @@ func BenchmarkCall(b *testing.B) {
 		l := x.Join(r, reader.Outline(), uuid.Nil)
 		r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(25_000), CacheRead: plugins.Known(0)}
 		l.Miss(r, 0)
-		l.Answered(r, 0, storage.Body{})
+		l.Answered(r, 0, 0, storage.Body{})
 	}
 }

@@ -34,8 +34,8 @@ func TestLoops(t *testing.T) {
 				shared := map[string]string{"Env": "prod"}
 				r.Properties = shared
 				l := x.Join(r, withTools(t, messages...), uuid.Nil)
-				l.Answered(r, 0, answer(t, "", c.calls(turn)...))
-				l.Answered(r, 0, answer(t, "", c.calls(turn)...)) // a later version of the record
+				l.Answered(r, 0, 0, answer(t, "", c.calls(turn)...))
+				l.Answered(r, 0, 0, answer(t, "", c.calls(turn)...)) // a later version of the record
 				in := c.first > 0 && turn >= c.first
 				if loop := r.Properties[loopProperty]; (loop != "") != in {
 					t.Errorf("%s: turn %d is in a loop of %q", name, turn, loop)
@@ -49,7 +49,7 @@ func TestLoops(t *testing.T) {
 	}
 	x, r := new(Index), new(storage.Record)
 	*r = *newRecord()
-	x.Join(r, withTools(t, user("another")), uuid.Nil).Answered(r, 0, answer(t, "", called("wait", 1)))
+	x.Join(r, withTools(t, user("another")), uuid.Nil).Answered(r, 0, 0, answer(t, "", called("wait", 1)))
 	if r.Properties != nil {
 		t.Errorf("a conversation that begins has %v", r.Properties)
 	}

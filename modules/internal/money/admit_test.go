@@ -30,7 +30,7 @@ import (
 func newBudgets(t testing.TB, budgets ...*Budget) *Budgets {
 	t.Helper()
 	keys := access.NewAuthenticator(nil, nil, zap.NewNop())
-	m := New(&keys, nil, map[string][]string{"cheap": {"one/m"}}, nil, zap.NewNop())
+	m := New(&keys, nil, func(name string) bool { return name == "cheap" }, nil, zap.NewNop())
 	for _, b := range budgets {
 		if err := m.Add(stores.DefaultName, b); err != nil {
 			t.Fatal(err)

@@ -153,7 +153,7 @@ var ofCall = []string{"model", "provider", "session", "tree"}
 var knownBefore = []string{"user_id", "session_id", "project", "key_id", "provider", "model", "request_model", "properties", "property_key"}
 
 // provision checks the budget, whose stages may use the aliases.
-func (b *Budget) provision(org string, aliases map[string][]string) (err error) {
+func (b *Budget) provision(org string, isAlias func(name string) bool) (err error) {
 	b.org = org
 	if b.Name == "" || len(b.Name) > maxBudgetName || strings.ContainsFunc(b.Name, func(r rune) bool { return r < ' ' }) {
 		return fmt.Errorf("a budget takes a name of 1 to %d bytes, not %q", maxBudgetName, b.Name)
@@ -167,7 +167,7 @@ func (b *Budget) provision(org string, aliases map[string][]string) (err error) 
 	if err := b.provisionWindow(); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
-	if err := b.provisionStages(aliases); err != nil {
+	if err := b.provisionStages(isAlias); err != nil {
 		return fmt.Errorf("budget %s: %w", b.Name, err)
 	}
 	if b.Timezone != "" {

@@ -39,7 +39,7 @@ func TestWindowsOfBudgets(t *testing.T) {
 		{"year", "America/St_Johns", "2026-07-01T00:00:00Z", "2026-01-01T03:30:00Z", "2027-01-01T03:30:00Z"},
 	} {
 		b := &Budget{Name: "b", Limit: "1", Window: c.window, Timezone: c.zone}
-		if err := b.provision("acme", nil); err != nil {
+		if err := b.provision("acme", func(string) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		begins, ends := b.Bounds(moment(t, c.at))
@@ -50,7 +50,7 @@ func TestWindowsOfBudgets(t *testing.T) {
 	for _, window := range []string{"day", "week", "month", "year"} {
 		for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"} {
 			b := &Budget{Name: "b", Limit: "1", Window: window, Timezone: zone}
-			if err := b.provision("acme", nil); err != nil {
+			if err := b.provision("acme", func(string) bool { return false }); err != nil {
 				t.Fatal(err)
 			}
 			at := moment(t, "2026-01-01T00:00:00Z")
@@ -96,7 +96,7 @@ func TestMalformedBudgets(t *testing.T) {
 		"filter":                      {Name: "b", Limit: "1", Filter: []byte(`{"nope":{}}`)},
 		"request_body is not known b": {Name: "b", Limit: "1", Filter: []byte(`{"request_response_rmt":{"request_body":{"contains":"x"}}}`)},
 	} {
-		if err := b.provision("acme", nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := b.provision("acme", func(string) bool { return false }); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %q", err, want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestRollingWindows(t *testing.T) {
 	for _, quantity := range []string{"requests", "tokens"} {
 		for _, window := range []string{"1s", "1m", "7m", "1h"} {
 			b := &Budget{Name: "b", Limit: map[string]string{"requests": "40", "tokens": "400"}[quantity], Quantity: quantity, Window: window}
-			if err := b.provision("acme", nil); err != nil {
+			if err := b.provision("acme", func(string) bool { return false }); err != nil {
 				t.Fatal(err)
 			}
 			ledger, err := embedded.Open(t.TempDir(), nil, zap.NewNop())

@@ -35,7 +35,7 @@ type Budgets struct {
 	keys    *access.Authenticator
 	stores  map[string]*stores.Config
 	counts  *lineage.Counts
-	aliases map[string][]string
+	isAlias func(name string) bool
 
 	configured map[string][]*Budget           // budgets of the configuration, by organisation
 	grants     map[string]plugins.Nanodollars // first grants, of the organisations that have credits
@@ -47,9 +47,9 @@ type Budgets struct {
 
 // New returns Budgets without a budget for organisations that live in stores. Stages of budgets
 // use the aliases.
-func New(keys *access.Authenticator, configs map[string]*stores.Config, aliases map[string][]string, counts *lineage.Counts, logger *zap.Logger) *Budgets {
+func New(keys *access.Authenticator, configs map[string]*stores.Config, isAlias func(name string) bool, counts *lineage.Counts, logger *zap.Logger) *Budgets {
 	m := &Budgets{
-		Logger: logger, keys: keys, stores: configs, counts: counts, aliases: aliases,
+		Logger: logger, keys: keys, stores: configs, counts: counts, isAlias: isAlias,
 		Mask:       func(string, mask.Content) *mask.Masker { return nil },
 		configured: make(map[string][]*Budget), grants: make(map[string]plugins.Nanodollars), labels: make(metric.Set),
 	}
@@ -74,7 +74,7 @@ func (m *Budgets) store(org string) (*stores.Store, error) {
 
 // Add adds a budget of the configuration.
 func (m *Budgets) Add(org string, b *Budget) error {
-	if err := b.provision(org, m.aliases); err != nil {
+	if err := b.provision(org, m.isAlias); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(m.configured[org], func(other *Budget) bool { return other.Name == b.Name }) {

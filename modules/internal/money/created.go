@@ -79,7 +79,7 @@ func (m *Budgets) Parse(org string, text []byte) (*Budget, error) {
 	if err := intake.Decode(text, b); err != nil {
 		return nil, err
 	}
-	return b, b.provision(org, m.aliases)
+	return b, b.provision(org, m.isAlias)
 }
 
 // ParseStored is Parse for one that is kept, perhaps by 0.1.0, whose budgets had an option that

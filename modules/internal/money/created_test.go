@@ -104,7 +104,7 @@ func TestCreatedBudgets(t *testing.T) {
 	teller := &Bill{budgets: m, ledger: ledgerOf(t, m)}
 	for _, amount := range []plugins.Nanodollars{1e9, 2e9, 25e8} { // of 3 dollars, with a stage at half of them
 		b := &Budget{Name: "staged", Limit: "3", Window: "total", Stages: []*Stage{{At: 50}}}
-		if err := b.provision(stores.DefaultName, nil); err != nil {
+		if err := b.provision(stores.DefaultName, func(string) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		teller.bounding = bounding{{Budget: b, hold: b.hold(new(storage.Record), 0)}}

@@ -38,7 +38,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 		t.Helper()
 		b := &Budget{Name: name, Limit: "1", Window: "total", Per: "project", Since: since}
 		b.Filter = []byte(`{"request_response_rmt":{"project":{"not-equals":"other"}}}`)
-		if err := b.provision(stores.DefaultName, nil); err != nil {
+		if err := b.provision(stores.DefaultName, func(string) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Begin(t.Context(), ledger, b); err != nil {
@@ -73,7 +73,7 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 
 	// The process ended after the first of the charges.
 	half := &Budget{Name: "half", Limit: "1", Window: "total"}
-	if err := half.provision(stores.DefaultName, nil); err != nil {
+	if err := half.provision(stores.DefaultName, func(string) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	first, began, charged, account := half.hold(nil, 1), half.hold(nil, 1), half.hold(nil, 1), half.hold(nil, 1)
@@ -102,12 +102,12 @@ func TestSinceNeedsWhatRecordsTell(t *testing.T) {
 		if b.Since == "" {
 			b.Since = "2026-11-01"
 		}
-		if err := b.provision(stores.DefaultName, nil); err == nil || !strings.Contains(err.Error(), name) {
+		if err := b.provision(stores.DefaultName, func(string) bool { return false }); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: %v", b.Window, err)
 		}
 	}
 	b := &Budget{Name: "b", Limit: "1", Window: "day", Since: "2026-11-01", Timezone: "Europe/Berlin", Per: "user", Trust: true}
-	if err := b.provision(stores.DefaultName, nil); err != nil || b.since.Time().UTC().Hour() != 23 {
+	if err := b.provision(stores.DefaultName, func(string) bool { return false }); err != nil || b.since.Time().UTC().Hour() != 23 {
 		t.Errorf("midnight in Berlin is %s, %v", b.since, err)
 	}
 }

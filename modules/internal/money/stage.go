@@ -125,7 +125,7 @@ func (g *Stage) remember(mark credits.Account) {
 }
 
 // provisionStages checks the stages.
-func (b *Budget) provisionStages(aliases map[string][]string) error {
+func (b *Budget) provisionStages(isAlias func(name string) bool) error {
 	for i, stage := range b.Stages {
 		switch {
 		case stage.At < 1 || stage.At > 100:
@@ -134,7 +134,7 @@ func (b *Budget) provisionStages(aliases map[string][]string) error {
 			return errors.New("nothing is spent of calls that run, so that a limit of them has no stages")
 		case slices.ContainsFunc(b.Stages[:i], func(earlier *Stage) bool { return earlier.At == stage.At }):
 			return fmt.Errorf("two stages are at %d%%: `use` tells too, and an alert beside is not needed", stage.At)
-		case stage.Use != "" && aliases[stage.Use] == nil:
+		case stage.Use != "" && !isAlias(stage.Use):
 			return fmt.Errorf("at %d%%: there is no alias %s", stage.At, stage.Use)
 		}
 		stage.label = percents.Of(strconv.Itoa(stage.At))

@@ -116,7 +116,7 @@ func TestTrialOfConcurrentCalls(t *testing.T) {
 		}
 	}
 	b := &Budget{Name: "b", Limit: "2", Quantity: "concurrent"}
-	if err := b.provision(stores.DefaultName, nil); err != nil {
+	if err := b.provision(stores.DefaultName, func(string) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	var refused []string

@@ -1,6 +1,7 @@
 package question
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,11 @@ import (
 // filters on one side of an "or"; parentheses join. Without arguments, everything
 // matches. now is what ages are counted from.
 func ParseFilter(args []string, now time.Time) (storage.Filter, error) {
+	return ParseFilterOf(nil, args, now)
+}
+
+// ParseFilterOf is ParseFilter for terms that may also name fields by these names.
+func ParseFilterOf(names map[string]string, args []string, now time.Time) (storage.Filter, error) {
 	var outer []sides // around each open parenthesis
 	var s sides
 	for _, arg := range args {
@@ -64,7 +70,7 @@ func ParseFilter(args []string, now time.Time) (storage.Filter, error) {
 				if err != nil {
 					return nil, err
 				}
-				f, err := t.filter(now)
+				f, err := t.filter(names, now)
 				if err != nil {
 					return nil, fmt.Errorf("filter term %q: %w", t.text, err)
 				}
@@ -192,7 +198,7 @@ func cutQuoted(s string) (text, after string, err error) {
 	return text, s[len(quoted):], nil
 }
 
-func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
+func (t *filterTerm) filter(names map[string]string, now time.Time) (storage.Filter, error) {
 	switch {
 	case t.operator == "":
 		return storage.All{}, nil
@@ -200,7 +206,7 @@ func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
 		return t.bound(now)
 	}
 	l := &storage.Leaf{Op: t.op}
-	if l.Field, l.Key = FilterField(t.name); l.Field == nil {
+	if l.Field, l.Key = FilterField(cmp.Or(names[t.name], t.name)); l.Field == nil {
 		return nil, fmt.Errorf("unknown field %q; %s", t.name, knownFields())
 	}
 	if t.value == "null" && (t.op == storage.Equals || t.op == storage.NotEquals) {

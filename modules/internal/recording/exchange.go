@@ -56,6 +56,12 @@ type Exchange struct {
 	// Account tells the accounts of providers apart, whose caches are their own: see
 	// lineage.Hash.
 	Account uint64
+	// Target is the account with the model that the gateway chose, 0 where nobody chose: see
+	// Warm.
+	Target uint64
+	// Equals are the targets that the gateway could as well have chosen for a conversation
+	// whose cache the chosen one has, itself included; 0 if it has not.
+	Equals int
 	// Bill, if any, is charged what each version costs before the version is appended: a
 	// crash must not leave a record that is not paid.
 	Bill *money.Bill
@@ -170,6 +176,12 @@ func (x *Exchange) Join(o *observe.Outline, previous uuid.UUID) {
 	}
 }
 
+// Warm returns the target whose provider's cache has the beginning of the request, by the same
+// hash as Target, and how many tokens it has of it. It is zero before Join.
+func (x *Exchange) Warm() (target uint64, tokens int64) {
+	return x.link.Warm(storage.Millis(time.Now()))
+}
+
 // MarkFirstToken notes the time of a stream's first content, once.
 func (x *Exchange) MarkFirstToken() {
 	if !x.Record.TimeToFirstToken.Valid && x.Info().Content {
@@ -205,7 +217,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 		if x.spent != nil {
 			r.Usage = x.Info().Usage // the next call goes on from the input of the last round
 		}
-		x.link.Answered(r, x.Account, x.Kept.Content(r).Response)
+		x.link.Answered(r, x.Account, x.Target, x.Kept.Content(r).Response)
 		r.Usage = used
 	}
 	if x.lost {
@@ -259,6 +271,10 @@ func (x *Exchange) measure() {
 	}
 	x.price(r)
 	x.addRounds()
+	if r.RoutingSavings = (plugins.Cost{}); x.Equals > 1 && r.CacheSavings.Valid && r.CacheSavings.N > 0 {
+		n := plugins.Nanodollars(x.Equals)
+		r.RoutingSavings = plugins.KnownCost(r.CacheSavings.N / n * (n - 1))
+	}
 }
 
 // price computes the cost of r, which is the record or has another usage. What a caller says

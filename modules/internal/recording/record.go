@@ -110,7 +110,7 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 	}
 	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
 	if link != nil {
-		link.Answered(r, unknownAccount, kept.Response)
+		link.Answered(r, unknownAccount, 0, kept.Response)
 	}
 	if err := to.Append(r, k); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/providers"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )

@@ -21,6 +21,7 @@ export function Cost({ r }) {
     ]} />
     ${r.cost_details?.length > 0 && html`<${Charges} list=${r.cost_details} />`}
     ${!!r.cache_savings && html`<p>The cache ${r.cache_savings > 0 ? "saved" : "cost"} <b class=${r.cache_savings > 0 ? "good" : "bad"}>${dollars(Math.abs(r.cache_savings))}</b>.</p>`}
+    ${r.routing_savings > 0 && html`<p>Of this, <b class="good">${dollars(r.routing_savings)}</b> came of staying where the cache was: a random account would have had no cache.</p>`}
     ${r.cache_loss > 0 && html`<p>The cache missed ${count(r.cache_missed_tokens)} tokens, which cost <b class="bad">${dollars(r.cache_loss)}</b> more.</p>`}
     ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
     ${r.is_cost_counted && note("The answer was broken off before the provider stated its usage: the cost is counted by the length of what passed.")}
@@ -48,6 +49,7 @@ export function Timing({ r }) {
       <dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
       <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${(r.error_message || r.error_type) && html`<dt>Error</dt><dd dir="auto">${r.error_message || ""} ${r.error_type && html`<code>${r.error_type}</code>`}</dd>`}
       ${r.would_refuse && html`<dt>Would be refused by</dt><dd dir="auto">${r.would_refuse}, which observes</dd>`}
+      ${r.arm && html`<dt>Arm</dt><dd dir="auto">${r.arm}</dd>`}
       ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}</dd>`}</dl>
     ${r.attempt !== null && html`<${Attempts} r=${r} />`}`;
 }

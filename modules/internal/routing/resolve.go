@@ -20,8 +20,8 @@ type Resolver struct {
 	// Keyless are the accounts that are configured for all organisations and
 	// have no key. They serve nothing, and explain why.
 	Keyless []*providers.Account
-	// Aliases are the models that each alias stands for, in their order.
-	Aliases map[string][]string
+	// Aliases are the aliases by their names.
+	Aliases map[string]*Alias
 }
 
 // MaxModel bounds the length of the field model, in bytes.
@@ -35,26 +35,29 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 		return nil, nil, plugins.Invalid("model", "The model is over %d bytes long.", MaxModel)
 	}
 	var missing []string
-	add := func(name string) {
+	entries := 0
+	add := func(name string, alias *Alias, choice *Choice) {
 		found := r.entry(name)
 		if found == nil {
 			missing = append(missing, name)
 		}
+		entries++
 		for _, t := range found {
-			if !slices.Contains(targets, t) {
+			t.Alias, t.Choice, t.entry = alias, choice, entries
+			if !slices.ContainsFunc(targets, t.repeats) {
 				targets = append(targets, t)
 			}
 		}
 	}
 	for name := range strings.SplitSeq(model, ",") {
 		name = strings.TrimSpace(name)
-		if models, ok := r.Aliases[name]; ok {
-			for _, m := range models {
-				add(m)
+		if alias, ok := r.Aliases[name]; ok {
+			for _, choice := range alias.Models {
+				add(choice.Model, alias, choice)
 			}
 			continue
 		}
-		add(name)
+		add(name, nil, nil)
 	}
 	if targets == nil {
 		return nil, nil, r.notFound(missing)
@@ -116,7 +119,7 @@ func (r *Resolver) unlabelled(model string) []Target {
 
 func (r *Resolver) target(a *providers.Account, model string) Target {
 	listed, _ := r.Catalog.Lookup(a.Provider, model)
-	return Target{a, model, listed}
+	return Target{Account: a, Model: model, Listed: listed}
 }
 
 // lists reports whether a serves the model under exactly this name.

@@ -14,8 +14,12 @@ func TestTargetThatFailsIsLast(t *testing.T) {
 	bad, good, other := Target{Account: one, Model: "bad"}, Target{Account: one, Model: "good"}, Target{Account: two, Model: "bad"}
 	var breakers shared.LocalBreakers
 	order := func() (names string) {
-		for _, t := range Order([]Target{bad, good, other}, &breakers) {
-			names += t.Name() + " "
+		places, err := Choose([]Target{bad, good, other}, &Ask{Warm: nowhere}, Health{&breakers, new(Loads)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range places {
+			names += p.Name() + " "
 		}
 		return names
 	}
@@ -29,3 +33,6 @@ func TestTargetThatFailsIsLast(t *testing.T) {
 		t.Errorf("after it has failed: %s, want %s", got, want)
 	}
 }
+
+// nowhere is the cache that has nothing.
+func nowhere(Target) int64 { return 0 }

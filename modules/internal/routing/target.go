@@ -22,6 +22,12 @@ type Target struct {
 	Model string
 	// Listed is the model in the catalogue, nil if the catalogue does not know it.
 	Listed *catalog.Model
+	// Alias is the name that stands for the target, and Choice its model there; nil if the
+	// request names the model itself.
+	Alias  *Alias
+	Choice *Choice
+
+	entry int // which of the names of the request, or of the alias, it is a target of
 }
 
 // Name returns `label/model`, which is how a client names exactly this target.
@@ -46,16 +52,9 @@ func (t Target) Circuit() shared.Key {
 	return sha256.Sum256(slices.Concat(t.Account.ID[:], []byte(t.Model)))
 }
 
-// Order returns the targets, with the targets whose circuit is open behind the others.
-func Order(list []Target, breakers shared.Breakers) []Target {
-	closed := make([]Target, 0, len(list))
-	var open []Target
-	for _, t := range list {
-		if breakers.Open(t.Circuit()) {
-			open = append(open, t)
-		} else {
-			closed = append(closed, t)
-		}
-	}
-	return append(closed, open...)
+// repeats reports whether a call that failed at another target would be the same one at this
+// target.
+func (t Target) repeats(other Target) bool {
+	same := t.Account == other.Account && t.Model == other.Model
+	return same && (t.Choice == other.Choice || !t.Choice.HasParameters() && !other.Choice.HasParameters() && t.Arm() == other.Arm())
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/modules/internal/providers"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -50,7 +49,7 @@ func testResolver(t *testing.T) *Resolver {
 			account("any", "compatible", true),
 		},
 		Keyless: []*providers.Account{account("gamma", "gamma", true)},
-		Aliases: map[string][]string{"fast": {"small", "beta/maker/open"}, "big": {"alpha/small"}, "broken": {"nothing"}},
+		Aliases: map[string]*Alias{"fast": InTheirOrder("small", "beta/maker/open"), "big": InTheirOrder("alpha/small"), "broken": InTheirOrder("nothing")},
 	}
 }
 
@@ -131,7 +130,7 @@ func TestNotFoundExplains(t *testing.T) {
 }
 
 // needsKey is the API of a provider that takes a key.
-type needsKey struct{ llmapp.API }
+type needsKey struct{ providers.API }
 
 func (needsKey) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://example.com", "TEST_API_KEY"

@@ -1,0 +1,265 @@
+package routing
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/shared"
+)
+
+// Ask is what the choice among the targets of a call depends on.
+type Ask struct {
+	// Record has the caller, and what the caller says of the call.
+	Record *storage.Record
+	// Stream, Tools and Images say what the request asks for and has; Marked, that it asks the
+	// provider to cache it.
+	Stream, Tools, Images, Marked bool
+	// Tokens are those of the request, by an estimate.
+	Tokens int64
+	// Warm returns how many tokens of the request the provider's cache is expected to have at a
+	// target, 0 if the turn before went elsewhere or is too old.
+	Warm func(Target) int64
+}
+
+// Health is what the nodes know of targets.
+type Health struct {
+	shared.Breakers
+	*Loads
+}
+
+// State is how a target came to its place.
+type State string
+
+// The states of targets.
+const (
+	Open    State = "open"    // it failed, and is tried last
+	Limited State = "limited" // it refuses calls, and is tried last
+	Warm    State = "warm"    // the provider's cache has the conversation
+	Well    State = "well"
+)
+
+// Place is a target in the order of a call.
+type Place struct {
+	Target
+	State State
+	// Expected is what the call is expected to cost, unknown where a price is. It is computed for
+	// the strategy `cheapest` alone.
+	Expected plugins.Cost
+	Load     Load
+
+	warm  int64   // tokens in the provider's cache
+	score float64 // within its alias; the lowest is tried first
+}
+
+// Choose returns the targets in the order in which a call tries them. Targets whose condition the
+// call does not match are left out. A conversation stays at a target whose cache has it, if that
+// target is as good as the first one. Targets that fail, or refuse calls, come last.
+func Choose(targets []Target, ask *Ask, health Health) ([]Place, error) {
+	if len(targets) == 1 && targets[0].Choice == nil {
+		return []Place{{Target: targets[0], State: Well}}, nil
+	}
+	places := make([]Place, 0, len(targets))
+	var described *storage.Record
+	for _, t := range targets {
+		if c := t.Choice; c != nil && c.condition != nil {
+			if described == nil {
+				described = ask.described()
+			}
+			if !storage.Match(c.condition, described, noContent) {
+				continue
+			}
+		}
+		places = append(places, Place{Target: t, Load: health.Of(t.Circuit()), warm: ask.Warm(t)})
+	}
+	if len(places) == 0 {
+		return nil, &plugins.Error{
+			Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "no_model_takes_this", Param: "model",
+			Message: "No model of the alias takes this call: each has a condition that the call does not match.",
+		}
+	}
+	for begin := 0; begin < len(places); { // the targets of each alias stand together
+		end := begin + 1
+		for end < len(places) && places[end].Alias != nil && places[end].Alias == places[begin].Alias {
+			end++
+		}
+		if a := places[begin].Alias; a != nil && !a.inOrder() {
+			a.arrange(places[begin:end], ask)
+		}
+		begin = end
+	}
+	stayWarm(places)
+	for i := range places {
+		p := &places[i]
+		switch {
+		case health.Open(p.Circuit()):
+			p.State = Open
+		case p.Load.Limited:
+			p.State = Limited
+		case p.warm > 0:
+			p.State = Warm
+		default:
+			p.State = Well
+		}
+	}
+	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.State.behind(), b.State.behind()) })
+	return places, nil
+}
+
+func noContent() *storage.Content { return new(storage.Content) }
+
+// behind is 0 for the states of targets that are tried first.
+func (s State) behind() int {
+	switch s {
+	case Open:
+		return 2
+	case Limited:
+		return 1
+	}
+	return 0
+}
+
+// arrange puts the targets of an alias in the order of its strategy. In each choice, the accounts
+// of the organisation stay before those of the platform: the order decides who pays.
+func (a *Alias) arrange(places []Place, ask *Ask) {
+	for i := range places {
+		places[i].score = a.score(&places[i], places, ask)
+	}
+	slices.SortStableFunc(places, func(p, q Place) int { return cmp.Compare(p.score, q.score) })
+	for i := range places {
+		if !places[i].Account.Platform {
+			continue
+		}
+		for j := i + 1; j < len(places); j++ { // an own account of the same choice behind it
+			if places[j].Choice == places[i].Choice && !places[j].Account.Platform {
+				places[i], places[j] = places[j], places[i]
+				break
+			}
+		}
+	}
+}
+
+// explored is the share of calls by which the strategy `fastest` tries targets that are not.
+const explored = 0.05
+
+// score is the place of a target within its alias: the lowest is tried first.
+func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
+	weight := p.share(all)
+	switch a.Strategy {
+	case ByWeight:
+		subject := ""
+		if a.subject != nil {
+			subject = a.subject(ask.Record)
+		}
+		return draw(weight, subject, p.Target)
+	case LeastBusy:
+		return float64(p.Load.UnderWay)/weight + rand.Float64()*1e-6
+	case Fastest:
+		if p.Load.Median == 0 || rand.Float64() < explored/float64(len(all)) {
+			return -rand.Float64() // it is tried to know
+		}
+		return p.Load.Median.Seconds()
+	case Cheapest:
+		p.Expected = p.expect(ask)
+		if !p.Expected.Valid {
+			return math.Inf(1)
+		}
+		return float64(p.Expected.N)
+	}
+	return 0
+}
+
+// share is the weight of a target: that of its choice, divided among the accounts that serve it.
+func (p *Place) share(all []Place) float64 {
+	n := 0
+	for i := range all {
+		if all[i].Choice == p.Choice {
+			n++
+		}
+	}
+	return float64(p.Choice.weight()) / float64(n)
+}
+
+// draw returns a number that is the lowest of several with the probability of its weight. It is
+// the same for a subject and a target, at any node; without a subject it is random.
+// https://www.pdl.cmu.edu/PDL-FTP/Storage/weighted-rendezvous.pdf names the method.
+func draw(weight float64, subject string, t Target) float64 {
+	u := rand.Float64()
+	if subject != "" {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s %s %s %s", len(subject), subject, t.Account.Label, t.Model, t.Arm()))
+		u = float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
+	}
+	return -math.Log(1-u) / weight
+}
+
+// expect is what a call is expected to cost at a target, with what the provider's cache has of it.
+func (p *Place) expect(ask *Ask) plugins.Cost {
+	if p.Listed == nil {
+		return plugins.Cost{}
+	}
+	read := min(p.warm, ask.Tokens)
+	u := plugins.Usage{Input: plugins.Known(ask.Tokens), CacheRead: plugins.Known(read), Output: plugins.Known(p.Load.Output)}
+	if ask.Marked {
+		u.CacheWrite = plugins.Known(ask.Tokens - read)
+	}
+	return p.Listed.Cost(u, catalog.Conditions{At: time.Now()})
+}
+
+// stayWarm moves the target whose cache has the conversation before those that are no better.
+func stayWarm(places []Place) {
+	at := slices.IndexFunc(places, func(p Place) bool { return p.warm > 0 })
+	for ; at > 0 && places[at].asGoodAs(&places[at-1]); at-- {
+		places[at-1], places[at] = places[at], places[at-1]
+	}
+}
+
+// asGoodAs reports whether a conversation may stay at a target in place of one that would be tried
+// before. Calls of a comparison go where its attribute sends them, and an account of the
+// platform never pays for the organisation's own.
+func (p *Place) asGoodAs(first *Place) bool {
+	if p.Account.Platform && !first.Account.Platform {
+		return false
+	}
+	if a := p.Alias; a != nil && a == first.Alias && !a.inOrder() {
+		return a.subject == nil && a.Strategy != Cheapest
+	}
+	return p.Model == first.Model && p.Arm() == first.Arm() && p.price() == first.price()
+}
+
+// CanReplace reports whether a call that a target refuses because of a limit need not wait for it:
+// the place is well, as good, and nobody has asked for the other one first.
+func (p *Place) CanReplace(refused *Place) bool {
+	chosen := p.entry == refused.entry || p.Alias != nil && p.Alias == refused.Alias && !p.Alias.inOrder()
+	return chosen && p.State.behind() == 0 && p.asGoodAs(refused)
+}
+
+// Equals counts the targets that would have been as good for a call as the first one, itself
+// included.
+func Equals(places []Place) (n int) {
+	for i := range places {
+		if i == 0 || places[0].asGoodAs(&places[i]) && places[i].asGoodAs(&places[0]) {
+			n++
+		}
+	}
+	return n
+}
+
+// Arm is the name of the choice on its records, "" for a target that no strategy has chosen.
+func (t Target) Arm() string {
+	switch {
+	case t.Choice == nil:
+		return ""
+	case t.Choice.Arm != "" || t.Alias.inOrder():
+		return t.Choice.Arm
+	}
+	return t.Choice.Model
+}

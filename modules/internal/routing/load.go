@@ -1,0 +1,143 @@
+package routing
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/storage/shared"
+)
+
+// Loads knows how busy and how fast targets are, in this process. The zero value knows nothing.
+// It outlives a configuration.
+type Loads struct {
+	mu sync.Mutex
+	of map[shared.Key]*load // by circuit
+}
+
+// load is what is known of a target. The lock of Loads guards it.
+type load struct {
+	underWay int
+	limited  time.Time // until then, the provider refuses calls; zero if it does not
+	times    [32]timing
+	next     int   // of times
+	output   int64 // mean of the last answers, in tokens; 0 is unknown
+}
+
+// timing is how long an answer took to begin.
+type timing struct {
+	at    time.Time // zero if there was none
+	first time.Duration
+}
+
+const (
+	// recently is how long a timing counts.
+	recently = 5 * time.Minute
+	// maxLimited bounds how long a provider that refuses calls is left alone.
+	maxLimited = time.Minute
+	// likelyOutput are the tokens of an answer where nothing is known of earlier ones.
+	likelyOutput = 500
+)
+
+// get returns what is known of a target. The caller has the lock.
+func (l *Loads) get(circuit shared.Key) *load {
+	if l.of == nil {
+		l.of = make(map[shared.Key]*load)
+	}
+	known := l.of[circuit]
+	if known == nil {
+		l.makeRoom()
+		known = new(load)
+		l.of[circuit] = known
+	}
+	return known
+}
+
+// makeRoom forgets idle targets if there are too many: clients choose the names of models.
+func (l *Loads) makeRoom() {
+	if len(l.of) < shared.MaxCircuits {
+		return
+	}
+	for circuit, known := range l.of {
+		if known.underWay == 0 {
+			delete(l.of, circuit)
+		}
+	}
+}
+
+// Begin counts a call at a target, until the end is called.
+func (l *Loads) Begin(circuit shared.Key) (end func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.get(circuit)
+	known.underWay++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		known.underWay--
+	}
+}
+
+// Answered notes how long a target took to begin its answer, and how long the answer is, 0 if that
+// is unknown.
+func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.get(circuit)
+	known.limited = time.Time{}
+	known.times[known.next] = timing{time.Now(), first}
+	known.next = (known.next + 1) % len(known.times)
+	switch {
+	case output <= 0:
+	case known.output == 0:
+		known.output = output
+	default:
+		known.output += (output - known.output) / 8
+	}
+}
+
+// Limited notes that a target refuses calls for a time, because of a limit or an empty account.
+func (l *Loads) Limited(circuit shared.Key, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.get(circuit).limited = time.Now().Add(min(max(wait, time.Second), maxLimited))
+}
+
+// Load is what is known of a target at a time.
+type Load struct {
+	// UnderWay are the calls that have no answer yet, or not all of it.
+	UnderWay int
+	// Limited is true while the provider refuses calls.
+	Limited bool
+	// Median is that of the time to the first token, or to an answer in one piece, of the last
+	// five minutes; 0 is unknown.
+	Median time.Duration
+	// Output is how many tokens an answer is expected to have.
+	Output int64
+}
+
+// Of returns what is known of a target.
+func (l *Loads) Of(circuit shared.Key) Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.of[circuit]
+	if known == nil {
+		return Load{Output: likelyOutput}
+	}
+	now := time.Now()
+	var times []time.Duration
+	for _, t := range known.times {
+		if !t.at.IsZero() && now.Sub(t.at) < recently {
+			times = append(times, t.first)
+		}
+	}
+	found := Load{UnderWay: known.underWay, Limited: now.Before(known.limited), Output: known.output}
+	if found.Output == 0 {
+		found.Output = likelyOutput
+	}
+	if len(times) > 0 {
+		slices.Sort(times)
+		found.Median = times[len(times)/2]
+	}
+	return found
+}

@@ -1,0 +1,102 @@
+package llmgateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/plugins"
+)
+
+// loads are those of all configurations, one after the other.
+var loads routing.Loads
+
+// choose returns the targets in the order in which the call tries them.
+func (c *call) choose(targets []routing.Target) ([]routing.Place, error) {
+	return routing.Choose(targets, c.ask(), routing.Health{Breakers: c.h.breakers(), Loads: &loads})
+}
+
+// ask is what the choice of a target depends on.
+func (c *call) ask() *routing.Ask {
+	ask := &routing.Ask{Record: &c.exchange.Record, Stream: c.streams(), Tokens: c.tokens(bound.Likely)}
+	if c.reader != nil {
+		ask.Images = c.reader.Request().Media
+		if outline := c.reader.Outline(); outline != nil {
+			ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
+		}
+	}
+	warm, tokens := c.exchange.Warm()
+	ask.Warm = func(t routing.Target) int64 {
+		if warm == 0 || warm != lineageTarget(t) {
+			return 0
+		}
+		return tokens
+	}
+	return ask
+}
+
+// lineageTarget is how the lineage of calls knows a target.
+func lineageTarget(t routing.Target) uint64 {
+	circuit := t.Circuit()
+	return lineage.Hash(string(circuit[:]))
+}
+
+// variant returns the call with the parameters that its alias gives to a choice.
+func (c *call) variant(choice *routing.Choice) (*call, error) {
+	if !choice.HasParameters() || c.form != nil || c.body == nil {
+		return c, nil
+	}
+	if v := c.variants[choice]; v != nil {
+		return v, nil
+	}
+	v := *c
+	var err error
+	var warnings []string
+	if v.body, warnings, err = choice.Apply(c.dialect, c.body); err != nil {
+		return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
+	}
+	if v.sent, _, err = choice.Apply(c.dialect, c.sent); err != nil {
+		return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
+	}
+	v.last, v.parsed = nil, sync.OnceValues(v.parse)
+	controls := *c.controls
+	controls.Warnings = append(slices.Clip(c.controls.Warnings), warnings...)
+	v.controls = &controls
+	if c.variants == nil {
+		c.variants = make(map[*routing.Choice]*call)
+	}
+	c.variants[choice] = &v
+	return &v, nil
+}
+
+// observe tells the loads how a target has answered, or that it refuses calls for now.
+func (a *attempt) observe(outcome routing.Outcome, failure *plugins.Error) {
+	r := &a.x.Record
+	switch {
+	case outcome == routing.Answered:
+		first := r.TimeToFirstToken
+		if !first.Valid {
+			first = r.Latency
+		}
+		loads.Answered(a.target.Circuit(), time.Duration(first.N)*time.Millisecond, r.Usage.Output.N)
+	case isEmpty(failure):
+		loads.Limited(a.target.Circuit(), time.Hour) // as long as targets are left alone
+	case waits(failure):
+		loads.Limited(a.target.Circuit(), failure.RetryAfter)
+	}
+}
+
+// waits reports whether the provider refuses calls for a time.
+func waits(e *plugins.Error) bool { return e.Status == http.StatusTooManyRequests || e.RetryAfter > 0 }
+
+// isEmpty reports whether the provider refuses calls until somebody pays.
+// https://platform.openai.com/docs/guides/error-codes, https://api-docs.deepseek.com/quick_start/error_codes,
+// and Anthropic's 400 "Your credit balance is too low to access the Anthropic API".
+func isEmpty(e *plugins.Error) bool {
+	return e.Status == http.StatusPaymentRequired || e.Code == "insufficient_quota" || strings.Contains(e.Message, "credit balance is too low")
+}

@@ -1,0 +1,82 @@
+package llmgateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// The parameters of an alias are in what is sent and in what is paid for, natively and in
+// translation. The record has the request of the client, who is told.
+func TestAliasesTuneCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, body string
+		warnings   []string
+	}{
+		"native":     {"/v1/chat/completions", `{"model":"tuned","messages":[],"max_tokens":900}`, []string{`reasoning_effort: set to "low"`, "max_tokens: limited to 300"}},
+		"translated": {"/v1/responses", `{"model":"tunes","input":"hi","max_output_tokens":900}`, []string{"max_output_tokens: limited to 300"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent string
+			s := serve(t, map[string][]upstream{"one": {hello}, "raw": {func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				sent = string(body)
+				_, _ = io.WriteString(w, `{"object":"chat.completion","model":"priced","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":5}}`)
+			}}})
+			s.grant(700) // not enough for 900 tokens
+			resp, body := s.postTo(c.path, strings.NewReader(c.body), "Authorization", "Bearer payer")
+			if resp.StatusCode != http.StatusOK {
+				t.Fatalf("%d %s", resp.StatusCode, body)
+			}
+			warnings := strings.Join(resp.Header["Service-Warnings"], "\n")
+			for _, want := range c.warnings {
+				if !strings.Contains(warnings, want) {
+					t.Errorf("the client is told %q, want %q", warnings, want)
+				}
+			}
+			if strings.Contains(warnings, "credits cover") {
+				t.Errorf("more is set aside than the alias allows: %q", warnings)
+			}
+			if sent != "" && (gjson.Get(sent, "max_tokens").Int() != 300 || gjson.Get(sent, "reasoning_effort").Str != "low") {
+				t.Errorf("sent %s", sent)
+			}
+			if kept := s.kept.all(); len(kept) != 1 || kept[0].request != c.body {
+				t.Errorf("kept %+v", kept)
+			}
+		})
+	}
+}
+
+// An account without money is left for another one, and an answer of it is no fault of the
+// client.
+func TestEmptyAccountsAreLeft(t *testing.T) {
+	for name, refusal := range map[string]struct {
+		status int
+		body   string
+	}{
+		"OpenAI":    {429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`},
+		"DeepSeek":  {402, `{"error":{"message":"Insufficient Balance"}}`},
+		"Anthropic": {400, `{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`},
+	} {
+		asked := 0
+		s := serve(t, map[string][]upstream{
+			"raw": {func(w http.ResponseWriter, _ *http.Request) {
+				asked++
+				w.WriteHeader(refusal.status)
+				_, _ = io.WriteString(w, refusal.body)
+			}},
+			"raw2": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answered) }},
+		})
+		for range 3 {
+			if resp, body := s.post(`{"model":"raws","input":"hi"}`); resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d %s", name, resp.StatusCode, body)
+			}
+		}
+		if asked != 1 {
+			t.Errorf("%s: the empty account is asked %d times", name, asked)
+		}
+	}
+}
