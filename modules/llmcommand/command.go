@@ -1,5 +1,5 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
-// clients of the query API; key, budget, alert and audit are clients of llm_control; import and demo are clients of llm_otlp, to which they report
+// clients of the query API; key, budget, alert and audit are clients of llm_control; routes is a client of the gateway; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; setup makes coding agents clients of the gateway, login, token, logout and relay give
 // them fresh tokens, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
@@ -115,6 +115,17 @@ configuration does not have are made and ended while Weir runs:
 	weir budget set pace 100 --quantity requests --window 1m --per key
 	weir budget delete search` + connection,
 		CobraFunc: budgetCommand,
+	}, {
+		Name:  "routes",
+		Usage: "explain <model> [--request <file>] [--path <path>] [--header <name>=<value>] [--format table|jsonl|json|csv]",
+		Short: "Shows where a call would go, and why",
+		Long: `
+Asks the gateway which targets a call would try, in which order, and why. Nothing is
+sent to a provider, charged or recorded. The API key needs the scope gateway:
+
+	weir routes explain smart
+	weir routes explain smart --request request.json --header Service-User-Id=ada` + connection,
+		CobraFunc: routesCommand,
 	}, {
 		Name:  "alert",
 		Usage: "list|test|history|redeliver [--utc] [--format table|jsonl|json|csv]",

@@ -43,6 +43,9 @@ type call struct {
 	stored   bound.State     // what the request refers to at a provider
 	mcp      *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
 
+	warm       uint64 // the target whose provider's cache has the conversation, 0 if none has
+	warmTokens int64  // that it has
+
 	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
 
 	streamsBackground bool // a call in the background was asked for a stream
@@ -60,9 +63,13 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 		c.api.Parse = translate.ParseRequest
 	}
 	c.state.PreviousResponseID = socket.Continued(r.Context())
-	if e := c.begin(cancel); e != nil {
+	if e := c.admit(&c.exchange.Record); e != nil {
 		return apierror.Write(w, c.dialect, e)
 	}
+	if c.controls.DryRun {
+		return c.explain()
+	}
+	c.begin(cancel)
 	detached := false
 	defer func() {
 		if !detached {
@@ -97,17 +104,13 @@ func (c *call) close() {
 	}
 }
 
-// begin admits the caller, and begins the record.
-func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
+// begin begins the record.
+func (c *call) begin(cancel context.CancelFunc) {
 	r := &c.exchange.Record
-	if e := c.admit(r); e != nil {
-		return e
-	}
 	control.SessionProperties(r)
 	r.Dialect, r.Path, r.Referrer = cmp.Or(r.Dialect, c.dialect), c.r.URL.Path, "gateway"
 	c.exchange.Begin(c.ctx, c.h.site, c.controls, cancel)
 	c.w.Header()["Service-Id"] = []string{r.ID.String()}
-	return nil
 }
 
 // readRequest reads the body, and returns the targets that it names.
@@ -193,7 +196,12 @@ func (c *call) join() {
 			previous = record
 		}
 	}
+	if c.controls.DryRun {
+		c.warm, c.warmTokens = c.h.site.Warm(&c.exchange.Record, outline, previous)
+		return
+	}
 	c.exchange.Join(outline, previous)
+	c.warm, c.warmTokens = c.exchange.Warm()
 }
 
 // resolve returns the targets of a model.

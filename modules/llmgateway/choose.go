@@ -30,12 +30,11 @@ func (c *call) ask() *routing.Ask {
 			ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
 		}
 	}
-	warm, tokens := c.exchange.Warm()
 	ask.Warm = func(t routing.Target) int64 {
-		if warm == 0 || warm != lineageTarget(t) {
+		if c.warm == 0 || c.warm != lineageTarget(t) {
 			return 0
 		}
-		return tokens
+		return c.warmTokens
 	}
 	return ask
 }

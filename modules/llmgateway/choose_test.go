@@ -80,3 +80,24 @@ func TestEmptyAccountsAreLeft(t *testing.T) {
 		}
 	}
 }
+
+// A dry run says where a call would go, and sends and records nothing.
+func TestDryRun(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {func(http.ResponseWriter, *http.Request) { t.Error("a dry run calls a provider") }}})
+	for body, want := range map[string]string{
+		`{"model":"both","input":"hi"}`:         `["one/m","two/m"]`,
+		`{"model":"nobody/knows","input":"hi"}`: "",
+		`{"model":`:                             "",
+	} {
+		resp, answer := s.post(body, "Service-Dry-Run", "true")
+		if got := gjson.Get(answer, "targets.#.target").Raw; got != want || (resp.StatusCode == http.StatusOK) != (want != "") {
+			t.Errorf("%s: %d %s", body, resp.StatusCode, answer)
+		}
+	}
+	if resp, answer := s.send("GET", "/v1/files", nil, "Service-Dry-Run", "true"); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a file: %d %s", resp.StatusCode, answer)
+	}
+	if kept := s.kept.all(); len(kept) != 0 || s.kept.open() != 0 {
+		t.Errorf("%d records, %d open", len(kept), s.kept.open())
+	}
+}

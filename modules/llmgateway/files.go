@@ -51,9 +51,13 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	defer cancel()
 	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: cmp.Or(at.dialect, plugins.Batches)}, route: at.served, exchange: new(recording.Exchange)}
 	c.exchange.Record.Dialect = plugins.Batches // whatever headers and errors the client has
-	if e := c.begin(cancel); e != nil {
+	if e := c.admit(&c.exchange.Record); e != nil {
 		return apierror.Write(w, c.dialect, e)
 	}
+	if c.controls.DryRun {
+		return apierror.Write(w, c.dialect, plugins.Invalid("Service-Dry-Run", "A file or a batch goes to the provider that has it: there is nothing to tell."))
+	}
+	c.begin(cancel)
 	defer c.close()
 	f := &fileCall{attempt: &attempt{call: c, x: c.exchange, client: client{w: w}}}
 	f.answer = f.pass

@@ -126,6 +126,9 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	control.RemoveTrailers(x.r, x.h.site.App.Headers())
 
 	r.Org = x.h.Org
+	if c.DryRun {
+		return nil, plugins.Invalid("Service-Dry-Run", "A proxy has one target, and sends what it gets: only the gateway can tell where a call would go.")
+	}
 	key, err := x.authenticate(c)
 	if err != nil {
 		return nil, err

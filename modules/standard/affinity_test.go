@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // cachingProvider is a vendor with several accounts, each with a cache of its own, by the vendor's
@@ -169,6 +171,11 @@ func TestConversationsStayAtTheirAccount(t *testing.T) {
 				t.Errorf("the caches of %d accounts serve %.4f of the input, that of one %.4f", accounts, got, single)
 			} else {
 				t.Logf("cached: %.4f, at one account %.4f, at random %.4f", got, single, random)
+			}
+			messages, _ := json.Marshal(talks[0].next(0, turns, vendor.marked))
+			_, where := s.ask("POST", vendor.path, fmt.Sprintf(`{"model":"pool","max_tokens":50,"messages":%s}`, messages), "Authorization", "Bearer weir-root", "Service-Dry-Run", "true")
+			if first := gjson.Get(where, "targets.0"); first.Get("state").Str != "warm" || first.Get("cached_tokens").Int() < 2000 || gjson.Get(where, "targets.#").Int() != accounts {
+				t.Errorf("a dry run says %s", where)
 			}
 			s.flush()
 			records := s.send("POST", "/v1/request/query", "weir-root", jsonType, []byte(`{"filter":"all","limit":1000}`)).body

@@ -46,6 +46,8 @@ type Controls struct {
 	OmitHeader                string
 	// Strict refuses what would else be changed of the request with a warning.
 	Strict bool
+	// DryRun asks where a call of the gateway would go, and sends nothing.
+	DryRun bool
 	// Cost asks for the cost and the tokens of a call of the gateway.
 	Cost bool
 	// RateLimitPolicy is a limit that the caller sets to its own calls.
@@ -108,6 +110,7 @@ var (
 	flags = map[string]func(*Controls) *bool{
 		"Cache-Enabled": func(c *Controls) *bool { return &c.record.CacheEnabled },
 		"Cost":          func(c *Controls) *bool { return &c.Cost },
+		"Dry-Run":       func(c *Controls) *bool { return &c.DryRun },
 		"Strict":        func(c *Controls) *bool { return &c.Strict },
 	}
 	names = slices.Sorted(slices.Values(slices.AppendSeq(slices.AppendSeq(

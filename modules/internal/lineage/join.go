@@ -68,7 +68,7 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 			c.turn = 1
 		}
 	}
-	if l.turn, l.edited = c.turn, c.edited; parent != nil && parent.features.tools == c.features.tools && parent.features.instructions == c.features.instructions {
+	if l.turn, l.edited = c.turn, c.edited; beginsAs(parent, c.features) {
 		l.prefix = parent.ref
 	}
 	r.ParentID, r.RootID = c.parent, c.root

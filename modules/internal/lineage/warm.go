@@ -3,6 +3,9 @@ package lineage
 import (
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -19,9 +22,34 @@ func (l *Link) Warm(at storage.Timestamp) (target uint64, tokens int64) {
 	}
 	l.index.mu.Lock()
 	defer l.index.mu.Unlock()
-	before := l.index.get(l.prefix)
+	return l.index.warm(l.index.get(l.prefix), at)
+}
+
+// Warm is Link.Warm for a call that the index does not remember.
+func (x *Index) Warm(r *storage.Record, o *observe.Outline, previous uuid.UUID, at storage.Timestamp) (target uint64, tokens int64) {
+	outline := *o
+	outline.Tasks = nil // a sub-agent takes them
+	q := newQuery(r, &outline)
+	q.previous = previous
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	parent, _ := x.find(q)
+	if !beginsAs(parent, featuresOf(o)) {
+		return 0, 0
+	}
+	return x.warm(parent, at)
+}
+
+// beginsAs reports whether a call and one that follows it have the same tools and instructions,
+// which stand before the messages.
+func beginsAs(before *call, f features) bool {
+	return before != nil && before.features.tools == f.tools && before.features.instructions == f.instructions
+}
+
+// warm is Link.Warm for the call that sent what another begins with, nil if there is none.
+func (x *Index) warm(before *call, at storage.Timestamp) (target uint64, tokens int64) {
 	if before != nil && before.input == unknown {
-		before = l.index.get(before.before)
+		before = x.get(before.before)
 	}
 	if before == nil || !before.answer.came || before.input == unknown {
 		return 0, 0

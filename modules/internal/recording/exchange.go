@@ -520,6 +520,14 @@ func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *store
 
 // join is Exchange.Join for a record. It returns nil if the call is not part of a
 // conversation.
+// Warm is Exchange.Warm for a call that is not recorded.
+func (s *Site) Warm(r *storage.Record, o *observe.Outline, previous uuid.UUID) (target uint64, tokens int64) {
+	if o == nil || s.Calls == nil {
+		return 0, 0
+	}
+	return s.Calls.Warm(r, o, previous, storage.Millis(time.Now()))
+}
+
 func (s *Site) join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *lineage.Link {
 	if o == nil || s.Calls == nil || r.Dialect.CountsTokens() {
 		return nil

@@ -1,0 +1,39 @@
+package llmgateway
+
+import (
+	"encoding/json"
+
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/routing"
+)
+
+// explain answers where the call would go. Nothing is sent, charged or recorded.
+func (c *call) explain() error {
+	r := &c.exchange.Record
+	control.SessionProperties(r)
+	r.Path, r.Referrer = c.r.URL.Path, "gateway"
+	defer func() {
+		c.received.Release()
+		if c.reader != nil {
+			c.reader.Free()
+		}
+	}()
+	targets, err := c.readRequest()
+	if err != nil {
+		return apierror.Write(c.w, c.dialect, apierror.To(c.r, apierror.Of(err)))
+	}
+	places, err := c.choose(targets)
+	if err != nil {
+		return apierror.Write(c.w, c.dialect, apierror.Of(err))
+	}
+	c.warn(nil)
+	c.w.Header().Set("Content-Type", jsonType)
+	return json.NewEncoder(c.w).Encode(routing.Explain(r.RequestModel, targets, places, func(t routing.Target) error {
+		if !c.key.MayCall(t.Account.Label, t.Model) {
+			return access.NotAllowed(t.Name())
+		}
+		return c.allow(t)
+	}))
+}
