@@ -121,6 +121,8 @@ type requestQuery struct {
 	Offset        int             `json:"offset,omitempty"`
 	Limit         int             `json:"limit"`
 	IncludeInputs bool            `json:"includeInputs,omitempty"`
+	// IncludeContent is nil for the server's default, which is true.
+	IncludeContent *bool `json:"includeContent,omitempty"`
 	// search lets the query take as long as it needs. It has no sort and no offset.
 	search bool
 }

@@ -1,5 +1,5 @@
-// Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
-// clients of the query API; key, budget, alert and audit are clients of llm_control; routes is a client of the gateway; import and demo are clients of llm_otlp, to which they report
+// Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail, export and
+// reconcile are clients of the query API; key, budget, alert and audit are clients of llm_control; routes is a client of the gateway; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; setup makes coding agents clients of the gateway, login, token, logout and relay give
 // them fresh tokens, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
@@ -155,6 +155,23 @@ more than an hour are not shown.` + filterHelp + connection,
 Writes every request that a filter matches, oldest first, each once: with its
 bodies as JSON, or its metrics as CSV.` + filterHelp + connection,
 		CobraFunc: exportCommand,
+	}, {
+		Name:  "reconcile",
+		Usage: "openai|anthropic|openrouter [--month <month>] [--since <day> --until <day>] [--admin-key {env.NAME}] [--key <id>[=<account>]]... [--admin <address>] [--format table|json]",
+		Short: "Compares the bill of a provider with what is recorded",
+		Long: `
+Reads what a provider billed, and the calls that were recorded, and says for each day, model and
+service tier where they differ and why: in tokens first, then in dollars. Calls that did not go
+through Weir are found.
+
+	OPENAI_ADMIN_KEY=$(cat ~/.openai-admin) weir reconcile openai --month 2026-10
+
+The provider's key is one of an administrator, which may read the usage of the organisation. It is
+in $OPENAI_ADMIN_KEY, $ANTHROPIC_ADMIN_KEY or $OPENROUTER_MANAGEMENT_KEY, or where --admin-key says.
+With --key, calls at other keys of the provider are those that did not go through Weir.
+
+The exit code is 0 if the bill and the records agree, 3 if they differ, and 1 after an error.` + connection,
+		CobraFunc: reconcileCommand,
 	}, {
 		Name:  "stats",
 		Usage: "[--admin <address>] [--format table|json]",

@@ -15,8 +15,12 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// pageSize is small, because records come with their bodies.
-const pageSize = 100
+// pageSize is small, because records come with their bodies. Without bodies, pages have
+// metricsPageSize.
+const (
+	pageSize        = 100
+	metricsPageSize = 1000
+)
 
 // order is a way to go through records in time.
 type order struct {
@@ -76,6 +80,8 @@ type cursor struct {
 	filter storage.Filter
 	order  order
 	inputs bool // with the inputs of prompts
+	// metrics is true for records without their bodies.
+	metrics bool
 
 	// overlap is how long before a record another may still turn up.
 	overlap storage.Timestamp
@@ -93,7 +99,11 @@ func newCursor(c *client, f storage.Filter, o order, overlap storage.Timestamp) 
 // seen before. A page that breaks off or takes too long is asked for again from
 // where it ended, with fewer records.
 func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gjson.Result) error) error {
-	for offset, limit := 0, pageSize; ; {
+	limit := pageSize
+	if c.metrics {
+		limit = metricsPageSize
+	}
+	for offset := 0; ; {
 		last, n, err := c.page(ctx, since, offset, limit, emit)
 		switch {
 		case err != nil && (n == 0 && limit == 1 || !fewerMayPass(err)):
@@ -121,6 +131,9 @@ func (c *cursor) page(ctx context.Context, since storage.Timestamp, offset, limi
 		Offset:        offset,
 		Limit:         limit,
 		IncludeInputs: c.inputs,
+	}
+	if c.metrics {
+		q.IncludeContent = new(false)
 	}
 	for record, err := range c.client.requests(ctx, q) {
 		if err == nil {

@@ -214,7 +214,7 @@ func (c Conditions) regional() bool {
 // first day is to come holds if no other does: the collections know some tiers only since
 // they began to list them.
 func (m *Model) price(input int64, c Conditions) *Price {
-	tier, at, regional, input := tierName(c.Tier), c.At.UTC(), c.regional(), cmp.Or(c.Longest, input)
+	tier, at, regional, input := TierName(c.Tier), c.At.UTC(), c.regional(), cmp.Or(c.Longest, input)
 	today, minute := dateOf(at), minutes(at)
 	var first *Price
 	for i := len(m.Prices) - 1; i >= 0; i-- {
@@ -231,10 +231,10 @@ func (m *Model) price(input int64, c Conditions) *Price {
 	return first
 }
 
-// tierName is the catalogue's name for a service tier that a provider reports:
+// TierName is the catalogue's name for a service tier that a provider reports:
 // empty for what one gets without asking, which OpenAI calls auto and default,
 // Anthropic standard and standard_only, Groq and Vertex on_demand.
-func tierName(reported string) string {
+func TierName(reported string) string {
 	for _, names := range [...][]string{
 		{"", "default", "auto", "standard", "standard_only", "on_demand"},
 		{"priority", "on_demand_priority"}, // Vertex AI's trafficType

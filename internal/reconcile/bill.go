@@ -1,0 +1,207 @@
+package reconcile
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Day counts the days since 1970-01-01 in UTC, the time zone of the bills.
+type Day int
+
+const secondsPerDay = 24 * 60 * 60
+
+// DayOf is the day of a moment.
+func DayOf(t time.Time) Day { return dayOfHour(hourOf(t)) }
+
+// ParseDay reads a day such as 2026-10-31.
+func ParseDay(text string) (Day, error) {
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a day; write it as 2026-10-31", text)
+	}
+	return DayOf(t), nil
+}
+
+// Time is the first moment of the day.
+func (d Day) Time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
+
+func (d Day) String() string { return d.Time().Format(time.DateOnly) }
+
+// MarshalText writes the day as 2026-10-31.
+func (d Day) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Window is the days from From, before To.
+type Window struct{ From, To Day }
+
+// Padded has a few days more on both sides: a call may be billed on another day than it is
+// recorded.
+func (w Window) Padded() Window { return Window{w.From - padding, w.To + padding} }
+
+// padding is in days. Batches end within 24 hours, and their results may be fetched later.
+const padding = 2
+
+func (w Window) contains(d Day) bool { return w.From <= d && d < w.To }
+
+// Kind is a kind of what is billed.
+type Kind int
+
+// The kinds do not overlap: Input is what neither came from a cache nor was written to one.
+const (
+	Input Kind = iota
+	CacheRead
+	CacheWrite
+	CacheWrite1h
+	Output
+	kinds
+)
+
+// KindNames are the names in reports.
+var KindNames = [kinds]string{"input", "cache_read", "cache_write", "cache_write_1h", "output"}
+
+// Tokens are counts of tokens by their kind.
+type Tokens [kinds]int64
+
+func (t Tokens) plus(other Tokens) Tokens {
+	for k, n := range other {
+		t[k] += n
+	}
+	return t
+}
+
+func (t Tokens) negated() Tokens {
+	for k := range t {
+		t[k] = -t[k]
+	}
+	return t
+}
+
+// Total is the sum of all kinds.
+func (t Tokens) Total() (n int64) {
+	for _, of := range t {
+		n += of
+	}
+	return n
+}
+
+// least is the smallest count.
+func (t Tokens) least() int64 {
+	least := t[0]
+	for _, n := range t {
+		least = min(least, n)
+	}
+	return least
+}
+
+// usage is the same in the convention of records. No count is negative.
+func (t Tokens) usage() plugins.Usage {
+	return plugins.Usage{
+		Input:        plugins.Known(t[Input] + t[CacheRead] + t[CacheWrite] + t[CacheWrite1h]),
+		Output:       plugins.Known(t[Output]),
+		CacheRead:    plugins.Known(t[CacheRead]),
+		CacheWrite:   plugins.Known(t[CacheWrite] + t[CacheWrite1h]),
+		CacheWrite1h: plugins.Known(t[CacheWrite1h]),
+	}
+}
+
+// tokensOf are the tokens of a record, without the kinds that a bill does not state: those count
+// as the next larger kind.
+func tokensOf(u plugins.Usage, states [kinds]bool) (t Tokens) {
+	t[CacheRead], t[CacheWrite1h] = u.CacheRead.N, u.CacheWrite1h.N
+	t[CacheWrite] = max(u.CacheWrite.N-u.CacheWrite1h.N, 0)
+	t[Output] = u.BilledOutput.Or(u.Output).N
+	t[Input] = u.BilledInput.Or(u.Input).N - t[CacheRead] - t[CacheWrite] - t[CacheWrite1h]
+	for _, fold := range [...]struct{ from, to Kind }{{CacheWrite1h, CacheWrite}, {CacheWrite, Input}, {CacheRead, Input}} {
+		if !states[fold.from] {
+			t[fold.to] += t[fold.from]
+			t[fold.from] = 0
+		}
+	}
+	return t
+}
+
+// Bill is what a provider says of a time.
+type Bill struct {
+	// Providers are the names that records have for the provider.
+	Providers []string
+	// States has the kinds of tokens that the usage distinguishes.
+	States [kinds]bool
+	// CountsRequests is true if the usage has numbers of requests.
+	CountsRequests bool
+	// SearchesApart is true if searches have costs of their own, without a model.
+	SearchesApart bool
+	Usage         []Usage
+	Costs         []Cost
+	// WithoutTokens are the models whose usage is not in tokens, such as of images, and
+	// WithoutCost the service tiers whose cost is not stated.
+	WithoutTokens, WithoutCost map[string]bool
+	Incomparable               []Item
+}
+
+// Usage is what one key used of a model on a day.
+type Usage struct {
+	Day                       Day
+	Model, Tier, Key, Project string
+	Requests                  int64
+	Tokens                    Tokens
+}
+
+// Cost is a line of the bill.
+type Cost struct {
+	Day Day
+	// Model is "" for what no model did, such as searches.
+	Model, Tier, Description string
+	Amount                   Amount
+	// Search is true for the cost of searches.
+	Search bool
+}
+
+// Item is a part of the bill, or of the records, that cannot be compared with the other.
+type Item struct {
+	// Day is nil for the whole time.
+	Day         *Day         `json:"day"`
+	Description string       `json:"description"`
+	Amount      plugins.Cost `json:"amount"`
+}
+
+// Amount is an amount of a bill.
+type Amount struct {
+	plugins.Nanodollars
+	// Rounding is how far the exact amount may be from this one: half of the last digit that
+	// the bill writes.
+	Rounding plugins.Nanodollars
+}
+
+// ParseAmount reads a decimal number of US dollars, divided by a power of ten: 2 for cents.
+func ParseAmount(text string, power int) (Amount, error) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	number, ok := new(big.Rat), false
+	if size := strings.TrimLeft(exponent, "+-"); len(text) <= 64 && len(size) <= 2 && strings.Trim(text, "+-.0123456789eE") == "" {
+		number, ok = number.SetString(text)
+	}
+	if !ok {
+		return Amount{}, fmt.Errorf("%q is not a decimal amount", text)
+	}
+	_, fraction, _ := strings.Cut(mantissa, ".")
+	decimals := len(fraction) + power
+	if exponent != "" {
+		decimals = 9 // a number of a computer, which has all its digits
+	}
+	scaled := number.Mul(number, new(big.Rat).SetInt64(1_000_000_000))
+	for range power {
+		scaled.Quo(scaled, new(big.Rat).SetInt64(10))
+	}
+	whole, ok := new(big.Int).SetString(scaled.FloatString(0), 10)
+	if !ok || !whole.IsInt64() {
+		return Amount{}, fmt.Errorf("the amount %q is out of range", text)
+	}
+	// Numbers in JSON lack the zeros at their end: the bill is at least exact to the cent.
+	rounding := plugins.Nanodollars(1)
+	for range 9 - min(max(decimals, 2), 9) {
+		rounding *= 10
+	}
+	return Amount{plugins.Nanodollars(whole.Int64()), (rounding + 1) / 2}, nil
+}

@@ -1,0 +1,141 @@
+package reconcile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// searches stands for the model of the costs of searches.
+const searches = "web search"
+
+// dayCost compares the costs of a model on a day.
+type dayCost struct {
+	modelDay
+	billed, rounding plugins.Nanodollars
+	// expected is what the records and the differences of tokens cost.
+	expected plugins.Nanodollars
+	// estimate is the part of expected that calls without a usage have.
+	estimate plugins.Nanodollars
+	unpriced int64
+}
+
+func (d *dayCost) rest() plugins.Nanodollars { return d.billed - d.expected }
+func (d *dayCost) agrees() bool              { return max(d.rest(), -d.rest()) <= d.rounding }
+
+// compareCosts explains what remains of the differences of costs when those of tokens are priced.
+func (c *comparison) compareCosts() {
+	if len(c.bill.Costs) == 0 {
+		if len(c.bill.Usage) > 0 {
+			c.report.Incomparable = append(c.report.Incomparable, Item{Description: "the bill has no costs"})
+		}
+		return
+	}
+	days := c.dayCosts()
+	discount := discountOf(days)
+	var rounding plugins.Nanodollars
+	for _, d := range days {
+		if d.agrees() {
+			rounding += d.rest()
+			continue
+		}
+		reason, explanation := Price, "the provider's price is not the catalogue's"
+		switch {
+		case d.unpriced > 0:
+			reason, explanation = Unpriced, fmt.Sprintf("calls without a cost, because the catalogue has no price: %d", d.unpriced)
+		case d.estimate > 0 && d.rest() < 0 && -d.rest() <= d.estimate+d.rounding:
+			reason, explanation = Failed, "calls broke off before they stated a usage; their cost is an upper bound, and the provider bills less"
+		case c.unknown[d.modelDay]:
+			reason, explanation = Unknown, "the catalogue has no price for the other differences of the day"
+		case d.model == searches:
+			explanation = "more or fewer searches than recorded, or another price"
+		case discount != 0:
+			reason, explanation = Discount, fmt.Sprintf("all prices are %.4g %% lower than the catalogue's", discount*100)
+		case d.expected > 0:
+			explanation = fmt.Sprintf("the provider's price is %+.4g %% of the catalogue's", float64(d.rest())/float64(d.expected)*100)
+		}
+		difference := Difference{
+			Day: d.day, Model: d.model, Reason: reason, Explanation: explanation, Cost: plugins.KnownCost(d.rest()),
+			Names: c.records.names[d.model],
+		}
+		if reason == Unpriced {
+			difference.Condition = "cost=null"
+		}
+		c.report.Differences = append(c.report.Differences, difference)
+	}
+	c.report.Rounding = plugins.KnownCost(rounding)
+}
+
+// dayCosts adds up the costs, and the sums of the report.
+func (c *comparison) dayCosts() []*dayCost {
+	days := make(map[modelDay]*dayCost)
+	at := func(day Day, model string) *dayCost {
+		key := modelDay{day, model}
+		if days[key] == nil {
+			days[key] = &dayCost{modelDay: key}
+		}
+		return days[key]
+	}
+	var billed, recorded plugins.Nanodollars
+	for _, cost := range c.bill.Costs {
+		if !c.Window.contains(cost.Day) {
+			continue
+		}
+		model := c.modelOf(cost.Model)
+		if cost.Search {
+			model = searches
+		}
+		d := at(cost.Day, model)
+		d.billed += cost.Amount.Nanodollars
+		d.rounding += cost.Amount.Rounding
+		billed += cost.Amount.Nanodollars
+	}
+	for g, t := range c.recorded {
+		if !c.Window.contains(g.day) || c.bill.WithoutCost[g.tier] {
+			continue
+		}
+		recorded += t.Cost
+		d := at(g.day, g.model)
+		d.expected += t.Cost - t.SearchCost
+		d.unpriced += t.Unpriced
+		d.estimate += t.EstimatedCost
+		d.rounding += plugins.Nanodollars(t.Requests + 1) // each cost is rounded to a billionth
+		if t.SearchCost != 0 {
+			at(g.day, searches).expected += t.SearchCost
+		}
+	}
+	for key, cost := range c.costs {
+		at(key.day, key.model).expected += cost
+	}
+	c.report.Billed.Cost, c.report.Recorded.Cost = plugins.KnownCost(billed), plugins.KnownCost(recorded)
+	return slices.SortedFunc(maps.Values(days), func(a, b *dayCost) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.model, b.model))
+	})
+}
+
+// discountOf is the part by which all costs of the bill are lower than expected, 0 if it is not
+// the same part for all, or if there are too few to tell.
+func discountOf(days []*dayCost) float64 {
+	largest := slices.MaxFunc(append([]*dayCost{{}}, days...), func(a, b *dayCost) int { return cmp.Compare(a.expected, b.expected) })
+	if largest.expected <= 0 {
+		return 0
+	}
+	// Discounts are percentages with at most two decimals.
+	part := math.Round((1-float64(largest.billed)/float64(largest.expected))*10000) / 10000
+	agreeing := 0
+	for _, d := range days {
+		expected := float64(d.expected) * (1 - part)
+		if math.Abs(float64(d.billed)-expected) > float64(d.rounding)+math.Abs(expected)*1e-9 {
+			return 0
+		}
+		agreeing++
+	}
+	if part <= 0 || agreeing < 2 {
+		return 0
+	}
+	return part
+}

@@ -1,0 +1,448 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// month is the month of the tests.
+var month = Window{mustDay("2026-10-01"), mustDay("2026-11-01")}
+
+func mustDay(text string) Day {
+	d, err := ParseDay(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// billedCall is a call as a provider bills it.
+type billedCall struct {
+	Call
+	key string
+}
+
+// traffic is a month of calls, with some of the days before and after.
+func traffic(provider string) (calls []Call) {
+	random := rand.New(rand.NewPCG(1, 2))
+	models := map[string][]string{"openai": {"gpt-4o-mini-2024-07-18", "gpt-5-2025-08-07"}, "anthropic": {"claude-sonnet-4-20250514", "claude-haiku-4-5-20251001"}}[provider]
+	for day := month.From - padding; day < month.To+padding; day++ {
+		for i := range 24 {
+			at := day.Time().Add(time.Duration(i)*time.Hour + time.Duration(random.IntN(50))*time.Minute)
+			u := plugins.Usage{
+				Input: plugins.Known(1000 + random.Int64N(1000)), Output: plugins.Known(500 + random.Int64N(100)), CacheRead: plugins.Known(random.Int64N(500)),
+			}
+			if provider == "anthropic" {
+				u.CacheWrite = plugins.Known(random.Int64N(400))
+				u.CacheWrite1h = plugins.Known(0)
+			} else {
+				u.Reasoning = plugins.Known(random.Int64N(100))
+			}
+			calls = append(calls, priced(Call{
+				Start: at, End: at.Add(time.Minute), Provider: provider, Model: models[i%2], Name: models[i%2], Tier: "default",
+				ResponseID: fmt.Sprint(provider, day, i), Status: 200, Complete: true, Usage: u,
+			}))
+		}
+	}
+	return calls
+}
+
+func priced(c Call) Call {
+	c.Cost = catalog.Default().Cost(c.Provider, c.Model, c.Usage, catalog.Conditions{At: c.Start, Tier: c.Tier})
+	if !c.Cost.Valid {
+		panic(fmt.Sprintf("no price of %s in %q", c.Model, c.Tier))
+	}
+	return c
+}
+
+// vendor plays the APIs of a provider over calls.
+type vendor struct {
+	provider string
+	calls    []billedCall
+	// rate is by what costs are multiplied, and decimals what they are rounded to.
+	rate     float64
+	decimals int
+	// zone is the time zone of the bill's days, in hours.
+	zone int
+	// lines are further lines of the costs.
+	lines map[string]float64
+}
+
+func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer admin" && r.Header.Get("X-Api-Key") != "admin" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	results := make(map[Day][]any)
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/completions"), strings.HasSuffix(path, "/usage_report/messages"):
+		v.usage(results)
+	case strings.HasSuffix(path, "/costs"), strings.HasSuffix(path, "/cost_report"):
+		v.costs(results)
+	}
+	days := slices.Sorted(maps.Keys(results))
+	first := slices.Index(days, mustDayOr(r.URL.Query().Get("page"), days))
+	first = max(first, 0)
+	last := min(first+20, len(days)) // several pages
+	var data []any
+	for _, d := range days[first:last] {
+		data = append(data, map[string]any{
+			"start_time": d.Time().Unix(), "starting_at": d.Time().Format(time.RFC3339), "results": results[d],
+		})
+	}
+	page := map[string]any{"data": data, "has_more": last < len(days), "next_page": nil}
+	if data == nil {
+		page["data"] = []any{}
+	}
+	if last < len(days) {
+		page["next_page"] = days[last].String()
+	}
+	json.NewEncoder(w).Encode(page)
+}
+
+func mustDayOr(text string, days []Day) Day {
+	if text == "" {
+		return append(days, 0)[0]
+	}
+	return mustDay(text)
+}
+
+func (v *vendor) day(c *billedCall) Day { return DayOf(c.Start.Add(time.Duration(v.zone) * time.Hour)) }
+
+func (v *vendor) usage(results map[Day][]any) {
+	type key struct {
+		day              Day
+		model, tier, key string
+	}
+	sums := make(map[key]count)
+	for _, c := range v.calls {
+		k := key{v.day(&c), c.Model, c.Tier, c.key}
+		states := [kinds]bool{true, true, true, v.provider == "anthropic", true}
+		sums[k] = sums[k].plus(count{1, tokensOf(c.Usage, states)})
+	}
+	for k, n := range sums {
+		t := n.tokens
+		result := map[string]any{"model": k.model, "api_key_id": k.key, "service_tier": k.tier, "output_tokens": t[Output]}
+		if v.provider == "openai" {
+			result["input_tokens"] = t[Input] + t[CacheRead] + t[CacheWrite]
+			result["input_cached_tokens"], result["input_cache_write_tokens"] = t[CacheRead], t[CacheWrite]
+			result["num_model_requests"] = n.requests
+			result["batch"] = k.tier == plugins.BatchTier
+		} else {
+			result["uncached_input_tokens"], result["cache_read_input_tokens"] = t[Input], t[CacheRead]
+			result["cache_creation"] = map[string]any{"ephemeral_5m_input_tokens": t[CacheWrite], "ephemeral_1h_input_tokens": t[CacheWrite1h]}
+		}
+		results[k.day] = append(results[k.day], result)
+	}
+}
+
+func (v *vendor) costs(results map[Day][]any) {
+	sums := make(map[Day]map[string]plugins.Nanodollars)
+	for _, c := range v.calls {
+		d := v.day(&c)
+		if sums[d] == nil {
+			sums[d] = make(map[string]plugins.Nanodollars)
+		}
+		if c.Usage.WebSearches.N > 0 {
+			rest := priced(with(c.Call, func(c *Call) { c.Usage.WebSearches = plugins.Count{} }))
+			results[d] = append(results[d], map[string]any{
+				"amount": strconv.FormatFloat((c.Cost.N-rest.Cost.N).Dollars()*100, 'f', 7, 64), "currency": "USD", "cost_type": "web_search", "description": "Web Search Usage",
+			})
+			c.Cost = rest.Cost
+		}
+		sums[d][c.Model] += c.Cost.N
+	}
+	for d, models := range sums {
+		for model, n := range models {
+			dollars := n.Dollars() * v.rate
+			if v.provider == "openai" {
+				value := json.Number(strconv.FormatFloat(dollars, 'f', v.decimals, 64))
+				results[d] = append(results[d], map[string]any{"amount": map[string]any{"value": value, "currency": "usd"}, "line_item": model + ", all"})
+			} else {
+				results[d] = append(results[d], map[string]any{
+					"amount": strconv.FormatFloat(dollars*100, 'f', v.decimals-2, 64), "currency": "USD", "model": model, "cost_type": "tokens", "description": model,
+				})
+			}
+		}
+	}
+	for item, dollars := range v.lines {
+		results[month.From] = append(results[month.From], map[string]any{"amount": map[string]any{"value": dollars, "currency": "usd"}, "line_item": item})
+	}
+}
+
+// scene is what is recorded and what is billed.
+type scene struct {
+	recorded []Call
+	vendor   vendor
+	options  Options
+}
+
+func newScene(provider string) *scene {
+	s := &scene{recorded: traffic(provider), vendor: vendor{provider: provider, rate: 1, decimals: 9}, options: Options{Window: month}}
+	for _, c := range s.recorded {
+		s.vendor.calls = append(s.vendor.calls, billedCall{c, "key_weir"})
+	}
+	return s
+}
+
+func (s *scene) compare(t *testing.T) *Report {
+	t.Helper()
+	server := httptest.NewServer(&s.vendor)
+	defer server.Close()
+	api := API{URL: server.URL, Key: "admin"}
+	read := api.OpenAI
+	if s.vendor.provider == "anthropic" {
+		read = api.Anthropic
+	}
+	bill, err := read(context.Background(), month)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := NewRecords(catalog.Default(), bill, false)
+	slices.SortStableFunc(s.recorded, func(a, b Call) int { return a.Start.Compare(b.Start) })
+	for _, c := range s.recorded {
+		records.Add(&c)
+	}
+	report := Compare(bill, records, s.options)
+	checkSums(t, report)
+	return report
+}
+
+// checkSums checks that what was billed is what was recorded and the differences.
+func checkSums(t *testing.T, r *Report) {
+	t.Helper()
+	tokens, cost := r.Recorded.Tokens.Total, r.Recorded.Cost.N+r.Rounding.N
+	for _, d := range r.Differences {
+		tokens += d.Tokens.Total
+		cost += d.Cost.N
+	}
+	if tokens != r.Billed.Tokens.Total || cost != r.Billed.Cost.N {
+		t.Errorf("recorded and differences are %d tokens and %s, billed are %d and %s", tokens, cost, r.Billed.Tokens.Total, r.Billed.Cost.N)
+	}
+}
+
+// on returns the index of the nth call of a day of October.
+func (s *scene) on(day, n int) int {
+	i := slices.IndexFunc(s.recorded, func(c Call) bool { return DayOf(c.Start) == month.From+Day(day-1) })
+	return i + n
+}
+
+// plants are differences between records and bills, of one kind each.
+var plants = map[string]struct {
+	provider string
+	plant    func(s *scene)
+	// want are the differences, as reason and days of October.
+	want []string
+	// listed is in what cannot be compared.
+	listed string
+}{
+	"a key that bypasses Weir": {"openai", func(s *scene) {
+		for _, day := range []int{3, 4, 9} {
+			s.vendor.calls = append(s.vendor.calls, billedCall{s.recorded[s.on(day, 2)], "key_other"})
+		}
+	}, []string{"outside 3", "outside 4", "outside 9"}, ""},
+	"a key that is not named": {"openai", func(s *scene) {
+		s.vendor.calls = append(s.vendor.calls, billedCall{s.recorded[s.on(3, 2)], "key_other"})
+		s.options.Keys = map[string]string{"key_weir": ""}
+	}, []string{"outside 3"}, ""},
+	"a record twice": {"openai", func(s *scene) {
+		s.recorded = append(s.recorded, s.recorded[s.on(5, 3)])
+	}, []string{"duplicate 5"}, ""},
+	"another tier": {"openai", func(s *scene) {
+		c := &s.vendor.calls[s.on(6, 1)]
+		c.Tier = "flex"
+		c.Call = priced(c.Call)
+	}, []string{"tier 6", "tier 6"}, ""},
+	"a cache of an hour": {"anthropic", func(s *scene) {
+		c := &s.vendor.calls[s.on(7, 1)]
+		c.Usage.CacheWrite1h = c.Usage.CacheWrite
+		c.Call = priced(c.Call)
+	}, []string{"cache 7"}, ""},
+	"amounts rounded to cents": {"openai", func(s *scene) { s.vendor.decimals = 2 }, nil, ""},
+	"a batch that is late": {"openai", func(s *scene) {
+		c := priced(with(s.recorded[s.on(8, 0)], func(c *Call) { c.Tier, c.ResponseID = plugins.BatchTier, "late" }))
+		s.recorded = append(s.recorded, c)
+		c.Start = c.Start.AddDate(0, 0, 1)
+		s.vendor.calls = append(s.vendor.calls, billedCall{c, "key_weir"})
+	}, []string{"timing 8", "timing 9"}, ""},
+	"a batch that ends after the month": {"openai", func(s *scene) {
+		c := priced(with(s.recorded[s.on(31, 0)], func(c *Call) { c.Tier, c.ResponseID = plugins.BatchTier, "late" }))
+		s.recorded = append(s.recorded, c)
+		c.Start = c.Start.AddDate(0, 0, 1)
+		s.vendor.calls = append(s.vendor.calls, billedCall{c, "key_weir"})
+	}, []string{"timing 31"}, ""},
+	"another time zone": {"anthropic", func(s *scene) { s.vendor.zone = -8 }, nil, ""},
+	"a failed call that is billed": {"openai", func(s *scene) {
+		c := &s.recorded[s.on(10, 4)]
+		c.Usage, c.Cost, c.Complete, c.Status, c.Tier = plugins.Usage{}, plugins.Cost{}, false, 502, ""
+	}, []string{"failed 10"}, ""},
+	"reasoning apart from output": {"openai", func(s *scene) {
+		c := &s.vendor.calls[s.on(11, 5)]
+		c.Usage.Output.N += c.Usage.Reasoning.N
+		c.Call = priced(c.Call)
+	}, []string{"reasoning 11"}, ""},
+	"a discount": {"openai", func(s *scene) { s.vendor.rate = 0.9 }, nil, ""},
+	"a credit":   {"openai", func(s *scene) { s.vendor.lines = map[string]float64{"promotional credit": -5} }, nil, "promotional credit"},
+	"a subscription": {"anthropic", func(s *scene) {
+		c := priced(with(s.recorded[s.on(12, 0)], func(c *Call) { c.ResponseID = "subscription" }))
+		c.Subscription, c.ListCost, c.Cost = true, c.Cost, plugins.Cost{}
+		s.recorded = append(s.recorded, c)
+	}, nil, "subscription"},
+	"searches": {"anthropic", func(s *scene) {
+		for _, day := range []int{17, 18} {
+			i := s.on(day, 0)
+			s.recorded[i].Usage.WebSearches = plugins.Known(3)
+			s.recorded[i] = priced(s.recorded[i])
+			s.vendor.calls[i].Call = s.recorded[i]
+		}
+		c := &s.vendor.calls[s.on(18, 0)]
+		c.Usage.WebSearches.N++
+		c.Call = priced(c.Call)
+	}, []string{"price 18"}, ""},
+	"a lost segment": {"openai", func(s *scene) {
+		i := s.on(13, 6)
+		s.options.Losses = []Loss{{s.recorded[i].Start, s.recorded[i+1].End, 2}}
+		s.recorded = slices.Delete(s.recorded, i, i+2)
+	}, []string{"lost 13", "lost 13"}, ""},
+	"another price": {"openai", func(s *scene) {
+		for i := range s.vendor.calls {
+			if c := &s.vendor.calls[i]; c.Model == "gpt-5-2025-08-07" && DayOf(c.Start) == mustDay("2026-10-14") {
+				c.Cost.N *= 2
+			}
+		}
+	}, []string{"price 14"}, ""},
+	"a model without a price": {"openai", func(s *scene) {
+		for i := range s.recorded {
+			if c := &s.recorded[i]; DayOf(c.Start) == mustDay("2026-10-15") && c.Model == "gpt-5-2025-08-07" {
+				c.Cost = plugins.Cost{}
+			}
+		}
+	}, []string{"unpriced 15"}, ""},
+	"calls that end on the next day": {"anthropic", func(s *scene) {
+		for _, day := range []int{16, 20} {
+			i := s.on(day, 23)
+			s.recorded[i].Start = (mustDay("2026-10-01") + Day(day)).Time().Add(-time.Minute)
+			s.recorded[i].End = s.recorded[i].Start.Add(2 * time.Minute)
+			s.vendor.calls[i].Start = s.recorded[i].End
+		}
+	}, []string{"timing 16", "timing 17", "timing 20", "timing 21"}, ""},
+}
+
+func with(c Call, change func(*Call)) Call {
+	change(&c)
+	return c
+}
+
+func TestPlantedDifferences(t *testing.T) {
+	for name, tc := range plants {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(tc.provider)
+			tc.plant(s)
+			report := s.compare(t)
+			var found []string
+			for _, d := range report.Differences {
+				found = append(found, fmt.Sprintf("%s %d", d.Reason, d.Day-month.From+1))
+			}
+			switch name {
+			case "another time zone":
+				if len(found) == 0 || slices.ContainsFunc(report.Differences, func(d Difference) bool { return d.Reason != TimeZone || !strings.HasSuffix(d.Explanation, "UTC-8") }) {
+					t.Errorf("found %q", found)
+				}
+			case "a discount":
+				if len(found) != 62 || slices.ContainsFunc(report.Differences, func(d Difference) bool {
+					return d.Reason != Discount || d.Explanation != "all prices are 10 % lower than the catalogue's"
+				}) {
+					t.Errorf("found %q", found)
+				}
+			default:
+				if !slices.Equal(found, tc.want) {
+					t.Errorf("found %q, expected %q: %+v", found, tc.want, report.Differences)
+				}
+			}
+			if tc.listed != "" && !slices.ContainsFunc(report.Incomparable, func(i Item) bool { return strings.Contains(i.Description, tc.listed) }) {
+				t.Errorf("what cannot be compared is %v, without %q", report.Incomparable, tc.listed)
+			}
+		})
+	}
+}
+
+func TestAllPlantedDifferencesAtOnce(t *testing.T) {
+	s := newScene("openai")
+	var want []string
+	for _, name := range slices.Sorted(maps.Keys(plants)) {
+		tc := plants[name]
+		if tc.provider == "openai" && len(tc.want) > 0 && name != "a key that is not named" {
+			tc.plant(s)
+			want = append(want, tc.want...)
+		}
+	}
+	var found []string
+	for _, d := range s.compare(t).Differences {
+		found = append(found, fmt.Sprintf("%s %d", d.Reason, d.Day-month.From+1))
+	}
+	slices.Sort(want)
+	slices.Sort(found)
+	if !slices.Equal(found, want) {
+		t.Errorf("found %q, expected %q", found, want)
+	}
+}
+
+// TestSums checks that the differences add up, whatever they are.
+func TestSums(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		s := newScene([]string{"openai", "anthropic"}[seed%2])
+		s.vendor.decimals, s.vendor.zone = 2+random.IntN(8), random.IntN(3)-1
+		s.vendor.rate = 1 + float64(random.IntN(3))/7
+		for range 40 {
+			recorded, billed := &s.recorded[random.IntN(len(s.recorded))], &s.vendor.calls[random.IntN(len(s.vendor.calls))]
+			switch random.IntN(6) {
+			case 0:
+				recorded.Usage, recorded.Complete = plugins.Usage{}, false
+			case 1:
+				recorded.Usage.Output.N += random.Int64N(200) - 100
+			case 2:
+				billed.Usage.Input.N += random.Int64N(1000)
+				billed.Tier = "batch"
+			case 3:
+				billed.Start = billed.Start.Add(time.Duration(random.IntN(100)-50) * time.Hour)
+			case 4:
+				billed.key = "key_other"
+				billed.Model = "unheard-of"
+			case 5:
+				recorded.ResponseID = "one of two"
+				recorded.Cost = plugins.Cost{}
+			}
+		}
+		for i := range s.vendor.calls {
+			if c := &s.vendor.calls[i]; c.Model == "unheard-of" {
+				c.Cost = plugins.KnownCost(12345)
+			}
+		}
+		if seed%3 == 0 {
+			s.options.Keys = map[string]string{"key_weir": ""}
+		}
+		s.compare(t)
+	}
+}
+
+func TestAMonthWithoutDifferences(t *testing.T) {
+	for _, provider := range []string{"openai", "anthropic"} {
+		if report := newScene(provider).compare(t); !report.Agrees || len(report.Incomparable) != 0 || report.Billed.Tokens != report.Recorded.Tokens || report.Billed.Tokens.Total == 0 {
+			t.Errorf("%s: %+v", provider, report)
+		}
+	}
+}

@@ -1,0 +1,360 @@
+package llmcommand
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/reconcile"
+	"github.com/weirhq/weir/modules/internal/question"
+	"github.com/weirhq/weir/modules/llmadmin"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+)
+
+// exitDiffers is the exit code if a bill and the records differ. Errors have 1.
+const exitDiffers = 3
+
+// biller is a provider whose bill can be read.
+type biller struct {
+	// key names the key that may read the bill, unless a flag does.
+	key  string
+	read func(reconcile.API, context.Context, reconcile.Window) (*reconcile.Bill, error)
+}
+
+var billers = map[string]biller{
+	"openai":     {"{env.OPENAI_ADMIN_KEY}", reconcile.API.OpenAI},
+	"anthropic":  {"{env.ANTHROPIC_ADMIN_KEY}", reconcile.API.Anthropic},
+	"openrouter": {"{env.OPENROUTER_MANAGEMENT_KEY}", reconcile.API.OpenRouter},
+}
+
+func reconcileCommand(cmd *cobra.Command) {
+	addClientFlags(cmd)
+	f := cmd.Flags()
+	f.String("month", "", "The month to compare, as in 2026-10 (default: the last one)")
+	f.String("since", "", "The first day to compare, as in 2026-10-01")
+	f.String("until", "", "The day after the last one")
+	f.String("admin-key", "", "The provider's key of an administrator, as {env.NAME} or {file./path}")
+	f.StringSlice("key", nil, "The provider's id of a key or project that calls through Weir use, and the account that has it, as in key_123=eu")
+	f.String("provider-url", "", "Address of the provider's API (default: the provider's own)")
+	f.String("catalog", "", "The catalogue file of the Caddyfile, if it has one")
+	f.String("admin", "", "Address of Caddy's admin endpoint, which knows what was lost (default: losses are not known)")
+	f.String("format", formatTable, "Format: "+strings.Join(adminFormats, ", "))
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = reconcileBill
+}
+
+func reconcileBill(cmd *cobra.Command, args []string) error {
+	format, _ := cmd.Flags().GetString("format")
+	if !slices.Contains(adminFormats, format) {
+		return fmt.Errorf("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), format)
+	}
+	window, err := reconcileWindow(cmd, time.Now())
+	if err != nil {
+		return err
+	}
+	options := reconcile.Options{Window: window, Keys: reconcileKeys(cmd)}
+	if options.Losses, err = reconcileLosses(cmd); err != nil {
+		return err
+	}
+	prices := catalog.Default()
+	if path, _ := cmd.Flags().GetString("catalog"); path != "" {
+		if prices, err = catalog.Load(path); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	defer stop()
+
+	bill, err := readBill(ctx, cmd, args[0], window)
+	if err != nil {
+		return err
+	}
+	byAccount := false
+	for _, account := range options.Keys {
+		byAccount = byAccount || account != ""
+	}
+	records := reconcile.NewRecords(prices, bill, byAccount)
+	if err := readCalls(ctx, cmd, bill.Providers, window, records); err != nil {
+		return err
+	}
+	report := reconcile.Compare(bill, records, options)
+	for i := range report.Differences {
+		d := &report.Differences[i]
+		d.Query = differenceQuery(report.Providers, d)
+	}
+	if err := printReport(cmd.OutOrStdout(), report, format); err != nil || report.Agrees {
+		return err
+	}
+	cmd.SilenceErrors = true // the report has said it
+	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return exitDiffers, nil })(cmd, nil)
+}
+
+// reconcileWindow reads which days to compare.
+func reconcileWindow(cmd *cobra.Command, now time.Time) (w reconcile.Window, err error) {
+	month, _ := cmd.Flags().GetString("month")
+	since, _ := cmd.Flags().GetString("since")
+	until, _ := cmd.Flags().GetString("until")
+	if since == "" && until == "" {
+		first := time.Date(now.UTC().Year(), now.UTC().Month()-1, 1, 0, 0, 0, 0, time.UTC)
+		if month != "" {
+			if first, err = time.Parse("2006-01", month); err != nil {
+				return w, fmt.Errorf("--month: %q is not a month; write it as 2026-10", month)
+			}
+		}
+		return reconcile.Window{From: reconcile.DayOf(first), To: reconcile.DayOf(first.AddDate(0, 1, 0))}, nil
+	}
+	if month != "" || since == "" || until == "" {
+		return w, errors.New("give --month, or --since and --until")
+	}
+	if w.From, err = reconcile.ParseDay(since); err != nil {
+		return w, fmt.Errorf("--since: %w", err)
+	}
+	if w.To, err = reconcile.ParseDay(until); err != nil {
+		return w, fmt.Errorf("--until: %w", err)
+	}
+	if w.From >= w.To {
+		return w, errors.New("--until must be after --since")
+	}
+	return w, nil
+}
+
+// reconcileKeys reads the ids of keys, with their accounts.
+func reconcileKeys(cmd *cobra.Command) map[string]string {
+	list, _ := cmd.Flags().GetStringSlice("key")
+	keys := make(map[string]string, len(list))
+	for _, entry := range list {
+		id, account, _ := strings.Cut(entry, "=")
+		keys[id] = account
+	}
+	return keys
+}
+
+// reconcileLosses asks the admin endpoint what was lost, if a flag names it.
+func reconcileLosses(cmd *cobra.Command) ([]reconcile.Loss, error) {
+	if address, _ := cmd.Flags().GetString("admin"); address == "" {
+		return nil, nil
+	}
+	var stores []llmadmin.StoreIntegrity
+	if _, err := askAdmin(cmd, http.MethodGet, "/weir/integrity", nil, &stores); err != nil {
+		return nil, err
+	}
+	var losses []reconcile.Loss
+	for _, s := range stores {
+		for _, l := range s.Losses {
+			if l.Exchanges > 0 {
+				losses = append(losses, reconcile.Loss{From: l.From.Time(), To: l.To.Time(), Calls: l.Exchanges})
+			}
+		}
+	}
+	return losses, nil
+}
+
+// placeholder is how a key is named: a value in the arguments of a process can be read by others.
+var placeholder = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
+
+func readBill(ctx context.Context, cmd *cobra.Command, name string, window reconcile.Window) (*reconcile.Bill, error) {
+	b, ok := billers[name]
+	if !ok {
+		return nil, fmt.Errorf("%q has no bill that can be read; expected openai, anthropic or openrouter", name)
+	}
+	flags := cmd.Flags()
+	reference, _ := flags.GetString("admin-key")
+	if reference == "" {
+		reference = b.key
+	}
+	if !placeholder.MatchString(reference) {
+		return nil, errors.New("--admin-key: expected {env.NAME} or {file./path}, and not the key itself: others can read the arguments of a process")
+	}
+	key, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)
+	if err != nil {
+		return nil, fmt.Errorf("--admin-key: %w", err)
+	}
+	url, _ := flags.GetString("provider-url")
+	return b.read(reconcile.API{URL: url, Key: strings.TrimSpace(key)}, ctx, window)
+}
+
+// readCalls adds the calls of a window, and of some days around it.
+func readCalls(ctx context.Context, cmd *cobra.Command, providers []string, window reconcile.Window, records *reconcile.Records) error {
+	c, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	padded := window.Padded()
+	filter, err := question.ParseFilter([]string{anyOf("provider", providers), "until=" + padded.To.String()}, time.Now())
+	if err != nil {
+		return err
+	}
+	p := progress{w: cmd.ErrOrStderr()}
+	cursor := newCursor(c, filter, byStart, 0)
+	cursor.metrics = true
+	err = cursor.read(ctx, storage.Millis(padded.From.Time()), func(record gjson.Result) error {
+		call, err := callOf(record)
+		if err != nil {
+			return err
+		}
+		records.Add(call)
+		p.add(cursor.newest)
+		return nil
+	})
+	if terminalWidth(p.w) > 0 {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+	return err
+}
+
+// callOf reads what is compared of a record.
+func callOf(record gjson.Result) (*reconcile.Call, error) {
+	text := func(field string) string { return record.Get(field).Str }
+	count := func(field string) plugins.Count {
+		value := record.Get(field)
+		return plugins.Count{N: value.Int(), Valid: value.Type == gjson.Number}
+	}
+	cost := func(field string) plugins.Cost {
+		value := record.Get(field)
+		return plugins.Cost{N: nanodollars(value.Num), Valid: value.Type == gjson.Number}
+	}
+	start, err := storage.ParseTimestamp(text("request_created_at"))
+	if err != nil {
+		return nil, fmt.Errorf("the record %s has no time: %w", text("request_id"), err)
+	}
+	end := start
+	if at := text("response_created_at"); at != "" {
+		if end, err = storage.ParseTimestamp(at); err != nil {
+			return nil, fmt.Errorf("the record %s: response_created_at: %w", text("request_id"), err)
+		}
+	}
+	call := &reconcile.Call{
+		Start: start.Time(), End: end.Time(), Provider: text("provider"), Name: text("model"), Tier: text("service_tier"), Geography: text("inference_geo"),
+		Account: text("account"), ResponseID: text("response_id"), Status: record.Get("response_status").Int(),
+		Complete: text("end_state") == storage.Complete.String(), Cached: record.Get("cache_reference_id").Type != gjson.Null,
+		Subscription: record.Get("is_subscription").Bool(), Estimated: record.Get("is_cost_counted").Bool(),
+		Cost: cost("cost"), ListCost: cost("list_cost"),
+		Usage: plugins.Usage{
+			Input: count("prompt_tokens"), Output: count("completion_tokens"), CacheRead: count("prompt_cache_read_tokens"),
+			CacheWrite: count("prompt_cache_write_tokens"), CacheWrite1h: count("prompt_cache_write_1h_tokens"),
+			Reasoning: count("reasoning_tokens"), WebSearches: count("web_searches"),
+		},
+	}
+	for _, field := range []string{"response_model", "request_model", "model"} {
+		if call.Model = text(field); call.Model != "" {
+			break
+		}
+	}
+	return call, nil
+}
+
+// differenceQuery is the command that shows the calls of a difference.
+func differenceQuery(providers []string, d *reconcile.Difference) string {
+	terms := []string{anyOf("provider", providers), "since=" + d.Day.String(), "until=" + (d.Day + 1).String()}
+	if len(d.Names) > 0 {
+		terms = append(terms, anyOf("model", d.Names))
+	}
+	if d.Account != "" {
+		terms = append(terms, anyOf("account", []string{d.Account}))
+	}
+	if d.Condition != "" {
+		terms = append(terms, d.Condition)
+	}
+	return "weir query '" + strings.ReplaceAll(strings.Join(terms, " "), "'", `'\''`) + "'"
+}
+
+// anyOf is the term of a filter for one of some values.
+func anyOf(field string, values []string) string {
+	terms := make([]string, len(values))
+	for i, value := range values {
+		terms[i] = field + "=" + question.Quote(value)
+	}
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	return "(" + strings.Join(terms, " or ") + ")"
+}
+
+func printReport(w io.Writer, r *reconcile.Report, format string) error {
+	if format == formatJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(r)
+	}
+	sums := &grid{w: w, headings: []string{strings.ToUpper(strings.Join(r.Providers, " ")), "REQUESTS", "TOKENS", "COST"}, right: []bool{false, true, true, true}, yields: make([]bool, 4)}
+	for _, row := range []struct {
+		name string
+		reconcile.Sum
+	}{{"billed", r.Billed}, {"recorded", r.Recorded}} {
+		sums.add([]string{row.name, countText(row.Requests), formatCount(row.Tokens.Total), costText(row.Cost)})
+	}
+	if err := sums.flush(); err != nil {
+		return err
+	}
+	if len(r.Differences) > 0 {
+		fmt.Fprintln(w)
+		g := &grid{w: w, headings: []string{"DAY", "MODEL", "TIER", "REASON", "REQUESTS", "TOKENS", "COST"}, right: []bool{false, false, false, false, true, true, true}, yields: make([]bool, 7)}
+		for _, d := range r.Differences {
+			g.add([]string{d.Day.String(), printable(d.Model), printable(d.Tier), string(d.Reason), countText(d.Requests), formatCount(d.Tokens.Total), costText(d.Cost)})
+		}
+		if err := g.flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+		for _, d := range r.Differences {
+			at := d.Day.String() + " " + printable(d.Model)
+			if d.Key != "" {
+				at += " at " + printable(d.Key)
+			}
+			fmt.Fprintf(w, "%s: %s: %s\n  %s\n", at, d.Reason, printable(d.Explanation), printable(d.Query))
+		}
+	}
+	if len(r.Incomparable) > 0 {
+		fmt.Fprintln(w, "\nNot compared:")
+		for _, i := range r.Incomparable {
+			day := ""
+			if i.Day != nil {
+				day = i.Day.String() + " "
+			}
+			fmt.Fprintf(w, "  %s%s: %s\n", day, printable(i.Description), costText(i.Amount))
+		}
+	}
+	verdict := fmt.Sprintf("Differences from %s to %s: %d", r.From, r.To, len(r.Differences))
+	if r.Agrees {
+		verdict = fmt.Sprintf("The bill and the records agree to the cent from %s to %s", r.From, r.To)
+		if !r.Billed.Cost.Valid {
+			verdict = fmt.Sprintf("The tokens of the bill and of the records agree from %s to %s; the bill has no costs", r.From, r.To)
+		}
+	}
+	if r.Rounding.N != 0 {
+		verdict += fmt.Sprintf("; %s is rounding", r.Rounding.N)
+	}
+	_, err := fmt.Fprintf(w, "\n%s.\n", verdict)
+	return err
+}
+
+func countText(n plugins.Count) string {
+	if !n.Valid {
+		return "–"
+	}
+	return formatCount(n.N)
+}
+
+func costText(c plugins.Cost) string {
+	if !c.Valid {
+		return "–"
+	}
+	return c.N.String()
+}

@@ -1,0 +1,138 @@
+package llmcommand
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/question"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+)
+
+const adminKey = "sk-admin-not-for-logs"
+
+// openAIBill plays OpenAI's usage and costs of one day, with a number of input tokens.
+func openAIBill(t *testing.T, input int64, dollars string) (address string) {
+	t.Helper()
+	start := time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC).Unix()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+adminKey {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error": {"message": "no such key: %s"}}`, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+			return
+		}
+		results := ""
+		switch r.URL.Path {
+		case "/v1/organization/usage/completions":
+			results = fmt.Sprintf(`{"model": "gpt-4o-mini-2024-07-18", "input_tokens": %d, "output_tokens": 100, "num_model_requests": 1, "api_key_id": "key_a", "batch": false, "service_tier": "default"}`, input)
+		case "/v1/organization/costs":
+			results = fmt.Sprintf(`{"amount": {"value": %s, "currency": "usd"}, "line_item": "gpt-4o-mini-2024-07-18, input"}`, dollars)
+		}
+		fmt.Fprintf(w, `{"object": "page", "data": [{"object": "bucket", "start_time": %d, "results": [%s]}], "has_more": false, "next_page": null}`, start, results)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// oneCall is an API with the record of a call of OpenAI.
+func oneCall() *api {
+	at := time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
+	r := &storage.Record{
+		ID: id(1), CreatedAt: storage.Millis(at), RespondedAt: storage.Millis(at.Add(time.Second)), Status: plugins.Known(200),
+		Provider: "openai", Model: "gpt-4o-mini-2024-07-18", ResponseModel: "gpt-4o-mini-2024-07-18", ServiceTier: "default",
+		Usage: plugins.Usage{Input: plugins.Known(1000), Output: plugins.Known(100)},
+	}
+	r.Cost = catalog.Default().Cost(r.Provider, r.Model, r.Usage, catalog.Conditions{At: at})
+	other := *r // of another provider
+	other.ID, other.Provider = id(2), "anthropic"
+	return &api{records: []*storage.Record{r, &other}}
+}
+
+func TestReconcile(t *testing.T) {
+	t.Setenv("OPENAI_ADMIN_KEY", adminKey)
+	for name, tc := range map[string]struct {
+		input   int64
+		dollars string
+		format  string
+		want    []string
+		code    string
+	}{
+		"agrees": {1000, "0.00021", "table", []string{"The bill and the records agree to the cent from 2026-10-01 to 2026-10-31"}, ""},
+		"differs": {
+			3000, "0.00051", "table",
+			[]string{"2026-10-05", "outside", "2,000", "$0.000300", `weir query 'provider="openai" since=2026-10-05 until=2026-10-06 model="gpt-4o-mini-2024-07-18"'`},
+			"exiting with status 3",
+		},
+		"JSON": {3000, "0.00051", "json", []string{`"agrees": false`, `"reason": "outside"`, `"input": 2000`, `"cost": 0.0003`}, "exiting with status 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			stderr, err := run(t.Context(), reconcileCommand, &out, "openai", "--month", "2026-10", "--address", oneCall().serve(t),
+				"--provider-url", openAIBill(t, tc.input, tc.dollars), "--format", tc.format)
+			if tc.code == "" && err != nil || tc.code != "" && (err == nil || err.Error() != tc.code) {
+				t.Errorf("%v, expected %q", err, tc.code)
+			}
+			for _, text := range tc.want {
+				if !strings.Contains(out.String(), text) {
+					t.Errorf("no %q in\n%s", text, &out)
+				}
+			}
+			if strings.Contains(out.String()+stderr, adminKey) {
+				t.Error("the key is shown")
+			}
+			for line := range strings.Lines(out.String()) {
+				if _, command, ok := strings.Cut(line, "weir query '"); ok && tc.format == "table" {
+					if _, err := question.ParseFilter([]string{strings.TrimSuffix(command, "'\n")}, time.Now()); err != nil {
+						t.Errorf("%s: %v", command, err)
+					}
+				}
+			}
+			if tc.format == "json" && !gjson.Valid(out.String()) {
+				t.Errorf("no JSON: %s", &out)
+			}
+		})
+	}
+}
+
+func TestReconcileRefuses(t *testing.T) {
+	t.Setenv("OPENAI_ADMIN_KEY", "sk-wrong")
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(adminKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, bill := oneCall().serve(t), openAIBill(t, 1000, "0.00021")
+	for want, args := range map[string][]string{
+		"others can read the arguments":     {"openai", "--admin-key", adminKey},
+		"no bill that can be read":          {"mistral"},
+		"401 Unauthorized: no such key: …;": {"openai"},
+		`"october" is not a month`:          {"openai", "--month", "october"},
+		"--until must be after --since":     {"openai", "--since", "2026-10-02", "--until", "2026-10-02"},
+		"give --month, or --since and":      {"openai", "--since", "2026-10-02"},
+		"{file./nowhere} is empty":          {"openai", "--admin-key", "{file./nowhere}"},
+		"--admin-key":                       {"openai", "--admin-key", "{env.NO_SUCH_VARIABLE}"},
+		"expected one of table, json, not ": {"openai", "--format", "csv"},
+		"accepts 1 arg(s), received 0":      {},
+		"no such file or directory":         {"openai", "--catalog", "/nowhere"},
+		"connect: connection refused":       {"openai", "--provider-url", "http://127.0.0.1:1"},
+	} {
+		args = append([]string{"--address", address, "--provider-url", bill}, args...)
+		_, err := run(t.Context(), reconcileCommand, io.Discard, args...)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), adminKey) || strings.Contains(err.Error(), "sk-wrong") {
+			t.Errorf("%q: %v, expected %q", args, err, want)
+		}
+	}
+	if _, err := run(t.Context(), reconcileCommand, io.Discard, "openai", "--month", "2026-10", "--address", address, "--provider-url", bill, "--admin-key", "{file."+file+"}"); err != nil {
+		t.Error(err)
+	}
+}
