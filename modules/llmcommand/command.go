@@ -127,6 +127,18 @@ sent to a provider, charged or recorded. The API key needs the scope gateway:
 	weir routes explain smart --request request.json --header Service-User-Id=ada` + connection,
 		CobraFunc: routesCommand,
 	}, {
+		Name:  "whatif",
+		Usage: "[<filter>...] --policy <alias|file|models> [--by total|target|model|user|session|day] [--limit <n>] [--format table|jsonl|json|csv]",
+		Short: "Shows what recorded calls would have cost under another policy",
+		Long: `
+Prices recorded calls again, as if they had gone by another policy: an alias of the
+gateway, a file with one as JSON, or models. It makes no call. Where nobody can know what
+they would have cost, it shows the least and the most, and what it assumes:
+
+	weir whatif since=30d --policy openai/gpt-5-mini --by user
+	weir whatif since=30d model=smart --policy cheaper.json` + filterHelp + connection,
+		CobraFunc: whatIfCommand,
+	}, {
 		Name:  "alert",
 		Usage: "list|test|history|redeliver [--utc] [--format table|jsonl|json|csv]",
 		Short: "Shows alerts, tests channels, sends messages again",

@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	_ "github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 	"github.com/weirhq/weir/storage/storagetest"
@@ -76,6 +77,7 @@ func newSite(t testing.TB) *site {
 					"broken": {"storage": {"backend": "broken", "dir": %q}},
 					"crowded": {"storage": {"backend": "crowded", "dir": %q}}
 				},
+				"providers": [{"label": "openai", "api_key": "none", "api": {"kind": "openai"}}],
 				"keys": [{"secret": "root"}, {"secret": "writer", "scopes": ["write"]}, {"secret": "reader", "scopes": ["query"]}],
 				"orgs": {
 					"acme": {"keys": [{"secret": "acme"}]},

@@ -146,6 +146,14 @@ var endpoints = map[string]map[string]endpoint{
 			answer: page(schema("Metrics")), fails: []string{"304", "500", "504"},
 		}},
 	},
+	"/v1/whatif": {
+		http.MethodPost: {access.ScopeMetrics, tryPolicy, aStream, about{
+			id: "tryPolicy", tag: "dashboard", summary: "What recorded calls would have cost under another policy",
+			text: "Prices the recorded usage again, for other models, tiers, weights and caches, and makes no call. Lines say how many calls were read; the last one has the result: the least, the expected and the most that the calls would have cost, and what this rests on. The policy by which the calls were made gives what they have cost. Calls of which it cannot be said are counted.",
+			body: "WhatIfQuery", example: `{"filter": {"request_response_rmt": {"request_model": {"equals": "smart"}}}, "policy": ["openai/gpt-5-mini"]}`,
+			answer: answers("application/x-ndjson", schema("WhatIfLine")), fails: []string{"500", "504"},
+		}},
+	},
 	"/v1/facets/query": {
 		http.MethodPost: {access.ScopeMetrics, queryFacets, manyRecords, about{
 			id: "queryFacets", tag: "dashboard", summary: "Which values requests have, and how often",

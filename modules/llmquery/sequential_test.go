@@ -166,7 +166,7 @@ func TestDescribesBodies(t *testing.T) {
 		ask := func(field, value string) (status int, answer gjson.Result) {
 			members := map[string]json.RawMessage{}
 			required, _ := d.at(body + "/required").([]any)
-			for name, value := range map[string]string{"filter": `"all"`, "sessionId": `"v0"`} {
+			for name, value := range map[string]string{"filter": `"all"`, "sessionId": `"v0"`, "policy": `["openai/gpt-5-mini"]`} {
 				if slices.Contains(required, any(name)) {
 					members[name] = json.RawMessage(value)
 				}

@@ -31,6 +31,8 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 			body[name] = "all"
 		case name == "after": // it takes what an answer gave
 		case name == "columns": // a table alone takes them
+		case name == "policy":
+			body[name] = []any{"openai/gpt-5-mini"}
 		case name == "groupBy":
 			body[name] = "model"
 		case name == "fields":

@@ -179,6 +179,11 @@ func TestConversationsStayAtTheirAccount(t *testing.T) {
 			}
 			s.flush()
 			records := s.send("POST", "/v1/request/query", "weir-root", jsonType, []byte(`{"filter":"all","limit":1000}`)).body
+			_, tried := s.ask("POST", "/v1/whatif", `{"filter":"all","policy":"pool"}`, "Authorization", "Bearer weir-root")
+			total := gjson.Get(tried[strings.LastIndex(strings.TrimSpace(tried), "\n")+1:], "data.total")
+			if spent := total.Get("recorded_cost").Raw; spent == "" || spent == "0" || total.Get("low_cost").Raw != spent || total.Get("high_cost").Raw != spent || total.Get("unknown_calls").Int() != 0 {
+				t.Errorf("under the policy that ran, the calls would have cost %s", tried)
+			}
 			listed := strings.Count(records, `"request_id":"`)
 			if n := strings.Count(records, `"arm":"a`); n < listed {
 				t.Errorf("%d of %d records have the arm", n, listed)

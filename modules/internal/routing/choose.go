@@ -75,7 +75,7 @@ func Choose(targets []Target, ask *Ask, health Health) ([]Place, error) {
 			if described == nil {
 				described = ask.described()
 			}
-			if !storage.Match(c.condition, described, noContent) {
+			if !c.takes(described) {
 				continue
 			}
 		}
@@ -113,6 +113,11 @@ func Choose(targets []Target, ask *Ask, health Health) ([]Place, error) {
 	}
 	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.State.behind(), b.State.behind()) })
 	return places, nil
+}
+
+// takes reports whether a described call matches the condition.
+func (c *Choice) takes(described *storage.Record) bool {
+	return c.condition == nil || storage.Match(c.condition, described, noContent)
 }
 
 func noContent() *storage.Content { return new(storage.Content) }

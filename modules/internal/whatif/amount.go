@@ -1,0 +1,42 @@
+package whatif
+
+import "github.com/weirhq/weir/plugins"
+
+// Amount is what calls have cost, and what they would have cost.
+type Amount struct {
+	Calls int64 `json:"calls"`
+	// Recorded is what the calls with a known cost have cost.
+	Recorded plugins.Cost `json:"recorded_cost"`
+	// Expected is what those of them would have cost of which that can be said, at least Low and
+	// at most High. Compared is what these have cost.
+	Expected plugins.Cost `json:"expected_cost"`
+	Low      plugins.Cost `json:"low_cost"`
+	High     plugins.Cost `json:"high_cost"`
+	Compared plugins.Cost `json:"compared_cost"`
+	// Unknown counts the calls of which it cannot be said.
+	Unknown int64 `json:"unknown_calls"`
+}
+
+func newAmount() *Amount {
+	zero := plugins.KnownCost(0)
+	return &Amount{Recorded: zero, Expected: zero, Low: zero, High: zero, Compared: zero}
+}
+
+// span is what a call would have cost.
+type span struct{ low, expected, high plugins.Nanodollars }
+
+func exactly(n plugins.Nanodollars) span { return span{n, n, n} }
+
+// add counts a call that has cost so much, and would have cost a span, nil if unknown.
+func (a *Amount) add(recorded plugins.Cost, would *span) {
+	a.Calls++
+	if recorded.Valid {
+		a.Recorded.N += recorded.N
+	}
+	if would == nil || !recorded.Valid {
+		a.Unknown++
+		return
+	}
+	a.Compared.N += recorded.N
+	a.Low.N, a.Expected.N, a.High.N = a.Low.N+would.low, a.Expected.N+would.expected, a.High.N+would.high
+}

@@ -1,0 +1,87 @@
+// Package whatif says what recorded calls would have cost under another policy, without a call: other
+// models, tiers, weights and caches. Where nobody can know, it gives a range, and says what it assumes.
+package whatif
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirhq/weir/modules/internal/routing"
+)
+
+// Policy is how calls would have gone.
+type Policy struct {
+	routing.Alias
+	// Tier is the service tier of all calls, such as `flex` or `batch`. Default: that of the
+	// recorded call.
+	Tier string
+	// NoAffinity: calls go where the strategy sends them, whatever the provider's caches have.
+	NoAffinity bool
+	// Name is that of the alias of the configuration that the policy is, "" for another one.
+	Name string
+}
+
+// Parse reads a policy: the name of an alias, or the JSON of an alias, which may have the fields `tier`
+// and `affinity`, too.
+func Parse(text []byte, aliases map[string]*routing.Alias) (*Policy, error) {
+	var name string
+	if json.Unmarshal(text, &name) == nil {
+		alias := aliases[name]
+		if alias == nil {
+			return nil, fmt.Errorf("there is no alias %s", name)
+		}
+		return &Policy{Alias: *alias, Name: name}, nil
+	}
+	var p Policy
+	var models []string
+	if json.Unmarshal(text, &models) == nil {
+		p.Alias = *routing.InTheirOrder(models...)
+	} else if err := p.parse(text); err != nil {
+		return nil, err
+	}
+	if err := p.Check(func(name string) bool { return aliases[name] != nil }); err != nil {
+		return nil, err
+	}
+	for _, m := range p.Models {
+		if strings.Contains(m.When, "tools") {
+			return nil, errors.New("when: whether a recorded call had tools is not recorded")
+		}
+	}
+	for name, alias := range aliases { // the one that ran is known by its name
+		if p.Tier == "" && !p.NoAffinity && same(&p.Alias, alias) {
+			p.Name = name
+		}
+	}
+	return &p, nil
+}
+
+// parse reads an alias with what a policy has beside it. A field that is misspelt is an error.
+func (p *Policy) parse(text []byte) error {
+	type plain routing.Alias // without the list, which is read before
+	settings := struct {
+		plain
+		Tier     string `json:"tier"`
+		Affinity *bool  `json:"affinity"`
+	}{}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&settings); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return errors.New("a policy is the name of an alias, a list of models, or an alias as JSON")
+		}
+		return fmt.Errorf("a policy is the name of an alias, a list of models, or an alias as JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	p.Alias, p.Tier = routing.Alias(settings.plain), settings.Tier
+	p.NoAffinity = settings.Affinity != nil && !*settings.Affinity
+	return nil
+}
+
+// same reports whether two aliases are the same policy.
+func same(a, b *routing.Alias) bool {
+	one, _ := json.Marshal(a)
+	other, _ := json.Marshal(b) // both were read from JSON, or could have been
+	return bytes.Equal(one, other)
+}

@@ -1,0 +1,276 @@
+package whatif
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/modules/internal/providers"
+	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/shared"
+)
+
+const testCatalog = `{"version":"test","providers":[
+	{"id":"alpha","models":[
+		{"id":"big","owner":"alpha","input":["text"],"output":["text"],"prices":[{"input":"3","cache_read":"0.3","output":"12"},{"tier":"flex","input":"1.5","cache_read":"0.15","output":"6"}]},
+		{"id":"small","owner":"alpha","input":["text"],"output":["text"],"prices":[{"input":"1","cache_read":"0.1","output":"4"}]},
+		{"id":"plain","owner":"alpha","input":["text"],"output":["text"],"prices":[{"input":"2","output":"4"}]}]},
+	{"id":"beta","models":[
+		{"id":"other","owner":"beta","input":["text"],"output":["text"],"prices":[{"input":"2","cache_read":"0.5","output":"9"}]}]}]}`
+
+// lab is a simulator of conversations at four accounts, with providers' caches.
+type lab struct {
+	t        *testing.T
+	resolver *routing.Resolver
+}
+
+func newLab(t *testing.T) *lab {
+	prices, err := catalog.Parse([]byte(testCatalog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t, &routing.Resolver{Catalog: prices, Aliases: make(map[string]*routing.Alias)}}
+	for i, label := range []string{"a", "b", "c", "d"} {
+		account := &providers.Account{Label: label, Provider: "alpha"}
+		if label == "d" {
+			account.Provider = "beta"
+		}
+		account.ID[0] = byte(i)
+		l.resolver.Accounts = append(l.resolver.Accounts, account)
+	}
+	return l
+}
+
+func (l *lab) policy(text string) *Policy {
+	p, err := Parse([]byte(text), l.resolver.Aliases)
+	if err != nil {
+		l.t.Fatalf("%s: %v", text, err)
+	}
+	return p
+}
+
+// talk is what was asked in a turn of a conversation.
+type talk struct {
+	id, parent uuid.UUID
+	at         time.Time
+	chat, turn int
+	input      int64 // tokens of a model of alpha, growing
+	output     int64
+}
+
+// talks are conversations with a common beginning of 2,000 tokens, some with a long pause.
+func talks(r *rand.Rand, chats, turns int) (all []talk) {
+	begin := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	last := make([]talk, chats)
+	for turn := range turns {
+		for chat := range chats {
+			before := last[chat]
+			next := talk{id: uuid.New(), parent: before.id, chat: chat, turn: turn, input: 2000, output: 50 + r.Int64N(500), at: begin.Add(time.Duration(chat) * time.Second)}
+			if turn > 0 {
+				next.input, next.at = before.input+200+r.Int64N(800), before.at.Add(time.Minute)
+				if r.IntN(20) == 0 {
+					next.at = before.at.Add(2 * time.Hour)
+				}
+			}
+			last[chat] = next
+			all = append(all, next)
+		}
+	}
+	return all
+}
+
+// run makes the calls by a policy, and returns their records. Models of beta count 1.3 times the input
+// and write 0.8 times the output.
+func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugins.Nanodollars) {
+	own := *l.resolver
+	own.Aliases = map[string]*routing.Alias{"it": &p.Alias}
+	targets, _, err := own.Resolve("it")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	type place struct {
+		target string
+		at     time.Time
+		input  int64
+	}
+	went := make(map[int]place)          // the turn before, by conversation
+	kept := make(map[string]place)       // what each target's cache has, by target and conversation
+	shared := make(map[string]time.Time) // when a target last had the common beginning
+	for _, c := range all {
+		r := &storage.Record{ID: c.id, ParentID: c.parent, CreatedAt: storage.Millis(c.at), Dialect: plugins.Chat, RequestModel: "it", UserID: fmt.Sprint("user", c.chat%5)}
+		ask := &routing.Ask{Record: r, Tokens: c.input, Warm: func(t routing.Target) int64 {
+			if w := went[c.chat]; w.target == t.Name() && c.at.Sub(w.at) <= time.Hour && !p.NoAffinity {
+				return w.input
+			}
+			return 0
+		}}
+		places, err := routing.Choose(targets, ask, routing.Health{Breakers: noBreakers{}, Loads: new(routing.Loads)})
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		to := places[0].Target
+		longer, out := 1.0, 1.0
+		if to.Account.Provider == "beta" {
+			longer, out = 1.3, 0.8
+		}
+		count := func(n int64) int64 { return int64(float64(n) * longer) }
+		var read int64
+		in := fmt.Sprint(to.Name(), c.chat)
+		if w, ok := kept[in]; ok && c.at.Sub(w.at) <= time.Hour {
+			read = count(w.input)
+		} else if at, ok := shared[to.Name()]; ok && c.at.Sub(at) <= time.Hour {
+			read = count(2000)
+		}
+		went[c.chat], kept[in], shared[to.Name()] = place{to.Name(), c.at, c.input}, place{to.Name(), c.at, c.input}, c.at
+		r.Provider, r.Account, r.Model, r.Arm = to.Account.Provider, to.Account.Label, to.Model, to.Arm()
+		r.Usage = plugins.Usage{Input: plugins.Known(count(c.input)), Output: plugins.Known(int64(float64(c.output) * out))}
+		if to.Model != "plain" {
+			r.Usage.CacheRead = plugins.Known(read)
+		}
+		r.ServiceTier = p.Tier
+		r.Cost = to.Listed.Cost(r.Usage, catalog.Conditions{At: c.at, Tier: p.Tier})
+		if !r.Cost.Valid {
+			l.t.Fatalf("%s has no price", to.Name())
+		}
+		cost += r.Cost.N
+		records = append(records, r)
+	}
+	return records, cost
+}
+
+type noBreakers struct{}
+
+func (noBreakers) Failed(shared.Key)    {}
+func (noBreakers) Succeeded(shared.Key) {}
+func (noBreakers) Open(shared.Key) bool { return false }
+
+func (l *lab) try(records []*storage.Record, p *Policy) *Trial {
+	t, err := New(p, l.resolver)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, r := range records {
+		t.Add(r)
+	}
+	return t
+}
+
+const ranPolicy = `{"strategy":"weight","models":[{"model":"a/big","weight":2},{"model":"b/big"}]}`
+
+// The policy that ran gives the bill, to the billionth of a dollar, by its name and by its text.
+func TestThePolicyThatRanGivesTheBill(t *testing.T) {
+	l := newLab(t)
+	p := l.policy(ranPolicy)
+	l.resolver.Aliases["it"] = &p.Alias
+	records, cost := l.run(talks(rand.New(rand.NewPCG(1, 1)), 30, 8), p)
+	for _, text := range []string{`"it"`, ranPolicy} {
+		got := l.try(records, l.policy(text)).Total
+		if got.Recorded.N != cost || got.Expected.N != cost || got.Low.N != cost || got.High.N != cost || got.Calls != 240 || got.Unknown != 0 {
+			t.Errorf("%s: %+v, want %d", text, got, cost)
+		}
+	}
+}
+
+// What calls cost that are made by another policy is within what the trial says, always, and the
+// mean of many runs is near to what it expects where the tokens are the same.
+func TestOtherPoliciesAreWithinTheRange(t *testing.T) {
+	l := newLab(t)
+	random := rand.New(rand.NewPCG(2, 2))
+	all := talks(random, 40, 10)
+	records, _ := l.run(all, l.policy(ranPolicy))
+	policies := []string{
+		`["a/big"]`, `["a/small"]`, `["d/other"]`, `["a/plain"]`, `{"tier":"flex","models":[{"model":"a/big"}]}`,
+		`{"strategy":"weight","models":[{"model":"a/big"},{"model":"b/big"},{"model":"c/big"}]}`,
+		`{"strategy":"weight","affinity":false,"models":[{"model":"a/big"},{"model":"b/big"},{"model":"c/big"}]}`,
+		`{"strategy":"weight","models":[{"model":"a/small","weight":3},{"model":"b/big"},{"model":"d/other","weight":2}]}`,
+		`{"strategy":"weight","affinity":false,"models":[{"model":"a/small","weight":3},{"model":"d/other"}]}`,
+		`{"strategy":"order","models":[{"model":"a/small","when":"tokens<5000"},{"model":"d/other"}]}`,
+	}
+	for range 10 {
+		var models []string
+		for _, name := range []string{"a/big", "b/big", "b/small", "c/plain", "d/other"} {
+			if random.IntN(2) == 0 {
+				models = append(models, fmt.Sprintf(`{"model":%q,"weight":%d}`, name, 1+random.IntN(4)))
+			}
+		}
+		if models != nil {
+			policies = append(policies, fmt.Sprintf(`{"strategy":"weight","affinity":%t,"models":[%s]}`, random.IntN(2) == 0, strings.Join(models, ",")))
+		}
+	}
+	for _, text := range policies {
+		p := l.policy(text)
+		got := l.try(records, p).Total
+		var sum float64
+		const runs = 20
+		for range runs {
+			_, cost := l.run(all, p)
+			if cost < got.Low.N || cost > got.High.N {
+				t.Errorf("%s: a run costs %d, the trial says %d to %d", text, cost, got.Low.N, got.High.N)
+			}
+			sum += float64(cost) / runs
+		}
+		if off := math.Abs(sum-float64(got.Expected.N)) / sum; off > 0.08 && !strings.Contains(text, "other") {
+			t.Errorf("%s: runs cost %.0f, the trial expects %d: %.3f off", text, sum, got.Expected.N, off)
+		}
+		if got.Unknown != 0 || got.Low.N > got.Expected.N || got.Expected.N > got.High.N {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
+// What cannot be said is counted, and not guessed.
+func TestUnknownCosts(t *testing.T) {
+	l := newLab(t)
+	l.resolver.Accounts[0].Models = []string{"secret", "big"}
+	base := storage.Record{
+		ID: uuid.New(), Dialect: plugins.Chat, Provider: "alpha", Account: "a", Model: "big", Cost: plugins.KnownCost(1000),
+		Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(10)},
+	}
+	unpriced, unknown, refused, embedding := base, base, base, base
+	unpriced.Cost = plugins.Cost{}
+	refused.Usage, refused.Cost = plugins.Usage{}, plugins.KnownCost(0)
+	embedding.Dialect = plugins.Embeddings
+	for name, c := range map[string]struct {
+		record  storage.Record
+		policy  string
+		unknown int64
+		low     plugins.Nanodollars
+	}{
+		"a call without a cost":     {unpriced, `["a/big"]`, 1, 0},
+		"a model without a price":   {unknown, `["a/secret"]`, 1, 0},
+		"no model takes it":         {unknown, `{"models":[{"model":"a/big","when":"tokens>50"}]}`, 1, 0},
+		"a refused call":            {refused, `["a/secret"]`, 0, 0},
+		"what the policy moves not": {embedding, `["a/secret"]`, 0, 1000},
+	} {
+		got := l.try([]*storage.Record{&c.record}, l.policy(c.policy)).Total
+		if got.Unknown != c.unknown || got.Low.N != c.low {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for text, want := range map[string]string{
+		`"nobody"`: "there is no alias nobody", `{"strategy":"dice","models":[{"model":"a/big"}]}`: "want order",
+		`{"models":[{"model":"a/big","when":"tools=true"}]}`: "is not recorded", `7`: "a policy is", `{"modles":["a/big"]}`: "modles",
+	} {
+		if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	l := newLab(&testing.T{})
+	records, _ := l.run(talks(rand.New(rand.NewPCG(1, 1)), 100, 10), l.policy(ranPolicy))
+	t, _ := New(l.policy(`{"strategy":"weight","models":[{"model":"a/small"},{"model":"d/other"}]}`), l.resolver)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		t.Add(records[i%len(records)])
+	}
+}

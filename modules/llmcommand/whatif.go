@@ -1,0 +1,109 @@
+package llmcommand
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/question"
+	"github.com/weirhq/weir/storage"
+)
+
+// whatIfBy are the attributes by which costs are compared.
+var whatIfBy = []string{"total", "target", "model", "user", "session", "day"}
+
+func whatIfCommand(cmd *cobra.Command) {
+	addClientFlags(cmd)
+	addFormatFlags(cmd, "values", queryFormats...)
+	f := cmd.Flags()
+	f.String("policy", "", "An alias of the gateway, a file with one as JSON, or models with commas between them")
+	f.String("by", "total", "What to compare: "+strings.Join(whatIfBy, ", "))
+	f.Int("limit", 20, "Values that are listed, those whose costs would differ most")
+	cmd.RunE = whatIf
+}
+
+func whatIf(cmd *cobra.Command, args []string) error {
+	by, _ := cmd.Flags().GetString("by")
+	columns := []column{
+		{by, "value", plain}, {"calls", "calls", plain}, {"recorded", "compared_cost", plain}, {"expected", "expected_cost", plain},
+		{"at least", "low_cost", plain}, {"at most", "high_cost", plain}, {"unknown", "unknown_calls", plain},
+	}
+	out, err := outputOf(cmd, cmd.OutOrStdout(), false, columns, queryFormats...)
+	if err != nil {
+		return err
+	}
+	policy, err := policyOf(cmd)
+	if err != nil {
+		return err
+	}
+	filter, err := question.ParseFilter(args, time.Now())
+	if err != nil {
+		return err
+	}
+	limit, _ := cmd.Flags().GetInt("limit")
+	c, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	response, err := c.send(cmd.Context(), http.MethodPost, "/v1/whatif", map[string]any{
+		"filter": json.RawMessage(storage.AppendJSON(nil, filter)), "policy": policy, "limit": limit,
+	})
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		line := gjson.ParseBytes(lines.Bytes())
+		switch data := line.Get("data"); {
+		case line.Get("error").Str != "":
+			return errors.New(line.Get("error").Str)
+		case !data.IsObject():
+			fmt.Fprintf(cmd.ErrOrStderr(), "\r%d calls", line.Get("calls").Int())
+		default:
+			return writeWhatIf(cmd, out, data, by)
+		}
+	}
+	return fmt.Errorf("%s: %w", c.address, errors.Join(errBroken, lines.Err()))
+}
+
+func writeWhatIf(cmd *cobra.Command, out output, data gjson.Result, by string) error {
+	rows := data.Get("by." + by).Array()
+	switch by {
+	case "total":
+		rows = []gjson.Result{data.Get("total")}
+	case "target":
+		rows = data.Get("targets").Array()
+	}
+	for _, assumed := range data.Get("assumptions").Array() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Assumed:", assumed.Str)
+	}
+	return writeRows(out, rows)
+}
+
+// policyOf returns the policy as the API takes it.
+func policyOf(cmd *cobra.Command) (any, error) {
+	policy, _ := cmd.Flags().GetString("policy")
+	if policy == "" {
+		return nil, errors.New("--policy names an alias, a file with one as JSON, or models with commas between them")
+	}
+	if text, err := os.ReadFile(policy); err == nil {
+		if !json.Valid(text) {
+			return nil, fmt.Errorf("--policy: %s is no JSON", policy)
+		}
+		return json.RawMessage(text), nil
+	}
+	if strings.ContainsAny(policy, ",/") {
+		return strings.Split(policy, ","), nil
+	}
+	return policy, nil
+}

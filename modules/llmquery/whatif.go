@@ -1,0 +1,132 @@
+package llmquery
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/modules/internal/whatif"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+const (
+	whatIfPage          = 5000 // records
+	whatIfProgress      = time.Second
+	defaultWhatIfValues = 20
+)
+
+// whatIfLine is a line of the answer of tryPolicy.
+type whatIfLine struct {
+	Data  *whatIfResult `json:"data"` // nil in all lines but the last
+	Error *string       `json:"error"`
+	// Calls are those that were read so far.
+	Calls int64 `json:"calls"`
+}
+
+// whatIfResult is what recorded calls would have cost.
+type whatIfResult struct {
+	// Policy is the alias of the configuration that the policy is, null for another one.
+	Policy      *string                  `json:"policy"`
+	Total       *whatif.Amount           `json:"total"`
+	By          map[string][]whatIfValue `json:"by"`
+	Targets     []whatIfValue            `json:"targets"`
+	Assumptions []string                 `json:"assumptions"`
+}
+
+// whatIfValue is the amount of a value of an attribute.
+type whatIfValue struct {
+	Value string `json:"value"`
+	*whatif.Amount
+}
+
+// tryPolicy answers what recorded calls would have cost under another policy, in lines that say
+// how far it is. It ends with its client.
+func tryPolicy(c *call) error {
+	b, err := c.body()
+	if err != nil {
+		return err
+	}
+	q := &storage.RequestQuery{
+		Org:    c.org,
+		Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.window())),
+		Sort:   []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: whatIfPage,
+	}
+	values := b.integer("limit", defaultWhatIfValues, maxLimit)
+	var policy *whatif.Policy
+	if text := b.raw("policy"); text == nil {
+		b.fail("policy", `is required: the name of an alias, or one as JSON, such as ["openai/gpt-5-mini"]`)
+	} else if policy, err = whatif.Parse(text, c.app.Aliases); err != nil {
+		b.fail("policy", "%v", err)
+	}
+	if err := b.finish(); err != nil {
+		return err
+	}
+	accounts := c.app.Accounts()
+	trial, err := whatif.New(policy, &routing.Resolver{Catalog: c.app.Catalog(), Accounts: accounts.Of(c.org), Keyless: accounts.Keyless(c.org)})
+	if err != nil {
+		return badRequest("policy: %v", apierror.Of(err).Message)
+	}
+	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
+	c.w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(c.w)
+	if err := c.readCalls(q, trial, lines); err != nil {
+		if trial.Total.Calls == 0 {
+			return err
+		}
+		return lines.Encode(whatIfLine{Error: new("the store failed while the calls were read; ask again"), Calls: trial.Total.Calls})
+	}
+	result := &whatIfResult{Total: trial.Total, By: make(map[string][]whatIfValue), Targets: valuesOf(trial.Targets, maxLimit), Assumptions: trial.Assumptions()}
+	if policy.Name != "" {
+		result.Policy = &policy.Name
+	}
+	for attribute, amounts := range trial.By {
+		result.By[attribute] = valuesOf(amounts, values)
+	}
+	return lines.Encode(whatIfLine{Data: result, Calls: trial.Total.Calls})
+}
+
+// readCalls adds the calls of a query to a trial, the oldest first.
+func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *json.Encoder) error {
+	told, connection := time.Now(), http.NewResponseController(c.w)
+	for {
+		records, err := c.page(q)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			trial.Add(r)
+		}
+		if len(records) < q.Limit {
+			return nil
+		}
+		q.After = q.Cursor(records[len(records)-1], nil)
+		if time.Since(told) >= whatIfProgress {
+			told = time.Now()
+			if err := lines.Encode(whatIfLine{Calls: trial.Total.Calls}); err != nil {
+				return err
+			}
+			_ = connection.Flush() // the client reads the line later
+		}
+	}
+}
+
+// valuesOf returns the values whose costs would differ most, in that order.
+func valuesOf(amounts map[string]*whatif.Amount, most int) []whatIfValue {
+	list := make([]whatIfValue, 0, len(amounts))
+	for value, amount := range amounts {
+		list = append(list, whatIfValue{value, amount})
+	}
+	differs := func(v whatIfValue) plugins.Nanodollars {
+		d := v.Expected.N - v.Compared.N
+		return max(d, -d)
+	}
+	slices.SortFunc(list, func(a, b whatIfValue) int {
+		return cmp.Or(cmp.Compare(differs(b), differs(a)), cmp.Compare(a.Value, b.Value))
+	})
+	return list[:min(len(list), most)]
+}
