@@ -133,8 +133,10 @@ type Bill struct {
 	CountsRequests bool
 	// SearchesApart is true if searches have costs of their own, without a model.
 	SearchesApart bool
-	Usage         []Usage
-	Costs         []Cost
+	// OwnNames is true if the bill has names of models that no API takes.
+	OwnNames bool
+	Usage    []Usage
+	Costs    []Cost
 	// WithoutTokens are the models whose usage is not in tokens, such as of images, and
 	// WithoutCost the service tiers whose cost is not stated.
 	WithoutTokens, WithoutCost map[string]bool

@@ -18,6 +18,8 @@ type Options struct {
 	// with the account that has it, "" for any. Without Keys, every key is taken for one of
 	// Weir's, unless none of its calls are recorded.
 	Keys map[string]string
+	// Models are the models of the bill's names, for names that have other words.
+	Models map[string]string
 	// Losses are the calls that Weir saw and lost.
 	Losses []Loss
 }
@@ -60,6 +62,10 @@ type comparison struct {
 	costs   map[modelDay]plugins.Nanodollars
 	unknown map[modelDay]bool
 	report  *Report
+	// withoutTokens are the models whose tokens the bill does not state.
+	withoutTokens map[string]bool
+	// byWords finds the models of bills with OwnNames.
+	byWords map[string]string
 }
 
 type modelDay struct {
@@ -76,6 +82,13 @@ func Compare(bill *Bill, records *Records, options Options) *Report {
 		report: &Report{Providers: bill.Providers, From: options.Window.From, To: options.Window.To - 1, Differences: []Difference{}, Incomparable: []Item{}},
 	}
 	c.recorded = records.byDay(shift{})
+	if bill.OwnNames {
+		c.byWords = records.byWords()
+	}
+	c.withoutTokens = make(map[string]bool)
+	for model := range bill.WithoutTokens {
+		c.withoutTokens[c.modelOf(model)] = true
+	}
 	c.addUsage()
 	c.compareTokens()
 	c.compareCosts()
@@ -92,7 +105,7 @@ func (c *comparison) addUsage() {
 	padded := c.Window.Padded()
 	var total count
 	for _, u := range c.bill.Usage {
-		if !padded.contains(u.Day) || c.bill.WithoutTokens[u.Model] {
+		if !padded.contains(u.Day) || c.withoutTokens[c.modelOf(u.Model)] {
 			continue
 		}
 		g := group{u.Day, series{model: c.modelOf(u.Model), tier: catalog.TierName(u.Tier)}}
@@ -115,6 +128,16 @@ func (c *comparison) addUsage() {
 
 // modelOf is the catalogue's name of a model of the bill.
 func (c *comparison) modelOf(name string) string {
+	if model, ok := c.Models[name]; ok {
+		name = model
+	}
+	if c.bill.OwnNames {
+		for _, without := range [][]string{skuWords, slices.Concat(skuWords, modalities)} {
+			if model := c.byWords[wordsOf(name, without...)]; model != "" {
+				return model
+			}
+		}
+	}
 	for _, provider := range c.bill.Providers {
 		if model := c.records.model(provider, name); model != name {
 			return model
@@ -152,7 +175,7 @@ func (c *comparison) difference(recorded map[group]*Totals) map[group]count {
 		if !c.bill.CountsRequests {
 			n.requests = 0
 		}
-		if n.tokens == (Tokens{}) || !c.Window.Padded().contains(g.day) || c.bill.WithoutTokens[g.model] {
+		if n.tokens == (Tokens{}) || !c.Window.Padded().contains(g.day) || c.withoutTokens[g.model] {
 			delete(difference, g)
 			continue
 		}

@@ -42,7 +42,7 @@ func (c *comparison) compareTokens() {
 	var sum Totals
 	for g, t := range c.recorded {
 		if c.Window.contains(g.day) {
-			if !c.bill.WithoutTokens[g.model] {
+			if !c.withoutTokens[g.model] {
 				sum.Tokens = sum.Tokens.plus(t.Tokens)
 				sum.Requests += t.Requests
 			}
@@ -295,7 +295,7 @@ func (c *comparison) listOtherKeys() {
 		return
 	}
 	for _, u := range c.bill.Usage {
-		if _, known := c.accountOf(u); known || c.bill.WithoutTokens[u.Model] {
+		if _, known := c.accountOf(u); known || c.withoutTokens[c.modelOf(u.Model)] {
 			continue
 		}
 		g := group{u.Day, series{model: c.modelOf(u.Model), tier: catalog.TierName(u.Tier)}}

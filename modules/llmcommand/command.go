@@ -169,7 +169,7 @@ bodies as JSON, or its metrics as CSV.` + filterHelp + connection,
 		CobraFunc: exportCommand,
 	}, {
 		Name:  "reconcile",
-		Usage: "openai|anthropic|openrouter [--month <month>] [--since <day> --until <day>] [--admin-key {env.NAME}] [--key <id>[=<account>]]... [--admin <address>] [--format table|json]",
+		Usage: "openai|anthropic|openrouter|aws|google [<file>...] [--month <month>] [--since <day> --until <day>] [--admin-key {env.NAME}] [--key <id>[=<account>]]... [--admin <address>] [--format table|json]",
 		Short: "Compares the bill of a provider with what is recorded",
 		Long: `
 Reads what a provider billed, and the calls that were recorded, and says for each day, model and
@@ -180,6 +180,7 @@ through Weir are found.
 
 The provider's key is one of an administrator, which may read the usage of the organisation. It is
 in $OPENAI_ADMIN_KEY, $ANTHROPIC_ADMIN_KEY or $OPENROUTER_MANAGEMENT_KEY, or where --admin-key says.
+The bills of AWS (CUR 2.0) and Google Cloud (the billing export) are files.
 With --key, calls at other keys of the provider are those that did not go through Weir.
 
 The exit code is 0 if the bill and the records agree, 3 if they differ, and 1 after an error.` + connection,

@@ -30,17 +30,29 @@ import (
 // exitDiffers is the exit code if a bill and the records differ. Errors have 1.
 const exitDiffers = 3
 
-// biller is a provider whose bill can be read.
-type biller struct {
+// apiBill is the bill of a provider that has an API for it.
+type apiBill struct {
 	// key names the key that may read the bill, unless a flag does.
 	key  string
 	read func(reconcile.API, context.Context, reconcile.Window) (*reconcile.Bill, error)
 }
 
-var billers = map[string]biller{
+var apiBills = map[string]apiBill{
 	"openai":     {"{env.OPENAI_ADMIN_KEY}", reconcile.API.OpenAI},
 	"anthropic":  {"{env.ANTHROPIC_ADMIN_KEY}", reconcile.API.Anthropic},
 	"openrouter": {"{env.OPENROUTER_MANAGEMENT_KEY}", reconcile.API.OpenRouter},
+}
+
+// fileBill is the bill of a cloud, which is exported to files.
+type fileBill struct {
+	// providers are the names that records have for what the cloud bills.
+	providers []string
+	add       func(*reconcile.Bill, io.Reader) error
+}
+
+var fileBills = map[string]fileBill{
+	"aws":    {[]string{"bedrock"}, (*reconcile.Bill).AddAWS},
+	"google": {[]string{"vertex", "gemini"}, (*reconcile.Bill).AddGoogle},
 }
 
 func reconcileCommand(cmd *cobra.Command) {
@@ -51,11 +63,12 @@ func reconcileCommand(cmd *cobra.Command) {
 	f.String("until", "", "The day after the last one")
 	f.String("admin-key", "", "The provider's key of an administrator, as {env.NAME} or {file./path}")
 	f.StringSlice("key", nil, "The provider's id of a key or project that calls through Weir use, and the account that has it, as in key_123=eu")
+	f.StringToString("model", nil, "The model of a name on the bill of a cloud, as in 'Claude4Sonnet=anthropic.claude-sonnet-4'")
 	f.String("provider-url", "", "Address of the provider's API (default: the provider's own)")
 	f.String("catalog", "", "The catalogue file of the Caddyfile, if it has one")
 	f.String("admin", "", "Address of Caddy's admin endpoint, which knows what was lost (default: losses are not known)")
 	f.String("format", formatTable, "Format: "+strings.Join(adminFormats, ", "))
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = reconcileBill
 }
 
@@ -68,7 +81,11 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if window.To > reconcile.DayOf(time.Now().AddDate(0, 0, -1)) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: providers report usage late; figures of the last two days may not be complete")
+	}
 	options := reconcile.Options{Window: window, Keys: reconcileKeys(cmd)}
+	options.Models, _ = cmd.Flags().GetStringToString("model")
 	if options.Losses, err = reconcileLosses(cmd); err != nil {
 		return err
 	}
@@ -81,7 +98,7 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
 
-	bill, err := readBill(ctx, cmd, args[0], window)
+	bill, err := readBill(ctx, cmd, args, window)
 	if err != nil {
 		return err
 	}
@@ -168,10 +185,17 @@ func reconcileLosses(cmd *cobra.Command) ([]reconcile.Loss, error) {
 // placeholder is how a key is named: a value in the arguments of a process can be read by others.
 var placeholder = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
 
-func readBill(ctx context.Context, cmd *cobra.Command, name string, window reconcile.Window) (*reconcile.Bill, error) {
-	b, ok := billers[name]
+// readBill reads the bill that the arguments name.
+func readBill(ctx context.Context, cmd *cobra.Command, args []string, window reconcile.Window) (*reconcile.Bill, error) {
+	if f, ok := fileBills[args[0]]; ok {
+		return f.read(args[1:])
+	}
+	b, ok := apiBills[args[0]]
 	if !ok {
-		return nil, fmt.Errorf("%q has no bill that can be read; expected openai, anthropic or openrouter", name)
+		return nil, fmt.Errorf("%q has no bill that can be read; expected openai, anthropic, openrouter, aws or google", args[0])
+	}
+	if len(args) > 1 {
+		return nil, fmt.Errorf("%s: the bill is read from its API, not from %s", args[0], args[1])
 	}
 	flags := cmd.Flags()
 	reference, _ := flags.GetString("admin-key")
@@ -187,6 +211,25 @@ func readBill(ctx context.Context, cmd *cobra.Command, name string, window recon
 	}
 	url, _ := flags.GetString("provider-url")
 	return b.read(reconcile.API{URL: url, Key: strings.TrimSpace(key)}, ctx, window)
+}
+
+func (f fileBill) read(paths []string) (*reconcile.Bill, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("name the files of the export")
+	}
+	bill := reconcile.NewFileBill(f.providers...)
+	for _, path := range paths {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		err = f.add(bill, file)
+		file.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return bill, nil
 }
 
 // readCalls adds the calls of a window, and of some days around it.

@@ -114,6 +114,9 @@ func TestReconcileRefuses(t *testing.T) {
 	address, bill := oneCall().serve(t), openAIBill(t, 1000, "0.00021")
 	for want, args := range map[string][]string{
 		"others can read the arguments":     {"openai", "--admin-key", adminKey},
+		"name the files of the export":      {"aws"},
+		"from its API, not from x.csv":      {"openai", "x.csv"},
+		"open /nowhere: no such file":       {"google", "/nowhere"},
 		"no bill that can be read":          {"mistral"},
 		"401 Unauthorized: no such key: …;": {"openai"},
 		`"october" is not a month`:          {"openai", "--month", "october"},
@@ -122,7 +125,7 @@ func TestReconcileRefuses(t *testing.T) {
 		"{file./nowhere} is empty":          {"openai", "--admin-key", "{file./nowhere}"},
 		"--admin-key":                       {"openai", "--admin-key", "{env.NO_SUCH_VARIABLE}"},
 		"expected one of table, json, not ": {"openai", "--format", "csv"},
-		"accepts 1 arg(s), received 0":      {},
+		"requires at least 1 arg(s)":        {},
 		"no such file or directory":         {"openai", "--catalog", "/nowhere"},
 		"connect: connection refused":       {"openai", "--provider-url", "http://127.0.0.1:1"},
 	} {

@@ -1,0 +1,57 @@
+package reconcile
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// skuWords are the words of a SKU's description that are not of the model's name.
+var skuWords = []string{
+	"ga", "input", "output", "thinking", "on", "off", "predictions", "prediction", "online", "regional", "caching", "cached", "cache", "hit",
+	"batch", "flex", "priority", "tokens", "token", "count", "generate", "content", "generative", "context", "long", "short", "vertex", "api",
+}
+
+// modalities are words of a description that may be of the model's name, too.
+var modalities = []string{"text", "image", "audio", "video"}
+
+// AddGoogle adds the lines for models of a Cloud Billing export, as CSV or JSON.
+// https://docs.cloud.google.com/billing/docs/how-to/export-data-bigquery-tables/standard-usage
+func (b *Bill) AddGoogle(r io.Reader) error {
+	return readRows(r, func(line row) error {
+		sku := line("sku.description", "sku_description")
+		if sku == "" {
+			return fmt.Errorf("the export has no sku.description")
+		}
+		if lower := strings.ToLower(sku); !strings.Contains(lower, "gemini") && !strings.Contains(lower, "claude") {
+			return nil
+		}
+		day, err := timeDay(line("usage_start_time", "usage_start_date"))
+		if err != nil {
+			return fmt.Errorf("usage_start_time: %w", err)
+		}
+		if err := dollars(line("currency")); err != nil {
+			return err
+		}
+		amount, err := ParseAmount(line("cost", "unrounded_cost"), 0)
+		if err != nil {
+			return fmt.Errorf("cost: %w", err)
+		}
+		for _, credit := range gjson.Parse(line("credits")).Array() {
+			reduction, err := ParseAmount(credit.Get("amount").String(), 0)
+			if err != nil {
+				return fmt.Errorf("credits: %w", err)
+			}
+			b.leaveOut(day, "credit: "+credit.Get("name").Str, reduction)
+		}
+		lower := strings.ToLower(sku)
+		kind := line("cost_type")
+		if kind != "" && kind != "regular" || strings.Contains(lower, "storage") || !strings.Contains(lower, "put") && !strings.Contains(lower, "cach") {
+			b.leaveOut(day, sku, amount)
+			return nil
+		}
+		return b.addLine(day, sku, lower, sku, amount, line("usage.amount", "usage_amount"), "tokens")
+	})
+}
