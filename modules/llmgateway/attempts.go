@@ -38,7 +38,7 @@ func (c *call) tryTargets(targets []routing.Target) {
 			if places[i].State == routing.Warm {
 				a.x.Equals = routing.Equals(places[i:])
 			}
-			end := loads.Begin(target.Circuit())
+			end := routing.InProcess.Begin(target.Circuit())
 			outcome, failure = a.send(c.h.policy.FirstByte(c.streams(), final))
 			end()
 			a.observe(outcome, failure)

@@ -13,12 +13,9 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// loads are those of all configurations, one after the other.
-var loads routing.Loads
-
 // choose returns the targets in the order in which the call tries them.
 func (c *call) choose(targets []routing.Target) ([]routing.Place, error) {
-	return routing.Choose(targets, c.ask(), routing.Health{Breakers: c.h.breakers(), Loads: &loads})
+	return routing.Choose(targets, c.ask(), routing.Health{Breakers: c.h.breakers(), Loads: &routing.InProcess})
 }
 
 // ask is what the choice of a target depends on.
@@ -82,11 +79,11 @@ func (a *attempt) observe(outcome routing.Outcome, failure *plugins.Error) {
 		if !first.Valid {
 			first = r.Latency
 		}
-		loads.Answered(a.target.Circuit(), time.Duration(first.N)*time.Millisecond, r.Usage.Output.N)
+		routing.InProcess.Answered(a.target.Circuit(), time.Duration(first.N)*time.Millisecond, r.Usage.Output.N)
 	case isEmpty(failure):
-		loads.Limited(a.target.Circuit(), time.Hour) // as long as targets are left alone
+		routing.InProcess.Limited(a.target.Circuit(), time.Hour) // as long as targets are left alone
 	case waits(failure):
-		loads.Limited(a.target.Circuit(), failure.RetryAfter)
+		routing.InProcess.Limited(a.target.Circuit(), failure.RetryAfter)
 	}
 }
 

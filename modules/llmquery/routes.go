@@ -146,6 +146,13 @@ var endpoints = map[string]map[string]endpoint{
 			answer: page(schema("Metrics")), fails: []string{"304", "500", "504"},
 		}},
 	},
+	"/v1/routes": {
+		http.MethodGet: {access.ScopeMetrics, listAliases, nil, about{
+			id: "listRoutes", tag: "dashboard", summary: "The gateway's aliases, the targets that they stand for, and how these are",
+			text:   "How busy and how fast a target is, and whether it is at its limit, is known at each node for itself.",
+			answer: data(list("Route")),
+		}},
+	},
 	"/v1/whatif": {
 		http.MethodPost: {access.ScopeMetrics, tryPolicy, aStream, about{
 			id: "tryPolicy", tag: "dashboard", summary: "What recorded calls would have cost under another policy",

@@ -99,20 +99,33 @@ func Choose(targets []Target, ask *Ask, health Health) ([]Place, error) {
 	}
 	stayWarm(places)
 	for i := range places {
-		p := &places[i]
-		switch {
-		case health.Open(p.Circuit()):
-			p.State = Open
-		case p.Load.Limited:
-			p.State = Limited
-		case p.warm > 0:
-			p.State = Warm
-		default:
-			p.State = Well
-		}
+		places[i].State = health.state(&places[i])
 	}
 	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.State.behind(), b.State.behind()) })
 	return places, nil
+}
+
+// state returns how a target is for a call.
+func (h Health) state(p *Place) State {
+	switch {
+	case h.Open(p.Circuit()):
+		return Open
+	case p.Load.Limited:
+		return Limited
+	case p.warm > 0:
+		return Warm
+	}
+	return Well
+}
+
+// Survey returns targets with how they are now, in their order.
+func Survey(targets []Target, health Health) []Place {
+	places := make([]Place, len(targets))
+	for i, t := range targets {
+		places[i] = Place{Target: t, Load: health.Of(t.Circuit())}
+		places[i].State = health.state(&places[i])
+	}
+	return places
 }
 
 // takes reports whether a described call matches the condition.

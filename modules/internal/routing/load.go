@@ -9,11 +9,13 @@ import (
 )
 
 // Loads knows how busy and how fast targets are, in this process. The zero value knows nothing.
-// It outlives a configuration.
 type Loads struct {
 	mu sync.Mutex
 	of map[shared.Key]*load // by circuit
 }
+
+// InProcess are the loads of this process. They outlive a configuration.
+var InProcess Loads
 
 // load is what is known of a target. The lock of Loads guards it.
 type load struct {

@@ -1,0 +1,77 @@
+package llmquery
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/routing"
+)
+
+// aliasEntry is an alias of the gateway with its targets, as an organisation can call them.
+type aliasEntry struct {
+	Alias    string           `json:"alias"`
+	Strategy routing.Strategy `json:"strategy"`
+	Split    *string          `json:"split"`
+	Targets  []aliasTarget    `json:"targets"`
+}
+
+// aliasTarget is a model at an account, how it is now at this node, and which calls it gets.
+type aliasTarget struct {
+	Target       string                     `json:"target"`
+	Account      string                     `json:"account"`
+	Provider     string                     `json:"provider"`
+	Model        string                     `json:"model"`
+	Arm          *string                    `json:"arm"`
+	Weight       int                        `json:"weight"`
+	When         *string                    `json:"when"`
+	Set          map[string]json.RawMessage `json:"set"`
+	Limit        map[string]int64           `json:"limit"`
+	State        routing.State              `json:"state"`
+	UnderWay     int                        `json:"under_way"`
+	FirstTokenMS *int64                     `json:"first_token_ms"`
+}
+
+// listAliases answers the aliases by name. An alias that the organisation cannot call has no targets.
+func listAliases(c *call) error {
+	accounts := c.app.Accounts()
+	resolver := &routing.Resolver{
+		Catalog: c.app.Catalog(), Accounts: accounts.Of(c.org), Keyless: accounts.Keyless(c.org), Aliases: c.app.Aliases,
+	}
+	health := routing.Health{Breakers: c.store.Breakers(), Loads: &routing.InProcess}
+	list := []aliasEntry{}
+	for _, name := range slices.Sorted(maps.Keys(c.app.Aliases)) {
+		alias := c.app.Aliases[name]
+		e := aliasEntry{Alias: name, Strategy: alias.Strategy, Targets: []aliasTarget{}}
+		if e.Strategy == "" {
+			e.Strategy = routing.InOrder
+		}
+		if alias.Split != "" {
+			e.Split = &alias.Split
+		}
+		targets, _, _ := resolver.Resolve(name) // none, if the organisation cannot call it
+		for _, p := range routing.Survey(targets, health) {
+			e.Targets = append(e.Targets, targetOf(&p))
+		}
+		list = append(list, e)
+	}
+	return c.answer(apierror.Envelope{Data: list})
+}
+
+func targetOf(p *routing.Place) aliasTarget {
+	t := aliasTarget{
+		Target: p.Name(), Account: p.Account.Label, Provider: p.Account.Provider, Model: p.Model,
+		Weight: max(p.Choice.Weight, 1), Set: p.Choice.Set, Limit: p.Choice.Limit, State: p.State, UnderWay: p.Load.UnderWay,
+	}
+	if arm := p.Arm(); arm != "" {
+		t.Arm = &arm
+	}
+	if p.Choice.When != "" {
+		t.When = &p.Choice.When
+	}
+	if ms := p.Load.Median.Milliseconds(); p.Load.Median > 0 {
+		t.FirstTokenMS = &ms
+	}
+	return t
+}
