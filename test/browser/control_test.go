@@ -265,6 +265,26 @@ func TestAlertsAreAdministered(t *testing.T) {
 	}
 }
 
+// Routes shows the targets of an alias with their calls, and tries another policy on these.
+func TestRoutesAreTried(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t, "\t\talias pool {\n\t\t\tstrategy weight\n\t\t\tmodel echo/echo-1 {\n\t\t\t\tarm plain\n\t\t\t\tlimit max_tokens 50\n\t\t\t}\n\t\t}")
+	for range 3 {
+		w.post("/v1/chat/completions", map[string]any{"model": "pool", "messages": []map[string]string{{"role": "user", "content": "hello"}}}, "Authorization: Bearer "+w.key)
+	}
+	w.until(3)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=routes")
+	p.until(`/echo\/echo-1 plain[^]*max_tokens at most 50[^]*well[^]*3\s+100/.test(document.querySelector("[aria-label='Targets of pool'] tbody")?.innerText)`)
+	js[bool](p, `([...document.querySelectorAll("main details")].find((d) => d.innerText.startsWith("Try")).open = true)`)
+	p.do(chromedp.SendKeys(chromedp.CSS("input[name=policy]"), "echo/echo-1\r"))
+	p.until(`document.querySelector("[aria-label='What the calls of pool would have cost'] tbody")?.innerText.startsWith("All calls")`)
+	p.shoot("routes")
+	js[bool](p, `((f) => ((f.policy.value = "nobody/knows"), f.requestSubmit(), true))(document.querySelector("main form:has([name=policy])"))`)
+	p.until(`document.querySelector("main [role=alert]")?.innerText.includes("nobody")`)
+}
+
 // People are the owners of keys, with what all of their keys may do, and cost.
 func TestPeopleOwnKeys(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ const screens = {
   users: ["Users", "u", "users", "Users"],
   models: ["Models & cache", "m", "breakdown", "Models"],
   properties: ["Properties", "p", "breakdown", "Properties"],
+  routes: ["Routes", "t", "routes", "Routes"],
   scores: ["Scores", "c", "scores", "Scores"],
   system: ["System", "y", "system", "System"],
   mine: ["My usage", "n", "mine", "Mine"],

@@ -1,0 +1,99 @@
+// Where do the calls of an alias go, how are its targets, and what would another policy cost?
+import { html, useEffect, useState } from "../html.js";
+import { timeFilter, useView } from "../state.js";
+import { lines, post, useAnswer } from "../api.js";
+import { Answer, Bar, Table } from "../parts/basics.js";
+import { count, dollars, duration, percent } from "../format.js";
+
+const strategies = { order: "The models are tried in this order", weight: "The calls are divided by weight", least_busy: "The least busy goes first", fastest: "The fastest goes first", cheapest: "The cheapest goes first" };
+const states = { well: ["good", "well"], limited: ["bad", "at its limit"], open: ["bad", "fails"] };
+
+const is = (field, value) => ({ request_response_rmt: { [field]: { equals: value } } });
+const and = (all) => all.reduceRight((right, left) => ({ left, operator: "and", right }));
+
+// filterOf takes the calls of an alias, or of one of its targets: of an account, and of an arm or a model.
+const filterOf = (alias, t) => and([is("request_model", alias), ...(t ? [is("account", t.account), ...(t.arm ? [is("arm", t.arm)] : [])] : [])]);
+
+export function Routes() {
+  const state = useAnswer("/v1/routes");
+  return html`<${Answer} state=${state} empty=${(d) => !d.length} none="There is no alias yet. The Caddyfile names them in the block llm: alias fast openai/gpt-5-mini">${(d) => d.map((alias) => html`<${Alias} key=${alias.alias} alias=${alias} />`)}<//>`;
+}
+
+// useTotals asks what the calls of each target add up to.
+function useTotals(alias) {
+  const v = useView();
+  const [totals, set] = useState({});
+  const window = timeFilter(v);
+  const key = JSON.stringify([alias.targets.map((t) => [t.target, t.arm]), window]);
+  useEffect(() => {
+    const abort = new AbortController();
+    (async () => {
+      for (const t of alias.targets) {
+        const found = await post("/v1/metrics/query", { filter: filterOf(alias.alias, t), timeFilter: window, bucket: "none" }, abort.signal);
+        set((all) => ({ ...all, [keyOf(t)]: found.totals }));
+      }
+    })().catch(() => {}); // the columns stay empty
+    return () => abort.abort();
+  }, [key]);
+  return totals;
+}
+
+const keyOf = (t) => t.target + " " + t.arm;
+
+// parameters says what becomes of the calls that get a target.
+const parameters = (t) => [t.when && "when " + t.when, ...Object.entries(t.set || {}).map(([field, value]) => `${field} is ${JSON.stringify(value)}`), ...Object.entries(t.limit || {}).map(([field, most]) => `${field} at most ${most}`)].filter(Boolean).join("; ");
+
+function Alias({ alias }) {
+  const totals = useTotals(alias);
+  const of = (t) => totals[keyOf(t)] || {};
+  const all = alias.targets.reduce((sum, t) => sum + (of(t).requests || 0), 0);
+  const share = (t) => (all ? (of(t).requests || 0) / all : null);
+  const columns = [
+    { title: "Target", cell: (t) => html`<b dir="auto">${t.target}</b>${t.arm && t.arm !== t.target && html` <span class="quiet" dir="auto">${t.arm}</span>`}${parameters(t) && html`<br /><span class="quiet" dir="auto">${parameters(t)}</span>`}` },
+    { title: "Now", cell: (t) => html`<span class=${states[t.state][0]}>${states[t.state][1]}</span>${t.under_way > 0 && html` <span class="quiet">${count(t.under_way)} under way</span>`}` },
+    ...(alias.strategy === "order" ? [] : [{ title: "Weight", number: true, mid: true, cell: (t) => count(t.weight) }]),
+    { title: "Calls", number: true, cell: (t) => count(of(t).requests) },
+    { title: "Share", number: true, cell: (t) => percent(share(t)) },
+    { title: "Bar", unseen: true, wide: true, cell: (t) => html`<${Bar} share=${share(t)} />` },
+    { title: "Errors", number: true, mid: true, cell: (t) => count(of(t).errors) },
+    { title: "Cached input", number: true, mid: true, cell: (t) => percent(of(t).prompt_tokens ? of(t).prompt_cache_read_tokens / of(t).prompt_tokens : null) },
+    { title: "First token, p50", number: true, semi: true, cell: (t) => duration(of(t).time_to_first_token?.p50 ?? null) },
+    { title: "Cost", number: true, cell: (t) => dollars(of(t).cost) },
+  ];
+  return html`<h2 dir="auto">${alias.alias}</h2><p class="quiet">${strategies[alias.strategy]}${alias.split && `, the same one for each ${alias.split.replace("property.", "")}`}. A conversation stays where the provider's cache has it.</p>
+    ${alias.targets.length ? html`<${Table} label=${"Targets of " + alias.alias} columns=${columns} rows=${alias.targets} keyOf=${keyOf} />` : html`<p class="bad">No provider that you can use serves its models.</p>`}
+    <${Trial} alias=${alias.alias} />`;
+}
+
+// policyOf reads models with commas between them, or an alias as JSON.
+const policyOf = (text) => (/^\s*[[{]/.test(text) ? JSON.parse(text) : text.split(",").map((model) => model.trim()));
+
+// Trial says what the calls of an alias would have cost under another policy.
+function Trial({ alias }) {
+  const v = useView();
+  const [found, set] = useState({});
+  const ask = async (e) => {
+    e.preventDefault();
+    set({ asking: true });
+    try {
+      const policy = policyOf(new FormData(e.target).get("policy"));
+      for await (const line of lines("/v1/whatif", { filter: filterOf(alias), timeFilter: timeFilter(v), policy })) set(line.data || { asking: true, calls: line.calls });
+    } catch (error) {
+      set({ error: error.message });
+    }
+  };
+  const columns = [
+    { title: "Of", cell: (a) => html`<span dir="auto">${a.value}</span>` },
+    { title: "Calls", number: true, cell: (a) => count(a.calls) },
+    { title: "Recorded", number: true, cell: (a) => dollars(a.compared_cost) },
+    { title: "Expected", number: true, cell: (a) => html`<b class=${a.expected_cost < a.compared_cost ? "good" : a.expected_cost > a.compared_cost ? "bad" : ""}>${dollars(a.expected_cost)}</b>` },
+    { title: "At least", number: true, mid: true, cell: (a) => dollars(a.low_cost) },
+    { title: "At most", number: true, mid: true, cell: (a) => dollars(a.high_cost) },
+    { title: "Unknown", number: true, semi: true, cell: (a) => count(a.unknown_calls) },
+  ];
+  return html`<details><summary>Try another policy on these calls</summary><form class="bar-row" onSubmit=${ask}>
+      <input name="policy" required aria-label=${"Policy for the calls of " + alias} placeholder='openai/gpt-5-mini, or {"strategy": "weight", "models": […]}' size="60" /><button class="primary" disabled=${found.asking}>Try</button></form>
+    ${found.asking && html`<p class="quiet" role="status">${found.calls ? `${count(found.calls)} calls read …` : "Reading the calls …"}</p>`}${found.error && html`<p class="bad" role="alert">${found.error}</p>`}
+    ${found.total && html`<${Table} label=${"What the calls of " + alias + " would have cost"} columns=${columns} rows=${[{ value: "All calls", ...found.total }, ...found.by.model.map((a) => ({ ...a, value: "Model " + a.value })), ...found.by.user.filter((a) => a.value).slice(0, 10).map((a) => ({ ...a, value: "User " + a.value }))]} keyOf=${(a) => a.value} />
+      <details><summary>What this assumes</summary><ul>${found.assumptions.map((text) => html`<li>${text}</li>`)}</ul></details>`}</details>`;
+}
