@@ -67,6 +67,12 @@ type sealed struct {
 	// content: all, or the entries that need the blocks beginning with the ordinals in Damaged.
 	Entries, Lost int64
 	Damaged       []uint32 `json:",omitempty"`
+	// Erased counts the entries whose content an erasure has removed from the segment. Entries
+	// does not count them any more.
+	Erased int64 `json:",omitempty"`
+	// Next is what the segment is once its file has been replaced, nil if nothing is about to
+	// replace the file.
+	Next *sealed `json:",omitempty"`
 	recordCount
 }
 
@@ -283,6 +289,16 @@ func (a *archive) damagedBlocks(number uint64) []uint32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.segments[number].Damaged)
+}
+
+// erased counts the entries whose content erasures have removed.
+func (a *archive) erased() (n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.segments {
+		n += s.Erased
+	}
+	return n
 }
 
 func (a *archive) losses() []storage.Loss {

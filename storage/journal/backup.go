@@ -13,12 +13,10 @@ import (
 // segments. Until copy returns, segments do not change: calls are recorded meanwhile, and
 // maintenance waits.
 func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) error) error {
-	select {
-	case j.maintenance.turn <- struct{}{}:
-		defer func() { <-j.maintenance.turn }()
-	case <-ctx.Done():
+	if !j.takeTurn(ctx) {
 		return ctx.Err()
 	}
+	defer j.giveTurn()
 	segments, err := j.freeze(freeze)
 	if err != nil {
 		return err

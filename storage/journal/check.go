@@ -320,7 +320,7 @@ func (c *checker) compare(backend storage.Position) error {
 	if missing > rejected {
 		c.problem("%d records of the journal are missing in the database, which has rejected %d", missing, rejected)
 	}
-	if c.dangling > content {
+	if c.dangling > content+c.archive.erased() {
 		c.problem("the bodies of %d records are not where the database has them, and the journal has counted %d as lost", c.dangling, content)
 	}
 	return c.relocate(backend)

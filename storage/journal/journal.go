@@ -117,6 +117,7 @@ type Journal struct {
 	checkpoints checkpoints
 	maintenance maintenance
 	witness     witness
+	erasures    erasures
 
 	// mu guards what follows, and what the log and the delivery say that it guards.
 	mu      sync.Mutex
@@ -186,6 +187,7 @@ func (j *Journal) start(ctx context.Context) error {
 		}
 	}
 	j.witness.restore(s.Reach)
+	j.openErasures()
 	j.identity, j.delivery.position, j.delivery.batchEnd = s.Journal, s.Position, s.BatchEnd
 	j.log.begin(max(last, s.Position.Segment) + 1)
 	left, err := j.replay()

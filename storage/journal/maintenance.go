@@ -41,18 +41,29 @@ func (j *Journal) maintain(ctx context.Context) {
 		case <-j.maintenance.wake:
 		}
 		j.runMaintenance(ctx)
+		j.runErasures(ctx)
 	}
 }
+
+// takeTurn waits for a backup or maintenance that is running. It is false if ctx ends first.
+func (j *Journal) takeTurn(ctx context.Context) bool {
+	select {
+	case j.maintenance.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (j *Journal) giveTurn() { <-j.maintenance.turn }
 
 // runMaintenance deletes before it seals: deleting needs no room. It waits for a
 // backup, which copies the segments.
 func (j *Journal) runMaintenance(ctx context.Context) {
-	select {
-	case j.maintenance.turn <- struct{}{}:
-		defer func() { <-j.maintenance.turn }()
-	case <-ctx.Done():
+	if !j.takeTurn(ctx) {
 		return
 	}
+	defer j.giveTurn()
 	j.retire()
 	j.expire()
 	j.archive.check()

@@ -105,6 +105,7 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 			j.options.logger().Error("content cannot be read", zap.Error(err))
 		}
 	}
+	j.archive.settle()
 	j.archive.noteRead()
 	j.archive.check()
 }

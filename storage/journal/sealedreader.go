@@ -23,8 +23,15 @@ type brokenFrame struct{ block, part int }
 
 // open opens a sealed segment in place of the segment that is open.
 func (r *contentReader) open(segment uint64) error {
+	err := r.openFile(segmentPath(r.j.dir, segment, sealedSuffix))
+	r.segment = segment
+	return err
+}
+
+// openFile is open for the file of a sealed segment.
+func (r *contentReader) openFile(path string) error {
 	r.Close()
-	f, size, err := openSealed(segmentPath(r.j.dir, segment, sealedSuffix))
+	f, size, err := openSealed(path)
 	if err != nil {
 		return err
 	}
@@ -33,7 +40,7 @@ func (r *contentReader) open(segment uint64) error {
 		f.Close()
 		return err
 	}
-	r.segment, r.file, r.index = segment, f, index
+	r.file, r.index = f, index
 	return nil
 }
 

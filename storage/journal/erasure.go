@@ -1,0 +1,249 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// erasuresName is the file of the erasures in the journal's directory.
+const erasuresName = "erasures"
+
+// Erasure removes the content of some records from the journal's files, and afterwards proves
+// that it did. It never has the values by which the records were chosen.
+type Erasure struct {
+	ID uuid.UUID
+	// Org is the organisation whose records these are.
+	Org string
+	// RequestedAt is when the records were chosen, RequestedBy is the id of the API
+	// key, or the beginning of its hash.
+	RequestedAt storage.Timestamp
+	RequestedBy string
+	// Searched are the fields and operators of the filter.
+	Searched []string
+	// Records counts the records that had content, Bytes the bytes of their bodies as they were
+	// sent.
+	Records, Bytes int64
+	// Erased counts those of the records whose content is in no segment any more.
+	Erased int64
+	// DoneAt is when the last segment was written, 0 if some are left.
+	DoneAt storage.Timestamp
+	// Left are the entries in segments that are not written yet, by segment.
+	Left map[uint64][]uint32 `json:",omitempty"`
+}
+
+// erasures are the erasures of a journal, in the order of creation.
+type erasures struct {
+	// mu guards the fields. It is held while the file is written.
+	mu    sync.Mutex
+	all   []*Erasure
+	reach Reach
+	// refused is why no erasure can be created, nil if one can.
+	refused error
+}
+
+// erasuresText is what the file has, as JSON.
+type erasuresText struct {
+	// Generation counts the writes of the file.
+	Generation uint64
+	Erasures   []*Erasure
+}
+
+// openErasures reads the file, if there is one. Without it, nobody knows what is left to erase.
+func (j *Journal) openErasures() {
+	e := &j.erasures
+	path := filepath.Join(j.dir, erasuresName)
+	var t erasuresText
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	e.all = t.Erasures
+	if t.Generation > 0 {
+		e.reach = Reach{t.Generation, 1}
+	}
+	if err == nil {
+		err = j.Compare(erasuresName, e.reach)
+	}
+	if err != nil {
+		e.refused = fmt.Errorf("%s, the list of erasures: %w", path, err)
+		j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(e.refused))
+	}
+	signal(j.maintenance.wake)
+}
+
+// saveErasures writes the file anew. It needs the mutex.
+func (j *Journal) saveErasures() error {
+	e := &j.erasures
+	next := Reach{e.reach.Generation + 1, 1}
+	text, err := json.Marshal(erasuresText{next.Generation, e.all})
+	path := filepath.Join(j.dir, erasuresName)
+	if err == nil {
+		err = writeFile(path+temporarySuffix, text)
+	}
+	if err == nil {
+		err = Rename(path+temporarySuffix, path)
+	}
+	if err == nil {
+		err = SyncDir(j.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("the list of erasures cannot be written: %w", err)
+	}
+	e.reach = next
+	j.Note(erasuresName, next)
+	return nil
+}
+
+// Erase begins an erasure of the content at some places. It returns once the erasure is durable;
+// maintenance does the rest, also after a crash.
+func (j *Journal) Erase(e Erasure, content []storage.ContentRef) error {
+	e.Left = make(map[uint64][]uint32)
+	for _, ref := range content {
+		e.Left[ref.Segment] = append(e.Left[ref.Segment], ref.Ordinal)
+	}
+	for _, ordinals := range e.Left {
+		slices.Sort(ordinals)
+	}
+	if len(e.Left) == 0 {
+		e.DoneAt = j.options.now()
+	}
+	l := &j.erasures
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused != nil {
+		return l.refused
+	}
+	l.all = append(l.all, &e)
+	if err := j.saveErasures(); err != nil {
+		l.all = l.all[:len(l.all)-1]
+		return err
+	}
+	signal(j.maintenance.wake)
+	return nil
+}
+
+// Erasures returns the erasures of an organisation, the newest first.
+func (j *Journal) Erasures(org string) (all []Erasure) {
+	j.erasures.mu.Lock()
+	defer j.erasures.mu.Unlock()
+	for _, e := range slices.Backward(j.erasures.all) {
+		if e.Org == org {
+			all = append(all, *e)
+		}
+	}
+	return all
+}
+
+// runErasures removes from the segments what is left to erase. Backups and sealing go on between
+// two segments. What cannot be written yet is left to the next maintenance.
+func (j *Journal) runErasures(ctx context.Context) {
+	left := j.leftToErase()
+	if len(left) == 0 {
+		return
+	}
+	j.closeErased(left)
+	var w rewriter
+	for _, number := range slices.Sorted(maps.Keys(left)) {
+		var err error
+		j.options.Load().LowPriority(func() { err = j.eraseSegment(ctx, &w, number, left[number]) })
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			j.options.logger().Error("content cannot be erased: it is tried again", zap.String("file", segmentPath(j.dir, number, sealedSuffix)), zap.Error(err))
+		}
+	}
+}
+
+// leftToErase returns the entries that all erasures together still have to remove, sorted, by
+// segment.
+func (j *Journal) leftToErase() map[uint64][]uint32 {
+	j.erasures.mu.Lock()
+	defer j.erasures.mu.Unlock()
+	left := make(map[uint64][]uint32)
+	for _, e := range j.erasures.all {
+		for number, ordinals := range e.Left {
+			left[number] = append(left[number], ordinals...)
+		}
+	}
+	for _, ordinals := range left {
+		slices.Sort(ordinals)
+	}
+	return left
+}
+
+// closeErased ends the active segment if something of it is erased, so that it can be sealed.
+func (j *Journal) closeErased(left map[uint64][]uint32) {
+	j.log.turn.Lock()
+	defer j.log.turn.Unlock()
+	if s := j.log.active; s != nil && left[s.number] != nil {
+		j.log.close(s) // the drain wakes maintenance when the backend has all of it
+	}
+}
+
+// eraseSegment removes entries from one segment, unless it is still raw.
+func (j *Journal) eraseSegment(ctx context.Context, w *rewriter, number uint64, ordinals []uint32) error {
+	if !j.takeTurn(ctx) {
+		return ctx.Err()
+	}
+	defer j.giveTurn()
+	j.mu.Lock()
+	_, raw := j.log.find(number)
+	j.mu.Unlock()
+	if raw {
+		return nil
+	}
+	err := j.archive.rewrite(ctx, w, number, func(ordinal uint32) bool {
+		_, found := slices.BinarySearch(ordinals, ordinal)
+		return found
+	})
+	if err != nil {
+		return err
+	}
+	return j.erasedSegment(number, ordinals)
+}
+
+// erasedSegment notes that a segment is written.
+func (j *Journal) erasedSegment(number uint64, ordinals []uint32) error {
+	j.erasures.mu.Lock()
+	defer j.erasures.mu.Unlock()
+	for i, e := range j.erasures.all {
+		mine, there := e.Left[number]
+		if !there || !contains(ordinals, mine) { // else it was created meanwhile
+			continue
+		}
+		next := *e
+		next.Left = maps.Clone(e.Left)
+		delete(next.Left, number)
+		next.Erased += int64(len(mine))
+		if len(next.Left) == 0 {
+			next.DoneAt = j.options.now()
+		}
+		j.erasures.all[i] = &next
+	}
+	return j.saveErasures()
+}
+
+// contains reports whether a sorted list has all of some values.
+func contains(sorted, values []uint32) bool {
+	return !slices.ContainsFunc(values, func(v uint32) bool {
+		_, found := slices.BinarySearch(sorted, v)
+		return !found
+	})
+}

@@ -1,0 +1,162 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// holding lists the files of a journal that have some bytes, also if the file is compressed.
+func holding(t *testing.T, dir string, canary []byte) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Ext(path) == sealedSuffix {
+			text = append(text, plain(t, path)...)
+		}
+		if bytes.Contains(text, canary) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// An erasure removes content from segments in any state, goes on after a crash, and leaves what
+// other records have.
+func TestErasure(t *testing.T) {
+	for name, crash := range map[string]func(t *testing.T, j *Journal, erase func()){
+		"active segment": func(_ *testing.T, _ *Journal, erase func()) { erase() },
+		"sealed segment": func(t *testing.T, j *Journal, erase func()) { seal(t, j, 1); erase() },
+		"killed before the first step": func(t *testing.T, j *Journal, erase func()) {
+			seal(t, j, 1)
+			alone(j)
+			erase()
+		},
+		"killed before the segment was sealed": func(_ *testing.T, j *Journal, erase func()) {
+			alone(j)
+			erase()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b := &backend{}
+			j := open(t, b, Options{Dir: dir})
+			turns := small.Generate()
+			var refs, gone []storage.ContentRef
+			canary := []byte("c4nary0123456789abcdef")
+			for i := range turns {
+				if i%3 == 0 {
+					turns[i].Answer = append(slices.Clone(turns[i].Answer), canary...)
+				}
+				refs = append(refs, appendTurn(t, j, i, &turns[i]))
+				if i%3 == 0 {
+					gone = append(gone, refs[i])
+				}
+			}
+			flush(t, j)
+			if holding(t, dir, canary) == nil {
+				t.Fatal("no file has the canary before")
+			}
+			id := uuid.New()
+			crash(t, j, func() {
+				if err := j.Erase(Erasure{ID: id, Org: "acme", RequestedAt: 1}, gone); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if ended(j) {
+				killed, stop := context.WithCancel(t.Context())
+				stop()
+				j.Close(killed)
+				j = open(t, b, Options{Dir: dir})
+			}
+			eventually(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 })
+			e := j.Erasures("acme")[0]
+			if e.ID != id || e.Erased != int64(len(gone)) || len(e.Left) > 0 {
+				t.Errorf("%+v, want %d erased", e, len(gone))
+			}
+			if j.Erasures("other") != nil {
+				t.Error("another organisation sees the erasure")
+			}
+			if names := holding(t, dir, canary); names != nil {
+				t.Errorf("the canary is in %v", names)
+			}
+			r := j.Reader(storage.WholeContent)
+			defer r.Close()
+			for i := range turns {
+				if i%3 != 0 {
+					wantTurn(t, r, refs[i], &turns[i])
+				} else if c, err := r.Content(t.Context(), &storage.Record{Content: refs[i]}); c != nil || err != nil {
+					t.Errorf("turn %d: %v, %v", i, c, err)
+				}
+			}
+			if losses := j.Integrity().Losses; len(losses) > 0 {
+				t.Errorf("counted as lost: %+v", losses)
+			}
+			if err := j.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			report, err := Check(t.Context(), dir, func(_ uuid.UUID, match func(*storage.Record)) (storage.Position, error) {
+				for i, ref := range refs {
+					match(&storage.Record{ID: uuid.UUID{byte(i)}, Content: ref})
+				}
+				return storage.Position{Segment: refs[0].Segment + 1}, nil
+			})
+			if err != nil || len(report.Problems) > 0 {
+				t.Errorf("check: %q, %v", report.Problems, err)
+			}
+		})
+	}
+}
+
+// ended reports whether the maintenance of a journal has ended.
+func ended(j *Journal) bool {
+	select {
+	case <-j.maintenance.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Without its list, the journal does not know what is left to erase: it says so and takes no
+// erasure until somebody accepts that.
+func TestForgottenErasures(t *testing.T) {
+	dir := t.TempDir()
+	b := &backend{}
+	j := open(t, b, Options{Dir: dir})
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	j.Close(t.Context())
+	if err := os.Remove(filepath.Join(dir, erasuresName)); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, b, Options{Dir: dir})
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, nil); err == nil {
+		t.Error("an erasure was taken")
+	}
+	j.Close(t.Context())
+	if known, err := Forget(dir, erasuresName); !known || err != nil {
+		t.Fatal(known, err)
+	}
+	j = open(t, b, Options{Dir: dir})
+	defer j.Close(t.Context())
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, nil); err != nil {
+		t.Error(err)
+	}
+}

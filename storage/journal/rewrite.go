@@ -1,0 +1,214 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"go.uber.org/zap"
+)
+
+// rewriter writes sealed segments anew without some of their content, one after the other, in
+// memory that it keeps.
+type rewriter struct {
+	from    contentReader
+	to      sealedWriter
+	content content // of an entry, consists of the frames of from
+}
+
+// rewrite takes the content of entries out of a sealed segment. Text that other entries share
+// stays, within these. At any point the file is the old one or the new one, and the list knows
+// both: whoever has the old file open can still read it. rewrite needs the turn of maintenance.
+func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erased func(ordinal uint32) bool) error {
+	was, there := a.all()[number]
+	if !there || was.Size == 0 {
+		return nil
+	}
+	path := segmentPath(a.dir, number, sealedSuffix)
+	next, damaged, err := w.write(ctx, path, erased)
+	removed := was.Entries - next.Entries - damaged
+	if err != nil || removed == 0 { // nothing of the segment is erased, or it cannot be read
+		if gone := os.Remove(path + temporarySuffix); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		return err
+	}
+	next.Newest, next.recordCount, next.Erased = was.Newest, was.recordCount, was.Erased+removed
+	if err := a.replace(number, was, &next); err != nil {
+		return err
+	}
+	if next.Size > 0 {
+		err = Rename(path+temporarySuffix, path)
+	} else {
+		err = errors.Join(os.Remove(path), os.Remove(path+temporarySuffix))
+	}
+	if err := cmp.Or(err, SyncDir(a.dir)); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.segments[number] = next
+	lost := max(damaged-was.Lost, 0)
+	a.countLost(lost, a.options.now())
+	a.unsaved = true
+	a.mu.Unlock()
+	if lost > 0 {
+		a.contentLost(lost, zap.String("file", path))
+	}
+	return a.saveList()
+}
+
+// replace has the list say what the file of a segment is about to be, so that a process that
+// is killed between the two files counts neither as damaged.
+func (a *archive) replace(number uint64, was sealed, next *sealed) error {
+	was.Next = next
+	a.mu.Lock()
+	a.segments[number] = was
+	a.unsaved = true
+	a.mu.Unlock()
+	return a.saveList()
+}
+
+// settle ends what a killed process began: the file of a segment is the new one, or still the
+// old one.
+func (a *archive) settle() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for number, s := range a.segments {
+		if s.Next == nil {
+			continue
+		}
+		index, size := (*sealedIndex)(nil), int64(0)
+		if f, n, err := openSealed(segmentPath(a.dir, number, sealedSuffix)); err == nil {
+			index, err = readIndex(f, n)
+			size = n
+			f.Close()
+			if err != nil {
+				index = nil
+			}
+		}
+		next := *s.Next
+		s.Next = nil
+		if size == next.Size && (index == nil && size == 0 || index != nil && index.entries() == next.Entries) {
+			s = next
+		}
+		a.segments[number] = s
+		a.unsaved = true
+	}
+}
+
+// write writes what is left of a segment beside it. damaged counts the entries that cannot be
+// read, which are left out.
+func (w *rewriter) write(ctx context.Context, path string, erased func(ordinal uint32) bool) (next sealed, damaged int64, err error) {
+	if err := w.from.openFile(path); err != nil {
+		return next, 0, err
+	}
+	defer w.from.Close()
+	f, err := os.OpenFile(path+temporarySuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return next, 0, err
+	}
+	defer f.Close()
+	w.to.reset(f)
+	for block, ordinals := range w.ordinals() {
+		if err := ctx.Err(); err != nil {
+			return next, 0, err
+		}
+		for _, ordinal := range ordinals {
+			if erased(ordinal) {
+				continue
+			}
+			switch err := w.add(block, ordinal); {
+			case errors.Is(err, errDamaged):
+				damaged++
+			case err != nil:
+				return next, 0, err
+			default:
+				next.Entries++
+			}
+		}
+	}
+	if next.Entries == 0 {
+		return next, damaged, nil
+	}
+	if err := w.to.finish(w.from.index.newest); err != nil {
+		return next, 0, err
+	}
+	if err := f.Sync(); err != nil {
+		return next, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return next, 0, err
+	}
+	next.Size = info.Size()
+	return next, damaged, nil
+}
+
+// ordinals lists the entries of each block in the order in which their requests stand there:
+// a request shares bytes with requests before it.
+func (w *rewriter) ordinals() [][]uint32 {
+	all := make([][]uint32, len(w.from.index.blocks))
+	for ordinal := range uint32(len(w.from.index.of) / 4) {
+		if block, there := w.from.index.at(ordinal); there {
+			all[block] = append(all[block], ordinal)
+		}
+	}
+	for block, of := range all {
+		w.from.reads++
+		f, err := w.from.frame(block, requestFrame)
+		if err != nil {
+			continue // each of its entries is damaged
+		}
+		start := make(map[uint32]uint32, len(f.stands))
+		for _, p := range f.stands {
+			start[p.ordinal] = p.start
+		}
+		slices.SortStableFunc(of, func(a, b uint32) int { return cmp.Compare(start[a], start[b]) })
+	}
+	return all
+}
+
+// add writes the content of an entry.
+func (w *rewriter) add(block int, ordinal uint32) error {
+	w.content = content{}
+	w.from.reads++
+	var shared *rawRequest
+	for i := range parts {
+		f, err := w.from.frame(block, i)
+		if err != nil {
+			return err
+		}
+		bytes := f.find(ordinal)
+		if bytes == nil {
+			continue
+		}
+		if err := contentWire.parse(bytes, &w.content); err != nil {
+			return err
+		}
+		if i != requestFrame {
+			continue
+		}
+		var l layout
+		if err := layoutWire.parse(bytes, &l); err != nil {
+			return err
+		}
+		if l.extents == nil {
+			continue
+		}
+		own := w.content.Request.Data
+		at, _ := slices.BinarySearchFunc(f.stands, ordinal, func(p item, o uint32) int { return cmp.Compare(p.ordinal, o) })
+		shared = &rawRequest{
+			extents: l.extents,
+			own:     own,
+			at:      uint64(block)<<32 | uint64(f.stands[at].end) - uint64(len(own)),
+			whole: func() (request []byte, err error) {
+				w.from.request, err = assemble(w.from.request[:0], l.extents, own, w.from.shared)
+				return w.from.request, err
+			},
+		}
+	}
+	return w.to.add(ordinal, &w.content, shared)
+}
