@@ -151,6 +151,19 @@ message to a channel to test it. The API key needs the scope admin.
 	weir alert redeliver alert_0123456789abcdef0123456789abcdef` + connection,
 		CobraFunc: alertCommand,
 	}, {
+		Name:  "erase",
+		Usage: "[<filter>...] [--content] [--yes] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Erases the bodies of the requests that match a filter",
+		Long: `
+Shows how many recorded requests a filter matches, and with --yes erases their bodies from
+the files of the store, for good. The records stay. Without a filter, it lists the erasures;
+--format json has what was searched and what remains. The API key needs the scope admin.
+
+	weir erase user=ada --content
+	weir erase user=ada --content --yes
+	weir erase` + filterHelp + connection,
+		CobraFunc: eraseCommand,
+	}, {
 		Name:  "tail",
 		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",
 		Short: "Shows requests as they end",

@@ -89,6 +89,16 @@ var endpoints = slices.Concat(
 		{http.MethodPost, "/v1/alerts/channels/{name}/test", testChannel,
 			"testChannel", "Sends a message to a channel, once, and answers what became of it", nil, "", "Delivery"},
 	}),
+	section("erasures", access.ScopeAdmin, http.StatusAccepted, []route{
+		{http.MethodPost, "/v1/erasures", createErasure,
+			"createErasure", "Erases the bodies of the records that a filter matches now, or counts them", nil, "ErasureSettings", "Erasure"},
+	}),
+	section("erasures", access.ScopeAdmin, http.StatusOK, []route{
+		{http.MethodGet, "/v1/erasures", listErasures,
+			"listErasures", "Lists erasures, the newest first", []string{"Limit", "After"}, "", "ErasurePage"},
+		{http.MethodGet, "/v1/erasures/{id}", getErasure,
+			"getErasure", "One erasure: how far it is, then its certificate", nil, "", "Erasure"},
+	}),
 	section("organization", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodPost, organizationPath + "admin_api_keys", createAdminKey,
 			"createAdminKey", "Creates a key that administers, and answers its value, once", nil, "AdminKeySettings", "AdminKey"},

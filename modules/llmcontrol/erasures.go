@@ -1,0 +1,231 @@
+package llmcontrol
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/lowpriority"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// erasure is how the API writes an erasure. Once it is done, this is its certificate. It never
+// has the values by which the records were chosen.
+type erasure struct {
+	// ID is null for a preview, and so is State.
+	ID    *uuid.UUID `json:"id"`
+	What  string     `json:"what"`
+	State *string    `json:"state"`
+	// Searched are the fields and operators of the filter.
+	Searched    []string          `json:"searched"`
+	RequestedAt storage.Timestamp `json:"requested_at"`
+	RequestedBy string            `json:"requested_by"`
+	// Records counts the records that had content, Bytes the bytes of their bodies as they were
+	// sent, Erased the records whose content is gone.
+	Records int64              `json:"records"`
+	Bytes   int64              `json:"bytes"`
+	Erased  int64              `json:"erased"`
+	DoneAt  *storage.Timestamp `json:"done_at"`
+	// Remains says what of the records remains, and why.
+	Remains []string `json:"remains"`
+}
+
+// whatContent is what an erasure removes: bodies and the inputs of templates.
+const whatContent = "content"
+
+// The states of an erasure.
+const (
+	erasurePending = "pending"
+	erasureRunning = "running"
+	erasureDone    = "done"
+)
+
+// erasedAtOnce bounds the records of an erasure: a place is kept for each until it is done.
+const erasedAtOnce = 1_000_000
+
+// erasurePage is how many records are read at a time.
+const erasurePage = 1000
+
+// remains is what every erasure of content leaves.
+var remains = []string{
+	"the records without their content: numbers, names of users and sessions, properties, errors. retention deletes them",
+	"backups and copies that were made before done_at, until you delete them",
+	"calls that had not ended at requested_at: erase again if there may be some",
+	"conversations of the Responses API, which have copies of their items: DELETE /v1/conversations/{id}",
+	"text that requests of other records repeat",
+	"earlier versions of records that were recorded again hours later, until content_retention ends",
+}
+
+// erasureDetails are what the audit log has of an erasure.
+type erasureDetails struct {
+	What     string   `json:"what"`
+	Searched []string `json:"searched"`
+	Records  int64    `json:"records"`
+	Bytes    int64    `json:"bytes"`
+}
+
+func describeErasure(e *journal.Erasure) erasure {
+	d := erasure{
+		What: whatContent, Searched: e.Searched, RequestedAt: e.RequestedAt, RequestedBy: e.RequestedBy,
+		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, Remains: remains,
+	}
+	if e.ID == uuid.Nil {
+		return d
+	}
+	state := erasurePending
+	switch {
+	case e.DoneAt != 0:
+		state, d.DoneAt = erasureDone, &e.DoneAt
+	case e.Erased > 0:
+		state = erasureRunning
+	}
+	d.ID, d.State = &e.ID, &state
+	return d
+}
+
+// createErasure erases what a filter chooses now, or says what that would be.
+func createErasure(c *call) (any, error) {
+	asked := struct {
+		Filter json.RawMessage `json:"filter"`
+		What   string          `json:"what"`
+		DryRun bool            `json:"dry_run"`
+	}{}
+	if err := c.decode(&asked); err != nil {
+		return nil, err
+	}
+	switch {
+	case asked.Filter == nil:
+		return nil, bad(`filter: the filter of the records is expected, or "all"`)
+	case asked.What != whatContent:
+		return nil, bad("what: only content is expected, not %q; records as a whole are deleted by retention", asked.What)
+	}
+	filter, err := storage.ParseFilter(asked.Filter, storage.RequestResponse)
+	if err == nil {
+		err = storage.CheckFilterWork(filter)
+	}
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	if storage.ContentParts(filter) != 0 && !c.key.Allows(access.ScopeQuery) {
+		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
+	}
+	j, err := c.store.Journal()
+	if err != nil {
+		return nil, err
+	}
+	if _, keeps := j.Backend().(storage.ContentKeeper); keeps {
+		return nil, &plugins.Error{
+			Status:  http.StatusNotImplemented,
+			Message: "the store of this organisation keeps content in ClickHouse, from which Weir cannot erase single records; content_retention deletes it",
+		}
+	}
+	e := journal.Erasure{Org: c.org.Name, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: searched(filter)}
+	content, err := c.choose(j, &e, filter)
+	if err != nil || asked.DryRun {
+		return describeErasure(&e), err
+	}
+	e.ID = uuid.New()
+	// The audit log comes first: nothing is erased that it does not have.
+	if err := c.org.Tell(c.ctx, "erasure.created", e.ID.String(), erasureDetails{whatContent, e.Searched, e.Records, e.Bytes}); err != nil {
+		return nil, err
+	}
+	if err := j.Erase(e, content); err != nil {
+		return nil, err
+	}
+	return describeErasure(&e), nil
+}
+
+// searched lists the fields and operators of a filter, each once.
+func searched(f storage.Filter) []string {
+	names := []string{}
+	for l := range storage.Leaves(f) {
+		name := l.Field.Name
+		if l.Field.Map {
+			name = strings.TrimPrefix(name+"."+l.Key, ".")
+		}
+		if name += " " + l.Op.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// choose finds the content of the records that a filter chooses, and counts it.
+func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Filter) (content []storage.ContentRef, err error) {
+	if err := j.Flush(c.ctx); err != nil { // what has ended is in the database
+		return nil, err
+	}
+	q := &storage.RequestQuery{Org: e.Org, Filter: filter, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasurePage}
+	for {
+		var records []*storage.Record
+		lowpriority.Run(func() { records, err = j.Backend().Requests(c.ctx, q) })
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r.Content == (storage.ContentRef{}) || r.CreatedAt > e.RequestedAt {
+				continue
+			}
+			content = append(content, r.Content)
+			e.Records++
+			e.Bytes += r.RequestBytes + r.ResponseBytes
+		}
+		if len(content) > erasedAtOnce {
+			return nil, bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
+		}
+		if len(records) < q.Limit {
+			return content, nil
+		}
+		q.After = q.Cursor(records[len(records)-1], nil)
+	}
+}
+
+func listErasures(c *call) (any, error) {
+	limit, values, err := c.query("after")
+	if err != nil {
+		return nil, err
+	}
+	j, err := c.store.Journal()
+	if err != nil {
+		return nil, err
+	}
+	all := j.Erasures(c.org.Name)
+	if values[0] != "" {
+		i := slices.IndexFunc(all, func(e journal.Erasure) bool { return e.ID.String() == values[0] })
+		if i < 0 {
+			return nil, control.ErrNoPlace
+		}
+		all = all[i+1:]
+	}
+	items, answer := []erasure{}, page{}
+	for i := range all[:min(limit, len(all))] {
+		items = append(items, describeErasure(&all[i]))
+	}
+	if len(all) > limit {
+		id := all[limit-1].ID.String()
+		answer.Next = &id
+	}
+	answer.Items = items
+	return answer, nil
+}
+
+func getErasure(c *call) (any, error) {
+	j, err := c.store.Journal()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range j.Erasures(c.org.Name) {
+		if e.ID.String() == c.r.PathValue("id") {
+			return describeErasure(&e), nil
+		}
+	}
+	return nil, control.ErrNotFound
+}

@@ -1,0 +1,111 @@
+package llmcontrol_test
+
+import (
+	"bytes"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// raw reports whether a file in the site's folder has a text, other than Caddy's own log.
+func (s *site) raw(text string) (files []string) {
+	s.t.Helper()
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte(text)) {
+			files = append(files, filepath.Base(path))
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return files
+}
+
+// An erasure removes the bodies of what its filter chooses from every file, and of nothing else.
+// Its certificate and the audit log do not have the value of the filter.
+func TestErasures(t *testing.T) {
+	s := newSite(t)
+	const admin, canary, other = "acme-admin", "c4nary0123456789abcdef", "n3ighbour0123456789abcdef"
+	for _, text := range []string{canary, other} {
+		if status, got := s.as("acme-all", "POST", "/v1/responses", `{"model":"echo-1","input":"`+text+`","user":"`+text[:4]+`"}`); status != http.StatusOK {
+			t.Fatal(status, got.Raw)
+		}
+	}
+	found := func(text string) gjson.Result {
+		return s.must(admin, "POST", "/v1/request/query", `{"filter":{"request_response_rmt":{"request_body":{"contains":"`+text+`"}}}}`)
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(found(canary).Array()) != 1 || len(found(other).Array()) != 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("the calls are not recorded")
+		}
+	}
+	id := found(canary).Get("0.request_id").Str
+	filter := `{"request_response_rmt":{"request_body":{"contains":"` + canary + `"}}}`
+
+	for body, want := range map[string]int{
+		``: 400, `{"what":"content"}`: 400, `{"filter":"all"}`: 400, `{"filter":"all","what":"record"}`: 400,
+		`{"filter":"all","what":"content","more":1}`: 400, `{"filter":{"users_view":{"cost":{"gt":1}}},"what":"content"}`: 400,
+		`{"filter":{"request_response_rmt":{"user":{"equals":1}}},"what":"content"}`: 400,
+	} {
+		if status, got := s.as(admin, "POST", "/v1/erasures", body); status != want {
+			t.Errorf("%s: %d %s, want %d", body, status, got.Raw, want)
+		}
+	}
+	content := `{"filter":` + filter + `,"what":"content"}`
+	for key, want := range map[string]int{"globex-agent": http.StatusForbidden, "globex-admin": http.StatusForbidden, "": http.StatusUnauthorized} {
+		if status, got := s.as(key, "POST", "/v1/erasures", content); status != want {
+			t.Errorf("%s: %d %s, want %d", key, status, got.Raw, want)
+		}
+	}
+
+	preview := s.must(admin, "POST", "/v1/erasures", `{"filter":`+filter+`,"what":"content","dry_run":true}`)
+	if preview.Get("records").Int() != 1 || preview.Get("bytes").Int() < int64(len(canary)) || preview.Get("id").Type != gjson.Null {
+		t.Error(preview.Raw)
+	}
+	if list := s.must(admin, "GET", "/v1/erasures", ""); list.Get("items").Raw != "[]" {
+		t.Error(list.Raw)
+	}
+	made := s.must(admin, "POST", "/v1/erasures", content)
+	path := "/v1/erasures/" + made.Get("id").Str
+	got := s.must(admin, "GET", path, "")
+	for deadline := time.Now().Add(10 * time.Second); got.Get("state").Str != "done"; got = s.must(admin, "GET", path, "") {
+		if time.Now().After(deadline) {
+			t.Fatal(got.Raw)
+		}
+	}
+	if got.Get("erased").Int() != 1 || got.Get("searched").Raw != `["request_body contains"]` || got.Get("done_at").Str == "" || len(got.Get("remains").Array()) == 0 {
+		t.Error(got.Raw)
+	}
+	if len(found(canary).Array()) != 0 || len(found(other).Array()) != 1 {
+		t.Error("the wrong bodies are erased")
+	}
+	if r := s.must(admin, "GET", "/v1/request/"+id, ""); r.Get("request_user_id").Str == "" && r.Get("request_id").Str != id {
+		t.Errorf("the record is gone: %s", r.Raw)
+	}
+	if files := s.raw(canary); files != nil {
+		t.Errorf("the text is in %v", files)
+	}
+	if events := s.must(admin, "GET", "/v1/audit", ""); events.Get("items.0.action").Str != "erasure.created" || strings.Contains(events.Raw, canary) {
+		t.Error(events.Raw)
+	}
+	if status, _ := s.as("globex-admin", "GET", path, ""); status != http.StatusNotFound {
+		t.Error("another organisation sees the erasure:", status)
+	}
+	s.must(admin, "POST", "/v1/erasures", `{"filter":{"request_response_rmt":{"status":{"equals":1}}},"what":"content"}`)
+	first := s.must(admin, "GET", "/v1/erasures?limit=1", "")
+	rest := s.must(admin, "GET", "/v1/erasures?after="+first.Get("next").Str, "")
+	if first.Get("items.0.state").Str != "done" || rest.Get("items.0.id").Str != made.Get("id").Str || rest.Get("next").Type != gjson.Null {
+		t.Error(first.Raw, rest.Raw)
+	}
+}
