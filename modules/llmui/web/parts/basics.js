@@ -34,12 +34,13 @@ export const Drawer = ({ v }) => v.id && html`<${Later} file="request" name="Req
 // failed tells whether a call is an error, as the API counts them.
 export const failed = (r) => r.response_status >= 400 || r.end_state !== "complete";
 
-// Outcome says how a call ended, in a word, a shape and a colour.
+// Outcome says how a call ended, in a word, a shape and a colour; and whether it was tried again,
+// or is another try.
 export function Outcome({ record }) {
   const { response_status: status, end_state: end } = record;
   const good = !failed(record);
   const text = end === "complete" || status >= 400 ? (status ?? "—") : end.replace("_", " ");
-  return html`<span class="outcome ${good ? "good" : "bad"}"><i aria-hidden="true">${good ? "●" : "▲"}</i> ${text}</span>`;
+  return html`<span class="outcome ${good ? "good" : "bad"}"><i aria-hidden="true">${good ? "●" : "▲"}</i> ${text}</span>${record.attempt_of ? html` <span class="quiet">tried again</span>` : record.attempt > 1 && html` <span class="quiet" title="Attempts before it failed">attempt ${record.attempt}</span>`}`;
 }
 
 // Conditions are the filter of the view, each with a way to drop it.

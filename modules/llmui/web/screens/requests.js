@@ -19,6 +19,8 @@ const all = {
   outcome: { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
   model: { title: "Model", key: "body_model", cell: (r) => r.model || "—" },
   provider: { title: "Provider", cell: (r) => r.provider || "—", wide: true },
+  account: { title: "Account", cell: (r) => text(r.account), extra: true },
+  arm: { title: "Arm", cell: (r) => text(r.arm), extra: true },
   user: { title: "User", key: "user_id", cell: (r) => text(r.request_user_id), mid: true },
   session: { title: "Session", cell: (r) => text(r.properties["Service-Session-Name"] || r.session_id), wide: true },
   path: { title: "Path", cell: property("Service-Session-Path"), extra: true },

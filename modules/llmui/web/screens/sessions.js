@@ -172,7 +172,7 @@ function Summary({ r, p }) {
 const why = (r) => `The cache missed: ${r.cache_miss_reason.replaceAll("_", " ")}${r.cache_miss_at ? ` at ${r.cache_miss_at}` : ""}, ${count(r.cache_missed_tokens)} tokens`;
 
 function Marks({ r }) {
-  return html`${failed(r) && html` <${Outcome} record=${r} />`}${r.attempt_of && html` <span class="quiet">tried again</span>`}${r.cache_miss_reason && html` <span class="bad" title=${why(r)}>⚠ ${r.cache_loss > 0 && `−${dollars(r.cache_loss)} `}${r.cache_miss_reason.replaceAll("_", " ")}${r.cache_miss_at ? ` at ${r.cache_miss_at}` : ""}</span>`}${loop(r) && html` <span class="bad" title="The conversation has called this tool with the same arguments at least five times">↻ ${loop(r)}</span>`}`;
+  return html`${(failed(r) || r.attempt > 1) && html` <${Outcome} record=${r} />`}${r.cache_miss_reason && html` <span class="bad" title=${why(r)}>⚠ ${r.cache_loss > 0 && `−${dollars(r.cache_loss)} `}${r.cache_miss_reason.replaceAll("_", " ")}${r.cache_miss_at ? ` at ${r.cache_miss_at}` : ""}</span>`}${loop(r) && html` <span class="bad" title="The conversation has called this tool with the same arguments at least five times">↻ ${loop(r)}</span>`}`;
 }
 
 // Tokens is a bar on the scale of the whole session.
