@@ -5,6 +5,7 @@ package gemini
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -43,6 +44,15 @@ func (Provider) KeyHeader() string { return "X-Goog-Api-Key" }
 
 const apiVersion = "/v1beta/"
 
+// PrepareEndpoint implements translate.Endpoints: of these, it has embeddings, which Google serves in
+// OpenAI's format, too (https://ai.google.dev/gemini-api/docs/openai#embeddings).
+func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	if path != "/v1/embeddings" {
+		return nil, errors.ErrUnsupported
+	}
+	return t.Request(ctx, method, apiVersion+"openai/embeddings", translate.Bearer)
+}
+
 // post returns the HTTP request to the target's model. path is the beginning of the model's resource name.
 func (r *request) post(ctx context.Context, t translate.Target, path, keyHeader string) (*http.Request, error) {
 	method := ":generateContent"
@@ -55,4 +65,5 @@ func (r *request) post(ctx context.Context, t translate.Target, path, keyHeader 
 var (
 	_ translate.Provider  = (*Provider)(nil)
 	_ translate.KeyHeader = (*Provider)(nil)
+	_ translate.Endpoints = (*Provider)(nil)
 )
