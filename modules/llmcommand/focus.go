@@ -46,19 +46,21 @@ var focusColumns = []struct {
 	{"CommitmentDiscountName", always("")},
 	{"CommitmentDiscountStatus", always("")},
 	{"CommitmentDiscountType", always("")},
-	{"ConsumedQuantity", func(c *charge) string { return c.text("total_tokens") }},
+	{"ConsumedQuantity", quantity},
 	{"ConsumedUnit", tokens},
-	{"PricingQuantity", func(c *charge) string { return c.text("total_tokens") }},
+	{"PricingQuantity", quantity},
 	{"PricingUnit", tokens},
 	{"PricingCategory", always("Standard")},
 	{"ContractedUnitPrice", always("")}, // input and output have prices of their own
 	{"ListUnitPrice", always("")},
+	{"InvoiceId", always("")}, // a provider's invoice comes later
 	{"InvoiceIssuerName", provider},
 	{"ProviderName", provider},
 	{"PublisherName", provider},
 	{"ServiceProviderName", provider},
 	{"HostProviderName", provider},
 	{"ServiceCategory", always("AI and Machine Learning")},
+	{"ServiceSubcategory", always("Generative AI")},
 	{"ServiceName", func(c *charge) string { return provider(c) + " models" }},
 	{"RegionId", func(c *charge) string { return c.text("inference_geo") }},
 	{"RegionName", func(c *charge) string { return c.text("inference_geo") }},
@@ -120,6 +122,15 @@ func cost(c *charge) string                    { return c.text("cost") }
 func accountOf(c *charge) string               { return cmp.Or(c.text("account"), c.text("provider")) }
 func provider(c *charge) string                { return c.text("provider") }
 func focusTime(t time.Time) string             { return t.UTC().Format(time.RFC3339) }
+
+// quantity is a number of tokens. FOCUS has decimal numbers, and its validator takes a column of whole
+// ones for another type.
+func quantity(c *charge) string {
+	if n := c.text("total_tokens"); n != "" {
+		return n + ".0"
+	}
+	return ""
+}
 
 func tokens(c *charge) string {
 	if c.text("total_tokens") == "" {

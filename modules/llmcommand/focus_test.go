@@ -19,7 +19,7 @@ func TestExportAsFOCUS(t *testing.T) {
 	}
 	if err := writeRows(o, gjson.Parse(`[
 		{"request_id":"r","request_created_at":"2026-12-31T23:59:59.000Z","provider":"openai","account":"eu","model":"gpt-5-mini","request_model":"gpt-5-mini","organization_id":"acme",
-			"request_user_id":"ada","session_id":null,"project":"search","key_id":null,"cost":0.000000001,"price_version":"2026-11-12","total_tokens":7,
+			"request_user_id":"ada","session_id":null,"project":"search","key_id":null,"cost":0.000000001,"price_version":"2026-11-12","total_tokens":7,"inference_geo":"eu",
 			"properties":{"Team":"a, b","weir/user":"eve"}},
 		{"request_id":"s","request_created_at":"2027-01-01T00:00:00.000Z","provider":"openai","cost":null,"list_cost":1}]`).Array()); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,8 @@ func TestExportAsFOCUS(t *testing.T) {
 	for name, want := range map[string]string{
 		"BilledCost": "0.000000001", "ListCost": "0.000000001", "BillingAccountId": "eu", "SubAccountId": "search", "ProviderName": "openai",
 		"BillingPeriodStart": "2026-12-01T00:00:00Z", "BillingPeriodEnd": "2027-01-01T00:00:00Z",
-		"ChargePeriodStart": "2026-12-31T23:00:00Z", "ChargePeriodEnd": "2027-01-01T00:00:00Z", "ConsumedQuantity": "7", "ConsumedUnit": "Tokens",
+		"ChargePeriodStart": "2026-12-31T23:00:00Z", "ChargePeriodEnd": "2027-01-01T00:00:00Z", "ConsumedQuantity": "7.0", "PricingQuantity": "7.0", "ConsumedUnit": "Tokens",
+		"ServiceSubcategory": "Generative AI", "InvoiceId": "", "RegionId": "eu",
 		"SkuPriceId": "gpt-5-mini@2026-11-12", "x_WeirRequestId": "r",
 		"Tags": `{"Team":"a, b","weir/model":"gpt-5-mini","weir/organization":"acme","weir/project":"search","weir/user":"ada"}`,
 	} {
