@@ -68,6 +68,9 @@ func (b *Bill) addAnthropicCost(day Day, result gjson.Result) error {
 	}
 	description, model := result.Get("description").Str, result.Get("model").Str
 	switch {
+	case description == "" && model == "" && result.Get("cost_type").Str == "":
+		b.CostsByDay = true
+		b.Costs = append(b.Costs, Cost{Day: day, Amount: n})
 	case result.Get("cost_type").Str == "web_search":
 		b.Costs = append(b.Costs, Cost{Day: day, Description: description, Amount: n, Search: true})
 	case model != "" && n.Nanodollars >= 0:

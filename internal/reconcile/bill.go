@@ -133,6 +133,8 @@ type Bill struct {
 	CountsRequests bool
 	// SearchesApart is true if searches have costs of their own, without a model.
 	SearchesApart bool
+	// CostsByDay is true if the costs are of days, and of no models.
+	CostsByDay bool
 	// OwnNames is true if the bill has names of models that no API takes.
 	OwnNames bool
 	Usage    []Usage

@@ -20,7 +20,7 @@ type Options struct {
 	Keys map[string]string
 	// Models are the models of the bill's names, for names that have other words.
 	Models map[string]string
-	// Losses are the calls that Weir saw and lost.
+	// Losses are the calls that Weir saw and lost, nil if they are not known.
 	Losses []Loss
 }
 

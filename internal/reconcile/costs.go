@@ -22,6 +22,8 @@ type dayCost struct {
 	// estimate is the part of expected that calls without a usage have.
 	estimate plugins.Nanodollars
 	unpriced int64
+	// unknown is true if the costs of some differences of tokens are.
+	unknown bool
 }
 
 func (d *dayCost) rest() plugins.Nanodollars { return d.billed - d.expected }
@@ -49,7 +51,7 @@ func (c *comparison) compareCosts() {
 			reason, explanation = Unpriced, fmt.Sprintf("calls without a cost, because the catalogue has no price: %d", d.unpriced)
 		case d.estimate > 0 && d.rest() < 0 && -d.rest() <= d.estimate+d.rounding:
 			reason, explanation = Failed, "calls broke off before they stated a usage; their cost is an upper bound, and the provider bills less"
-		case c.unknown[d.modelDay]:
+		case d.unknown:
 			reason, explanation = Unknown, "the catalogue has no price for the other differences of the day"
 		case d.model == searches:
 			explanation = "more or fewer searches than recorded, or another price"
@@ -75,6 +77,9 @@ func (c *comparison) dayCosts() []*dayCost {
 	days := make(map[modelDay]*dayCost)
 	at := func(day Day, model string) *dayCost {
 		key := modelDay{day, model}
+		if c.bill.CostsByDay {
+			key.model = ""
+		}
 		if days[key] == nil {
 			days[key] = &dayCost{modelDay: key}
 		}
@@ -109,7 +114,9 @@ func (c *comparison) dayCosts() []*dayCost {
 		}
 	}
 	for key, cost := range c.costs {
-		at(key.day, key.model).expected += cost
+		d := at(key.day, key.model)
+		d.expected += cost
+		d.unknown = d.unknown || c.unknown[key]
 	}
 	c.report.Billed.Cost, c.report.Recorded.Cost = plugins.KnownCost(billed), plugins.KnownCost(recorded)
 	return slices.SortedFunc(maps.Values(days), func(a, b *dayCost) int {

@@ -102,6 +102,9 @@ func (o *openAI) addCost(day Day, result gjson.Result) error {
 	name, _, ofModel := strings.Cut(item, ", ")
 	model, _, _ := strings.Cut(name, " ")
 	switch {
+	case item == "":
+		o.bill.CostsByDay = true
+		o.bill.Costs = append(o.bill.Costs, Cost{Day: day, Amount: n})
 	case strings.HasPrefix(item, "web search"):
 		o.bill.Costs = append(o.bill.Costs, Cost{Day: day, Description: item, Amount: n, Search: true})
 	case ofModel && n.Nanodollars >= 0:

@@ -75,6 +75,8 @@ type vendor struct {
 	// rate is by what costs are multiplied, and decimals what they are rounded to.
 	rate     float64
 	decimals int
+	// byDay leaves out what the costs are of.
+	byDay bool
 	// zone is the time zone of the bill's days, in hours.
 	zone int
 	// lines are further lines of the costs.
@@ -166,11 +168,18 @@ func (v *vendor) costs(results map[Day][]any) {
 		sums[d][c.Model] += c.Cost.N
 	}
 	for d, models := range sums {
+		if v.byDay {
+			var sum plugins.Nanodollars
+			for _, n := range models {
+				sum += n
+			}
+			models = map[string]plugins.Nanodollars{"": sum}
+		}
 		for model, n := range models {
 			dollars := n.Dollars() * v.rate
 			if v.provider == "openai" {
 				value := json.Number(strconv.FormatFloat(dollars, 'f', v.decimals, 64))
-				results[d] = append(results[d], map[string]any{"amount": map[string]any{"value": value, "currency": "usd"}, "line_item": model + ", all"})
+				results[d] = append(results[d], map[string]any{"amount": map[string]any{"value": value, "currency": "usd"}, "line_item": lineItem(model)})
 			} else {
 				results[d] = append(results[d], map[string]any{
 					"amount": strconv.FormatFloat(dollars*100, 'f', v.decimals-2, 64), "currency": "USD", "model": model, "cost_type": "tokens", "description": model,
@@ -181,6 +190,13 @@ func (v *vendor) costs(results map[Day][]any) {
 	for item, dollars := range v.lines {
 		results[month.From] = append(results[month.From], map[string]any{"amount": map[string]any{"value": dollars, "currency": "usd"}, "line_item": item})
 	}
+}
+
+func lineItem(model string) any {
+	if model == "" {
+		return nil
+	}
+	return model + ", all"
 }
 
 // scene is what is recorded and what is billed.
@@ -296,6 +312,10 @@ var plants = map[string]struct {
 	}, []string{"reasoning 11"}, ""},
 	"a discount": {"openai", func(s *scene) { s.vendor.rate = 0.9 }, nil, ""},
 	"a credit":   {"openai", func(s *scene) { s.vendor.lines = map[string]float64{"promotional credit": -5} }, nil, "promotional credit"},
+	"costs of days alone": {"openai", func(s *scene) {
+		s.vendor.byDay = true
+		s.vendor.calls[s.on(3, 2)].Cost.N *= 2
+	}, []string{"price 3"}, ""},
 	"a subscription": {"anthropic", func(s *scene) {
 		c := priced(with(s.recorded[s.on(12, 0)], func(c *Call) { c.ResponseID = "subscription" }))
 		c.Subscription, c.ListCost, c.Cost = true, c.Cost, plugins.Cost{}

@@ -252,6 +252,8 @@ func (c *comparison) explainRest(g group) {
 		c.explain(g, rest, Lost, fmt.Sprintf("Weir lost records of this day: %d", lost), nil)
 	case more && onlyOutput:
 		c.explain(g, rest, Unknown, "the same input and more output than the answers state", nil)
+	case more && c.Losses == nil:
+		c.explainOutside(g, rest, "", "no record: at a key that others use, not through Weir, or lost, which the admin endpoint knows")
 	case more:
 		c.explainOutside(g, rest, "", "no record: at a key that others use, or not through Weir")
 	case rest.negated().tokens.least() >= 0:

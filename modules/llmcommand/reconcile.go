@@ -171,7 +171,7 @@ func reconcileLosses(cmd *cobra.Command) ([]reconcile.Loss, error) {
 	if _, err := askAdmin(cmd, http.MethodGet, "/weir/integrity", nil, &stores); err != nil {
 		return nil, err
 	}
-	var losses []reconcile.Loss
+	losses := []reconcile.Loss{}
 	for _, s := range stores {
 		for _, l := range s.Losses {
 			if l.Exchanges > 0 {
