@@ -270,8 +270,8 @@ func (a *archive) damage(number uint64, b *block, entries int64, now moment) (lo
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s, there := a.segments[number]
-	if !there || b != nil && slices.Contains(s.Damaged, b.first) {
-		return 0
+	if !there || s.Next != nil || b != nil && slices.Contains(s.Damaged, b.first) {
+		return 0 // also while the file is replaced: the rewrite counts what it could not read
 	}
 	lost = s.Entries - s.Lost
 	if b != nil {

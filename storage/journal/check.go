@@ -116,6 +116,7 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 			_ = c.archive.adopt(n) // checkBlocks says why it cannot be read
 		}
 	}
+	c.archive.settle()
 	c.archive.noteRead()
 	if err := c.log.loadRaw(raw); err != nil {
 		return err

@@ -110,16 +110,22 @@ func TestErasure(t *testing.T) {
 			if err := j.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			report, err := Check(t.Context(), dir, func(_ uuid.UUID, match func(*storage.Record)) (storage.Position, error) {
-				for i, ref := range refs {
-					match(&storage.Record{ID: uuid.UUID{byte(i)}, Content: ref})
-				}
-				return storage.Position{Segment: refs[0].Segment + 1}, nil
-			})
-			if err != nil || len(report.Problems) > 0 {
-				t.Errorf("check: %q, %v", report.Problems, err)
-			}
+			wantChecked(t, dir, refs)
 		})
+	}
+}
+
+// wantChecked checks the files of a journal whose backend has records with some content.
+func wantChecked(t *testing.T, dir string, refs []storage.ContentRef) {
+	t.Helper()
+	report, err := Check(t.Context(), dir, func(_ uuid.UUID, match func(*storage.Record)) (storage.Position, error) {
+		for i, ref := range refs {
+			match(&storage.Record{ID: uuid.UUID{byte(i)}, Content: ref})
+		}
+		return storage.Position{Segment: refs[0].Segment + 1}, nil
+	})
+	if err != nil || len(report.Problems) > 0 {
+		t.Errorf("check: %q, %v", report.Problems, err)
 	}
 }
 
@@ -158,5 +164,42 @@ func TestForgottenErasures(t *testing.T) {
 	defer j.Close(t.Context())
 	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A segment of which everything is erased has no file any more, and that is no damage.
+func TestErasureOfAWholeSegment(t *testing.T) {
+	dir := t.TempDir()
+	b := &backend{}
+	j := open(t, b, Options{Dir: dir})
+	turns := small.Generate()
+	var refs []storage.ContentRef
+	for i := range turns {
+		refs = append(refs, appendTurn(t, j, i, &turns[i]))
+	}
+	seal(t, j, 1)
+	r := j.Reader(storage.WholeContent)
+	defer r.Close()
+	wantTurn(t, r, refs[0], &turns[0])
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, refs); err != nil {
+		t.Fatal(err)
+	}
+	for e := (Erasure{}); e.DoneAt == 0; e = j.Erasures("acme")[0] { // meanwhile it reads as before, or as deleted
+		if _, err := j.Content(t.Context(), &storage.Record{Content: refs[0]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTurn(t, r, refs[1], &turns[1]) // it has the file open
+	if found := files(t, dir, sealedSuffix); len(found) > 0 {
+		t.Errorf("%v are left", found)
+	}
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantChecked(t, dir, refs)
+	j = open(t, b, Options{Dir: dir})
+	defer j.Close(t.Context())
+	if losses := j.Integrity().Losses; len(losses) > 0 {
+		t.Errorf("counted as lost: %+v", losses)
 	}
 }

@@ -73,7 +73,7 @@ func TestRewrittenSegment(t *testing.T) {
 			default:
 				next, _, err := w.write(t.Context(), path, func(o uint32) bool { return erased[o] })
 				was := j.archive.all()[number]
-				next.Newest, next.recordCount = was.Newest, was.recordCount
+				next.Newest, next.recordCount, next.Erased = was.Newest, was.recordCount, was.Entries-next.Entries
 				if err == nil && step != "written" {
 					err = j.archive.replace(number, was, &next)
 				}
@@ -89,6 +89,7 @@ func TestRewrittenSegment(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			stop(killed)
 			j.Close(ctx)
+			wantChecked(t, dir, refs)
 			j = open(t, b, Options{Dir: dir})
 			j.archive.check()
 			if step != "" {
