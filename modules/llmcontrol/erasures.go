@@ -1,6 +1,7 @@
 package llmcontrol
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -50,6 +51,9 @@ const (
 
 // erasedAtOnce bounds the records of an erasure: a place is kept for each until it is done.
 const erasedAtOnce = 1_000_000
+
+// drainedWithin is how long an erasure waits for the database to have the calls that have ended.
+const drainedWithin = 10 * time.Second
 
 // erasurePage is how many records are read at a time.
 const erasurePage = 1000
@@ -160,7 +164,9 @@ func searched(f storage.Filter) []string {
 
 // choose finds the content of the records that a filter chooses, and counts it.
 func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Filter) (content []storage.ContentRef, err error) {
-	if err := j.Flush(c.ctx); err != nil { // what has ended is in the database
+	ctx, cancel := context.WithTimeout(c.ctx, drainedWithin)
+	defer cancel()
+	if err := j.Flush(ctx); err != nil { // afterwards the database has what has ended
 		return nil, err
 	}
 	q := &storage.RequestQuery{Org: e.Org, Filter: filter, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasurePage}
