@@ -60,22 +60,21 @@ func (b *Bill) AddAWS(r io.Reader) error {
 			b.leaveOut(day, kind+": "+description, amount)
 			return nil
 		}
-		kind := ""
+		// The amount counts thousands or millions of tokens, as the unit says, else the description.
+		quantity, unit := line("line_item_usage_amount"), line("pricing_unit")+" "+description
 		if found := bedrockUsage.FindStringSubmatch(usageType); found != nil {
-			name, kind = found[1], found[2]+found[3]
+			b.addLine(day, found[1], found[2]+found[3], description, amount, quantity, unit)
 		} else if found := marketplaceUsage.FindStringSubmatch(usageType); found != nil && edition {
-			kind = found[1]
+			b.addLine(day, name, found[1], description, amount, quantity, unit)
 		} else {
 			b.leaveOut(day, usageType, amount)
-			return nil
 		}
-		// The amount counts thousands or millions of tokens, as the unit says, else the description.
-		return b.addLine(day, name, kind, description, amount, line("line_item_usage_amount"), line("pricing_unit")+" "+description)
+		return nil
 	})
 }
 
 // addLine adds what was used of a model. kind has the words that say what it was.
-func (b *Bill) addLine(day Day, name, kind, description string, amount Amount, quantity, unit string) error {
+func (b *Bill) addLine(day Day, name, kind, description string, amount Amount, quantity, unit string) {
 	kind = strings.ToLower(kind)
 	tier := ""
 	for _, t := range []string{plugins.BatchTier, "flex", "priority"} {
@@ -87,7 +86,7 @@ func (b *Bill) addLine(day Day, name, kind, description string, amount Amount, q
 	tokens, ok := tokensIn(quantity, unit)
 	if !ok {
 		b.WithoutTokens[name] = true
-		return nil
+		return
 	}
 	u := Usage{Day: day, Model: name, Tier: tier}
 	switch {
@@ -103,7 +102,6 @@ func (b *Bill) addLine(day Day, name, kind, description string, amount Amount, q
 		u.Tokens[Input] = tokens
 	}
 	b.Usage = append(b.Usage, u)
-	return nil
 }
 
 // tokensIn is a quantity in tokens. ok is false if the unit is not known.

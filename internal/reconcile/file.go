@@ -31,7 +31,9 @@ func readRows(r io.Reader, each func(row) error) error {
 		in = bufio.NewReader(z)
 	}
 	if start, _ := in.Peek(3); bytes.Equal(start, []byte("\xef\xbb\xbf")) { // of spreadsheets
-		in.Discard(3)
+		if _, err := in.Discard(len(start)); err != nil {
+			return err
+		}
 	}
 	switch start, err := in.Peek(1); {
 	case err != nil:

@@ -52,6 +52,7 @@ func (b *Bill) AddGoogle(r io.Reader) error {
 			b.leaveOut(day, sku, amount)
 			return nil
 		}
-		return b.addLine(day, sku, lower, sku, amount, line("usage.amount", "usage_amount"), "tokens")
+		b.addLine(day, sku, lower, sku, amount, line("usage.amount", "usage_amount"), "tokens")
+		return nil
 	})
 }
