@@ -259,6 +259,10 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 		begun = max(begun, s.Reach.Begun)
 		c.report.Others, c.report.Integrity.Damage = s.Reach.Others, s.Reach.Damage
 	}
+	erasures, _ := readErasures(c.dir) // a list that cannot be read reaches nowhere
+	if err := CompareReach(c.dir, ErasuresName, erasures.reach(), c.report.Others[ErasuresName]); err != nil {
+		c.problem("%v", err)
+	}
 	found, _, _ := c.Journal.compare(&s, page, !strings.HasSuffix(c.dir, directorySuffix))
 	for _, d := range append(damage, found...) {
 		c.problem("%s %s", filepath.Join(c.dir, d.File), d.Found)

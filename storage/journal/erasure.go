@@ -18,8 +18,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// erasuresName is the file of the erasures in the journal's directory.
-const erasuresName = "erasures"
+// ErasuresName is the file of the erasures in the journal's directory.
+const ErasuresName = "erasures"
 
 // Erasure removes the content of some records from the journal's files, and afterwards proves
 // that it did. It never has the values by which the records were chosen.
@@ -64,27 +64,39 @@ type erasuresText struct {
 // openErasures reads the file, if there is one. Without it, nobody knows what is left to erase.
 func (j *Journal) openErasures() {
 	e := &j.erasures
-	path := filepath.Join(j.dir, erasuresName)
-	var t erasuresText
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &t)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	e.all = t.Erasures
-	if t.Generation > 0 {
-		e.reach = Reach{t.Generation, 1}
-	}
-	if err == nil {
-		err = j.Compare(erasuresName, e.reach)
-	}
+	t, err := readErasures(j.dir)
 	if err != nil {
-		e.refused = fmt.Errorf("%s, the list of erasures: %w", path, err)
+		j.options.logger().Error("the list of erasures cannot be read", zap.Error(err))
+	}
+	e.all, e.reach = t.Erasures, t.reach()
+	if e.refused = j.Compare(ErasuresName, e.reach); e.refused != nil {
 		j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(e.refused))
 	}
 	signal(j.maintenance.wake)
+}
+
+// readErasures returns an empty list if there is no file, or with an error.
+func readErasures(dir string) (t erasuresText, err error) {
+	path := filepath.Join(dir, ErasuresName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if err != nil {
+		return erasuresText{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// reach is how far the file reaches, zero if there is none.
+func (t *erasuresText) reach() Reach {
+	if t.Generation == 0 {
+		return Reach{}
+	}
+	return Reach{t.Generation, 1}
 }
 
 // saveErasures writes the file anew. It needs the mutex.
@@ -92,7 +104,7 @@ func (j *Journal) saveErasures() error {
 	e := &j.erasures
 	next := Reach{e.reach.Generation + 1, 1}
 	text, err := json.Marshal(erasuresText{next.Generation, e.all})
-	path := filepath.Join(j.dir, erasuresName)
+	path := filepath.Join(j.dir, ErasuresName)
 	if err == nil {
 		err = writeFile(path+temporarySuffix, text)
 	}
@@ -106,7 +118,7 @@ func (j *Journal) saveErasures() error {
 		return fmt.Errorf("the list of erasures cannot be written: %w", err)
 	}
 	e.reach = next
-	j.Note(erasuresName, next)
+	j.Note(ErasuresName, next)
 	return nil
 }
 

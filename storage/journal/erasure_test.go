@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -139,9 +140,18 @@ func ended(j *Journal) bool {
 	}
 }
 
-// Without its list, the journal does not know what is left to erase: it says so and takes no
+// Without its list, or with a damaged one, the journal does not know what is left to erase: it says so and takes no
 // erasure until somebody accepts that.
 func TestForgottenErasures(t *testing.T) {
+	for name, harm := range map[string]func(path string) error{
+		"gone":    os.Remove,
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) { testForgottenErasures(t, harm) })
+	}
+}
+
+func testForgottenErasures(t *testing.T, harm func(path string) error) {
 	dir := t.TempDir()
 	b := &backend{}
 	j := open(t, b, Options{Dir: dir})
@@ -149,15 +159,19 @@ func TestForgottenErasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Close(t.Context())
-	if err := os.Remove(filepath.Join(dir, erasuresName)); err != nil {
+	path := filepath.Join(dir, ErasuresName)
+	if err := harm(path); err != nil {
 		t.Fatal(err)
+	}
+	if report, err := Check(t.Context(), dir, nil); err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], path) {
+		t.Errorf("check: %+v, %v", report, err)
 	}
 	j = open(t, b, Options{Dir: dir})
 	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, nil); err == nil {
 		t.Error("an erasure was taken")
 	}
 	j.Close(t.Context())
-	if known, err := Forget(dir, erasuresName); !known || err != nil {
+	if known, err := Forget(dir, ErasuresName); !known || err != nil {
 		t.Fatal(known, err)
 	}
 	j = open(t, b, Options{Dir: dir})
