@@ -305,6 +305,10 @@ var plants = map[string]struct {
 		c := &s.recorded[s.on(10, 4)]
 		c.Usage, c.Cost, c.Complete, c.Status, c.Tier = plugins.Usage{}, plugins.Cost{}, false, 502, ""
 	}, []string{"failed 10"}, ""},
+	"a stream without a usage": {"anthropic", func(s *scene) {
+		c := &s.recorded[s.on(22, 4)]
+		c.Usage, c.Cost, c.Tier = plugins.Usage{}, plugins.Cost{}, ""
+	}, []string{"no_usage 22"}, ""},
 	"reasoning apart from output": {"openai", func(s *scene) {
 		c := &s.vendor.calls[s.on(11, 5)]
 		c.Usage.Output.N += c.Usage.Reasoning.N

@@ -35,9 +35,9 @@ type Totals struct {
 	// Unpriced counts the calls whose usage is known and whose cost is not.
 	Unpriced int64
 	// WithoutUsage counts the calls that a provider may have billed and whose usage is
-	// unknown, and EstimatedCost is what their records have as their cost, which is in Cost.
-	WithoutUsage  int64
-	EstimatedCost plugins.Nanodollars
+	// unknown, Broken those of them that failed or broke off, and EstimatedCost is what their records have as their cost, which is in Cost.
+	WithoutUsage, Broken int64
+	EstimatedCost        plugins.Nanodollars
 	// Reasoning is the reasoning of all calls, and ReasoningApart that of the calls whose
 	// output is too small to include it.
 	Reasoning, ReasoningApart int64
@@ -57,7 +57,7 @@ func (t *Totals) add(o *Totals) {
 	t.Requests, t.Tokens = t.Requests+o.Requests, t.Tokens.plus(o.Tokens)
 	t.Cost, t.SearchCost = t.Cost+o.Cost, t.SearchCost+o.SearchCost
 	t.Unpriced, t.WithoutUsage = t.Unpriced+o.Unpriced, t.WithoutUsage+o.WithoutUsage
-	t.EstimatedCost += o.EstimatedCost
+	t.Broken, t.EstimatedCost = t.Broken+o.Broken, t.EstimatedCost+o.EstimatedCost
 	t.Reasoning, t.ReasoningApart = t.Reasoning+o.Reasoning, t.ReasoningApart+o.ReasoningApart
 	t.Repeated.Requests += o.Repeated.Requests
 	t.Repeated.Tokens = t.Repeated.Tokens.plus(o.Repeated.Tokens)
@@ -130,6 +130,9 @@ func (r *Records) Add(c *Call) {
 	if !c.Usage.Input.Valid && !c.Usage.Output.Valid {
 		if c.mayBeBilled() {
 			t.WithoutUsage++
+			if !c.Complete {
+				t.Broken++
+			}
 			t.EstimatedCost += c.Cost.N
 		}
 		t.Cost += c.Cost.N
@@ -156,10 +159,10 @@ func (r *Records) Add(c *Call) {
 	}
 }
 
-// mayBeBilled reports whether a provider may have billed a call that states no usage. Refusals
-// cost nothing; 499 is a client that left.
+// mayBeBilled reports whether a provider may have billed a call that states no usage: a stream that
+// was not asked for it has a response all the same. Refusals cost nothing; 499 is a client that left.
 func (c *Call) mayBeBilled() bool {
-	return c.Estimated || !c.Complete || c.Status == 0 || c.Status == 499 || c.Status >= 500
+	return c.Estimated || c.ResponseID != "" || !c.Complete || c.Status == 0 || c.Status == 499 || c.Status >= 500
 }
 
 func (r *Records) totalsOf(c *Call) *Totals {

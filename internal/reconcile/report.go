@@ -17,6 +17,7 @@ const (
 	Outside   Reason = "outside"   // at another key, or not through Weir
 	Lost      Reason = "lost"      // Weir saw the calls and lost their records
 	Failed    Reason = "failed"    // calls that failed or broke off without a usage
+	NoUsage   Reason = "no_usage"  // calls whose answers state no usage
 	Reasoning Reason = "reasoning" // output that the answers do not count
 	Duplicate Reason = "duplicate" // recorded more than once
 	Unbilled  Reason = "unbilled"  // recorded, and not on the bill

@@ -231,7 +231,7 @@ func (c *comparison) explainCache(g group) {
 // explainRest gives what remains of a group its reason.
 func (c *comparison) explainRest(g group) {
 	rest, recorded := c.rest[g], orEmpty(c.recorded[g])
-	without, estimate := c.withoutUsage(g)
+	without := c.withoutUsage(g)
 	if rest == (count{}) {
 		return
 	}
@@ -239,12 +239,16 @@ func (c *comparison) explainRest(g group) {
 	onlyOutput := rest == count{tokens: Tokens{Output: rest.tokens[Output]}}
 	lost := c.lostOn(g.day)
 	switch {
-	case onlyOutput && rest.tokens[Output] > 0 && recorded.Requests > 0 && without == 0 && recorded.Reasoning >= rest.tokens[Output]:
+	case onlyOutput && rest.tokens[Output] > 0 && recorded.Requests > 0 && without.WithoutUsage == 0 && recorded.Reasoning >= rest.tokens[Output]:
 		c.explain(g, rest, Reasoning, "the same input and more output: reasoning that the answers do not count as output", nil)
-	case more && without > 0 && rest.requests <= without:
-		c.explain(g, rest, Failed, fmt.Sprintf("the provider bills calls that failed or broke off before they stated a usage; of those, the day has %d", without), func(d *Difference) {
+	case more && without.WithoutUsage > 0 && rest.requests <= without.WithoutUsage:
+		reason, explanation := NoUsage, fmt.Sprintf("the answers of some calls state no usage, and the provider bills for them; of those, the day has %d", without.WithoutUsage)
+		if without.Broken > 0 {
+			reason, explanation = Failed, fmt.Sprintf("the provider bills calls that failed or broke off before they stated a usage; of those, the day has %d", without.Broken)
+		}
+		c.explain(g, rest, reason, explanation, func(d *Difference) {
 			if d.Cost.Valid {
-				d.Cost.N -= estimate
+				d.Cost.N -= without.EstimatedCost
 			}
 			d.Condition = "in=null"
 		})
@@ -263,22 +267,22 @@ func (c *comparison) explainRest(g group) {
 	}
 }
 
-// withoutUsage counts the calls of a model on a day that may be billed and state no usage, and adds
-// up the estimates of their costs. Such calls have no tier, and the model of the request, which may
-// be the name without a date.
-func (c *comparison) withoutUsage(g group) (calls int64, estimate plugins.Nanodollars) {
+// withoutUsage adds up the calls of a model on a day that may be billed and state no usage. Such
+// calls have no tier, and the model of the request, which may be the name without a date.
+func (c *comparison) withoutUsage(g group) (sum Totals) {
 	for other, t := range c.recorded {
 		if other.day != g.day || other.account != g.account {
 			continue
 		}
 		if other.model == g.model {
-			estimate += t.EstimatedCost
+			sum.EstimatedCost += t.EstimatedCost
 		} else if !strings.HasPrefix(g.model, other.model+"-") {
 			continue
 		}
-		calls += t.WithoutUsage
+		sum.WithoutUsage += t.WithoutUsage
+		sum.Broken += t.Broken
 	}
-	return calls, estimate
+	return sum
 }
 
 // lostOn is the number of calls of a day that Weir lost.
