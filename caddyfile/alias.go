@@ -17,6 +17,7 @@ import (
 //	alias <name> [<models...>] {
 //		strategy order|weight|least_busy|fastest|cheapest
 //		split    user|session|key|project|property.<name>
+//		shadow   <model> <percent>%
 //		model    <name> {
 //			arm    <name>
 //			weight <number>
@@ -41,6 +42,7 @@ func parseAlias(d *caddyfile.Dispenser, app *llmapp.App) error {
 	set := directive.Options{
 		"strategy": directive.Choice((*string)(&a.Strategy), "order", "weight", "least_busy", "fastest", "cheapest"),
 		"split":    directive.Text(&a.Split),
+		"shadow":   func(d *caddyfile.Dispenser) error { return parseShadow(d, a) },
 		"model":    func(d *caddyfile.Dispenser) error { return parseChoice(d, a) },
 	}
 	if err := set.Parse(d, "alias "+args[0]); err != nil {
@@ -99,6 +101,19 @@ func parseChoice(d *caddyfile.Dispenser, a *llmapp.Alias) error {
 	err := set.Parse(d, "model "+c.Model)
 	c.When = strings.Join(terms, " ")
 	return err
+}
+
+// parseShadow parses a model that gets a share of the calls, too.
+func parseShadow(d *caddyfile.Dispenser, a *llmapp.Alias) error {
+	args := d.RemainingArgs()
+	if len(args) == 2 {
+		percent, err := strconv.ParseFloat(strings.TrimSuffix(args[1], "%"), 64)
+		if err == nil && strings.HasSuffix(args[1], "%") && percent > 0 && percent <= 100 {
+			a.Shadows = append(a.Shadows, &llmapp.Shadow{Model: args[0], Share: percent / 100})
+			return nil
+		}
+	}
+	return d.Err("shadow takes a model and a part of the calls, as in `shadow anthropic/claude-haiku-4-5 5%`")
 }
 
 // jsonOf returns what stands for a value in JSON: itself if it is JSON, else a text.

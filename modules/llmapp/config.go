@@ -36,6 +36,8 @@ type (
 	Alias = routing.Alias
 	// Choice is a model of an alias.
 	Choice = routing.Choice
+	// Shadow is a model that gets calls of an alias which another one has answered.
+	Shadow = routing.Shadow
 	// AlertRule says when an alert fires, and whom it tells.
 	AlertRule = alert.Rule
 	// Key is an API key of one organisation.

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 var routeColumns = []column{
@@ -45,7 +47,7 @@ func explainRoute(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return fmt.Errorf("--request: %w", err)
 	}
-	if body, err = sjson.SetBytes(body, "model", args[0]); err != nil || !gjson.ValidBytes(body) {
+	if body, err = sjson.SetBytes(body, "model", args[0]); err != nil || !plugins.ValidJSON(body) {
 		return errors.New("--request: the request is no JSON object")
 	}
 	c, err := newClient(cmd)

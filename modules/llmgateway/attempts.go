@@ -10,8 +10,9 @@ import (
 )
 
 // tryTargets makes attempts until one has answered the client, or no other may
-// follow. Each target is tried again as the policy allows, and then the next one.
-func (c *call) tryTargets(targets []routing.Target) {
+// follow. Each target is tried again as the policy allows, and then the next one. It returns the
+// alias of the target that answered, nil if none did, or if it has no alias.
+func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 	var (
 		deadline = time.Now().Add(c.h.policy.TryDuration)
 		last     *attempt // the latest one that was sent: its failure is the answer unless another follows
@@ -22,7 +23,7 @@ func (c *call) tryTargets(targets []routing.Target) {
 	places, err := c.choose(targets)
 	if err != nil {
 		c.refuse(apierror.Of(err))
-		return
+		return nil
 	}
 	breakers := c.h.breakers()
 	for i, tries := 0, 1; i < len(places); {
@@ -44,7 +45,7 @@ func (c *call) tryTargets(targets []routing.Target) {
 			a.observe(outcome, failure)
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit())
-				return
+				return target.Alias
 			}
 			if outcome == routing.Retry || failure.Status >= 500 {
 				breakers.Failed(target.Circuit())
@@ -72,13 +73,14 @@ func (c *call) tryTargets(targets []routing.Target) {
 	switch {
 	case last == nil && c.dialect.CountsTokens() && failure.Code == unsupportedEndpoint && !c.controls.Strict:
 		c.answerEstimate(places[0].Target)
-		return
+		return nil
 	case last == nil:
 		c.refuse(failure)
-		return
+		return nil
 	}
 	last.answerFailure()
 	c.writeError(last.failure, failures...)
+	return nil
 }
 
 // answerFailure makes the record of a failed attempt the record of the call.

@@ -16,7 +16,7 @@ import (
 // admit gets the bill by which the attempt, or the next round of it, is sent.
 func (a *attempt) admit() error {
 	c := a.call
-	a.x.Record.PassthroughBilling = c.h.site.App.Money().PaysWithCredits(a.x.Record.Org, a.target.Account) && !c.dialect.CountsTokens()
+	a.x.Record.PassthroughBilling = !c.shadows && c.h.site.App.Money().PaysWithCredits(a.x.Record.Org, a.target.Account) && !c.dialect.CountsTokens()
 	s := c.spending(a.target)
 	s.Call, s.Within = a.bound(), a.within
 	s.Fit, s.Cut = a.fit(s.Call), a.cut(s.Call)
@@ -36,11 +36,13 @@ func (a *attempt) admit() error {
 // spending is what the bounds of the call at a target depend on.
 func (c *call) spending(t routing.Target) money.Spending {
 	r := &c.exchange.Record
-	return money.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r, Limit: c.limit}
+	return money.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r, Limit: c.limit, Shadow: c.shadows}
 }
 
 // bounded reports whether credits or budgets bound what the call costs at a target.
-func (c *call) bounded(t routing.Target) bool { return c.h.site.App.Money().Bounds(c.spending(t)) }
+func (c *call) bounded(t routing.Target) bool {
+	return !c.shadows && c.h.site.App.Money().Bounds(c.spending(t))
+}
 
 // demanded is what is read of the request to bound its cost.
 func (c *call) demanded() bound.Request {

@@ -46,6 +46,8 @@ type call struct {
 	warm       uint64 // the target whose provider's cache has the conversation, 0 if none has
 	warmTokens int64  // that it has
 
+	shadows bool // the call is made beside the caller's, who does not see it
+
 	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
 
 	streamsBackground bool // a call in the background was asked for a stream
@@ -83,7 +85,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	case c.state.Background:
 		detached = c.runInBackground(targets)
 	default:
-		c.tryTargets(targets)
+		detached = c.beginShadows(c.tryTargets(targets))
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ type Spending struct {
 	// Within says that the call is a part of one that has a bill, such as a response in
 	// a WebSocket.
 	Within bool
+	// Shadow says that the operator makes the call beside that of a caller: no credits and no
+	// budget count it.
+	Shadow bool
 	// Call is what a call of a model can use, nil for any other. Settle counts by it, and it is
 	// the MaxUsage of a Spending that has none.
 	Call *bound.Call
@@ -72,6 +75,9 @@ func (m *Budgets) Admit(ctx context.Context, s Spending) (*Bill, error) {
 		if err := s.allowed(); err != nil {
 			return nil, err
 		}
+	}
+	if s.Shadow {
+		return t, nil
 	}
 	paid := m.PaysWithCredits(s.Org, s.Account)
 	budgets, err := m.bounding(&s)

@@ -28,6 +28,10 @@ type Alias struct {
 	// `weight`. Default: each conversation gets a model of its own.
 	Split string `json:"split,omitempty"`
 
+	// Shadows are models that get a share of the calls, too, once these are answered. Nobody sees
+	// what they answer but who reads the records. Default: none.
+	Shadows []*Shadow `json:"shadows,omitempty"`
+
 	// Models are those that the alias stands for, at least one.
 	Models []*Choice `json:"models"`
 
@@ -61,6 +65,18 @@ type Choice struct {
 
 	condition storage.Filter // of When, nil without one
 }
+
+// Shadow is a model that gets calls which another one has answered.
+type Shadow struct {
+	// Model is a name that a request may have in its field `model`, but no alias.
+	Model string `json:"model"`
+
+	// Share is the part of the calls that it gets, above 0 and at most 1.
+	Share float64 `json:"share"`
+}
+
+// ShadowArm is the arm of the records of shadows.
+const ShadowArm = "shadow"
 
 // Strategy is how an alias chooses among its models.
 type Strategy string
@@ -99,7 +115,7 @@ func (a *Alias) UnmarshalJSON(b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (a *Alias) MarshalJSON() ([]byte, error) {
-	if a.Strategy == "" && a.Split == "" && !slices.ContainsFunc(a.Models, (*Choice).hasRules) {
+	if a.Strategy == "" && a.Split == "" && a.Shadows == nil && !slices.ContainsFunc(a.Models, (*Choice).hasRules) {
 		return json.Marshal(a.names())
 	}
 	type plain Alias
@@ -143,6 +159,14 @@ func (a *Alias) Check(isAlias func(name string) bool) error {
 	for _, m := range a.Models {
 		if err := m.check(isAlias); err != nil {
 			return err
+		}
+	}
+	for _, s := range a.Shadows {
+		switch {
+		case s.Model == "" || strings.Contains(s.Model, ",") || isAlias(s.Model):
+			return fmt.Errorf("shadow %q: want the name of one model, and no alias", s.Model)
+		case !(s.Share > 0 && s.Share <= 1):
+			return fmt.Errorf("shadow %s: share %v: want a part of the calls above 0 and at most 1", s.Model, s.Share)
 		}
 	}
 	return nil

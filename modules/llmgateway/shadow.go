@@ -1,0 +1,118 @@
+package llmgateway
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/storage"
+)
+
+// maxShadows bounds the shadows under way in the process. Calls that come meanwhile have none.
+const maxShadows = 16
+
+var shadowTurns = make(chan struct{}, maxShadows)
+
+// shadowOf is the property that names the call which a shadow repeats.
+const shadowOf = "Shadow-Of"
+
+// beginShadows makes the answered call again at models of its alias, behind its client's back: no
+// client waits, no user pays, and no budget counts it. It returns false if there is nothing to make,
+// else it closes the call when it is done.
+func (c *call) beginShadows(alias *routing.Alias) bool {
+	if alias == nil || len(alias.Shadows) == 0 || !c.repeatable() {
+		return false
+	}
+	var models []string
+	for _, s := range alias.Shadows {
+		if rand.Float64() < s.Share {
+			models = append(models, s.Model)
+		}
+	}
+	if models == nil {
+		return false
+	}
+	select {
+	case shadowTurns <- struct{}{}:
+	default:
+		return false
+	}
+	go func() {
+		defer func() { <-shadowTurns }()
+		defer c.close()
+		for _, model := range models {
+			c.shadow(model)
+		}
+	}()
+	return true
+}
+
+// repeatable reports whether the call can be made twice: it changes nothing at a provider, and
+// refers to nothing that one provider keeps.
+func (c *call) repeatable() bool {
+	if c.api.Parse == nil || c.dialect.CountsTokens() || c.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.compacts || c.mcp != nil {
+		return false
+	}
+	return !bound.Of(c.dialect, c.object(c.sent), nil).Hosted
+}
+
+// shadow makes the call at a model, and records it.
+func (c *call) shadow(model string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			c.h.site.Logger.Error("a shadow panicked", zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
+		}
+	}()
+	targets, _, err := c.h.resolver(c.exchange.Record.Org).Resolve(model)
+	if err != nil { // the organisation cannot call it
+		return
+	}
+	s := *c
+	s.ctx, s.r, s.w = ctx, c.r.WithContext(ctx), nobody{}
+	s.shadows, s.controls, s.limit, s.variants, s.warm = true, new(control.Controls), nil, nil, 0
+	s.exchange = c.shadowExchange()
+	s.exchange.Begin(ctx, c.h.site, s.controls, cancel)
+	s.exchange.Record.Properties = map[string]string{shadowOf: c.exchange.Record.ID.String()}
+	defer s.exchange.Close()
+	k := &s.exchange.Kept
+	k.Request(&s.exchange.Record, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: s.sent}, int64(c.h.MaxBody), false)
+	a, err := s.prepare(targets[0], 1)
+	if err != nil {
+		s.refuse(apierror.Of(err))
+		return
+	}
+	a.x.Record.Arm = routing.ShadowArm
+	if outcome, _ := a.send(c.h.policy.FirstByte(false, true)); outcome != routing.Answered {
+		a.answerFailure()
+	}
+}
+
+// shadowExchange is an exchange of the organisation, and of none of its users, keys and sessions.
+func (c *call) shadowExchange() *recording.Exchange {
+	r := &c.exchange.Record
+	x := new(recording.Exchange)
+	x.Record = storage.Record{
+		Org: r.Org, Dialect: r.Dialect, Path: r.Path, Referrer: "gateway", RequestModel: r.RequestModel, RequestBytes: r.RequestBytes,
+		RequestOmitted: r.RequestOmitted, ResponseOmitted: r.ResponseOmitted,
+	}
+	x.Record.MaskContent(r.ContentMask())
+	return x
+}
+
+// nobody is the client of a shadow.
+type nobody struct{}
+
+func (nobody) Header() http.Header         { return make(http.Header) }
+func (nobody) Write(p []byte) (int, error) { return len(p), nil }
+func (nobody) WriteHeader(int)             {}
