@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,22 +45,23 @@ func lineageTarget(t routing.Target) uint64 {
 
 // variant returns the call with the parameters that its alias gives to a choice.
 func (c *call) variant(choice *routing.Choice) (*call, error) {
-	if !choice.HasParameters() || c.form != nil || c.body == nil {
+	if !choice.HasParameters() {
 		return c, nil
 	}
 	if v := c.variants[choice]; v != nil {
 		return v, nil
 	}
 	v := *c
-	var err error
-	var warnings []string
-	if v.body, warnings, err = choice.Apply(c.dialect, c.body); err != nil {
-		return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
+	warnings := []string{"model: the alias sets parameters, and has no place for them in this request"}
+	if c.form == nil && c.body != nil {
+		var err, errSent error
+		v.body, warnings, err = choice.Apply(c.dialect, c.body)
+		v.sent, _, errSent = choice.Apply(c.dialect, c.sent)
+		if err = errors.Join(err, errSent); err != nil {
+			return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
+		}
+		v.last, v.parsed = nil, sync.OnceValues(v.parse)
 	}
-	if v.sent, _, err = choice.Apply(c.dialect, c.sent); err != nil {
-		return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
-	}
-	v.last, v.parsed = nil, sync.OnceValues(v.parse)
 	controls := *c.controls
 	controls.Warnings = append(slices.Clip(c.controls.Warnings), warnings...)
 	v.controls = &controls
