@@ -1,5 +1,7 @@
 package storage
 
+import "github.com/weirhq/weir/plugins"
+
 // Content is what a record may carry besides its metrics. Content that must not be
 // kept is left out: the omitted Request or Response is empty.
 type Content struct {
@@ -9,6 +11,9 @@ type Content struct {
 	// Media is true when the request has media parts. The hashes of the parts become the
 	// record's Assets.
 	Media bool
+	// Unassembled is the dialect of a Response that is a stream as it came, for who stores
+	// content; "" for any other Response. No reader returns it.
+	Unassembled plugins.Dialect
 }
 
 // ContentPart is a part of a Content, or several.

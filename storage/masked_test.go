@@ -95,7 +95,7 @@ func TestWhatMayHavePartsOfValuesIsLeftOut(t *testing.T) {
 func TestEveryTextOfARecordIsMasked(t *testing.T) {
 	const canary = "alice@example.com"
 	own := []string{
-		"Org", "AuthHash", "KeyID", "Project", "VerifiedBy", "Account", "Arm", "GatewayNode", "PriceVersion", "Dialect",
+		"Org", "AuthHash", "KeyID", "Project", "VerifiedBy", "Account", "Arm", "GatewayNode", "PriceVersion", "Dialect", "AnswerCache",
 		"TraceID", "SpanID", "SpanKeys", "Assets", "Masked", // hexadecimal digits, and counts
 	}
 	r := new(storage.Record)

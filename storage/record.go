@@ -157,6 +157,10 @@ type Record struct {
 	// CacheReferenceID is the record whose answer was served again, the zero
 	// UUID when the answer did not come from Weir's cache.
 	CacheReferenceID uuid.UUID
+	// AnswerCache is CacheHit or CacheMiss if Weir's cache was asked, else "".
+	AnswerCache string
+	// SavedCost is what the answer of a CacheHit has cost when a provider gave it.
+	SavedCost plugins.Cost
 
 	// Attempt counts the tries of one gateway call from 1; 0 on the proxy.
 	Attempt int
@@ -390,6 +394,12 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.CacheEnabled }, About: "Whether the caller asked for Weir's cache."},
 	{Wire: 57, Name: "cache_reference", Field: "cache_reference_id", Filter: true,
 		At: func(r *Record) any { return &r.CacheReferenceID }, About: "The request whose answer was served from the cache."},
+	{Wire: 100, Name: "answer_cache", Names: "answer_cache", Field: "answer_cache", Filter: true,
+		At:    func(r *Record) any { return &r.AnswerCache },
+		About: "`hit` if Weir's cache answered, `miss` if it had no answer to this request and the provider was asked; null if the cache was not used."},
+	{Wire: 101, Name: "saved_cost", Field: "saved_cost", Filter: true,
+		At:    func(r *Record) any { return &r.SavedCost },
+		About: "US dollars that a hit in Weir's cache saved: what the same answer cost when the provider gave it. No `cost` includes it."},
 	{Field: "scores", At: func(r *Record) any { return new(r.allScores()) },
 		About: "The scores by name; feedback is `service-score-feedback`, 0 or 1."},
 	{Field: "feedback_id",
@@ -462,6 +472,14 @@ func ofFeedback[T any](at func(*Feedback) *T) func(*Record) any {
 		return at(r.Feedback)
 	}
 }
+
+// What Weir's cache did for a call.
+const (
+	CacheHit = "hit"
+	// CacheMiss: the provider was asked, and later calls may get its answer. The journal
+	// therefore keeps a stream as it came.
+	CacheMiss = "miss"
+)
 
 // Cached is true when the answer came from Weir's response cache.
 func (r *Record) Cached() bool { return r.CacheReferenceID != uuid.Nil }

@@ -38,7 +38,7 @@ const requestFrame = 0
 
 var parts = [...]part{
 	{storage.RequestPart, message[content]{1: contentWire[1], 3: contentWire[3], 4: contentWire[4], requestData: contentWire[requestData]}},
-	{storage.ResponsePart, message[content]{2: contentWire[2], requestData + 1: contentWire[requestData+1]}},
+	{storage.ResponsePart, message[content]{2: contentWire[2], requestData + 1: contentWire[requestData+1], unassembled: contentWire[unassembled]}},
 }
 
 // sealedWriter writes sealed segments, one after the other.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
@@ -25,6 +26,23 @@ func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Co
 	return c, err
 }
 
+// Answer returns the answer of a record as it came, of a stream the events: those of a CacheMiss
+// are kept so. It returns no data if Content would return no answer. A backend that keeps content
+// itself has streams only assembled.
+func (j *Journal) Answer(ctx context.Context, rec *storage.Record) (storage.Body, error) {
+	if keeper, ok := j.backend.(storage.ContentKeeper); ok && !j.Pending(rec.Key()) {
+		c, err := keeper.Content(ctx, rec)
+		if c == nil || err != nil {
+			return storage.Body{}, err
+		}
+		return c.Response, nil
+	}
+	r := contentReader{j: j, parts: storage.ResponsePart, asItCame: true}
+	defer r.Close()
+	_, err := r.Content(ctx, rec)
+	return r.content.Response, err
+}
+
 // Reader implements storage.Contents.
 func (j *Journal) Reader(parts storage.ContentPart) storage.ContentReader {
 	return &contentReader{j: j, parts: parts}
@@ -36,6 +54,8 @@ type contentReader struct {
 	j       *Journal
 	parts   storage.ContentPart
 	content storage.Content // as returned last
+	// asItCame reads streams as they came.
+	asItCame bool
 
 	segment uint64
 	file    sealedFile // nil when none is open
@@ -134,9 +154,16 @@ func (r *contentReader) readRaw(s *segment, scan *scanner, ordinal uint32) (bool
 		return false, err
 	}
 	if r.parts&storage.ResponsePart != 0 {
-		c.Response.Data, c.Response.Type = r.assembler.Stored(observe.Transcript(rec.Dialect), c.Response.Type, c.Response.Data)
+		r.assemble(rec.Dialect)
 	}
 	return true, nil
+}
+
+// assemble brings an answer that was read as it came into stored form, if that is asked for.
+func (r *contentReader) assemble(d plugins.Dialect) {
+	if c := &r.content; !r.asItCame {
+		c.Response.Data, c.Response.Type = r.assembler.Stored(observe.Transcript(d), c.Response.Type, c.Response.Data)
+	}
 }
 
 // dialectWire reads no more of a record than its dialect.

@@ -92,7 +92,11 @@ var contentWire = message[content]{
 	4:               func(c *content) any { return &c.Media },
 	requestData:     func(c *content) any { return &c.Request.Data },
 	requestData + 1: func(c *content) any { return &c.Response.Data },
+	unassembled:     func(c *content) any { return &c.Unassembled },
 }
 
 // requestData is the number of the first body.
 const requestData = 5
+
+// unassembled is the number of a field that sealed blocks alone have.
+const unassembled = 8

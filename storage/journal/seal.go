@@ -115,7 +115,11 @@ func (z *sealer) add(s *segment, e *place) error {
 	if z.buffer.layout.extents != nil {
 		shared = s.rawRequest(&z.buffer, e, c)
 	}
-	c.Response.Data, c.Response.Type = z.assembler.Stored(observe.Transcript(e.dialect), c.Response.Type, c.Response.Data)
+	if e.asItCame {
+		c.Unassembled = e.dialect
+	} else {
+		c.Response.Data, c.Response.Type = z.assembler.Stored(observe.Transcript(e.dialect), c.Response.Type, c.Response.Data)
+	}
 	return z.w.add(e.ordinal, c, shared)
 }
 
@@ -135,12 +139,13 @@ func (s *segment) rawRequest(m *contentBuffer, e *place, c *content) *rawRequest
 
 // place is where the content of a record stands, and what it is.
 type place struct {
-	key     storage.RecordKey
-	dialect plugins.Dialect
-	ordinal uint32
-	sum     uint32
-	at      int64
-	length  int64
+	key      storage.RecordKey
+	dialect  plugins.Dialect
+	asItCame bool // a stream is not assembled: Weir's cache may answer with it
+	ordinal  uint32
+	sum      uint32
+	at       int64
+	length   int64
 }
 
 // current lists what has the content of the last version of a record within the
@@ -171,7 +176,7 @@ func (s *segment) current() (all []place, found int64, records recordCount, err 
 		case e.length > 0:
 			found++
 			last[r.Key()] = e.ordinal
-			all = append(all, place{r.Key(), r.Dialect, e.ordinal, e.sum, e.content(), e.length})
+			all = append(all, place{r.Key(), r.Dialect, r.AnswerCache == storage.CacheMiss, e.ordinal, e.sum, e.content(), e.length})
 		case r.Content.Segment == s.number:
 			last[r.Key()] = r.Content.Ordinal
 		default: // no content, or that of another segment
@@ -180,9 +185,11 @@ func (s *segment) current() (all []place, found int64, records recordCount, err 
 	}
 }
 
-// referenceWire reads no more of a record than its key, its dialect, its content's place and its
-// number.
-var referenceWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71], 72: recordWire[72]}
+// referenceWire reads no more of a record than its key, its dialect, its content's place, its
+// number, and whether Weir's cache may answer with its content.
+var referenceWire = message[record]{
+	1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71], 72: recordWire[72], 100: recordWire[100],
+}
 
 // byConversation puts what shares bytes with an earlier entry behind it, so that few
 // blocks have all of a conversation. all is in the order of the ordinals.

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
@@ -498,4 +501,44 @@ func TestBackendKnowsWhatWasSealed(t *testing.T) {
 	if end := b.batches[len(b.batches)-1].End; end.Segment < 2 {
 		t.Errorf("segment 1 is sealed, and the backend at %v", end)
 	}
+}
+
+// The answer of a call that missed Weir's cache can be read as it came, also when it is sealed. To
+// all others it is the object that it makes.
+func TestAnswersForTheCacheAreSealedAsTheyCame(t *testing.T) {
+	const stream = "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+	dir := t.TempDir()
+	b := &backend{}
+	j := open(t, b, Options{Dir: dir})
+	var missed, other storage.Record
+	for r, cache := range map[*storage.Record]string{&missed: storage.CacheMiss, &other: ""} {
+		*r = storage.Record{ID: uuid.New(), Org: "acme", CreatedAt: 1, Dialect: plugins.Chat, Stream: true, AnswerCache: cache}
+		k := storage.Keep(r, storage.Content{Response: storage.Body{Type: "text/event-stream", Data: []byte(stream)}}, 1<<20)
+		if err := j.Append(r, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush(t, j)
+	for _, r := range []*storage.Record{&missed, &other} {
+		stored, err := j.Request(t.Context(), r.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		*r = *stored
+	}
+	check := func(state string) {
+		t.Helper()
+		for _, r := range []*storage.Record{&missed, &other} {
+			content, err := j.Content(t.Context(), r)
+			if err != nil || content.Unassembled != "" || content.Response.Type != "application/json" || !strings.Contains(string(content.Response.Data), `"hello"`) {
+				t.Errorf("%s: %+v, %v", state, content, err)
+			}
+		}
+		if answer, err := j.Answer(t.Context(), &missed); err != nil || string(answer.Data) != stream || answer.Type != "text/event-stream" {
+			t.Errorf("%s: the answer is %s, %v", state, answer.Data, err)
+		}
+	}
+	check("raw")
+	seal(t, j, 1)
+	check("sealed")
 }

@@ -98,6 +98,10 @@ func (r *contentReader) readSealed(ordinal uint32) (found bool, err error) {
 		}
 		r.content.Request.Data = r.request
 	}
+	if d := r.content.Unassembled; d != "" {
+		r.content.Unassembled = ""
+		r.assemble(d)
+	}
 	return found, nil
 }
 

@@ -3,7 +3,7 @@
 // fields are those that a condition may name, with their kind and unit.
 export const fields = {
   model: "text", provider: "text", account: "text", user_id: "text", key_id: "text", verified_by: "text", session_id: "text", request_id: "text", response_id: "id", trace_id: "id",
-  status: "number", end_state: "text", finish_reason: "text", error_type: "text", error_message: "text", error_group: "text", would_refuse: "text", arm: "text", request_path: "text",
+  status: "number", end_state: "text", finish_reason: "text", error_type: "text", error_message: "text", error_group: "text", would_refuse: "text", arm: "text", answer_cache: "text", saved_cost: "number", request_path: "text",
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
   prompt_cache_write_tokens: "number", cache_savings: "number", routing_savings: "number", cache_loss: "number", cache_miss_reason: "text",
