@@ -52,6 +52,10 @@ type Controls struct {
 	Cost bool
 	// RateLimitPolicy is a limit that the caller sets to its own calls.
 	RateLimitPolicy string
+	// Cache is what the caller says of Weir's cache.
+	Cache Cache
+	// Refused says why the call cannot be made as its headers ask, nil if it can.
+	Refused *plugins.Error
 	// Inputs are those of a prompt template.
 	Inputs map[string]string
 	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
@@ -85,6 +89,8 @@ func Read(header http.Header, headers *Headers, record *storage.Record) *Control
 			c.properties(objectKey, objects)
 		}
 	}
+	c.readCacheControl(header["Cache-Control"])
+	c.record.CacheEnabled = c.Cache.Enabled != nil && *c.Cache.Enabled
 	c.trim("properties", c.record.Properties, MaxProperties)
 	c.trim("prompt inputs", c.Inputs, maxInputs)
 	return c
@@ -108,13 +114,12 @@ var (
 		"User-Id":          func(c *Controls) *string { return &c.record.UserID },
 	}
 	flags = map[string]func(*Controls) *bool{
-		"Cache-Enabled": func(c *Controls) *bool { return &c.record.CacheEnabled },
-		"Cost":          func(c *Controls) *bool { return &c.Cost },
-		"Dry-Run":       func(c *Controls) *bool { return &c.DryRun },
-		"Strict":        func(c *Controls) *bool { return &c.Strict },
+		"Cost":    func(c *Controls) *bool { return &c.Cost },
+		"Dry-Run": func(c *Controls) *bool { return &c.DryRun },
+		"Strict":  func(c *Controls) *bool { return &c.Strict },
 	}
-	names = slices.Sorted(slices.Values(slices.AppendSeq(slices.AppendSeq(
-		[]string{"Auth", "Omit-Request", "Omit-Response", "Properties"}, maps.Keys(texts)), maps.Keys(flags))))
+	names = slices.Sorted(slices.Values(slices.AppendSeq(slices.AppendSeq(slices.AppendSeq(
+		[]string{"Auth", "Omit-Request", "Omit-Response", "Properties"}, maps.Keys(texts)), maps.Keys(flags)), maps.Keys(cacheHeaders))))
 )
 
 // The beginnings of headers that end with a name of the caller's.
@@ -128,7 +133,10 @@ func (c *Controls) set(key, name string, values []string) {
 	flag, isFlag := flags[name]
 	property, isProperty := strings.CutPrefix(name, propertyHeader)
 	input, isInput := strings.CutPrefix(name, inputHeader)
+	cached, isCached := cacheHeaders[name]
 	switch {
+	case isCached:
+		cached(c, key, values)
 	case isText:
 		c.text(text(c), key, values)
 	case isFlag:

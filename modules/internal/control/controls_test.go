@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -33,7 +35,23 @@ func TestControlHeaders(t *testing.T) {
 				UserID: "u", SessionID: "s", SessionName: "n", SessionPath: "/a/b", PromptID: "p", PromptVersion: "v",
 				ModelOverride: "m", NodeID: "no", JobID: "j", ExperimentID: "e", CacheEnabled: true,
 			},
-			controls: Controls{ID: "r", Keyed: true, Secret: "key"},
+			controls: Controls{ID: "r", Keyed: true, Secret: "key", Cache: Cache{Enabled: new(true)}},
+		},
+		{
+			name: "the cache",
+			header: http.Header{
+				"Cache-Control": {"max-age=60"}, "Service-Cache-Control": {"max-age=5, s-maxage=99999999"}, "Service-Cache-Read": {"false"}, "Service-Cache-Save": {"True"},
+				"Service-Cache-Seed": {"x"}, "Service-Cache-Bucket-Max-Size": {"20"}, "Service-Cache-Ignore-Keys": {"user, seed,model", "user"},
+			},
+			controls: Controls{Cache: Cache{
+				Read: new(false), Save: new(true), Seed: "x", Buckets: 20, Ignore: []string{"seed", "user"}, MaxAge: new(365 * 24 * time.Hour), control: "max-age=5, s-maxage=99999999",
+			}},
+			warnings: []string{"Service-Cache-Ignore-Keys: model is not ignored: it decides what the answer is"},
+		},
+		{
+			name:     "too many answers",
+			header:   http.Header{"Service-Cache-Bucket-Max-Size": {"21"}},
+			controls: Controls{Refused: plugins.Invalid("Service-Cache-Bucket-Max-Size", "Cache bucket size cannot be greater than 20.")},
 		},
 		{
 			name: "properties and inputs",
@@ -80,8 +98,8 @@ func TestControlHeaders(t *testing.T) {
 		},
 		{
 			name:     "of other headers, anything but true is off",
-			header:   http.Header{"Service-Cache-Enabled": {"1"}},
-			warnings: []string{"Service-Cache-Enabled: off, the only value that switches it on is true"},
+			header:   http.Header{"Service-Strict": {"1"}},
+			warnings: []string{"Service-Strict: off, the only value that switches it on is true"},
 		},
 		{
 			name:     "a second prefix",

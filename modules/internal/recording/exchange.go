@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -20,6 +21,7 @@ import (
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money"
@@ -83,6 +85,7 @@ type Exchange struct {
 	committed version
 	lost      bool
 	spent     *spent // by the rounds before this one, nil in the first
+	repeated  bool   // Weir's cache answers: no provider was asked
 }
 
 // clock measures how long an exchange takes.
@@ -182,6 +185,20 @@ func (x *Exchange) Warm() (target uint64, tokens int64) {
 	return x.link.Warm(storage.Millis(time.Now()))
 }
 
+// Repeat makes the record that of a call to which Weir's cache gives the answer of another
+// record. It costs nothing, and uses no tokens.
+func (x *Exchange) Repeat(of *storage.Record) {
+	x.repeated = true
+	r := &x.Record
+	r.AnswerCache, r.CacheReferenceID, r.SavedCost = storage.CacheHit, of.ID, of.Cost
+	r.Provider, r.Account, r.TargetURL, r.Path = of.Provider, of.Account, of.TargetURL, of.Path
+	r.ResponseModel, r.ResponseID, r.Finish, r.ServiceTier, r.Stream = of.ResponseModel, of.ResponseID, of.Finish, of.ServiceTier, of.Stream
+	r.Subscription, r.PassthroughBilling = false, false
+	if r.Stream {
+		r.TimeToFirstToken = plugins.KnownDuration(time.Since(x.started))
+	}
+}
+
 // MarkFirstToken notes the time of a stream's first content, once.
 func (x *Exchange) MarkFirstToken() {
 	if !x.Record.TimeToFirstToken.Valid && x.Info().Content {
@@ -214,7 +231,10 @@ func (x *Exchange) Commit(end storage.EndState) {
 	x.Bill.Learn(x.Info().Usage.Input)
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
 		used := r.Usage
-		if x.spent != nil {
+		switch {
+		case x.repeated:
+			r.Usage = plugins.Usage{} // the provider's own cache has not seen the call
+		case x.spent != nil:
 			r.Usage = x.Info().Usage // the next call goes on from the input of the last round
 		}
 		x.link.Answered(r, x.Account, x.Target, x.Kept.Content(r).Response)
@@ -266,6 +286,11 @@ func (x *Exchange) measure() {
 		}
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
+	if x.repeated {
+		r.Usage = plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}
+		r.Cost = plugins.KnownCost(0)
+		return
+	}
 	if x.link != nil && x.spent == nil { // what the provider's cache missed is that of the first round
 		x.link.Miss(r, x.Account)
 	}
@@ -491,7 +516,9 @@ type Site struct {
 	Open   Opener
 	Logger *zap.Logger    // of bounded rate
 	Calls  *lineage.Index // of the store, nil to link none
-	mask   *mask.Masker   // what is masked in the content of its records, nil for nothing
+	// Cache returns the cache of the store's answers, nil if it does not open.
+	Cache func() *cache.Cache
+	mask  *mask.Masker // what is masked in the content of its records, nil for nothing
 }
 
 // Stamp writes into a record what is masked in its content by the site and by the key of the
@@ -513,8 +540,19 @@ func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *store
 	}
 	name := cmp.Or(store, stores.DefaultName)
 	logger := llmapp.BoundedLogger(ctx.Logger())
+	answers := sync.OnceValue(func() *cache.Cache {
+		secret, err := app.Secret(opened)
+		var answers *cache.Cache
+		if err == nil {
+			answers, err = opened.Cache(secret)
+		}
+		if err != nil {
+			logger.Error("no answer is cached: the cache does not open", zap.String("store", name), zap.Error(err))
+		}
+		return answers
+	})
 	return &Site{
-		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(), mask: masker,
+		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(), Cache: answers, mask: masker,
 	}, opened, nil
 }
 

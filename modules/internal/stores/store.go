@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/internal/mask"
+	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/storage"
@@ -238,6 +239,7 @@ type Store struct {
 	options journal.Options
 	journal *journal.Journal // nil when closed
 	shared  sharing
+	answers *cache.Cache // nil until it is needed, and when closed
 
 	control controlFile
 }
@@ -330,6 +332,20 @@ func (s *Store) Journal() (*journal.Journal, error) {
 	return j, nil
 }
 
+// Cache returns the cache of the answers in the store. The secret of the first who asks keys it.
+func (s *Store) Cache(secret []byte) (*cache.Cache, error) {
+	j, err := s.Journal()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		s.answers, err = cache.Open(s.Dir(), secret, j, s.options.Logger)
+	}
+	return s.answers, err
+}
+
 // startTimeout bounds how long the start waits for the backend, which may come
 // later: calls are recorded until then, and queries answered 503.
 const startTimeout = 2 * time.Second
@@ -406,6 +422,12 @@ func (s *Store) close(ctx context.Context) error {
 	}
 	j := s.journal
 	s.journal = nil
+	if s.answers != nil {
+		if err := s.answers.Close(); err != nil {
+			s.options.Logger.Error("the cache of answers was not closed as it should be", zap.Error(err))
+		}
+		s.answers = nil
+	}
 	if err := s.control.close(ctx); err != nil {
 		s.options.Logger.Error("the keys were not closed as they should be", zap.Error(err))
 	}

@@ -92,6 +92,9 @@ func (d *Demand) Learn(counts *lineage.Counts, input plugins.Count) {
 	}
 }
 
+// Fetches reports whether the provider reads what the request only names.
+func (d *Demand) Fetches() bool { return d.Unbounded || d.linked > 0 }
+
 func (d *Demand) read(dialect plugins.Dialect, request *plugins.Object) {
 	d.gemini = dialect == plugins.GenerateContent
 	d.Unbounded = len(request.Members) == 0

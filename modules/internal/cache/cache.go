@@ -1,0 +1,244 @@
+package cache
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage"
+)
+
+// Records has the records of calls with their answers: a journal.
+type Records interface {
+	Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error)
+	Answer(ctx context.Context, r *storage.Record) (storage.Body, error)
+}
+
+// Cache is the cache of a store at this node.
+type Cache struct {
+	table   *table
+	secret  []byte
+	records Records
+	logger  *zap.Logger
+
+	mu      sync.Mutex
+	leaders map[Key]*Lead // for whose answers equal calls wait; guarded by mu
+
+	saving sync.Mutex
+	added  int // entries since it was opened; guarded by saving
+}
+
+// Open opens the cache beside a journal. The secret keys its hashes.
+func Open(dir string, secret []byte, records Records, logger *zap.Logger) (*Cache, error) {
+	t, err := open(dir)
+	if err != nil {
+		return nil, err
+	}
+	derived := hmac.New(sha256.New, secret)
+	derived.Write([]byte("weir: the cache of answers"))
+	return &Cache{table: t, secret: derived.Sum(nil), records: records, logger: logger, leaders: make(map[Key]*Lead)}, nil
+}
+
+// Close closes the table. Calls in flight then save nothing.
+func (c *Cache) Close() error { return c.table.close() }
+
+// Hit is an answer that a provider gave before.
+type Hit struct {
+	Record *storage.Record // of the call that it answered
+	Body   storage.Body
+	Bucket int
+	// HidesUsage: the client has not asked for the usage that the stream has.
+	HidesUsage bool
+}
+
+// Lead is a call that goes to the provider. End must follow, once. A nil Lead does nothing.
+type Lead struct {
+	cache    *Cache
+	question Key
+	key      Key
+	options  *Options
+	target   func() []string
+	ended    chan struct{} // closed when the call has ended, nil if nobody waits for it
+	// left is what End was told. It is written before ended is closed.
+	left bool
+}
+
+// Answer returns the answer to a request, or the lead of the call that asks the provider for it.
+// It waits for a call that does so already. q must not be refused. Both results are nil if ctx
+// has ended.
+func (c *Cache) Answer(ctx context.Context, q *Request, o *Options) (*Hit, *Lead) {
+	question := c.question(q, o)
+	for alone := !o.Read || !o.Save || o.Buckets > 1; ; {
+		k := c.at(question, q.Target())
+		if o.Read {
+			if hit := c.find(ctx, q.Org, k, o); hit != nil {
+				return hit, nil
+			}
+		}
+		if alone {
+			return nil, &Lead{cache: c, question: question, key: k, options: o, target: q.Target}
+		}
+		lead, first := c.join(&Lead{cache: c, question: question, key: k, options: o, target: q.Target})
+		if first { // perhaps because another leader has just ended
+			if c.at(question, q.Target()) != k {
+				lead.End(false)
+				continue
+			}
+			if hit := c.find(ctx, q.Org, k, o); hit != nil {
+				lead.End(false)
+				return hit, nil
+			}
+			return nil, lead
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-lead.ended:
+			alone = !lead.left // what the provider could not do for one, it is asked for by all at once
+		}
+	}
+}
+
+// join returns the call that leads those with the key of a call: another one, or that call.
+func (c *Cache) join(l *Lead) (lead *Lead, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if lead = c.leaders[l.key]; lead != nil {
+		return lead, false
+	}
+	l.ended = make(chan struct{})
+	c.leaders[l.key] = l
+	return l, true
+}
+
+// Save puts an answer in the table, if it may be given again: the record of the call is in the
+// journal, seen is what was read of the answer, and body the answer without Content-Encoding.
+// Equal requests that are asked from now on find it.
+func (l *Lead) Save(r *storage.Record, seen *plugins.ResponseInfo, body []byte, hidesUsage bool) {
+	if l != nil && l.options.Save && mayRepeat(r) && completes(r, seen, body) {
+		l.cache.save(l, r, body, hidesUsage)
+	}
+}
+
+// End lets equal calls go on that wait. If the client left before the provider had answered, one
+// of them leads; else each finds the answer, or asks the provider itself.
+func (l *Lead) End(left bool) {
+	if l == nil || l.ended == nil {
+		return
+	}
+	l.cache.mu.Lock()
+	delete(l.cache.leaders, l.key)
+	l.cache.mu.Unlock()
+	l.left = left
+	close(l.ended)
+}
+
+// mayRepeat reports whether the answer of a record may be given again.
+func mayRepeat(r *storage.Record) bool {
+	return r.AnswerCache == storage.CacheMiss && r.EndState == storage.Complete && r.Status == plugins.Known(http.StatusOK) && r.ErrorType == "" &&
+		!r.RequestOmitted && !r.ResponseOmitted && !r.RequestTruncated && !r.ResponseTruncated && r.Masked == ""
+}
+
+// completes reports whether an answer says of itself that it is complete, and has something.
+func completes(r *storage.Record, seen *plugins.ResponseInfo, body []byte) bool {
+	if observe.TellsEnd(r.Dialect) && observe.OutcomeOf(seen) != observe.Ended {
+		return false
+	}
+	if r.Stream {
+		return len(body) > 0 && observe.TellsEnd(r.Dialect)
+	}
+	_, isObject := plugins.ParseObject(body)
+	return isObject
+}
+
+// saveTimeout bounds the wait for the table.
+const saveTimeout = 5 * time.Second
+
+func (c *Cache) save(l *Lead, r *storage.Record, body []byte, hidesUsage bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	now := time.Now()
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	k := c.at(l.question, l.target())
+	there, err := c.table.entries(ctx, k, now)
+	if err == nil {
+		e := entry{bucket: freeBucket(there, l.options.Buckets), record: r.ID, sum: c.sum(body), hidesUsage: hidesUsage, saved: now}
+		err = c.table.add(ctx, k, e, l.options.Lifetime)
+	}
+	if c.added++; err == nil && c.added%trimEvery == 0 {
+		err = c.table.trim(ctx, now, maxEntries)
+	}
+	if err != nil {
+		c.logger.Warn("an answer cannot be kept for later calls", zap.Error(err))
+	}
+}
+
+// freeBucket returns the first of so many buckets that has no answer, else that of the oldest.
+func freeBucket(there []entry, buckets int) int {
+	oldest := entry{}
+	for i := range buckets {
+		at := slices.IndexFunc(there, func(e entry) bool { return e.bucket == i })
+		if at < 0 {
+			return i
+		}
+		if oldest.saved.IsZero() || there[at].saved.Before(oldest.saved) {
+			oldest = there[at]
+		}
+	}
+	return oldest.bucket
+}
+
+// find returns an answer that is in the table and in the journal, nil if there is none. While
+// fewer answers are there than the caller wants to choose from, there is none.
+func (c *Cache) find(ctx context.Context, org string, k Key, o *Options) *Hit {
+	now := time.Now()
+	there, err := c.table.entries(ctx, k, now)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.logger.Warn("the cache of answers cannot be read", zap.Error(err))
+		}
+		return nil
+	}
+	there = slices.DeleteFunc(there, func(e entry) bool {
+		return e.bucket >= o.Buckets || o.MaxAge > 0 && now.Sub(e.saved) > o.MaxAge
+	})
+	if len(there) < o.Buckets {
+		return nil
+	}
+	e := there[rand.IntN(len(there))]
+	r, err := c.records.Request(ctx, storage.RecordKey{Org: org, ID: e.record})
+	var body storage.Body
+	if err == nil && mayRepeat(r) {
+		body, err = c.records.Answer(ctx, r)
+	}
+	sum := c.sum(body.Data)
+	switch {
+	case err == nil && body.Data != nil && hmac.Equal(sum[:], e.sum[:]):
+		return &Hit{Record: r, Body: body, Bucket: e.bucket, HidesUsage: e.hidesUsage}
+	case err == nil, errors.Is(err, storage.ErrNotFound): // deleted, masked or stored in another form
+		if err = c.table.remove(ctx, k, e); err != nil && ctx.Err() == nil {
+			c.logger.Warn("the cache of answers cannot be written", zap.Error(err))
+		}
+	}
+	return nil
+}
+
+// sum is the keyed hash of an answer.
+func (c *Cache) sum(body []byte) (sum [sha256.Size]byte) {
+	h := hmac.New(sha256.New, c.secret)
+	h.Write([]byte("answer"))
+	h.Write(body)
+	h.Sum(sum[:0])
+	return sum
+}

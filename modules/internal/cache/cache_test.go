@@ -1,0 +1,208 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// ledger has records in memory.
+type ledger struct {
+	records map[storage.RecordKey]*storage.Record
+	answers map[uuid.UUID]storage.Body
+}
+
+func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Record, error) {
+	if r := l.records[key]; r != nil {
+		return r, nil
+	}
+	return nil, storage.ErrNotFound
+}
+
+func (l *ledger) Answer(_ context.Context, r *storage.Record) (storage.Body, error) {
+	return l.answers[r.ID], nil
+}
+
+func opened(t testing.TB, l *ledger) *Cache {
+	t.Helper()
+	c, err := Open(t.TempDir(), []byte("secret"), l, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func asking(body string) *Request {
+	object, _ := plugins.ParseObject([]byte(body))
+	return &Request{
+		Org: "acme", Target: func() []string { return []string{"openai"} }, Method: http.MethodPost, Path: "/v1/chat/completions", Dialect: plugins.Chat,
+		Header: http.Header{"Openai-Beta": {"a"}}, Body: object,
+	}
+}
+
+var (
+	seen    = &plugins.ResponseInfo{Dialect: plugins.Chat, Phase: plugins.Ended, Finish: "stop", Content: true}
+	options = &Options{Read: true, Save: true, Buckets: 1, Lifetime: time.Hour}
+)
+
+const question, answer = `{"model":"m","messages":[{"role":"user","content":"hi"}]}`, `{"choices":[]}`
+
+// lead leads a call, and has it answered.
+func lead(t *testing.T, c *Cache, l *ledger, q *Request, o *Options) *storage.Record {
+	t.Helper()
+	hit, leads := c.Answer(t.Context(), q, o)
+	if hit != nil || leads == nil {
+		t.Fatalf("%v, %v", hit, leads)
+	}
+	r := &storage.Record{ID: uuid.New(), Org: q.Org, Dialect: q.Dialect, Status: plugins.Known(200), AnswerCache: storage.CacheMiss}
+	l.records[r.Key()], l.answers[r.ID] = r, storage.Body{Type: "application/json", Data: []byte(answer)}
+	leads.Save(r, seen, []byte(answer), false)
+	leads.End(false)
+	return r
+}
+
+func newLedger() *ledger {
+	return &ledger{map[storage.RecordKey]*storage.Record{}, map[uuid.UUID]storage.Body{}}
+}
+
+// What is not as it was when it was saved is not given again: the provider is asked.
+func TestWhatIsGoneIsAMiss(t *testing.T) {
+	for name, change := range map[string]func(l *ledger, r *storage.Record){
+		"the record":     func(l *ledger, r *storage.Record) { delete(l.records, r.Key()) },
+		"the content":    func(l *ledger, r *storage.Record) { delete(l.answers, r.ID) },
+		"masked":         func(_ *ledger, r *storage.Record) { r.Masked = `{"email":1}` },
+		"another answer": func(l *ledger, r *storage.Record) { l.answers[r.ID] = storage.Body{Data: []byte(`{"choices":[ ]}`)} },
+		"an omitted one": func(_ *ledger, r *storage.Record) { r.RequestOmitted = true },
+		"an interrupted": func(_ *ledger, r *storage.Record) { r.EndState = storage.Interrupted },
+		"another's record": func(l *ledger, r *storage.Record) {
+			delete(l.records, r.Key())
+			l.records[storage.RecordKey{Org: "b", ID: r.ID}] = r
+		},
+	} {
+		l := newLedger()
+		c := opened(t, l)
+		r := lead(t, c, l, asking(question), options)
+		if hit, _ := c.Answer(t.Context(), asking(question), options); hit == nil || hit.Record != r || string(hit.Body.Data) != answer {
+			t.Fatalf("%s: %+v", name, hit)
+		}
+		change(l, r)
+		lead(t, c, l, asking(question), options)
+	}
+}
+
+// Requests are equal only if the provider could not tell them apart.
+func TestEqualRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(q *Request)
+		equal  bool
+	}{
+		"white space": {func(q *Request) {
+			q.Body = asking(`{ "model" : "m", "messages":[ {"role":"user","content":"hi"}]} `).Body
+		}, true},
+		"the order":         {func(q *Request) { q.Body = asking(`{"messages":[{"role":"user","content":"hi"}],"model":"m"}`).Body }, true},
+		"the order below":   {func(q *Request) { q.Body = asking(`{"model":"m","messages":[{"content":"hi","role":"user"}]}`).Body }, false},
+		"space in a text":   {func(q *Request) { q.Body = asking(`{"model":"m","messages":[{"role":"user","content":"h i"}]}`).Body }, false},
+		"a quote in a text": {func(q *Request) { q.Body = asking(`{"model":"m","messages":[{"role":"user","content":"\" "}]}`).Body }, false},
+		"another field": {func(q *Request) {
+			q.Body = asking(`{"model":"m","messages":[{"role":"user","content":"hi"}],"n":1}`).Body
+		}, false},
+		"a moved border": {func(q *Request) {
+			q.Body = asking(`{"model":"m","messages":[{"role":"user","content":"hi"}],"a":"b"}`).Body
+		}, false},
+		"organisation":       {func(q *Request) { q.Org = "b" }, false},
+		"target":             {func(q *Request) { q.Target = func() []string { return []string{"open", "ai"} } }, false},
+		"path":               {func(q *Request) { q.Path += "/" }, false},
+		"query":              {func(q *Request) { q.Query = "a=b" }, false},
+		"dialect":            {func(q *Request) { q.Dialect = plugins.Completions }, false},
+		"a header":           {func(q *Request) { q.Header = http.Header{"Openai-Beta": {"b"}} }, false},
+		"more of it":         {func(q *Request) { q.Header = http.Header{"Openai-Beta": {"a", "a"}} }, false},
+		"a credential":       {func(q *Request) { q.Header.Set("Authorization", "Bearer x") }, false},
+		"a header of no use": {func(q *Request) { q.Header.Set("X-Stainless-Retry-Count", "1"); q.Header.Set("User-Agent", "x") }, true},
+	} {
+		l := newLedger()
+		cache := opened(t, l)
+		lead(t, cache, l, asking(question), options)
+		q := asking(question)
+		c.change(q)
+		hit, leads := cache.Answer(t.Context(), q, &Options{Read: true, Buckets: 1})
+		if (hit != nil) != c.equal {
+			t.Errorf("%s: equal is %t", name, hit != nil)
+		}
+		leads.End(false)
+	}
+}
+
+// The table has no more than the newest entries, and none that has expired.
+func TestTrim(t *testing.T) {
+	l := newLedger()
+	c := opened(t, l)
+	for i := range 10 {
+		e := entry{record: uuid.New(), saved: time.UnixMilli(int64(1000 + i))}
+		if err := c.table.add(t.Context(), Key{byte(i)}, e, time.Duration(i)*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.table.trim(t.Context(), time.UnixMilli(1000), 4); err != nil {
+		t.Fatal(err)
+	}
+	var keys []byte
+	for i := range 10 {
+		if there, err := c.table.entries(t.Context(), Key{byte(i)}, time.UnixMilli(0)); err != nil || len(there) > 0 {
+			keys = append(keys, byte(i))
+		}
+	}
+	if !bytes.Equal(keys, []byte{6, 7, 8, 9}) {
+		t.Errorf("the table has %v", keys)
+	}
+}
+
+// A file that is no table is made anew.
+func TestBrokenTable(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, FileName), bytes.Repeat([]byte("no table "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(dir, []byte("secret"), newLedger(), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if there, err := c.table.entries(t.Context(), Key{}, time.Now()); err != nil || len(there) > 0 {
+		t.Errorf("%v, %v", there, err)
+	}
+}
+
+func BenchmarkHit(b *testing.B) {
+	for _, size := range []int{1 << 10, 100 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			l := newLedger()
+			c := opened(b, l)
+			body := strings.Replace(question, "hi", strings.Repeat("word ", size/5), 1)
+			r := &storage.Record{ID: uuid.New(), Org: "acme", Dialect: plugins.Chat, Status: plugins.Known(200), AnswerCache: storage.CacheMiss}
+			l.records[r.Key()], l.answers[r.ID] = r, storage.Body{Data: []byte(answer)}
+			_, leads := c.Answer(b.Context(), asking(body), options)
+			leads.Save(r, seen, []byte(answer), false)
+			leads.End(false)
+			b.ReportAllocs()
+			for b.Loop() {
+				q := asking(body)
+				if hit, _ := c.Answer(b.Context(), q, options); q.Refusal() != "" || hit == nil {
+					b.Fatal("no hit")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package cache
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/internal/libsqlite"
+)
+
+// FileName is the name of the table's file in the journal's directory. Who loses the file loses
+// hits alone, so that no copy of a store has it.
+const FileName = "cache.db"
+
+const schema = `
+CREATE TABLE IF NOT EXISTS answers (
+	key     BLOB NOT NULL,
+	bucket  INTEGER NOT NULL,
+	record  BLOB NOT NULL,    -- id of the record that has the answer
+	sum     BLOB NOT NULL,    -- keyed hash of the answer
+	usage   INTEGER NOT NULL, -- 1 if the usage that the gateway asked for is taken out of the stream
+	saved   INTEGER NOT NULL, -- milliseconds
+	expires INTEGER NOT NULL, -- milliseconds
+	PRIMARY KEY (key, bucket)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS answers_expires ON answers (expires);
+CREATE INDEX IF NOT EXISTS answers_saved ON answers (saved);
+PRAGMA user_version = 1;`
+
+const (
+	// maxEntries bounds the table to about 20 MB. The oldest make room.
+	maxEntries = 100_000
+	// trimEvery is after how many new entries the table is trimmed.
+	trimEvery = 256
+)
+
+// entry says which record has an answer.
+type entry struct {
+	bucket     int
+	record     uuid.UUID
+	sum        [sha256.Size]byte
+	hidesUsage bool
+	saved      time.Time
+}
+
+// table is the open file.
+type table struct {
+	db                  *sql.DB
+	find, save, discard *sql.Stmt
+}
+
+// open opens the table of a directory. One that cannot be read is made anew: it has nothing that
+// cannot be asked for again.
+func open(dir string) (*table, error) {
+	path := filepath.Join(dir, FileName)
+	t, err := openFile(path)
+	if code := libsqlite.Code(err); code != libsqlite.Corrupt && code != libsqlite.NotADB {
+		return t, err
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return openFile(path)
+}
+
+func openFile(path string) (t *table, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open(libsqlite.Name, libsqlite.URI(path, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"OFF"}, "_busy_timeout": {"5000"}}))
+	if err != nil {
+		return nil, err
+	}
+	t = &table{db: db}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+		}
+	}()
+	if _, err = db.Exec(schema); err != nil {
+		return nil, err
+	}
+	for statement, text := range map[**sql.Stmt]string{
+		&t.find:    "SELECT bucket, record, sum, usage, saved FROM answers WHERE key = ? AND expires > ? ORDER BY bucket",
+		&t.save:    "INSERT OR REPLACE INTO answers (key, bucket, record, sum, usage, saved, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		&t.discard: "DELETE FROM answers WHERE key = ? AND bucket = ? AND record = ?",
+	} {
+		if *statement, err = db.Prepare(text); err != nil { //nolint:sqlclosecheck // closes with db
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// entries returns what the table has for a key.
+func (t *table) entries(ctx context.Context, k Key, now time.Time) (found []entry, err error) {
+	rows, err := t.find.QueryContext(ctx, k[:], now.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var e entry
+		var record, sum []byte
+		var saved int64
+		if err := rows.Scan(&e.bucket, &record, &sum, &e.hidesUsage, &saved); err != nil {
+			return nil, err
+		}
+		if len(record) != len(e.record) || len(sum) != len(e.sum) {
+			continue
+		}
+		copy(e.record[:], record)
+		copy(e.sum[:], sum)
+		e.saved = time.UnixMilli(saved)
+		found = append(found, e)
+	}
+	return found, rows.Err()
+}
+
+// add puts an entry in the table for as long as it lives.
+func (t *table) add(ctx context.Context, k Key, e entry, life time.Duration) error {
+	_, err := t.save.ExecContext(ctx, k[:], e.bucket, e.record[:], e.sum[:], e.hidesUsage, e.saved.UnixMilli(), e.saved.Add(life).UnixMilli())
+	return err
+}
+
+// remove takes out an entry whose answer is gone.
+func (t *table) remove(ctx context.Context, k Key, e entry) error {
+	_, err := t.discard.ExecContext(ctx, k[:], e.bucket, e.record[:])
+	return err
+}
+
+// trim removes what has expired, and the oldest of too many.
+func (t *table) trim(ctx context.Context, now time.Time, most int) error {
+	_, err := t.db.ExecContext(ctx, "DELETE FROM answers WHERE expires <= ?", now.UnixMilli())
+	if err == nil {
+		_, err = t.db.ExecContext(ctx, `DELETE FROM answers WHERE saved <= (SELECT saved FROM answers ORDER BY saved DESC LIMIT 1 OFFSET ?)`, most)
+	}
+	return err
+}
+
+func (t *table) close() error { return t.db.Close() }
