@@ -41,6 +41,7 @@ type attempt struct {
 	client     client
 	eventsSent int64                                                  // events of a translated stream, in this round
 	answer     func(*http.Response) (routing.Outcome, *plugins.Error) // answers the client; nil for calls of models
+	repeatable []byte                                                 // the answer as the client has it, nil if Weir's cache cannot give it again
 	extended   bool                                                   // the conversation has the answer
 
 	failure *plugins.Error   // why the attempt failed, nil unless it did
@@ -329,4 +330,5 @@ func (a *attempt) finish(whole bool) {
 		a.setCostHeaders(http.TrailerPrefix)
 	}
 	a.x.End(end)
+	a.saveAnswer()
 }

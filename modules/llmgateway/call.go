@@ -50,6 +50,8 @@ type call struct {
 
 	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
 
+	repetition
+
 	streamsBackground bool // a call in the background was asked for a stream
 }
 
@@ -84,8 +86,10 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 		c.refuse(apierror.Of(err))
 	case c.state.Background:
 		detached = c.runInBackground(targets)
-	default:
-		detached = c.beginShadows(c.tryTargets(targets))
+	case !c.answerAgain(targets):
+		answered := c.tryTargets(targets)
+		c.lead.End(c.ctx.Err() != nil)
+		detached = c.beginShadows(answered)
 	}
 	return nil
 }

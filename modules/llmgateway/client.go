@@ -119,6 +119,7 @@ func (a *attempt) writeObject(body []byte, contentType string, upstream http.Hea
 	a.setCostHeaders("")
 	a.writeHeader(upstream)
 	_, a.client.err = a.client.w.Write(body)
+	a.repeatable = body
 }
 
 // setCostHeaders sets headers with the tokens and the cost as far as they are known, if the

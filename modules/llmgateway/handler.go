@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -82,6 +83,10 @@ type Handler struct {
 	// MaxBody bounds the bytes of each body that a record keeps, 1 or more.
 	// Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
+
+	// Cache lets Weir's cache answer calls whose clients do not ask for it. Default: it answers
+	// those with `Service-Cache-Enabled: true`.
+	Cache *cache.Config `json:"cache,omitempty"`
 
 	// MCP are the URLs of MCP servers that the gateway calls if a request of Responses names
 	// one in a tool `mcp`, and the target does not call MCP servers itself. A tool with any
@@ -193,6 +198,9 @@ func (h *Handler) Validate() error {
 	if h.policy.FirstByteTimeout < 0 {
 		return fmt.Errorf("first_byte_timeout %s: want a time to wait", h.policy.FirstByteTimeout)
 	}
+	if err := h.Cache.Validate(); err != nil {
+		return err
+	}
 	if err := checkOrigins(h.CORS); err != nil {
 		return err
 	}
@@ -218,6 +226,7 @@ func (h *Handler) Validate() error {
 //		mask               <kinds...> {
 //			...
 //		}
+//		cache              [<max_age>]
 //		mcp                <url>...
 //		cors               <origin>...
 //	}
@@ -231,6 +240,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_tools":          directive.Positive(&h.MaxTools),
 		"max_body":           directive.Bytes(&h.MaxBody),
 		"mask":               llmapp.MaskOption(&h.Mask),
+		"cache":              cache.Option(&h.Cache),
 		"mcp":                directive.Texts((*[]string)(&h.MCP)),
 		"cors":               h.parseOrigins,
 	}.Directive(d)

@@ -36,7 +36,7 @@ func serveDescription(_ *Handler, w http.ResponseWriter, r *http.Request, _ *mat
 var (
 	ofUsers    = []string{"UserID"}
 	ofFiles    = append(ofUsers, "SessionID", "SessionName", "SessionPath", "Properties", "RequestID", "OmitRequest", "OmitResponse")
-	ofModels   = append(ofFiles, "PromptID", "PromptVersion", "ModelOverride", "ExperimentID", "NodeID", "JobID", "CacheEnabled", "Cost", "DryRun", "Strict")
+	ofModels   = append(ofFiles, "PromptID", "PromptVersion", "ModelOverride", "ExperimentID", "NodeID", "JobID", "CacheEnabled", "CacheRead", "CacheSave", "CacheSeed", "CacheBuckets", "CacheIgnore", "CacheControl", "Cost", "DryRun", "Strict")
 	controlsOf = map[string][]string{"models": ofModels, "files": ofFiles, "responses": ofUsers, "conversations": ofUsers}
 )
 

@@ -163,6 +163,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer, beg
 		a.client.usage.Close()
 	}
 	a.keepCopy()
+	a.repeatable = a.client.copy.Bytes()
 	a.finish(whole)
 	return routing.Answered, nil
 }

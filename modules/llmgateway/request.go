@@ -36,6 +36,9 @@ func (q *request) admit(record *storage.Record) *plugins.Error {
 	if e != nil {
 		return e
 	}
+	if q.controls.Refused != nil {
+		return q.controls.Refused
+	}
 	control.ReadEdge(q.r, "", record)
 	key.Stamp(record)
 	q.h.site.Stamp(record, key)

@@ -80,7 +80,7 @@ func (c *call) shadow(model string) {
 	}
 	s := *c
 	s.ctx, s.r, s.w = ctx, c.r.WithContext(ctx), nobody{}
-	s.shadows, s.controls, s.limit, s.variants, s.warm = true, new(control.Controls), nil, nil, 0
+	s.shadows, s.controls, s.limit, s.variants, s.warm, s.repetition = true, new(control.Controls), nil, nil, 0, repetition{}
 	s.exchange = c.shadowExchange()
 	s.exchange.Begin(ctx, c.h.site, s.controls, cancel)
 	s.exchange.Record.Properties = map[string]string{shadowOf: c.exchange.Record.ID.String()}

@@ -41,7 +41,9 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	}
 	assembler := translate.NewAssembler(a.request, out, options)
 	a.x.Answer = assembler
-	a.x.Record.Stream = a.request.Stream
+	if a.x.Record.Stream = a.request.Stream; a.x.Record.Stream && a.call.lead != nil {
+		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
+	}
 	room := a.call.room(resp)
 	defer room.Release()
 
@@ -72,8 +74,14 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 		a.finish(whole)
 		return routing.Answered, nil
 	}
-	a.keepResponse(assembler.Response(), jsonType)
 	out.add(rest)
+	if a.call.lead != nil { // others get the events
+		a.client.copy.contentType = "text/event-stream"
+		a.keepCopy()
+		a.repeatable = a.client.copy.Bytes()
+	} else {
+		a.keepResponse(assembler.Response(), jsonType)
+	}
 	end := storage.Complete
 	if !whole {
 		end = storage.UpstreamAborted
@@ -166,6 +174,7 @@ func (s *translatedStream) Write(events []byte) (int, error) {
 // add adds the events that the assembler returned at its end.
 func (s *translatedStream) add(events []byte) {
 	s.events.data = append(s.events.data, events...)
+	s.a.client.copy.Write(s.events.data)
 	s.a.x.Record.ResponseBytes += int64(len(s.events.data))
 }
 

@@ -49,17 +49,20 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	if x.limit != nil {
 		budgets = append(slices.Clip(budgets), x.limit)
 	}
-	if !pays && (len(budgets) == 0 && err == nil || r.Subscription || x.isFree()) {
+	uncounted := !pays && (len(budgets) == 0 && err == nil || r.Subscription || x.isFree())
+	if uncounted && x.cache == nil {
 		return nil
 	}
 	var sent []byte
 	unread := false
-	if pays || err != nil || money.ReadBodies(budgets) { // budgets that cannot be read now may count the call in a moment
+	reads := !uncounted && (pays || err != nil || money.ReadBodies(budgets)) // budgets that cannot be read now may count the call in a moment
+	if reads || x.cache != nil {
 		var refused *plugins.Error
 		sent, refused = x.readBody(&x.writer)
-		// Budgets that only observe let pass what they cannot read, unless a part of it is gone.
+		// Budgets that only observe, and the cache, let pass what they cannot read, unless a part
+		// of it is gone.
 		observed := !pays && err == nil && !slices.ContainsFunc(budgets, func(b *money.Budget) bool { return !b.Observe })
-		if refused != nil && (!observed || refused.Status == http.StatusRequestTimeout) {
+		if refused != nil && (reads && !observed || refused.Status == http.StatusRequestTimeout) {
 			return refused
 		}
 		unread = refused != nil
@@ -87,6 +90,15 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 			return err
 		}
 	}
+	if x.cache != nil {
+		if unread {
+			object = &plugins.Object{}
+		}
+		x.answerAgain(object)
+	}
+	if uncounted {
+		return nil
+	}
 	call := &bound.Call{
 		Request: request, Catalog: app.Catalog(), Provider: s.Provider, Bytes: int64(len(sent)), Tiers: request.Tiers(),
 		Conditions: catalog.Conditions{At: r.CreatedAt.Time(), Geography: request.Field("inference_geo").Str},
@@ -101,14 +113,16 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		call.Model, _ = app.Catalog().Lookup(s.Provider, s.Model)
 	}
 	switch {
-	case unread:
+	case x.hit != nil:
+		call.Free = true
+	case unread && reads:
 		s.MaxUsage = func(int64) bound.Used { return bound.Used{} }
 	case x.isFree():
 		call.Free = true
 	case makesBatch:
 		s.MaxUsage = func(int64) bound.Used { return batch.AtMost(app.Catalog(), s.Provider, call.Conditions.At) }
 	}
-	if s.Call = call; x.asksForEvents(request) && !call.Silent() {
+	if s.Call = call; x.hit == nil && x.asksForEvents(request) && !call.Silent() {
 		s.Cut = call.Lowerable(bound.LeastOutput)
 	}
 	if x.h.site.App.Money().Bounds(s) && s.Model != "" {

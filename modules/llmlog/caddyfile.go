@@ -4,6 +4,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -21,6 +22,7 @@ import (
 //		}
 //		stream_usage on|off
 //		errors pass
+//		cache [<max_age>]
 //		country_header <field>
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -46,6 +48,7 @@ func (h *Handler) Options() directive.Options {
 		"omit":           directive.Choices(&h.Omit, "request", "response"),
 		"stream_usage":   directive.Switch(&h.StreamUsage),
 		"errors":         directive.Choice(&h.Errors, errorsPass),
+		"cache":          cache.Option(&h.Cache),
 		"country_header": directive.Text(&h.CountryHeader),
 	}
 }

@@ -39,6 +39,7 @@ func (x *exchange) end() {
 	}
 	x.settle(end)
 	x.End(end)
+	x.saveAnswer(end)
 	x.release()
 
 	x.body.Detach()

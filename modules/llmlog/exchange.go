@@ -51,6 +51,7 @@ type exchange struct {
 	requestSide
 	answerSide
 	payment
+	repetition
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
 
@@ -152,6 +153,10 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
 		return nil, access.WrongRegion("organization")
 	}
+	if c.Refused != nil {
+		return nil, c.Refused
+	}
+	x.cache = x.h.Cache.Options(&c.Cache)
 	if x.limit, err = money.CallerLimit(r.Org, c.RateLimitPolicy); err != nil {
 		return nil, err
 	}
@@ -358,6 +363,7 @@ func (x *exchange) announce(header http.Header) {
 	if x.Bill != nil {
 		x.Bill.SetCallerLimit(x.ctx, header)
 	}
+	x.announceCache(header)
 	if len(x.warnings) > 0 {
 		header["Service-Warnings"] = x.warnings
 	}
@@ -373,6 +379,10 @@ func (x *exchange) hostport() (hostport string) {
 
 // locate records the upstream once it is selected.
 func (x *exchange) locate() {
+	if x.hit != nil {
+		x.upstream = x.hit.Record.Provider
+		return // the record has it
+	}
 	hostport := x.hostport()
 	x.upstream = observe.Provider(hostport)
 	x.Record.TargetURL = targetURL(hostport, x.r.URL)

@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/stores"
@@ -116,6 +117,10 @@ type Handler struct {
 	// then logs them with the request's headers. Default: the handler answers them.
 	Errors string `json:"errors,omitempty"`
 
+	// Cache lets Weir's cache answer calls whose clients do not ask for it. Default: it answers
+	// those with `Service-Cache-Enabled: true`.
+	Cache *cache.Config `json:"cache,omitempty"`
+
 	// CountryHeader names the request header that has the client's country, like
 	// `CF-IPCountry`. Default: none.
 	CountryHeader string `json:"country_header,omitempty"`
@@ -124,6 +129,7 @@ type Handler struct {
 	checker                   access.Checker
 	omitRequest, omitResponse bool
 	unstripped                sync.Once // warns of a prefix
+	upstream                  learnedUpstream
 }
 
 const (
@@ -174,6 +180,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 func (h *Handler) Validate() error {
 	if h.Provider != strings.ToLower(h.Provider) {
 		return fmt.Errorf("provider %q: names are lower-case", h.Provider)
+	}
+	if err := h.Cache.Validate(); err != nil {
+		return err
 	}
 	if h.Errors != "" && h.Errors != errorsPass {
 		return fmt.Errorf("errors %q: want %s, or nothing", h.Errors, errorsPass)
@@ -228,6 +237,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if err := x.reserve(key); err != nil {
 		x.returned, x.Refusal = true, apierror.To(r, err)
 		return apierror.Write(&x.writer, x.clientDialect(), x.Refusal)
+	}
+	if x.hit != nil {
+		next = x.repeat()
 	}
 	x.err = x.pass(next)
 	x.hide(w.Header()) // the trailers, which the server sends next

@@ -191,7 +191,7 @@ func (x *Exchange) Repeat(of *storage.Record) {
 	x.repeated = true
 	r := &x.Record
 	r.AnswerCache, r.CacheReferenceID, r.SavedCost = storage.CacheHit, of.ID, of.Cost
-	r.Provider, r.Account, r.TargetURL, r.Path = of.Provider, of.Account, of.TargetURL, of.Path
+	r.Provider, r.Account, r.Arm, r.TargetURL, r.Path = of.Provider, of.Account, of.Arm, of.TargetURL, of.Path
 	r.ResponseModel, r.ResponseID, r.Finish, r.ServiceTier, r.Stream = of.ResponseModel, of.ResponseID, of.Finish, of.ServiceTier, of.Stream
 	r.Subscription, r.PassthroughBilling = false, false
 	if r.Stream {

@@ -1,0 +1,153 @@
+package llmgateway
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/cache"
+	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/modules/internal/streamusage"
+	"github.com/weirhq/weir/modules/llmgateway/socket"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// repetition is what Weir's cache does for a call.
+type repetition struct {
+	lead  *cache.Lead    // ends with the call; nil if no other call can get the answer
+	first routing.Target // whose answer others can get
+}
+
+// answerAgain answers the call from Weir's cache, and reports whether it did. It waits for an
+// equal call. Only answers of the first target are given again.
+func (c *call) answerAgain(targets []routing.Target) bool {
+	o := c.h.Cache.Options(&c.controls.Cache)
+	if _, isSocket := c.w.(*socket.Events); o == nil || isSocket || c.h.site.Cache == nil {
+		return false
+	}
+	places, err := c.choose(targets)
+	if err != nil || len(places) == 0 {
+		return false
+	}
+	first := places[0].Target
+	v, err := c.variant(first.Choice)
+	if err != nil || v.allow(first) != nil {
+		return false
+	}
+	q := v.cacheRequest(first)
+	var refusal string
+	switch r := &c.exchange.Record; {
+	case r.RequestOmitted || r.ResponseOmitted:
+		refusal = "content is omitted"
+	case c.form != nil || c.compacts || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.PreviousResponseID != "" || c.state.ConversationID != "":
+		refusal = "the request names what is kept"
+	default:
+		refusal = q.Refusal()
+	}
+	answers := c.h.site.Cache()
+	if refusal == "" && answers == nil {
+		refusal = "the cache does not open"
+	}
+	c.w.Header()["Service-Cache"] = []string{"MISS"}
+	if refusal != "" {
+		if o.Asked {
+			c.controls.Warn("Service-Cache-Enabled", "not used, "+refusal)
+		}
+		return false
+	}
+	var hit *cache.Hit
+	c.first = first
+	hit, c.lead = answers.Answer(c.ctx, q, o)
+	v.repetition = c.repetition
+	if hit == nil {
+		c.exchange.Record.AnswerCache = storage.CacheMiss
+		return false
+	}
+	c.repeat(hit, first)
+	return true
+}
+
+// cacheRequest is the call as the cache sees it: what a target gets of it.
+func (c *call) cacheRequest(t routing.Target) *cache.Request {
+	header := make(http.Header)
+	passFields(header, c.r.Header, "Accept-Encoding", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta")
+	t.Account.PassHeaders(c.exchange.Record.Org, c.shares(t.Account), c.r.Header, header)
+	target := []string{"target", t.Account.Label, string(t.Account.ID[:]), t.Account.BaseURL, t.Model, strconv.FormatBool(c.controls.Strict)}
+	return &cache.Request{
+		Org: c.exchange.Record.Org, Target: func() []string { return target },
+		Method: c.r.Method, Path: c.r.URL.Path, Dialect: c.dialect, Header: header, Body: c.object(c.sent),
+	}
+}
+
+// repeat answers with what a provider has answered before. Budgets and limits count the call as a
+// request that costs nothing.
+func (c *call) repeat(hit *cache.Hit, t routing.Target) {
+	x := c.exchange
+	s := c.spending(t)
+	s.Call = &bound.Call{Request: c.demanded(), Model: t.Listed, Provider: t.Account.Provider, Free: true}
+	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
+	if err != nil {
+		c.refuse(apierror.Of(err))
+		return
+	}
+	bill.SetRateLimits(c.ctx, c.w.Header())
+	bill.SetCallerLimit(c.ctx, c.w.Header())
+	x.Bill = bill
+	x.Repeat(hit.Record)
+	x.Record.Status, x.Record.ResponseBytes = plugins.Known(http.StatusOK), int64(len(hit.Body.Data))
+	x.Kept.Response(&x.Record, hit.Body, int64(c.h.MaxBody), false)
+	x.Commit(storage.Complete)
+
+	header := c.w.Header()
+	header["Service-Cache"] = []string{"HIT"}
+	header["Service-Cache-Bucket-Idx"] = []string{strconv.Itoa(hit.Bucket)}
+	if c.controls.Cost {
+		for _, name := range []string{"Service-Cost", "Service-Prompt-Tokens", "Service-Completion-Tokens"} {
+			header.Set(name, "0")
+		}
+	}
+	c.warn(nil)
+	end := storage.Complete
+	if c.writeAgain(hit) != nil {
+		end = storage.ClientAborted
+	}
+	x.End(end)
+	x.Release()
+}
+
+// writeAgain writes an answer as the provider's was written.
+func (c *call) writeAgain(hit *cache.Hit) error {
+	header := c.w.Header()
+	if !hit.Record.Stream {
+		header.Set("Content-Type", hit.Body.Type)
+		header.Set("Content-Length", strconv.Itoa(len(hit.Body.Data)))
+		c.w.WriteHeader(http.StatusOK)
+		_, err := c.w.Write(hit.Body.Data)
+		return err
+	}
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache")
+	events := client{w: c.w}
+	if hit.HidesUsage {
+		events.usage = streamusage.NewFilter(c.w)
+		events.w = events.usage
+	}
+	events.w.WriteHeader(http.StatusOK)
+	events.write(hit.Body.Data)
+	if events.usage != nil {
+		events.usage.Close()
+	}
+	return events.err
+}
+
+// saveAnswer lets later calls have the answer, unless a budget has made it another one than the
+// request asks for.
+func (a *attempt) saveAnswer() {
+	c := a.call
+	if c.lead == nil || a.repeatable == nil || a.target.Account != c.first.Account || a.target.Model != c.first.Model || a.target.Choice != c.first.Choice || a.x.Cut || a.fitted() > 0 || a.unpricedTier() {
+		return
+	}
+	c.lead.Save(&a.x.Record, a.x.Info(), a.repeatable, a.client.usage != nil)
+}
