@@ -130,7 +130,7 @@ func (t *Trial) would(r *storage.Record) *span {
 	switch {
 	case !r.Cost.Valid:
 		return nil
-	case !moved(r), r.Usage == plugins.Usage{}, t.ran(r):
+	case !moved(r), r.AnswerCache == storage.CacheHit, r.Usage == plugins.Usage{}, t.ran(r):
 		return new(exactly(r.Cost.N))
 	}
 	shares := t.policy.Shares(t.targets, askOf(r))
