@@ -69,6 +69,12 @@ func (c *call) answerAgain(targets []routing.Target) bool {
 	return true
 }
 
+// answer makes the call, and lets equal calls go on that wait for it, whatever becomes of it.
+func (c *call) answer(targets []routing.Target) *routing.Alias {
+	defer func() { c.lead.End(c.ctx.Err() != nil) }()
+	return c.tryTargets(targets)
+}
+
 // cacheRequest is the call as the cache sees it: what a target gets of it.
 func (c *call) cacheRequest(t routing.Target) *cache.Request {
 	header := make(http.Header)

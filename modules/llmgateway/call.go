@@ -87,9 +87,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	case c.state.Background:
 		detached = c.runInBackground(targets)
 	case !c.answerAgain(targets):
-		answered := c.tryTargets(targets)
-		c.lead.End(c.ctx.Err() != nil)
-		detached = c.beginShadows(answered)
+		detached = c.beginShadows(c.answer(targets))
 	}
 	return nil
 }

@@ -275,13 +275,14 @@ func TestCachedAnswersAreThoseOfTheProvider(t *testing.T) {
 				case 1, 2, 3:
 					r.Header.Set("Accept-Encoding", "gzip")
 				}
-				leaves := rand.IntN(6) == 0
+				leaves, cancel := rand.IntN(6) == 0, func() {}
 				if leaves {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.IntN(4000))*time.Microsecond)
-					defer cancel()
+					var ctx context.Context
+					ctx, cancel = context.WithTimeout(context.Background(), time.Duration(rand.IntN(4000))*time.Microsecond)
 					r = r.WithContext(ctx)
 				}
 				h := listen(r)
+				cancel()
 				for _, said := range numbered.FindAllStringSubmatch(h.body, -1) {
 					p.mu.Lock()
 					given, whole := p.given[said[1]], p.whole[said[1]]

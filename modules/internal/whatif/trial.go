@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -134,31 +135,30 @@ func (t *Trial) would(r *storage.Record) *span {
 		return new(exactly(r.Cost.N))
 	}
 	shares := t.policy.Shares(t.targets, askOf(r))
-	var all *span
-	for _, s := range shares {
-		one := t.at(r, s)
-		if one == nil {
+	if len(shares) == 0 {
+		return nil
+	}
+	spans := make([]*span, len(shares))
+	for i, s := range shares {
+		if spans[i] = t.at(r, s); spans[i] == nil {
 			return nil
 		}
-		t.count(s, one)
-		switch {
-		case all == nil:
-			all = &span{low: one.low, high: one.high}
-		default:
-			all.low, all.high = min(all.low, one.low), max(all.high, one.high)
-		}
-		if t.policy.Strategy == routing.Cheapest {
-			if all.expected == 0 || one.expected < all.expected {
-				all.expected = one.expected
-			}
-			continue
-		}
-		all.expected += plugins.Nanodollars(float64(one.expected) * s.Part)
-		if s.Part == 1 {
-			return one
-		}
 	}
-	return all
+	all := *spans[0]
+	all.expected = 0
+	for i, one := range spans {
+		t.count(shares[i], one)
+		all.low, all.high = min(all.low, one.low), max(all.high, one.high)
+		all.expected += plugins.Nanodollars(float64(one.expected) * shares[i].Part)
+	}
+	certain := slices.IndexFunc(shares, func(s routing.Share) bool { return s.Part == 1 })
+	switch {
+	case certain >= 0:
+		return spans[certain]
+	case t.policy.Strategy == routing.Cheapest:
+		all.expected = slices.MinFunc(spans, func(a, b *span) int { return cmp.Compare(a.expected, b.expected) }).expected
+	}
+	return &all
 }
 
 // ran reports whether the policy is the one that the call went by.
