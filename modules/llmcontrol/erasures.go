@@ -65,6 +65,7 @@ var remains = []string{
 	"calls that had not ended at requested_at: erase again if there may be some",
 	"conversations of the Responses API, which have copies of their items: DELETE /v1/conversations/{id}",
 	"text that requests of other records repeat",
+	"records of equal calls that the cache answered, whose cache_reference_id is one of the records, and shadows, whose property Shadow-Of is: erase these, too",
 	"earlier versions of records that were recorded again hours later, until content_retention ends",
 }
 

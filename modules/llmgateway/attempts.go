@@ -20,10 +20,13 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		failure  *plugins.Error
 		outcome  routing.Outcome
 	)
-	places, err := c.choose(targets)
-	if err != nil {
-		c.refuse(apierror.Of(err))
-		return nil
+	places := c.places
+	if places == nil {
+		var err error
+		if places, err = c.choose(targets); err != nil {
+			c.refuse(apierror.Of(err))
+			return nil
+		}
 	}
 	breakers := c.h.breakers()
 	for i, tries := 0, 1; i < len(places); {
@@ -39,9 +42,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			if places[i].State == routing.Warm {
 				a.x.Equals = routing.Equals(places[i:])
 			}
-			end := routing.InProcess.Begin(target.Circuit())
-			outcome, failure = a.send(c.h.policy.FirstByte(c.streams(), final))
-			end()
+			outcome, failure = a.sendCounted(c.h.policy.FirstByte(c.streams(), final))
 			a.observe(outcome, failure)
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit())

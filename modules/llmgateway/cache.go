@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
@@ -18,6 +17,8 @@ import (
 type repetition struct {
 	lead  *cache.Lead    // ends with the call; nil if no other call can get the answer
 	first routing.Target // whose answer others can get
+	// places are the targets in the order in which the call tries them, nil before they are chosen.
+	places []routing.Place
 }
 
 // answerAgain answers the call from Weir's cache, and reports whether it did. It waits for an
@@ -31,6 +32,7 @@ func (c *call) answerAgain(targets []routing.Target) bool {
 	if err != nil || len(places) == 0 {
 		return false
 	}
+	c.places = places
 	first := places[0].Target
 	v, err := c.variant(first.Choice)
 	if err != nil || v.allow(first) != nil {
@@ -65,8 +67,7 @@ func (c *call) answerAgain(targets []routing.Target) bool {
 		c.exchange.Record.AnswerCache = storage.CacheMiss
 		return false
 	}
-	c.repeat(hit, first)
-	return true
+	return c.repeat(hit, first)
 }
 
 // answer makes the call, and lets equal calls go on that wait for it, whatever becomes of it.
@@ -88,15 +89,14 @@ func (c *call) cacheRequest(t routing.Target) *cache.Request {
 }
 
 // repeat answers with what a provider has answered before. Budgets and limits count the call as a
-// request that costs nothing.
-func (c *call) repeat(hit *cache.Hit, t routing.Target) {
+// request that costs nothing. It returns false if they refuse that: another target may be paid for.
+func (c *call) repeat(hit *cache.Hit, t routing.Target) bool {
 	x := c.exchange
 	s := c.spending(t)
 	s.Call = &bound.Call{Request: c.demanded(), Model: t.Listed, Provider: t.Account.Provider, Free: true}
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err != nil {
-		c.refuse(apierror.Of(err))
-		return
+		return false
 	}
 	bill.SetRateLimits(c.ctx, c.w.Header())
 	bill.SetCallerLimit(c.ctx, c.w.Header())
@@ -121,6 +121,7 @@ func (c *call) repeat(hit *cache.Hit, t routing.Target) {
 	}
 	x.End(end)
 	x.Release()
+	return true
 }
 
 // writeAgain writes an answer as the provider's was written.

@@ -37,15 +37,15 @@ func (c *call) ask() *routing.Ask {
 	return ask
 }
 
-// lineageTarget is how the lineage of calls knows a target.
+// lineageTarget is how the lineage of calls knows a target: two arms of one model are two.
 func lineageTarget(t routing.Target) uint64 {
 	circuit := t.Circuit()
-	return lineage.Hash(string(circuit[:]))
+	return lineage.Hash(string(circuit[:]), t.Arm())
 }
 
 // variant returns the call with the parameters that its alias gives to a choice.
 func (c *call) variant(choice *routing.Choice) (*call, error) {
-	if !choice.HasParameters() {
+	if !choice.HasParameters() || c.dialect.CountsTokens() {
 		return c, nil
 	}
 	if v := c.variants[choice]; v != nil {
@@ -97,4 +97,10 @@ func waits(e *plugins.Error) bool { return e.Status == http.StatusTooManyRequest
 // and Anthropic's 400 "Your credit balance is too low to access the Anthropic API".
 func isEmpty(e *plugins.Error) bool {
 	return e.Status == http.StatusPaymentRequired || e.Code == "insufficient_quota" || strings.Contains(e.Message, "credit balance is too low")
+}
+
+// sendCounted is send, which counts as a call under way at the target.
+func (a *attempt) sendCounted(firstByte time.Duration) (routing.Outcome, *plugins.Error) {
+	defer routing.InProcess.Begin(a.target.Circuit())()
+	return a.send(firstByte)
 }

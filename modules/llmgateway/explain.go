@@ -2,18 +2,20 @@ package llmgateway
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/storage"
 )
 
 // explain answers where the call would go. Nothing is sent, charged or recorded.
 func (c *call) explain() error {
 	r := &c.exchange.Record
 	control.SessionProperties(r)
-	r.Path, r.Referrer = c.r.URL.Path, "gateway"
+	r.Dialect, r.Path, r.Referrer, r.CreatedAt = c.dialect, c.r.URL.Path, "gateway", storage.Millis(time.Now())
 	defer func() {
 		c.received.Release()
 		if c.reader != nil {

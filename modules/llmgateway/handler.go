@@ -174,8 +174,8 @@ func (h *Handler) checkProviders() error {
 		return errors.New("no provider is configured: name one in the global option llm, as in `provider openai`")
 	}
 	for _, alias := range slices.Sorted(maps.Keys(app.Aliases)) {
-		for _, choice := range app.Aliases[alias].Models {
-			if _, _, err := everybody.Resolve(choice.Model); err != nil {
+		for _, model := range app.Aliases[alias].AllModels() {
+			if _, _, err := everybody.Resolve(model); err != nil {
 				return app.At(fmt.Errorf("alias %s: %w", alias, err), "alias "+alias)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -19,6 +21,9 @@ import (
 
 // maxShadows bounds the shadows under way in the process. Calls that come meanwhile have none.
 const maxShadows = 16
+
+// maxShadowTime bounds how long a shadow takes: nobody waits for it who would leave.
+const maxShadowTime = 10 * time.Minute
 
 var shadowTurns = make(chan struct{}, maxShadows)
 
@@ -59,15 +64,16 @@ func (c *call) beginShadows(alias *routing.Alias) bool {
 // repeatable reports whether the call can be made twice: it changes nothing at a provider, and
 // refers to nothing that one provider keeps.
 func (c *call) repeatable() bool {
-	if c.api.Parse == nil || c.dialect.CountsTokens() || c.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.compacts || c.mcp != nil {
+	if c.api.Parse == nil || c.dialect.CountsTokens() || c.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.ConversationID != "" || c.compacts || c.mcp != nil {
 		return false
 	}
 	return !bound.Of(c.dialect, c.object(c.sent), nil).Hosted
 }
 
-// shadow makes the call at a model, and records it.
+// shadow makes the call at a model, and records it. The operator pays: an account of the organisation's
+// own makes no shadows.
 func (c *call) shadow(model string) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), maxShadowTime)
 	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
@@ -75,7 +81,8 @@ func (c *call) shadow(model string) {
 		}
 	}()
 	targets, _, err := c.h.resolver(c.exchange.Record.Org).Resolve(model)
-	if err != nil { // the organisation cannot call it
+	paid := slices.IndexFunc(targets, func(t routing.Target) bool { return t.Account.Platform })
+	if err != nil || paid < 0 { // the organisation cannot call it
 		return
 	}
 	s := *c
@@ -83,11 +90,12 @@ func (c *call) shadow(model string) {
 	s.shadows, s.controls, s.limit, s.variants, s.warm, s.repetition = true, new(control.Controls), nil, nil, 0, repetition{}
 	s.exchange = c.shadowExchange()
 	s.exchange.Begin(ctx, c.h.site, s.controls, cancel)
+	s.exchange.Record.Arm = routing.ShadowArm
 	s.exchange.Record.Properties = map[string]string{shadowOf: c.exchange.Record.ID.String()}
 	defer s.exchange.Close()
 	k := &s.exchange.Kept
 	k.Request(&s.exchange.Record, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: s.sent}, int64(c.h.MaxBody), false)
-	a, err := s.prepare(targets[0], 1)
+	a, err := s.prepare(targets[paid], 1)
 	if err != nil {
 		s.refuse(apierror.Of(err))
 		return

@@ -58,7 +58,7 @@ func TestShadows(t *testing.T) {
 // What cannot be made twice has no shadow.
 func TestNoShadows(t *testing.T) {
 	answers := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, pricedAnswer) }
-	s := serve(t, map[string][]upstream{"raw": {answers}})
+	s := serve(t, map[string][]upstream{"raw": {answers, answers, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answered) }}})
 	for _, body := range []string{
 		`{"model":"shadowed","messages":[],"web_search_options":{}}`,
 		`{"model":"raw/priced","messages":[]}`,
@@ -67,8 +67,11 @@ func TestNoShadows(t *testing.T) {
 			t.Errorf("%d %s", resp.StatusCode, answer)
 		}
 	}
+	if resp, answer := s.post(`{"model":"shadowed","input":"hi","conversation":"` + s.conversation() + `"}`); resp.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
 	s.settled()
-	if kept := s.kept.all(); len(kept) != 2 {
-		t.Errorf("%d records of two calls", len(kept))
+	if kept := s.kept.all(); len(kept) != 3 {
+		t.Errorf("%d records of three calls", len(kept))
 	}
 }

@@ -49,6 +49,12 @@ func (o Outcome) Error() *plugins.Error {
 	return plugins.Upstream("The upstream stream ended early.")
 }
 
+// Interrupted reports whether the finish reason of an answer says that the provider broke it off: what
+// came before is an answer, and not a complete one.
+func Interrupted(seen *plugins.ResponseInfo) bool {
+	return slices.Contains(lookup(seen.Dialect).Interruptions, seen.Finish)
+}
+
 // Finishes reports whether answers of dialect d have finish reasons.
 func Finishes(d plugins.Dialect) bool { return lookup(d).finishes }
 

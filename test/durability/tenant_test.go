@@ -125,6 +125,7 @@ func TestTenant(t *testing.T) {
 		"put /v1/view/{name}":            {{path: "/v1/view/own", body: `{"screen":"users","state":"stolen"}`}},
 		"delete /v1/view/{name}":         {{path: "/v1/view/secret", want: http.StatusNotFound}},
 		"get /openapi.json":              {{path: "/openapi.json"}},
+		"get /v1/routes":                 {{path: "/v1/routes"}},
 	}
 	for _, a := range w.keptBy(t, "victim-key", canary) {
 		if a.want == 0 {
@@ -139,6 +140,7 @@ func TestTenant(t *testing.T) {
 		}
 		queries["/v1/facets/query"] = append(queries["/v1/facets/query"], `{"filter":`+f+`,"fields":["user_id","property_key","property:Note"]}`)
 		queries["/v1/request/search"] = append(queries["/v1/request/search"], `{"filter":`+f+`}`, `{"filter":`+f+`,"limit":1}`)
+		queries["/v1/whatif"] = append(queries["/v1/whatif"], `{"filter":`+f+`,"policy":["echo/echo-1"]}`)
 		queries["/v1/export"] = append(queries["/v1/export"], `{"filter":`+f+`}`, `{"filter":`+f+`,"format":"csv"}`)
 		for _, from := range []string{"", "&after=0"} {
 			attacks["get /v1/request/tail"] = append(attacks["get /v1/request/tail"], attack{path: "/v1/request/tail?filter=" + url.QueryEscape(f) + from})

@@ -44,6 +44,9 @@ func Open(dir string, secret []byte, records Records, logger *zap.Logger) (*Cach
 	if err != nil {
 		return nil, err
 	}
+	if err := t.trim(context.Background(), time.Now(), maxEntries); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
 	derived := hmac.New(sha256.New, secret)
 	derived.Write([]byte("weir: the cache of answers"))
 	return &Cache{table: t, secret: derived.Sum(nil), records: records, logger: logger, leaders: make(map[Key]*Lead)}, nil
@@ -61,7 +64,8 @@ type Hit struct {
 	HidesUsage bool
 }
 
-// Lead is a call that goes to the provider. End must follow, once. A nil Lead does nothing.
+// Lead is a call that goes to the provider. End must follow; what follows End does nothing. A nil Lead
+// does nothing.
 type Lead struct {
 	cache    *Cache
 	question Key
@@ -137,10 +141,15 @@ func (l *Lead) End(left bool) {
 		return
 	}
 	l.cache.mu.Lock()
-	delete(l.cache.leaders, l.key)
+	leads := l.cache.leaders[l.key] == l
+	if leads {
+		delete(l.cache.leaders, l.key)
+	}
 	l.cache.mu.Unlock()
-	l.left = left
-	close(l.ended)
+	if leads { // for the first time
+		l.left = left
+		close(l.ended)
+	}
 }
 
 // mayRepeat reports whether the answer of a record may be given again.
@@ -151,7 +160,7 @@ func mayRepeat(r *storage.Record) bool {
 
 // completes reports whether an answer says of itself that it is complete, and has something.
 func completes(r *storage.Record, seen *plugins.ResponseInfo, body []byte) bool {
-	if observe.TellsEnd(r.Dialect) && observe.OutcomeOf(seen) != observe.Ended {
+	if observe.TellsEnd(r.Dialect) && (observe.OutcomeOf(seen) != observe.Ended || observe.Interrupted(seen)) {
 		return false
 	}
 	if r.Stream {

@@ -20,13 +20,16 @@ type Key [sha256.Size]byte
 // is stored without.
 var aside = []string{
 	"Accept-Encoding", "Accept-Language", "Baggage", "Cache-Control", "Cdn-Loop", "Connection", "Content-Length", "Date", "Dnt", "Forwarded",
-	"Idempotency-Key", "Keep-Alive", "Origin", "Pragma", "Priority", "Referer", "Request-Id", "Te", "Traceparent", "Tracestate", "True-Client-Ip",
-	"User-Agent", "Via", "X-Amzn-Trace-Id", "X-Client-Request-Id", "X-Real-Ip", "X-Request-Id",
+	"Idempotency-Key", "Keep-Alive", "Pragma", "Priority", "Request-Id", "Te", "Traceparent", "Tracestate", "True-Client-Ip",
+	"User-Agent", "Via", "X-Amzn-Trace-Id", "X-Client-Request-Id", "X-Request-Id",
+	"Cf-Connecting-Ip", "Cf-Ew-Via", "Cf-Ipcountry", "Cf-Ray", "Cf-Visitor",
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Server",
 }
 
-// asidePrefixes begin the names of header fields that change no answer: of proxies, of browsers,
-// and of OpenAI's and Anthropic's libraries, which count their retries.
-var asidePrefixes = []string{"Cf-", "Sec-", "X-B3-", "X-Forwarded-", "X-Stainless-"}
+// asidePrefixes begin the names of header fields that change no answer: of browsers, and of OpenAI's
+// and Anthropic's libraries, which count their retries. Others of proxies may say who calls, such as
+// Cf-Access-Client-Id and X-Forwarded-User.
+var asidePrefixes = []string{"Sec-", "X-B3-", "X-Stainless-"}
 
 func isAside(name string) bool {
 	return slices.Contains(aside, name) || slices.ContainsFunc(asidePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })

@@ -79,8 +79,8 @@ func (c *Config) Options(said *control.Cache) *Options {
 	o.Lifetime = defaultAge
 	if c != nil {
 		o.Lifetime = cmp.Or(time.Duration(c.MaxAge), defaultAge)
-		o.MaxAge = o.Lifetime
 	}
+	o.MaxAge = o.Lifetime
 	if age := said.MaxAge; age != nil {
 		o.MaxAge = *age
 		if *age == 0 { // asks anew, which answer others may get

@@ -44,6 +44,10 @@ var acting = []string{
 	"plugins", "previous_response_id", "search_parameters", "thread", "web_search", "web_search_options",
 }
 
+// searching are parts of the names of models that search the web, or run tools, for each answer: of
+// OpenAI, Perplexity, OpenRouter and Groq.
+var searching = []string{"-search-preview", "-search-api", "sonar", ":online", "compound", "deep-research"}
+
 // Refusal says why the cache does not answer the request, "" if it may.
 func (q *Request) Refusal() string {
 	switch {
@@ -70,6 +74,9 @@ func (q *Request) Refusal() string {
 				return "what " + m.Name + " does is not known"
 			}
 		}
+	}
+	if model := strings.ToLower(q.Body.Get("model").Str + " " + q.Path); slices.ContainsFunc(searching, func(part string) bool { return strings.Contains(model, part) }) {
+		return "the model searches the web for each answer"
 	}
 	store := q.Body.Get("store")
 	switch state := bound.StateOf(q.Dialect, q.Body); {

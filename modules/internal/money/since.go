@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -200,7 +201,9 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 			return err
 		}
 		for _, r := range records {
-			each(r)
+			if r.Arm != routing.ShadowArm { // which no budget counts
+				each(r)
+			}
 		}
 		if len(records) < sincePage {
 			return nil

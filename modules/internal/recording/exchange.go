@@ -408,6 +408,9 @@ func (x *Exchange) MadeBatch(id, baseURL string) bool {
 // answered returns the record of a response or a batch of the organisation at an address, nil if
 // there is none.
 func (x *Exchange) answered(id, baseURL string) *storage.Record {
+	if x.recorder == nil { // a dry run, which only memory can tell
+		return nil
+	}
 	r, err := x.recorder.Response(x.ctx, x.Record.Org, id)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		x.site.Logger.Error("a response cannot be looked up, and is refused", zap.String("response", id), zap.Error(err))

@@ -1,6 +1,8 @@
 package routing
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,7 +112,9 @@ func (a *Alias) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	type plain Alias
-	return json.Unmarshal(b, (*plain)(a))
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode((*plain)(a))
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -120,6 +124,15 @@ func (a *Alias) MarshalJSON() ([]byte, error) {
 	}
 	type plain Alias
 	return json.Marshal((*plain)(a))
+}
+
+// AllModels are the names of the models, and of the shadows.
+func (a *Alias) AllModels() []string {
+	all := a.names()
+	for _, s := range a.Shadows {
+		all = append(all, s.Model)
+	}
+	return all
 }
 
 // inOrder reports whether the models are tried as they stand.
@@ -156,13 +169,27 @@ func (a *Alias) Check(isAlias func(name string) bool) error {
 			return fmt.Errorf("split %s: want user, session, key, project or property.<name>", a.Split)
 		}
 	}
+	arms := make(map[string]bool)
 	for _, m := range a.Models {
+		if m == nil {
+			return errors.New("a model has no name")
+		}
 		if err := m.check(isAlias); err != nil {
 			return err
 		}
+		if m.Weight != 0 && a.Strategy != ByWeight && a.Strategy != LeastBusy {
+			return fmt.Errorf("model %s: weight: the strategies %s and %s have weights", m.Model, ByWeight, LeastBusy)
+		}
+		arm := cmp.Or(m.Arm, m.Model)
+		if arms[arm] && !a.inOrder() {
+			return fmt.Errorf("two models have the arm %s: give each an arm of its own", arm)
+		}
+		arms[arm] = true
 	}
 	for _, s := range a.Shadows {
 		switch {
+		case s == nil:
+			return errors.New("a shadow has no model")
 		case s.Model == "" || strings.Contains(s.Model, ",") || isAlias(s.Model):
 			return fmt.Errorf("shadow %q: want the name of one model, and no alias", s.Model)
 		case !(s.Share > 0 && s.Share <= 1):
@@ -178,6 +205,8 @@ func (c *Choice) check(isAlias func(name string) bool) (err error) {
 		return fmt.Errorf("model %q: want the name of one model", c.Model)
 	case isAlias(c.Model):
 		return fmt.Errorf("%s is an alias, too: name its models", c.Model)
+	case c.Arm == ShadowArm:
+		return fmt.Errorf("model %s: %s is the arm of shadows", c.Model, ShadowArm)
 	case c.Weight < 0:
 		return fmt.Errorf("model %s: weight %d: want 1 or more", c.Model, c.Weight)
 	}
@@ -197,6 +226,20 @@ func (c *Choice) check(isAlias func(name string) bool) (err error) {
 		}
 	}
 	return nil
+}
+
+// AsksForTools reports whether the condition of the choice asks whether a call has tools, which no
+// record has.
+func (c *Choice) AsksForTools() bool {
+	if c.condition == nil {
+		return false
+	}
+	for leaf := range storage.Leaves(c.condition) {
+		if leaf.Key == toolsProperty {
+			return true
+		}
+	}
+	return false
 }
 
 // weight is the Weight with its default.

@@ -59,6 +59,7 @@ type Place struct {
 
 	warm  int64   // tokens in the provider's cache
 	score float64 // within its alias; the lowest is tried first
+	tie   float64 // of equal scores, the lowest is tried first
 }
 
 // Choose returns the targets in the order in which a call tries them. Targets whose condition the
@@ -150,9 +151,13 @@ func (s State) behind() int {
 // of the organisation stay before those of the platform: the order decides who pays.
 func (a *Alias) arrange(places []Place, ask *Ask) {
 	for i := range places {
-		places[i].score = a.score(&places[i], places, ask)
+		p := &places[i]
+		p.score = a.score(p, places, ask)
+		if a.subject != nil { // the accounts of a choice share its subjects
+			p.tie = hashed(a.subject(ask.Record), p.Account.Label)
+		}
 	}
-	slices.SortStableFunc(places, func(p, q Place) int { return cmp.Compare(p.score, q.score) })
+	slices.SortStableFunc(places, func(p, q Place) int { return cmp.Or(cmp.Compare(p.score, q.score), cmp.Compare(p.tie, q.tie)) })
 	for i := range places {
 		if !places[i].Account.Platform {
 			continue
@@ -178,12 +183,18 @@ func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
 		if a.subject != nil {
 			subject = a.subject(ask.Record)
 		}
-		return draw(weight, subject, p.Target)
+		if subject != "" {
+			return draw(float64(p.Choice.weight()), subject, p.Target) // the accounts of a choice draw the same
+		}
+		return draw(weight, "", p.Target)
 	case LeastBusy:
 		return float64(p.Load.UnderWay)/weight + rand.Float64()*1e-6
 	case Fastest:
-		if p.Load.Median == 0 || rand.Float64() < explored/float64(len(all)) {
+		switch {
+		case p.Load.Median == 0 && !p.Load.Tried, rand.Float64() < explored/float64(len(all)):
 			return -rand.Float64() // it is tried to know
+		case p.Load.Median == 0:
+			return maxLimited.Seconds() // it has not answered yet
 		}
 		return p.Load.Median.Seconds()
 	case Cheapest:
@@ -213,10 +224,15 @@ func (p *Place) share(all []Place) float64 {
 func draw(weight float64, subject string, t Target) float64 {
 	u := rand.Float64()
 	if subject != "" {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s %s %s %s", len(subject), subject, t.Account.Label, t.Model, t.Arm()))
-		u = float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
+		u = hashed(subject, t.Arm())
 	}
 	return -math.Log(1-u) / weight
+}
+
+// hashed is a number from 0 to 1 that is the same for two texts, at any node.
+func hashed(subject, name string) float64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s %s", len(subject), subject, name))
+	return float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
 }
 
 // expect is what a call is expected to cost at a target, with what the provider's cache has of it.

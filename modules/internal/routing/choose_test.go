@@ -159,6 +159,7 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	c.resolver.Aliases["it"].Models = models[:1]
+	c.ask = Ask{Record: new(storage.Record), Tokens: 1000, Warm: nowhere}
 	if _, err := Choose(c.targets(), &c.ask, c.health); err == nil {
 		t.Error("a call that no model takes is not refused")
 	}
@@ -298,6 +299,12 @@ func TestMalformedAliases(t *testing.T) {
 		"unknown field":                      {Models: []*Choice{{Model: "m", When: "colour=red"}}},
 		"messages is what the client asks":   {Models: []*Choice{{Model: "m", Set: map[string]json.RawMessage{"messages": json.RawMessage("[]")}}}},
 		"limit max_tokens 0: want 1 or more": {Models: []*Choice{{Model: "m", Limit: map[string]int64{"max_tokens": 0}}}},
+		"have weights":                       {Models: []*Choice{{Model: "m", Weight: 2}}},
+		"two models have the arm m":          {Strategy: ByWeight, Models: choices("m", "m")},
+		"a model has no name":                {Models: []*Choice{nil}},
+		"a shadow has no model":              {Models: choices("m"), Shadows: []*Shadow{nil}},
+		"shadow is the arm of shadows":       {Models: []*Choice{{Model: "m", Arm: "shadow"}}},
+		"share 2: want a part":               {Models: choices("m"), Shadows: []*Shadow{{Model: "n", Share: 2}}},
 		"weight -1: want 1 or more":          {Models: []*Choice{{Model: "m", Weight: -1}}},
 	} {
 		if err := a.Check(func(name string) bool { return name == "other" }); err == nil || !strings.Contains(err.Error(), want) {
@@ -330,6 +337,51 @@ func TestParametersOfChoices(t *testing.T) {
 				t.Errorf("%s: the client is told %q", body, warnings)
 			}
 		}
+	}
+}
+
+// A field that stands twice is refused: what is set in one of them is not what is read. What a model
+// may think fits into its output.
+func TestParametersThatDoNotFit(t *testing.T) {
+	c := &Choice{Model: "m", Limit: map[string]int64{"max_tokens": 4000}}
+	if _, _, err := c.Apply(plugins.Chat, []byte(`{"max_tokens":10,"max_tokens":100000}`)); err == nil {
+		t.Error("a limit that stands twice is taken")
+	}
+	for body, want := range map[string]string{
+		`{"max_tokens":16000,"thinking":{"type":"enabled","budget_tokens":10000}}`: `{"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":2000}}`,
+		`{"max_tokens":1500,"thinking":{"type":"enabled","budget_tokens":1024}}`:   `{"max_tokens":1500,"thinking":{"type":"enabled","budget_tokens":1024}}`,
+	} {
+		if got, _, err := c.Apply(plugins.Messages, []byte(body)); err != nil || string(got) != want {
+			t.Errorf("%s becomes %s, %v", body, got, err)
+		}
+	}
+	var a Alias
+	if err := json.Unmarshal([]byte(`{"stratgy":"weight","models":[{"model":"m"}]}`), &a); err == nil {
+		t.Error("a misspelt field is taken")
+	}
+}
+
+// An explicit fallback stays although a model with a condition is the same target.
+func TestFallbackBesideACondition(t *testing.T) {
+	c := newChooser(t, &Alias{Models: []*Choice{{Model: "a/big", When: "tools=true"}}})
+	targets, _, err := c.resolver.Resolve("it,a/big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if places, err := Choose(targets, &c.ask, c.health); err != nil || len(places) != 1 || places[0].Choice != nil {
+		t.Errorf("%v, %v", places, err)
+	}
+}
+
+// Shares are those of the accounts that get calls: own ones, where there are any.
+func TestSharesOfOwnAccounts(t *testing.T) {
+	c := newChooser(t, &Alias{Strategy: ByWeight, Models: choices("big", "d/small")})
+	got := make(map[string]float64)
+	for _, s := range c.resolver.Aliases["it"].Shares(c.targets(), &c.ask) {
+		got[s.Choice.Model] += s.Part
+	}
+	if math.Abs(got["big"]-0.5) > 1e-9 || math.Abs(got["d/small"]-0.5) > 1e-9 {
+		t.Errorf("shares %v", got)
 	}
 }
 

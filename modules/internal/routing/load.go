@@ -20,6 +20,7 @@ var InProcess Loads
 // load is what is known of a target. The lock of Loads guards it.
 type load struct {
 	underWay int
+	tried    time.Time // when a call last began, zero if none did
 	limited  time.Time // until then, the provider refuses calls; zero if it does not
 	times    [32]timing
 	next     int   // of times
@@ -73,6 +74,7 @@ func (l *Loads) Begin(circuit shared.Key) (end func()) {
 	defer l.mu.Unlock()
 	known := l.get(circuit)
 	known.underWay++
+	known.tried = time.Now()
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -109,6 +111,8 @@ func (l *Loads) Limited(circuit shared.Key, wait time.Duration) {
 type Load struct {
 	// UnderWay are the calls that have no answer yet, or not all of it.
 	UnderWay int
+	// Tried is true if a call began in the last minute.
+	Tried bool
 	// Limited is true while the provider refuses calls.
 	Limited bool
 	// Median is that of the time to the first token, or to an answer in one piece, of the last
@@ -133,7 +137,7 @@ func (l *Loads) Of(circuit shared.Key) Load {
 			times = append(times, t.first)
 		}
 	}
-	found := Load{UnderWay: known.underWay, Limited: now.Before(known.limited), Output: known.output}
+	found := Load{UnderWay: known.underWay, Tried: now.Sub(known.tried) < time.Minute, Limited: now.Before(known.limited), Output: known.output}
 	if found.Output == 0 {
 		found.Output = likelyOutput
 	}

@@ -41,6 +41,9 @@ func (c *Choice) HasParameters() bool { return c != nil && len(c.Set)+len(c.Limi
 // changed.
 func (c *Choice) Apply(d plugins.Dialect, body []byte) (applied []byte, warnings []string, err error) {
 	applied = body
+	if name := repeated(body); name != "" { // who reads the last one would not see what is set in the first
+		return nil, nil, fmt.Errorf("%s stands twice", name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
 		fields := fieldsOf(d, name, applied)
 		if len(fields) == 0 {
@@ -55,7 +58,11 @@ func (c *Choice) Apply(d plugins.Dialect, body []byte) (applied []byte, warnings
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Limit)) {
 		most := c.Limit[name]
-		for _, field := range fieldsOf(d, name, applied) {
+		fields := fieldsOf(d, name, applied)
+		if len(fields) == 0 {
+			warnings = append(warnings, name+": not limited, this API has no field for it")
+		}
+		for _, field := range fields {
 			if was := gjson.GetBytes(applied, field); was.Type == gjson.Number && was.Num <= float64(most) {
 				continue
 			}
@@ -65,7 +72,43 @@ func (c *Choice) Apply(d plugins.Dialect, body []byte) (applied []byte, warnings
 			warnings = append(warnings, fmt.Sprintf("%s: limited to %d", field, most))
 		}
 	}
+	if applied, err = fitThinking(applied); err != nil {
+		return nil, nil, fmt.Errorf("limit %s: %w", thinkingBudget, err)
+	}
 	return applied, warnings, nil
+}
+
+// repeated is the name of a field that stands twice, "" if none does.
+func repeated(body []byte) string {
+	object, _ := plugins.ParseObject(body)
+	seen := make(map[string]bool, len(object.Members))
+	for _, m := range object.Members {
+		if seen[m.Name] {
+			return m.Name
+		}
+		seen[m.Name] = true
+	}
+	return ""
+}
+
+// thinkingBudget is what a model may think, which Messages refuses unless it is below max_tokens, and
+// from 1,024 on (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
+const (
+	thinkingBudget = "thinking.budget_tokens"
+	leastThinking  = 1024
+)
+
+// fitThinking lowers what a model may think below the limit of its output. Where that leaves too
+// little, the model does not think.
+func fitThinking(body []byte) ([]byte, error) {
+	budget, most := gjson.GetBytes(body, thinkingBudget), gjson.GetBytes(body, maxTokens)
+	switch {
+	case budget.Type != gjson.Number || most.Type != gjson.Number || budget.Int() < most.Int():
+		return body, nil
+	case most.Int()/2 < leastThinking:
+		return sjson.DeleteBytes(body, "thinking")
+	}
+	return sjson.SetBytes(body, thinkingBudget, most.Int()/2)
 }
 
 // fieldsOf returns the fields of a request that a name stands for, as the API of the request has

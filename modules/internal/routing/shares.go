@@ -1,5 +1,7 @@
 package routing
 
+import "slices"
+
 // Share is a target with the part of the calls that an alias sends to it, while all targets are
 // well.
 type Share struct {
@@ -11,20 +13,19 @@ type Share struct {
 // it. Where the strategy depends on how busy or how fast targets are, the shares are equal; where it
 // depends on the cost, they are 0.
 func (a *Alias) Shares(targets []Target, ask *Ask) []Share {
-	var taken []Place
+	var taken, all []Place
 	described := ask.described()
 	for _, t := range targets {
 		if t.Choice != nil && t.Choice.takes(described) {
 			taken = append(taken, Place{Target: t})
 		}
 	}
+	all = slices.Clone(taken)
+	taken = slices.DeleteFunc(taken, func(p Place) bool { return yields(&p, all) })
 	var shares []Share
 	sum := 0.0
 	for i := range taken {
 		p := &taken[i]
-		if a.yields(p, taken) {
-			continue
-		}
 		part := 0.0
 		switch a.Strategy {
 		case ByWeight:
@@ -50,7 +51,7 @@ func (a *Alias) Shares(targets []Target, ask *Ask) []Share {
 
 // yields reports whether a target gets no calls because the organisation has an account of its own
 // that serves the same choice.
-func (a *Alias) yields(p *Place, all []Place) bool {
+func yields(p *Place, all []Place) bool {
 	if !p.Account.Platform {
 		return false
 	}

@@ -56,5 +56,13 @@ func (t Target) Circuit() shared.Key {
 // target.
 func (t Target) repeats(other Target) bool {
 	same := t.Account == other.Account && t.Model == other.Model
-	return same && (t.Choice == other.Choice || !t.Choice.HasParameters() && !other.Choice.HasParameters() && t.Arm() == other.Arm())
+	return same && (t.Choice == other.Choice || t.Choice.conditionText() == other.Choice.conditionText() && !t.Choice.HasParameters() && !other.Choice.HasParameters() && t.Arm() == other.Arm())
+}
+
+// conditionText is When, "" for no choice.
+func (c *Choice) conditionText() string {
+	if c == nil {
+		return ""
+	}
+	return c.When
 }

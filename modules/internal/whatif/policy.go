@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/modules/internal/routing"
@@ -33,7 +35,8 @@ func Parse(text []byte, aliases map[string]*routing.Alias) (*Policy, error) {
 		if alias == nil {
 			return nil, fmt.Errorf("there is no alias %s", name)
 		}
-		return &Policy{Alias: *alias, Name: name}, nil
+		p := &Policy{Alias: *alias, Name: name}
+		return p, p.checkConditions()
 	}
 	var p Policy
 	var models []string
@@ -45,17 +48,22 @@ func Parse(text []byte, aliases map[string]*routing.Alias) (*Policy, error) {
 	if err := p.Check(func(name string) bool { return aliases[name] != nil }); err != nil {
 		return nil, err
 	}
-	for _, m := range p.Models {
-		if strings.Contains(m.When, "tools") {
-			return nil, errors.New("when: whether a recorded call had tools is not recorded")
-		}
-	}
-	for name, alias := range aliases { // the one that ran is known by its name
-		if p.Tier == "" && !p.NoAffinity && same(&p.Alias, alias) {
+	for _, name := range slices.Sorted(maps.Keys(aliases)) { // the one that ran is known by its name
+		if p.Tier == "" && !p.NoAffinity && same(&p.Alias, aliases[name]) {
 			p.Name = name
 		}
 	}
-	return &p, nil
+	return &p, p.checkConditions()
+}
+
+// checkConditions refuses conditions that nobody can try on a record.
+func (p *Policy) checkConditions() error {
+	for _, m := range p.Models {
+		if m.AsksForTools() {
+			return errors.New("when: whether a recorded call had tools is not recorded")
+		}
+	}
+	return nil
 }
 
 // parse reads an alias with what a policy has beside it. A field that is misspelt is an error.

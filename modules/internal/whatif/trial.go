@@ -71,8 +71,8 @@ const trialName = "whatif"
 
 // Add counts a recorded call.
 func (t *Trial) Add(r *storage.Record) {
-	if r.Subscription {
-		return // nobody pays for it by the token
+	if r.Subscription || r.Arm == routing.ShadowArm {
+		return // nobody pays for it by the token, or it is no call of a user
 	}
 	would := t.would(r)
 	day := r.CreatedAt.Time().UTC().Format(time.DateOnly)
@@ -252,9 +252,10 @@ func (t *Trial) at(r *storage.Record, s routing.Share) *span {
 
 // limit lowers the output of a call to what a choice allows.
 func limit(u *plugins.Usage, c *routing.Choice) {
-	if most, ok := c.Limit["max_tokens"]; ok && u.Output.Valid && u.Output.N > most {
-		u.Output.N = most
-		u.Reasoning.N = min(u.Reasoning.N, most)
+	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+		if most, ok := c.Limit[name]; ok {
+			u.Output.N, u.BilledOutput.N, u.Reasoning.N = min(u.Output.N, most), min(u.BilledOutput.N, most), min(u.Reasoning.N, most)
+		}
 	}
 }
 
