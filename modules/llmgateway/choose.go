@@ -96,7 +96,7 @@ func waits(e *plugins.Error) bool { return e.Status == http.StatusTooManyRequest
 // https://platform.openai.com/docs/guides/error-codes, https://api-docs.deepseek.com/quick_start/error_codes,
 // and Anthropic's 400 "Your credit balance is too low to access the Anthropic API".
 func isEmpty(e *plugins.Error) bool {
-	return e.Status == http.StatusPaymentRequired || e.Code == "insufficient_quota" || strings.Contains(e.Message, "credit balance is too low")
+	return e.Status == http.StatusPaymentRequired || e.Code == "insufficient_quota" || strings.HasPrefix(e.Message, "Your credit balance is too low")
 }
 
 // sendCounted is send, which counts as a call under way at the target.

@@ -102,8 +102,21 @@ func Choose(targets []Target, ask *Ask, health Health) ([]Place, error) {
 	for i := range places {
 		places[i].State = health.state(&places[i])
 	}
-	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.State.behind(), b.State.behind()) })
+	putBehind(places)
 	return places, nil
+}
+
+// putBehind puts targets that fail, or are at their limit, behind the others. A limit of the
+// organisation's own accounts is waited for before the platform pays.
+func putBehind(places []Place) {
+	ownIsWell := slices.ContainsFunc(places, func(p Place) bool { return !p.Account.Platform && p.State.behind() == 0 })
+	behind := func(p Place) int {
+		if p.State == Limited && !p.Account.Platform && !ownIsWell {
+			return 0
+		}
+		return p.State.behind()
+	}
+	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(behind(a), behind(b)) })
 }
 
 // state returns how a target is for a call.

@@ -256,6 +256,20 @@ func TestConversationsStayWarm(t *testing.T) {
 	}
 }
 
+// A limit at the organisation's own account does not make the platform pay.
+func TestLimitsDoNotChangeWhoPays(t *testing.T) {
+	c := newChooser(t, &Alias{Models: choices("a/big", "d/big")})
+	c.health.Limited(c.circuit("a/big"), time.Minute)
+	if got := c.order(); got != "a/big d/big" {
+		t.Errorf("at its limit: %s", got)
+	}
+	c = newChooser(t, &Alias{Models: choices("a/big", "d/big", "b/big")})
+	c.health.Limited(c.circuit("a/big"), time.Minute)
+	if got := c.order(); got != "d/big b/big a/big" {
+		t.Errorf("beside another own account: %s", got)
+	}
+}
+
 // A target that has failed, or was at its limit, gets its share of the calls when it is back.
 func TestTargetsGetCallsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
