@@ -38,9 +38,9 @@ export function moments(from, to, fit) {
 }
 
 // paths draws bars that stand on those of the series before, or lines that break where
-// nothing is known. A value between two gaps is a dot.
+// nothing is known. A value between two gaps is a dot. There are no series before there is a group.
 function paths(series, stacked, x, y, width) {
-  const base = series[0].values.map(() => 0);
+  const base = series[0]?.values.map(() => 0);
   return series.map((s) => {
     let d = "";
     s.values.forEach((v, i) => {
