@@ -90,7 +90,7 @@ func (p *tab) looks(addresses []string, check func(name string, width int64)) {
 func TestEveryoneCanReadTheAdministration(t *testing.T) {
 	t.Parallel()
 	axe := requireAxe(t)
-	w := newAdministered(t)
+	w := newAdministered(t, "\t\talias pool {\n\t\t\tstrategy weight\n\t\t\tmodel echo/echo-1 {\n\t\t\t\tarm plain\n\t\t\t\twhen tokens<100000 images=false\n\t\t\t\tlimit max_tokens 4000\n\t\t\t}\n\t\t}")
 	long := strings.Repeat("a-long-name-", 20)
 	for _, settings := range []map[string]any{
 		{"name": "build robot", "owner": "ada@example.com", "scopes": []string{"gateway"}},
@@ -101,7 +101,7 @@ func TestEveryoneCanReadTheAdministration(t *testing.T) {
 	p := newTab(w)
 	p.login(w.key)
 	w.post("/v1/organization/invites", map[string]any{"email": "ada@example.com", "role": "reader"}, "Authorization: Bearer "+w.key)
-	p.looks([]string{"?v=keys", "?v=people", "?v=audit", "?v=budgets", "?v=alerts", "?v=projects", "?v=connect", "?v=mine", "?v=errors"}, func(name string, width int64) {
+	p.looks([]string{"?v=keys", "?v=people", "?v=audit", "?v=budgets", "?v=alerts", "?v=projects", "?v=connect", "?v=mine", "?v=errors", "?v=routes"}, func(name string, width int64) {
 		p.shoot(strings.NewReplacer("?v=", "", " ", "-").Replace(name))
 		p.obeys(axe, name)
 		if cut := js[[]string](p, `[...document.querySelectorAll("main td button, main td summary")].filter((e) => e.checkVisibility() && (e.scrollWidth > e.clientWidth + 1 || e.getBoundingClientRect().right > Math.min(innerWidth, e.closest(".scroll").getBoundingClientRect().right))).map((e) => e.innerText)`); len(cut) > 0 {
