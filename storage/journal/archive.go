@@ -105,13 +105,7 @@ func (a *archive) saveList() error {
 	a.mu.Unlock()
 	path := filepath.Join(a.dir, sealedName)
 	if err == nil {
-		err = writeFile(path+temporarySuffix, text)
-	}
-	if err == nil {
-		err = Rename(path+temporarySuffix, path)
-	}
-	if err == nil {
-		err = SyncDir(a.dir)
+		err = replaceFile(path, text)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -183,6 +177,18 @@ func (a *archive) after(p storage.Position, pruned moment) (n recordCount) {
 }
 
 // writeFile writes a file that survives a power cut.
+// replaceFile writes a file anew. Whatever happens, it is the old one or the new one, durably.
+func replaceFile(path string, text []byte) error {
+	err := writeFile(path+temporarySuffix, text)
+	if err == nil {
+		err = Rename(path+temporarySuffix, path)
+	}
+	if err == nil {
+		err = SyncDir(filepath.Dir(path))
+	}
+	return err
+}
+
 func writeFile(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

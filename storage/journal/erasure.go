@@ -104,15 +104,8 @@ func (j *Journal) saveErasures() error {
 	e := &j.erasures
 	next := Reach{e.reach.Generation + 1, 1}
 	text, err := json.Marshal(erasuresText{next.Generation, e.all})
-	path := filepath.Join(j.dir, ErasuresName)
 	if err == nil {
-		err = writeFile(path+temporarySuffix, text)
-	}
-	if err == nil {
-		err = Rename(path+temporarySuffix, path)
-	}
-	if err == nil {
-		err = SyncDir(j.dir)
+		err = replaceFile(filepath.Join(j.dir, ErasuresName), text)
 	}
 	if err != nil {
 		return fmt.Errorf("the list of erasures cannot be written: %w", err)
