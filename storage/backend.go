@@ -307,6 +307,21 @@ type RequestQuery struct {
 	Limit  int
 }
 
+// EachPage asks for all that a query finds, by pages of its Limit, until one of the functions fails.
+func (q *RequestQuery) EachPage(ask func(*RequestQuery) ([]*Record, error), each func([]*Record) error) error {
+	page := *q
+	for {
+		records, err := ask(&page)
+		if err == nil {
+			err = each(records)
+		}
+		if err != nil || len(records) < page.Limit {
+			return err
+		}
+		page.After = page.Cursor(records[len(records)-1], nil)
+	}
+}
+
 // Snapshotter is a Backend of local files, which can be copied while it is open. A
 // Backend that is no Snapshotter is backed up by its own means.
 type Snapshotter interface {

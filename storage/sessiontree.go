@@ -145,22 +145,20 @@ func (q *SessionTreeQuery) having(ctx context.Context, b Backend, field string) 
 		Sort:   []Sort{{Key: SortCreatedAt}},
 		Limit:  treePage,
 	}
-	for {
-		records, err := b.Requests(ctx, page)
-		if err != nil {
-			return nil, err
-		}
+	ask := func(page *RequestQuery) ([]*Record, error) { return b.Requests(ctx, page) }
+	err = page.EachPage(ask, func(records []*Record) error {
 		for _, r := range records {
 			requests = append(requests, newTreeRequest(r))
 		}
-		switch {
-		case len(requests) > MaxTreeRequests:
-			return nil, ErrTreeTooLarge
-		case len(records) < treePage:
-			return requests, nil
+		if len(requests) > MaxTreeRequests {
+			return ErrTreeTooLarge
 		}
-		page.After = page.Cursor(records[len(records)-1], nil)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return requests, nil
 }
 
 func newTreeRequest(r *Record) *treeRequest {

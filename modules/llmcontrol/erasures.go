@@ -171,12 +171,11 @@ func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Fil
 		return nil, err
 	}
 	q := &storage.RequestQuery{Org: e.Org, Filter: filter, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasurePage}
-	for {
-		var records []*storage.Record
+	ask := func(q *storage.RequestQuery) (records []*storage.Record, err error) {
 		lowpriority.Run(func() { records, err = j.Backend().Requests(c.ctx, q) })
-		if err != nil {
-			return nil, err
-		}
+		return records, err
+	}
+	err = q.EachPage(ask, func(records []*storage.Record) error {
 		for _, r := range records {
 			if r.Content == (storage.ContentRef{}) || r.CreatedAt > e.RequestedAt {
 				continue
@@ -186,13 +185,14 @@ func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Fil
 			e.Bytes += r.RequestBytes + r.ResponseBytes
 		}
 		if len(content) > erasedAtOnce {
-			return nil, bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
+			return bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
 		}
-		if len(records) < q.Limit {
-			return content, nil
-		}
-		q.After = q.Cursor(records[len(records)-1], nil)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return content, nil
 }
 
 func listErasures(c *call) (any, error) {

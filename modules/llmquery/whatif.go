@@ -93,26 +93,20 @@ func tryPolicy(c *call) error {
 // readCalls adds the calls of a query to a trial, the oldest first.
 func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *json.Encoder) error {
 	told, connection := time.Now(), http.NewResponseController(c.w)
-	for {
-		records, err := c.page(q)
-		if err != nil {
-			return err
-		}
+	return q.EachPage(c.page, func(records []*storage.Record) error {
 		for _, r := range records {
 			trial.Add(r)
 		}
-		if len(records) < q.Limit {
+		if time.Since(told) < whatIfProgress || len(records) < q.Limit {
 			return nil
 		}
-		q.After = q.Cursor(records[len(records)-1], nil)
-		if time.Since(told) >= whatIfProgress {
-			told = time.Now()
-			if err := lines.Encode(whatIfLine{Calls: trial.Total.Calls}); err != nil {
-				return err
-			}
-			_ = connection.Flush() // the client reads the line later
+		told = time.Now()
+		if err := lines.Encode(whatIfLine{Calls: trial.Total.Calls}); err != nil {
+			return err
 		}
-	}
+		_ = connection.Flush() // the client reads the line later
+		return nil
+	})
 }
 
 // valuesOf returns the values whose costs would differ most, in that order.

@@ -195,19 +195,15 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
 		Filter: storage.And(storage.And(b.filter, &storage.Leaf{Field: created, Op: storage.GTE, Time: from}), &storage.Leaf{Field: created, Op: storage.LT, Time: to}),
 	}
-	for {
-		records, err := journal.Backend().Requests(ctx, page)
-		if err != nil {
-			return err
-		}
+	ask := func(page *storage.RequestQuery) ([]*storage.Record, error) {
+		return journal.Backend().Requests(ctx, page)
+	}
+	return page.EachPage(ask, func(records []*storage.Record) error {
 		for _, r := range records {
 			if r.Arm != routing.ShadowArm { // which no budget counts
 				each(r)
 			}
 		}
-		if len(records) < sincePage {
-			return nil
-		}
-		page.After = page.Cursor(records[len(records)-1], nil)
-	}
+		return nil
+	})
 }
