@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -60,14 +59,9 @@ func explainRoute(cmd *cobra.Command, args []string) error {
 		c.header.Set(name, value)
 	}
 	path, _ := cmd.Flags().GetString("path")
-	response, err := c.send(cmd.Context(), http.MethodPost, path, json.RawMessage(body))
+	answer, err := c.whole(cmd.Context(), http.MethodPost, path, json.RawMessage(body))
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("%s: %w: %w", c.address, errBroken, err)
-	}
-	return writeRows(out, gjson.GetBytes(answer, "targets").Array())
+	return writeRows(out, answer.Get("targets").Array())
 }

@@ -43,9 +43,6 @@ type call struct {
 	stored   bound.State     // what the request refers to at a provider
 	mcp      *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
 
-	warm       uint64 // the target whose provider's cache has the conversation, 0 if none has
-	warmTokens int64  // that it has
-
 	shadows bool // the call is made beside the caller's, who does not see it
 
 	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
@@ -191,21 +188,23 @@ func (c *call) model() (string, error) {
 	return strings.Clone(named.Str), nil // a copy, because the model's name outlives the body
 }
 
-// join finds which call this one continues.
+// join finds which call this one continues. A dry run is none that others continue.
 func (c *call) join() {
-	var previous uuid.UUID
-	outline := c.reader.Outline()
+	if !c.controls.DryRun {
+		c.exchange.Join(c.continues())
+	}
+}
+
+// continues returns what tells which call this one continues: the outline of the request, and the
+// record that it names.
+func (c *call) continues() (outline *observe.Outline, previous uuid.UUID) {
+	outline = c.reader.Outline()
 	if id := c.state.PreviousResponseID; id != "" && outline != nil && outline.PreviousResponse == id { // it was found
 		if record, ours := stored.RecordOf(id); ours {
 			previous = record
 		}
 	}
-	if c.controls.DryRun {
-		c.warm, c.warmTokens = c.h.site.Warm(&c.exchange.Record, outline, previous)
-		return
-	}
-	c.exchange.Join(outline, previous)
-	c.warm, c.warmTokens = c.exchange.Warm()
+	return outline, previous
 }
 
 // resolve returns the targets of a model.

@@ -1,12 +1,12 @@
 package llmgateway
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money/bound"
@@ -22,19 +22,28 @@ func (c *call) choose(targets []routing.Target) ([]routing.Place, error) {
 // ask is what the choice of a target depends on.
 func (c *call) ask() *routing.Ask {
 	ask := &routing.Ask{Record: &c.exchange.Record, Stream: c.streams(), Tokens: c.tokens(bound.Likely)}
-	if c.reader != nil {
-		ask.Images = c.reader.Request().Media
-		if outline := c.reader.Outline(); outline != nil {
-			ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
-		}
+	ask.Images = c.reader.Request().Media
+	if outline := c.reader.Outline(); outline != nil {
+		ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
 	}
+	warm := sync.OnceValues(c.warm) // most calls have one target, and are not asked
 	ask.Warm = func(t routing.Target) int64 {
-		if c.warm == 0 || c.warm != lineageTarget(t) {
-			return 0
+		if target, tokens := warm(); target != 0 && target == lineageTarget(t) {
+			return tokens
 		}
-		return c.warmTokens
+		return 0
 	}
 	return ask
+}
+
+// warm returns the target whose provider's cache has the beginning of the call, 0 if none has, and how
+// many tokens it has.
+func (c *call) warm() (target uint64, tokens int64) {
+	if !c.controls.DryRun {
+		return c.exchange.Warm()
+	}
+	outline, previous := c.continues()
+	return c.h.site.Warm(&c.exchange.Record, outline, previous)
 }
 
 // lineageTarget is how the lineage of calls knows a target: two arms of one model are two.
@@ -54,10 +63,12 @@ func (c *call) variant(choice *routing.Choice) (*call, error) {
 	v := *c
 	warnings := []string{"model: the alias sets parameters, and has no place for them in this request"}
 	if c.form == nil && c.body != nil {
-		var err, errSent error
+		var err error
 		v.body, warnings, err = choice.Apply(c.dialect, c.body)
-		v.sent, _, errSent = choice.Apply(c.dialect, c.sent)
-		if err = errors.Join(err, errSent); err != nil {
+		if v.sent = v.body; err == nil && unsafe.SliceData(c.sent) != unsafe.SliceData(c.body) {
+			v.sent, _, err = choice.Apply(c.dialect, c.sent)
+		}
+		if err != nil {
 			return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
 		}
 		v.last, v.parsed = nil, sync.OnceValues(v.parse)

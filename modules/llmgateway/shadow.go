@@ -87,7 +87,7 @@ func (c *call) shadow(model string) {
 	}
 	s := *c
 	s.ctx, s.r, s.w = ctx, c.r.WithContext(ctx), nobody{}
-	s.shadows, s.controls, s.limit, s.variants, s.warm, s.repetition = true, new(control.Controls), nil, nil, 0, repetition{}
+	s.shadows, s.controls, s.limit, s.variants, s.repetition = true, new(control.Controls), nil, nil, repetition{}
 	s.exchange = c.shadowExchange()
 	s.exchange.Begin(ctx, c.h.site, s.controls, cancel)
 	s.exchange.Record.Arm = routing.ShadowArm

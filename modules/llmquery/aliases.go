@@ -1,6 +1,7 @@
 package llmquery
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -19,18 +20,11 @@ type aliasEntry struct {
 
 // aliasTarget is a model at an account, how it is now at this node, and which calls it gets.
 type aliasTarget struct {
-	Target       string                     `json:"target"`
-	Account      string                     `json:"account"`
-	Provider     string                     `json:"provider"`
-	Model        string                     `json:"model"`
-	Arm          *string                    `json:"arm"`
-	Weight       int                        `json:"weight"`
-	When         *string                    `json:"when"`
-	Set          map[string]json.RawMessage `json:"set"`
-	Limit        map[string]int64           `json:"limit"`
-	State        routing.State              `json:"state"`
-	UnderWay     int                        `json:"under_way"`
-	FirstTokenMS *int64                     `json:"first_token_ms"`
+	routing.Description
+	Weight int                        `json:"weight"`
+	When   *string                    `json:"when"`
+	Set    map[string]json.RawMessage `json:"set"`
+	Limit  map[string]int64           `json:"limit"`
 }
 
 // listAliases answers the aliases by name. An alias that the organisation cannot call has no targets.
@@ -43,10 +37,7 @@ func listAliases(c *call) error {
 	list := []aliasEntry{}
 	for _, name := range slices.Sorted(maps.Keys(c.app.Aliases)) {
 		alias := c.app.Aliases[name]
-		e := aliasEntry{Alias: name, Strategy: alias.Strategy, Targets: []aliasTarget{}}
-		if e.Strategy == "" {
-			e.Strategy = routing.InOrder
-		}
+		e := aliasEntry{Alias: name, Strategy: cmp.Or(alias.Strategy, routing.InOrder), Targets: []aliasTarget{}}
 		if alias.Split != "" {
 			e.Split = &alias.Split
 		}
@@ -60,18 +51,9 @@ func listAliases(c *call) error {
 }
 
 func targetOf(p *routing.Place) aliasTarget {
-	t := aliasTarget{
-		Target: p.Name(), Account: p.Account.Label, Provider: p.Account.Provider, Model: p.Model,
-		Weight: max(p.Choice.Weight, 1), Set: p.Choice.Set, Limit: p.Choice.Limit, State: p.State, UnderWay: p.Load.UnderWay,
-	}
-	if arm := p.Arm(); arm != "" {
-		t.Arm = &arm
-	}
+	t := aliasTarget{Description: p.Describe(), Weight: cmp.Or(p.Choice.Weight, 1), Set: p.Choice.Set, Limit: p.Choice.Limit}
 	if p.Choice.When != "" {
 		t.When = &p.Choice.When
-	}
-	if ms := p.Load.Median.Milliseconds(); p.Load.Median > 0 {
-		t.FirstTokenMS = &ms
 	}
 	return t
 }

@@ -80,8 +80,12 @@ func (l *Link) reason(before *call, r *storage.Record, account uint64, cacheable
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 // https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
 func needsMarks(r *storage.Record) bool {
-	return r.Dialect == plugins.Converse || r.Dialect == plugins.Invoke || strings.Contains(r.Model, "claude")
+	return r.Dialect == plugins.Converse || r.Dialect == plugins.Invoke || NeedsMarks(r.Model)
 }
+
+// NeedsMarks reports whether a model's provider caches nothing but what a request marks, whatever the
+// format of the request.
+func NeedsMarks(model string) bool { return strings.Contains(model, "claude") }
 
 // minCacheable is how many tokens a model's provider caches at least. Where the docs
 // of a provider say nothing, it is OpenAI's.
@@ -105,7 +109,7 @@ func minCacheable(model string) int64 {
 func cacheLife(asked string) storage.Timestamp {
 	life, err := time.ParseDuration(asked)
 	if err != nil {
-		life = 5 * time.Minute
+		life = MarkedLife
 	}
 	return storage.Timestamp(life.Milliseconds())
 }

@@ -9,9 +9,13 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// leastKept is how long providers that need no marks keep what nobody asks for again, at most:
-// "always within one hour" (https://platform.openai.com/docs/guides/prompt-caching).
-const leastKept = time.Hour
+// How long providers keep what nobody asks for again. Where a request does not mark what to keep, it may
+// be gone sooner, and is gone "always within one hour"
+// (https://platform.openai.com/docs/guides/prompt-caching).
+const (
+	MarkedLife   = 5 * time.Minute
+	UnmarkedLife = time.Hour
+)
 
 // Warm returns the target whose provider's cache has the beginning of the call, and how many
 // tokens it has of it; zeros if there is none, or if the provider has forgotten it at that time.
@@ -56,7 +60,7 @@ func (x *Index) warm(before *call, at storage.Timestamp) (target uint64, tokens 
 	}
 	life := before.features.cacheLife
 	if !before.features.marked {
-		life = max(life, storage.Timestamp(leastKept.Milliseconds()))
+		life = max(life, storage.Timestamp(UnmarkedLife.Milliseconds()))
 	}
 	if at-before.created > life {
 		return 0, 0

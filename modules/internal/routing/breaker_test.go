@@ -11,7 +11,7 @@ import (
 func TestTargetThatFailsIsLast(t *testing.T) {
 	one, two := &providers.Account{Label: "one"}, &providers.Account{Label: "two"}
 	one.ID[0], two.ID[0] = 1, 2
-	bad, good, other := Target{Account: one, Model: "bad"}, Target{Account: one, Model: "good"}, Target{Account: two, Model: "bad"}
+	bad, good, other := newTarget(one, "bad", nil), newTarget(one, "good", nil), newTarget(two, "bad", nil)
 	var breakers shared.LocalBreakers
 	order := func() (names string) {
 		places, err := Choose([]Target{bad, good, other}, &Ask{Warm: nowhere}, Health{&breakers, new(Loads)})

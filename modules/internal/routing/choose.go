@@ -189,19 +189,16 @@ const explored = 0.05
 
 // score is the place of a target within its alias: the lowest is tried first.
 func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
-	weight := p.share(all)
 	switch a.Strategy {
 	case ByWeight:
-		subject := ""
 		if a.subject != nil {
-			subject = a.subject(ask.Record)
+			if subject := a.subject(ask.Record); subject != "" { // the accounts of a choice draw the same
+				return draw(hashed(subject, p.Arm()), float64(p.Choice.weight()))
+			}
 		}
-		if subject != "" {
-			return draw(float64(p.Choice.weight()), subject, p.Target) // the accounts of a choice draw the same
-		}
-		return draw(weight, "", p.Target)
+		return draw(rand.Float64(), p.share(all))
 	case LeastBusy:
-		return float64(p.Load.UnderWay)/weight + rand.Float64()*1e-6
+		return float64(p.Load.UnderWay)/p.share(all) + rand.Float64()*1e-6
 	case Fastest:
 		switch {
 		case p.Load.Median == 0 && !p.Load.Tried, rand.Float64() < explored/float64(len(all)):
@@ -231,16 +228,9 @@ func (p *Place) share(all []Place) float64 {
 	return float64(p.Choice.weight()) / float64(n)
 }
 
-// draw returns a number that is the lowest of several with the probability of its weight. It is
-// the same for a subject and a target, at any node; without a subject it is random.
-// https://www.pdl.cmu.edu/PDL-FTP/Storage/weighted-rendezvous.pdf names the method.
-func draw(weight float64, subject string, t Target) float64 {
-	u := rand.Float64()
-	if subject != "" {
-		u = hashed(subject, t.Arm())
-	}
-	return -math.Log(1-u) / weight
-}
+// draw returns a number that is the lowest of several with the probability of its weight, if u is
+// spread evenly from 0 to 1 (https://en.wikipedia.org/wiki/Rendezvous_hashing, weighted).
+func draw(u, weight float64) float64 { return -math.Log(1-u) / weight }
 
 // hashed is a number from 0 to 1 that is the same for two texts, at any node.
 func hashed(subject, name string) float64 {

@@ -1,6 +1,11 @@
 package routing
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weirhq/weir/plugins"
+)
 
 // Explanation says where a call would go, and why.
 type Explanation struct {
@@ -11,34 +16,51 @@ type Explanation struct {
 	Targets []ExplainedTarget `json:"targets"`
 }
 
-// ExplainedTarget is a target in an explanation.
-type ExplainedTarget struct {
-	Target   string `json:"target"` // `label/model`
-	Account  string `json:"account"`
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
-	// Strategy is that of the alias, and Arm the name of the choice; null without one.
-	Strategy *Strategy `json:"strategy"`
-	Arm      *string   `json:"arm"`
-	// State is `warm`, `well`, `limited` or `open`; `left_out` if its condition does not match, and
-	// `refused` if the caller may not call it.
-	State State `json:"state"`
-	// Reason says why the target is left out or refused, else null.
-	Reason *string `json:"reason"`
-	// CachedTokens are those of the request that the provider's cache is expected to have.
-	CachedTokens int64 `json:"cached_tokens"`
+// Description is a target and how it is, as answers have it.
+type Description struct {
+	Target   string  `json:"target"` // `label/model`
+	Account  string  `json:"account"`
+	Provider string  `json:"provider"`
+	Model    string  `json:"model"`
+	Arm      *string `json:"arm"` // null without one
+	State    State   `json:"state"`
 	// UnderWay are the calls under way at this node.
 	UnderWay int `json:"under_way"`
 	// FirstTokenMS is the median of the last five minutes at this node, null if unknown.
 	FirstTokenMS *int64 `json:"first_token_ms"`
+}
+
+// Describe describes the target as it is.
+func (p *Place) Describe() Description {
+	d := Description{
+		Target: p.Name(), Account: p.Account.Label, Provider: p.Account.Provider, Model: p.Model, State: p.State, UnderWay: p.Load.UnderWay,
+	}
+	if arm := p.Arm(); arm != "" {
+		d.Arm = &arm
+	}
+	if ms := p.Load.Median.Milliseconds(); p.Load.Median > 0 {
+		d.FirstTokenMS = &ms
+	}
+	return d
+}
+
+// ExplainedTarget is a target in an explanation. Its State may also be LeftOut or Refused.
+type ExplainedTarget struct {
+	Description
+	// Strategy is that of the alias, null without one.
+	Strategy *Strategy `json:"strategy"`
+	// Reason says why the target is left out or refused, else null.
+	Reason *string `json:"reason"`
+	// CachedTokens are those of the request that the provider's cache is expected to have.
+	CachedTokens int64 `json:"cached_tokens"`
 	// ExpectedCost is in US dollars, null unless the strategy is `cheapest`.
 	ExpectedCost plugins.Cost `json:"expected_cost"`
 }
 
 // The states of targets that are not tried.
 const (
-	LeftOut State = "left_out"
-	Refused State = "refused"
+	LeftOut State = "left_out" // its condition does not match the call
+	Refused State = "refused"  // the caller may not call it
 )
 
 // Explain says where a call with these targets and places would go. refuse returns why the caller
@@ -47,23 +69,15 @@ func Explain(model string, targets []Target, places []Place, refuse func(Target)
 	e := &Explanation{Object: "route", Model: model, Targets: []ExplainedTarget{}}
 	for i := range places {
 		p := &places[i]
-		t := explained(p.Target)
-		t.State, t.CachedTokens, t.UnderWay, t.ExpectedCost = p.State, p.warm, p.Load.UnderWay, p.Expected
-		if ms := p.Load.Median.Milliseconds(); p.Load.Median > 0 {
-			t.FirstTokenMS = &ms
-		}
+		t := explained(p)
 		if err := refuse(p.Target); err != nil {
 			t.State, t.Reason = Refused, new(err.Error())
 		}
 		e.Targets = append(e.Targets, t)
 	}
 	for _, left := range targets {
-		tried := false
-		for i := range places {
-			tried = tried || places[i].Target == left
-		}
-		if !tried {
-			t := explained(left)
+		if !slices.ContainsFunc(places, func(p Place) bool { return p.Target == left }) {
+			t := explained(&Place{Target: left})
 			t.State, t.Reason = LeftOut, new("the call does not match "+left.Choice.When)
 			e.Targets = append(e.Targets, t)
 		}
@@ -71,16 +85,10 @@ func Explain(model string, targets []Target, places []Place, refuse func(Target)
 	return e
 }
 
-func explained(t Target) ExplainedTarget {
-	e := ExplainedTarget{Target: t.Name(), Account: t.Account.Label, Provider: t.Account.Provider, Model: t.Model}
-	if t.Alias != nil {
-		e.Strategy = new(InOrder)
-		if !t.Alias.inOrder() {
-			e.Strategy = new(t.Alias.Strategy)
-		}
-	}
-	if arm := t.Arm(); arm != "" {
-		e.Arm = &arm
+func explained(p *Place) ExplainedTarget {
+	e := ExplainedTarget{Description: p.Describe(), CachedTokens: p.warm, ExpectedCost: p.Expected}
+	if p.Alias != nil {
+		e.Strategy = new(cmp.Or(p.Alias.Strategy, InOrder))
 	}
 	return e
 }

@@ -119,7 +119,7 @@ func (r *Resolver) unlabelled(model string) []Target {
 
 func (r *Resolver) target(a *providers.Account, model string) Target {
 	listed, _ := r.Catalog.Lookup(a.Provider, model)
-	return Target{Account: a, Model: model, Listed: listed}
+	return newTarget(a, model, listed)
 }
 
 // lists reports whether a serves the model under exactly this name.

@@ -27,6 +27,8 @@ type Target struct {
 	Alias  *Alias
 	Choice *Choice
 
+	circuit shared.Key
+
 	entry int // which of the names of the request, or of the alias, it is a target of
 }
 
@@ -47,10 +49,12 @@ func (t Target) price() plugins.Nanodollars {
 	return cost.N
 }
 
-// Circuit identifies the target at any node, and in any configuration.
-func (t Target) Circuit() shared.Key {
-	return sha256.Sum256(slices.Concat(t.Account.ID[:], []byte(t.Model)))
+func newTarget(a *providers.Account, model string, listed *catalog.Model) Target {
+	return Target{Account: a, Model: model, Listed: listed, circuit: sha256.Sum256(slices.Concat(a.ID[:], []byte(model)))}
 }
+
+// Circuit identifies the target at any node, and in any configuration.
+func (t Target) Circuit() shared.Key { return t.circuit }
 
 // repeats reports whether a call that failed at another target would be the same one at this
 // target.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -208,11 +209,11 @@ func (t *Trial) at(r *storage.Record, s routing.Share) *span {
 	}
 	recorded, _ := t.resolver.Catalog.Lookup(r.Provider, r.Model)
 	before, follows := t.turns[r.ParentID]
-	life := storage.Timestamp(time.Hour.Milliseconds())
-	if needsMarks(s.Listed) {
-		life = storage.Timestamp((5 * time.Minute).Milliseconds())
+	life := lineage.UnmarkedLife
+	if lineage.NeedsMarks(s.Listed.ID) {
+		life = lineage.MarkedLife
 	}
-	follows = follows && r.CreatedAt-before.at <= life
+	follows = follows && r.CreatedAt-before.at <= storage.Timestamp(life.Milliseconds())
 
 	input := r.Usage.Input.N
 	most := min(t.longest, input)           // that a cache can have: what another call has sent
@@ -267,14 +268,11 @@ func owner(m *catalog.Model) string {
 	return m.Provider
 }
 
-// needsMarks reports whether a provider caches what requests mark, and charges for it.
-func needsMarks(m *catalog.Model) bool { return strings.Contains(m.ID, "claude") }
-
 // withCache returns a usage of which the cache has so many tokens, at a model.
 func withCache(u plugins.Usage, m *catalog.Model, cached int64) plugins.Usage {
 	wrote := u.CacheWrite.N > 0
 	u.CacheRead, u.CacheReadAudio, u.CacheWrite, u.CacheWrite1h = plugins.Known(cached), plugins.Count{}, plugins.Count{}, plugins.Count{}
-	if needsMarks(m) && wrote {
+	if lineage.NeedsMarks(m.ID) && wrote {
 		u.CacheWrite = plugins.Known(max(u.Input.N-cached, 0))
 	}
 	return u
