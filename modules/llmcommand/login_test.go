@@ -190,8 +190,8 @@ func TestRelay(t *testing.T) {
 			t.Errorf("%s, %v, want %s", line, err, c.want)
 		}
 		next <- struct{}{}
-		if line, _ := lines.ReadString('\n'); line != "end\n" {
-			t.Error(line)
+		if line, err := lines.ReadString('\n'); line != "end\n" {
+			t.Error(line, err)
 		}
 	}
 	for _, header := range [][]string{{"Host", "evil.example.com"}, {"Host", "evil.example.com:9347"}, {"Origin", "https://evil.example.com"}, {"Sec-Fetch-Site", "cross-site"}} {

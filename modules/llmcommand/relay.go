@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -127,6 +128,14 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		q.Header.Del("X-Api-Key")
 		q.Header.Del("Api-Key")
 		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	// A transport looks for more than the announced length. By then the answer may have begun, with
+	// which the server closes the body: the transport would take that for a failure, and cut the answer.
+	if q.ContentLength > 0 {
+		q.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(q.Body, q.ContentLength), q.Body}
 	}
 	r.proxy.ServeHTTP(w, q)
 }

@@ -14,7 +14,8 @@ import (
 type Body struct {
 	io.ReadCloser
 
-	reading sync.Mutex   // held by who reads from the client; guards readers
+	reading sync.Mutex   // held by who reads from the client; guards readers and whole
+	whole   bool         // the client has sent all of it
 	readers int32        // how many readers Again has returned
 	ended   atomic.Int32 // how many readers have ended, the earliest first
 
@@ -33,10 +34,19 @@ func (b *Body) Read(p []byte) (int, error) { return b.read(p, 0) }
 func (b *Body) read(p []byte, reader int32) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
-	if b.detached.Load() || reader < b.ended.Load() {
+	if reader < b.ended.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	// A transport looks for more than the announced length. By then the answer may have begun, with
+	// which the server closes the body beneath: the transport would cut the answer for that error.
+	if b.whole {
+		return 0, io.EOF
+	}
+	if b.detached.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.ReadCloser.Read(p)
+	b.whole = err == io.EOF
 	if n == 0 && err == nil {
 		return n, err
 	}

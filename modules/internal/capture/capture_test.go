@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func TestCopyIsBounded(t *testing.T) {
@@ -377,6 +378,29 @@ func TestSizeClassIsTheLeastThatFits(t *testing.T) {
 
 // A body is read again from its first byte, whatever is kept of it; an earlier reader takes
 // nothing of the rest.
+// closing is a body that the server closes as soon as it is whole.
+type closing struct{ io.Reader }
+
+func (c *closing) Read(p []byte) (n int, err error) {
+	n, err = c.Reader.Read(p)
+	c.Reader = iotest.ErrReader(http.ErrBodyReadAfterClose)
+	return n, err
+}
+
+func TestBodyEndsOnce(t *testing.T) {
+	b := Body{ReadCloser: io.NopCloser(&closing{iotest.DataErrReader(strings.NewReader("abc"))})}
+	p := make([]byte, 3)
+	if n, err := b.Read(p); string(p[:n]) != "abc" || err != io.EOF {
+		t.Errorf("%q, %v", p[:n], err)
+	}
+	for range 2 {
+		if n, err := b.Read(make([]byte, 3)); n > 0 || err != io.EOF {
+			t.Errorf("%d, %v after the end", n, err)
+		}
+		b.Detach()
+	}
+}
+
 func TestBodyAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		tap, wire int64

@@ -73,7 +73,9 @@ function Histogram({ v }) {
     points && [{ name: "answered", values: points.map((p) => p.requests - p.errors) }, { name: "errors", values: points.map((p) => p.errors) }],
   ], [state.data]);
   if (!points) return html`<div class="chart panel plain" aria-busy=${!state.error}></div>`;
-  return points.length > 0 && html`<${Chart} title=${`${compact(state.data.totals.requests)} request${state.data.totals.requests === 1 ? "" : "s"}${state.data.totals.requests ? `, ${dollars(state.data.totals.cost)}` : ""}`} times=${times} series=${series} format=${compact} stacked plain height=${72} colours=${["c1", "error"]} />`;
+  const { requests, cost } = state.data.totals;
+  const title = requests ? `${compact(requests)} request${requests === 1 ? "" : "s"}, ${dollars(cost)}` : "0 requests";
+  return points.length > 0 && html`<div class=${state.loading ? "stale" : ""}><${Chart} title=${title} times=${times} series=${series} format=${compact} stacked plain height=${72} colours=${["c1", "error"]} /></div>`;
 }
 
 export function Requests() {
