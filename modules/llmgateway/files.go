@@ -173,6 +173,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 			f.upload.Look(func(t *capture.Tap, _ int64) { t.Open("", &f.calls) })
 		}
 		f.upload.ReadCloser = f.call.r.Body //nolint:forbidigo // a file passes as it comes
+		f.upload.Length = f.call.r.ContentLength
 		body, length = &f.upload, f.call.r.ContentLength
 	}
 	path := f.call.route.path

@@ -204,9 +204,10 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	}
 	if x.hasBody() {
 		x.body.ReadCloser = x.r.Body //nolint:forbidigo // the body passes as it comes
+		x.body.Length = x.r.ContentLength
 		x.body.Look(x.openRequest)
 		x.r.Body = &x.body //nolint:forbidigo // likewise
-		x.body.KeepWire(int64(x.h.MaxBody), x.r.ContentLength)
+		x.body.KeepWire(int64(x.h.MaxBody))
 		x.r.GetBody = x.bodyAgain
 	}
 	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage(w) {

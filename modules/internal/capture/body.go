@@ -13,6 +13,7 @@ import (
 // server, before it comes to the counters beneath, which the access log reads.
 type Body struct {
 	io.ReadCloser
+	Length int64 // announced, in bytes; 0 or less if that is unknown
 
 	reading sync.Mutex   // held by who reads from the client; guards readers and whole
 	whole   bool         // the client has sent all of it
@@ -46,16 +47,18 @@ func (b *Body) read(p []byte, reader int32) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.whole = err == io.EOF
 	if n == 0 && err == nil {
 		return n, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.received += int64(n); err == nil && b.received == b.Length {
+		err = io.EOF
+	}
+	b.whole = err == io.EOF
 	if b.detached.Load() {
 		return n, err
 	}
-	b.received += int64(n)
 	b.tap.Write(p[:n])
 	b.wire.Write(p[:n])
 	if err == io.EOF {
@@ -84,12 +87,11 @@ func (b *Body) Look(f func(t *Tap, received int64)) {
 }
 
 // KeepWire keeps up to most bytes of what the client sends for Again, if the tap does not.
-// expected is the announced length, 0 if that is unknown.
-func (b *Body) KeepWire(most, expected int64) {
+func (b *Body) KeepWire(most int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.wired = b.tap.max == 0 || b.tap.decoder != nil; b.wired {
-		b.wire.Keep(most, expected)
+		b.wire.Keep(most, b.Length)
 	}
 }
 

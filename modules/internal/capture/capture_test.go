@@ -376,9 +376,7 @@ func TestSizeClassIsTheLeastThatFits(t *testing.T) {
 	}
 }
 
-// A body is read again from its first byte, whatever is kept of it; an earlier reader takes
-// nothing of the rest.
-// closing is a body that the server closes as soon as it is whole.
+// closing is a body that is closed after each read.
 type closing struct{ io.Reader }
 
 func (c *closing) Read(p []byte) (n int, err error) {
@@ -387,20 +385,27 @@ func (c *closing) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
+// Who looks for more than there is learns of the end again, although the server has closed the body.
 func TestBodyEndsOnce(t *testing.T) {
-	b := Body{ReadCloser: io.NopCloser(&closing{iotest.DataErrReader(strings.NewReader("abc"))})}
-	p := make([]byte, 3)
-	if n, err := b.Read(p); string(p[:n]) != "abc" || err != io.EOF {
-		t.Errorf("%q, %v", p[:n], err)
-	}
-	for range 2 {
-		if n, err := b.Read(make([]byte, 3)); n > 0 || err != io.EOF {
-			t.Errorf("%d, %v after the end", n, err)
+	for name, b := range map[string]*Body{
+		"by its length": {ReadCloser: io.NopCloser(&closing{strings.NewReader("abc")}), Length: 3},
+		"by its end":    {ReadCloser: io.NopCloser(&closing{iotest.DataErrReader(strings.NewReader("abc"))})},
+	} {
+		p := make([]byte, 8)
+		if n, err := b.Read(p); string(p[:n]) != "abc" || err != io.EOF {
+			t.Errorf("%s: %q, %v", name, p[:n], err)
 		}
-		b.Detach()
+		for range 2 {
+			if n, err := b.Read(p); n > 0 || err != io.EOF {
+				t.Errorf("%s: %d, %v after the end", name, n, err)
+			}
+			b.Detach()
+		}
 	}
 }
 
+// A body is read again from its first byte, whatever is kept of it; an earlier reader takes
+// nothing of the rest.
 func TestBodyAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		tap, wire int64
@@ -410,7 +415,7 @@ func TestBodyAgain(t *testing.T) {
 	} {
 		b := Body{ReadCloser: io.NopCloser(strings.NewReader("abcdef"))}
 		b.Look(func(t *Tap, _ int64) { t.Keep(c.tap, 0) })
-		b.KeepWire(c.wire, 0)
+		b.KeepWire(c.wire)
 		if _, err := io.ReadFull(&b, make([]byte, 3)); err != nil {
 			t.Fatal(err)
 		}
