@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -37,6 +38,10 @@ type archive struct {
 	read, saved listReach
 
 	saving sync.Mutex // held while the file is written
+
+	// rewrites counts the segments that were written anew: whoever has the file of one open has
+	// what was erased from it.
+	rewrites atomic.Uint64
 }
 
 // recordCount counts the records of a segment, in all versions, and the exchanges that began

@@ -60,6 +60,8 @@ type contentReader struct {
 	segment uint64
 	file    sealedFile // nil when none is open
 	index   *sealedIndex
+	// rewrites is that of the archive from before the file was opened.
+	rewrites uint64
 	// frames are the frames that were read last, within cacheBytes; reads counts the entries
 	// that were read.
 	frames     []*decodedFrame
@@ -83,7 +85,7 @@ type sealedFile interface {
 // so that a damaged body does not hide the other records of a list.
 func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	ref := rec.Content
-	if ref == (storage.ContentRef{}) {
+	if ref == (storage.ContentRef{}) || r.j.erasures.hides(ref) {
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -113,7 +115,7 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 
 // read reads the content of an entry, and tells whether there is any.
 func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
-	if r.file == nil || r.segment != ref.Segment {
+	if r.file == nil || r.segment != ref.Segment || r.rewrites != r.j.archive.rewrites.Load() {
 		r.j.mu.Lock()
 		if s := r.j.log.acquire(ref.Segment); s != nil {
 			scan := s.scanner(ref.Ordinal, headWindow)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -52,6 +53,10 @@ type erasures struct {
 	reach Reach
 	// refused is why no erasure can be created, nil if one can.
 	refused error
+
+	// hidden are the entries that are left to erase, sorted, by segment: nobody can read their
+	// content. It is nil if there are none.
+	hidden atomic.Pointer[map[uint64][]uint32]
 }
 
 // erasuresText is what the file has, as JSON.
@@ -69,6 +74,7 @@ func (j *Journal) openErasures() {
 		j.options.logger().Error("the list of erasures cannot be read", zap.Error(err))
 	}
 	e.all, e.reach = t.Erasures, t.reach()
+	e.hide()
 	if e.refused = j.Compare(ErasuresName, e.reach); e.refused != nil {
 		j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(e.refused))
 	}
@@ -115,8 +121,9 @@ func (j *Journal) saveErasures() error {
 	return nil
 }
 
-// Erase begins an erasure of the content at some places. It returns once the erasure is durable;
-// maintenance does the rest, also after a crash.
+// Erase begins an erasure of the content at some places. It returns once the erasure is durable:
+// from then on nobody reads the content. Maintenance removes it from the files, also after a
+// crash.
 func (j *Journal) Erase(e Erasure, content []storage.ContentRef) error {
 	e.Left = make(map[uint64][]uint32)
 	for _, ref := range content {
@@ -139,6 +146,7 @@ func (j *Journal) Erase(e Erasure, content []storage.ContentRef) error {
 		l.all = l.all[:len(l.all)-1]
 		return err
 	}
+	l.hide()
 	signal(j.maintenance.wake)
 	return nil
 }
@@ -158,7 +166,7 @@ func (j *Journal) Erasures(org string) (all []Erasure) {
 // runErasures removes from the segments what is left to erase. Backups and sealing go on between
 // two segments. What cannot be written yet is left to the next maintenance.
 func (j *Journal) runErasures(ctx context.Context) {
-	left := j.leftToErase()
+	left := j.erasures.left()
 	if len(left) == 0 {
 		return
 	}
@@ -176,21 +184,40 @@ func (j *Journal) runErasures(ctx context.Context) {
 	}
 }
 
-// leftToErase returns the entries that all erasures together still have to remove, sorted, by
-// segment.
-func (j *Journal) leftToErase() map[uint64][]uint32 {
-	j.erasures.mu.Lock()
-	defer j.erasures.mu.Unlock()
-	left := make(map[uint64][]uint32)
-	for _, e := range j.erasures.all {
-		for number, ordinals := range e.Left {
+// hide makes the entries unreadable that all erasures together still have to remove. It needs the
+// mutex.
+func (e *erasures) hide() {
+	var left map[uint64][]uint32
+	for _, one := range e.all {
+		for number, ordinals := range one.Left {
+			if left == nil {
+				left = make(map[uint64][]uint32)
+			}
 			left[number] = append(left[number], ordinals...)
 		}
+	}
+	if left == nil {
+		e.hidden.Store(nil)
+		return
 	}
 	for _, ordinals := range left {
 		slices.Sort(ordinals)
 	}
-	return left
+	e.hidden.Store(&left)
+}
+
+// left returns the entries that are left to erase, sorted, by segment.
+func (e *erasures) left() map[uint64][]uint32 {
+	if hidden := e.hidden.Load(); hidden != nil {
+		return *hidden
+	}
+	return nil
+}
+
+// hides reports whether an entry is left to erase.
+func (e *erasures) hides(ref storage.ContentRef) bool {
+	_, found := slices.BinarySearch(e.left()[ref.Segment], ref.Ordinal)
+	return found
 }
 
 // closeErased ends the active segment if something of it is erased, so that it can be sealed.
@@ -242,6 +269,7 @@ func (j *Journal) erasedSegment(number uint64, ordinals []uint32) error {
 		}
 		j.erasures.all[i] = &next
 	}
+	j.erasures.hide()
 	return j.saveErasures()
 }
 

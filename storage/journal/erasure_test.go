@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,6 +182,60 @@ func testForgottenErasures(t *testing.T, harm func(path string) error) {
 	}
 }
 
+// While an erasure waits, its content is in the files, and nobody can read it, also after a crash.
+func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
+	dir := t.TempDir()
+	b := &backend{}
+	j := open(t, b, Options{Dir: dir})
+	turns := small.Generate()
+	var refs []storage.ContentRef
+	for i := range turns {
+		if i == len(turns)/2 {
+			seal(t, j, 1)
+		}
+		refs = append(refs, appendTurn(t, j, i, &turns[i]))
+	}
+	flush(t, j)
+	check := func(j *Journal, r storage.ContentReader) {
+		t.Helper()
+		for i, ref := range refs {
+			if i%2 == 0 {
+				wantTurn(t, r, ref, &turns[i])
+				continue
+			}
+			rec := &storage.Record{Content: ref}
+			one, err := j.Content(t.Context(), rec)
+			listed, err2 := r.Content(t.Context(), rec)
+			answer, err3 := j.Answer(t.Context(), rec)
+			if one != nil || listed != nil || answer.Data != nil || errors.Join(err, err2, err3) != nil {
+				t.Fatalf("turn %d can be read: %v, %v, %q, %v", i, one, listed, answer.Data, errors.Join(err, err2, err3))
+			}
+		}
+	}
+	r := j.Reader(storage.WholeContent)
+	for i, ref := range refs {
+		wantTurn(t, r, ref, &turns[i])
+	}
+	j.takeTurn(t.Context()) // as a backup does: nothing is erased meanwhile
+	var gone []storage.ContentRef
+	for i := 1; i < len(refs); i += 2 {
+		gone = append(gone, refs[i])
+	}
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, gone); err != nil {
+		t.Fatal(err)
+	}
+	check(j, r)
+	r.Close()
+	killed, stop := context.WithCancel(t.Context())
+	stop()
+	j.Close(killed)
+	j = open(t, b, Options{Dir: dir})
+	defer j.Close(t.Context())
+	r = j.Reader(storage.WholeContent)
+	defer r.Close()
+	check(j, r)
+}
+
 // A segment of which everything is erased has no file any more, and that is no damage.
 func TestErasureOfAWholeSegment(t *testing.T) {
 	dir := t.TempDir()
@@ -198,12 +253,14 @@ func TestErasureOfAWholeSegment(t *testing.T) {
 	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, refs); err != nil {
 		t.Fatal(err)
 	}
-	for e := (Erasure{}); e.DoneAt == 0; e = j.Erasures("acme")[0] { // meanwhile it reads as before, or as deleted
-		if _, err := j.Content(t.Context(), &storage.Record{Content: refs[0]}); err != nil {
-			t.Fatal(err)
+	for e := (Erasure{}); e.DoneAt == 0; e = j.Erasures("acme")[0] {
+		if c, err := j.Content(t.Context(), &storage.Record{Content: refs[0]}); c != nil || err != nil {
+			t.Fatal(c, err)
 		}
 	}
-	wantTurn(t, r, refs[1], &turns[1]) // it has the file open
+	if c, err := r.Content(t.Context(), &storage.Record{Content: refs[1]}); c != nil || err != nil { // it has the file open
+		t.Errorf("an open reader answers %v, %v", c, err)
+	}
 	if found := files(t, dir, sealedSuffix); len(found) > 0 {
 		t.Errorf("%v are left", found)
 	}

@@ -84,7 +84,7 @@ func FuzzReader(f *testing.F) {
 			recordWire.parse(e.metadata, &r)
 		}
 		if index, err := readIndex(r, int64(len(b))); err == nil {
-			x := contentReader{parts: storage.WholeContent, segment: 1, file: memory{r}, index: index}
+			x := contentReader{j: newJournal(nil, Options{}), parts: storage.WholeContent, segment: 1, file: memory{r}, index: index}
 			for _, ordinal := range []uint32{0, 3, 1 << 31} {
 				if _, err := x.read(storage.ContentRef{Segment: 1, Ordinal: ordinal}); err != nil && !errors.Is(err, errDamaged) {
 					t.Fatal(err)

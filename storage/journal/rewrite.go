@@ -21,7 +21,7 @@ type rewriter struct {
 
 // rewrite takes the content of entries out of a sealed segment. Text that other entries share
 // stays, within these. At any point the file is the old one or the new one, and the list knows
-// both: whoever has the old file open can still read it. rewrite needs the turn of maintenance.
+// both: a reader that has the old file open opens the new one. rewrite needs the turn of maintenance.
 func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erased func(ordinal uint32) bool) error {
 	was, there := a.all()[number]
 	if !there || was.Size == 0 {
@@ -45,6 +45,7 @@ func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erase
 	} else {
 		err = errors.Join(os.Remove(path), os.Remove(path+temporarySuffix))
 	}
+	a.rewrites.Add(1)
 	if err := cmp.Or(err, SyncDir(a.dir)); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func TestRewrittenSegment(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			wantTurn(t, old, refs[3], &turns[3]) // it has the old file open
+			wantTurn(t, old, refs[4], &turns[4]) // it had the old file open
 			old.Close()
 			ctx, stop := context.WithCancelCause(t.Context())
 			stop(killed)

@@ -23,6 +23,7 @@ type brokenFrame struct{ block, part int }
 
 // open opens a sealed segment in place of the segment that is open.
 func (r *contentReader) open(segment uint64) error {
+	r.rewrites = r.j.archive.rewrites.Load()
 	err := r.openFile(segmentPath(r.j.dir, segment, sealedSuffix))
 	r.segment = segment
 	return err
