@@ -6,21 +6,16 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/lineage"
-	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
-	"github.com/weirhq/weir/modules/llmgateway/mcptools"
-	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/coding"
 	"github.com/weirhq/weir/plugins/observe"
-	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -29,29 +24,18 @@ import (
 type attempt struct {
 	call   *call
 	target routing.Target
+	lane   lane
 	x      *recording.Exchange
 	req    *http.Request // to the provider
+	within bool          // the attempt is a part of a call that has a bill of its own
 
-	request  *translate.Request // what is sent; nil if the provider speaks the client's dialect
-	secrets  *secret.Secrets    // seal reasoning; nil if nothing is translated
-	warnings []string           // about what is sent, if nothing is translated
-	payment
-	toolRounds
-
+	warnings   []string // for the client, about what is sent
 	client     client
-	eventsSent int64                                                  // events of a translated stream, in this round
-	answer     func(*http.Response) (routing.Outcome, *plugins.Error) // answers the client; nil for calls of models
-	repeatable []byte                                                 // the answer as the client has it, nil if Weir's cache cannot give it again
-	extended   bool                                                   // the conversation has the answer
+	repeatable []byte // the answer as the client has it, nil if Weir's cache cannot give it again
+	extended   bool   // the conversation has the answer
 
 	failure *plugins.Error   // why the attempt failed, nil unless it did
 	end     storage.EndState // how the attempt failed
-}
-
-// payment is what bounds the cost of an attempt.
-type payment struct {
-	within  bool       // the attempt is a part of a call that has a bill of its own
-	earlier bound.Used // what earlier rounds of tools have used
 }
 
 // maxError bounds what is kept of the body of an error, in bytes.
@@ -71,13 +55,13 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{call: c, target: t, x: c.exchange.Attempt(n), client: client{w: c.w}}
+	a := &attempt{call: c, target: t, x: c.exchange.Attempt(n)}
 	a.x.TargetModel, a.x.Record.Provider, a.x.Record.Account = t.Model, t.Account.Provider, t.Account.Label
 	a.x.Account, a.x.Target, a.x.Record.Arm = lineage.Hash(string(t.Account.ID[:])), lineageTarget(t), t.Arm()
 	if err := c.allow(t); err != nil {
 		return nil, err
 	}
-	if a.req, err = a.upstreamRequest(); err != nil {
+	if err := a.takeLane(); err != nil {
 		return nil, err
 	}
 	a.x.Record.InferenceGeo = observe.Geography(t.Account.Provider, a.req.URL.Host, a.req.URL.Path)
@@ -85,101 +69,13 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 		return nil, err
 	}
 	if a.fitted() > 0 {
-		if err := a.lower(); err != nil {
+		if err := a.takeLane(); err != nil { // again, with the limit that the credits cover
 			a.x.Release()
 			return nil, err
 		}
 	}
 	a.x.Record.Path, a.x.Record.TargetURL = a.req.URL.Path, redact.URL(a.req.URL.String())
 	return a, nil
-}
-
-// upstreamRequest returns the request to the provider: the client's bytes if the provider
-// speaks the client's dialect, else a translation.
-func (a *attempt) upstreamRequest() (*http.Request, error) {
-	c, account := a.call, a.target.Account
-	if c.route.native {
-		return a.endpointRequest()
-	}
-	t := a.translateTarget()
-	if native, ok := account.API.(translate.Native); ok && (!c.compacts || c.speaks(a.target, plugins.Compaction)) {
-		body, err := a.nativeBody()
-		if err != nil {
-			return nil, err
-		}
-		req, err := native.PrepareNative(c.ctx, c.dialect, c.object(body), t)
-		if err == nil {
-			a.passRequestHeaders(req)
-		}
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return req, err
-		}
-	}
-	if c.api.Parse == nil {
-		return nil, noEndpoint(a.target)
-	}
-	if c.stored.Field != "" {
-		return nil, c.stateNotFound(account.Label)
-	}
-	parsed, err := c.parsed()
-	if err == nil && c.callsMCP(account.API, parsed) {
-		if c.mcp == nil {
-			c.mcp = mcptools.Open(c.ctx, c.sent, c.h.MCP, c.h.MaxTools, c.memory())
-		}
-		a.mcp = c.mcp
-		parsed, err = a.mcp.Request()
-	}
-	if err != nil {
-		return nil, err
-	}
-	prepare := account.API.Prepare
-	if c.dialect == plugins.InputTokens {
-		counter, ok := account.API.(translate.Counter)
-		if !ok {
-			return nil, noEndpoint(a.target)
-		}
-		prepare = counter.PrepareCount
-	}
-	req, err := a.translated(parsed, t, prepare)
-	return req, parsed.Names.Error(err)
-}
-
-// translateTarget is the target as its provider's plugin takes it.
-func (a *attempt) translateTarget() translate.Target {
-	return a.target.Account.Target(a.target.Model, a.target.Listed)
-}
-
-// prepareFunc is translate.Provider's Prepare, or translate.Counter's PrepareCount.
-type prepareFunc func(context.Context, *translate.Request, translate.Target) (*http.Request, error)
-
-// translated is the client's request in the format of a provider that does not speak
-// its dialect.
-func (a *attempt) translated(parsed *translate.Request, t translate.Target, prepare prepareFunc) (req *http.Request, err error) {
-	c := a.call
-	request := *parsed
-	request.Model = t.Model // the response names this model where the provider names no model
-	request.Strict = c.controls.Strict
-	request.State = c.state
-	request.State.Stored = c.keeps()
-	a.request = &request
-	if a.secrets, err = c.h.secrets(); err != nil {
-		return nil, err
-	}
-	if err := request.Unseal(a.unseal); err != nil {
-		return nil, err
-	}
-	a.restoreReasoning(request.Turns)
-	if a.fitted() > 0 {
-		request.MaxOutputTokens = plugins.Known(a.fitted())
-		request.Warnings = append(slices.Clip(request.Warnings), a.lowered())
-	}
-	if a.unpricedTier() {
-		if err := request.Drop(translate.Warn, "service_tier", noPrice); err != nil {
-			return nil, err
-		}
-	}
-	a.rounds = request
-	return prepare(c.ctx, a.request, t)
 }
 
 // errFirstByte cancels an attempt whose provider does not begin to answer.
@@ -221,20 +117,11 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 		resp.Header.Del("Content-Encoding")
 		resp.ContentLength = -1
 	}
-	switch {
-	case a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices:
-		return a.passSocket(resp)
-	case refuses(resp.StatusCode):
+	if refuses(resp.StatusCode) && !(a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices) {
 		return a.refused(resp)
 	}
 	defer a.client.copy.Free()
-	switch {
-	case a.answer != nil:
-		return a.answer(resp)
-	case a.request != nil:
-		return a.translate(resp)
-	}
-	return a.pass(resp)
+	return a.lane.Answer(resp)
 }
 
 // unreachable ends an attempt whose provider gave no answer.

@@ -13,24 +13,29 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// admit gets the bill by which the attempt, or the next round of it, is sent.
+// admit gets the bill by which the attempt is sent.
 func (a *attempt) admit() error {
+	c, of := a.call, a.bound()
+	if err := a.bill(of, a.fit(of), a.cut(of)); err != nil {
+		return err
+	}
+	a.x.Bill.SetRateLimits(c.ctx, c.w.Header())
+	a.x.Bill.SetCallerLimit(c.ctx, c.w.Header())
+	return nil
+}
+
+// bill sets aside what a request of the attempt can use, within the limits to which its output can
+// be lowered and cut.
+func (a *attempt) bill(of *bound.Call, fit, cut bound.Limits) error {
 	c := a.call
 	a.x.Record.PassthroughBilling = !c.shadows && c.h.site.App.Money().PaysWithCredits(a.x.Record.Org, a.target.Account) && !c.dialect.CountsTokens()
 	s := c.spending(a.target)
-	s.Call, s.Within = a.bound(), a.within
-	s.Fit, s.Cut = a.fit(s.Call), a.cut(s.Call)
+	s.Call, s.Within, s.Fit, s.Cut = of, a.within, fit, cut
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
-	if err != nil { // the bill of the round before, if any, has ended
-		return err
+	if err == nil {
+		a.x.Bill = bill
 	}
-	bill.Earlier = a.earlier
-	a.x.Bill = bill
-	if a.round == 0 {
-		bill.SetRateLimits(c.ctx, c.w.Header())
-		bill.SetCallerLimit(c.ctx, c.w.Header())
-	}
-	return nil
+	return err
 }
 
 // spending is what the bounds of the call at a target depend on.
@@ -56,43 +61,17 @@ func (a *attempt) bound() *bound.Call {
 		Request: c.demanded(), Model: a.target.Listed, Catalog: app.Catalog(), Provider: a.target.Account.Provider,
 		Conditions: a.conditions(""), Free: c.dialect.CountsTokens(), Bytes: int64(len(c.sent)),
 		Read: func() *bound.Demand {
-			if a.mcp == nil {
-				return bound.OfTurn(app.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name())
-			}
-			d := bound.Of(c.dialect, c.object(c.sent), c.h.MCP.Allow) // the request has no tools and results of MCP servers
-			return &d
+			return bound.OfTurn(app.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name())
 		},
 	}
 	of.Tiers = of.Request.Tiers()
 	if a.req != nil {
 		of.Bytes = max(a.req.ContentLength, of.Bytes)
 	}
-	switch {
-	case c.dialect == plugins.Realtime:
-		of.Fixed = a.realtimeUsage
-	case c.route.usage != nil:
-		of.Fixed = a.endpointUsage
-		of.Told = func() plugins.Usage { return c.route.usage(c, bound.Likely) }
+	if b, ok := a.lane.(bounder); ok {
+		b.Bound(of)
 	}
 	return of
-}
-
-// realtimeUsage is an upper bound on what a response of Realtime uses, which reads the
-// conversation.
-func (a *attempt) realtimeUsage() plugins.Usage {
-	input := plugins.Known(a.target.Listed.InputLimit())
-	output := plugins.Known(min(a.target.Listed.OutputLimit(), realtimeOutput))
-	return plugins.Usage{Input: input, InputAudio: input, InputImage: input, Output: output}
-}
-
-// endpointUsage is an upper bound on what an endpoint uses whose requests have no limit of output.
-func (a *attempt) endpointUsage() plugins.Usage {
-	usage := a.call.route.usage(a.call, bound.Most)
-	if a.call.dialect == plugins.Transcription {
-		usage.Input.N = min(usage.Input.N, a.target.Listed.InputLimit())
-		usage.InputAudio, usage.Output = usage.Input, usage.Input
-	}
-	return usage
 }
 
 // conditions are what the attempt's price in a tier depends on.
@@ -121,7 +100,7 @@ func (a *attempt) settleAs(end storage.EndState, left bool) {
 	s := recording.Settling{End: end, Left: left, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.object(a.call.sent)}
 	switch answer := a.x.Answer.(type) {
 	case *translate.Assembler:
-		s.Written = func() (bytes, events int64) { return answer.Said(), a.eventsSent }
+		s.Written = func() (bytes, events int64) { return answer.Said(), a.client.events }
 	default:
 		if a.call.dialect == plugins.Realtime { // speech
 			s.Written = func() (bytes, events int64) { return a.x.Record.ResponseBytes, 0 }

@@ -43,7 +43,7 @@ func (c *call) answerAgain(targets []routing.Target) bool {
 	switch r := &c.exchange.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
 		refusal = "content is omitted"
-	case c.form != nil || c.compacts || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.PreviousResponseID != "" || c.state.ConversationID != "":
+	case c.form != nil || c.compaction != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.PreviousResponseID != "" || c.state.ConversationID != "":
 		refusal = "the request names what is kept"
 	default:
 		refusal = q.Refusal()

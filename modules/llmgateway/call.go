@@ -35,13 +35,14 @@ type call struct {
 	request
 	input
 	continuation
-	compaction
 	route *served // the endpoint
 
 	exchange *recording.Exchange
-	api      inbound.API     // of the client's dialect, zero if nothing is translated
-	stored   bound.State     // what the request refers to at a provider
-	mcp      *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
+	api      inbound.API // of the client's dialect, zero if nothing is translated
+	// compaction is what the call asks to compact, nil if it asks for anything else.
+	compaction *compaction
+	stored     bound.State     // what the request refers to at a provider
+	mcp        *mcptools.Tools // that the gateway calls, nil until an attempt at a target without MCP makes them
 
 	shadows bool // the call is made beside the caller's, who does not see it
 
@@ -57,11 +58,8 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	defer cancel()
 	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: at.dialect}, route: at.served, exchange: new(recording.Exchange)}
 	c.api, _ = inbound.Of(c.dialect)
-	switch c.dialect {
-	case plugins.Compaction:
-		c.compacts, c.api.Parse = true, parseCompaction
-	case plugins.InputTokens:
-		c.api.Parse = translate.ParseRequest
+	if c.dialect == plugins.Compaction {
+		c.compaction = new(compaction)
 	}
 	c.state.PreviousResponseID = socket.Continued(r.Context())
 	if e := c.admit(&c.exchange.Record); e != nil {
@@ -144,12 +142,12 @@ func (c *call) readRequest() ([]routing.Target, error) {
 		}
 		switch {
 		case c.dialect == plugins.Compaction:
-			c.userMessages = latestUserMessages(c.sent)
+			c.compaction.userMessages = latestUserMessages(c.sent)
 		case c.dialect == plugins.Responses && stored.EndsWithTrigger(c.sent):
 			if c.state.ConversationID != "" {
 				return nil, plugins.Unsupported("conversation", "A conversation is not compacted: begin another one with the compaction.")
 			}
-			c.compacts, c.api.Parse = true, parseCompaction
+			c.compaction = new(compaction)
 		}
 		if c.sent, err = c.h.openCompactions(r.Org, c.sent); err != nil {
 			return nil, c.names.Error(err)
@@ -275,7 +273,14 @@ func (c *call) parse() (*translate.Request, error) {
 			return nil, err
 		}
 	}
-	parsed, err := c.api.Parse(c.sent)
+	parse := c.api.Parse
+	switch {
+	case c.compaction != nil:
+		parse = parseCompaction
+	case c.dialect == plugins.InputTokens:
+		parse = translate.ParseRequest
+	}
+	parsed, err := parse(c.sent)
 	if err != nil {
 		return nil, c.names.Error(err)
 	}

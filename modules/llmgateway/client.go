@@ -25,6 +25,8 @@ type client struct {
 	err   error               // of writing
 	usage *streamusage.Filter // takes out the usage that the gateway asked for, nil unless the gateway did
 	copy  copied              // of the answer, for the record
+	// events counts those of a translated stream, in this round of tools.
+	events int64
 }
 
 // copied is a copy of an answer that passes.
@@ -90,11 +92,7 @@ func (a *attempt) setHeaders(upstream http.Header) {
 			a.client.w.Header().Set(name, id)
 		}
 	}
-	if a.request != nil {
-		a.call.warn(a.request.Names.Warnings(a.request.Warnings))
-	} else {
-		a.call.warn(a.warnings)
-	}
+	a.call.warn(a.warnings)
 }
 
 // writeEvents sends whole events of a stream, and its header before the first.

@@ -33,8 +33,19 @@ const maxUserMessages = 64 << 10
 
 // compaction is what a call asks to compact.
 type compaction struct {
-	compacts     bool     // the call asks for a compaction
 	userMessages []string // messages of the user that the compaction leaves as they are
+}
+
+// summary is the lane in which a model writes the summary for a compaction.
+type summary struct{ translation }
+
+// Request implements lane.
+func (s *summary) Request() (*http.Request, error) {
+	parsed, err := s.parsed()
+	if err != nil {
+		return nil, err
+	}
+	return s.prepare(parsed, s.a.target.Account.API.Prepare)
 }
 
 // parseCompaction reads a request for a compaction as a request for the summary.
@@ -72,35 +83,35 @@ func parseCompaction(body []byte) (*translate.Request, error) {
 	return translate.ParseRequest(asked)
 }
 
-// compact reads the summary that a provider has answered, and answers the compaction.
-func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	c := a.call
-	reader := translate.NewAssembler(a.request, nil, translate.Options{})
+// Answer implements lane. It answers the compaction with the summary of the provider.
+func (s *summary) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	a, c := s.a, s.a.call
+	reader := translate.NewAssembler(s.request, nil, translate.Options{})
 	a.x.Answer = reader
 	room := c.room(resp)
 	defer room.Release()
-	a.decode(resp, reader, room)
+	s.decode(resp, reader, room)
 	if e := reader.Failure(); room.Refused() {
 		return a.noRoom(e)
 	} else if e != nil {
 		return a.broken(e)
 	}
 	stopped := reader.StopReason() == translate.ReasonStop
-	text := summary(reader.End())
+	text := responseText(reader.End())
 	if !stopped || text == "" {
 		return a.broken(plugins.Upstream("The model wrote no summary of the conversation, or did not finish it."))
 	}
 	record := hex.EncodeToString(a.x.Record.ID[:])
 	item := plugins.AppendString([]byte(`{"id":`), "cmp_"+record)
-	item = plugins.AppendString(append(item, `,"type":"compaction","encrypted_content":`...), a.secrets.Seal(compactionOf(c.exchange.Record.Org), text))
+	item = plugins.AppendString(append(item, `,"type":"compaction","encrypted_content":`...), s.secrets.Seal(compactionOf(c.exchange.Record.Org), text))
 	item = append(item, '}')
 	if c.dialect == plugins.Responses {
-		return a.answerItem(item, reader, resp.Header)
+		return s.answerItem(item, reader, resp.Header)
 	}
 	b := plugins.AppendString([]byte(`{"id":`), stored.ResponseID(a.x.Record.ID))
 	b = strconv.AppendInt(append(b, `,"object":"response.compaction","created_at":`...), reader.Created(), 10)
 	b = append(b, `,"output":[`...)
-	for _, message := range stored.Completed(c.userMessages, record) {
+	for _, message := range stored.Completed(c.compaction.userMessages, record) {
 		b = append(append(b, message...), ',')
 	}
 	b = append(reader.AppendUsage(append(append(b, item...), `],"usage":`...)), '}')
@@ -110,10 +121,11 @@ func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error)
 }
 
 // answerItem answers a response whose output is one item. reader has read the rest of the response.
-func (a *attempt) answerItem(item []byte, reader *translate.Assembler, upstream http.Header) (routing.Outcome, *plugins.Error) {
+func (s *summary) answerItem(item []byte, reader *translate.Assembler, upstream http.Header) (routing.Outcome, *plugins.Error) {
+	a := s.a
 	var events bytes.Buffer
 	seen := reader.Info()
-	assembler := translate.NewAssembler(a.request, &events, translate.Options{ID: stored.IDs(a.x.Record.ID)})
+	assembler := translate.NewAssembler(s.request, &events, translate.Options{ID: stored.IDs(a.x.Record.ID)})
 	assembler.Start(seen.Model, seen.ResponseID)
 	assembler.ServiceTier(seen.ServiceTier)
 	assembler.InferenceGeo(seen.InferenceGeo)
@@ -123,7 +135,7 @@ func (a *attempt) answerItem(item []byte, reader *translate.Assembler, upstream 
 	rest := assembler.End()
 	events.Write(rest)
 	a.x.Record.ResponseBytes = int64(events.Len())
-	if a.x.Record.Stream = a.request.Stream; !a.request.Stream {
+	if a.x.Record.Stream = s.request.Stream; !s.request.Stream {
 		a.writeObject(rest, jsonType, upstream)
 	} else {
 		a.keepResponse(assembler.Response(), jsonType)
@@ -134,8 +146,8 @@ func (a *attempt) answerItem(item []byte, reader *translate.Assembler, upstream 
 	return routing.Answered, nil
 }
 
-// summary is the text of a response.
-func summary(response []byte) string {
+// responseText is the text of a response.
+func responseText(response []byte) string {
 	var texts []string
 	for _, text := range gjson.GetBytes(response, `output.#.content.#(type=="output_text")#.text|@flatten`).Array() {
 		texts = append(texts, text.Str)

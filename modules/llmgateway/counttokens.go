@@ -46,8 +46,26 @@ func (c *call) counted(tokens int64) []byte {
 	return append(strconv.AppendInt(append(body, `"input_tokens":`...), tokens, 10), '}')
 }
 
-// count answers the count of a provider that was asked in its own format.
-func (a *attempt) count(resp *http.Response) (routing.Outcome, *plugins.Error) {
+// tokenCount is the lane in which a provider counts the tokens of a request of Responses, asked in
+// its own format.
+type tokenCount struct{ translation }
+
+// Request implements lane.
+func (t *tokenCount) Request() (*http.Request, error) {
+	parsed, err := t.parsed()
+	if err != nil {
+		return nil, err
+	}
+	counter, ok := t.a.target.Account.API.(translate.Counter)
+	if !ok {
+		return nil, noEndpoint(t.a.target)
+	}
+	return t.prepare(parsed, counter.PrepareCount)
+}
+
+// Answer implements lane.
+func (t *tokenCount) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	a := t.a
 	a.x.Answer = observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
 	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxError), resp.ContentLength)
 	if err != nil {

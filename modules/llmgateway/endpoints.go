@@ -26,26 +26,43 @@ func (c *call) endpoint(t routing.Target, path string) (*http.Request, error) {
 	return nil, noEndpoint(t)
 }
 
-// endpointRequest is the client's request at an endpoint that is not translated.
-func (a *attempt) endpointRequest() (*http.Request, error) {
-	c := a.call
+// endpoint is the lane of endpoints that are not translated: both sides' bytes pass, but for the
+// name of the model.
+type endpoint struct{ native }
+
+// Request implements lane.
+func (e *endpoint) Request() (*http.Request, error) {
+	a, c := e.a, e.a.call
 	req, err := c.endpoint(a.target, c.route.path)
 	if err != nil {
 		return nil, err
 	}
-	a.passRequestHeaders(req)
-	if c.dialect == plugins.Realtime {
-		a.passHandshake(req)
-		return req, nil
-	}
+	e.passRequestHeaders(req)
 	if c.form != nil {
 		req.Header.Set("Content-Type", c.r.Header.Get("Content-Type"))
 		translate.SetBody(req, c.form.withModel(a.target.Model)...)
 		return req, nil
 	}
 	req.Header.Set("Content-Type", jsonType)
-	translate.SetBody(req, plugins.WithModel(c.object(a.askForUsage(c.sent)), a.target.Model)...)
+	translate.SetBody(req, plugins.WithModel(c.object(e.askForUsage(c.sent)), a.target.Model)...)
 	return req, nil
+}
+
+// Bound implements bounder, if requests have no limit of output.
+func (e *endpoint) Bound(of *bound.Call) {
+	c := e.a.call
+	if c.route.usage == nil {
+		return
+	}
+	of.Fixed = func() plugins.Usage {
+		usage := c.route.usage(c, bound.Most)
+		if c.dialect == plugins.Transcription {
+			usage.Input.N = min(usage.Input.N, of.Model.InputLimit())
+			usage.InputAudio, usage.Output = usage.Input, usage.Input
+		}
+		return usage
+	}
+	of.Told = func() plugins.Usage { return c.route.usage(c, bound.Likely) }
 }
 
 // unsupportedEndpoint is the code of an error for an endpoint that the provider does not
@@ -54,15 +71,6 @@ const unsupportedEndpoint = "unsupported_endpoint"
 
 func noEndpoint(t routing.Target) error {
 	return plugins.Invalid("model", "%s does not speak the format of this endpoint.", t.Account.Label).WithCode(unsupportedEndpoint)
-}
-
-// passMedia answers bytes that are neither an object nor events, such as audio.
-func (a *attempt) passMedia(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	if !a.x.Record.ResponseOmitted {
-		a.client.copy.contentType = resp.Header.Get("Content-Type")
-		a.client.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
-	}
-	return a.passBytes(resp, a.client.copy.Write, func(bool) { a.keepCopy() })
 }
 
 // passBytes passes an answer in pieces. take gets each piece, and ended learns whether the

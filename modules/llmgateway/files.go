@@ -27,12 +27,14 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// fileCall is a request for files or batches of a provider, with its one attempt. The bytes
-// pass unchanged, but for the ids.
+// fileCall is the lane of requests for files or batches of a provider. The bytes pass unchanged,
+// but for the ids.
 type fileCall struct {
-	*attempt
+	a      *attempt // the only one
+	call   *call
 	file   fileID
 	upload capture.Body // the transport may read on when the answer has come
+	id     string       // in the path, "" if there is none
 	calls  bound.Upload // the calls of a batch in the file that is uploaded
 	batch  bound.Batch  // what the calls of the new batch, or of the uploaded file, can use
 	names  []string     // names of models in the calls of the new batch
@@ -59,44 +61,45 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 	}
 	c.begin(cancel)
 	defer c.close()
-	f := &fileCall{attempt: &attempt{call: c, x: c.exchange, client: client{w: w}}}
-	f.answer = f.pass
+	f := &fileCall{a: &attempt{call: c, x: c.exchange, client: client{w: w}}, call: c, id: at.id}
+	f.a.lane = f
 	defer f.calls.Free()
-	if err := f.prepare(at.id); err != nil {
+	if err := f.prepare(); err != nil {
 		c.refuse(apierror.Of(err))
 		return nil
 	}
-	outcome, _ := f.send(math.MaxInt64) // a file may be long
+	outcome, _ := f.a.send(math.MaxInt64) // a file may be long
 	if f.endUpload(); outcome != routing.Answered {
-		f.answerFailure()
-		c.writeError(f.failure)
+		f.a.answerFailure()
+		c.writeError(f.a.failure)
 	}
 	return nil
 }
 
 // prepare makes the request to the account that has the file, and the bill by which the
 // request is sent.
-func (f *fileCall) prepare(id string) (err error) {
-	if f.req, err = f.newRequest(id); err != nil {
+func (f *fileCall) prepare() (err error) {
+	x := f.a.x
+	if f.a.req, err = f.Request(); err != nil {
 		return err
 	}
-	r := &f.x.Record
+	r := &x.Record
 	account := f.file.account
-	r.Provider, r.Account, r.Path, r.TargetURL = account.Provider, account.Label, f.req.URL.Path, redact.URL(f.req.URL.String())
-	r.InferenceGeo = observe.Geography(r.Provider, f.req.URL.Host, r.Path)
-	f.target.Account = account
-	s := f.call.spending(f.target)
+	r.Provider, r.Account, r.Path, r.TargetURL = account.Provider, account.Label, f.a.req.URL.Path, redact.URL(f.a.req.URL.String())
+	r.InferenceGeo = observe.Geography(r.Provider, f.a.req.URL.Host, r.Path)
+	f.a.target.Account = account
+	s := f.call.spending(f.a.target)
 	s.Model, s.MaxUsage, s.Files = "", f.maxUsage, true
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.Money().PaysWithCredits(r.Org, account)
 		if !f.makesMessageBatch() {
-			f.batch = f.x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
+			f.batch = x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
 			f.names = f.batch.Names()
 		}
 		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.names
 	}
-	if f.x.Bill, err = f.call.h.site.App.Money().Admit(f.call.ctx, s); err == nil {
-		f.batch.Reservation = f.x.Bill.Batch()
+	if x.Bill, err = f.call.h.site.App.Money().Admit(f.call.ctx, s); err == nil {
+		f.batch.Reservation = x.Bill.Batch()
 		r.Batch = f.batch.Text()
 	}
 	return err
@@ -106,7 +109,7 @@ func (f *fileCall) prepare(id string) (err error) {
 // batch do.
 func (f *fileCall) maxUsage(int64) bound.Used {
 	if f.makesBatch() {
-		return f.batch.AtMost(f.call.h.site.App.Catalog(), f.file.account.Provider, f.x.Record.CreatedAt.Time())
+		return f.batch.AtMost(f.call.h.site.App.Catalog(), f.file.account.Provider, f.a.x.Record.CreatedAt.Time())
 	}
 	return bound.Free()
 }
@@ -114,7 +117,7 @@ func (f *fileCall) maxUsage(int64) bound.Used {
 // endUpload counts the bytes of an upload that the provider has read.
 func (f *fileCall) endUpload() {
 	f.upload.Look(func(_ *capture.Tap, received int64) {
-		f.x.Record.RequestBytes = max(f.x.Record.RequestBytes, received)
+		f.a.x.Record.RequestBytes = max(f.a.x.Record.RequestBytes, received)
 		if f.uploads() {
 			f.batch = f.calls.Batch()
 		}
@@ -122,16 +125,16 @@ func (f *fileCall) endUpload() {
 	f.upload.Detach()
 }
 
-// newRequest returns the request to the account that has the file.
-func (f *fileCall) newRequest(id string) (*http.Request, error) {
+// Request implements lane. The request is to the account that has the file.
+func (f *fileCall) Request() (*http.Request, error) {
 	query := f.call.r.URL.Query()
 	var body io.ReadCloser
 	length := int64(0)
 	switch {
-	case id != "":
+	case f.id != "":
 		var ok bool
-		if f.file, ok = f.call.openID(id); !ok {
-			return nil, notFound(id)
+		if f.file, ok = f.call.openID(f.id); !ok {
+			return nil, notFound(f.id)
 		}
 	case f.makesMessageBatch():
 		if err := f.readMessageBatch(); err != nil {
@@ -177,7 +180,7 @@ func (f *fileCall) newRequest(id string) (*http.Request, error) {
 		body, length = &f.upload, f.call.r.ContentLength
 	}
 	path := f.call.route.path
-	if id != "" {
+	if f.id != "" {
 		path = strings.Replace(path, "{id}", url.PathEscape(f.file.id), 1)
 	}
 	req, err := f.call.endpoint(routing.Target{Account: account}, path)
@@ -200,7 +203,7 @@ func (f *fileCall) readUpload(account *providers.Account) error {
 	if err := f.call.request.read(maxRequest); err != nil {
 		return err
 	}
-	f.call.body, f.x.Record.RequestBytes = f.call.received.Bytes, f.call.received.Wire
+	f.call.body, f.a.x.Record.RequestBytes = f.call.received.Bytes, f.call.received.Wire
 	form := parseForm(f.call.r.Header.Get("Content-Type"), f.call.body)
 	if form == nil {
 		return plugins.Invalid("", "The body of the request is no multipart/form-data.")
@@ -250,7 +253,7 @@ func notFound(id string) *plugins.Error {
 // accountOfFiles returns the account of that label, or the first that has the endpoint.
 func (f *fileCall) accountOfFiles(label string) (*providers.Account, error) {
 	var err error
-	for _, account := range f.call.h.site.App.Accounts().Of(f.x.Record.Org) {
+	for _, account := range f.call.h.site.App.Accounts().Of(f.a.x.Record.Org) {
 		if label != "" && account.Label != label {
 			continue
 		}
@@ -291,7 +294,8 @@ func (f *fileCall) passQuery(req *http.Request, query url.Values) {
 	req.URL.RawQuery = passed.Encode()
 }
 
-func (f *fileCall) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
+// Answer implements lane.
+func (f *fileCall) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	f.endUpload()
 	switch f.call.route.path {
 	case "/v1/files/{id}/content":
@@ -308,25 +312,25 @@ func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Er
 	defer room.Release()
 	body, err := translate.ReadAll(room.Reader(resp.Body), resp.ContentLength)
 	if err != nil || !plugins.ValidJSON(body) {
-		return f.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
+		return f.a.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}
 	if f.makesBatch() || f.uploads() { // results, and the batch, find the record by the object's id
-		observer := observe.New(plugins.Batches, f.x.Record.Provider, resp.Header)
+		observer := observe.New(plugins.Batches, f.a.x.Record.Provider, resp.Header)
 		observer.Write(body)
 		observer.Close()
-		f.x.Answer = observer
+		f.a.x.Answer = observer
 	}
 	if f.uploads() {
-		f.x.Record.Batch = f.batch.Text()
+		f.a.x.Record.Batch = f.batch.Text()
 	}
 	if f.call.r.Method == http.MethodGet {
-		f.x.SeeBatch(f.file.id, body)
+		f.a.x.SeeBatch(f.file.id, body)
 	}
 	if body, err = f.sealIDs(body); err != nil {
-		return f.fail(storage.Failed, apierror.Of(err), routing.Abort)
+		return f.a.fail(storage.Failed, apierror.Of(err), routing.Abort)
 	}
-	f.writeObject(body, jsonType, resp.Header)
-	f.finish(true)
+	f.a.writeObject(body, jsonType, resp.Header)
+	f.a.finish(true)
 	return routing.Answered, nil
 }
 
@@ -368,7 +372,7 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 				return true
 			}
 			out = append(out, whole[end:v.Index]...)
-			shown := sealID(secrets, f.x.Record.Org, named)
+			shown := sealID(secrets, f.a.x.Record.Org, named)
 			if address != "" {
 				shown = address + shown + "/results"
 			}
@@ -384,12 +388,12 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 // passContent answers the bytes of a file as they come. If they are the results of a
 // batch, each call of the batch is recorded before the client has the call's result.
 func (f *fileCall) passContent(resp *http.Response, of observe.Results) (routing.Outcome, *plugins.Error) {
-	results := f.x.Results(of, int64(f.call.h.MaxBody))
-	f.x.Record.ResponseTruncated = !f.x.Record.ResponseOmitted // nothing of a file is kept
+	results := f.a.x.Results(of, int64(f.call.h.MaxBody))
+	f.a.x.Record.ResponseTruncated = !f.a.x.Record.ResponseOmitted // nothing of a file is kept
 	if values := resp.Header["Content-Disposition"]; values != nil {
-		f.client.w.Header()["Content-Disposition"] = values
+		f.a.client.w.Header()["Content-Disposition"] = values
 	}
-	return f.passBytes(resp, func(p []byte) { results.Write(p) }, func(whole bool) {
+	return f.a.passBytes(resp, func(p []byte) { results.Write(p) }, func(whole bool) {
 		results.Close(whole)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/money/cut"
@@ -15,7 +14,7 @@ import (
 // no limit of its output, or must be sent as it is.
 func (a *attempt) fit(of *bound.Call) bound.Limits {
 	c := a.call
-	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.compacts || c.route.native || a.round > 0 {
+	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.compaction != nil || c.route.native {
 		return bound.Limits{}
 	}
 	// Messages refuses a limit that leaves no room beside what the model may think.
@@ -25,9 +24,8 @@ func (a *attempt) fit(of *bound.Call) bound.Limits {
 // cut returns the limits at which the stream of the attempt can be ended, none if the request asks
 // for no stream or several answers, or if the stream does not show all that is charged.
 func (a *attempt) cut(of *bound.Call) bound.Limits {
-	c, m := a.call, a.target.Listed
-	if m == nil || !c.streams() || !cut.Possible(c.dialect) || c.compacts || a.round > 0 || a.mcp != nil || of.Answers() > 1 ||
-		of.Silent() || a.request != nil && m.Reasoning { // a translation may make the model think
+	c := a.call
+	if of.Model == nil || !c.streams() || !cut.Possible(c.dialect) || c.compaction != nil || of.Answers() > 1 || of.Hidden || of.Silent() {
 		return bound.Limits{}
 	}
 	return of.Lowerable(bound.LeastOutput)
@@ -35,13 +33,6 @@ func (a *attempt) cut(of *bound.Call) bound.Limits {
 
 // cutBytes is after how many bytes the stream of the attempt is ended, 0 if it is not.
 func (a *attempt) cutBytes() int64 { return a.x.Bill.CutAt * bound.Most.TextBytes }
-
-// lower makes the request of the attempt again, with the limit that the credits cover.
-func (a *attempt) lower() (err error) {
-	a.warnings, a.client = nil, client{w: a.call.w}
-	a.req, err = a.upstreamRequest()
-	return err
-}
 
 // fitted is the limit of output tokens to which the request is lowered, 0 if it is not.
 func (a *attempt) fitted() int64 {
@@ -65,16 +56,4 @@ func (a *attempt) limitField() string {
 // lowered is the warning that tells the client what became of its limit.
 func (a *attempt) lowered() string {
 	return fmt.Sprintf("%s: lowered to %d, which the credits cover", a.limitField(), a.fitted())
-}
-
-// limited returns a body in the client's dialect with the limit that the credits cover.
-func (a *attempt) limited(body []byte) ([]byte, error) {
-	a.warnings = append(a.warnings, a.lowered())
-	body, err := sjson.SetBytes(body, a.limitField(), a.fitted())
-	for _, field := range observe.OutputLimits(a.call.dialect) { // vendors differ in which field they obey
-		if err == nil && a.call.field(field).Type != gjson.Null {
-			body, err = sjson.SetBytes(body, field, a.fitted())
-		}
-	}
-	return body, err
 }

@@ -24,7 +24,7 @@ const maxRounds = 32
 
 // callsMCP reports whether the gateway has to call MCP servers for a target of an API.
 func (c *call) callsMCP(api translate.Provider, parsed *translate.Request) bool {
-	if len(c.h.MCP) == 0 || c.dialect != plugins.Responses || c.compacts {
+	if len(c.h.MCP) == 0 || c.dialect != plugins.Responses {
 		return false
 	}
 	if caller, ok := api.(translate.MCPCaller); ok && caller.CallsMCP(parsed) {
@@ -35,16 +35,18 @@ func (c *call) callsMCP(api translate.Provider, parsed *translate.Request) bool 
 
 // toolRounds are the requests that give the model the results of MCP tools.
 type toolRounds struct {
-	mcp    *mcptools.Tools   // the tools that the gateway calls, nil if there are none
-	rounds translate.Request // the next request, with the conversation so far
-	round  int               // how many requests with results were sent
+	mcp     *mcptools.Tools   // the tools that the gateway calls, nil if there are none
+	rounds  translate.Request // the next request, with the conversation so far
+	round   int               // how many requests with results were sent
+	earlier bound.Used        // what the earlier rounds have used
 }
 
 // useTools calls the MCP tools that the model has asked for, and gives the model the results,
 // until it calls no more tools or the client has to answer a call. The assembler has the first
 // round. If a round fails, the response fails: tools have had their effects, so no other target
 // may begin again.
-func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
+func (s *conversation) useTools(out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
+	a := s.a
 	for {
 		outputs := assembler.MCPCalls()
 		if len(outputs) == 0 {
@@ -52,19 +54,19 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		}
 		a.commit(storage.Interrupted) // what a crash leaves is paid
 		a.settle(storage.Interrupted)
-		a.earlier = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
+		s.earlier = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
 		a.x.Release()
-		a.round++
-		a.eventsSent = 0
-		if a.round > maxRounds { // it was to call none
+		s.round++
+		a.client.events = 0
+		if s.round > maxRounds { // it was to call none
 			return
 		}
-		a.callTools(out, assembler, outputs)
+		s.callTools(out, assembler, outputs)
 		items, ok := assembler.Round()
 		if !ok || assembler.Failure() != nil {
 			return
 		}
-		resp, e := a.nextRound(out, assembler, items)
+		resp, e := s.nextRound(out, assembler, items)
 		if e != nil {
 			a.x.Release()
 			assembler.Fail(e)
@@ -72,12 +74,12 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		}
 		a.x.NextRound()
 		assembler.NextRound()
-		a.read(resp, out, assembler, room)
+		s.read(resp, out, assembler, room)
 	}
 }
 
 // callTools calls tools, and ends each item when its result is there.
-func (a *attempt) callTools(out *translatedStream, assembler *translate.Assembler, outputs []*translate.Output) {
+func (s *conversation) callTools(out *translatedStream, assembler *translate.Assembler, outputs []*translate.Output) {
 	var calls []*mcptools.Call
 	items := make(map[*mcptools.Call]*translate.Output)
 	for _, o := range outputs {
@@ -85,13 +87,13 @@ func (a *attempt) callTools(out *translatedStream, assembler *translate.Assemble
 		calls, items[c] = append(calls, c), o
 	}
 	out.flush()
-	done := a.mcp.Start(calls)
+	done := s.mcp.Start(calls)
 	for range calls {
 		c := await(done, out, assembler)
 		assembler.MCPResult(items[c], c.Output, c.Failure)
 		out.flush()
 	}
-	if a.call.ctx.Err() != nil {
+	if s.a.call.ctx.Err() != nil {
 		assembler.Fail(&clientLeft)
 	}
 }
@@ -111,24 +113,26 @@ func await[T any](from <-chan T, out *translatedStream, assembler *translate.Ass
 }
 
 // nextRound sends the model the items that it and its tools have added.
-func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assembler, items []json.RawMessage) (*http.Response, *plugins.Error) {
-	if err := a.rounds.Continue(items, a.unseal); err != nil {
+func (s *conversation) nextRound(out *translatedStream, assembler *translate.Assembler, items []json.RawMessage) (*http.Response, *plugins.Error) {
+	a := s.a
+	if err := s.rounds.Continue(items, s.unseal); err != nil {
 		return nil, apierror.Of(err)
 	}
-	request := a.rounds // Prepare may change it
-	if a.round == maxRounds || !a.mcp.MayCall() {
+	request := s.rounds // Prepare may change it
+	if s.round == maxRounds || !s.mcp.MayCall() {
 		request.ToolChoice = translate.ToolChoice{Mode: "none"}
 	}
 	var err error
 	if a.req, err = a.target.Account.API.Prepare(a.req.Context(), &request, a.translateTarget()); err == nil {
-		err = a.admit()
+		err = a.bill(a.bound(), bound.Limits{}, bound.Limits{}) // the bill of the round before has ended
 	}
 	if err != nil {
 		return nil, apierror.Of(err)
 	}
+	a.x.Bill.Earlier = s.earlier
 	deadline := time.Now().Add(a.call.h.policy.TryDuration)
 	for tries := 1; ; tries++ {
-		resp, e, outcome := a.sendRound(out, assembler)
+		resp, e, outcome := s.sendRound(out, assembler)
 		if e == nil {
 			return resp, nil
 		}
@@ -139,7 +143,8 @@ func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assemble
 	}
 }
 
-func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assembler) (*http.Response, *plugins.Error, routing.Outcome) {
+func (s *conversation) sendRound(out *translatedStream, assembler *translate.Assembler) (*http.Response, *plugins.Error, routing.Outcome) {
+	a := s.a
 	req := a.req.Clone(a.req.Context())
 	if a.req.GetBody != nil {
 		var err error

@@ -25,7 +25,8 @@ const maxBatched = 100_000
 // messageBatch is a request that makes a batch of Messages: its calls stand within, and name
 // models as any other call does.
 type messageBatch struct {
-	*fileCall
+	call     *call
+	account  *providers.Account          // makes the batch; nil before all calls are read once
 	targets  map[string][]routing.Target // what each name of a model stands for
 	accounts []*providers.Account        // serve all calls read so far; nil before the first call
 	models   map[string]bool             // models at the account that makes the batch
@@ -41,11 +42,12 @@ func (f *fileCall) readMessageBatch() error {
 	if err := f.call.readObject(); err != nil {
 		return err
 	}
-	b := messageBatch{fileCall: f, targets: make(map[string][]routing.Target), models: make(map[string]bool)}
+	b := messageBatch{call: f.call, targets: make(map[string][]routing.Target), models: make(map[string]bool)}
 	if err := b.each(b.narrow); err != nil {
 		return err
 	}
-	f.file.account = b.accounts[0]
+	b.account = b.accounts[0]
+	f.file.account = b.account
 	sent, end := make([]byte, 0, len(f.call.body)), 0
 	err := b.each(func(at string, params *plugins.Object, index int) error {
 		edited, err := b.edit(at, params)
@@ -164,7 +166,7 @@ func serves(targets []routing.Target, account *providers.Account) *routing.Targe
 
 // edit returns the params of a call as the account of the batch gets them.
 func (b *messageBatch) edit(at string, params *plugins.Object) ([]byte, error) {
-	c, account := b.call, b.file.account
+	c, account := b.call, b.account
 	target := serves(b.targets[params.Get("model").Str], account)
 	if err := c.key.CheckModels(bound.JSON(plugins.Messages, params), account.Label); err != nil {
 		return nil, err

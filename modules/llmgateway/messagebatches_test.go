@@ -356,7 +356,7 @@ func FuzzMessageBatch(f *testing.F) {
 		}
 		c := new(call)
 		c.body = []byte(body)
-		b := messageBatch{fileCall: &fileCall{attempt: &attempt{call: c}}}
+		b := messageBatch{call: c}
 		list, found := gjson.Get(body, "requests"), 0
 		err := b.each(func(at string, params *plugins.Object, index int) error {
 			if at != fmt.Sprintf("requests.%d.params", found) || body[index:index+len(params.Data)] != string(params.Data) {

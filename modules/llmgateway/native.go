@@ -1,21 +1,45 @@
 package llmgateway
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
+	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
+// native is the lane to a provider that speaks the client's dialect: both sides' bytes pass.
+type native struct{ a *attempt }
+
+// Request implements lane.
+func (n *native) Request() (*http.Request, error) {
+	a, c := n.a, n.a.call
+	api, ok := a.target.Account.API.(translate.Native)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	body, err := n.body()
+	if err != nil {
+		return nil, err
+	}
+	req, err := api.PrepareNative(c.ctx, c.dialect, c.object(body), a.translateTarget())
+	if err == nil {
+		n.passRequestHeaders(req)
+	}
+	return req, err
+}
+
 // passRequestHeaders passes the client's headers that say how to read the body.
-func (a *attempt) passRequestHeaders(req *http.Request) {
-	c := a.call
+func (n *native) passRequestHeaders(req *http.Request) {
+	a, c := n.a, n.a.call
 	passFields(req.Header, c.r.Header, "Anthropic-Version", "Anthropic-Beta", "Openai-Beta")
 	a.warnings = append(a.warnings, c.passHeaders(req, a.target.Account)...)
 }
@@ -37,27 +61,28 @@ func (c *call) passHeaders(req *http.Request, account *providers.Account) (warni
 // noPrice is why a service tier is left out of a request.
 const noPrice = "without a known price, left out"
 
-// nativeBody returns the client's body, byte for byte unless it has something that the provider
+// body returns the client's body, byte for byte unless it has something that the provider
 // must not get.
-func (a *attempt) nativeBody() ([]byte, error) {
+func (n *native) body() ([]byte, error) {
+	a := n.a
 	body := a.call.sent
 	if a.fitted() > 0 {
 		var err error
-		if body, err = a.limited(body); err != nil {
+		if body, err = n.limited(body); err != nil {
 			return nil, err
 		}
 	}
-	body = a.withoutUnknownReasoning(body)
+	body = n.withoutUnknownReasoning(body)
 	body, warnings := reasoning.Readable(a.call.dialect, body)
 	a.warnings = append(a.warnings, warnings...)
 	if state := &a.call.state; state.PreviousResponseID != "" || state.ConversationID != "" {
 		body = reasoning.WithoutEmpty(body)
 	}
-	body, err := a.adapted(body)
+	body, err := n.adapted(body)
 	if err != nil {
 		return nil, err
 	}
-	body = a.askForUsage(body)
+	body = n.askForUsage(body)
 	if !a.unpricedTier() {
 		return body, nil
 	}
@@ -70,7 +95,8 @@ func (a *attempt) nativeBody() ([]byte, error) {
 
 // adapted returns a body without the fields that clients commonly send and the target is known
 // to refuse.
-func (a *attempt) adapted(body []byte) ([]byte, error) {
+func (n *native) adapted(body []byte) ([]byte, error) {
+	a := n.a
 	adapter, ok := a.target.Account.API.(translate.Adapter)
 	if !ok {
 		return body, nil
@@ -86,7 +112,8 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 
 // askForUsage asks a stream for its usage if the call is bounded: the model's thoughts cost
 // money, and the stream does not show them. The client gets the usage only if it has asked.
-func (a *attempt) askForUsage(body []byte) []byte {
+func (n *native) askForUsage(body []byte) []byte {
+	a := n.a
 	if !a.call.dialect.OfChat() || !a.call.bounded(a.target) {
 		return body
 	}
@@ -101,4 +128,17 @@ func (a *attempt) askForUsage(body []byte) []byte {
 		a.client.w = a.client.usage
 	}
 	return asking
+}
+
+// limited returns a body in the client's dialect with the limit that the credits cover.
+func (n *native) limited(body []byte) ([]byte, error) {
+	a := n.a
+	a.warnings = append(a.warnings, a.lowered())
+	body, err := sjson.SetBytes(body, a.limitField(), a.fitted())
+	for _, field := range observe.OutputLimits(a.call.dialect) { // vendors differ in which field they obey
+		if err == nil && a.call.field(field).Type != gjson.Null {
+			body, err = sjson.SetBytes(body, field, a.fitted())
+		}
+	}
+	return body, err
 }

@@ -32,11 +32,12 @@ func (c *call) room(resp *http.Response) *admission.Answer {
 	return c.memory().Answer(c.ctx, resp.ContentLength, maxResponse)
 }
 
-// pass passes the answer of a provider that speaks the client's dialect.
-func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
+// Answer implements lane.
+func (n *native) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	a := n.a
 	observer := observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
 	a.x.Answer = observer
-	outcome, e := a.passAnswer(resp, observer)
+	outcome, e := n.passAnswer(resp, observer)
 	if outcome == routing.Answered { // else the record of the failure is still to be made
 		a.x.Answer = nil
 		observer.Free()
@@ -44,11 +45,12 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	return outcome, e
 }
 
-func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
+func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
+	a := n.a
 	contentType := resp.Header.Get("Content-Type")
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	if a.call.dialect == plugins.Speech && mediaType != jsonType && !strings.HasPrefix(mediaType, "text/") {
-		return a.passMedia(resp)
+		return n.passMedia(resp)
 	}
 	begun := time.Now()
 	kind, all := streams.Detect(resp.Body)
@@ -60,7 +62,7 @@ func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (ro
 		io.Closer
 	}{all, resp.Body}
 	if a.x.Record.Stream = kind == streams.Events || kind == streams.Lines; a.x.Record.Stream {
-		return a.passStream(resp, observer, begun)
+		return n.passStream(resp, observer, begun)
 	}
 
 	room := a.call.room(resp)
@@ -82,15 +84,15 @@ func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (ro
 	a.x.Record.ResponseBytes = int64(len(body))
 	switch outcome := observe.OutcomeOf(observer.Info()); {
 	case !isText && outcome == observe.Failed && !(observer.Info().Content && observer.Info().ErrorType == ""): // text with a reason stays
-		return a.stated(resp, body)
+		return n.stated(resp, body)
 	case !isText && !observe.IsResponse(a.call.dialect, body):
-		a.keepFailure(contentType, body)
+		n.keepFailure(contentType, body)
 		return a.broken(plugins.Upstream("The provider answered with something that is no response."))
 	case outcome == observe.Empty && a.call.dialect == plugins.Chat:
-		a.keepFailure(contentType, body)
+		n.keepFailure(contentType, body)
 		return a.broken(outcome.Error())
 	}
-	a.ended(body)
+	n.ended(body)
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
 		contentType = jsonType
 	}
@@ -105,14 +107,25 @@ func (a *attempt) passAnswer(resp *http.Response, observer plugins.Observer) (ro
 	return routing.Answered, nil
 }
 
+// passMedia answers bytes that are neither an object nor events, such as audio.
+func (n *native) passMedia(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	a := n.a
+	if !a.x.Record.ResponseOmitted {
+		a.client.copy.contentType = resp.Header.Get("Content-Type")
+		a.client.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
+	}
+	return a.passBytes(resp, a.client.copy.Write, func(bool) { a.keepCopy() })
+}
+
 // passStream passes a stream event by event. It holds the events before the first content:
 // until then another attempt may answer. begun is when the header came.
-func (a *attempt) passStream(resp *http.Response, observer plugins.Observer, begun time.Time) (routing.Outcome, *plugins.Error) {
+func (n *native) passStream(resp *http.Response, observer plugins.Observer, begun time.Time) (routing.Outcome, *plugins.Error) {
+	a := n.a
 	if !a.x.Record.ResponseOmitted {
 		a.client.copy.contentType = resp.Header.Get("Content-Type")
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
-	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer), room: a.call.room(resp)}
+	s := nativeStream{lane: n, a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer), room: a.call.room(resp)}
 	defer s.held.free()
 	defer s.room.Release()
 	var cutter *cut.Reader
@@ -127,10 +140,10 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer, beg
 	seen := observer.Info()
 	var err error
 	for err == nil && a.client.err == nil && !s.unfinished {
-		var n int
-		if n, err = body.Read(s.next()); n > 0 {
+		var size int
+		if size, err = body.Read(s.next()); size > 0 {
 			a.x.Cut = cutter != nil && cutter.Over()
-			s.take(n)
+			s.take(size)
 		}
 	}
 	observer.Close()
@@ -141,16 +154,16 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer, beg
 	switch {
 	case a.client.begun || outcome == observe.Ended:
 	case outcome == observe.Failed:
-		return a.stated(resp, s.held.data)
+		return n.stated(resp, s.held.data)
 	default:
-		a.keepFailure(resp.Header.Get("Content-Type"), s.held.data)
+		n.keepFailure(resp.Header.Get("Content-Type"), s.held.data)
 		return a.broken(outcome.Error())
 	}
 	whole := outcome == observe.Ended
 	terminated := whole || outcome == observe.Failed && seen.Phase == plugins.Ended // the client has the end, whatever it says
 	if rest := s.held.data[s.written:]; whole && len(rest) > 0 {                    // the last event may lack its blank line
 		a.keepCopy()
-		a.ended(nil)
+		n.ended(nil)
 		a.commit(storage.Complete)
 		a.writeEvents(rest, resp.Header)
 	}
@@ -169,27 +182,28 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer, beg
 }
 
 // stated ends an attempt whose provider states in its answer, before any content, that it failed.
-func (a *attempt) stated(resp *http.Response, body []byte) (routing.Outcome, *plugins.Error) {
+func (n *native) stated(resp *http.Response, body []byte) (routing.Outcome, *plugins.Error) {
+	a := n.a
 	if a.call.ctx.Err() != nil {
 		return a.left()
 	}
 	statement := *resp
-	statement.Body = io.NopCloser(bytes.NewReader(a.statement(body)))
+	statement.Body = io.NopCloser(bytes.NewReader(n.statement(body)))
 	e, outcome := a.refusal(&statement)
 	if e.Code != apierror.UpstreamAuth { // the answer may name the key
-		a.keepFailure(resp.Header.Get("Content-Type"), body)
+		n.keepFailure(resp.Header.Get("Content-Type"), body)
 	}
 	return a.fail(storage.UpstreamAborted, e, outcome)
 }
 
 // statement returns the JSON that states the failure: the body, or the data of an event of it.
-func (a *attempt) statement(body []byte) []byte {
+func (n *native) statement(body []byte) []byte {
 	if kind, _ := streams.KindOf(body); kind != streams.Events {
 		return body
 	}
 	var last []byte
 	for data := range streams.SSEData(body) {
-		seen := observe.Read(a.call.dialect, a.x.Record.Provider, nil, data)
+		seen := observe.Read(n.a.call.dialect, n.a.x.Record.Provider, nil, data)
 		if plugins.ValidJSON(data) {
 			last = data
 		}
@@ -201,9 +215,10 @@ func (a *attempt) statement(body []byte) []byte {
 }
 
 // keepFailure keeps for the record what came of an answer that the client does not get.
-func (a *attempt) keepFailure(contentType string, body []byte) {
+func (n *native) keepFailure(contentType string, body []byte) {
+	x := n.a.x
 	kept := bytes.Clone(body[:min(len(body), maxError)])
-	a.x.Kept.Response(&a.x.Record, storage.Body{Type: contentType, Data: kept}, maxError, len(kept) < len(body))
+	x.Kept.Response(&x.Record, storage.Body{Type: contentType, Data: kept}, maxError, len(kept) < len(body))
 }
 
 func (a *attempt) keepCopy() {
@@ -215,6 +230,7 @@ const minRead = 16 << 10
 
 // nativeStream is a stream that is passed on, on its way to the client.
 type nativeStream struct {
+	lane      *native
 	a         *attempt
 	upstream  http.Header
 	observer  plugins.Observer
@@ -303,7 +319,7 @@ func (s *nativeStream) release() {
 		s.committed = phase
 		s.a.keepCopy()
 		if phase == plugins.Ended {
-			s.a.ended(nil)
+			s.lane.ended(nil)
 		}
 		s.a.commit(endStates[phase])
 	}
@@ -312,7 +328,7 @@ func (s *nativeStream) release() {
 		s.last = append(s.last[:0], events...)
 	}
 	if s.failed == nil && s.observer.Info().ErrorType != "" {
-		s.failed = bytes.Clone(s.a.statement(events))
+		s.failed = bytes.Clone(s.lane.statement(events))
 	}
 	s.a.writeEvents(events, s.upstream)
 	s.written = end

@@ -90,8 +90,8 @@ func (c *call) given(account *providers.Account) func(bound.StateID) bool {
 
 // withoutUnknownReasoning leaves out reasoning that a provider would look up by its id, and that
 // the provider did not give to the organisation: another provider may have thought it.
-func (a *attempt) withoutUnknownReasoning(body []byte) []byte {
-	c := a.call
+func (n *native) withoutUnknownReasoning(body []byte) []byte {
+	a, c := n.a, n.a.call
 	if !slices.ContainsFunc(c.stored.IDs, func(named bound.StateID) bool { return named.Reasoning }) || !c.shares(a.target.Account) {
 		return body
 	}
@@ -116,8 +116,8 @@ func (a *attempt) withoutUnknownReasoning(body []byte) []byte {
 
 // ended remembers who owns the ids of a passed answer, and adds the answer to its
 // conversation. body is nil if the answer is a stream: the record has the stream.
-func (a *attempt) ended(body []byte) {
-	c := a.call
+func (n *native) ended(body []byte) {
+	a, c := n.a, n.a.call
 	kept := a.x.Kept.Content(&a.x.Record).Response
 	names := c.dialect == plugins.Responses || c.dialect == plugins.Messages ||
 		c.dialect == plugins.Chat && (bytes.Contains(body, []byte(`"audio"`)) || bytes.Contains(kept.Data, []byte(`"audio"`)))

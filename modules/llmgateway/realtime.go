@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/money"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/tunnel"
@@ -78,8 +79,17 @@ func (c *call) handshakeModel() (string, error) {
 	return model, nil
 }
 
-// passHandshake makes req the client's handshake, which the provider answers.
-func (a *attempt) passHandshake(req *http.Request) {
+// webSocket is the lane of Realtime.
+type webSocket struct{ endpoint }
+
+// Request implements lane: it is the client's handshake, which the provider answers.
+func (s *webSocket) Request() (*http.Request, error) {
+	a := s.a
+	req, err := a.call.endpoint(a.target, a.call.route.path)
+	if err != nil {
+		return nil, err
+	}
+	s.passRequestHeaders(req)
 	query := req.URL.Query() // has Azure's version
 	query.Set("model", a.target.Model)
 	req.URL.RawQuery = query.Encode()
@@ -89,6 +99,16 @@ func (a *attempt) passHandshake(req *http.Request) {
 		for _, prefix := range accountProtocols {
 			takeProtocol(req.Header, prefix)
 		}
+	}
+	return req, nil
+}
+
+// Bound implements bounder. A response of Realtime reads the conversation.
+func (*webSocket) Bound(of *bound.Call) {
+	of.Fixed = func() plugins.Usage {
+		input := plugins.Known(of.Model.InputLimit())
+		output := plugins.Known(min(of.Model.OutputLimit(), realtimeOutput))
+		return plugins.Usage{Input: input, InputAudio: input, InputImage: input, Output: output}
 	}
 }
 
@@ -113,14 +133,16 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 // realtime is a WebSocket of Realtime. Each response in it is recorded, and paid for, by
 // itself.
 type realtime struct {
-	*attempt // its record is the WebSocket's
 	*socket.Passage
+	a     *attempt     // its record is the WebSocket's
 	bill  *money.Bill  // of the socket
 	hold  func() error // sets aside the socket's part, at the first response
 	spent atomic.Bool  // a response was paid from the socket's part
 }
 
-func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Error) {
+// Answer implements lane.
+func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	a := s.a
 	upstream, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") {
 		return a.fail(storage.Complete, plugins.Upstream("The provider has opened no WebSocket."), routing.Failover)
@@ -148,15 +170,15 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 		a.call.h.site.Logger.Error("a WebSocket cannot be opened", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 		end = storage.Failed
 	} else {
-		s := &realtime{attempt: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded, Refused: a.call.refused}}
+		open := &realtime{a: a, bill: bill, hold: sync.OnceValue(func() error { return bill.Hold(a.call.ctx) }), Passage: &socket.Passage{Conn: conn, Upstream: upstream, Reads: bill.Bounded() || a.call.shares(a.target.Account), Unloaded: a.call.h.unloaded, Refused: a.call.refused}}
 		a.x.RequestOf(a.call.exchange)
-		s.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
+		open.Tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
-			FromClient: s.fromClient, Begin: s.begin,
+			FromClient: open.fromClient, Begin: open.begin,
 		})
 		// At the connection's end, buffered cancels the context of the request, as the end of
 		// the process does: only what it has read already is taken from it.
-		passed := s.Pass(a.call.ctx, io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), conn))
+		passed := open.Pass(a.call.ctx, io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), conn))
 		a.x.Record.RequestBytes, a.x.Record.ResponseBytes = passed.Received, passed.Sent
 		if passed.Reason != nil {
 			a.x.Record.ErrorType, a.x.Refusal = passed.Reason.Type, passed.Reason
@@ -178,17 +200,17 @@ func (c *call) refused(ctx context.Context) *plugins.Error {
 // fromClient ends the WebSocket if the account is shared and the message asks for what the
 // account keeps. A message that cannot be read may ask for it, and ends the WebSocket, too.
 func (s *realtime) fromClient(message []byte, cut bool) {
-	if !s.call.shares(s.target.Account) {
+	if !s.a.call.shares(s.a.target.Account) {
 		return
 	}
 	if cut {
-		s.Stop(plugins.Invalid("", "A message of the WebSocket is too long to be read, and %s is shared with others.", s.target.Account.Label))
+		s.Stop(plugins.Invalid("", "A message of the WebSocket is too long to be read, and %s is shared with others.", s.a.target.Account.Label))
 		return
 	}
 	gjson.ParseBytes(message).ForEach(func(name, of gjson.Result) bool {
 		of.ForEach(func(key, prompt gjson.Result) bool { // a field that stands twice may be read twice
 			if (name.Str == "session" || name.Str == "response") && key.Str == "prompt" && prompt.IsObject() {
-				s.Stop(plugins.Unsupported("prompt", "'prompt' names what %s keeps: the account is shared with others.", s.target.Account.Label))
+				s.Stop(plugins.Unsupported("prompt", "'prompt' names what %s keeps: the account is shared with others.", s.a.target.Account.Label))
 			}
 			return true
 		})
@@ -200,7 +222,7 @@ func (s *realtime) fromClient(message []byte, cut bool) {
 // socket without a response holds nothing. If the credits are insufficient for a response, the
 // socket's part pays for it, once, and it is the last one.
 func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), refused *plugins.Error) {
-	if refused := s.call.refused(s.call.ctx); refused != nil {
+	if refused := s.a.call.refused(s.a.call.ctx); refused != nil {
 		s.Stop(refused)
 		return nil, refused
 	}
@@ -208,7 +230,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 		s.Stop(apierror.Of(err))
 		return nil, apierror.Of(err)
 	}
-	paid := &attempt{call: s.call, target: s.target, x: x, payment: payment{within: true}}
+	paid := &attempt{call: s.a.call, target: s.a.target, lane: s.a.lane, x: x, within: true}
 	err := paid.admit()
 	if err != nil {
 		if !s.spent.CompareAndSwap(false, true) {

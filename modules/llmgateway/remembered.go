@@ -3,9 +3,7 @@ package llmgateway
 import (
 	"context"
 
-	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
-	"github.com/weirhq/weir/plugins/translate"
 )
 
 // caller owns what is remembered for a user of a key.
@@ -38,31 +36,4 @@ func (c *call) remember(o secret.Owner, value []byte, ids []string) {
 	if secrets, err := c.h.secrets(); err == nil {
 		secrets.Put(context.WithoutCancel(c.ctx), o, value, ids)
 	}
-}
-
-// remember keeps the output of a response for the reasoning that led to its calls.
-func (a *attempt) remember(outputs []*translate.Output) {
-	if !a.x.Record.ResponseOmitted {
-		text, callIDs := reasoning.Output(outputs)
-		a.call.remember(a.call.caller(), text, callIDs)
-	}
-}
-
-// restoreReasoning gives the calls of earlier turns back the reasoning that led to them. The
-// turns must be the attempt's own.
-func (a *attempt) restoreReasoning(turns []translate.Turn) {
-	reasoning.Memory{
-		Get:    func(callIDs []string) map[string]string { return a.call.remembered(a.call.caller(), callIDs) },
-		Unseal: a.unseal,
-	}.Restore(turns)
-}
-
-// seal seals reasoning for the provider of the attempt.
-func (a *attempt) seal(content string) string {
-	return a.secrets.Seal(a.target.Account.Provider, content)
-}
-
-// unseal is the reverse of seal.
-func (a *attempt) unseal(text string) (content string, ok bool) {
-	return a.secrets.Open(a.target.Account.Provider, text)
 }

@@ -64,7 +64,7 @@ func (c *call) beginShadows(alias *routing.Alias) bool {
 // repeatable reports whether the call can be made twice: it changes nothing at a provider, and
 // refers to nothing that one provider keeps.
 func (c *call) repeatable() bool {
-	if c.api.Parse == nil || c.dialect.CountsTokens() || c.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.ConversationID != "" || c.compacts || c.mcp != nil {
+	if c.api.Parse == nil || c.dialect.CountsTokens() || c.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.ConversationID != "" || c.compaction != nil || c.mcp != nil {
 		return false
 	}
 	return !bound.Of(c.dialect, c.object(c.sent), nil).Hosted

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 func init() {
 	caddy.RegisterModule(new(plain))
-	caddy.RegisterModule(new(native))
+	caddy.RegisterModule(new(nativeProvider))
 	caddy.RegisterModule(new(counting))
 }
 
@@ -160,14 +160,14 @@ func (*counting) Tokens(body []byte) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// native is a provider that speaks every dialect of the gateway.
-type native struct{ plain }
+// nativeProvider is a provider that speaks every dialect of the gateway.
+type nativeProvider struct{ plain }
 
-func (*native) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "llm.providers.native", New: func() caddy.Module { return new(native) }}
+func (*nativeProvider) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.native", New: func() caddy.Module { return new(nativeProvider) }}
 }
 
-func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
+func (*nativeProvider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	path := map[plugins.Dialect]string{
 		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages",
 		plugins.CountTokens: "/messages/count_tokens", plugins.Compaction: "/responses/compact", plugins.InputTokens: "/responses/input_tokens",
@@ -175,9 +175,11 @@ func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugi
 	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body.Data))
 }
 
-func (*native) Error(resp *http.Response) *plugins.Error { return openai.Provider{}.Error(resp) }
+func (*nativeProvider) Error(resp *http.Response) *plugins.Error {
+	return openai.Provider{}.Error(resp)
+}
 
-func (*native) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+func (*nativeProvider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
 	return t.Request(ctx, method, strings.TrimPrefix(path, "/v1"), translate.Bearer)
 }
 

@@ -26,6 +26,8 @@ type Call struct {
 	Fixed func() plugins.Usage
 	// Told estimates the usage of a complete answer of such an endpoint, by the request alone.
 	Told func() plugins.Usage
+	// Hidden says that the stream may not show all that is charged, whatever the request says.
+	Hidden bool
 	// Free says that nobody pays for the call.
 	Free bool
 

@@ -1,56 +1,87 @@
 package llmgateway
 
 import (
-	"errors"
-	"fmt"
-	"io"
+	"context"
 	"net/http"
-	"runtime/debug"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/modules/llmgateway/mcptools"
+	"github.com/weirhq/weir/modules/llmgateway/reasoning"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
-// translate reads an answer in the provider's dialect, and answers what the Assembler makes of
-// it in the client's dialect.
-func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	switch {
-	case a.call.compacts:
-		return a.compact(resp)
-	case a.call.dialect == plugins.InputTokens:
-		return a.count(resp)
+// conversation is the lane that translates a call, and the provider's answer.
+type conversation struct {
+	translation
+	toolRounds
+}
+
+// Request implements lane.
+func (s *conversation) Request() (*http.Request, error) {
+	a, c := s.a, s.a.call
+	parsed, err := s.parsed()
+	if err == nil && c.callsMCP(a.target.Account.API, parsed) {
+		if c.mcp == nil {
+			c.mcp = mcptools.Open(c.ctx, c.sent, c.h.MCP, c.h.MaxTools, c.memory())
+		}
+		s.mcp = c.mcp
+		parsed, err = s.mcp.Request()
 	}
+	if err != nil {
+		return nil, err
+	}
+	return s.prepare(parsed, func(ctx context.Context, request *translate.Request, t translate.Target) (*http.Request, error) {
+		s.rounds = *request // before the provider's plugin changes it
+		return a.target.Account.API.Prepare(ctx, request, t)
+	})
+}
+
+// Bound implements bounder. A translation may make the model think, and a stream with tools of MCP
+// servers goes on after each of them.
+func (s *conversation) Bound(of *bound.Call) {
+	c := s.a.call
+	of.Hidden = s.mcp != nil || of.Model != nil && of.Model.Reasoning
+	if s.mcp != nil {
+		of.Read = func() *bound.Demand {
+			d := bound.Of(c.dialect, c.object(c.sent), c.h.MCP.Allow) // the request has no tools and results of MCP servers
+			return &d
+		}
+	}
+}
+
+// Answer implements lane. It answers what the Assembler makes of the provider's answer.
+func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	a := s.a
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
-	options := translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request), Cut: int(a.cutBytes())}
+	options := translate.Options{Seal: s.seal, Encoder: a.call.api.Encoder(s.request), Cut: int(a.cutBytes())}
 	if provider := a.target.Account.Provider; plugins.IsVendor(provider) { // who states a cost is believed in every lane
 		options.Provider = provider
 	}
-	if a.mcp != nil {
-		options.Items = a.mcp.Items
+	if s.mcp != nil {
+		options.Items = s.mcp.Items
 	}
 	if a.call.dialect == plugins.Responses {
 		options.ID = stored.IDs(a.x.Record.ID)
 	}
-	assembler := translate.NewAssembler(a.request, out, options)
+	assembler := translate.NewAssembler(s.request, out, options)
 	a.x.Answer = assembler
-	if a.x.Record.Stream = a.request.Stream; a.x.Record.Stream && a.call.lead != nil {
+	if a.x.Record.Stream = s.request.Stream; a.x.Record.Stream && a.call.lead != nil {
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
 	room := a.call.room(resp)
 	defer room.Release()
 
-	a.read(resp, out, assembler, room)
+	s.read(resp, out, assembler, room)
 	a.x.Cut = assembler.Cut()
-	if a.mcp != nil {
-		a.useTools(out, assembler, room)
+	if s.mcp != nil {
+		s.useTools(out, assembler, room)
 	}
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
 		if room.Refused() {
@@ -60,15 +91,18 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 			return a.left()
 		}
 		e, outcome := a.blame(e, http.StatusOK)
-		if a.round > 0 { // an answer that was charged
+		if s.round > 0 { // an answer that was charged
 			outcome = routing.Abort
 		}
 		return a.fail(storage.UpstreamAborted, e, outcome)
 	}
 	rest := assembler.End()
 	whole := assembler.Failure() == nil
-	a.remember(assembler.Outputs())
-	if !a.request.Stream {
+	if !a.x.Record.ResponseOmitted {
+		text, callIDs := reasoning.Output(assembler.Outputs())
+		a.call.remember(a.call.caller(), text, callIDs)
+	}
+	if !s.request.Stream {
 		a.extend(rest)
 		a.writeObject(rest, jsonType, resp.Header)
 		a.finish(whole)
@@ -94,65 +128,14 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 }
 
 // read reads a provider's answer, and keeps the client's connection alive meanwhile.
-func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
+func (s *conversation) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
 	defer resp.Body.Close()
-	if a.request.Stream {
+	if s.request.Stream {
 		body := newIdleReader(resp.Body, out.flush, func() time.Duration { return out.idle(assembler) })
 		defer body.stop()
 		resp.Body = body
 	}
-	a.decode(resp, assembler, room)
-}
-
-// answerBody is the body of an answer up to where the response was cut. The response in the
-// assembler takes memory. So do the bytes that have come since the response last grew, because an
-// event or an object is read whole.
-type answerBody struct {
-	io.ReadCloser
-	assembler *translate.Assembler
-	room      *admission.Answer
-	size      int // of the response at the last read, in bytes
-	since     int // bytes that have come while the response had this size
-}
-
-// Read implements io.Reader.
-func (b *answerBody) Read(p []byte) (int, error) {
-	if b.assembler.Cut() {
-		return 0, io.EOF
-	}
-	n, err := b.ReadCloser.Read(p)
-	if size := b.assembler.Size(); size != b.size {
-		b.size, b.since = size, 0
-	}
-	b.since += n
-	if refused := b.room.Grow(int64(b.size + b.since)); refused != nil {
-		return n, refused
-	}
-	return n, err
-}
-
-// decode lets the provider's plugin read the answer, as far as there is room for it. If the
-// plugin fails or panics, the response fails.
-func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler, room *admission.Answer) {
-	resp.Body = &answerBody{ReadCloser: resp.Body, assembler: assembler, room: room}
-	defer func() {
-		if v := recover(); v != nil {
-			a.call.h.site.Logger.Error("a provider's plugin panicked", zap.String("target", a.target.Name()),
-				zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
-			assembler.Fail(plugins.Upstream("The provider's answer could not be read."))
-		}
-	}()
-	err := a.target.Account.API.Decode(resp, assembler)
-	refused, _ := errors.AsType[*plugins.Error](err) // there is no memory for the answer
-	switch {
-	case err == nil:
-	case a.call.ctx.Err() != nil:
-		assembler.Fail(&clientLeft)
-	case refused != nil:
-		assembler.Fail(refused)
-	default:
-		assembler.Fail(plugins.Upstream("The provider broke off its answer."))
-	}
+	s.decode(resp, assembler, room)
 }
 
 // translatedStream takes the events of an Assembler to the client. Events that came from the
@@ -167,7 +150,7 @@ type translatedStream struct {
 func (s *translatedStream) Write(events []byte) (int, error) {
 	s.a.x.MarkFirstToken()
 	s.events.data = append(s.events.data, events...)
-	s.a.eventsSent++
+	s.a.client.events++
 	return len(events), s.a.client.err
 }
 
