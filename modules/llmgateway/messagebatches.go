@@ -127,6 +127,9 @@ func (b *messageBatch) narrow(at string, params *plugins.Object, _ int) error {
 		if targets, err = b.call.resolve(model); err != nil {
 			return within(at+".model", err)
 		}
+		if slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Choice != nil && t.Choice.When != "" }) {
+			return plugins.Invalid("model", "%s.model: '%.100s' chooses a model by what each call is, and the calls of a batch go to one account. Name the model that shall answer.", at, model)
+		}
 		targets = slices.DeleteFunc(targets, func(t routing.Target) bool {
 			_, err := b.call.endpoint(t, messageBatchesPath)
 			return err != nil
@@ -177,6 +180,13 @@ func (b *messageBatch) edit(at string, params *plugins.Object) ([]byte, error) {
 		c.stored.IDs = append(c.stored.IDs, named)
 	}
 	body, warnings := reasoning.Readable(plugins.Messages, bytes.Join(plugins.WithModel(params, target.Model), nil))
+	if target.Choice.HasParameters() {
+		applied, changes, err := target.Choice.Apply(plugins.Messages, body)
+		if err != nil {
+			return nil, plugins.Invalid("model", "%s: %v.", at, err)
+		}
+		body, warnings = applied, append(warnings, changes...)
+	}
 	for _, w := range warnings {
 		c.controls.Warnings = append(c.controls.Warnings, at+"."+w)
 	}

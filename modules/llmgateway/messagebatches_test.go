@@ -223,6 +223,7 @@ func TestMessageBatchesThatAreNotMade(t *testing.T) {
 		"two providers":             {batchOfMessages("raw/m", "raw/m", "raw2/m"), "requests.2.params.model: 'raw2/m'"},
 		"a provider without it":     {batchOfMessages("raw/m", "one/m"), "requests.1.params.model: no provider"},
 		"an unknown model":          {batchOfMessages("nobody/m"), "requests.0.params.model"},
+		"a choice by each call":     {batchOfMessages("raw/m", "chosen"), "requests.1.params.model: 'chosen' chooses"},
 		"no model":                  {strings.Replace(good, `"model":"raw/batched" ,`, "", 1), "requests.0.params.model"},
 		"a model that stands twice": {strings.Replace(good, `"model"`, `"model":"raw/m","model"`, 1), "'model' stands twice"},
 		"params that stand twice":   {strings.Replace(good, `"params"`, `"params":{},"params"`, 1), "'params' stands twice"},
@@ -244,6 +245,23 @@ func TestMessageBatchesThatAreNotMade(t *testing.T) {
 		if e := gjson.Get(answer, "error"); resp.StatusCode/100 != 4 || gjson.Get(answer, "type").Str != "error" || !strings.Contains(e.Get("message").Str, c.message) || len(asked) > 0 {
 			t.Errorf("%s: %d %s, the provider was asked %q", name, resp.StatusCode, answer, asked)
 		}
+	}
+}
+
+// An alias's parameters apply to each call that names it.
+func TestMessageBatchesWithParameters(t *testing.T) {
+	var asked []string
+	s := serve(t, map[string][]upstream{"raw": {batchesOfMessages(&asked)}})
+	body := batchOfMessages("raw/m", "brief")
+	resp, answer := s.postTo("/v1/messages/batches", strings.NewReader(body))
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, answer)
+	}
+	if got := gjson.Get(asked[0][strings.Index(asked[0], "{"):], "requests.#.params.max_tokens").Raw; got != "[1000,64]" {
+		t.Errorf("the provider got %s", asked[0])
+	}
+	if w := resp.Header.Get("Service-Warnings"); !strings.Contains(w, "requests.1.params.max_tokens: limited to 64") {
+		t.Errorf("the warning is %q", w)
 	}
 }
 

@@ -441,6 +441,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			"payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
 			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
 		"aliases": {"cheaper": ["one/brief"], "cheapest": ["one/cheap"], "both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"],
+			"brief": {"models": [{"model": "raw/m", "limit": {"max_tokens": 64}}]}, "chosen": {"models": [{"model": "raw/m", "when": "tools=true"}, {"model": "raw2/m"}]},
 			"tuned": {"models": [{"model": "raw/priced", "limit": {"max_tokens": 300}, "set": {"reasoning_effort": "low"}}]},
 			"shadowed": {"models": [{"model": "raw/priced"}], "shadows": [{"model": "one/m", "share": 1}, {"model": "raw2/priced", "share": 1}]},
 			"tunes": {"models": [{"model": "one/m", "limit": {"max_tokens": 300}}]}},
