@@ -24,6 +24,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -65,6 +66,7 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 	report.Findings = append(report.Findings, lookAtStores(ctx)...)
 	active := caddy.ActiveContext()
 	if app, err := active.AppIfConfigured("llm"); err == nil {
+		report.Findings = append(report.Findings, lookAtPrices(app.(*llmapp.App).Catalog(), time.Now()))
 		report.Findings = append(report.Findings, lookAtProviders(ctx, app.(*llmapp.App))...)
 	}
 	if app, err := active.AppIfConfigured("http"); err == nil {
@@ -157,6 +159,18 @@ func room(store *stores.Store) []Finding {
 		f.Fix = "make room, or set a shorter content_retention: bodies take most of it"
 	}
 	return []Finding{f}
+}
+
+// oldPrices is the age from which the catalogue is likely to lack new models and prices.
+const oldPrices = 60 * 24 * time.Hour
+
+func lookAtPrices(prices *catalog.Catalog, now time.Time) Finding {
+	age := now.Sub(prices.Date())
+	f := Finding{Level: OK, About: "prices", Found: fmt.Sprintf("are of %s, %d days old", prices.Version(), age/(24*time.Hour))}
+	if age > oldPrices {
+		f.Level, f.Fix = Warning, "upgrade Weir, or put what has changed into the file of the option `catalog`: docs/catalog.md"
+	}
+	return f
 }
 
 // lookAtProviders asks each provider that the gateway can call for any answer, all at

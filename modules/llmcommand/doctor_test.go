@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/freeport"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/catalog"
 	_ "github.com/weirhq/weir/plugins/echo"
 	_ "github.com/weirhq/weir/plugins/openai"
 )
@@ -61,7 +62,8 @@ func TestDoctor(t *testing.T) {
 
 	load(`"grace_period": "1s",`, `{"label": "echo"}`)
 	var out bytes.Buffer
-	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); err != nil || !strings.Contains(out.String(), "ok      store default: takes records; 0 wait") {
+	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); err != nil || !strings.Contains(out.String(), "ok      store default: takes records; 0 wait") ||
+		!strings.Contains(out.String(), "prices: are of "+catalog.Default().Version()) {
 		t.Fatalf("of a sound one: %v\n%s", err, &out)
 	}
 

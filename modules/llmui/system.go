@@ -17,6 +17,8 @@ type system struct {
 	Version      string `json:"version"`
 	CaddyVersion string `json:"caddy_version"`
 	Store        string `json:"store"`
+	// Prices is the version of the catalogue.
+	Prices string `json:"prices"`
 	// Retention and ContentRetention are seconds, 0 for ever.
 	Retention        float64           `json:"retention"`
 	ContentRetention float64           `json:"content_retention"`
@@ -52,7 +54,7 @@ func (h *Handler) serveSystem(w http.ResponseWriter, key *access.Key) error {
 	i, s := j.Integrity(), j.Status()
 	_, caddyVersion := caddy.Version()
 	answered := system{
-		Version: llmapp.Version(), CaddyVersion: caddyVersion, Store: h.Store,
+		Version: llmapp.Version(), CaddyVersion: caddyVersion, Store: h.Store, Prices: h.app.Catalog().Version(),
 		Retention: time.Duration(config.Retention).Seconds(), ContentRetention: time.Duration(config.ContentRetention).Seconds(),
 		Exchanges:    exchanges{i.Seen, i.Recorded, i.Waiting, i.InFlight, i.Lost(), i.Unaccounted()},
 		PendingBytes: s.PendingBytes, BodyBytes: s.RawBytes + s.SealedBytes,

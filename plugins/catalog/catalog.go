@@ -14,7 +14,9 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -96,6 +98,13 @@ func Parse(text []byte) (*Catalog, error) {
 // snapshot, such as "2026-11-12", and for an operator's file "+" and the first
 // twelve hex digits of its SHA-256.
 func (c *Catalog) Version() string { return c.version }
+
+// Date is the day of the built-in data, zero if the catalogue has none of it.
+func (c *Catalog) Date() time.Time {
+	day, _, _ := strings.Cut(c.version, "+")
+	date, _ := time.Parse(time.DateOnly, day)
+	return date
+}
 
 // Serves reports whether the catalogue has a provider of that name.
 func (c *Catalog) Serves(provider string) bool { return c.providers[provider] != nil }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -152,6 +153,13 @@ func TestFacts(t *testing.T) {
 func TestVersion(t *testing.T) {
 	if v := Default().Version(); !regexp.MustCompile(`^\d{4}-\d\d-\d\d$`).MatchString(v) {
 		t.Errorf("built-in version is %q", v)
+	}
+	own, err := load(t, `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if built := Default().Date(); built.Format(time.DateOnly) != Default().Version() || !own.Date().Equal(built) {
+		t.Errorf("the dates are %v and %v", built, own.Date())
 	}
 }
 
