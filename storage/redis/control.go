@@ -255,16 +255,17 @@ func (l *controlLog) find(ctx context.Context, by, name, org string, kind contro
 		}
 		o.Hashes = append(o.Hashes, h)
 	}
-	o.UsedAt, err = usedAt(found[4])
+	o.UsedAt, err = l.usedAt(o.ID, found[4])
 	return o, err
 }
 
-func usedAt(text string) (*storage.Timestamp, error) {
+// usedAt is when an object was last used, of what Redis and this node know.
+func (l *controlLog) usedAt(id, text string) (*storage.Timestamp, error) {
 	if text == "" {
-		return nil, nil
+		return l.Latest(id, nil), nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	return new(storage.Timestamp(n)), err
+	return l.Latest(id, new(storage.Timestamp(n))), err
 }
 
 // List implements control.Log.
@@ -275,7 +276,7 @@ func (l *controlLog) List(ctx context.Context, org string, kind control.Kind, p 
 	}
 	for ; len(found) >= 3; found = found[3:] {
 		o := control.Object{ID: found[0], Kind: kind, Value: json.RawMessage(found[1])}
-		if o.UsedAt, err = usedAt(found[2]); err != nil {
+		if o.UsedAt, err = l.usedAt(o.ID, found[2]); err != nil {
 			return nil, err
 		}
 		page = append(page, o)

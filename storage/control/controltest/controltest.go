@@ -229,6 +229,13 @@ func testUsed(t *testing.T, log control.Log) {
 	}
 	log.Used("key_1", 1000)
 	log.Used("key_unknown", 1000)
+	// It is known before it is written.
+	if o, err = log.Get(ctx, "acme", control.KindKey, "key_1"); err != nil || o.UsedAt == nil || *o.UsedAt != 1000 {
+		t.Fatal(o, err)
+	}
+	if all, err := log.List(ctx, "acme", control.KindKey, control.Page{}); err != nil || len(all) != 1 || all[0].UsedAt == nil || *all[0].UsedAt != 1000 {
+		t.Fatal(all, err)
+	}
 }
 
 func testTold(t *testing.T, log control.Log) {

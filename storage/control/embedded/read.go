@@ -41,7 +41,7 @@ func (l *Log) read(ctx context.Context, where string, args ...any) (o control.Ob
 		if err := rows.Scan(&o.ID, &o.Kind, (*[]byte)(&o.Value), &used, &place, &hash); err != nil {
 			return o, err
 		}
-		o.UsedAt = (*storage.Timestamp)(used)
+		o.UsedAt = l.Latest(o.ID, (*storage.Timestamp)(used))
 		if place.Valid {
 			o.Hashes = append(o.Hashes, control.Hash(hash))
 		}
@@ -99,7 +99,7 @@ func (l *Log) List(ctx context.Context, org string, kind control.Kind, p control
 		if err := rows.Scan(&o.ID, (*[]byte)(&o.Value), &used); err != nil {
 			return nil, err
 		}
-		o.UsedAt = (*storage.Timestamp)(used)
+		o.UsedAt = l.Latest(o.ID, (*storage.Timestamp)(used))
 		page = append(page, o)
 	}
 	return page, rows.Err()
