@@ -198,10 +198,11 @@ type who struct {
 	Login        bool   `json:"login"`   // it can log out
 	Admin        bool   `json:"admin"`   // it can administer keys
 	Content      bool   `json:"content"` // it sees what was said
+	Write        bool   `json:"write"`   // it can rate requests, and save views
 }
 
 func newWho(key *access.Key, login bool) who {
-	return who{key.Org(), login, key.Allows(access.ScopeAdmin), key.Allows(access.ScopeQuery)}
+	return who{key.Org(), login, key.Allows(access.ScopeAdmin), key.Allows(access.ScopeQuery), key.Allows(access.ScopeWrite)}
 }
 
 // way is how a browser without a session gets one, beside an API key.

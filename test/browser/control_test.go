@@ -257,9 +257,20 @@ func TestAlertsAreAdministered(t *testing.T) {
 	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=threshold]"), "100\r"))
 	row := `document.querySelector("[aria-label=Rules] tbody")`
 	p.until(`%s?.innerText.includes("busy requests > 100 over 1h") && %[1]s.innerText.includes("ops")`, row)
+	press("Edit")
+	p.until(`document.querySelector("dialog [name=threshold]")?.value === "100"`)
+	js[bool](p, `((field) => (field.value = "1000", field.form.requestSubmit(), true))(document.querySelector("dialog [name=threshold]"))`)
+	p.until(`%s.innerText.includes("busy requests > 1000 over 1h")`, row)
 	press("Delete")
 	press("Delete for good")
 	p.until(`!(%s?.innerText.includes("busy"))`, row)
+	// What is seen can be watched.
+	p.show("?v=users&f=model:equals:echo-1")
+	press("Tell me when…")
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=name]"), "dear"), chromedp.SendKeys(chromedp.CSS("dialog [name=threshold]"), "5\r"))
+	p.until(`!document.querySelector("dialog[open]")`)
+	p.show("?v=alerts")
+	p.until(`/dear cost > 5 over 1h\s+model is echo-1\s+each user\s+ops/.test(%s?.innerText)`, row)
 	if messages.Load() == 0 {
 		t.Error("the channel got no message")
 	}
@@ -312,6 +323,59 @@ func TestPeopleOwnKeys(t *testing.T) {
 	}
 	js[bool](p, `([...document.querySelectorAll("[aria-label=People] tbody tr")].find((tr) => tr.innerText.startsWith("ada")).querySelector("a").click(), true)`)
 	p.until(`document.querySelector("h1").innerText === "Requests" && document.querySelectorAll(".table tr[data-id]").length === 1`)
+}
+
+// What a table shows is what its file has.
+func TestTablesAreExported(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t, "\t\tkey the-rater-0123456789 write")
+	w.post("/v1/keys", map[string]any{"name": "laptop", "owner": "ada", "scopes": []string{"gateway"}}, "Authorization: Bearer "+w.key)
+	w.post("/v1/responses", map[string]any{"model": "echo-1", "input": "hello"}, "Authorization: Bearer "+w.key, "Service-Session-Id: s-1", "Service-User-Id: ada")
+	w.until(1)
+	var records []struct {
+		ID string `json:"request_id"`
+	}
+	w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all"}, &records)
+	p := newTab(w)
+	p.login(w.key)
+	w.post("/v1/request/"+records[0].ID+"/score", map[string]any{"scores": map[string]any{"good": 0.5}}, "Authorization: Bearer the-rater-0123456789")
+	js[bool](p, `(URL.createObjectURL = (blob) => (blob.text().then((text) => (window.csv = text)), "blob:"), HTMLAnchorElement.prototype.click = () => {}, true)`)
+	for view, begins := range map[string]string{
+		"sessions": "Session,Cost,Calls,Tokens,Duration,Mean latency,Began,Last call\r\ns-1,",
+		"people":   "Person,Role,May,Keys,Last used,Cost\r\nada,caller,gateway,1,never,",
+		"audit":    "Time,What,Object,By,From,Before and after\r\n",
+		"scores":   "Request,good,Model,User,Cost\r\n",
+	} {
+		p.show("?v=" + view)
+		p.until(`document.querySelector("#menu-export summary")`)
+		js[bool](p, `(delete window.csv, document.querySelector("#menu-export summary").click(), document.querySelector("#menu-export button").click(), true)`)
+		p.until(`window.csv?.startsWith(%s)`, quote(begins))
+	}
+}
+
+// A viewer, whose key has the scope metrics, meets no button that fails.
+func TestAViewerMeetsNoButtonThatFails(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t, "\t\tkey the-viewer-0123456789 metrics")
+	w.respond("echo-1", "hello")
+	w.until(1)
+	p := newTab(w)
+	p.login("the-viewer-0123456789")
+	p.show("?v=requests")
+	p.press("j")
+	p.until(`document.querySelector("dialog.drawer [role=tabpanel]")`)
+	if text := p.text(); strings.Contains(text, "+1") || strings.Contains(text, "Tell me when") || strings.Contains(text, "with bodies") {
+		t.Errorf("a viewer is offered %s", text)
+	}
+	p.press("\x1b")
+	p.until(`!document.querySelector("dialog.drawer") && document.activeElement.closest("tr[data-id]")`) // the focus is where it was
+	p.slash()
+	p.until(`document.activeElement?.role === "combobox"`)
+	p.press("hello")
+	p.until(`document.querySelector("#search").value === "hello" && document.querySelector("#found").hidden`)
+	p.show("?v=requests")
+	js[bool](p, `(document.querySelector("#menu-views summary").click(), true)`)
+	p.until(`document.querySelector("#menu-views a") && !document.querySelector("#menu-views input")`)
 }
 
 // Who may not administer is not led to it, and no other site changes a key in the name of

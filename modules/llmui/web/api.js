@@ -115,9 +115,13 @@ export async function* lines(path, body, signal) {
 }
 
 // login exchanges an API key for a session; the key is kept nowhere.
-export const login = (key) => post("/session", { key });
+export const login = (key) => post("/session", { key }).then(know);
 export const logout = () => remove("/session");
-export const session = () => get("/session");
+export const session = () => get("/session").then(know);
+
+// caller is whose session it is: {organization, login}, and what it may do: {admin, content, write}.
+export const caller = {};
+const know = (who) => Object.assign(caller, who);
 
 // pace is how often a view that ends now is asked again, and retry how often a server
 // that cannot be reached is, in milliseconds.
@@ -183,8 +187,17 @@ export function useCosts(v, by) {
   return state;
 }
 
-// useAll reads all pages of a list of the control API, 200 at a time: it is searched and sorted
-// here.
+// itemsOf are the pages of a list of the control API. cursor names what the page begins behind.
+export async function* itemsOf(path, cursor = "after", signal) {
+  for (let after = ""; after !== null; ) {
+    const page = await get(`${path}${path.includes("?") ? "&" : "?"}limit=200&${cursor}=${encodeURIComponent(after)}`, signal, true);
+    const { items, next } = page.data.items ? page.data : { items: page.data, next: page.data.length === 200 ? page.data.at(-1).id : null };
+    yield items;
+    after = next || null;
+  }
+}
+
+// useAll reads all pages of a list: it is searched and sorted here.
 export function useAll(path) {
   const [state, set] = useState({ loading: true });
   useEffect(() => {
@@ -192,12 +205,7 @@ export function useAll(path) {
     const ask = async () => {
       try {
         const items = [];
-        for (let after = ""; after !== null; ) {
-          const page = await get(`${path}${path.includes("?") ? "&" : "?"}limit=200&after=${encodeURIComponent(after)}`, abort.signal, true);
-          const { items: some, next } = page.data.items ? page.data : { items: page.data, next: page.data.length === 200 ? page.data.at(-1).id : null };
-          items.push(...some);
-          after = next || null;
-        }
+        for await (const some of itemsOf(path, "after", abort.signal)) items.push(...some);
         set({ data: items });
       } catch (error) {
         if (error.name !== "AbortError") set((old) => ({ data: old.data, error }));

@@ -1,7 +1,7 @@
 // The frame: login, navigation, time and filter, and the screen of the view.
 import { html, render, useEffect, useRef, useState } from "./html.js";
 import { elsewhere, go, publish, range, screen, useView, view } from "./state.js";
-import { beat, login, logout, pace, retry, session, useOnline, whenLoggedOut } from "./api.js";
+import { beat, caller, login, logout, pace, retry, session, useOnline, whenLoggedOut } from "./api.js";
 import { Conditions, Later, Menu, To, typing } from "./parts/basics.js";
 import { minuteOf, timeOf, utc, zone } from "./format.js";
 
@@ -28,8 +28,9 @@ const screens = {
 };
 // administration are the files of screens for the scope admin.
 const administration = new Set(["alerts", "budgets", "control", "keys", "projects"]);
-// timeless are the screens that show the present, whatever time and filter others have.
-const timeless = new Set(["alerts", "budgets", "audit", "connect"]);
+// timeless are the screens that show the present, whatever time and filter others have, and
+// unfiltered those that have a time alone.
+const timeless = new Set(["alerts", "budgets", "audit", "connect"]), unfiltered = new Set(["keys", "mine", "people", "projects", ...timeless]);
 // compare is a screen that others lead to.
 const compare = ["Compare", "", "compare", "Compare"];
 const screenOf = (v) => (v.v === "compare" ? compare : Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);
@@ -66,6 +67,12 @@ function Times({ v }) {
 function Part({ label, ...props }) {
   const [open, setOpen] = useState(false);
   return html`<${Menu} label=${label} onOpen=${() => setOpen(true)}>${open && html`<${Later} ...${props} />`}<//>`;
+}
+
+// Tell opens the form of an alert about the calls of the view.
+function Tell({ v }) {
+  const [open, show] = useState(false);
+  return html`<button title="Create an alert about these calls" onClick=${() => show(true)}>Tell me when…</button>${open && html`<${Later} file="../parts/rule" name="Rule" v=${v} onClose=${() => show(false)} />`}`;
 }
 
 // Find is the one search box.
@@ -117,7 +124,7 @@ function focusOn(id, tries = 40) {
   if (tries && document.activeElement !== (field ?? null)) setTimeout(focusOn, 50, id, tries - 1);
 }
 
-function Frame({ who, onLogout }) {
+function Frame({ onLogout }) {
   const v = useView();
   const help = useRef();
   const [theme, setTheme] = useState(localStorage.getItem("theme") || "");
@@ -147,13 +154,13 @@ function Frame({ who, onLogout }) {
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [title]);
   return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
-      ${Object.entries(screens).map(([key, [title, , file]]) => (who.admin || !administration.has(file)) && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
-      <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
-      ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
-    <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} />
-        ${!timeless.has(v.v) && html`${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} />`}</header>
+      ${Object.entries(screens).map(([key, [title, , file]]) => (caller.admin || !administration.has(file)) && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      <span class="spring"></span><span class="quiet who" title="The organisation whose calls are shown"><small>Organisation</small> ${caller.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
+      ${caller.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
+    <main><header class="top-bar"><h1>${title}</h1><span class="conditions">${!unfiltered.has(v.v) && html`<${Conditions} v=${v} />`}</span><${Find} />
+        ${!timeless.has(v.v) && html`${!unfiltered.has(v.v) && html`${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}${caller.admin && html`<${Tell} v=${v} />`}`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} />`}</header>
       <${Connection} /><span id="content" tabindex="-1"></span>
-      <${Later} file=${file} name=${name} who=${who} /></main>
+      <${Later} file=${file} name=${name} /></main>
     <${Help} dialog=${help} />`;
 }
 
@@ -203,7 +210,7 @@ function App() {
     whenLoggedOut(out);
     session().catch(linked).then(setWho, (failure) => (setWay({ issuer: failure.data?.issuer, problem: failure.linked ? `The key of the link does not open this dashboard: ${failure.message}` : "" }), out()));
   }, []);
-  if (who) return html`<${Frame} who=${who} onLogout=${() => logout().then(out)} />`;
+  if (who) return html`<${Frame} onLogout=${() => logout().then(out)} />`;
   return who === null && html`<${Login} ...${way} onDone=${setWho} />`;
 }
 

@@ -137,6 +137,13 @@ export function Menu({ label, onOpen, children }) {
   return html`<details class="menu" id=${`menu-${label.toLowerCase()}`} ref=${box} onToggle=${() => box.current?.open && onOpen?.()}><summary>${label}</summary><div class="panel">${children}</div></details>`;
 }
 
+// Dialog is a form over the page until it is closed, which its child is given as a function.
+export function Dialog({ label, onClose, children }) {
+  const box = useRef();
+  useEffect(() => box.current.showModal(), []);
+  return html`<dialog ref=${box} class="help form" aria-label=${label} onClose=${onClose}>${children(() => box.current.close())}</dialog>`;
+}
+
 // Tile is one figure, beside that of the period before. growth says whether more
 // of it is good or bad. A share differs by percentage points.
 export function Tile({ label, value, now, before, share, growth, detail, to }) {

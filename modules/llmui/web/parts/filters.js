@@ -2,7 +2,7 @@
 import { html, useState } from "../html.js";
 import { fields, filter, isOf, kindOf, listed, operators, unitOf, withCondition } from "../filter.js";
 import { go, timeFilter } from "../state.js";
-import { useAnswer } from "../api.js";
+import { caller, useAnswer } from "../api.js";
 import { Answer, Bar } from "./basics.js";
 import { compact } from "../format.js";
 
@@ -30,7 +30,7 @@ export function FilterBar({ v, facets }) {
   };
   // The facets have the names of the most frequent properties alone: another is typed.
   const name = (form) => (field === "property." ? "property." + form.elements.name.value.trim() : field);
-  const names = [...Object.keys(fields), ...properties(facets.data).map((n) => "property." + n)];
+  const names = [...Object.keys(fields).filter((name) => caller.content || fields[name] !== "content"), ...properties(facets.data).map((n) => "property." + n)];
   const unit = unitOf(field);
   return html`<form class="filterbar" onSubmit=${add}>
       <select aria-label="Field" value=${field} onChange=${(e) => setField(e.target.value)}>${names.map((name) => html`<option value=${name}>${name}</option>`)}<option value="property.">another property…</option></select>

@@ -1,8 +1,8 @@
 // The one search box: ids, models, users, sessions, and words in bodies.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
 import { withCondition } from "../filter.js";
 import { elsewhere, go, view } from "../state.js";
-import { post } from "../api.js";
+import { caller, post } from "../api.js";
 import { count, dollars, moment } from "../format.js";
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -30,11 +30,13 @@ async function calls(id, signal) {
   return list.map((r) => ({ kind: "Request", text: id, detail: `${r.model || "unknown model"}, ${moment(r.request_created_at)}`, change: { ...elsewhere, v: "requests", id: r.request_id } }));
 }
 
-// words lead to the requests that have a text in a body. What looks like an id has no time.
+// words lead to the requests that have a text in a body, for those who may see it. What looks
+// like an id has no time.
 const inBodies = "In bodies";
 function words(value) {
+  if (!caller.content) return [];
   const condition = { field: "body", op: "contains", value }, isId = providerId.test(value);
-  return { kind: inBodies, text: value, detail: isId ? "at any time" : "in this time", change: requests(condition, isId && { from: "all", to: "", f: [condition] }) };
+  return [{ kind: inBodies, text: value, detail: isId ? "at any time" : "in this time", change: requests(condition, isId && { from: "all", to: "", f: [condition] }) }];
 }
 
 // Search shows what it finds below the box, the likeliest first.
@@ -43,16 +45,16 @@ export function Search({ typed }) {
   const [found, setFound] = useState([]);
   const [at, setAt] = useState(0);
   const field = useRef();
-  useEffect(() => field.current.focus(), []);
+  useLayoutEffect(() => field.current.focus(), []); // before another letter is typed
   const wanted = text.trim();
   useEffect(() => {
     setAt(0);
-    setFound(wanted ? [words(wanted)] : []);
+    setFound(wanted ? words(wanted) : []);
     if (wanted.length < 2) return;
     const abort = new AbortController(), parts = [];
     const take = (order) => (list) => {
       parts[order] = list;
-      setFound([...parts.flat().filter(Boolean), words(wanted)]);
+      setFound([...parts.flat().filter(Boolean), ...words(wanted)]);
     };
     const ask = setTimeout(() => {
       const { signal } = abort;
@@ -69,7 +71,7 @@ export function Search({ typed }) {
   const press = (e) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
     if (step && found.length) setAt((at + step + found.length) % found.length);
-    else if (e.key === "Enter" && e.target.value.trim()) choose(found[at] && found[at].kind !== inBodies ? found[at] : words(e.target.value.trim()));
+    else if (e.key === "Enter" && e.target.value.trim()) [found[at] && found[at].kind !== inBodies ? found[at] : words(e.target.value.trim())[0]].filter(Boolean).forEach(choose);
     else if (e.key === "Escape") (setText(""), field.current.blur());
     else return;
     e.preventDefault();

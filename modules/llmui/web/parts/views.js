@@ -1,7 +1,7 @@
 // Views that were saved under a name, for everybody in the organisation.
 import { html, useEffect, useState } from "../html.js";
 import { elsewhere, publish, view } from "../state.js";
-import { get, put, remove } from "../api.js";
+import { caller, get, put, remove } from "../api.js";
 import { To } from "./basics.js";
 
 // given are the views that everybody has.
@@ -34,7 +34,7 @@ export function Saved() {
   return html`${Object.entries(given).map(([name, change]) => html`<${To} change=${change}>${name}<//>`)}
     ${error && html`<p class="bad" role="alert">${error}</p>`}
     ${views?.map((saved) => html`<div class="saved" key=${saved.name}><a href=${"?" + addressOf(saved)} onClick=${(e) => (e.preventDefault(), open(addressOf(saved)))}>${saved.name}</a>
-      <button class="quiet" aria-label=${`Delete the view ${saved.name}`} onClick=${() => change(remove(path(saved.name)))}>×</button></div>`)}
+      ${caller.write && html`<button class="quiet" aria-label=${`Delete the view ${saved.name}`} onClick=${() => change(remove(path(saved.name)))}>×</button>`}</div>`)}
     ${views?.length === 0 && html`<p class="quiet">Nothing is saved yet.</p>`}
-    <form class="saved" onSubmit=${save}><input name="name" aria-label="Name of this view" placeholder="name of this view" required maxlength="100" /><button>Save</button></form>`;
+    ${caller.write && html`<form class="saved" onSubmit=${save}><input name="name" aria-label="Name of this view" placeholder="name of this view" required maxlength="100" /><button>Save</button></form>`}`;
 }

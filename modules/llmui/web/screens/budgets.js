@@ -1,7 +1,7 @@
 // What may calls cost, who is near it, and where does it lead? For keys of the scope admin.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { post, remove, useAnswer } from "../api.js";
-import { Answer, Bar, Delete, Table, useChange } from "../parts/basics.js";
+import { Answer, Bar, Delete, Dialog, Table, useChange } from "../parts/basics.js";
 import { attributes, sayOf } from "../parts/calls.js";
 import { Export } from "../parts/csv.js";
 import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
@@ -48,7 +48,7 @@ export function Budgets() {
   const [edited, edit] = useState(); // a budget, {} for a new one
   const [change, failed] = useChange();
   return html`<div class="bar-row"><button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}
-    ${edited && html`<${Form} key=${edited.name || ""} b=${edited} onClose=${() => edit()} />`}
+    ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Form} b=${edited} close=${close} />`}<//>`}
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${(d) => {
     const rows = rowsOf(d.items), close = rows.filter(({ b, share }) => share >= warns(b)).length;
     return html`<div class="bar-row"><p class="quiet">${plural(d.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}.</p><span class="spring"></span><${Export} name="budgets" columns=${columns(edit, change)} rows=${rows} /></div>
@@ -68,12 +68,10 @@ function scopeOf(filter) {
 
 // Form creates a budget, or changes one. The name and the filter say what was counted: a budget
 // with other ones begins again at 0.
-function Form({ b, onClose }) {
-  const dialog = useRef();
-  const [change, failed] = useChange(onClose);
+function Form({ b, close }) {
+  const [change, failed] = useChange(close);
   const scope = scopeOf(b.filter);
   const [attribute, setAttribute] = useState(scope ? scope[0] : "other");
-  useEffect(() => dialog.current.showModal(), []);
   const save = (e) => {
     e.preventDefault();
     const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim(), alert = Number(text("alert"));
@@ -86,7 +84,7 @@ function Form({ b, onClose }) {
       ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }), ...(b.observe && { observe: true }),
     }));
   };
-  return html`<dialog ref=${dialog} class="help form" aria-label=${b.name ? "Edit the budget " + b.name : "Create a budget"} onClose=${onClose}><form onSubmit=${save}>
+  return html`<form onSubmit=${save}>
       <h2>${b.name ? b.name : "Create a budget"}</h2>
       ${!b.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="search team" /></label>`}
       <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select name="quantity" aria-label="What counts">${choice(quantities, b.quantity)}</select><select name="window" aria-label="Window">${choice(Object.hasOwn(windows, b.window || "month") ? windows : { ...windows, [b.window]: b.window }, b.window || "month")}</select></span></label>
@@ -94,6 +92,6 @@ function Form({ b, onClose }) {
       <label>Give each its own limit <select name="per">${choice({ "": "no, all share it", ...Object.fromEntries([...Object.keys(attributes), "tree"].map((a) => [a, a === "tree" ? "each agent run" : "each " + a])) }, b.per || "")}</select></label>
       <label>Report at <span class="bar-row"><input name="alert" type="number" min="0" max="99" defaultValue=${b.name ? (b.stages.find((s) => !s.use && s.at < 100)?.at ?? "") : 80} /> % of the limit</span></label>
       ${b.name && html`<p class="quiet">If you change which calls count, the budget starts again at zero.</p>`}${failed}
-      <p class="bar-row"><button class="primary">${b.name ? "Save" : "Create"}</button><button type="button" onClick=${() => dialog.current.close()}>Cancel</button></p>
-    </form></dialog>`;
+      <p class="bar-row"><button class="primary">${b.name ? "Save" : "Create"}</button><button type="button" onClick=${close}>Cancel</button></p>
+    </form>`;
 }

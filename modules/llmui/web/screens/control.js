@@ -1,22 +1,10 @@
 // Who may call, and who changed that? For keys of the scope admin.
 import { html } from "../html.js";
-import { either } from "../filter.js";
 import { elsewhere, go, useView } from "../state.js";
-import { post, remove, useAnswer, useMetrics } from "../api.js";
+import { itemsOf, post, remove, useAll, useAnswer, useCosts } from "../api.js";
 import { Answer, Delete, Table, To, useChange, useCursor } from "../parts/basics.js";
+import { Export } from "../parts/csv.js";
 import { count, moment, plural } from "../format.js";
-
-// useKeys are the keys of a page, what turns pages, and what a key has cost.
-function useKeys() {
-  const v = useView();
-  const [{ limit, after = "" }, pager] = useCursor(v);
-  const state = useAnswer(`/v1/keys?limit=${limit}&after=${after}`);
-  const ids = state.data?.items.map((k) => ({ key_id: { equals: k.id } }));
-  const costs = useMetrics(v, { filter: ids?.length ? either(...ids) : "all", groupBy: "key_id", bucket: "none", limit });
-  return [state, pager, (id) => costs.data && (costs.data.groups.find((g) => g.key === id)?.totals.cost ?? 0)];
-}
-
-const lastUsed = { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") };
 
 // People shows the members, with their roles, and the owners of keys.
 export const People = () => html`<${Members} /><h2>Owners of keys</h2><${Owners} />`;
@@ -25,8 +13,7 @@ const roles = ["reader", "member", "owner"];
 const choice = (names) => names.map((name) => html`<option>${name}</option>`);
 
 function Members() {
-  const [{ limit, after = "" }, pager] = useCursor(useView());
-  const state = useAnswer(`/v1/organization/users?limit=${limit}&after=${after}`);
+  const state = useAll("/v1/organization/users");
   const [change, failed] = useChange();
   const path = (m) => "/v1/organization/users/" + m.id;
   const invite = (e) => {
@@ -40,20 +27,22 @@ function Members() {
     { title: "Last seen", number: true, mid: true, cell: ({ api_key_last_used_at: at }) => (at ? moment(at * 1000) : "never") },
     { title: "Change", cell: (m) => html`<${Delete} onSure=${() => change(remove(path(m)))} />` },
   ];
-  return html`<form class="bar-row" onSubmit=${invite}><input name="email" type="email" aria-label="Email" placeholder="email" required /><select name="role" aria-label="Role">${choice(["reader", "owner"])}</select><button class="primary">Invite</button></form>${failed}
-    <${Answer} state=${state} empty=${(d) => !d.length} none="No member.">${(d) => html`<${Table} label="Members" columns=${columns} rows=${d} keyOf=${(m) => m.id} />${pager(d.length === limit && d.at(-1).id)}`}<//>`;
+  return html`<form class="bar-row" onSubmit=${invite}><input name="email" type="email" aria-label="Email" placeholder="email" required /><select name="role" aria-label="Role">${choice(["reader", "owner"])}</select><button class="primary">Invite</button><span class="spring"></span>${state.data?.length > 0 && html`<${Export} name="members" columns=${columns} rows=${state.data} />`}</form>${failed}
+    <${Answer} state=${state} empty=${(d) => !d.length} none="No member yet. Whoever is invited by email has a role as soon as they log in.">${(d) => html`<${Table} label="Members" columns=${columns} rows=${d} keyOf=${(m) => m.id} />`}<//>`;
 }
 
 function Owners() {
-  const [state, pager, cost] = useKeys();
+  const state = useAll("/v1/keys"), costs = useCosts(useView(), "key_id");
   const columns = [
     { title: "Person", cell: (p) => html`<span dir="auto" title=${p.name}>${p.name || "(nobody)"}</span>` },
     { title: "Role", cell: (p) => (p.may.has("admin") ? "admin" : p.may.has("query") || p.may.has("write") ? "member" : p.may.has("metrics") ? "viewer" : "caller") },
     { title: "May", mid: true, cell: (p) => [...p.may].join(", ") },
     { title: "Keys", number: true, cell: (p) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "in", value: p.ids.join() }] }}>${count(p.ids.length)}<//>` },
-    lastUsed, { title: "Cost", dollars: (p) => p.ids.reduce((sum, id) => sum + cost(id), 0) },
+    { title: "Last used", number: true, mid: true, cell: ({ last_used_at: at }) => (at ? moment(at) : "never") },
+    { title: "Cost", dollars: (p) => costs && p.ids.reduce((sum, id) => sum + (costs.get(id)?.cost || 0), 0) },
   ];
-  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="Nobody owns a key.">${(d) => html`<${Table} label="People" columns=${columns} rows=${peopleOf(d.items)} keyOf=${(p) => p.name} />${pager(d.next)}`}<//>`;
+  return html`<${Answer} state=${state} empty=${(d) => !d.length} none="Nobody owns a key.">${(d) => html`<div class="bar-row"><p class="quiet">The costs are those of the chosen time.</p><span class="spring"></span><${Export} name="people" columns=${columns} rows=${peopleOf(d)} /></div>
+    <${Table} label="People" columns=${columns} rows=${peopleOf(d)} keyOf=${(p) => p.name} />`}<//>`;
 }
 
 // peopleOf are the owners of keys, the last seen first.
@@ -74,13 +63,13 @@ export function Audit() {
   const v = useView();
   const [{ limit, after = "" }, pager] = useCursor(v, v.find);
   const state = useAnswer(`/v1/audit?limit=${limit}&key=${encodeURIComponent(v.find)}&before=${after}`);
-  return html`<label class="choose">Key <input value=${v.find} placeholder="id of a key" onChange=${(e) => go({ find: e.target.value.trim() })} /></label>
+  return html`<div class="bar-row"><label class="choose">Object <input value=${v.find} placeholder="id of a key, a person…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label><span class="spring"></span><${Export} name="audit" columns=${events} pages=${() => itemsOf(`/v1/audit?key=${encodeURIComponent(v.find)}`, "before")} /></div>
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="No change.">${(d) => html`<${Table} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }
 
 const events = [
   { title: "Time", cell: (e) => moment(e.at) }, { title: "What", cell: (e) => e.action },
-  { title: "Object", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(e.after || e.before).name || e.object}<//>` },
+  { title: "Object", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(({ name, email, rule }) => name || email || rule)(e.after || e.before) || e.object}<//>` },
   { title: "By", mid: true, cell: (e) => html`<code title=${e.actor.key}>${e.actor.key}</code>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
   { title: "Before and after", mid: true, wrap: true, cell: ({ before, after }) => {
     const changed = Object.keys({ ...before, ...after }).filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));

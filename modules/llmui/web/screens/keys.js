@@ -1,10 +1,10 @@
 // Which keys are there, whose are they, what may they call, what do they cost? For keys of the
 // scope admin.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { html, useMemo, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
-import { Answer, Bar, Copy, Delete, Table, Tile, To, sorting, useChange } from "../parts/basics.js";
+import { Answer, Bar, Copy, Delete, Dialog, Table, Tile, To, sorting, useChange } from "../parts/basics.js";
 import { Export } from "../parts/csv.js";
 import { Setup } from "../parts/clients.js";
 import { count, date, dollars, minuteOf, moment, percent, plural, timeOf } from "../format.js";
@@ -101,20 +101,18 @@ function Key({ k, onSecret }) {
 
 // Secret shows a secret once, with what to paste where.
 function Secret({ k, onClose }) {
-  const dialog = useRef();
-  useEffect(() => dialog.current.showModal(), []);
-  return html`<dialog ref=${dialog} class="help form" aria-label=${"The secret of " + k.name} onClose=${onClose}><h2>${k.name}</h2>
+  return html`<${Dialog} label=${"The secret of " + k.name} onClose=${onClose}>${() => html`<h2>${k.name}</h2>
     <p role="status">This is the only time that the secret is shown: <code>${k.secret}</code> <${Copy} text=${() => k.secret} /></p>
     ${k.scopes.includes("gateway") && html`<${Setup} secret=${k.secret} />`}
-    <form method="dialog"><button class="primary">Done</button></form></dialog>`;
+    <form method="dialog"><button class="primary">Done</button></form>`}<//>`;
 }
 
 // Form creates a key, or changes all that the API can change of one.
-export function Form({ k, onClose, onDone }) {
-  const dialog = useRef();
+export const Form = ({ k, onClose, onDone }) => html`<${Dialog} label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}>${(close) => html`<${Fields} k=${k} close=${close} onDone=${onDone} />`}<//>`;
+
+function Fields({ k, close, onDone }) {
   const projects = useAnswer("/v1/organization/projects?limit=100");
-  const [change, failed] = useChange((key) => (onDone?.(key), dialog.current.close()));
-  useEffect(() => dialog.current.showModal(), []);
+  const [change, failed] = useChange((key) => (onDone?.(key), close()));
   const save = (e) => {
     e.preventDefault();
     const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim();
@@ -129,7 +127,7 @@ export function Form({ k, onClose, onDone }) {
     change(k ? patch("/v1/keys/" + k.id, settings) : post("/v1/keys", settings));
   };
   const field = (name, label, value, rest) => html`<label>${label} <input name=${name} defaultValue=${value || ""} ...${rest} /></label>`;
-  return html`<dialog ref=${dialog} class="help form" aria-label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}><form onSubmit=${save}><h2>${k ? k.name : "Create a key"}</h2>
+  return html`<form onSubmit=${save}><h2>${k ? k.name : "Create a key"}</h2>
       ${field("name", "Name", k?.name, { required: true, maxlength: 256, autofocus: true, placeholder: "search team" })}
       ${field("project", "Project", k?.project, { list: "projects", placeholder: "whose limits hold for the key" })}<datalist id="projects">${(projects.data || []).map((p) => html`<option value=${p.name}></option>`)}</datalist>
       ${field("owner", "Owner", k?.owner, { placeholder: "who answers for the key" })}
@@ -139,5 +137,5 @@ export function Form({ k, onClose, onDone }) {
       ${field("expires_at", "Ends", k?.expires_at && minuteOf(Date.parse(k.expires_at)), { placeholder: "never" })}${field("user", "User of its calls", k?.user, { placeholder: "as each call says" })}
       <label>Properties of its calls <textarea name="properties" rows="2" placeholder="Team = search">${Object.entries(k?.properties || {}).map(([n, value]) => `${n} = ${value}`).join("\n")}</textarea></label>
       <fieldset><legend>Calls may set what budgets count by</legend>${["user", "session", "properties"].map((t) => html`<label><input type="checkbox" name="trust" value=${t} defaultChecked=${k?.trust?.includes(t)} /> ${t}</label>`)}</fieldset></details>
-      ${failed}<p class="bar-row"><button class="primary">${k ? "Save" : "Create"}</button><button type="button" onClick=${() => dialog.current.close()}>Cancel</button></p></form></dialog>`;
+      ${failed}<p class="bar-row"><button class="primary">${k ? "Save" : "Create"}</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
 import { sought } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
-import { useAnswer } from "../api.js";
+import { caller, useAnswer } from "../api.js";
 import { answered, asked } from "../conversation.js";
 import { command } from "../curl.js";
 import { Answer, Copy, Mark, Outcome, Tabs, To, compare, failed, typing } from "../parts/basics.js";
@@ -31,6 +31,12 @@ export function Request({ id, tab }) {
     dialog.current.showModal();
     dialog.current.focus();
   }, [id]);
+  // Whoever closes the drawer is at the row of its request.
+  const close = () => {
+    if (dialog.current?.open !== false) return;
+    go({ id: "", tab: "" });
+    document.querySelector(`tr[data-id="${CSS.escape(id)}"] button`)?.focus();
+  };
   // A click beside the drawer closes it, one on another request opens that.
   const beside = (e) => {
     if (e.target !== dialog.current || e.clientX >= dialog.current.getBoundingClientRect().left) return;
@@ -49,10 +55,10 @@ export function Request({ id, tab }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, [current, id]);
-  return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1" onClick=${beside} onClose=${() => dialog.current?.open === false && go({ id: "", tab: "" })}>
+  return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1" onClick=${beside} onClose=${close}>
     <header><h2>Request</h2><code title=${id}>${id.slice(0, 8)}…</code> <${Copy} text=${() => id} label="Copy id" />
       ${state.data && html`<${Copy} text=${() => command(state.data)} label="Copy as curl" /><${Copy} text=${() => location.href} label="Copy link" /><${Mark} id=${id} />`}<button class="quiet close" aria-label="Close" onClick=${() => dialog.current.close()}>×</button></header>
-    <${Answer} state=${state}>${(r) => html`<${Summary} r=${r} /><${Missed} r=${r} /><${Rating} key=${r.request_id} r=${r} /><${Tabs} tabs=${tabs} current=${current} />
+    <${Answer} state=${state}>${(r) => html`<${Summary} r=${r} /><${Missed} r=${r} />${caller.write && html`<${Rating} key=${r.request_id} r=${r} />`}<${Tabs} tabs=${tabs} current=${current} />
       <div class="body" ref=${body} role="tabpanel" id="panel" aria-labelledby=${"tab-" + current} tabindex="0"><${panels[current]} key=${r.request_id + current} r=${r} words=${words} /></div>`}<//>
   </dialog>`;
 }

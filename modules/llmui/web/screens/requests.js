@@ -8,7 +8,7 @@ import { Export, pagesOf } from "../parts/csv.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
 import { compact, count, dollars, duration, fullMoment, moment, plural } from "../format.js";
 import { usePages } from "../pages.js";
-import { download, useMetrics } from "../api.js";
+import { caller, download, useMetrics } from "../api.js";
 
 const text = (value) => html`<span dir="auto" title=${value}>${value || "—"}</span>`;
 const property = (name) => (r) => text(r.properties[name]);
@@ -55,7 +55,7 @@ function Columns({ chosen, facets }) {
     const next = keys.filter((k) => chosen.includes(k) !== (k === key));
     choose(next.join() === usual.join() ? "" : next.join());
   };
-  return html`<${Menu} label="Columns">${keys.map((key) => html`<label><input type="checkbox" checked=${chosen.includes(key)} disabled=${chosen.length === 1 && chosen[0] === key} onChange=${() => toggle(key)} /> ${columnOf(key).title}</label>`)}<//>`;
+  return html`<${Menu} label="Columns">${keys.filter((key) => caller.content || !columnOf(key).preview).map((key) => html`<label><input type="checkbox" checked=${chosen.includes(key)} disabled=${chosen.length === 1 && chosen[0] === key} onChange=${() => toggle(key)} /> ${columnOf(key).title}</label>`)}<//>`;
 }
 
 // choose shows columns, now and when the browser comes again.
@@ -126,7 +126,7 @@ export function Requests() {
     <div class="bar-row"><${FilterBar} v=${v} facets=${facets} /><span class="spring"></span>
       <button aria-pressed=${live && newest} disabled=${!newest} title=${newest ? "Show requests as they end (t)" : "Live is for the newest first, up to now"} onClick=${() => setLive(!live)}>${live && newest ? (list.connected ? "● Live" : "○ Connecting…") : "Live"}</button>
       <${Columns} chosen=${chosen.length ? chosen : usual} facets=${facets} />
-      <${Export} name="requests" columns=${columns.filter((c) => c !== match)} pages=${pagesOf("/v1/request/query-clickhouse", { filter: filter(v, ...during(v)), sort: question.sort, includeContent: false, includePreview: preview, limit: preview ? 100 : 1000 })}><button onClick=${save}>NDJSON, with bodies</button><//></div>
+      <${Export} name="requests" columns=${columns.filter((c) => c !== match)} pages=${pagesOf("/v1/request/query-clickhouse", { filter: filter(v, ...during(v)), sort: question.sort, includeContent: false, includePreview: preview, limit: preview ? 100 : 1000 })}><button onClick=${save}>NDJSON${caller.content && ", with bodies"}</button><//></div>
     ${!search && html`<${Histogram} v=${v} />`}
     <div class="split">${!search && html`<${Facets} v=${v} facets=${facets} />`}
       <section class="results" aria-busy=${loading || Boolean(search && list.asking)}>

@@ -2,8 +2,9 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { either, filter } from "../filter.js";
 import { elsewhere, go, having, timeFilter, useView, view } from "../state.js";
-import { lines, pace, page, useAnswer } from "../api.js";
+import { caller, lines, pace, page, useAnswer } from "../api.js";
 import { Answer, Drawer, Mark, Menu, Outcome, Table, To, failed, sorting, typing, useCursor } from "../parts/basics.js";
+import { Export, pagesOf } from "../parts/csv.js";
 import { axis, grow, orderOf, rows, strokes, tokensOf } from "../trace.js";
 import { compact, count, dollars, duration, fullMoment, moment, offset, percent, plural } from "../format.js";
 
@@ -28,10 +29,9 @@ function All({ v }) {
   const sort = v.sort || "-latest_request_created_at";
   const { key, descending } = sorting(sort);
   const [page, pager] = useCursor(v, sort, derived);
-  const state = useAnswer("/v1/session/query", {
-    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, ...page, derived,
-  });
-  return html`<label class="choose"><input type="checkbox" checked=${derived} onChange=${() => go({ derived: derived ? "" : "1" })} /> Include sessions that no client named</label>
+  const question = { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit: page.limit, derived };
+  const state = useAnswer("/v1/session/query", { ...question, ...page });
+  return html`<div class="bar-row"><label class="choose"><input type="checkbox" checked=${derived} onChange=${() => go({ derived: derived ? "" : "1" })} /> Include sessions that no client named</label><span class="spring"></span><${Export} name="sessions" columns=${columns} pages=${pagesOf("/v1/session/query", question)} /></div>
     <${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
     html`<${Table} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} />${pager(state.next)}`}<//>`;
 }
@@ -124,7 +124,7 @@ function useTools(calls, previews, want, chosen) {
 }
 
 const loop = (r) => r.properties["Tool-Loop"];
-const marks = { errors: failed, misses: (r) => r.cache_miss_reason, loops: loop };
+const marks = { errors: ["Errors", failed], misses: ["Cache misses", (r) => r.cache_miss_reason], loops: ["Loops", loop] };
 
 // Trace is a session. Its totals are the API's, never those of the rows at hand.
 function Session() {
@@ -220,7 +220,7 @@ function Rows({ v, calls, clock, more, nodes }) {
   const found = useFound(v);
   const tools = useTools(calls, previews, want, v.tool);
   const shown = useMemo(() => {
-    const keep = (r) => (!Object.hasOwn(marks, v.show) || marks[v.show](r)) && (!found || found.has(r.request_id)) && (!v.tool || previews.get(r.request_id)?.calls.some((c) => c.name === v.tool));
+    const keep = (r) => (!Object.hasOwn(marks, v.show) || marks[v.show][1](r)) && (!found || found.has(r.request_id)) && (!v.tool || previews.get(r.request_id)?.calls.some((c) => c.name === v.tool));
     if (v.by === "time" || !nodes?.length) return calls.filter(keep).sort(orderOf(v.sort)).map((r) => ({ key: r.request_id, request: r, depth: 0 }));
     return rows(grow(nodes, calls, v.by === "path"), closed, v.sort, keep);
   }, [calls, nodes, closed, v.by, v.sort, v.show, found, v.tool, v.tool && previews]);
@@ -271,11 +271,11 @@ function Rows({ v, calls, clock, more, nodes }) {
 
   return html`<div class="bar-row">
       <span role="group" aria-label="Shown as">${views.map(([key, name]) => html`<button aria-pressed=${v.by === key} onClick=${() => go({ by: key }, true)}>${name}</button>`)}</span>
-      <span role="group" aria-label="Only">${Object.keys(marks).map((key) => html`<button aria-pressed=${v.show === key} onClick=${() => go({ show: v.show === key ? "" : key }, true)}>${key}</button>`)}</span>
+      <span role="group" aria-label="Only">${Object.entries(marks).map(([key, [title]]) => html`<button aria-pressed=${v.show === key} onClick=${() => go({ show: v.show === key ? "" : key }, true)}>${title}</button>`)}</span>
       <${Menu} label="Tools" onOpen=${tools.ask}>${v.tool && html`<button onClick=${() => go({ tool: "" }, true)}>all calls</button>`}${tools.counts.map(([name, n]) => html`<button key=${name} aria-pressed=${v.tool === name} onClick=${() => go({ tool: name }, true)}>${name} <span class="quiet">×${count(n)}</span></button>`)}
         ${tools.left > 0 ? html`<p class="quiet" role="status">${count(tools.left)} calls are still to be read…</p>` : !tools.counts.length && html`<p class="quiet">No call of a tool.</p>`}<//>${v.tool && html`<span class="chip"><b>tool</b> ${v.tool} <button aria-label="Remove the tool" onClick=${() => go({ tool: "" }, true)}>×</button></span>`}
-      <input type="search" aria-label="Find in this session" placeholder="find in bodies, tools…" value=${v.find} onChange=${(e) => go({ find: e.target.value.trim() }, true)} />
-      <span class="spring"></span><select aria-label="Order" value=${v.sort} onChange=${(e) => go({ sort: e.target.value }, true)}>${orders.map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
+      ${caller.content && html`<input type="search" aria-label="Find in this session" placeholder="find in bodies, tools…" value=${v.find} onChange=${(e) => go({ find: e.target.value.trim() }, true)} />`}
+      <span class="spring"></span><label class="choose"><span class="quiet">Order</span> <select aria-label="Order" value=${v.sort} onChange=${(e) => go({ sort: e.target.value }, true)}>${orders.map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label></div>
     ${!shown.length && !more && !tools.left ? html`<p class="notice">Nothing of this session matches. <button onClick=${() => go({ show: "", find: "", tool: "" }, true)}>Show all</button></p>`
       : html`<div class="trace" aria-busy=${Boolean(more || (v.tool && tools.left)) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${v.id || at} keyOf=${(row) => row.key} onOpen=${open}
         onSight=${(first, last) => atRest(rest, () => want(shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean)))} /></div>`}`;
