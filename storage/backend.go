@@ -305,6 +305,9 @@ type RequestQuery struct {
 	// Offset is the number of records that are left out at the beginning of the answer.
 	Offset int
 	Limit  int
+	// Columns are the names of the columns that are needed of a record, beside its id and its time:
+	// a backend may leave all else zero. Nil is the whole record.
+	Columns []string
 }
 
 // EachPage asks for all that a query finds, by pages of its Limit, until one of the functions fails.

@@ -66,6 +66,7 @@ func tryPolicy(c *call) error {
 	if err := b.finish(); err != nil {
 		return err
 	}
+	q.Columns = policy.Columns()
 	accounts := c.app.Accounts()
 	trial, err := whatif.New(policy, &routing.Resolver{Catalog: c.app.Catalog(), Accounts: accounts.Of(c.org), Keyless: accounts.Keyless(c.org)})
 	if err != nil {

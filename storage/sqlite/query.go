@@ -63,7 +63,12 @@ func (x *query) checkSort(ctx context.Context) error {
 
 // page reads the records of the page.
 func (x *query) page(ctx context.Context, keys []int64) ([]*storage.Record, error) {
-	rows, err := x.r.load(ctx, keys)
+	shown := wholeRecord
+	if x.Columns != nil {
+		names := append([]string{"request_id"}, x.Columns...)
+		shown = project(only(requestColumns, names...), only(detailColumns, names...))
+	}
+	rows, err := x.r.project(ctx, shown, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +172,10 @@ type projection struct {
 
 func project(requests, details []column) *projection {
 	columns := slices.Concat(requests, details)
-	list := "r.n, " + columnList(requests, "r.") + ", " + columnList(details, "d.")
+	list := "r.n, " + columnList(requests, "r.")
+	if len(details) > 0 {
+		list += ", " + columnList(details, "d.")
+	}
 	return &projection{
 		columns: columns, list: list, summed: isSummed(columns),
 		query: "SELECT " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))",

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -41,6 +42,39 @@ func testRandomQueries(t *testing.T, open opener) {
 				t.Fatalf("%s\ngot  %v\nwant %v", describe(q), ids(s.query(q)), ids(storage.Evaluate(q, records, contents.Of)))
 			}
 		})
+	}
+}
+
+// testColumns asks for some columns of records: they are those of the whole records.
+func testColumns(t *testing.T, open opener) {
+	r := random(5)
+	records, contents := Records(r, 200)
+	s := start(t, open, open.new(t), contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	for range 20 {
+		q := Query(r, records)
+		q.Random, q.Offset, q.Limit = false, 0, len(records)
+		whole := s.query(q)
+		var columns []*storage.Column
+		for _, c := range slices.Concat(storage.Columns, storage.DetailColumns) {
+			if c.Wire > 0 && chance(r, 4) { // the others are computed
+				columns, q.Columns = append(columns, c), append(q.Columns, c.Name)
+			}
+		}
+		some := s.query(q)
+		if !slices.Equal(ids(some), ids(whole)) {
+			t.Fatalf("of columns %v: %s\ngot  %v\nwant %v", q.Columns, describe(q), ids(some), ids(whole))
+		}
+		for i, record := range some {
+			for _, c := range columns {
+				if got, want := c.Get(record), c.Get(whole[i]); !reflect.DeepEqual(got, want) {
+					t.Errorf("%s of %v is %v, want %v", c.Name, record.ID, got, want)
+				}
+			}
+			if record.CreatedAt != whole[i].CreatedAt {
+				t.Errorf("%v was made at %v, want %v", record.ID, record.CreatedAt, whole[i].CreatedAt)
+			}
+		}
 	}
 }
 

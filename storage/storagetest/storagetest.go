@@ -66,6 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"organisations", testOrganisations},
 		{"prune", testPrune},
 		{"pages", testPages},
+		{"columns", testColumns},
 		{"content errors", testContentErrors},
 		{"kept content", testKeptContent},
 		{"cancelled", testCancelled},

@@ -66,6 +66,22 @@ func (p *Policy) checkConditions() error {
 	return nil
 }
 
+// figures are the columns of a record that a trial reads, unless the policy asks for more.
+var figures = []string{
+	"user", "session", "provider", "account", "arm", "model", "request_model", "dialect", "parent", "attempt_of", "answer_cache", "subscription", "stream",
+	"cost", "reported_cost", "service_tier", "inference_geo",
+	"input", "output", "billed_input", "billed_output", "cache_read", "cache_read_audio", "cache_write", "cache_write_1h", "reasoning",
+	"input_audio", "input_image", "output_audio", "output_image", "web_searches", "search_units", "images", "pages", "audio_duration",
+}
+
+// Columns are the columns of a record on which its cost depends, nil for all.
+func (p *Policy) Columns() []string {
+	if p.Split != "" || slices.ContainsFunc(p.Models, func(c *routing.Choice) bool { return c.When != "" }) {
+		return nil
+	}
+	return figures
+}
+
 // parse reads an alias with what a policy has beside it. A field that is misspelt is an error.
 func (p *Policy) parse(text []byte) error {
 	type plain routing.Alias // without the list, which is read before

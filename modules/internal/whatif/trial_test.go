@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,9 +160,36 @@ func (l *lab) try(records []*storage.Record, p *Policy) *Trial {
 		l.t.Fatal(err)
 	}
 	for _, r := range records {
-		t.Add(r)
+		t.Add(stored(r, p.Columns()))
 	}
 	return t
+}
+
+// stored is a record as a store answers it that is asked for some columns.
+func stored(r *storage.Record, columns []string) *storage.Record {
+	if columns == nil {
+		return r
+	}
+	some := &storage.Record{ID: r.ID, CreatedAt: r.CreatedAt}
+	for _, c := range slices.Concat(storage.Columns, storage.DetailColumns) {
+		if slices.Contains(columns, c.Name) {
+			reflect.ValueOf(c.At(some)).Elem().Set(reflect.ValueOf(c.At(r)).Elem())
+		}
+	}
+	return some
+}
+
+// All of a usage can have a price.
+func TestColumnsHaveTheUsage(t *testing.T) {
+	r := &storage.Record{}
+	usage := reflect.ValueOf(&r.Usage).Elem()
+	for i := range usage.NumField() {
+		usage.Field(i).FieldByName("Valid").SetBool(true)
+		usage.Field(i).FieldByName("N").SetInt(int64(i) + 1)
+	}
+	if got := stored(r, figures).Usage; got != r.Usage {
+		t.Errorf("the columns have %+v of %+v", got, r.Usage)
+	}
 }
 
 const ranPolicy = `{"strategy":"weight","models":[{"model":"a/big","weight":2},{"model":"b/big"}]}`
