@@ -238,6 +238,10 @@ func TestAdapt(t *testing.T) {
 	for _, test := range []struct{ vendor, body, want, warned string }{
 		{"mistral", `{"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":5}`, `{"stream":true,"max_tokens":5}`, "max_completion_tokens stream_options"},
 		{"mistral", `{"max_tokens":5}`, `{"max_tokens":5}`, ""},
+		{"mistral", `{"store":false,"seed":7,"user":"u","metadata":{},"safe_prompt":true}`, `{"metadata":{},"safe_prompt":true,"random_seed":7}`, "seed store user"},
+		{"mistral", `{"messages":[{"role":"developer","content":"a"},{"role":"user","content":"b"}]}`, `{"messages":[{"role":"system","content":"a"},{"role":"user","content":"b"}]}`, "messages.0.role"},
+		{"deepseek", `{"messages":[{"role":"system","content":"developer"},{"role":"developer","content":"a"}],"store":true}`, `{"messages":[{"role":"system","content":"developer"},{"role":"system","content":"a"}],"store":true}`, "messages.1.role"},
+		{"openrouter", `{"messages":[{"role":"developer","content":"a"}]}`, `{"messages":[{"role":"developer","content":"a"}]}`, ""},
 		{"groq", `{"max_tokens":5}`, `{"max_tokens":5}`, ""},
 		{"azure", `{"max_tokens":5}`, `{"max_completion_tokens":5}`, "max_tokens"},
 		{"deepseek", `{"max_tokens":5,"stream_options":{}}`, `{"max_tokens":5,"stream_options":{}}`, ""},

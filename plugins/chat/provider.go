@@ -75,19 +75,6 @@ func (p *Provider) PrepareEndpoint(ctx context.Context, method, path string, t t
 	return openai.Provider{}.PrepareEndpoint(ctx, method, path, t)
 }
 
-// Adapt implements translate.Adapter.
-func (p *Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Target) (adapted []byte, warnings []string) {
-	if d != plugins.Chat || !p.vendor.closed {
-		return body.Data, nil
-	}
-	adapted, warnings = openai.RenameField(body, "max_completion_tokens", "max_tokens")
-	if body.Get("stream_options").Exists() {
-		adapted = openai.DeleteField(adapted, "stream_options")
-		warnings = append(warnings, "stream_options: not supported by the provider, left out: the usage of streams comes unasked")
-	}
-	return adapted, warnings
-}
-
 // CallsMCP implements translate.MCPCaller.
 func (p *Provider) CallsMCP(r *translate.Request) bool { return p.vendor.responds(r) }
 

@@ -22,8 +22,8 @@ type vendor struct {
 	completionTokens bool
 	// limits are the limits of the vendor's models.
 	limits translate.Limits
-	// closed: the vendor refuses unknown fields, "max_completion_tokens" and "stream_options"
-	// among them, and states the usage of streams unasked.
+	// closed: the vendor refuses unknown fields, those that only OpenAI has among them, and states
+	// the usage of streams unasked.
 	closed bool
 
 	// effort is how requests have the effort of reasoning. efforts are the levels of models
@@ -45,6 +45,8 @@ type vendor struct {
 type messageRules struct {
 	// developer: messages of the system have the role of a developer with reasoning models.
 	developer bool
+	// systemOnly: messages with the role of a developer are refused.
+	systemOnly bool
 	// alternate: after one system message, user and assistant take turns, as many chat
 	// templates demand.
 	alternate bool
@@ -184,7 +186,7 @@ var vendors = []vendor{
 			"input.input_audio", "input.input_file",
 		),
 		endpoints:    []string{"embeddings", "audio/transcriptions", "audio/speech", "moderations", "files"},
-		messageRules: messageRules{answers: true, file: documentURL, bareAudio: true},
+		messageRules: messageRules{systemOnly: true, answers: true, file: documentURL, bareAudio: true},
 		toolRules:    toolRules{anyTool: "any", calls: translate.CallRules{ID: 9, Exact: true}},
 		limits:       translate.Limits{Temperature: 1.5}, closed: true,
 	},
@@ -195,10 +197,12 @@ var vendors = []vendor{
 		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true, ownReasoning: true,
 	},
 	{
-		name:      "deepseek",
-		policy:    logprobs,
-		endpoints: []string{},
-		effort:    thinkingSwitch, format: objectOnly,
+		// https://github.com/theopenco/llmgateway/pull/3462
+		name:         "deepseek",
+		policy:       logprobs,
+		endpoints:    []string{},
+		messageRules: messageRules{systemOnly: true},
+		effort:       thinkingSwitch, format: objectOnly,
 	},
 	{
 		name:             "xai",

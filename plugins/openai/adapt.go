@@ -17,7 +17,7 @@ func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Targe
 	switch c := t.Capabilities; {
 	case !c.Described():
 	case d == plugins.Chat && c.Reasoning:
-		return RenameField(body, "max_tokens", "max_completion_tokens")
+		return RenameField(body.Data, body, "max_tokens", "max_completion_tokens")
 	case d == plugins.Responses && !c.Reasoning:
 		for i, value := range body.Get("include").Array() {
 			if value.Str == encryptedReasoning {
@@ -32,15 +32,15 @@ func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Targe
 // encryptedReasoning is the value of include that asks for reasoning to send back.
 const encryptedReasoning = "reasoning.encrypted_content"
 
-// RenameField gives a top-level field of a body the name by which the target knows it. A
-// field that the body has by both names keeps the value of the second. The warning says
-// what was done.
-func RenameField(body *plugins.Object, from, to string) (renamed []byte, warnings []string) {
+// RenameField gives a top-level field of data the name by which the target knows it. body is data as
+// it was read, before other fields were changed. A field that the body has by both names keeps the
+// value of the second. The warning says what was done.
+func RenameField(data []byte, body *plugins.Object, from, to string) (renamed []byte, warnings []string) {
 	value := body.Get(from)
 	if !value.Exists() {
-		return body.Data, nil
+		return data, nil
 	}
-	renamed = DeleteField(body.Data, from)
+	renamed = DeleteField(data, from)
 	if !body.Get(to).Exists() {
 		renamed, _ = sjson.SetRawBytes(renamed, to, []byte(value.Raw)) // an object, and a plain path
 	}
