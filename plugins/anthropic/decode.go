@@ -87,12 +87,13 @@ func (d *decoder) start(message gjson.Result) {
 	d.a.Start(message.Get("model").Str, message.Get("id").Str)
 }
 
-// reasons are the reasons to stop. After pause_turn the client sends the turn again, and the model continues.
+// reasons are the reasons to stop. The answer is not complete after pause_turn: the model continues if a
+// client of Messages sends the turn again (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons).
 var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
 	"stop_sequence":                 translate.ReasonStopSequence,
 	"tool_use":                      translate.ReasonStop,
-	"pause_turn":                    translate.ReasonStop,
+	"pause_turn":                    translate.ReasonMaxOutputTokens,
 	"max_tokens":                    translate.ReasonMaxOutputTokens,
 	"model_context_window_exceeded": translate.ReasonMaxOutputTokens,
 	"compaction":                    translate.ReasonMaxOutputTokens,

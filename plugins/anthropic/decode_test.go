@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 
 func TestTruncationIsIncomplete(t *testing.T) {
 	for stop, want := range map[string]string{
-		"end_turn": "completed", "pause_turn": "completed", "stop_sequence": "completed", "of_the_future": "incomplete",
+		"end_turn": "completed", "pause_turn": "incomplete", "stop_sequence": "completed", "of_the_future": "incomplete",
 		"max_tokens": "incomplete", "model_context_window_exceeded": "incomplete", "compaction": "incomplete", "refusal": "incomplete",
 	} {
 		body := `{"type":"message","content":[{"type":"text","text":"Once"}],"stop_reason":"` + stop + `"}`
