@@ -136,6 +136,10 @@ func (d *decoder) message(v gjson.Result) {
 			images = v
 		case "tool_calls":
 			calls = v
+		case "function_call": // of servers that do not know tools
+			if v.IsObject() {
+				calls = gjson.Parse(`{"function":` + v.Raw + `}`)
+			}
 		}
 		d.more = d.more || said
 		return true

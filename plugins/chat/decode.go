@@ -101,6 +101,7 @@ func parse(body gjson.Result) chunk {
 			c.id = v
 		case "choices":
 			c.choices = v
+			c.reports = c.reports || v.Get("0.usage").IsObject() // Moonshot
 		case "usage":
 			c.reports = c.reports || v.IsObject()
 		case "x_groq":

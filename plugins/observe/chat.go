@@ -131,7 +131,8 @@ var chatResponse = tables(
 	chatMessage.Under("choices.#.delta"),
 	chatMessage.Under("choices.#.message"),
 	chatUsage.Under("usage"),
-	chatUsage.Under("x_groq.usage"), // in the last chunk of Groq's streams, unasked
+	chatUsage.Under("choices.#.usage"), // Moonshot's streams, unasked (https://github.com/QuantumNous/new-api/pull/2550)
+	chatUsage.Under("x_groq.usage"),    // in the last chunk of Groq's streams, unasked
 	perplexityUsage.Under("usage"),
 	errorFields.Under("error"),
 	errorFields.Under("choices.#.error"), // OpenRouter

@@ -345,7 +345,7 @@ func TestWhatStandsBesideContentIsBounded(t *testing.T) {
 		"parts of a message":    func(a *Assembler, _ int) { a.Text(0, "a"); a.Refusal(0, "a") },
 		"calls":                 func(a *Assembler, i int) { a.Call(i, "id", "f"); a.Args(i, "{}") },
 		"calls without a name":  func(a *Assembler, i int) { a.Call(i, "id", "") },
-		"calls that follow":     func(a *Assembler, i int) { a.Call(0, fmt.Sprint(i), "f") },
+		"calls that follow":     func(a *Assembler, i int) { a.Call(0, fmt.Sprint(i), "f"); a.Args(0, "{}") },
 		"a name without an end": func(a *Assembler, i int) { a.Call(0, "id", fmt.Sprintf("%02048d", i)) },
 		"items of hosted tools": func(a *Assembler, _ int) { a.Item([]byte(`{"type":"web_search_call"}`)) },
 		"pictures":              func(a *Assembler, _ int) { a.Image("image/png", "AAAA") },

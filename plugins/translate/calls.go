@@ -10,7 +10,9 @@ import (
 // of a function or a custom tool. Repetitions are fine: another id begins
 // another call, an id of "" means the same one, and until its arguments begin,
 // a name that differs continues the one before. A call without an id gets one. With neither id nor
-// name, no call begins if another is open.
+// name, no call begins if another is open. Nor does one begin with another id if the piece goes on with a
+// call: there are providers that give each piece an id of its own
+// (https://github.com/poolsideai/pool/issues/9).
 func (a *Assembler) Call(key int, id, name string) {
 	if a.done() {
 		return
@@ -19,7 +21,7 @@ func (a *Assembler) Call(key int, id, name string) {
 	if o == nil && id == "" && name == "" && a.openCallOf(key) != nil {
 		return
 	}
-	if o != nil && (!o.isCall() || id != "" && o.CallID != "" && o.CallID != id) {
+	if o != nil && (!o.isCall() || id != "" && o.CallID != "" && o.CallID != id && !a.continues(o, name)) {
 		a.close(o, statusCompleted)
 		o = nil
 	}
@@ -42,6 +44,16 @@ func (a *Assembler) Call(key int, id, name string) {
 		o.Name += name
 		a.grow(len(name))
 	}
+}
+
+// continues reports whether a piece with this name and another id goes on with an open call: without
+// a name, it adds to arguments that are no whole object yet; with the same name, it begins the call
+// that has no arguments so far a second time (https://github.com/Avarok-Cybersecurity/atlas/issues/33).
+func (a *Assembler) continues(o *Output, name string) bool {
+	if name == "" {
+		return o.Name != "" && !a.HasArguments(o.key)
+	}
+	return name == o.Name && o.held == "" && (o.Index == unopened || len(o.parts[0].Text) == 0)
 }
 
 // Args adds to the arguments of a call. Those of a custom tool are the object

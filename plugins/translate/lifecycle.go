@@ -83,6 +83,9 @@ func (a *Assembler) arguments(o *Output, s string) {
 	if o.unwrap != nil {
 		s = o.unwrap.push(s)
 	}
+	if o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 && noArguments(s) {
+		return
+	}
 	if s != "" {
 		a.appendText(o, o.parts[0].Kind, s)
 	}

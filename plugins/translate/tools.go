@@ -3,6 +3,7 @@ package translate
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -100,12 +101,19 @@ func (c *ToolCall) Object() (json.RawMessage, error) {
 	case c.Custom:
 		b := append([]byte(`{"input":`), plugins.AppendString(nil, c.Arguments)...)
 		return append(b, '}'), nil
-	case c.Arguments == "":
+	case noArguments(c.Arguments):
 		return json.RawMessage("{}"), nil
 	case !plugins.ValidJSON([]byte(c.Arguments)) || !gjson.Parse(c.Arguments).IsObject():
 		return nil, plugins.Invalid(at("input", c.Index)+".arguments", "The arguments of the call are not a JSON object.")
 	}
 	return json.RawMessage(c.Arguments), nil
+}
+
+// noArguments reports whether arguments say that there are none, as some models do with a space or
+// null (https://github.com/xorbitsai/xagent/issues/1501).
+func noArguments(arguments string) bool {
+	arguments = strings.TrimSpace(arguments)
+	return arguments == "" || arguments == "null"
 }
 
 // FailedCall is the output of a failed call that has none, for providers that refuse an empty
