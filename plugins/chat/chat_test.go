@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -289,5 +290,33 @@ func TestAzureAnswersMessages(t *testing.T) {
 	target.BaseURL = "https://acme.openai.azure.com"
 	if req, _, _, err = plugintest.PrepareIn(t, plugins.Messages, azure, target, asked, false); err != nil || !strings.HasSuffix(req.URL.Path, "/chat/completions") {
 		t.Errorf("a deployment: %v, %v", req, err)
+	}
+}
+
+// A model that thinks refuses calls whose reasoning the client has left out. The translation adds
+// what the gateway remembers, or tells the model not to think.
+func TestCallsWithoutReasoningAreTranslated(t *testing.T) {
+	const (
+		called   = `{"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"hi"},{"role":"assistant",%s"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"2"}]%s}`
+		reasoned = `"reasoning_content":"Hm",`
+	)
+	for name, test := range map[string]struct {
+		vendor, reasoning, thinking string
+		model                       *plugins.Capabilities
+		native                      bool
+	}{
+		"left out":              {"deepseek", "", "", remembers.Capabilities, false},
+		"kept":                  {"deepseek", reasoned, "", remembers.Capabilities, true},
+		"told not to think":     {"deepseek", "", `,"thinking":{"type":"disabled"}`, remembers.Capabilities, true},
+		"a model without":       {"deepseek", "", "", plain.Capabilities, true},
+		"a vendor that forgets": {"xai", "", "", remembers.Capabilities, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := plugintest.Object(t, fmt.Sprintf(called, test.reasoning, test.thinking))
+			_, err := For(test.vendor).PrepareNative(t.Context(), plugins.Chat, body, translate.Target{Model: "m", BaseURL: "https://x/v1", Capabilities: test.model})
+			if native := err == nil; native != test.native {
+				t.Errorf("native %v, %v", native, err)
+			}
+		})
 	}
 }

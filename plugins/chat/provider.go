@@ -58,7 +58,7 @@ func (p *Provider) Error(resp *http.Response) *plugins.Error { return openai.Pro
 
 // PrepareNative implements translate.Native.
 func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
-	if d != plugins.Chat || p.vendor.refuses(body) { // and gets a translation
+	if d != plugins.Chat || p.vendor.refuses(body, t.Capabilities) { // and gets a translation
 		return nil, errors.ErrUnsupported
 	}
 	return t.Post(ctx, chatPath, translate.Bearer, plugins.WithModel(body, t.Model))

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -24,6 +25,10 @@ type templateOptions struct {
 // setReasoning sets how much the model thinks, at the nearest level that it has.
 func (r *request) setReasoning(a attempt) error {
 	p := a.Request
+	if p.Reasoning.Effort != "none" && a.repeatsReasoning && a.isReasoning() && len(r.Tools) > 0 && slices.ContainsFunc(r.Messages, unreasoned) {
+		r.Thinking = &thinking{"disabled"}
+		return p.DropReasoning("not possible after calls without the reasoning that led to them, left out")
+	}
 	if p.Reasoning.Effort == "" {
 		return nil
 	}
@@ -54,6 +59,9 @@ func (r *request) setReasoning(a attempt) error {
 	}
 	return nil
 }
+
+// unreasoned reports whether a message has calls, but not the reasoning that led to them.
+func unreasoned(m Message) bool { return len(m.ToolCalls) > 0 && m.ReasoningContent == "" }
 
 // thoughts are the reasoning of a message, in the vendor's field.
 type thoughts struct {

@@ -6,7 +6,7 @@ import (
 
 // refuses reports whether the vendor is known to refuse a request of Chat Completions, or not to
 // do what it asks. A translation adapts the request, and says how.
-func (v *vendor) refuses(body *plugins.Object) bool {
+func (v *vendor) refuses(body *plugins.Object, model *plugins.Capabilities) bool {
 	choice, format := body.Get("tool_choice"), body.Get("response_format").Get("type").Str
 	tools := body.Get("tools")
 	hasTools := tools.IsArray() && tools.Raw != "[]"
@@ -18,6 +18,13 @@ func (v *vendor) refuses(body *plugins.Object) bool {
 	}
 	if v.ownReasoning && body.MayHave("reasoning_content") && body.Get("messages").Get("#.reasoning_content").String() != "[]" {
 		return true
+	}
+	if v.repeatsReasoning && hasTools && model != nil && model.Reasoning && body.Get("thinking").Get("type").Str != "disabled" && body.MayHave("tool_calls") {
+		for _, message := range body.Get("messages").Array() {
+			if message.Get("tool_calls.0").Exists() && message.Get("reasoning_content").Str == "" {
+				return true
+			}
+		}
 	}
 	return !v.calls.TakesChat(body)
 }

@@ -29,12 +29,13 @@ const (
 	turns     = `"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"{\"vendor\":\"deepseek\",\"reasoning_content\":\"Hm\"}"},` +
 		`{"role":"assistant","content":"Wait."},{"type":"function_call","call_id":"call_1","name":"f","arguments":""},` +
 		`{"type":"function_call_output","call_id":"call_1","output":"42"},{"role":"user","content":"so?"}]`
-	image  = `{"type":"input_image","image_url":"data:image/png;base64,aGk="}`
-	file64 = `"input":[{"role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}]}]`
-	fileAt = `"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]`
-	sound  = `"input":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}]}]`
-	system = `"instructions":"A","input":[{"role":"developer","content":"B"},{"role":"user","content":"hi"},{"role":"system","content":"C"}]`
-	late   = `"include":["message.output_text.logprobs"],"top_logprobs":`
+	forgotten = `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":"42"}]`
+	image     = `{"type":"input_image","image_url":"data:image/png;base64,aGk="}`
+	file64    = `"input":[{"role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}]}]`
+	fileAt    = `"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]`
+	sound     = `"input":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}]}]`
+	system    = `"instructions":"A","input":[{"role":"developer","content":"B"},{"role":"user","content":"hi"},{"role":"system","content":"C"}]`
+	late      = `"include":["message.output_text.logprobs"],"top_logprobs":`
 )
 
 // mapped are the rows of the mapping: what a field of the request becomes, by
@@ -157,6 +158,10 @@ var mapped = []struct {
 	{name: "cache key", vendor: "mistral", fields: `"prompt_cache_key":"k"`, path: "prompt_cache_key", want: `"k"`},
 	{name: "cache retention", vendor: "openai", fields: `"prompt_cache_retention":"24h"`, path: "prompt_cache_retention", want: `"24h"`},
 	{name: "metadata of what is not stored", vendor: "openai", fields: `"metadata":{"k":"v"},"store":false`, path: "[metadata,store]", want: `[]`},
+	{name: "calls without their reasoning", vendor: "deepseek", target: remembers, fields: functions + `,"reasoning":{"effort":"high"},` + forgotten, path: "[thinking,messages.1.reasoning_content]", want: `[{"type":"disabled"}]`, warned: "reasoning.effort"},
+	{name: "calls with their reasoning", vendor: "deepseek", target: remembers, fields: functions + `,` + turns, path: "[thinking,messages.1.reasoning_content]", want: `["Hm"]`},
+	{name: "calls without their reasoning, and without tools", vendor: "deepseek", target: remembers, fields: forgotten, path: "thinking"},
+	{name: "calls of a model that does not think", vendor: "deepseek", target: plain, fields: functions + `,` + forgotten, path: "thinking"},
 	{name: "metadata elsewhere", vendor: "groq", fields: `"metadata":{"k":"v"},"store":true`, path: "[metadata,store]", want: `[]`},
 	{name: "tier", vendor: "openai", fields: `"service_tier":"priority"`, path: "service_tier", want: `"priority"`},
 	{name: "no tier", vendor: "together", fields: `"service_tier":"flex"`, path: "service_tier", warned: "service_tier"},

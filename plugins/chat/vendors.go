@@ -33,6 +33,10 @@ type vendor struct {
 	// replays: requests repeat reasoning in the field of the answer, for all models.
 	replays bool
 
+	// repeatsReasoning: a model that thinks refuses a request with tools in which an earlier call
+	// is without the reasoning that led to it (https://api-docs.deepseek.com/guides/thinking_mode).
+	repeatsReasoning bool
+
 	// format says which response formats the vendor takes. formatOrTools: a request with
 	// tools can have no format.
 	format        formatSupport
@@ -202,7 +206,7 @@ var vendors = []vendor{
 		policy:       logprobs,
 		endpoints:    []string{},
 		messageRules: messageRules{systemOnly: true},
-		effort:       thinkingSwitch, format: objectOnly,
+		effort:       thinkingSwitch, repeatsReasoning: true, format: objectOnly,
 	},
 	{
 		name:             "xai",
