@@ -371,8 +371,8 @@ func segment(at caddyfile.Token, line []string, block []caddyfile.Token) *caddyf
 	if len(block) > 0 {
 		add("{")
 		tokens = append(tokens, block...)
-		at = block[len(block)-1]
-		at.Line += 1 + at.NumLineBreaks()
+		last := block[len(block)-1] // which may be quoted, as a brace that ends a block is not
+		at.File, at.Line = last.File, last.Line+1+last.NumLineBreaks()
 		add("}")
 	}
 	return caddyfile.NewDispenser(tokens)
