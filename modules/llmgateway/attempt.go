@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
@@ -120,6 +121,9 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	if refuses(resp.StatusCode) && !(a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices) {
 		return a.refused(resp)
 	}
+	if cache.Forbids(resp.Header) && a.isFirst() {
+		a.call.lead.Withhold()
+	}
 	defer a.client.copy.Free()
 	return a.lane.Answer(resp)
 }
@@ -217,5 +221,5 @@ func (a *attempt) finish(whole bool) {
 		a.setCostHeaders(http.TrailerPrefix)
 	}
 	a.x.End(end)
-	a.saveAnswer()
+	a.saveAnswer(end)
 }

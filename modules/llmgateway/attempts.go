@@ -44,6 +44,9 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			}
 			outcome, failure = a.sendCounted(c.h.policy.FirstByte(c.streams(), final))
 			a.observe(outcome, failure)
+			if outcome != routing.Answered && c.ctx.Err() == nil && a.isFirst() {
+				c.lead.Withhold()
+			}
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit())
 				return target.Alias

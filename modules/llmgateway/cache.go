@@ -72,7 +72,7 @@ func (c *call) answerAgain(targets []routing.Target) bool {
 
 // answer makes the call, and lets equal calls go on that wait for it, whatever becomes of it.
 func (c *call) answer(targets []routing.Target) *routing.Alias {
-	defer func() { c.lead.End(c.ctx.Err() != nil) }()
+	defer func() { c.lead.End() }()
 	return c.tryTargets(targets)
 }
 
@@ -83,7 +83,7 @@ func (c *call) cacheRequest(t routing.Target) *cache.Request {
 	t.Account.PassHeaders(c.exchange.Record.Org, c.shares(t.Account), c.r.Header, header)
 	target := []string{"target", t.Account.Label, string(t.Account.ID[:]), t.Account.BaseURL, t.Model, strconv.FormatBool(c.controls.Strict)}
 	return &cache.Request{
-		Org: c.exchange.Record.Org, Target: func() []string { return target },
+		Org: c.exchange.Record.Org, Target: target,
 		Method: c.r.Method, Path: c.r.URL.Path, Dialect: c.dialect, Header: header, Body: c.object(c.sent),
 	}
 }
@@ -149,12 +149,21 @@ func (c *call) writeAgain(hit *cache.Hit) error {
 	return events.err
 }
 
+// isFirst reports whether the attempt is at the target whose answer others can get.
+func (a *attempt) isFirst() bool {
+	t, first := &a.target, &a.call.first
+	return t.Account == first.Account && t.Model == first.Model && t.Choice == first.Choice
+}
+
 // saveAnswer lets later calls have the answer, unless a budget has made it another one than the
-// request asks for.
-func (a *attempt) saveAnswer() {
+// request asks for. That, and a caller who has left, say nothing of the next call.
+func (a *attempt) saveAnswer(end storage.EndState) {
 	c := a.call
-	if c.lead == nil || a.repeatable == nil || a.target.Account != c.first.Account || a.target.Model != c.first.Model || a.target.Choice != c.first.Choice || a.x.Cut || a.fitted() > 0 || a.unpricedTier() {
-		return
+	switch {
+	case c.lead == nil, !a.isFirst(), end == storage.ClientAborted, a.x.Cut, a.fitted() > 0, a.unpricedTier():
+	case a.repeatable == nil:
+		c.lead.Withhold()
+	default:
+		c.lead.Save(&a.x.Record, a.x.Info(), a.repeatable, a.client.usage != nil)
 	}
-	c.lead.Save(&a.x.Record, a.x.Info(), a.repeatable, a.client.usage != nil)
 }

@@ -94,7 +94,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		if unread {
 			object = &plugins.Object{}
 		}
-		x.answerAgain(object)
+		x.askCache(object)
 	}
 	if uncounted {
 		return nil
@@ -113,8 +113,6 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		call.Model, _ = app.Catalog().Lookup(s.Provider, s.Model)
 	}
 	switch {
-	case x.hit != nil:
-		call.Free = true
 	case unread && reads:
 		s.MaxUsage = func(int64) bound.Used { return bound.Used{} }
 	case x.isFree():
@@ -122,7 +120,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	case makesBatch:
 		s.MaxUsage = func(int64) bound.Used { return batch.AtMost(app.Catalog(), s.Provider, call.Conditions.At) }
 	}
-	if s.Call = call; x.hit == nil && x.asksForEvents(request) && !call.Silent() {
+	if s.Call = call; x.asksForEvents(request) && !call.Silent() {
 		s.Cut = call.Lowerable(bound.LeastOutput)
 	}
 	if x.h.site.App.Money().Bounds(s) && s.Model != "" {

@@ -1,86 +1,68 @@
 package llmlog
 
 import (
-	"cmp"
 	"net/http"
 	"strconv"
-	"sync/atomic"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/modules/internal/cache"
+	"github.com/weirhq/weir/modules/internal/transport"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
 // repetition is what Weir's cache does for a call.
 type repetition struct {
-	cache *cache.Options // nil if neither the client nor the site wants it
-	hit   *cache.Hit     // the answer, nil if the provider is asked
-	lead  *cache.Lead    // ends with the call; nil if no other call can get the answer
-	// answeredBy is the upstream that has answered, nil before it has.
-	answeredBy *string
+	cache       *cache.Options  // nil if neither the client nor the site wants it
+	asked       *plugins.Object // the request, nil if the cache is not asked
+	intercepted bool            // the request was shown to the cache
+	hit         *cache.Hit      // the answer, nil if the provider is asked
+	lead        *cache.Lead     // ends with the call; nil if no other call can get the answer
 }
 
-// learnedUpstream is the one upstream of a handler, which Caddy tells only when it has chosen it.
-// If a handler has several, nobody knows which one would answer an equal request.
-type learnedUpstream struct {
-	host    atomic.Pointer[string] // nil as long as none has answered
-	several atomic.Bool
-}
-
-// isOnly reports whether a host is the one upstream, as far as is known.
-func (u *learnedUpstream) isOnly(host string) bool {
-	if known := u.host.Load(); known != nil && *known != host {
-		u.several.Store(true)
-	}
-	return !u.several.Load()
-}
-
-func (u *learnedUpstream) learn(host string) { u.host.CompareAndSwap(nil, &host) }
-
-// target says which provider gets the request, and on whose account. The client's own credentials
-// are among the header fields.
-func (x *exchange) target() []string {
-	if x.account != nil {
-		return []string{"account", string(x.account.ID[:]), x.account.BaseURL}
-	}
-	host := cmp.Or(x.answeredBy, x.h.upstream.host.Load())
-	if host == nil {
-		return []string{"unknown", x.h.Provider, x.r.Host, x.r.RequestURI}
-	}
-	return []string{"upstream", *host, x.h.Provider, x.r.Host, x.r.RequestURI, strconv.FormatBool(x.h.StreamUsage)}
-}
-
-// answerAgain asks the cache for an answer to the request. It waits for an equal call.
-func (x *exchange) answerAgain(body *plugins.Object) {
-	r := &x.Record
-	q := &cache.Request{
-		Org: r.Org, Target: x.target, Method: x.r.Method, Path: x.r.URL.EscapedPath(), Query: x.r.URL.RawQuery, Dialect: r.Dialect, Header: x.r.Header, Body: body,
-	}
-	var refusal string
-	switch {
+// askCache has the cache asked for an answer when the request leaves. Only then is it known what
+// the provider would see of the request: the route may add credentials, rewrite it, and choose
+// among upstreams.
+func (x *exchange) askCache(body *plugins.Object) {
+	switch r := &x.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
-		refusal = "content is omitted"
-	case x.account == nil && x.h.upstream.several.Load():
-		refusal = "the proxy has several upstreams"
-	default:
-		refusal = q.Refusal()
-	}
-	if refusal != "" {
-		x.refuseCache(refusal)
-		return
-	}
-	answers := x.h.site.Cache()
-	if answers == nil {
+		x.refuseCache("content is omitted")
+	case x.h.site.Cache() == nil:
 		x.refuseCache("the cache does not open")
-		return
+	default:
+		x.asked = body
+		x.r = x.r.WithContext(transport.WithInterceptor(x.r.Context(), x.intercept))
 	}
-	if x.hit, x.lead = answers.Answer(x.ctx, q, x.cache); x.hit != nil {
-		x.Repeat(x.hit.Record)
-	} else {
-		r.AnswerCache = storage.CacheMiss
+}
+
+// intercept answers the request that the provider would get from the cache. It waits for an equal
+// call. Several requests of a call are those that the route tries at one upstream after another.
+func (x *exchange) intercept(out *http.Request, via string) *http.Response {
+	x.intercepted = true
+	x.lead.Withhold() // the upstream before this one has failed
+	q := &cache.Request{
+		Org: x.Record.Org, Target: []string{"proxy", x.h.Provider, via, out.URL.Scheme, out.URL.Host, out.Host, strconv.FormatInt(out.ContentLength-x.r.ContentLength, 10)},
+		Method: out.Method, Path: out.URL.EscapedPath(), Query: out.URL.RawQuery, Dialect: x.Record.Dialect, Header: out.Header, Body: x.asked,
 	}
+	if x.usage != nil {
+		q.Target = append(q.Target, "usage is asked for")
+	}
+	if x.account != nil {
+		q.Target = append(q.Target, "account", string(x.account.ID[:]))
+		q.Header = x.account.WithoutKey(out.Header)
+	}
+	if refusal := q.Refusal(); refusal != "" {
+		x.refuseCache(refusal)
+		return nil
+	}
+	if x.hit, x.lead = x.h.site.Cache().Answer(x.ctx, q, x.cache); x.hit == nil {
+		x.Record.AnswerCache = storage.CacheMiss
+		return nil
+	}
+	x.Repeat(x.hit.Record)
+	if x.cutter != nil {
+		x.cutter.Lift()
+	}
+	return x.hit.Response(out)
 }
 
 // refuseCache tells a client that has asked for the cache why it does not answer.
@@ -98,41 +80,21 @@ func (x *exchange) announceCache(header http.Header) {
 		header["Service-Cache-Bucket-Idx"] = []string{strconv.Itoa(x.hit.Bucket)}
 	case x.cache != nil:
 		header["Service-Cache"] = []string{"MISS"}
+		if x.asked != nil && !x.intercepted {
+			x.refuseCache("the route does not use the transport llm")
+		}
 	}
 }
 
-// repeat is the handler that gives the answer in the place of the provider.
-func (x *exchange) repeat() caddyhttp.Handler {
-	return caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-		body := x.hit.Body
-		header := w.Header()
-		if body.Type != "" {
-			header["Content-Type"] = []string{body.Type}
-		}
-		if !x.hit.Record.Stream {
-			header["Content-Length"] = []string{strconv.Itoa(len(body.Data))}
-		}
-		w.WriteHeader(http.StatusOK)
-		if _, err := w.Write(body.Data); err != nil || !x.hit.Record.Stream {
-			return nil //nolint:nilerr // the client is gone
-		}
-		_ = http.NewResponseController(w).Flush() // else the server would announce a length
-		return nil
-	})
-}
-
-// saveAnswer lets later calls have the answer, and those that wait go on.
+// saveAnswer lets later calls have the answer, and those that wait go on. A caller who has left, or
+// whose budget has cut the answer, says nothing of the next one.
 func (x *exchange) saveAnswer(end storage.EndState) {
-	if x.lead == nil {
-		return
+	switch {
+	case x.lead == nil, end == storage.ClientAborted, x.Cut:
+	case end != storage.Complete, x.response.Missed():
+		x.lead.Withhold()
+	default:
+		x.lead.Save(&x.Record, x.Info(), x.response.Bytes(), false)
 	}
-	left := end == storage.ClientAborted || x.Refusal != nil && !x.failed
-	if end == storage.Complete && !left && !x.response.Missed() && !x.Cut {
-		x.answeredBy = new(x.hostport())
-		if u := &x.h.upstream; x.account != nil || u.isOnly(*x.answeredBy) {
-			x.lead.Save(&x.Record, x.Info(), x.response.Bytes(), false)
-			u.learn(*x.answeredBy) // who waits now finds the answer of the one upstream
-		}
-	}
-	x.lead.End(left)
+	x.lead.End()
 }

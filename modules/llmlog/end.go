@@ -21,7 +21,7 @@ import (
 // end finalises the record. It runs deferred and recovers nothing: a panic is
 // how reverse_proxy cuts an answer off, and must reach the server.
 func (x *exchange) end() {
-	defer x.lead.End(false) // if a panic passes
+	defer func() { x.lead.End() }() // if a panic passes
 	if x.usage != nil {
 		x.usage.Close()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
@@ -271,6 +272,9 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.ahead.Release() // it was sent
 	x.body.FreeWire()
 	x.hide(header)
+	if cache.Forbids(header) {
+		x.lead.Withhold()
+	}
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // keeps net/http from guessing one

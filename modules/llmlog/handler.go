@@ -129,7 +129,6 @@ type Handler struct {
 	checker                   access.Checker
 	omitRequest, omitResponse bool
 	unstripped                sync.Once // warns of a prefix
-	upstream                  learnedUpstream
 }
 
 const (
@@ -237,9 +236,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if err := x.reserve(key); err != nil {
 		x.returned, x.Refusal = true, apierror.To(r, err)
 		return apierror.Write(&x.writer, x.clientDialect(), x.Refusal)
-	}
-	if x.hit != nil {
-		next = x.repeat()
 	}
 	x.err = x.pass(next)
 	x.hide(w.Header()) // the trailers, which the server sends next

@@ -1,7 +1,6 @@
 package standard
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"flag"
@@ -54,6 +53,7 @@ const cachedConfig = `{
 		}
 		org limited {
 			key weir-limited
+			key weir-limited-query query
 			limit pace 3 requests
 			provider openai {
 				base_url %[2]s/v1
@@ -133,6 +133,8 @@ func (p *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch fate {
+	case "no-store":
+		w.Header().Set("Cache-Control", "private, No-Store")
 	case "refuse":
 		http.Error(w, `{"error":{"message":"`+text+`","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
@@ -537,30 +539,144 @@ func TestHeadersOfTheCache(t *testing.T) {
 	}
 }
 
-// A hit counts in the limits of requests as any call does.
+// A hit counts in the limits of requests as any call does. A call that they refuse is none.
 func TestHitsCountAsRequests(t *testing.T) {
-	p, s := newAnswering(t)
-	lane := &cachedLanes[3]
-	for i, want := range []int{200, 200, 200, 429} {
-		if h := listen(lane.request(s, "limited", "question-1", "")); h.status != want {
-			t.Errorf("call %d: %+v", i, h)
+	for _, lane := range cachedLanes {
+		p, s := newAnswering(t)
+		for i, want := range []int{200, 200, 200, 429} {
+			if h := listen(lane.request(s, "limited", "question-1", "")); h.status != want || (h.cache == "HIT") != (i == 1 || i == 2) {
+				t.Errorf("%s, call %d: %+v", lane.name, i, h)
+			}
+		}
+		if p.asked.Load() != 1 {
+			t.Errorf("%s: the provider got %d calls", lane.name, p.asked.Load())
+		}
+		var records gjson.Result
+		eventually(t, "all calls are recorded", func() bool {
+			_, text := s.ask(http.MethodPost, "/query/v1/request/query", `{"filter":"all","sort":{"created_at":"asc"}}`, "Authorization", "Bearer weir-limited-query")
+			records = gjson.Get(text, "data")
+			return len(records.Array()) == 4
+		})
+		if refused := records.Get("3"); refused.Get("answer_cache").String() != "" || refused.Get("cache_reference_id").String() != "" || refused.Get("saved_cost").String() != "" {
+			t.Errorf("%s: a refused call is recorded as %s", lane.name, refused.Raw)
 		}
 	}
-	if p.asked.Load() != 1 {
-		t.Errorf("the provider got %d calls", p.asked.Load())
+}
+
+// What a provider does not want to be stored is not given again, and nobody waits for it.
+func TestNoStore(t *testing.T) {
+	for _, lane := range cachedLanes {
+		for _, stream := range []string{"", `,"stream":true`} {
+			p, s := newAnswering(t)
+			p.next = func(int64) string { return "no-store" }
+			for range 2 {
+				if h := listen(lane.request(s, "a", "question-1", stream)); h.cache != "MISS" || h.status != http.StatusOK {
+					t.Errorf("%s: %+v", lane.name, h)
+				}
+			}
+		}
+	}
+}
+
+// routesConfig is a site with a route for each of the blocks of a proxy.
+const routesConfig = `{
+	admin off
+	persist_config off
+	auto_https off
+	llm {
+		store sqlite %[1]s/weir.db
+	}
+}
+http://127.0.0.1:%[3]s {
+	bind 127.0.0.1
+	@x query who=x
+	vars team account-y
+	vars @x team account-x
+	uri query -who
+`
+
+// Two routes, or two requests, share an answer only if the provider sees the same of them: its
+// address, its credentials, and whatever else the route changes.
+func TestRoutesShareWhatTheProviderCannotTellApart(t *testing.T) {
+	p := &answering{given: map[string]string{}, whole: map[string]string{}}
+	providers := [2]*httptest.Server{httptest.NewServer(p), httptest.NewServer(p)}
+	defer providers[0].Close()
+	defer providers[1].Close()
+	config := routesConfig
+	route := func(name, block string) {
+		config += "\thandle_path /" + name + "/* {\n\t\tllm_proxy openai %[2]s {\n\t\t\t" + block + "\n\t\t}\n\t}\n"
+	}
+	for name, block := range map[string]string{
+		"plain": "header_up Authorization \"Bearer account-a\"", "same": "header_up Authorization \"Bearer account-a\"",
+		"other": "header_up Authorization \"Bearer account-b\"", "none": "header_up -Authorization",
+		"project": "header_up Authorization \"Bearer account-a\"\n\t\t\theader_up OpenAI-Project p",
+		"query":   "header_up Authorization \"Bearer account-a\"\n\t\t\trewrite {path}?project=p",
+		"path":    "header_up Authorization \"Bearer account-a\"\n\t\t\trewrite /p{path}",
+		"host":    "header_up Authorization \"Bearer account-a\"\n\t\t\theader_up Host other.example",
+		"carrier": "header_up Authorization \"Bearer account-a\"\n\t\t\ttransport llm {\n\t\t\t\tdial_timeout 2s\n\t\t\t}",
+		"usage":   "header_up Authorization \"Bearer account-a\"\n\t\t\tstream_usage on",
+		"by team": "header_up Authorization \"Bearer {vars.team}\"",
+		"several": "header_up Authorization \"Bearer account-a\"\n\t\t\tto " + providers[1].URL + "\n\t\t\tlb_policy header X-Take",
+		"foreign": "header_up Authorization \"Bearer account-a\"\n\t\t\ttransport http",
+	} {
+		route(strings.ReplaceAll(name, " ", "-"), block)
+	}
+	s := serveWith(t, config+"}\n", providers[0].URL)
+	ask := func(route string) heardBack {
+		t.Helper()
+		r := (&cachedLane{"", "/" + route, "gpt-5-nano", chatQuestion}).request(s, "any", "question-1", `,"stream":true`)
+		if strings.HasPrefix(route, "several") {
+			r.Header.Set("Authorization", "Bearer account-a")
+		}
+		h := listen(r)
+		if h.err != nil || h.status != http.StatusOK {
+			t.Fatalf("%s: %+v", route, h)
+		}
+		return h
+	}
+	const path = "/v1/chat/completions"
+	for _, name := range []string{"plain", "other", "none", "project", "query", "path", "host", "carrier", "usage"} {
+		if h := ask(name + path); h.cache != "MISS" {
+			t.Errorf("%s gets another route's answer: %s", name, h.body)
+		}
+	}
+	for name, cache := range map[string]string{"plain": "HIT", "same": "HIT", "other": "HIT", "project": "HIT", "query": "HIT", "path": "HIT", "host": "HIT", "usage": "HIT", "foreign": "MISS"} {
+		if h := ask(name + path); h.cache != cache {
+			t.Errorf("%s: %+v", name, h)
+		} else if name == "foreign" && !strings.Contains(h.header.Get("Service-Warnings"), "the transport llm") {
+			t.Errorf("%s: %v", name, h.header)
+		}
+	}
+	for i, want := range []string{"MISS x", "MISS y", "HIT x", "HIT y"} {
+		h := ask("by-team" + path + []string{"?who=x", "?who=y"}[i%2])
+		if got := h.cache + " " + regexp.MustCompile(`of ([a-z]+)`).FindStringSubmatch(h.body)[1]; got != want {
+			t.Errorf("step %d: %s, want %s", i, got, want)
+		}
+	}
+	// What is known of a route is not forgotten when the configuration is loaded again.
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.load(config+"}\n", providers[0].URL)
+	if h := ask("plain" + path); h.cache != "HIT" {
+		t.Errorf("after a reload: %+v", h)
 	}
 }
 
 // The cache outlives the process that filled it, and what it refers to may be gone.
 func TestCacheOfAnotherProcess(t *testing.T) {
 	p, s := newAnswering(t)
-	lane := &cachedLanes[3]
-	first := listen(lane.request(s, "a", "question-1", `,"stream":true`))
+	var first []heardBack
+	for _, lane := range cachedLanes {
+		first = append(first, listen(lane.request(s, "a", "question-1", `,"stream":true`)))
+	}
 	if err := caddy.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	s.load(cachedConfig, strings.TrimSuffix(p.url, "/"))
-	if again := listen(lane.request(s, "a", "question-1", `,"stream":true`)); again.cache != "HIT" || !bytes.Equal([]byte(again.body), []byte(first.body)) {
-		t.Errorf("%+v, want %q", again, first.body)
+	for i, lane := range cachedLanes {
+		if again := listen(lane.request(s, "a", "question-1", `,"stream":true`)); again.cache != "HIT" || again.body != first[i].body {
+			t.Errorf("%s: %+v, want %q", lane.name, again, first[i].body)
+		}
 	}
 }

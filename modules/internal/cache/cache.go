@@ -1,13 +1,17 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,42 +68,52 @@ type Hit struct {
 	HidesUsage bool
 }
 
-// Lead is a call that goes to the provider. End must follow; what follows End does nothing. A nil Lead
-// does nothing.
+// Response returns the answer as the provider's to a request.
+func (h *Hit) Response(req *http.Request) *http.Response {
+	resp := &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: make(http.Header), Body: io.NopCloser(bytes.NewReader(h.Body.Data)), ContentLength: int64(len(h.Body.Data)),
+	}
+	if h.Body.Type != "" {
+		resp.Header["Content-Type"] = []string{h.Body.Type}
+	}
+	if h.Record.Stream {
+		resp.ContentLength = -1
+	} else {
+		resp.Header["Content-Length"] = []string{strconv.Itoa(len(h.Body.Data))}
+	}
+	return resp
+}
+
+// Lead is a call that goes to the provider. End must follow. A nil Lead does nothing.
 type Lead struct {
-	cache    *Cache
-	question Key
-	key      Key
-	options  *Options
-	target   func() []string
-	ended    chan struct{} // closed when the call has ended, nil if nobody waits for it
-	// left is what End was told. It is written before ended is closed.
-	left bool
+	cache   *Cache
+	key     Key
+	options *Options
+	ended   chan struct{} // closed when the call has ended, nil if nobody waits for it
+	over    bool          // what follows does nothing
+	// withheld: no other call gets the answer. It is written before ended is closed.
+	withheld bool
 }
 
 // Answer returns the answer to a request, or the lead of the call that asks the provider for it.
 // It waits for a call that does so already. q must not be refused. Both results are nil if ctx
 // has ended.
 func (c *Cache) Answer(ctx context.Context, q *Request, o *Options) (*Hit, *Lead) {
-	question := c.question(q, o)
+	k := c.key(q, o)
 	for alone := !o.Read || !o.Save || o.Buckets > 1; ; {
-		k := c.at(question, q.Target())
 		if o.Read {
 			if hit := c.find(ctx, q.Org, k, o); hit != nil {
 				return hit, nil
 			}
 		}
 		if alone {
-			return nil, &Lead{cache: c, question: question, key: k, options: o, target: q.Target}
+			return nil, &Lead{cache: c, key: k, options: o}
 		}
-		lead, first := c.join(&Lead{cache: c, question: question, key: k, options: o, target: q.Target})
+		lead, first := c.join(&Lead{cache: c, key: k, options: o})
 		if first { // perhaps because another leader has just ended
-			if c.at(question, q.Target()) != k {
-				lead.End(false)
-				continue
-			}
 			if hit := c.find(ctx, q.Org, k, o); hit != nil {
-				lead.End(false)
+				lead.End()
 				return hit, nil
 			}
 			return nil, lead
@@ -108,7 +122,7 @@ func (c *Cache) Answer(ctx context.Context, q *Request, o *Options) (*Hit, *Lead
 		case <-ctx.Done():
 			return nil, nil
 		case <-lead.ended:
-			alone = !lead.left // what the provider could not do for one, it is asked for by all at once
+			alone = lead.withheld // what the provider could not do for one, it is asked for by all at once
 		}
 	}
 }
@@ -125,31 +139,51 @@ func (c *Cache) join(l *Lead) (lead *Lead, first bool) {
 	return l, true
 }
 
-// Save puts an answer in the table, if it may be given again: the record of the call is in the
-// journal, seen is what was read of the answer, and body the answer without Content-Encoding.
-// Equal requests that are asked from now on find it.
+// Save puts an answer in the table if it may be given again, else it withholds the answer. The
+// record of the call is in the journal, seen is what was read of the answer, and body the answer
+// without Content-Encoding. Equal requests that are asked from now on find it.
 func (l *Lead) Save(r *storage.Record, seen *plugins.ResponseInfo, body []byte, hidesUsage bool) {
-	if l != nil && l.options.Save && mayRepeat(r) && completes(r, seen, body) {
+	switch {
+	case l == nil, l.over:
+	case !mayRepeat(r) || !completes(r, seen, body):
+		l.Withhold()
+	case l.options.Save:
 		l.cache.save(l, r, body, hidesUsage)
 	}
 }
 
-// End lets equal calls go on that wait. If the client left before the provider had answered, one
-// of them leads; else each finds the answer, or asks the provider itself.
-func (l *Lead) End(left bool) {
-	if l == nil || l.ended == nil {
+// Withhold ends the lead of a call whose answer no other call gets: the provider has failed, or
+// wants the answer not to be stored. Equal calls that wait each ask the provider.
+func (l *Lead) Withhold() { l.end(true) }
+
+// End lets equal calls go on that wait: each finds the answer, or one of them leads. What kept
+// the call from its answer need not keep the next one: its client has left, or a limit of its
+// caller has refused or cut the call.
+func (l *Lead) End() { l.end(false) }
+
+func (l *Lead) end(withheld bool) {
+	if l == nil || l.over {
+		return
+	}
+	l.over, l.withheld = true, withheld
+	if l.ended == nil {
 		return
 	}
 	l.cache.mu.Lock()
-	leads := l.cache.leaders[l.key] == l
-	if leads {
-		delete(l.cache.leaders, l.key)
-	}
+	delete(l.cache.leaders, l.key)
 	l.cache.mu.Unlock()
-	if leads { // for the first time
-		l.left = left
-		close(l.ended)
+	close(l.ended)
+}
+
+// Forbids reports whether a provider wants its answer not to be stored (RFC 9111, section
+// 5.2.2.5). Google says `private` of every answer: it goes to the caller's organisation alone.
+func Forbids(header http.Header) bool {
+	for part := range strings.SplitSeq(strings.Join(header["Cache-Control"], ","), ",") {
+		if name, _, _ := strings.Cut(part, "="); strings.EqualFold(strings.TrimSpace(name), "no-store") {
+			return true
+		}
 	}
+	return false
 }
 
 // mayRepeat reports whether the answer of a record may be given again.
@@ -179,11 +213,10 @@ func (c *Cache) save(l *Lead, r *storage.Record, body []byte, hidesUsage bool) {
 	now := time.Now()
 	c.saving.Lock()
 	defer c.saving.Unlock()
-	k := c.at(l.question, l.target())
-	there, err := c.table.entries(ctx, k, now)
+	there, err := c.table.entries(ctx, l.key, now)
 	if err == nil {
 		e := entry{bucket: freeBucket(there, l.options.Buckets), record: r.ID, sum: c.sum(body), hidesUsage: hidesUsage, saved: now}
-		err = c.table.add(ctx, k, e, l.options.Lifetime)
+		err = c.table.add(ctx, l.key, e, l.options.Lifetime)
 	}
 	if c.added++; err == nil && c.added%trimEvery == 0 {
 		err = c.table.trim(ctx, now, maxEntries)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,7 +49,7 @@ func opened(t testing.TB, l *ledger) *Cache {
 func asking(body string) *Request {
 	object, _ := plugins.ParseObject([]byte(body))
 	return &Request{
-		Org: "acme", Target: func() []string { return []string{"openai"} }, Method: http.MethodPost, Path: "/v1/chat/completions", Dialect: plugins.Chat,
+		Org: "acme", Target: []string{"openai"}, Method: http.MethodPost, Path: "/v1/chat/completions", Dialect: plugins.Chat,
 		Header: http.Header{"Openai-Beta": {"a"}}, Body: object,
 	}
 }
@@ -70,7 +71,7 @@ func lead(t *testing.T, c *Cache, l *ledger, q *Request, o *Options) *storage.Re
 	r := &storage.Record{ID: uuid.New(), Org: q.Org, Dialect: q.Dialect, Status: plugins.Known(200), AnswerCache: storage.CacheMiss}
 	l.records[r.Key()], l.answers[r.ID] = r, storage.Body{Type: "application/json", Data: []byte(answer)}
 	leads.Save(r, seen, []byte(answer), false)
-	leads.End(false)
+	leads.End()
 	return r
 }
 
@@ -123,7 +124,7 @@ func TestEqualRequests(t *testing.T) {
 			q.Body = asking(`{"model":"m","messages":[{"role":"user","content":"hi"}],"a":"b"}`).Body
 		}, false},
 		"organisation":       {func(q *Request) { q.Org = "b" }, false},
-		"target":             {func(q *Request) { q.Target = func() []string { return []string{"open", "ai"} } }, false},
+		"target":             {func(q *Request) { q.Target = []string{"open", "ai"} }, false},
 		"path":               {func(q *Request) { q.Path += "/" }, false},
 		"query":              {func(q *Request) { q.Query = "a=b" }, false},
 		"dialect":            {func(q *Request) { q.Dialect = plugins.Completions }, false},
@@ -141,7 +142,50 @@ func TestEqualRequests(t *testing.T) {
 		if (hit != nil) != c.equal {
 			t.Errorf("%s: equal is %t", name, hit != nil)
 		}
-		leads.End(false)
+		leads.End()
+	}
+}
+
+// When a lead ends without an answer for others, the next call leads and the others wait for it. Only
+// what the provider could not give or does not want to be stored is asked for by all.
+func TestWhoLeadsNext(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(l *Lead)
+		lead int // calls that go to the provider at once
+	}{
+		{"refused, cut or gone", func(l *Lead) { l.End() }, 1},
+		{"failed", func(l *Lead) { l.Withhold(); l.End() }, 5},
+		{"incomplete", func(l *Lead) {
+			l.Save(&storage.Record{Dialect: plugins.Chat, Status: plugins.Known(200), AnswerCache: storage.CacheMiss, EndState: storage.UpstreamAborted}, seen, []byte(answer), false)
+			l.End()
+		}, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cache := &Cache{leaders: make(map[Key]*Lead), records: newLedger(), logger: zap.NewNop(), table: opened(t, newLedger()).table}
+				_, first := cache.Answer(t.Context(), asking(question), options)
+				leads := make(chan *Lead, 5)
+				for range 5 {
+					go func() {
+						_, l := cache.Answer(t.Context(), asking(question), options)
+						leads <- l
+					}()
+				}
+				synctest.Wait()
+				c.end(first)
+				for n := 0; n < 5; {
+					synctest.Wait()
+					if len(leads) != min(c.lead, 5-n) {
+						t.Fatalf("%d calls lead, want %d", len(leads), c.lead)
+					}
+					for range len(leads) {
+						(<-leads).End()
+						n++
+					}
+				}
+			})
+		})
 	}
 }
 
@@ -195,7 +239,7 @@ func BenchmarkHit(b *testing.B) {
 			l.records[r.Key()], l.answers[r.ID] = r, storage.Body{Data: []byte(answer)}
 			_, leads := c.Answer(b.Context(), asking(body), options)
 			leads.Save(r, seen, []byte(answer), false)
-			leads.End(false)
+			leads.End()
 			b.ReportAllocs()
 			for b.Loop() {
 				q := asking(body)

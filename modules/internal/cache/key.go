@@ -35,20 +35,11 @@ func isAside(name string) bool {
 	return slices.Contains(aside, name) || slices.ContainsFunc(asidePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// at returns the key of a request at a target.
-func (c *Cache) at(question Key, target []string) (k Key) {
+// key returns what equal requests have in common. Refusal must not refuse the request.
+func (c *Cache) key(q *Request, o *Options) (k Key) {
 	h := digest{Hash: hmac.New(sha256.New, c.secret)}
-	h.text("target 1", string(question[:]))
-	h.list(target)
-	h.Sum(k[:0])
-	return k
-}
-
-// question returns what equal requests have in common wherever they go. Refusal must not refuse
-// the request.
-func (c *Cache) question(q *Request, o *Options) (k Key) {
-	h := digest{Hash: hmac.New(sha256.New, c.secret)}
-	h.text("request 1", q.Org, o.Seed, q.Method, q.Path, q.Query, string(q.Dialect))
+	h.text("request 2", q.Org, o.Seed, q.Method, q.Path, q.Query, string(q.Dialect))
+	h.list(q.Target)
 	h.list(o.Ignore)
 	h.header(q.Header)
 	members := slices.Clone(q.Body.Members)

@@ -14,9 +14,8 @@ import (
 // Request is a request as the provider gets it.
 type Request struct {
 	Org string
-	// Target says which provider gets it, and on whose account. It may learn that while a call
-	// waits.
-	Target              func() []string
+	// Target says which provider gets it, and on whose account.
+	Target              []string
 	Method, Path, Query string
 	Dialect             plugins.Dialect
 	Header              http.Header

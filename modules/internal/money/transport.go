@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/modules/internal/transport"
 )
 
 func init() {
@@ -53,7 +55,11 @@ func (*AccountTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, errNoBill
 	}
-	resp, err := bill.Send(bill.account.Direct(req))
+	req = bill.account.Direct(req)
+	if resp := transport.Intercept(req, ""); resp != nil {
+		return resp, nil
+	}
+	resp, err := bill.Send(req)
 	if err == nil && bill.account.Platform && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {
 		_ = resp.Body.Close() // nobody reads it
 		return nil, ErrCredentials

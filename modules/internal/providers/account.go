@@ -143,6 +143,18 @@ func (a *Account) Authorize(header http.Header) {
 	}
 }
 
+// WithoutKey returns a header without the field that Authorize has written. What stands in it is
+// another text in each process; ID tells accounts apart.
+func (a *Account) WithoutKey(header http.Header) http.Header {
+	field := a.keyHeader()
+	if a.standIn == "" || !strings.Contains(header.Get(field), a.standIn) {
+		return header
+	}
+	header = maps.Clone(header)
+	header.Del(field)
+	return header
+}
+
 // address returns the scheme and the host of the account's address.
 func (a *Account) address() *url.URL {
 	u, err := url.Parse(a.BaseURL)

@@ -2,6 +2,7 @@
 package transport
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -31,6 +32,7 @@ type Transport struct {
 	reverseproxy.HTTPTransport
 
 	fresh *http.Transport // has a new connection for each request, nil if nothing is sent again
+	via   string          // the configuration, for interceptors
 }
 
 const (
@@ -58,6 +60,11 @@ func (*Transport) CaddyModule() caddy.ModuleInfo {
 
 // Provision implements caddy.Provisioner.
 func (t *Transport) Provision(ctx caddy.Context) error {
+	via, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	t.via = string(via)
 	if t.Compression == nil {
 		t.Compression = new(bool) // the client's own Accept-Encoding alone counts
 	}
@@ -91,6 +98,9 @@ var (
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if resp := Intercept(req, t.via); resp != nil {
+		return resp, nil
+	}
 	resp, err := t.send(req)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package cut
 
 import (
 	"io"
+	"math"
 	"mime"
 	"net/http"
 
@@ -160,6 +161,9 @@ func NewWriter(w http.ResponseWriter, d plugins.Dialect, most int64, stop func()
 
 // Unwrap is for http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Lift lets the rest of the stream pass, because nobody is charged for it.
+func (w *Writer) Lift() { w.left = math.MaxInt64 }
 
 // Over reports whether the stream was cut.
 func (w *Writer) Over() bool { return w.over }
