@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -249,4 +251,23 @@ func BenchmarkHit(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Whatever a valid value has in its texts, it is hashed as it is without the space around them.
+func FuzzCompact(f *testing.F) {
+	for _, seed := range []string{`{"a" : "b\\" , c" }`, "[ 1,\t2 ,\r\n \"\\\\\" , \"\\\\\\\"\"]", ` "" `, `{"\"":[{ } ]}`, `1e5`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var want, got bytes.Buffer
+		if !plugins.ValidJSON(raw) || json.Compact(&want, raw) != nil {
+			t.Skip()
+		}
+		h := digest{bufio.NewWriter(&got)}
+		h.compact(raw)
+		_ = h.Flush()
+		if got.String() != want.String()+"\x00" {
+			t.Errorf("%q, want %q", got.String(), want.String())
+		}
+	})
 }

@@ -1,10 +1,11 @@
 package cache
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,48 +38,47 @@ func isAside(name string) bool {
 
 // key returns what equal requests have in common. Refusal must not refuse the request.
 func (c *Cache) key(q *Request, o *Options) (k Key) {
-	h := digest{Hash: hmac.New(sha256.New, c.secret)}
+	sum := hmac.New(sha256.New, c.secret)
+	h := digest{bufio.NewWriterSize(sum, 512)} // a long value goes into the hash by itself
 	h.text("request 2", q.Org, o.Seed, q.Method, q.Path, q.Query, string(q.Dialect))
 	h.list(q.Target)
 	h.list(o.Ignore)
 	h.header(q.Header)
 	members := slices.Clone(q.Body.Members)
 	slices.SortFunc(members, func(a, b plugins.Member) int { return strings.Compare(a.Name, b.Name) })
-	for _, m := range members {
+	for i := range members {
+		m := &members[i]
 		if slices.Contains(o.Ignore, m.Name) {
 			continue
 		}
 		h.text(m.Name)
-		h.compact(m.Value.Raw)
+		h.compact(q.Body.Data[m.Value.Index:][:len(m.Value.Raw)])
 	}
-	h.Sum(k[:0])
+	_ = h.Flush() // a hash takes everything
+	sum.Sum(k[:0])
 	return k
 }
 
 // digest hashes texts so that no two lists of texts have the same bytes.
-type digest struct {
-	hash.Hash
-	buffer []byte
+type digest struct{ *bufio.Writer }
+
+func (h digest) length(n int) {
+	_, _ = h.Write(binary.AppendUvarint(h.AvailableBuffer(), uint64(n)))
 }
 
-func (h *digest) length(n int) {
-	var b [binary.MaxVarintLen64]byte
-	h.Write(b[:binary.PutUvarint(b[:], uint64(n))])
-}
-
-func (h *digest) text(texts ...string) {
+func (h digest) text(texts ...string) {
 	for _, t := range texts {
 		h.length(len(t))
-		h.Write([]byte(t))
+		_, _ = h.WriteString(t)
 	}
 }
 
-func (h *digest) list(texts []string) {
+func (h digest) list(texts []string) {
 	h.length(len(texts))
 	h.text(texts...)
 }
 
-func (h *digest) header(header http.Header) {
+func (h digest) header(header http.Header) {
 	names := make([]string, 0, len(header))
 	for name := range header {
 		if !isAside(name) {
@@ -92,26 +92,34 @@ func (h *digest) header(header http.Header) {
 	}
 }
 
-// compact hashes a JSON value without the white space between its parts. The order of fields
-// stays: a model may read a schema in it.
-func (h *digest) compact(raw string) {
-	b := h.buffer[:0]
+// compact hashes valid JSON without the white space between its parts, and with a zero byte, which
+// JSON has nowhere, at its end. The order of fields stays: a model may read a schema in it.
+func (h digest) compact(raw []byte) {
+	from := 0 // what comes before is hashed
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
-		case ' ', '\t', '\r', '\n':
 		case '"':
-			start := i
-			for i++; raw[i] != '"'; i++ {
-				if raw[i] == '\\' {
-					i++
-				}
-			}
-			b = append(b, raw[start:i+1]...)
-		default:
-			b = append(b, raw[i])
+			i = stringEnd(raw, i+1)
+		case ' ', '\t', '\r', '\n':
+			_, _ = h.Write(raw[from:i])
+			from = i + 1
 		}
 	}
-	h.buffer = b
-	h.length(len(b))
-	h.Write(b)
+	_, _ = h.Write(raw[from:])
+	_ = h.WriteByte(0)
+}
+
+// stringEnd returns where the quote stands that ends a string of valid JSON, which goes on at i.
+func stringEnd(raw []byte, i int) int {
+	for {
+		quote := i + bytes.IndexByte(raw[i:], '"')
+		escapes := 0
+		for raw[quote-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return quote
+		}
+		i = quote + 1
+	}
 }
