@@ -25,7 +25,6 @@ export function Connect() {
     change(post("/v1/keys", { name: new FormData(e.target).get("name").trim(), scopes: ["gateway", "log"] }));
   };
   return html`<ol class="steps"><li><h2>A key</h2>${key ? html`<p>The key <b dir="auto">${key.name}</b> is made. Its secret is in the lines below, and is not shown again.</p>` : caller.admin ? html`<form class="bar-row" onSubmit=${create}><input name="name" required aria-label="Name of the key" placeholder="whose, such as Ada's laptop" /><button class="primary">Create a key</button></form>` : html`<p>Put the key that you were given in place of <code>${"<your key>"}</code>.</p>`}${failed}</li>
-    <li><h2>A client</h2><${Setup} secret=${key?.secret} model=${models?.[0]?.value} />
-      <p class="quiet">These lines call through the gateway, with the provider keys of this server. To keep a client's own provider key or subscription, put <code>/openai</code>, <code>/anthropic</code> or <code>/gemini</code> behind the address, if the Caddyfile has these paths, and send the Weir key as the header <code>Service-Auth: Bearer …</code>.</p></li>
+    <li><h2>A client</h2><${Setup} secret=${key?.secret} model=${models?.[0]?.value} /></li>
     <li><h2>The first call</h2><p role="status" class=${first ? "good" : "quiet"}>${first ? html`● ${moment(first.request_created_at)}: ${first.model || first.request_path} <${Outcome} record=${first} /> <${To} change=${{ ...elsewhere, v: "requests", from: "24h", to: "", id: first.request_id }}>Look at it<//>` : "○ Waiting for the first call…"}</p></li></ol>`;
 }
