@@ -61,7 +61,7 @@ func TestASessionIsTheTreeOfItsAgents(t *testing.T) {
 	if deep := js[[]float64](p, `["main", "searcher"].map((name) => [...document.querySelectorAll(".trace .step")].find((s) => s.querySelector("b")?.innerText === name).getBoundingClientRect().left + parseFloat(getComputedStyle([...document.querySelectorAll(".trace .step")].find((s) => s.querySelector("b")?.innerText === name)).paddingLeft))`); deep[1] <= deep[0] {
 		t.Error("a sub-agent is not beneath the one that asked for it")
 	}
-	p.until(`document.querySelector(".trace").innerText.includes("grep") && document.querySelector(".trace").innerText.includes("1 result")`)
+	p.until(`document.querySelector(".trace").innerText.includes("grep") && document.querySelector(".trace").innerText.includes("1 tool result")`)
 	// h folds an agent, l unfolds it; $ sorts by cost; Enter opens what is new.
 	// How many rows are drawn depends on the room for them.
 	rows := js[int](p, `Number(document.querySelector(".trace [aria-rowcount]").ariaRowCount)`)
@@ -343,5 +343,12 @@ func TestTimesAndNumbersHaveOneForm(t *testing.T) {
 	p.until(`(() => { const b = document.querySelector(".facets .value b").getBoundingClientRect(); return b.width > 4 && [...document.querySelectorAll(".facets .value")].every((v) => v.lastElementChild.previousElementSibling.getBoundingClientRect().width > 4) })()`)
 	if odd := js[[]string](p, `import("./format.js").then(({compact, duration}) => [compact(31000), compact(30300), duration(10000), duration(5000), duration(0)])`); !slices.Equal(odd, []string{"31.0K", "30.3K", "10.0 s", "5.0 s", "0 s"}) {
 		t.Errorf("numbers are %q", odd)
+	}
+	// The times of a column have the unit of the longest, and a name its colour whatever its rank.
+	if odd := js[[]string](p, `import("./format.js").then(({unitOf, durationIn}) => [[20, 999], [20, 7200, 0], [20, 1200000]].flatMap((times) => times.map(durationIn(unitOf(times)))))`); !slices.Equal(odd, []string{"20 ms", "999 ms", "<0.1 s", "7.2 s", "0 s", "<0.1 min", "20.0 min"}) {
+		t.Errorf("times are %q", odd)
+	}
+	if same := js[bool](p, `import("./parts/chart.js").then(({coloursOf}) => { const a = coloursOf(["gpt-5", "opus", "haiku", null]), b = coloursOf(["haiku", null, "gpt-5", "opus"]); return new Set(a).size === 4 && a.join() === [b[2], b[3], b[0], b[1]].join() })`); !same {
+		t.Error("a colour belongs to a rank")
 	}
 }

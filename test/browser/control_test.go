@@ -168,6 +168,8 @@ func TestAClientIsConnected(t *testing.T) {
 	p.do(chromedp.SendKeys(chromedp.CSS("main input[name=name]"), "laptop\r"))
 	p.until(`document.querySelector(".setup pre").innerText.includes("weir_")`)
 	secret := js[string](p, `document.querySelector(".setup pre").innerText.match(/weir_\w+/)[0]`)
+	js[bool](p, `((lane) => (lane.value = "proxy", lane.dispatchEvent(new Event("change", {bubbles: true}))))([...document.querySelectorAll(".steps select")][1])`)
+	p.until(`document.querySelector(".setup pre").innerText.includes("/anthropic\nexport ANTHROPIC_CUSTOM_HEADERS=\"Service-Auth: Bearer %s\"")`, secret)
 	if text := js[string](p, `document.querySelector(".steps [role=status]").innerText`); !strings.Contains(text, "Waiting") {
 		t.Errorf("before the first call: %q", text)
 	}

@@ -66,8 +66,8 @@ func TestTheForecastHasABasis(t *testing.T) {
 	if metrics.Totals.Cost == 0 {
 		t.Fatal("the calls cost nothing")
 	}
-	want := js[string](p, fmt.Sprintf(`import("./format.js").then(({dollars}) => "at " + dollars(%v / 2) + " a day (mean of 2 days)")`, metrics.Totals.Cost))
-	p.until(`document.querySelector(".tile:last-child").innerText.includes(%s)`, quote(want))
+	want := js[string](p, fmt.Sprintf(`import("./format.js").then(({dollars}) => "at " + dollars(%v / 2) + ", the mean of the 2 days before today")`, metrics.Totals.Cost))
+	p.until(`document.querySelector(".tile:last-child [title*=mean]").title.includes(%s)`, quote(want))
 }
 
 // What no provider has billed is not unpriced.
@@ -247,7 +247,7 @@ func TestTheLowestScoresAreThoseOfAll(t *testing.T) {
 	p.login(w.key)
 	p.show("?v=scores")
 	p.until(`document.querySelector("[aria-label='Lowest by tone'] tbody td.number")?.innerText === "-2.00"`)
-	js[bool](p, `([...document.querySelectorAll(".score button")].find((b) => b.innerText === "Lowest first").click(), true)`)
+	js[bool](p, `((order) => (order.value = "desc", order.dispatchEvent(new Event("change", {bubbles: true}))))(document.querySelector(".score .choose select"))`)
 	p.until(`document.querySelector("[aria-label='Highest by tone'] tbody td.number")?.innerText === "1.00"`)
 }
 

@@ -1,6 +1,6 @@
 // The frame: login, navigation, time and filter, and the screen of the view.
 import { html, render, useEffect, useRef, useState } from "./html.js";
-import { elsewhere, go, publish, range, screen, useView, view } from "./state.js";
+import { elsewhere, go, pageIn, pages, publish, range, screen, useView, view } from "./state.js";
 import { beat, caller, login, logout, pace, retry, session, useOnline, whenLoggedOut } from "./api.js";
 import { Conditions, Later, Menu, To, typing } from "./parts/basics.js";
 import { minuteOf, timeOf, utc, zone } from "./format.js";
@@ -148,7 +148,8 @@ function Frame({ onLogout }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
-  const [title, , file, name] = screenOf(v);
+  const [named, , file, name] = screenOf(v);
+  const one = v.v === "overview" && pageIn(v), title = one ? pages[one.field] : named;
   useEffect(() => {
     document.title = `${title} · Weir`;
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -40,6 +40,19 @@ export const duration = known((ms) => {
   return `${Math.floor(ms / 3600e3)} h ${Math.round((ms % 3600e3) / 60e3)} min`;
 });
 
+// unitOf is the unit in which a column has its times: that of the longest.
+const units = [["ms", 1, 0, 1000], ["s", 1000, 1, 600e3], ["min", 60e3, 1, 36e6], ["h", 3600e3, 1, Infinity]];
+export function unitOf(times) {
+  const top = Math.max(0, ...times.map((ms) => ms || 0));
+  return units.find(([, , , below]) => top < below)[0];
+}
+
+// durationIn is of milliseconds, in that unit.
+export function durationIn(unit) {
+  const [, size, digits] = units.find(([name]) => name === unit), least = 10 ** -digits;
+  return known((ms) => (ms && ms / size < least / 2 ? "<" + least : (ms / size).toLocaleString("en", { minimumFractionDigits: ms && digits, maximumFractionDigits: digits })) + " " + unit);
+}
+
 export const bytes = known((n) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`));
 
 // utc tells whether times are shown in UTC, offset is the minutes that they lie

@@ -90,6 +90,9 @@ export const having = (field, value, f = current.f) => ({ ...elsewhere, v: "requ
 // pages are the fields whose values have a page of their own: the Overview of that value.
 export const pages = { user_id: "User", model: "Model" };
 
+// pageIn is the condition of the value whose page a view of the Overview is, if it is one.
+export const pageIn = (v) => (v.any ? undefined : v.f.find((c) => Object.hasOwn(pages, c.field) && c.op === "equals"));
+
 // pageOf is the change to the page of a value, or to its requests if it has no page.
 export const pageOf = (field, value) => (Object.hasOwn(pages, field) && value ? { ...having(field, value), v: "overview" } : having(field, value));
 
@@ -100,7 +103,7 @@ export function range(v, now = Date.now()) {
   return { from, to: Number(v.to) || now };
 }
 
-const widths = [["1m", 60e3], ["5m", 300e3], ["15m", 900e3], ["1h", 3600e3], ["6h", 6 * 3600e3], ["1d", 86400e3], ["7d", 7 * 86400e3]];
+const widths = [["1m", 60e3], ["5m", 300e3], ["15m", 900e3], ["1h", 3600e3], ["1d", 86400e3], ["7d", 7 * 86400e3]];
 
 // bucket is the width of the points of a chart: about a hundred fill it.
 export function bucket(v) {

@@ -3,7 +3,7 @@ import { Component, html, useEffect, useMemo, useRef, useState } from "../html.j
 import { filter, operators, kindOf } from "../filter.js";
 import { elsewhere, go, view, link } from "../state.js";
 import { Offline, beat } from "../api.js";
-import { change, decimalsOf, dollars, dollarsWith, percent } from "../format.js";
+import { change, decimalsOf, dollars, dollarsWith, duration, durationIn, percent, unitOf } from "../format.js";
 
 // Answer shows what a question came to: an error, a first wait, nothing, or what
 // its child makes of the data.
@@ -149,7 +149,7 @@ export function Dialog({ label, onClose, children }) {
 export function Tile({ label, value, now, before, share, growth, detail, to }) {
   const delta = share ? (now == null || before == null ? null : now - before) : change(now, before);
   const tone = !growth || delta === null || Math.abs(delta) < 0.005 ? "" : (delta > 0) === (growth === "good") ? "good" : "bad";
-  const size = (x) => (share ? `${(x * 100).toFixed(1)} points` : x > 9.99 ? `× ${Math.round(x + 1)}` : percent(x));
+  const size = (x) => (share ? `${(x * 100).toFixed(1)} points` : x > 9.99 ? "over 10×" : percent(x));
   return html`<div class="tile panel"><span class="label">${to ? html`<${To} change=${to}>${label}<//>` : label}</span><strong>${value}</strong>
     <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${size(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span></div>`;
 }
@@ -207,21 +207,26 @@ class Row extends Component {
   }
 }
 
-// withDollars are columns whose amounts have the same decimals. A column has amounts if it has
-// dollars, the amount of a row, in place of a cell; around puts the text into a link.
-function withDollars(columns, rows) {
-  const decimals = columns.map((c) => c.dollars && decimalsOf(rows.map((row) => (row.gone ? 0 : c.dollars(row)))));
+// measured are columns of one form: amounts with the same decimals, times in the same unit. Such
+// a column has dollars or ms, the number of a row, in place of a cell; around puts the text into
+// a link. A row without a number has undefined.
+function measured(columns, rows) {
+  const forms = columns.map((c) => (c.dollars ? decimalsOf : c.ms ? unitOf : () => "")((c.dollars || c.ms) ? rows.map((row) => (row.gone ? 0 : (c.dollars || c.ms)(row))) : []));
   return useMemo(
-    () => columns.map((c, i) => (c.dollars ? { ...c, number: true, cell: (row) => (c.around || ((text) => text))(html`<span title=${dollars(c.dollars(row))}>${dollarsWith(decimals[i])(c.dollars(row))}</span>`, row) } : c)),
-    [columns, decimals.join()],
+    () => columns.map((c, i) => {
+      const value = c.dollars || c.ms, [text, exact] = c.dollars ? [dollarsWith(forms[i]), dollars] : c.ms ? [durationIn(forms[i]), duration] : [];
+      return value ? { ...c, number: true, cell: (row) => (value(row) === undefined ? "" : (c.around || ((shown) => shown))(html`<span title=${exact(value(row))}>${text(value(row))}</span>`, row)) } : c;
+    }),
+    [columns, forms.join()],
   );
 }
 
-// Table shows rows by columns of {title, key, cell, dollars, raw, number, text, wrap, wide, semi, mid}. One
-// with a key sorts. Of one that is unseen, the title is for those who hear the page. selected is the key of a row. A table with onSight draws the rows in
-// sight alone, and tells which these are; those that are gone are drawn empty.
+// Table shows rows by columns of {title, key, cell, dollars, ms, raw, number, text, wrap, wide,
+// semi, mid}. One with a key sorts. Of one that is unseen, the title is for those who hear the
+// page. selected is the key of a row. A table with onSight draws the rows in sight alone, and
+// tells which these are; those that are gone are drawn empty.
 export function Table({ label, columns: described, rows, keyOf, sort, selected, onOpen, onSight }) {
-  const columns = withDollars(described, rows);
+  const columns = measured(described, rows);
   const frame = useRef();
   const [window, setWindow] = useState({ top: 0, height: 600 });
   const look = onSight && (() => frame.current && setWindow({ top: frame.current.scrollTop, height: frame.current.clientHeight }));

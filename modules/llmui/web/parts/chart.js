@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { go } from "../state.js";
 import { Table } from "./basics.js";
-import { fullMoment, offset, tick } from "../format.js";
+import { fullMoment, minuteOf, offset, tick } from "../format.js";
 
 const left = 56, bottom = 20, top = 6; // pixels around the plot
 
@@ -96,7 +96,22 @@ function Plot({ times, series, format, stacked, height, plain, colour, label, at
       ${drawn.shapes.map((d, i) => html`<path class=${`${colour(i)} ${stacked ? "" : "line"}`} d=${d} />`)}
       ${drag && drag.to !== drag.from && html`<rect class="select" x=${drawn.x(Math.min(drag.from, drag.to))} width=${(Math.abs(drag.to - drag.from) + 1) * drawn.slot} y=${top} height=${height - bottom - top} />`}
       ${at !== null && at < times.length && html`<line class="cursor" x1=${drawn.x(at) + drawn.slot / 2} x2=${drawn.x(at) + drawn.slot / 2} y1=${top} y2=${height - bottom} />`}`}
-  </svg></div>`;
+  </svg>${width > 0 && at !== null && at < times.length && html`<${Tip} time=${times[at]} left=${at < times.length / 2 ? drawn.x(at) + drawn.slot + 8 : null} right=${width - drawn.x(at) + 8} rows=${series.map((s, i) => [colour(i), s.name, format(s.values[at])])} />`}</div>`;
+}
+
+// Tip has the values at a moment, beside it.
+const Tip = ({ time, left, right, rows }) => html`<div class="tip panel" aria-hidden="true" style=${left === null ? { right: right + "px" } : { left: left + "px" }}><time>${minuteOf(time)}</time>${rows.map(([colour, name, value]) => html`<span><i class=${"key " + colour}></i><span>${name}</span><b>${value}</b></span>`)}</div>`;
+
+// coloursOf gives each name a colour that it has whatever its rank: others that are there matter
+// only if two names want the same. null is the rest.
+export function coloursOf(names) {
+  const taken = new Map();
+  for (const name of names.filter((n) => n !== null).sort()) {
+    let at = [...name].reduce((sum, c) => (sum * 31 + c.codePointAt(0)) % 6007, 7) % 6;
+    while (taken.size < 6 && [...taken.values()].includes(at)) at = (at + 1) % 6;
+    taken.set(name, at);
+  }
+  return names.map((name) => (name === null ? "rest" : "c" + (taken.get(name) + 1)));
 }
 
 // Chart draws series of {name, values} over times in milliseconds, stacked bars or
@@ -109,10 +124,9 @@ export function Chart({ title, times, series, format, stacked, height = 150, col
     return () => cursors.delete(setAt);
   }, []);
   const colour = (i) => colours[i] || "c" + ((i % 6) + 1);
-  const pointed = at !== null && at < times.length;
   return html`<figure class="chart panel ${plain ? "plain" : ""}" style=${{ "--height": height + "px" }}>
-    <figcaption><span>${title}</span><time>${pointed && fullMoment(times[at])}</time>
-      <span class="legend">${series.map((s, i) => html`<span key=${s.name} title=${s.name}><i class=${"key " + colour(i)} aria-hidden="true"></i><span dir="auto">${s.name}</span>${pointed && html`<b>${format(s.values[at])}</b>`}</span>`)}</span>
+    <figcaption><span>${title}</span><span class="spring"></span>
+      <span class="legend">${series.map((s, i) => html`<span key=${s.name} title=${s.name} style=${{ flexShrink: s.name.length > 10 ? 1 : 0 }}><i class=${"key " + colour(i)} aria-hidden="true"></i><span dir="auto">${s.name}</span></span>`)}</span>
       <button class="quiet" aria-pressed=${asTable} aria-label=${`${title} as a table`} onClick=${() => setAsTable(!asTable)}>${asTable ? "Chart" : "Table"}</button>
     </figcaption>
     ${asTable

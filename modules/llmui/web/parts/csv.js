@@ -21,7 +21,7 @@ function quoted(text) {
 }
 
 // valueOf is a number as it is, and all else as the table shows it.
-const valueOf = (c, row, i) => (c.dollars || c.raw ? ((c.dollars || c.raw)(row) ?? "") : textOf(c.cell(row, i)).trim().replace(/^—$/, ""));
+const valueOf = (c, row, i) => (c.dollars || c.ms || c.raw ? ((c.dollars || c.ms || c.raw)(row) ?? "") : textOf(c.cell(row, i)).trim().replace(/^—$/, ""));
 
 // pagesOf asks an endpoint for all pages of a question. rowsOf takes the rows out of an answer.
 export const pagesOf = (path, body, rowsOf = (d) => d) =>

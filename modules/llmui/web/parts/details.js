@@ -66,7 +66,7 @@ function Attempts({ r }) {
 
 const attempts = [
   { title: "Attempt", cell: (a) => html`<${To} change=${{ id: a.request_id }}>${a.attempt}<//>` }, { title: "Account", cell: (a) => a.account || a.provider }, { title: "Model", mid: true, cell: (a) => a.model || "—" },
-  { title: "Outcome", cell: (a) => html`<${Outcome} record=${a} />` }, { title: "Error", text: true, cell: (a) => a.error_message || a.error_type || "—" }, { title: "Latency", number: true, cell: (a) => duration(a.delay_ms) }, { title: "Cost", number: true, mid: true, cell: (a) => dollars(a.cost) },
+  { title: "Outcome", cell: (a) => html`<${Outcome} record=${a} />` }, { title: "Error", text: true, cell: (a) => a.error_message || a.error_type || "—" }, { title: "Latency", ms: (a) => a.delay_ms }, { title: "Cost", mid: true, dollars: (a) => a.cost },
 ];
 
 export function Labels({ r }) {

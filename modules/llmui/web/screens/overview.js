@@ -1,10 +1,10 @@
 // Is it up, what does it cost, what is growing, what went wrong?
 import { html, useMemo } from "../html.js";
 import { filter, withCondition } from "../filter.js";
-import { elsewhere, having, pageOf, pages, timeFilter, useView } from "../state.js";
+import { elsewhere, having, pageIn, pageOf, pages, timeFilter, useView } from "../state.js";
 import { cached, useAnswer, useMetrics } from "../api.js";
 import { Answer, Bar, Mark, Spark, Table, Tile, To, sorting } from "../parts/basics.js";
-import { Chart } from "../parts/chart.js";
+import { Chart, coloursOf } from "../parts/chart.js";
 import { compact, count, dollars, duration, midnight, moment, offset, percent, plural } from "../format.js";
 
 const rate = (x) => (x?.requests ? x.errors / x.requests : null);
@@ -14,7 +14,7 @@ const sort = { cost: "desc" }; // of groups: those that cost most
 // Overview is of all requests, or the page of a user or a model.
 export function Overview() {
   const v = useView();
-  const one = v.any ? undefined : v.f.find((c) => Object.hasOwn(pages, c.field) && c.op === "equals");
+  const one = pageIn(v);
   const models = useMetrics(v, { groupBy: "model", limit: 5, compare: v.from !== "all", sort });
   const users = useMetrics(v, { groupBy: "user_id", limit: 5, bucket: "none", sort });
   const yesterday = useYesterday(v);
@@ -83,7 +83,7 @@ function Month({ v }) {
   const at = before.findIndex((p) => p.requests > 0), used = at < 0 ? [] : before.slice(at), days = used.length;
   const left = Math.round(((end - now) / day) * 10) / 10, spent = month.data.totals.cost, mean = used.reduce((sum, p) => sum + (p.cost || 0), 0) / days;
   const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
-  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} by its end, at ${dollars(mean)} a day (mean of ${plural(days, "day")})</span>` : "no day before today to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
+  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} by its end</span>` : "no day to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
 
 // Top is a short table of groups, those that cost most first.
@@ -112,7 +112,7 @@ export function ByGroup({ d, by, title, format, value, height }) {
     d.points.map((p) => Date.parse(p.range_start)),
     d.groups.map((g) => ({ name: nameOf(g, by), values: g.points.map((p) => value(p) ?? 0), total: value(g.totals) })),
   ], [d]);
-  return times.length > 0 && html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} />`;
+  return times.length > 0 && html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} colours=${coloursOf(d.groups.map((g) => g.key))} />`;
 }
 
 // starred has a star if some requests of the group have no price.
@@ -125,7 +125,8 @@ const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.t
 // API sorts by, none for what it does not answer.
 const column = (title, key, value, format, rest) => ({ title, key, number: true, raw: (g) => value(g.totals), cell: (g) => format(value(g.totals)), ...rest });
 const wide = { wide: true }, semi = { semi: true };
-const bad = (format) => (n) => html`<span class=${n ? "bad" : ""}>${format(n)}</span>`;
+// many is the share of errors from which on their number stands out.
+const many = 0.05;
 
 // columns are those of groups by a field. all is the screen that has each of them.
 export const columns = (title, by, d, all) => [
@@ -133,10 +134,10 @@ export const columns = (title, by, d, all) => [
   { title: "Cost", key: "cost", dollars: ({ totals: t }) => t.cost || (t.requests_without_cost ? null : t.cost), around: starred },
   { title: "Share", semi: true, cell: (g) => html`<${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} />` },
   column("Requests", "requests", (t) => t.requests, count),
-  column("Errors", "errors", (t) => t.errors, bad(count), { mid: true }),
-  column("p50", "latency.p50", (t) => t.latency.p50, duration, wide),
-  column("p95", "latency.p95", (t) => t.latency.p95, duration, semi),
-  column("First token p95", "time_to_first_token.p95", (t) => t.time_to_first_token.p95, duration, wide),
+  { title: "Errors", key: "errors", number: true, mid: true, raw: (g) => g.totals.errors, cell: ({ totals: t }) => html`<span class=${rate(t) >= many ? "bad" : ""} title=${`${percent(rate(t))} of the requests`}>${count(t.errors)}</span>` },
+  { title: "p50", key: "latency.p50", ms: (g) => g.totals.latency.p50, ...wide },
+  { title: "p95", key: "latency.p95", ms: (g) => g.totals.latency.p95, ...semi },
+  { title: "First token p95", key: "time_to_first_token.p95", ms: (g) => g.totals.time_to_first_token.p95, ...wide },
   column("Input", "prompt_tokens", (t) => t.prompt_tokens, compact, semi),
   column("From cache", "", cached, percent, semi),
   { title: "Saved", key: "cache_savings", dollars: (g) => g.totals.cache_savings, around: (text, g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""}>${text}</span>`, ...wide },

@@ -6,7 +6,7 @@ import { Drawer, failed, Marked, Menu, Outcome, Table, typing, useSteps } from "
 import { Chart } from "../parts/chart.js";
 import { Export, pagesOf } from "../parts/csv.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
-import { compact, count, dollars, duration, fullMoment, moment, plural } from "../format.js";
+import { compact, count, dollars, fullMoment, moment, plural } from "../format.js";
 import { usePages } from "../pages.js";
 import { caller, download, useMetrics } from "../api.js";
 
@@ -27,15 +27,15 @@ const all = {
   endpoint: { title: "Endpoint", cell: (r) => r.request_path || "—", extra: true },
   error: { title: "Error", cell: (r) => (failed(r) ? text(r.error_message || r.error_type) : ""), mid: true },
   finish: { title: "Finish", cell: (r) => r.finish_reason || "—", extra: true },
-  prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? `← ${plural(r.preview.results, "result")}` : "")), extra: true, preview: true, text: true },
+  prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? plural(r.preview.results, "tool result") : "")), extra: true, preview: true, text: true },
   answer: { title: "Answer", cell: (r) => text(r.preview?.answered || (r.preview?.calls.length ? `→ ${r.preview.calls.map((c) => c.name).join(", ")}` : "")), extra: true, preview: true, text: true },
   input: { title: "In", key: "prompt_tokens", number: true, raw: (r) => r.prompt_tokens, cell: (r) => compact(r.prompt_tokens), semi: true },
   cached: { title: "Cached", number: true, raw: (r) => r.prompt_cache_read_tokens, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
   output: { title: "Out", key: "completion_tokens", number: true, raw: (r) => r.completion_tokens, cell: (r) => compact(r.completion_tokens), semi: true },
   reasoning: { title: "Reasoning", number: true, raw: (r) => r.reasoning_tokens, cell: (r) => compact(r.reasoning_tokens), extra: true },
   cost: { title: "Cost", key: "cost", dollars: (r) => r.cost },
-  latency: { title: "Latency", key: "latency", number: true, raw: (r) => r.delay_ms, cell: (r) => duration(r.delay_ms), mid: true },
-  first: { title: "First token", key: "time_to_first_token", number: true, raw: (r) => r.time_to_first_token, cell: (r) => duration(r.time_to_first_token), wide: true },
+  latency: { title: "Latency", key: "latency", ms: (r) => r.delay_ms, mid: true },
+  first: { title: "First token", key: "time_to_first_token", ms: (r) => r.time_to_first_token, wide: true },
   miss: { title: "Cache missed", cell: (r) => (r.cache_miss_reason ? r.cache_miss_reason.replaceAll("_", " ") : "—"), extra: true },
   id: { title: "Id", cell: (r) => r.request_id, extra: true },
 };

@@ -57,7 +57,7 @@ function Alias({ alias }) {
     { title: "Bar", unseen: true, wide: true, cell: (t) => html`<${Bar} share=${share(t)} />` },
     { title: "Errors", number: true, mid: true, cell: (t) => count(of(t).errors) },
     { title: "Cached input", number: true, mid: true, cell: (t) => percent(of(t).prompt_tokens ? of(t).prompt_cache_read_tokens / of(t).prompt_tokens : null) },
-    { title: "First token, p50", number: true, semi: true, cell: (t) => duration(of(t).time_to_first_token?.p50 ?? null) },
+    { title: "First token, p50", semi: true, ms: (t) => of(t).time_to_first_token?.p50 ?? null },
     { title: "Cost", number: true, cell: (t) => dollars(of(t).cost) },
   ];
   return html`<h2 dir="auto">${alias.alias}</h2><p class="quiet">${strategies[alias.strategy]}${alias.split && `, the same one for each ${alias.split.replace("property.", "")}`}. A conversation stays where the provider's cache has it.</p>

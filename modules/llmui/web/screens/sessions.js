@@ -18,8 +18,8 @@ const columns = [
   { title: "Cost", key: "total_cost", dollars: (s) => s.total_cost },
   { title: "Calls", key: "total_requests", number: true, cell: (s) => count(s.total_requests) },
   { title: "Tokens", key: "total_tokens", number: true, semi: true, cell: (s) => compact(s.total_tokens) },
-  { title: "Duration", number: true, mid: true, cell: (s) => duration(Date.parse(s.latest_request_created_at) - Date.parse(s.created_at)) },
-  { title: "Mean latency", key: "avg_latency", number: true, wide: true, cell: (s) => duration(s.avg_latency) },
+  { title: "Duration", mid: true, ms: (s) => Date.parse(s.latest_request_created_at) - Date.parse(s.created_at) },
+  { title: "Mean latency", key: "avg_latency", wide: true, ms: (s) => s.avg_latency },
   { title: "Began", key: "created_at", number: true, wide: true, cell: (s) => moment(s.created_at) },
   { title: "Last call", key: "latest_request_created_at", number: true, mid: true, cell: (s) => moment(s.latest_request_created_at) },
 ];
@@ -166,7 +166,7 @@ function Head({ v, d, loops, agents, first, clock }) {
 function Summary({ r, p }) {
   if (!p) return html`<span class="quiet">${r.model || "…"}</span>`;
   const tools = p.calls.map((c) => c.name + (c.count > 1 ? ` ×${c.count}` : "")).join(", ");
-  return html`<span class="said" dir="auto" title=${p.asked || p.answered}>${p.asked ? `“${p.asked}”` : p.results ? html`← ${plural(p.results, "result")}${p.failed_results > 0 && html` <b class="bad">(${p.failed_results} failed)</b>`}` : ""}${!tools && !p.asked && p.answered ? ` → “${p.answered}”` : ""}</span>${tools && html`<span class="tools">→ <b title=${tools}>${tools}</b></span>`}`;
+  return html`<span class="said" dir="auto" title=${p.asked || p.answered}>${p.asked ? `“${p.asked}”` : p.results ? html`${plural(p.results, "tool result")}${p.failed_results > 0 && html` <b class="bad">(${p.failed_results} failed)</b>`}` : ""}${!tools && !p.asked && p.answered ? ` → “${p.answered}”` : ""}</span>${tools && html`<span class="tools">→ <b title=${tools}>${tools}</b></span>`}`;
 }
 
 const why = (r) => `The cache missed: ${r.cache_miss_reason.replaceAll("_", " ")}${r.cache_miss_at ? ` at ${r.cache_miss_at}` : ""}, ${count(r.cache_missed_tokens)} tokens`;
@@ -261,10 +261,10 @@ function Rows({ v, calls, clock, more, nodes }) {
         : html`<small class="quiet" title="Turn of the conversation">${r.turn ?? "·"}</small> <${Summary} r=${r} p=${p} /><${Marks} r=${r} />`}</span>`;
     } },
     { title: "Tokens in", semi: true, cell: ({ node, request: r }) => (node ? html`<small class="quiet">${compact(node.total?.prompt_tokens)}</small>` : html`<${Tokens} r=${r} top=${top} />`) },
-    { title: "First", number: true, wide: true, cell: ({ request: r }) => (r ? duration(r.time_to_first_token) : "") },
-    { title: "Time", number: true, mid: true, cell: ({ request: r }) => (r ? duration(r.delay_ms) : "") },
-    { title: "Own", number: true, cell: ({ node, request: r }) => (node ? html`<span>${node.own.requests ? dollars(node.own.cost) : ""}</span>` : html`<span data-own=${r.cost}>${dollars(r.cost)}</span>`) },
-    { title: "Total with sub-agents", number: true, semi: true, cell: ({ node }) => (node ? html`<b data-node=${node.total.cost}>${dollars(node.total.cost)}</b>` : "") },
+    { title: "First token", wide: true, ms: ({ request: r }) => r?.time_to_first_token },
+    { title: "Time", mid: true, ms: ({ request: r }) => r?.delay_ms },
+    { title: "Own", dollars: ({ node, request: r }) => (r ? r.cost : node.own.requests ? node.own.cost : undefined), around: (text, { request: r }) => (r ? html`<span data-own=${r.cost}>${text}</span>` : text) },
+    { title: "Total with sub-agents", semi: true, dollars: ({ node }) => node?.total.cost, around: (text, { node }) => html`<b data-node=${node.total.cost}>${text}</b>` },
     { title: html`<${Axis} clock=${clock} />`, mid: true, cell: (row) => html`<${Line} row=${row} clock=${clock} />` },
     { title: "Compare", unseen: true, semi: true, cell: ({ request: r }) => r && html`<${Mark} id=${r.request_id} />` },
   ], [previews, closed, clock, top, v.by, v.mark]);
@@ -278,8 +278,12 @@ function Rows({ v, calls, clock, more, nodes }) {
       <span class="spring"></span><label class="choose"><span class="quiet">Order</span> <select aria-label="Order" value=${v.sort} onChange=${(e) => go({ sort: e.target.value }, true)}>${orders.map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label></div>
     ${!shown.length && !more && !tools.left ? html`<p class="notice">Nothing of this session matches. <button onClick=${() => go({ show: "", find: "", tool: "" }, true)}>Show all</button></p>`
       : html`<div class="trace" aria-busy=${Boolean(more || (v.tool && tools.left)) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${v.id || at} keyOf=${(row) => row.key} onOpen=${open}
-        onSight=${(first, last) => atRest(rest, () => want(shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean)))} /></div>`}`;
+        onSight=${(first, last) => atRest(rest, () => want(shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean)))} /></div>
+        <p class="quiet keys">Tokens:${[["c4", "from the cache"], ["c5", "written to the cache"], ["c1", "new"], ["c3", "output"]].map(key)} · Time:${[["c5", "until the first token"], ["c1", "answering"], ["error", "failed"]].map(key)}</p>`}`;
 }
+
+// key says what a colour of the bars means.
+const key = ([colour, text]) => html`<i class=${"key " + colour} aria-hidden="true"></i>${text}`;
 
 // Agent names a node: by what its caller calls it, else by its task.
 function Agent({ node, open, p, v }) {

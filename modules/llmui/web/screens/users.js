@@ -11,7 +11,7 @@ const columns = (groups) => [
   { title: "User", key: "user_id", cell: (u) => html`<${To} change=${pageOf("user_id", u.user_id)} dir="auto" title=${u.user_id}>${u.user_id}<//>` },
   { title: "Cost", key: "cost", dollars: (u) => u.cost },
   { title: "Requests", key: "total_requests", number: true, cell: (u) => count(u.total_requests) },
-  { title: "Errors", number: true, mid: true, cell: (u) => (!groups.get(u.user_id)?.totals.errors ? count(groups.get(u.user_id)?.totals.errors) : html`<${To} class="bad" change=${{ ...having("user_id", u.user_id), f: [...having("user_id", u.user_id).f, { field: "failed", op: "equals", value: "true" }] }}>${count(groups.get(u.user_id).totals.errors)}<//>`) },
+  { title: "Errors", number: true, mid: true, cell: (u) => (!groups.get(u.user_id)?.totals.errors ? count(groups.get(u.user_id)?.totals.errors) : html`<${To} class=${groups.get(u.user_id).totals.errors >= 0.05 * u.total_requests ? "bad" : ""} change=${{ ...having("user_id", u.user_id), f: [...having("user_id", u.user_id).f, { field: "failed", op: "equals", value: "true" }] }}>${count(groups.get(u.user_id).totals.errors)}<//>`) },
   { title: "Input", key: "total_prompt_tokens", number: true, semi: true, cell: (u) => compact(u.total_prompt_tokens) },
   { title: "Output", key: "total_completion_tokens", number: true, semi: true, cell: (u) => compact(u.total_completion_tokens) },
   { title: "Tokens a request", key: "average_tokens_per_request", number: true, wide: true, cell: (u) => compact(u.average_tokens_per_request) },
