@@ -33,7 +33,7 @@ func (r *request) media(p *translate.Request, m *model, part *translate.Part) (a
 	}
 	b := &mediaBlock{Type: "image"}
 	if part.CacheBreakpoint {
-		b.CacheControl = cacheOf(p)
+		b.CacheControl = cacheOf(p, part.CachesLonger)
 	}
 	kind := "image"
 	if part.Type == translate.PartFile {

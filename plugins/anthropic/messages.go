@@ -124,7 +124,7 @@ func textOf(p *translate.Request, part *translate.Part) *textBlock {
 	}
 	b := &textBlock{Type: "text", Text: part.Text}
 	if part.CacheBreakpoint {
-		b.CacheControl = cacheOf(p)
+		b.CacheControl = cacheOf(p, part.CachesLonger)
 	}
 	return b
 }

@@ -168,10 +168,10 @@ type cacheControl struct {
 	TTL  string `json:"ttl,omitempty"`
 }
 
-// cacheOf lasts five minutes, or an hour where the client asks for longer.
-func cacheOf(p *translate.Request) *cacheControl {
+// cacheOf lasts five minutes, or an hour where the client asks for longer: everywhere, or at a part.
+func cacheOf(p *translate.Request, longer bool) *cacheControl {
 	c := &cacheControl{Type: "ephemeral"}
-	if p.CachesLonger() {
+	if longer || p.CachesLonger() {
 		c.TTL = "1h"
 	}
 	return c
@@ -181,6 +181,6 @@ func cacheOf(p *translate.Request) *cacheControl {
 // the client names a cache and does not mark the prefixes itself.
 func (r *request) setCache(p *translate.Request) {
 	if p.PromptCacheKey != "" && string(p.Field("prompt_cache_options.mode")) != `"explicit"` {
-		r.CacheControl = cacheOf(p)
+		r.CacheControl = cacheOf(p, false)
 	}
 }

@@ -153,17 +153,17 @@ func (r *request) blocks(p *translate.Request, m *model, content []translate.Par
 			blocks = append(blocks, block{Text: part.Text})
 		}
 		if part.CacheBreakpoint && m.caches() {
-			blocks = append(blocks, block{CachePoint: cacheOf(p, m)})
+			blocks = append(blocks, block{CachePoint: cacheOf(p, m, part.CachesLonger)})
 		}
 	}
 	return blocks, nil
 }
 
-// cacheOf lasts five minutes, or an hour where the client asks for longer and the
-// model can.
-func cacheOf(p *translate.Request, m *model) *cachePoint {
+// cacheOf lasts five minutes, or an hour where the client asks for longer, everywhere or at a part, and
+// the model can.
+func cacheOf(p *translate.Request, m *model, longer bool) *cachePoint {
 	c := &cachePoint{Type: "default"}
-	if p.CachesLonger() && m.maker == byAnthropic {
+	if (longer || p.CachesLonger()) && m.maker == byAnthropic {
 		c.TTL = "1h"
 	}
 	return c

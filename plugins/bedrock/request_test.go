@@ -164,6 +164,8 @@ var mapped = []struct {
 		path: "messages.0.content.2", want: `{"cachePoint":{"type":"default"}}`},
 	{name: "cache points for an hour", target: claude45, fields: `"prompt_cache_retention":"24h",` + part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),
 		path: "messages.0.content.2", want: `{"cachePoint":{"type":"default","ttl":"1h"}}`},
+	{name: "a cache point for an hour", target: claude45, fields: part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}`),
+		path: "messages.0.content.2", want: `{"cachePoint":{"type":"default","ttl":"1h"}}`},
 	{name: "Nova caches for five minutes", target: nova2, fields: `"prompt_cache_retention":"24h",` + part(`"type":"input_text","text":"long","prompt_cache_breakpoint":{"mode":"explicit"}`),
 		path: "messages.0.content.2", want: `{"cachePoint":{"type":"default"}}`},
 	{name: "a profile of a model in the catalogue", target: translate.Target{Model: "arn:aws:bedrock:us-east-1:1:application-inference-profile/p", Listed: claude45.Model, Capabilities: claude45.Capabilities},

@@ -12,7 +12,7 @@ func content(parts []Part) any {
 	switch {
 	case len(parts) == 0:
 		return ""
-	case len(parts) == 1 && parts[0].Type == "text":
+	case len(parts) == 1 && parts[0].Type == "text" && parts[0].CacheControl == nil:
 		return parts[0].Text
 	}
 	return parts
@@ -40,6 +40,12 @@ func (a attempt) parts(content []translate.Part) ([]Part, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if a.cacheMarks && c.CacheBreakpoint {
+			p.CacheControl = &cacheControl{Type: "ephemeral"}
+			if c.CachesLonger {
+				p.CacheControl.TTL = "1h"
+			}
 		}
 		parts = append(parts, p)
 	}

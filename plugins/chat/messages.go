@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -62,9 +63,15 @@ func (r *request) addAnswers(a attempt) error {
 
 func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 	for _, item := range t.Items {
-		texts, err := textAlone(item.(*translate.Message).Content)
+		parts := item.(*translate.Message).Content
+		texts, err := textAlone(parts)
 		if err != nil {
 			return err
+		}
+		if a.marks(parts) {
+			marked, _ := a.parts(parts) // texts
+			r.Messages = append(r.Messages, Message{Role: translate.RoleSystem, Content: marked})
+			continue
 		}
 		r.addSystem(a, t.Role, strings.Join(texts, paragraphs))
 	}
@@ -155,13 +162,15 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	var media []Part
 	for _, item := range t.Items {
 		o := item.(*translate.ToolOutput)
-		r.Messages = append(r.Messages, Message{
-			Role: translate.RoleTool, Content: strings.Join(texts(o.Content), paragraphs), ToolCallID: o.CallID,
-		})
 		parts, err := a.parts(o.Content)
 		if err != nil {
 			return err
 		}
+		m := Message{Role: translate.RoleTool, Content: strings.Join(texts(o.Content), paragraphs), ToolCallID: o.CallID}
+		if a.marks(o.Content) {
+			m.Content = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Type != "text" })
+		}
+		r.Messages = append(r.Messages, m)
 		labelled := false
 		for _, p := range parts {
 			if p.Type == "text" {
@@ -178,6 +187,11 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 		r.addUserParts(a, media)
 	}
 	return nil
+}
+
+// marks reports whether the vendor gets the marks that a content has.
+func (a attempt) marks(content []translate.Part) bool {
+	return a.cacheMarks && slices.ContainsFunc(content, func(p translate.Part) bool { return p.CacheBreakpoint && p.Text != "" })
 }
 
 // textAlone returns the texts of a content that must have no other parts.

@@ -30,6 +30,7 @@ const (
 		`{"role":"assistant","content":"Wait."},{"type":"function_call","call_id":"call_1","name":"f","arguments":""},` +
 		`{"type":"function_call_output","call_id":"call_1","output":"42"},{"role":"user","content":"so?"}]`
 	forgotten = `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":"42"}]`
+	marked    = `"input":[{"role":"system","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}]},{"role":"user","content":"hi"},{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"42","prompt_cache_breakpoint":{"mode":"explicit"}}]}]`
 	image     = `{"type":"input_image","image_url":"data:image/png;base64,aGk="}`
 	file64    = `"input":[{"role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}]}]`
 	fileAt    = `"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]`
@@ -162,6 +163,8 @@ var mapped = []struct {
 	{name: "calls with their reasoning", vendor: "deepseek", target: remembers, fields: functions + `,` + turns, path: "[thinking,messages.1.reasoning_content]", want: `["Hm"]`},
 	{name: "calls without their reasoning, and without tools", vendor: "deepseek", target: remembers, fields: forgotten, path: "thinking"},
 	{name: "calls of a model that does not think", vendor: "deepseek", target: plain, fields: functions + `,` + forgotten, path: "thinking"},
+	{name: "marks of a prefix to be cached", vendor: "openrouter", fields: marked, path: "[messages.#.content,messages.#.role]", want: `[[[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}}],"hi",null,[{"type":"text","text":"42","cache_control":{"type":"ephemeral"}}]],["system","user","assistant","tool"]]`},
+	{name: "marks for vendors that decide themselves", vendor: "groq", fields: marked, path: "messages.#.content", want: `["s","hi",null,"42"]`},
 	{name: "metadata elsewhere", vendor: "groq", fields: `"metadata":{"k":"v"},"store":true`, path: "[metadata,store]", want: `[]`},
 	{name: "tier", vendor: "openai", fields: `"service_tier":"priority"`, path: "service_tier", want: `"priority"`},
 	{name: "no tier", vendor: "together", fields: `"service_tier":"flex"`, path: "service_tier", warned: "service_tier"},

@@ -13,6 +13,14 @@ type Part struct {
 	InputAudio  any       `json:"input_audio,omitempty"`  // an Audio, or base64
 	File        *File     `json:"file,omitempty"`         // OpenAI's
 	DocumentURL string    `json:"document_url,omitempty"` // Mistral's
+
+	CacheControl *cacheControl `json:"cache_control,omitempty"` // OpenRouter's
+}
+
+// cacheControl marks a part as the end of a prefix to be cached.
+type cacheControl struct {
+	Type string `json:"type"`
+	TTL  string `json:"ttl,omitempty"`
 }
 
 // ImageURL is an image by its URL, which may be a data: URL.

@@ -59,6 +59,9 @@ type messageRules struct {
 	answers bool
 	// file is the form of input_file.
 	file fileForm
+	// cacheMarks: parts of messages have the client's marks of prefixes to be cached
+	// (https://openrouter.ai/docs/features/prompt-caching).
+	cacheMarks bool
 	// inlineImages: images have no URLs, for the vendor fetches none.
 	inlineImages bool
 	// bareAudio: audio is base64 alone, without its format.
@@ -234,7 +237,7 @@ var vendors = []vendor{
 			"input.input_audio", "input.input_file",
 		),
 		endpoints:    []string{"embeddings", "completions", "images/generations", "audio/transcriptions", "audio/speech", "rerank"},
-		messageRules: messageRules{file: inlineFile},
+		messageRules: messageRules{file: inlineFile, cacheMarks: true},
 		toolRules:    toolRules{search: searchPlugin},
 		effort:       reasoningObject, efforts: allLevels, replays: true,
 	},

@@ -182,11 +182,21 @@ func appendChatPart(b []byte, path, role string, v gjson.Result) ([]byte, error)
 		return nil, translate.InvalidValue(path+".type", kind, []string{"text", "image_url", "input_audio", "file", "refusal"})
 	}
 	// Several gateways let clients of Claude mark a prefix in Anthropic's way.
-	if v.Get("cache_control").IsObject() || v.Get("prompt_cache_breakpoint").IsObject() {
-		b = append(b, cacheBreakpoint...)
+	if mark := v.Get("prompt_cache_breakpoint"); mark.IsObject() {
+		return append(member(b, "prompt_cache_breakpoint", mark), '}'), nil
 	}
-	return append(b, '}'), nil
+	return append(appendCacheBreakpoint(b, v.Get("cache_control")), '}'), nil
 }
 
-// cacheBreakpoint marks the end of a prefix to be cached.
-const cacheBreakpoint = `,"prompt_cache_breakpoint":{"mode":"explicit"}`
+// appendCacheBreakpoint appends Anthropic's mark of a part with which a prefix ends that shall be
+// cached. An hour is longer than by default.
+func appendCacheBreakpoint(b []byte, mark gjson.Result) []byte {
+	if !mark.IsObject() {
+		return b
+	}
+	b = append(b, `,"prompt_cache_breakpoint":{"mode":"explicit"`...)
+	if mark.Get("ttl").Str == "1h" {
+		b = append(b, `,"ttl":"1h"`...)
+	}
+	return append(b, '}')
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -18,7 +19,7 @@ func (m *messagesRequest) readMessages() error {
 	if len(m.messages.Array()) == 0 {
 		return translate.Missing("messages")
 	}
-	for i, v := range m.messages.Array() {
+	for i, v := range m.marked().Array() {
 		path := fmt.Sprintf("messages[%d]", i)
 		if !v.IsObject() {
 			return plugins.Invalid(path, "Invalid type for '%s': expected an object.", path)
@@ -39,6 +40,27 @@ func (m *messagesRequest) readMessages() error {
 		}
 	}
 	return nil
+}
+
+// marked are the messages, the last block of which the client may have marked as the end of the prefix to be
+// cached by a field of the request.
+func (m *messagesRequest) marked() gjson.Result {
+	messages := m.messages.Array()
+	if !m.cache.IsObject() {
+		return m.messages
+	}
+	content := messages[len(messages)-1].Get("content")
+	path, value := fmt.Sprintf("%d.content", len(messages)-1), m.cache.Raw
+	switch blocks := content.Array(); {
+	case content.Type == gjson.String:
+		value = `[{"type":"text","text":` + content.Raw + `,"cache_control":` + value + `}]`
+	case len(blocks) > 0 && blocks[len(blocks)-1].IsObject() && !blocks[len(blocks)-1].Get("cache_control").Exists():
+		path += fmt.Sprintf(".%d.cache_control", len(blocks)-1)
+	default:
+		return m.messages
+	}
+	marked, _ := sjson.SetRaw(m.messages.Raw, path, value) // an array, and a plain path
+	return gjson.Parse(marked)
 }
 
 // blocks reads the blocks of a message. Those in a row that are content become one message of Responses, the
@@ -126,17 +148,23 @@ func (m *messagesRequest) result(path string, v gjson.Result) error {
 		return translate.Missing(path + ".tool_use_id")
 	}
 	m.leaveOut(path, v, "type", "tool_use_id", "content", "is_error", "cache_control")
-	output := []byte(`""`)
+	mark, output := v.Get("cache_control"), []byte(`""`)
 	switch {
+	case content.Type == gjson.String && mark.IsObject():
+		output = append(appendCacheBreakpoint(fmt.Appendf(nil, `[{"type":"input_text","text":%s`, content.Raw), mark), "}]"...)
 	case content.Type == gjson.String:
 		output = []byte(content.Raw)
 	case content.IsArray():
 		var parts []byte
-		for i, block := range content.Array() {
+		blocks := content.Array()
+		for i, block := range blocks {
 			var err error
 			if parts, err = m.appendBlock(element(parts), fmt.Sprintf("%s.content[%d]", path, i), "tool", block); err != nil {
 				return err
 			}
+		}
+		if n := len(parts); n > 0 && !blocks[len(blocks)-1].Get("cache_control").IsObject() {
+			parts = append(appendCacheBreakpoint(parts[:n-1], mark), '}') // of the result, and so of its last part
 		}
 		output = fmt.Appendf(nil, `[%s]`, parts)
 	}
@@ -174,10 +202,7 @@ func (m *messagesRequest) appendBlock(b []byte, path, role string, v gjson.Resul
 	default:
 		return nil, translate.InvalidValue(path+".type", kind, partTypes)
 	}
-	if v.Get("cache_control").IsObject() {
-		b = append(b, cacheBreakpoint...)
-	}
-	return append(b, '}'), nil
+	return append(appendCacheBreakpoint(b, v.Get("cache_control")), '}'), nil
 }
 
 // appendDocument appends a document but for its last brace: a file, or a text with what

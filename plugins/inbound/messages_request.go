@@ -54,7 +54,8 @@ type messagesRequest struct {
 	limit, system, messages gjson.Result
 	tools, choice           gjson.Result
 	thinking, output        gjson.Result
-	threaded                bool // it is of a thread, which the provider would keep
+	cache                   gjson.Result // marks the last block (https://platform.claude.com/docs/en/build-with-claude/prompt-caching)
+	threaded                bool         // it is of a thread, which the provider would keep
 }
 
 // noThreads returns the error by which Anthropic's libraries send the whole conversation
@@ -104,7 +105,8 @@ func (m *messagesRequest) field(name string, v gjson.Result) {
 		m.set(name, tier, name)
 	case "thread":
 		m.threaded = true
-	case "cache_control": // the provider chooses what to cache
+	case "cache_control":
+		m.cache = v
 	default:
 		if name != "speed" || v.Str != "standard" { // which is that of all
 			m.foreign = append(m.foreign, name)

@@ -30,6 +30,8 @@ func TestMessagesRequest(t *testing.T) {
 		{`"system":"s"`, "instructions", `"s"`, ""},
 		{`"system":[{"type":"text","text":"x-anthropic-billing-header: cch=1"},{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]`, "input.0",
 			`{"role":"system","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}`, ""},
+		{`"cache_control":{"type":"ephemeral","ttl":"1h"}`, "input.0",
+			`{"role":"user","content":[{"type":"input_text","text":"hi","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}]}`, ""},
 		{`"metadata":{"user_id":"u"}`, "user", `"u"`, ""},
 		{`"service_tier":"standard_only"`, "service_tier", `"default"`, ""},
 		{`"top_k":5`, "top_k", `5`, "top_k"},
@@ -56,7 +58,13 @@ func TestMessagesRequest(t *testing.T) {
 }
 
 func TestMessagesContent(t *testing.T) {
+	result := `{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","cache_control":{"type":"ephemeral"},"content":`
 	for _, c := range []asks{
+		{result + `"r"}]}`, "input.1.output", `[{"type":"input_text","text":"r","prompt_cache_breakpoint":{"mode":"explicit"}}]`, ""},
+		{result + `[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`, "input.1.output",
+			`[{"type":"input_text","text":"a"},{"type":"input_text","text":"b","prompt_cache_breakpoint":{"mode":"explicit"}}]`, ""},
+		{result + `[{"type":"text","text":"a","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`, "input.1.output",
+			`[{"type":"input_text","text":"a","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}]`, ""},
 		{`{"role":"user","content":[{"type":"text","text":"t"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},` +
 			`{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]}`, "input",
 			`[{"role":"user","content":[{"type":"input_text","text":"t"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AA=="},` +

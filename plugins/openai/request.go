@@ -34,8 +34,8 @@ func withInput(p *translate.Request) ([]byte, error) {
 		if item == nil {
 			continue
 		}
-		if m, ok := item.(*translate.Message); ok && p.Names != nil {
-			raw = withoutBreakpoints(raw, m)
+		if p.Names != nil {
+			raw = withBreakpoints(raw, item)
 		}
 		raw = withNames(raw, item)
 		if len(items) > 1 {
@@ -46,12 +46,23 @@ func withInput(p *translate.Request) ([]byte, error) {
 	return sjson.SetRawBytes(p.Raw, "input", append(items, ']'))
 }
 
-// withoutBreakpoints is a message without the marks of a prefix to be cached that the
-// assistant's parts cannot have.
-func withoutBreakpoints(raw string, m *translate.Message) string {
-	for i := range m.Content {
-		if m.Role == translate.RoleAssistant && m.Content[i].CacheBreakpoint {
-			raw, _ = sjson.Delete(raw, "content."+strconv.Itoa(i)+".prompt_cache_breakpoint") // an object, and a plain path
+// withBreakpoints is an item with the marks of a prefix to be cached that OpenAI takes: none in the
+// assistant's parts, and none for an hour, as Anthropic has it.
+func withBreakpoints(raw string, item translate.Item) string {
+	name, content, ofAssistant := "content", []translate.Part(nil), false
+	switch item := item.(type) {
+	case *translate.Message:
+		content, ofAssistant = item.Content, item.Role == translate.RoleAssistant
+	case *translate.ToolOutput:
+		name, content = "output", item.Content
+	}
+	for i := range content {
+		mark := name + "." + strconv.Itoa(i) + ".prompt_cache_breakpoint"
+		switch {
+		case ofAssistant && content[i].CacheBreakpoint:
+			raw, _ = sjson.Delete(raw, mark) // an object, and a plain path
+		case content[i].CachesLonger && gjson.Get(raw, mark+".ttl").Str == "1h":
+			raw, _ = sjson.Delete(raw, mark+".ttl") // likewise
 		}
 	}
 	return raw

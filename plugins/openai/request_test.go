@@ -195,6 +195,7 @@ func TestOtherAPIs(t *testing.T) {
 	}{
 		{"a second turn", plugins.Messages, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello","annotations":[]}]`, nil, true},
 		{"a second turn in Chat Completions", plugins.Chat, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello","annotations":[]}]`, nil, true},
+		{"a prefix to be cached for an hour", plugins.Messages, plain, `"max_tokens":100,"cache_control":{"type":"ephemeral","ttl":"1h"}`, "input.2.content", `[{"type":"input_text","text":"?","prompt_cache_breakpoint":{"mode":"explicit"}}]`, nil, true},
 		{"a temperature", plugins.Messages, thinker, `"max_tokens":100,"temperature":0.5`, "temperature", "", []string{"temperature"}, false},
 		{"the usual temperature", plugins.Messages, thinker, `"max_tokens":100,"temperature":1`, "temperature", "", nil, true},
 		{"the temperature of a model that takes one", plugins.Messages, plain, `"max_tokens":100,"temperature":0.5`, "temperature", "0.5", nil, true},

@@ -185,6 +185,7 @@ func parsePart(param string, v gjson.Result) (Part, error) {
 		Filename:        v.Get("filename").Str,
 		Detail:          v.Get("detail").Str,
 		CacheBreakpoint: v.Get("prompt_cache_breakpoint").IsObject(),
+		CachesLonger:    v.Get("prompt_cache_breakpoint.ttl").Exists(),
 	}
 	switch p.Type {
 	case PartText, "output_text", "text":

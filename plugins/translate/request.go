@@ -253,8 +253,9 @@ type Part struct {
 	Filename string
 	// Detail is low, high, auto or original.
 	Detail string
-	// CacheBreakpoint says that the prompt up to here should be cached.
-	CacheBreakpoint bool
+	// CacheBreakpoint says that the prompt up to here should be cached, and CachesLonger for longer
+	// than by default.
+	CacheBreakpoint, CachesLonger bool
 	// Cited says that the part is a document, and that the answer shall name what it
 	// takes from it. Clients of Messages ask for that.
 	Cited bool
