@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,9 @@ func eraseCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addFormatFlags(cmd, "erasures", queryFormats...)
 	cmd.Flags().Bool("content", false, "Erase the bodies and the inputs of templates; the records stay")
+	cmd.Flags().Bool("identity", false, "Erase the content, and what names somebody; the numbers stay")
+	cmd.Flags().Bool("record", false, "Erase the records")
+	cmd.MarkFlagsMutuallyExclusive(storage.ErasureScopes...)
 	cmd.Flags().Bool("yes", false, "Erase, and do not only count")
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = erase
@@ -31,15 +35,15 @@ func eraseCommand(cmd *cobra.Command) {
 // erase counts what a filter matches, and erases it if the user says so. Without a filter it
 // erases nothing.
 func erase(cmd *cobra.Command, args []string) error {
-	content, _ := cmd.Flags().GetBool("content")
+	i := slices.IndexFunc(storage.ErasureScopes, func(scope string) bool { on, _ := cmd.Flags().GetBool(scope); return on })
 	yes, _ := cmd.Flags().GetBool("yes")
 	switch {
-	case len(args) == 0 && (content || yes):
+	case len(args) == 0 && (i >= 0 || yes):
 		return errors.New("what is erased? Give a filter, such as user=ada; all matches everything")
 	case len(args) == 0:
 		return listPages(cmd, "/v1/erasures?limit=200", "after", erasureColumns)
-	case !content:
-		return errors.New("what is erased of the records? --content erases their bodies")
+	case i < 0:
+		return errors.New("what is erased of the records? --content erases their bodies, --identity also what names somebody, --record all")
 	}
 	filter, err := question.ParseFilter(args, time.Now())
 	if err != nil {
@@ -50,7 +54,7 @@ func erase(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	answer, err := keys(cmd, http.MethodPost, "/v1/erasures", map[string]any{
-		"filter": json.RawMessage(storage.AppendJSON(nil, filter)), "what": "content", "dry_run": !yes,
+		"filter": json.RawMessage(storage.AppendJSON(nil, filter)), "what": storage.ErasureScopes[i], "dry_run": !yes,
 	})
 	if err != nil {
 		return err

@@ -34,6 +34,10 @@ func TestErase(t *testing.T) {
 	}{
 		{[]string{"user=ada", "--content"}, `POST /v1/erasures {"dry_run":true,` + filter[1:] + `,"what":"content"}`, "Nothing is erased. --yes erases this.\n"},
 		{[]string{"user=ada", "--content", "--yes"}, `POST /v1/erasures {"dry_run":false,` + filter[1:] + `,"what":"content"}`, ""},
+		{[]string{"user=ada", "--identity"}, `POST /v1/erasures {"dry_run":true,` + filter[1:] + `,"what":"identity"}`, "Nothing is erased. --yes erases this.\n"},
+		{[]string{"user=ada", "--record", "--yes"}, `POST /v1/erasures {"dry_run":false,` + filter[1:] + `,"what":"record"}`, ""},
+		{[]string{"user=ada", "--record", "--content", "--yes"}, "", ""},
+		{[]string{"--record", "--yes"}, "", ""},
 		{nil, "GET /v1/erasures?limit=200 ", ""},
 		{[]string{"--content", "--yes"}, "", ""},
 		{[]string{"--yes"}, "", ""},

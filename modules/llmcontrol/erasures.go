@@ -22,15 +22,15 @@ import (
 // has the values by which the records were chosen.
 type erasure struct {
 	// ID is null for a preview, and so is State.
-	ID    *uuid.UUID `json:"id"`
-	What  string     `json:"what"`
-	State *string    `json:"state"`
+	ID    *uuid.UUID           `json:"id"`
+	What  storage.ErasureScope `json:"what"`
+	State *string              `json:"state"`
 	// Searched are the fields and operators of the filter.
 	Searched    []string          `json:"searched"`
 	RequestedAt storage.Timestamp `json:"requested_at"`
 	RequestedBy string            `json:"requested_by"`
-	// Records counts the records that had content, Bytes the bytes of their bodies as they were
-	// sent, Erased the records whose content is gone.
+	// Records counts the records, of an erasure of content those that had some; Bytes are those of
+	// their bodies as they were sent. Erased counts the records that are erased so far.
 	Records int64              `json:"records"`
 	Bytes   int64              `json:"bytes"`
 	Erased  int64              `json:"erased"`
@@ -39,9 +39,6 @@ type erasure struct {
 	Remains []string `json:"remains"`
 }
 
-// whatContent is what an erasure removes: bodies and the inputs of templates.
-const whatContent = "content"
-
 // The states of an erasure.
 const (
 	erasurePending = "pending"
@@ -49,7 +46,8 @@ const (
 	erasureDone    = "done"
 )
 
-// erasedAtOnce bounds the records of an erasure: a place is kept for each until it is done.
+// erasedAtOnce bounds the records of an erasure: a place is kept for each until it is done, and a
+// hash for ever.
 const erasedAtOnce = 1_000_000
 
 // drainedWithin is how long an erasure waits for the database to have the calls that have ended.
@@ -58,29 +56,45 @@ const drainedWithin = 10 * time.Second
 // erasurePage is how many records are read at a time.
 const erasurePage = 1000
 
-// remains is what every erasure of content leaves.
-var remains = []string{
-	"the records without their content: numbers, names of users and sessions, properties, errors. retention deletes them",
+// remains is what an erasure leaves, by its scope, before what every erasure leaves.
+var remains = map[storage.ErasureScope][]string{
+	storage.EraseContent: {
+		"the records without their content: numbers, names of users and sessions, properties, errors. Erase the identity or the record, or let retention delete them",
+		"earlier versions of records that were recorded again hours later, until content_retention ends",
+	},
+	storage.EraseIdentity: {
+		"the records without their content and without what names somebody: numbers, times, models, providers, scores, the project, types of errors",
+		copiesRemain,
+	},
+	storage.EraseRecord: {copiesRemain},
+}
+
+// copiesRemain is what remains where SQLite would be busy for too long.
+const copiesRemain = "copies that SQLite has left in free parts of a database of more than 4 GiB, until you run VACUUM; earlier versions of records that were recorded again hours later, until content_retention ends"
+
+// alwaysRemains is what every erasure leaves.
+var alwaysRemains = []string{
+	"budgets, credits and ledgers, which have the names of the accounts that paid, and the audit log",
 	"backups and copies that were made before done_at, until you delete them",
 	"calls that had not ended at requested_at: erase again if there may be some",
 	"conversations of the Responses API, which have copies of their items: DELETE /v1/conversations/{id}",
 	"text that requests of other records repeat",
 	"records of equal calls that the cache answered, whose cache_reference_id is one of the records, and shadows, whose property Shadow-Of is: erase these, too",
-	"earlier versions of records that were recorded again hours later, until content_retention ends",
 }
 
 // erasureDetails are what the audit log has of an erasure.
 type erasureDetails struct {
-	What     string   `json:"what"`
-	Searched []string `json:"searched"`
-	Records  int64    `json:"records"`
-	Bytes    int64    `json:"bytes"`
+	What     storage.ErasureScope `json:"what"`
+	Searched []string             `json:"searched"`
+	Records  int64                `json:"records"`
+	Bytes    int64                `json:"bytes"`
 }
 
 func describeErasure(e *journal.Erasure) erasure {
+	scope := max(e.Scope, storage.EraseContent)
 	d := erasure{
-		What: whatContent, Searched: e.Searched, RequestedAt: e.RequestedAt, RequestedBy: e.RequestedBy,
-		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, Remains: remains,
+		What: scope, Searched: e.Searched, RequestedAt: e.RequestedAt, RequestedBy: e.RequestedBy,
+		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, Remains: slices.Concat(remains[scope], alwaysRemains),
 	}
 	if e.ID == uuid.Nil {
 		return d
@@ -106,11 +120,12 @@ func createErasure(c *call) (any, error) {
 	if err := c.decode(&asked); err != nil {
 		return nil, err
 	}
-	switch {
-	case asked.Filter == nil:
+	if asked.Filter == nil {
 		return nil, bad(`filter: the filter of the records is expected, or "all"`)
-	case asked.What != whatContent:
-		return nil, bad("what: only content is expected, not %q; records as a whole are deleted by retention", asked.What)
+	}
+	var scope storage.ErasureScope
+	if err := scope.UnmarshalText([]byte(asked.What)); err != nil {
+		return nil, bad("what: %v", err)
 	}
 	filter, err := storage.ParseFilter(asked.Filter, storage.RequestResponse)
 	if err == nil {
@@ -132,17 +147,20 @@ func createErasure(c *call) (any, error) {
 			Message: "the store of this organisation keeps content in ClickHouse, from which Weir cannot erase single records; content_retention deletes it",
 		}
 	}
-	e := journal.Erasure{Org: c.org.Name, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: searched(filter)}
-	content, err := c.choose(j, &e, filter)
+	if _, erases := j.Backend().(storage.RecordEraser); !erases && scope > storage.EraseContent {
+		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation cannot erase single records; retention deletes them"}
+	}
+	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: searched(filter)}
+	chosen, err := c.choose(j, &e, filter)
 	if err != nil || asked.DryRun {
 		return describeErasure(&e), err
 	}
 	e.ID = uuid.New()
 	// The audit log comes first: nothing is erased that it does not have.
-	if err := c.org.Tell(c.ctx, "erasure.created", e.ID.String(), erasureDetails{whatContent, e.Searched, e.Records, e.Bytes}); err != nil {
+	if err := c.org.Tell(c.ctx, "erasure.created", e.ID.String(), erasureDetails{scope, e.Searched, e.Records, e.Bytes}); err != nil {
 		return nil, err
 	}
-	if err := j.Erase(e, content); err != nil {
+	if err := j.Erase(e, chosen); err != nil {
 		return nil, err
 	}
 	return describeErasure(&e), nil
@@ -163,8 +181,9 @@ func searched(f storage.Filter) []string {
 	return names
 }
 
-// choose finds the content of the records that a filter chooses, and counts it.
-func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Filter) (content []storage.ContentRef, err error) {
+// choose finds the records that a filter chooses, of an erasure of content those that have some,
+// and counts them.
+func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Filter) (chosen []journal.Chosen, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, drainedWithin)
 	defer cancel()
 	if err := j.Flush(ctx); err != nil { // afterwards the database has what has ended
@@ -177,14 +196,14 @@ func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Fil
 	}
 	err = q.EachPage(ask, func(records []*storage.Record) error {
 		for _, r := range records {
-			if r.Content == (storage.ContentRef{}) || r.CreatedAt > e.RequestedAt {
+			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt {
 				continue
 			}
-			content = append(content, r.Content)
+			chosen = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content})
 			e.Records++
 			e.Bytes += r.RequestBytes + r.ResponseBytes
 		}
-		if len(content) > erasedAtOnce {
+		if len(chosen) > erasedAtOnce {
 			return bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
 		}
 		return nil
@@ -192,7 +211,7 @@ func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Fil
 	if err != nil {
 		return nil, err
 	}
-	return content, nil
+	return chosen, nil
 }
 
 func listErasures(c *call) (any, error) {

@@ -32,6 +32,69 @@ func (s *site) raw(text string) (files []string) {
 	return files
 }
 
+// erased waits until an erasure is done, and returns its certificate.
+func (s *site) erased(key, path string) (got gjson.Result) {
+	s.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); got.Get("state").Str != "done"; got = s.must(key, "GET", path, "") {
+		if time.Now().After(deadline) {
+			s.t.Fatal(got.Raw)
+		}
+	}
+	return got
+}
+
+// An erasure of identities keeps the numbers and names nobody; an erasure of records keeps nothing.
+// Neither leaves the person in a file, nor touches the calls of others.
+func TestErasuresOfPersons(t *testing.T) {
+	s := newSite(t)
+	const admin, anonymous, gone, other = "acme-admin", "an0nymous-0123456789abcdef", "g0ne-0123456789abcdef", "n3ighbour-0123456789abcdef"
+	for _, user := range []string{anonymous, gone, other} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/responses", strings.NewReader(`{"model":"echo-1","input":"I am `+user+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Service-Auth": {"Bearer acme-all"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer acme-all"}, "Service-User-Id": {user}, "Service-Session-Id": {user + "-session"}, "Service-Property-Name": {user}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatal(answer, err)
+		}
+		answer.Body.Close()
+	}
+	of := func(user string) string { return `{"request_response_rmt":{"user_id":{"equals":"` + user + `"}}}` }
+	count := func(filter string) int {
+		return len(s.must(admin, "POST", "/v1/request/query", `{"filter":`+filter+`}`).Array())
+	}
+	for deadline := time.Now().Add(10 * time.Second); count(`"all"`) != 3; {
+		if time.Now().After(deadline) {
+			t.Fatal("the calls are not recorded")
+		}
+	}
+	id := s.must(admin, "POST", "/v1/request/query", `{"filter":`+of(anonymous)+`}`).Get("0.request_id").Str
+	before := s.must(admin, "GET", "/v1/request/"+id, "")
+	for what, user := range map[string]string{"identity": anonymous, "record": gone} {
+		made := s.must(admin, "POST", "/v1/erasures", `{"filter":`+of(user)+`,"what":"`+what+`"}`)
+		got := s.erased(admin, "/v1/erasures/"+made.Get("id").Str)
+		if got.Get("what").Str != what || got.Get("records").Int() != 1 || got.Get("erased").Int() != 1 {
+			t.Error(got.Raw)
+		}
+		if files := s.raw(user); files != nil {
+			t.Errorf("%s: the person is in %v", what, files)
+		}
+	}
+	if all, others := count(`"all"`), count(of(other)); all != 2 || others != 1 || len(s.raw(other)) == 0 {
+		t.Errorf("%d records are left, %d of them another person's", all, others)
+	}
+	after := s.must(admin, "GET", "/v1/request/"+id, "")
+	for _, name := range []string{"request_created_at", "model", "prompt_tokens", "completion_tokens", "cost", "delay_ms", "response_status", "provider"} {
+		if after.Get(name).Raw != before.Get(name).Raw {
+			t.Errorf("%s is %s, and was %s", name, after.Get(name).Raw, before.Get(name).Raw)
+		}
+	}
+	if strings.Contains(after.Raw, anonymous) || !strings.Contains(before.Raw, anonymous) {
+		t.Error(after.Raw)
+	}
+}
+
 // An erasure removes the bodies of what its filter chooses from every file, and of nothing else.
 // Its certificate and the audit log do not have the value of the filter.
 func TestErasures(t *testing.T) {
@@ -54,7 +117,7 @@ func TestErasures(t *testing.T) {
 	filter := `{"request_response_rmt":{"request_body":{"contains":"` + canary + `"}}}`
 
 	for body, want := range map[string]int{
-		``: 400, `{"what":"content"}`: 400, `{"filter":"all"}`: 400, `{"filter":"all","what":"record"}`: 400,
+		``: 400, `{"what":"content"}`: 400, `{"filter":"all"}`: 400, `{"filter":"all","what":"everything"}`: 400, `{"filter":"all","what":["record"]}`: 400,
 		`{"filter":"all","what":"content","more":1}`: 400, `{"filter":{"users_view":{"cost":{"gt":1}}},"what":"content"}`: 400,
 		`{"filter":{"request_response_rmt":{"user":{"equals":1}}},"what":"content"}`: 400,
 	} {
@@ -78,12 +141,7 @@ func TestErasures(t *testing.T) {
 	}
 	made := s.must(admin, "POST", "/v1/erasures", content)
 	path := "/v1/erasures/" + made.Get("id").Str
-	got := s.must(admin, "GET", path, "")
-	for deadline := time.Now().Add(10 * time.Second); got.Get("state").Str != "done"; got = s.must(admin, "GET", path, "") {
-		if time.Now().After(deadline) {
-			t.Fatal(got.Raw)
-		}
-	}
+	got := s.erased(admin, path)
 	if got.Get("erased").Int() != 1 || got.Get("searched").Raw != `["request_body contains"]` || got.Get("done_at").Str == "" || len(got.Get("remains").Array()) == 0 {
 		t.Error(got.Raw)
 	}

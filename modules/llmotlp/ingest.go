@@ -210,6 +210,10 @@ func (b *batch) record(calls []*call) error {
 
 // place finds out to which call a span belongs.
 func (b *batch) place(rs *reports, c *call, r *report, k *keys, now time.Time) error {
+	if b.journal.Erased(r.Key()) > 0 {
+		b.ignore(erased, c.library)
+		return nil
+	}
 	result := recorded
 	if again := rs.byKey[k.own]; len(again) > 0 {
 		if !b.replace {
@@ -353,6 +357,7 @@ var (
 	unrelated = metric.Constant("unrelated") // speaks of no model
 	unknown   = metric.Constant("unknown")   // speaks of a model, but is not known to be a call
 	sameCall  = metric.Constant("same_call") // reports a call that another span reports
+	erased    = metric.Constant("erased")    // reports a call that was erased
 )
 
 // The results of a span.

@@ -42,6 +42,10 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 		r.Content = storage.ContentRef{}
 	}
 	stored, c := k.Masked(r, j.mask(r.Org, r.ContentMask()))
+	if scope := j.Erased(d.key); scope > 0 {
+		stored, c = stored.Erased(scope), nil
+		d.spanKeys = stored.SpanKeys
+	}
 	encode(d, kindRecord, recordWire, stored)
 	d.content(c, j.log.chunks.Load())
 	err := j.submit(d)

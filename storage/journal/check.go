@@ -260,6 +260,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 		c.report.Others, c.report.Integrity.Damage = s.Reach.Others, s.Reach.Damage
 	}
 	erasures, _ := readErasures(c.dir) // a list that cannot be read reaches nowhere
+	c.erasures.records.Store(erasures.records)
 	if err := CompareReach(c.dir, ErasuresName, erasures.reach(), c.report.Others[ErasuresName]); err != nil {
 		c.problem("%v", err)
 	}
@@ -317,8 +318,8 @@ func (c *checker) compare(backend storage.Position) error {
 			content += l.Count
 		}
 	}
-	for _, r := range c.records {
-		if r.at.Before(backend) && r.created >= c.pruned && !c.versions.recovered[r.at] { // else retention has deleted it
+	for key, r := range c.records {
+		if c.Erased(key) != storage.EraseRecord && r.at.Before(backend) && r.created >= c.pruned && !c.versions.recovered[r.at] { // else retention has deleted it
 			missing++
 		}
 	}

@@ -153,6 +153,7 @@ func (j *Journal) awaitBatch(ctx context.Context, d time.Duration) {
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (j *Journal) deliver(ctx context.Context, d *batch) bool {
+	j.eraseLate(&d.Batch)
 	j.saveCheckpoint(d.End)
 	start := time.Now()
 	if !j.writeBatch(ctx, d, &d.Batch) {
@@ -304,6 +305,7 @@ func (j *Journal) connect(ctx context.Context) bool {
 			j.delivery.err, j.delivery.failingSince = nil, time.Time{}
 			j.mu.Unlock()
 			close(j.delivery.connected)
+			signal(j.maintenance.wake) // what was drained before can be sealed now
 		}
 		if first {
 			close(j.delivery.tried)

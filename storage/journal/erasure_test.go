@@ -38,6 +38,14 @@ func holding(t *testing.T, dir string, canary []byte) (names []string) {
 	return names
 }
 
+// chosenOf chooses some content, of records that are not there.
+func chosenOf(content []storage.ContentRef) (chosen []Chosen) {
+	for _, ref := range content {
+		chosen = append(chosen, Chosen{ID: uuid.New(), Content: ref})
+	}
+	return chosen
+}
+
 // An erasure removes content from segments in any state, goes on after a crash, and leaves what
 // other records have.
 func TestErasure(t *testing.T) {
@@ -76,7 +84,7 @@ func TestErasure(t *testing.T) {
 			}
 			id := uuid.New()
 			crash(t, j, func() {
-				if err := j.Erase(Erasure{ID: id, Org: "acme", RequestedAt: 1}, gone); err != nil {
+				if err := j.Erase(Erasure{ID: id, Org: "acme", RequestedAt: 1}, chosenOf(gone)); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -221,7 +229,7 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 	for i := 1; i < len(refs); i += 2 {
 		gone = append(gone, refs[i])
 	}
-	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, gone); err != nil {
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosenOf(gone)); err != nil {
 		t.Fatal(err)
 	}
 	check(j, r)
@@ -250,7 +258,7 @@ func TestErasureOfAWholeSegment(t *testing.T) {
 	r := j.Reader(storage.WholeContent)
 	defer r.Close()
 	wantTurn(t, r, refs[0], &turns[0])
-	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, refs); err != nil {
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosenOf(refs)); err != nil {
 		t.Fatal(err)
 	}
 	for e := (Erasure{}); e.DoneAt == 0; e = j.Erasures("acme")[0] {

@@ -51,8 +51,9 @@ func (r *recent) add(records []*storage.Record) {
 
 // Follower reads records as the backend gets them. It is for one goroutine.
 type Follower struct {
-	recent *recent
-	next   uint64
+	recent   *recent
+	erasures *erasures
+	next     uint64
 }
 
 // Follow begins behind the record with the Version after, or with the next record if after
@@ -61,7 +62,7 @@ func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
 	r := &j.delivery.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f = &Follower{recent: r, next: r.next}
+	f = &Follower{recent: r, erasures: &j.erasures, next: r.next}
 	if after == (storage.Position{}) {
 		return f, true
 	}
@@ -83,6 +84,7 @@ func (f *Follower) Next() (records []*storage.Record, missed int, more <-chan st
 		_ = recordWire.parse(k.metadata, r) // cannot fail: add has encoded the record
 		records = append(records, r)
 	}
+	records, _ = f.erasures.records.Load().apply(records)
 	return records, missed, more
 }
 

@@ -136,16 +136,24 @@ func (j *Journal) prune(ctx context.Context) {
 // if that fails.
 func (j *Journal) erase(ctx context.Context) {
 	o := j.options.Load()
-	eraser, ok := j.backend.(storage.Eraser)
-	if !ok || o.now().Sub(j.maintenance.erased) < eraseEvery {
+	if o.now().Sub(j.maintenance.erased) < eraseEvery {
 		return
+	}
+	if err := j.eraseFiles(ctx); err != nil && ctx.Err() == nil {
+		o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
+	}
+}
+
+func (j *Journal) eraseFiles(ctx context.Context) error {
+	eraser, ok := j.backend.(storage.Eraser)
+	if !ok {
+		return nil
 	}
 	err := j.inSteps(ctx, func() (bool, error) { return eraser.Erase(ctx) })
 	if err == nil {
-		j.maintenance.erased = o.now()
-	} else if ctx.Err() == nil {
-		o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
+		j.maintenance.erased = j.options.Load().now()
 	}
+	return err
 }
 
 // inSteps lets the backend delete in steps, between which batches can be written.

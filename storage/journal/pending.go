@@ -15,9 +15,12 @@ import (
 const claimTimeout = 250 * time.Millisecond
 
 // Claim reserves the key of a record if a client chose the id. It returns false when the key
-// is claimed, pending, or known to the backend, and when the backend cannot tell at
+// is claimed, pending, known to the backend or erased, and when the backend cannot tell at
 // once.
 func (j *Journal) Claim(ctx context.Context, key storage.RecordKey) bool {
+	if j.Erased(key) > 0 {
+		return false
+	}
 	j.mu.Lock()
 	claimed := j.versions.claim(key)
 	j.mu.Unlock()
@@ -70,6 +73,9 @@ const drainTimeout = time.Second
 // Request answers a record, or storage.ErrNotFound. A record that the backend does not
 // take is read from the journal.
 func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
+	if j.Erased(key) == storage.EraseRecord {
+		return nil, storage.ErrNotFound
+	}
 	j.mu.Lock()
 	last, waits := j.versions.pending[key]
 	left := j.versions.left(key)

@@ -308,6 +308,9 @@ func (j *Journal) countDatabaseLoss(from, is storage.Position) {
 	j.saveLosses()
 	j.log.turn.Unlock()
 	j.saveCheckpoint(storage.Position{})
+	if err := j.findAgain(); err != nil {
+		j.options.logger().Error("the database may have records that were erased", zap.Error(err))
+	}
 }
 
 // lostByDatabase counts the records after a position that are in no raw segment.

@@ -133,6 +133,36 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 	if next == nil || err != nil {
 		return false, err
 	}
+	return f.rewrite(ctx, next)
+}
+
+// rewriteChanged writes each file anew of which any request has changed.
+func (f *columnFiles) rewriteChanged(ctx context.Context) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	var regions []columnar.Region
+	err := f.b.withReader(ctx, func(ctx context.Context, r reader) (err error) {
+		regions, err = r.regions(ctx, math.MinInt64, math.MaxInt64)
+		return err
+	})
+	for i := range regions {
+		next := &regions[i]
+		changed := int64(0)
+		if err == nil {
+			err = f.b.withReader(ctx, func(ctx context.Context, r reader) (err error) {
+				changed, err = r.changes(ctx, next)
+				return err
+			})
+		}
+		if err == nil && changed > 0 {
+			_, err = f.rewrite(ctx, next)
+		}
+	}
+	return err
+}
+
+// rewrite writes the file of a region, in place of the one that there is.
+func (f *columnFiles) rewrite(ctx context.Context, next *columnar.Region) (written bool, err error) {
 	if err := f.b.withWriter(func(w *writer) error { return w.beginRegion(ctx, next) }); err != nil {
 		return false, err
 	}
@@ -178,7 +208,7 @@ func (r reader) nextRegion(ctx context.Context, rows, changes int) (*columnar.Re
 	after := int64(math.MinInt64)
 	for i := range regions {
 		known := &regions[i]
-		changed, err := r.c.integer(ctx, "SELECT count(*) FROM column_changes WHERE n > ? AND n <= ?", known.After, known.Last)
+		changed, err := r.changes(ctx, known)
 		if err != nil || changed > int64(changes) {
 			return known, err
 		}
@@ -200,6 +230,11 @@ func (r reader) nextRegion(ctx context.Context, rows, changes int) (*columnar.Re
 		return nil, err
 	}
 	return &columnar.Region{After: after, Last: *last}, nil
+}
+
+// changes counts the requests of a region that have changed since its file was begun.
+func (r reader) changes(ctx context.Context, x *columnar.Region) (int64, error) {
+	return r.c.integer(ctx, "SELECT count(*) FROM column_changes WHERE n > ? AND n <= ?", x.After, x.Last)
 }
 
 // nth is the key of the nth request between two keys, nil if there are fewer.

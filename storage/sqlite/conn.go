@@ -55,6 +55,8 @@ const (
 	synchronousFull   = "PRAGMA synchronous = FULL"
 )
 
+const temporaryInMemory = "PRAGMA temp_store = MEMORY"
+
 // openWriter opens the connection that writes. Whoever copies or repairs the
 // file may lock it for a while; the host tries again when that takes longer than
 // the busy timeout.
@@ -68,7 +70,7 @@ func openWriter(path string) (*conn, error) {
 		"PRAGMA wal_autocheckpoint = 4000",
 		"PRAGMA journal_size_limit = 67108864",
 		"PRAGMA secure_delete = ON", // zeros in place of what was deleted
-		"PRAGMA temp_store = MEMORY",
+		temporaryInMemory,
 		pageCache,
 	)
 }
@@ -78,7 +80,7 @@ func openReader(path string) (*conn, error) {
 	return open(path, url.Values{"mode": {"ro"}},
 		"PRAGMA busy_timeout = 1000",
 		"PRAGMA query_only = ON",
-		"PRAGMA temp_store = MEMORY",
+		temporaryInMemory,
 		pageCache,
 	)
 }

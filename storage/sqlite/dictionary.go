@@ -29,6 +29,8 @@ type dictionary struct {
 	// oldest is, for each block of ids, a time before which no name of the block was last
 	// seen.
 	oldest []storage.Timestamp
+	// used are the ids that records were given while somebody looks for unused names, else nil.
+	used map[int64]struct{}
 }
 
 // forgetOldest makes the next pruneNames look at all names.
@@ -55,6 +57,9 @@ func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, 
 			}
 		}
 		d.known.put(key, entry)
+	}
+	if d.used != nil {
+		d.used[entry.id.(int64)] = struct{}{}
 	}
 	if at > entry.seen+seenStep {
 		entry.seen = at

@@ -297,7 +297,8 @@ func (b *Backend) interrupt() *columnFiles {
 }
 
 var (
-	_ storage.Backend  = (*Backend)(nil)
-	_ storage.Eraser   = (*Backend)(nil)
-	_ storage.Verifier = (*Backend)(nil)
+	_ storage.Backend      = (*Backend)(nil)
+	_ storage.Eraser       = (*Backend)(nil)
+	_ storage.RecordEraser = (*Backend)(nil)
+	_ storage.Verifier     = (*Backend)(nil)
 )

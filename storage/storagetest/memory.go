@@ -207,6 +207,34 @@ func (m *Memory) Prune(ctx context.Context, before storage.Timestamp) (more bool
 	return len(old) > chunk, nil
 }
 
+// EraseRecords implements storage.RecordEraser.
+func (m *Memory) EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope storage.ErasureScope) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.usable(ctx); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		key := storage.RecordKey{Org: org, ID: id}
+		e := m.records[key]
+		if e == nil {
+			continue
+		}
+		delete(m.records, key)
+		if scope != storage.EraseRecord {
+			m.records[key] = &entry{record: e.record.Erased(scope)}
+		}
+		of := session{org, e.record.SessionID}
+		if !slices.ContainsFunc(m.all(), func(r *storage.Record) bool { return session{r.Org, r.SessionID} == of }) {
+			delete(m.tags, of)
+		}
+	}
+	return nil
+}
+
+// EraseUnused does nothing: the memory has nothing that records share.
+func (m *Memory) EraseUnused(ctx context.Context) error { return ctx.Err() }
+
 // SessionTag looks a tag up.
 func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
 	return asked(ctx, m, func() (string, error) { return m.tags[session{org, sessionID}].text, nil })
@@ -274,4 +302,7 @@ func (m *Memory) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-var _ storage.Backend = (*Memory)(nil)
+var (
+	_ storage.Backend      = (*Memory)(nil)
+	_ storage.RecordEraser = (*Memory)(nil)
+)

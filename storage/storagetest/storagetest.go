@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"annotations", testAnnotations},
 		{"dropped annotations", testDroppedAnnotations},
 		{"tags", testTags},
+		{"erased records", testErasedRecords},
 		{"views", testViews},
 		{"conversations", testConversations},
 		{"responses", testResponses},

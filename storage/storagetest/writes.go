@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -213,6 +214,78 @@ func testTags(t *testing.T, open opener) {
 	if orgs, err := s.Organisations(t.Context()); !slices.Equal(orgs, []string{"acme", "globex"}) || err != nil {
 		t.Errorf("Organisations = %q, %v", orgs, err)
 	}
+}
+
+// Erased records are gone, or name nobody and count as before; all others stay as they are, also
+// those of the same id in another organisation. The tag of a session goes with its last record.
+func testErasedRecords(t *testing.T, open opener) {
+	b := open.new(t)
+	eraser, ok := b.(storage.RecordEraser)
+	if !ok {
+		t.Skip("single records cannot be erased")
+	}
+	records, contents := Records(random(7), 200)
+	twin := *records[0]
+	twin.Org, twin.Scores, twin.Feedback = "twin of "+twin.Org, nil, nil
+	s := start(t, open, b, contents)
+	end := storage.Position{Segment: 1}
+	batch := Batch(append(slices.Clone(records), &twin), end)
+	tagged := make(map[string]bool)
+	for i, r := range records {
+		if r.SessionID == "" || i > 100 {
+			r.SessionID = fmt.Sprint("session of ", i/3)
+			batch.Records[i].SessionID = r.SessionID
+		}
+		if !tagged[r.Org+r.SessionID] {
+			batch.Annotations = append(batch.Annotations, &storage.Annotation{Org: r.Org, SessionID: r.SessionID, At: epoch, Tag: new("gold")})
+		}
+		tagged[r.Org+r.SessionID] = true
+	}
+	s.write(batch)
+	var left []*storage.Record
+	gone := map[storage.ErasureScope]map[string][]uuid.UUID{storage.EraseIdentity: {}, storage.EraseRecord: {}}
+	for i, r := range records {
+		switch scope := []storage.ErasureScope{storage.EraseRecord, storage.EraseIdentity, 0, 0}[i/3%4]; scope {
+		case storage.EraseIdentity:
+			left = append(left, r.Erased(scope))
+			fallthrough
+		case storage.EraseRecord:
+			gone[scope][r.Org] = append(gone[scope][r.Org], r.ID)
+		default:
+			left = append(left, r)
+		}
+	}
+	for range 2 {
+		for scope, byOrg := range gone {
+			for org, ids := range byOrg {
+				if err := eraser.EraseRecords(t.Context(), org, append(ids, id(random(8))), scope); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := eraser.EraseUnused(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.holds(left)
+		s.has(&twin)
+		s.reopen(end)
+	}
+	sessions := make(map[string]bool)
+	for _, r := range left {
+		sessions[r.Org+r.SessionID] = true
+	}
+	for _, r := range records {
+		want := ""
+		if sessions[r.Org+r.SessionID] {
+			want = "gold"
+		}
+		if tag, err := s.SessionTag(t.Context(), r.Org, r.SessionID); tag != want || err != nil {
+			t.Fatalf("the session %q of %s has the tag %q, %v, want %q", r.SessionID, r.Org, tag, err, want)
+		}
+	}
+	again := *records[0] // the backend takes what the host gives it
+	s.write(Batch([]*storage.Record{&again}, storage.Position{Segment: 2}))
+	s.has(&again)
 }
 
 // The newest view of a name holds, in its organisation alone, until it is deleted.

@@ -1,0 +1,175 @@
+package journal
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// erasedName is the file of the erased records in the journal's directory: a key, and then an
+// entry for each record that an erasure has chosen, the keyed hash of its organisation and id with
+// a scope. The list of erasures says how much of the file holds.
+const erasedName = "erased"
+
+const (
+	erasedKeyBytes = 32
+	erasedEntry    = erasedHashBytes + 1
+	// erasedHashBytes are so many that no other record has the hash of an erased one.
+	erasedHashBytes = 16
+)
+
+type erasedHash [erasedHashBytes]byte
+
+// erasedRecords remembers which records were erased, so that neither a later version nor an import
+// nor a backup brings them back. It never changes. A nil one has none.
+type erasedRecords struct {
+	key    []byte
+	scopes map[erasedHash]storage.ErasureScope
+	file   erasedFile
+}
+
+// erasedFile is how much of the file holds.
+type erasedFile struct {
+	Size int64
+	Sum  uint32 // CRC-32C
+}
+
+// readErased reads the part of the file that holds.
+func readErased(dir string, is erasedFile) (*erasedRecords, error) {
+	if is.Size == 0 {
+		return nil, nil
+	}
+	path := filepath.Join(dir, erasedName)
+	text, err := os.ReadFile(path)
+	if err == nil && (int64(len(text)) < is.Size || crc32.Checksum(text[:is.Size], castagnoli) != is.Sum) {
+		err = errors.New("it is shorter than it was, or damaged")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r := &erasedRecords{key: text[:erasedKeyBytes], scopes: make(map[erasedHash]storage.ErasureScope), file: is}
+	r.add(text[erasedKeyBytes:is.Size])
+	return r, nil
+}
+
+// add adds entries as the file has them.
+func (r *erasedRecords) add(entries []byte) {
+	for ; len(entries) >= erasedEntry; entries = entries[erasedEntry:] {
+		hash, scope := erasedHash(entries), storage.ErasureScope(entries[erasedHashBytes])
+		r.scopes[hash] = max(r.scopes[hash], scope)
+	}
+}
+
+// with returns r with more records of an organisation, and writes them to the file.
+func (r *erasedRecords) with(dir, org string, ids []uuid.UUID, scope storage.ErasureScope) (*erasedRecords, error) {
+	if len(ids) == 0 {
+		return r, nil
+	}
+	next := &erasedRecords{scopes: make(map[erasedHash]storage.ErasureScope)}
+	var text []byte
+	if r == nil {
+		next.key = make([]byte, erasedKeyBytes)
+		rand.Read(next.key)
+		text = append(text, next.key...)
+	} else {
+		next.key, next.file, next.scopes = r.key, r.file, maps.Clone(r.scopes)
+	}
+	for _, id := range ids {
+		hash := next.hash(storage.RecordKey{Org: org, ID: id})
+		text = append(append(text, hash[:]...), byte(scope))
+	}
+	at := next.file.Size
+	next.file = erasedFile{at + int64(len(text)), crc32.Update(next.file.Sum, castagnoli, text)}
+	if at == 0 {
+		next.add(text[erasedKeyBytes:]) // before it is the key
+	} else {
+		next.add(text)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, erasedName), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteAt(text, at)
+	err = errors.Join(err, f.Truncate(next.file.Size), f.Sync(), f.Close())
+	if err == nil {
+		err = SyncDir(dir)
+	}
+	return next, err
+}
+
+// hash returns the keyed hash of a record.
+func (r *erasedRecords) hash(key storage.RecordKey) (hash erasedHash) {
+	mac := hmac.New(sha256.New, r.key)
+	mac.Write(key.ID[:])
+	mac.Write([]byte(key.Org))
+	copy(hash[:], mac.Sum(nil))
+	return hash
+}
+
+// scope is what was erased of a record, 0 if it was not.
+func (r *erasedRecords) scope(key storage.RecordKey) storage.ErasureScope {
+	if r == nil {
+		return 0
+	}
+	return r.scopes[r.hash(key)]
+}
+
+// TakeErasures has a journal that no process uses repeat the erasures that another directory of
+// the same journal knows, and it does not: those that were requested after it was copied. It
+// returns how many these are.
+func TakeErasures(dir, from string) (taken int, err error) {
+	l, err := lock(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	have, err := readErasures(dir)
+	if err != nil {
+		return 0, err
+	}
+	later, err := readErasures(from)
+	if err != nil {
+		return 0, err
+	}
+	known := make(map[uuid.UUID]bool)
+	for _, e := range have.Erasures {
+		known[e.ID] = true
+	}
+	for _, e := range later.Erasures {
+		if known[e.ID] {
+			continue
+		}
+		again := *e
+		again.Left, again.Erased, again.DoneAt, again.Find = nil, 0, 0, true
+		have.Erasures = append(have.Erasures, &again)
+		taken++
+	}
+	if taken == 0 {
+		return 0, nil
+	}
+	if have.records != nil && (later.records == nil || !hmac.Equal(have.records.key, later.records.key)) {
+		return 0, fmt.Errorf("the erasures of %s are those of another store", from)
+	}
+	if later.records != nil {
+		text, err := os.ReadFile(filepath.Join(from, erasedName))
+		if err == nil {
+			err = replaceFile(filepath.Join(dir, erasedName), text[:later.records.file.Size])
+		}
+		if err != nil {
+			return 0, err
+		}
+		have.Records = later.Records
+	}
+	have.Generation = max(have.Generation, later.Generation) + 1
+	return taken, have.write(dir)
+}

@@ -1,0 +1,249 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
+)
+
+const person = "c4nary0123456789abcdef"
+
+// personal returns the nth record of a test, with its content: every third is a person's.
+func personal(n int) (*storage.Record, *storage.Content) {
+	r, c := sample(n)
+	if n%3 == 0 {
+		r.UserID, r.SessionID, r.ErrorMessage = person, person+"-session", "no "+person
+		r.Properties = map[string]string{"Name": person}
+		c.Response.Data = []byte(`{"answer":"` + person + `"}`)
+	}
+	return r, c
+}
+
+// An erasure of records, or of identities, leaves nothing of them in the files of the journal and
+// in the backend, goes on after a crash at any point, and holds against later versions and imports.
+func TestErasureOfRecords(t *testing.T) {
+	for _, scope := range []storage.ErasureScope{storage.EraseIdentity, storage.EraseRecord} {
+		for name, crash := range map[string]func(t *testing.T, j *Journal, b *backend, erase func()){
+			"active segment": func(_ *testing.T, _ *Journal, _ *backend, erase func()) { erase() },
+			"sealed segment": func(t *testing.T, j *Journal, _ *backend, erase func()) { seal(t, j, 1); erase() },
+			"killed before the first step": func(_ *testing.T, j *Journal, _ *backend, erase func()) {
+				alone(j)
+				erase()
+			},
+			"killed when the backend had erased some": func(t *testing.T, j *Journal, b *backend, erase func()) {
+				alone(j)
+				erase()
+				if err := b.EraseRecords(t.Context(), "acme", []uuid.UUID{numbered(0), numbered(3)}, scope); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"killed when the backend had erased all": func(t *testing.T, j *Journal, _ *backend, erase func()) {
+				alone(j)
+				erase()
+				if err := j.eraseRecords(t.Context(), j.erasures.unfinished()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"killed before it was done": func(t *testing.T, j *Journal, _ *backend, erase func()) {
+				seal(t, j, 1)
+				alone(j)
+				erase()
+				j.maintenance.turn = make(chan struct{}, 1)
+				err := j.eraseRecords(t.Context(), j.erasures.unfinished())
+				for number, ordinals := range j.erasures.left() {
+					err = errors.Join(err, j.eraseSegment(t.Context(), new(rewriter), number, ordinals))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			t.Run(fmt.Sprint(scope, " ", name), func(t *testing.T) { testErasureOfRecords(t, scope, crash) })
+		}
+	}
+}
+
+func testErasureOfRecords(t *testing.T, scope storage.ErasureScope, crash func(*testing.T, *Journal, *backend, func())) {
+	const records = 60
+	dir := t.TempDir()
+	b := &backend{}
+	j := open(t, b, Options{Dir: dir})
+	var chosen []Chosen
+	all := make(map[uuid.UUID]*storage.Record)
+	for n := range records {
+		r, c := personal(n)
+		j.Begin(r)
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+		if n%3 == 0 {
+			chosen = append(chosen, Chosen{r.ID, r.Content})
+		}
+	}
+	flush(t, j)
+	list := func() []*storage.Record {
+		found, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 2 * records})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	for _, r := range list() {
+		all[r.ID] = r
+	}
+	if len(all) != records || holding(t, dir, []byte(person)) == nil {
+		t.Fatal("the person is not there before")
+	}
+	before := j.Integrity()
+	crash(t, j, b, func() {
+		if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: 1, Records: int64(len(chosen))}, chosen); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if ended(j) {
+		killed, stop := context.WithCancel(t.Context())
+		stop()
+		j.Close(killed)
+		j = open(t, b, Options{Dir: dir})
+	}
+	done := func() {
+		t.Helper()
+		eventually(t, "the erasure is done", func() bool {
+			e := j.Erasures("acme")[0]
+			return e.DoneAt != 0 && e.Erased == e.Records && !e.Find && len(e.Left) == 0
+		})
+	}
+	done()
+	check := func() {
+		t.Helper()
+		flush(t, j)
+		if names := holding(t, dir, []byte(person)); names != nil {
+			t.Errorf("the person is in %v", names)
+		}
+		found := make(map[uuid.UUID]*storage.Record)
+		for _, r := range list() {
+			found[r.ID] = r
+		}
+		for id, r := range all {
+			want := r
+			if r.UserID == person {
+				want = r.Erased(scope)
+				want.Content, want.Version = storage.ContentRef{}, storage.Position{}
+				if scope == storage.EraseRecord {
+					want = nil
+				}
+			}
+			if got := found[id]; !reflect.DeepEqual(got, want) {
+				t.Fatalf("the backend has %+v, want %+v", got, want)
+			}
+		}
+	}
+	check()
+	// Neither a later version nor an import brings them back.
+	for n := 0; n < records; n += 3 {
+		r, c := personal(n)
+		if n%2 == 0 {
+			j.Begin(r)
+		}
+		if j.Claim(t.Context(), r.Key()) || j.Erased(r.Key()) != scope {
+			t.Fatal("the id can be used again")
+		}
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check()
+	j.log.turn.Lock()
+	j.log.close(j.log.active)
+	j.log.turn.Unlock()
+	eventually(t, "the segment is sealed", func() bool { return j.Status().RawSegments == 0 })
+	check()
+	if now := j.Integrity(); now.Recorded != before.Recorded+records/6 || len(now.Losses) > 0 {
+		t.Errorf("the ledger has %+v, and had %+v", now, before)
+	}
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Check(t.Context(), dir, func(_ uuid.UUID, match func(*storage.Record)) (storage.Position, error) {
+		for _, r := range all {
+			if r.UserID != person {
+				match(r)
+			}
+		}
+		return storage.Position{Segment: 1 << 40}, nil
+	})
+	if err != nil || len(report.Problems) > 0 {
+		t.Errorf("check: %q, %v", report.Problems, err)
+	}
+	// A database of before has the records again until they are erased from it once more.
+	var restored []*storage.Record
+	for _, r := range all {
+		restored = append(restored, r)
+	}
+	j = open(t, b, Options{Dir: dir})
+	if err := b.Write(t.Context(), &storage.Batch{Journal: j.identity, Records: restored, End: storage.Position{Segment: 1 << 40}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.findAgain(); err != nil {
+		t.Fatal(err)
+	}
+	signal(j.maintenance.wake)
+	done()
+	check()
+}
+
+// Without the file of the erased records, or with a damaged one, no erasure is taken until somebody
+// accepts that.
+func TestForgottenRecords(t *testing.T) {
+	for name, harm := range map[string]func(path string) error{
+		"gone": os.Remove,
+		"cut":  func(path string) error { return os.Truncate(path, erasedKeyBytes+3) },
+		"damaged": func(path string) error {
+			text, err := os.ReadFile(path)
+			text[len(text)-1] ^= 1
+			return errors.Join(err, os.WriteFile(path, text, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b := &backend{}
+			j := open(t, b, Options{Dir: dir})
+			chosen := []Chosen{{ID: uuid.New()}, {ID: uuid.New()}}
+			if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosen); err != nil {
+				t.Fatal(err)
+			}
+			j.Close(t.Context())
+			if err := harm(filepath.Join(dir, erasedName)); err != nil {
+				t.Fatal(err)
+			}
+			if report, err := Check(t.Context(), dir, nil); err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], ErasuresName) {
+				t.Errorf("check: %+v, %v", report, err)
+			}
+			j = open(t, b, Options{Dir: dir})
+			if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosen); !errors.Is(err, ErrForgotten) {
+				t.Errorf("an erasure is answered by %v", err)
+			}
+			j.Close(t.Context())
+			if known, err := Forget(dir, ErasuresName); !known || err != nil {
+				t.Fatal(known, err)
+			}
+			for range 2 {
+				j = open(t, b, Options{Dir: dir})
+				if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosen); err != nil {
+					t.Fatal(err)
+				}
+				j.Close(t.Context())
+			}
+		})
+	}
+}
