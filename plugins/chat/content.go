@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"iter"
 	"strings"
 
@@ -38,6 +39,8 @@ type ToolCall struct {
 	Type     string        `json:"type"`
 	Function *FunctionCall `json:"function,omitempty"`
 	Custom   *CustomCall   `json:"custom,omitempty"`
+
+	ExtraContent json.RawMessage `json:"extra_content,omitempty"` // Google's
 }
 
 // CallFunction returns the call of a function, whose arguments are JSON.
@@ -236,6 +239,9 @@ func (d *decoder) call(key int, v gjson.Result) {
 		key = d.callKey(v.Get("index"), c.ID, c.Name)
 	}
 	if c.ID != "" || c.Name != "" { // not amid a call, which reasoning would end
+		if extra := v.Get("extra_content"); extra.IsObject() {
+			d.thinker.extra = json.RawMessage(extra.Raw)
+		}
 		d.seal()
 	}
 	if d.a.Request().IsAnswerTool(c.Name) {

@@ -55,6 +55,23 @@ func equal(t *testing.T, got gjson.Result, path, want string) {
 	}
 }
 
+// Google's own Chat Completions sign a call beside it, and refuse the call without.
+func TestSignedCallsComeBack(t *testing.T) {
+	const signature = `{"google":{"thought_signature":"S"}}`
+	r := decode(t, "compatible", hi,
+		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"},"extra_content":`+signature+`}]`),
+		delta(`"tool_calls":[{"index":1,"id":"y","function":{"name":"f","arguments":"{}"}}]`), finish("tool_calls"))
+	equal(t, r, "output.#.type", `["reasoning","function_call","function_call"]`)
+	outputs := `{"type":"function_call_output","call_id":"x","output":"1"},{"type":"function_call_output","call_id":"y","output":"2"}`
+	input := strings.TrimSuffix(r.Get("output").Raw, "]") + "," + outputs + "]"
+	_, body, _, err := plugintest.Prepare(t, For("compatible"), translate.Target{Model: "m"}, `{"model":"m","input":`+input+`}`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gjson.Parse(body), "messages.0.tool_calls.#.extra_content", "["+signature+"]")
+	equal(t, gjson.Parse(body), "messages.0.tool_calls.0.id", `"x"`)
+}
+
 func TestReasoningThenTextThenCall(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"reasoning":"a"`), delta(`"reasoning":"b"`), delta(`"content":"c"`),
 		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`), finish("tool_calls"))

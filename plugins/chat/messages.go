@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -125,6 +126,7 @@ func (r *request) addUserParts(a attempt, parts []Part) {
 func (r *request) addAssistant(a attempt, t translate.Turn) error {
 	m := Message{Role: translate.RoleAssistant}
 	var messages []string
+	var extra json.RawMessage // of the next call
 	for _, item := range t.Items {
 		switch item := item.(type) {
 		case *translate.Message:
@@ -136,7 +138,8 @@ func (r *request) addAssistant(a attempt, t translate.Turn) error {
 				messages = append(messages, strings.Join(texts, "")) // citations part a sentence
 			}
 		case *translate.ReasoningItem:
-			if err := m.replay(a, item); err != nil {
+			var err error
+			if extra, err = m.replay(a, item); err != nil {
 				return err
 			}
 		case *translate.ToolCall:
@@ -144,6 +147,7 @@ func (r *request) addAssistant(a attempt, t translate.Turn) error {
 			if err != nil {
 				return err
 			}
+			translated.ExtraContent, extra = extra, nil
 			m.ToolCalls = append(m.ToolCalls, translated)
 		}
 	}

@@ -87,13 +87,17 @@ type detail struct {
 type sealed struct {
 	Vendor string `json:"vendor"`
 	thoughts
+	// Extra is the extra_content of the call that follows. Google signs calls there, and refuses
+	// them without (https://ai.google.dev/gemini-api/docs/thought-signatures).
+	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
-// replay adds an earlier reasoning to its message, if the vendor or the model wants it.
-func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) error {
+// replay adds an earlier reasoning to its message, if the vendor or the model wants it, and returns
+// the extra_content of the call that follows.
+func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) (extra json.RawMessage, err error) {
 	var s sealed
 	if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Vendor != a.name {
-		return a.DropForeignReasoning(item)
+		return nil, a.DropForeignReasoning(item)
 	}
 	var field string
 	if a.Capabilities != nil {
@@ -110,7 +114,7 @@ func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) error {
 	case field == "reasoning":
 		t.Reasoning += s.Reasoning + s.ReasoningContent
 	}
-	return nil
+	return s.Extra, nil
 }
 
 // thinker collects the parts of a reasoning that will be sealed.
@@ -119,6 +123,7 @@ type thinker struct {
 	text    []byte
 	details []detail
 	piece   []byte // the text of the last detail
+	extra   json.RawMessage
 }
 
 // add adds a piece of a detail. Consecutive pieces of one index are one detail.
@@ -156,12 +161,14 @@ func (t *thinker) settle() {
 	t.piece = t.piece[:0]
 }
 
-func (t *thinker) empty() bool { return len(t.text) == 0 && len(t.details) == 0 }
+func (t *thinker) empty() bool {
+	return len(t.text) == 0 && len(t.details) == 0 && t.extra == nil
+}
 
 // take returns what was collected, and empties the thinker.
 func (t *thinker) take(v *vendor) string {
 	t.settle()
-	s := sealed{Vendor: v.name}
+	s := sealed{Vendor: v.name, Extra: t.extra}
 	switch {
 	case len(t.details) > 0:
 		s.ReasoningDetails = t.details
