@@ -32,6 +32,25 @@ func TestErrors(t *testing.T) {
 
 // Where Anthropic says when its limits are full again, it may not say how long to
 // wait.
+// A client that obeys no status of its own is told by a header not to ask again.
+func TestQuotaIsFinal(t *testing.T) {
+	for _, test := range []struct {
+		name, value string
+		want        bool
+	}{
+		{"X-Should-Retry", "false", true},
+		{"X-Should-Retry", "true", false},
+		{"anthropic-ratelimit-unified-status", "rejected", true},
+		{"anthropic-ratelimit-unified-status", "allowed_warning", false},
+	} {
+		r := plugintest.Response(429, `{"type":"error","error":{"type":"rate_limit_error","message":"weekly quota"}}`)
+		r.Header.Set(test.name, test.value)
+		if got := (Provider{}).Error(r).Final; got != test.want {
+			t.Errorf("%s: %s: final %v, want %v", test.name, test.value, got, test.want)
+		}
+	}
+}
+
 func TestRateLimits(t *testing.T) {
 	const soon, later, past = "2026-11-20T10:00:07Z", "2026-11-20T10:01:00Z", "2026-11-20T09:00:00Z"
 	for name, test := range map[string]struct {

@@ -136,6 +136,9 @@ func ReadError(resp *http.Response, newError func(status int, body gjson.Result)
 	case e.RetryAfter == 0 && e.Status == http.StatusTooManyRequests:
 		e.RetryAfter = plugins.UntilReset(resp.Header)
 	}
+	// Claude Code asks again for as long as nothing says that a quota is spent
+	// (https://github.com/BerriAI/litellm/issues/37754).
+	e.Final = resp.Header.Get("X-Should-Retry") == "false" || resp.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"
 	return e
 }
 

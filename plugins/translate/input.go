@@ -237,7 +237,9 @@ func (p *Part) setURL(param, url string) error {
 	if !ok || data == "" {
 		return plugins.Invalid(param, "The data: URL must be of the form data:<media type>;base64,<data>.")
 	}
-	p.MediaType, _, _ = strings.Cut(mediaType, ";")
+	if p.MediaType, _, _ = strings.Cut(mediaType, ";"); p.MediaType == "image/jpg" { // what OpenAI takes too
+		p.MediaType = "image/jpeg"
+	}
 	p.Data = data
 	return nil
 }

@@ -245,6 +245,7 @@ func TestAllowedToolsLeaveOutTheOthers(t *testing.T) {
 func TestParts(t *testing.T) {
 	p := parse(t, `"input":[{"role":"user","content":[
 		{"type":"input_image","image_url":"data:image/png;base64,aGk=","detail":"low"},
+		{"type":"input_image","image_url":"data:image/jpg;base64,aGk="},
 		{"type":"input_image","image_url":"https://example.com/x.png"},
 		{"type":"input_file","file_data":"data:application/pdf;name=x;base64,aGk=","filename":"x.pdf"},
 		{"type":"input_file","file_id":"file_1"},
@@ -257,7 +258,7 @@ func TestParts(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s %s %q %s%s", part.Type, part.MediaType, b, part.URL, part.FileID))
 	}
-	want := `input_image image/png "hi" ; input_image  "" https://example.com/x.png; input_file application/pdf "hi" ; ` +
+	want := `input_image image/png "hi" ; input_image image/jpeg "hi" ; input_image  "" https://example.com/x.png; input_file application/pdf "hi" ; ` +
 		`input_file  "" file_1; input_audio audio/wav "hi" `
 	if s := strings.Join(got, "; "); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
