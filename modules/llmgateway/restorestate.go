@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,9 +55,14 @@ func (c *call) restoreState(targets []routing.Target) error {
 	case err != nil:
 		return err
 	}
-	earlier := len(items)
+	earlier, joined := len(items), 0
+	for _, item := range items {
+		joined += len(item)
+	}
 	own := stored.InputOf(c.body)
-	resolved, err := store.Resolve(c.ctx, own)
+	resolved, err := store.Resolve(c.ctx, own, maxRequest-len(c.body)-joined, func(ctx context.Context, added int64) error {
+		return c.received.Grow(ctx, int64(joined)+added)
+	})
 	if err != nil {
 		return err
 	}

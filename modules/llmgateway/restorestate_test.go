@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +132,27 @@ func TestAResponseOfAProviderThatSpeaksResponsesIsKeptToo(t *testing.T) {
 		if status, _ := s.get("/v1/responses/"+id, "Authorization", "Bearer acme"); status != 404 {
 			t.Errorf("another organisation gets it: %d", status)
 		}
+	}
+}
+
+// Many references to one long item are refused before they take its length many times.
+func TestReferencesAreBounded(t *testing.T) {
+	var sent remembering
+	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {sent.then(speaksResponses)}})
+	_, first := s.post(`{"model":"one/m","input":"` + strings.Repeat("a", 1<<20) + `"}`)
+	reference := fmt.Sprintf(`{"type":"item_reference","id":%q},`, inputID(s, gjson.Get(first, "id").Str))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for path, body := range map[string]string{
+		"/v1/responses":     `{"model":"raw/m","input":[` + strings.Repeat(reference, 1000) + `{"role":"user","content":"?"}]}`,
+		"/v1/conversations": `{"items":[` + strings.Repeat(reference, 19) + `{"role":"user","content":"?"}]}`,
+	} {
+		if resp, got := s.postTo(path, strings.NewReader(body)); resp.StatusCode/100 != 4 || sent.last() != "" {
+			t.Errorf("%s: %d %.200s", path, resp.StatusCode, got)
+		}
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 400<<20 {
+		t.Errorf("%d MiB for 1,020 references to one of 1 MiB", (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *Store) AddItems(ctx context.Context, to *storage.Conversation, items []
 
 // add gives the change the items in full. to is the conversation, measured.
 func (s *Store) add(ctx context.Context, c *storage.ConversationChange, to *storage.Conversation, items []string) error {
-	items, err := s.Resolve(ctx, items)
+	items, err := s.Resolve(ctx, items, maxAdded, func(context.Context, int64) error { return nil })
 	if err != nil {
 		return err
 	}

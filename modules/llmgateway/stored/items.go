@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
@@ -14,24 +15,19 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Item returns the item of an id, of the output of a response or of its input, or
+// items returns the items of a response by their ids, those of its input and of its output, or
 // ErrNotFound.
-func (s *Store) Item(ctx context.Context, id string) (string, error) {
-	recordID, ok := RecordOf(id)
-	if !ok {
-		return "", ErrNotFound
-	}
-	record, err := s.Journal.Request(ctx, storage.RecordKey{Org: s.Org, ID: recordID})
+func (s *Store) items(ctx context.Context, id uuid.UUID) (map[string]string, error) {
+	record, err := s.Journal.Request(ctx, storage.RecordKey{Org: s.Org, ID: id})
 	r, err := s.load(ctx, record, err)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	for _, item := range append(Output(r.Body), r.Input()...) {
-		if gjson.Get(item, "id").Str == id {
-			return item, nil
-		}
+	items := make(map[string]string)
+	for _, item := range append(r.Input(), Output(r.Body)...) {
+		items[gjson.Get(item, "id").Str] = item
 	}
-	return "", ErrNotFound
+	return items, nil
 }
 
 // Input returns the items of the request in full, as the API lists them.
