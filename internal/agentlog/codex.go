@@ -28,14 +28,17 @@ var codex = &Agent{
 		return ""
 	},
 	read: func(f *file) {
-		var c Call // what all calls that follow have in common
+		var c Call        // what all calls after a line have in common
+		var origin string // the session whose calls a line begins, which may be another one's
 		var total gjson.Result
 		for line := range f.lines(`"token_count"`, `"turn_context"`, `"session_meta"`) {
 			at, payload := line.Get("timestamp"), line.Get("payload")
 			switch line.Get("type").Str {
 			case "session_meta":
-				if c.Session != "" {
-					continue // the copy of another session's, which this one continues
+				// A fork begins with the lines of the session that it continues, some with new times:
+				// https://github.com/ryoppippi/ccusage/issues/1370
+				if origin = payload.Get("id").Str; c.Session != "" {
+					continue
 				}
 				c.Session, c.Project, c.Branch = payload.Get("id").Str, payload.Get("cwd").Str, payload.Get("git.branch").Str
 				c.Provider, c.SubAgent = payload.Get("model_provider").Str, payload.Get("source.subagent").Exists()
@@ -48,7 +51,7 @@ var codex = &Agent{
 				if payload.Get("type").Str != "token_count" || !now.IsObject() || now.Raw == total.Raw {
 					continue
 				}
-				c.At, c.id = timeOf(at), at.Str+now.Raw
+				c.At, c.id = timeOf(at), origin+now.Raw
 				if c.Usage = codexUsage(last); !last.IsObject() {
 					c.Usage = less(codexUsage(now), codexUsage(total))
 				}
@@ -66,15 +69,15 @@ func codexUsage(v gjson.Result) plugins.Usage {
 	}
 }
 
-// less returns the part of a usage that an earlier one did not have. A count that has become
-// smaller began anew.
+// less returns the part of a usage that an earlier one did not have. Totals began anew if one of
+// them has become smaller.
 func less(now, before plugins.Usage) plugins.Usage {
-	for _, c := range []struct{ now, before *plugins.Count }{
-		{&now.Input, &before.Input}, {&now.CacheRead, &before.CacheRead}, {&now.Output, &before.Output}, {&now.Reasoning, &before.Reasoning},
-	} {
-		if c.now.N >= c.before.N {
-			c.now.N -= c.before.N
-		}
+	if now.Input.N < before.Input.N || now.CacheRead.N < before.CacheRead.N || now.Output.N < before.Output.N || now.Reasoning.N < before.Reasoning.N {
+		return now
 	}
+	now.Input.N -= before.Input.N
+	now.CacheRead.N -= before.CacheRead.N
+	now.Output.N -= before.Output.N
+	now.Reasoning.N -= before.Reasoning.N
 	return now
 }

@@ -94,10 +94,13 @@ func TestRead(t *testing.T) {
 			`{"type":"assistant","message":{"id":"msg_8","usage":{"input_tokens":1,"output_tokens":1}},"timestamp":"2026-11-28T10:00:01.000Z"}` + "\n" +
 			`{"type":"assistant","message":{"id":"msg_7","usage":{`,
 		// A resumed session has the lines of the first; a sub-agent has its own file.
-		".claude/projects/-src-weir/s2.jsonl":                    claudeLine("s2", "msg_1", "req_1", "40", "") + claudeLine("s2", "msg_2", "req_2", "5", ""),
-		".claude/projects/-src-weir/s2/subagents/agent-1.jsonl":  strings.NewReplacer(`"isSidechain":false`, `"isSidechain":true`, "T10:00", "T10:05").Replace(claudeLine("s2", "msg_3", "req_3", "6", `,"agentId":"1"`)),
-		".codex/sessions/2026/11/28/rollout-2026-codex-1.jsonl":  codexFile,
-		".codex/archived_sessions/rollout-2026-codex-1b.jsonl":   codexFile,
+		".claude/projects/-src-weir/s2.jsonl":                   claudeLine("s2", "msg_1", "req_1", "40", "") + claudeLine("s2", "msg_2", "req_2", "5", ""),
+		".claude/projects/-src-weir/s2/subagents/agent-1.jsonl": strings.NewReplacer(`"isSidechain":false`, `"isSidechain":true`, "T10:00", "T10:05").Replace(claudeLine("s2", "msg_3", "req_3", "6", `,"agentId":"1"`)),
+		".codex/sessions/2026/11/28/rollout-2026-codex-1.jsonl": codexFile,
+		".codex/archived_sessions/rollout-2026-codex-1b.jsonl":  codexFile,
+		// A fork has the lines of the first session with other times, and then its own.
+		".codex/sessions/2026/11/29/rollout-2026-codex-2.jsonl": strings.Replace(codexFile[:strings.Index(codexFile, "\n")+1], "codex-1", "codex-2", 1) +
+			strings.ReplaceAll(codexFile, "T11:", "T13:"),
 		".codex/sessions/2026/11/27/rollout-2026-old.jsonl.zst":  "x",
 		".local/share/opencode/storage/message/ses_1/msg_a.json": `{"id":"msg_a","sessionID":"ses_1","role":"assistant","time":{"created":1795867200000,"completed":1795867201000},"modelID":"claude-sonnet-4-5","providerID":"anthropic","path":{"cwd":"/src/x/y","root":"/src/x"},"cost":0.1,"tokens":{"input":5,"output":20,"reasoning":3,"cache":{"read":100,"write":50}}}`,
 		".local/share/opencode/storage/message/ses_1/msg_b.json": `{"id":"msg_b","role":"user","time":{"created":1}}`,

@@ -245,6 +245,17 @@ func TestLinksAndBrokenFiles(t *testing.T) {
 	}
 }
 
+// A dash alone on its line is not guessed at.
+func TestYAMLDashAlone(t *testing.T) {
+	file := home(t, continueDev)
+	for _, model := range []string{"o3", "gpt-4"} {
+		put(t, file, "models:\n  -\n    name: GPT\n    provider: openai\n    model: "+model+"\n")
+		if change, err := continueDev.Setup("", gateway); err == nil || !strings.Contains(err.Error(), "write the dash and the first name") {
+			t.Errorf("%v, %v", change, err)
+		}
+	}
+}
+
 // An edit made after the change was shown is not overwritten.
 func TestEditBeforeWrite(t *testing.T) {
 	file := home(t, claude)

@@ -43,9 +43,15 @@ const tokenAge = 60_000
 func shellLine(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
-		if words[i] = word; strings.ContainsAny(word, " \t\"'$&;()<>|*?`\\") {
+		if words[i] = word; word == "" || strings.ContainsFunc(word, needsQuotes) {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// needsQuotes reports whether a shell may take a character for something else.
+func needsQuotes(r rune) bool {
+	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	return !letter && !strings.ContainsRune("_./:@%+=,-", r)
 }

@@ -47,6 +47,16 @@ func lineOffset(text []byte, line int) (at int) {
 	return at
 }
 
+// dashOf returns where the dash of a list's item is, and where its line begins.
+func dashOf(text []byte, item *yaml.Node) (dash, start int, err error) {
+	start = lineOffset(text, item.Line)
+	before, _, found := bytes.Cut(text[start:lineEnd(text, start)], []byte("-"))
+	if !found || len(bytes.TrimSpace(before)) > 0 {
+		return 0, 0, fmt.Errorf("line %d: write the dash and the first name of the item on one line", item.Line)
+	}
+	return start + len(before), start, nil
+}
+
 func (f yamlFormat) find(text []byte, path []string) (span, bool, error) {
 	list, err := f.list(text, path[0])
 	if list == nil || err != nil {
@@ -55,8 +65,10 @@ func (f yamlFormat) find(text []byte, path []string) (span, bool, error) {
 	for _, item := range list.Content {
 		for i := 0; item.Kind == yaml.MappingNode && i < len(item.Content); i += 2 {
 			if item.Content[i].Value == "name" && item.Content[i+1].Value == path[1] {
-				start := lineOffset(text, item.Line)
-				dash := start + bytes.IndexByte(text[start:], '-')
+				dash, start, err := dashOf(text, item)
+				if err != nil {
+					return span{}, false, err
+				}
 				end := lineEnd(text, start)
 				for next := end; next < len(text); { // all lines that are further to the right belong to the item
 					line := text[next:lineEnd(text, next)]
@@ -90,8 +102,11 @@ func (f yamlFormat) insert(text []byte, path []string, value string) ([]byte, er
 	if list == nil {
 		return appendLines(text, path[0]+":\n  "+indent(value, "  ")+"\n"), nil
 	}
-	at := lineOffset(text, list.Content[0].Line)
-	blanks := strings.Repeat(" ", bytes.IndexByte(text[at:], '-'))
+	dash, at, err := dashOf(text, list.Content[0])
+	if err != nil {
+		return nil, err
+	}
+	blanks := strings.Repeat(" ", dash-at)
 	return splice(text, span{at, at}, blanks+indent(value, blanks)+"\n"), nil
 }
 

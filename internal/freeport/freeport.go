@@ -23,7 +23,7 @@ var given sync.Map
 // Address is an address of this machine at which nobody listens. No two calls return the same.
 func Address(t testing.TB) string {
 	t.Helper()
-	for {
+	for t.Context().Err() == nil {
 		port := first + rand.IntN(end-first)
 		if _, taken := given.LoadOrStore(port, true); taken {
 			continue
@@ -33,10 +33,9 @@ func Address(t testing.TB) string {
 			listener.Close()
 			return listener.Addr().String()
 		}
-		if t.Context().Err() != nil {
-			t.Fatal(err)
-		}
 	}
+	t.Fatal("the test has ended before an address was free")
+	return ""
 }
 
 // Port is the port of an Address.

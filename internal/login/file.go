@@ -169,15 +169,20 @@ func (f File) Forget(ctx context.Context, l Login, client *http.Client) (revoked
 		return false, err
 	} else if i := slices.IndexFunc(all, func(a Login) bool { return a.Address == l.Address }); i >= 0 {
 		l = all[i] // another process may have renewed it
+		// Before the login is gone: a keychain that is locked would keep a secret that nobody knows of.
+		secret, err := l.secret()
+		if err != nil && !errors.As(err, new(*NoLoginError)) {
+			return false, err
+		}
 		if err := f.write(slices.Delete(all, i, i+1)); err != nil {
 			return false, err
 		}
+		if err == nil && l.InKeychain {
+			err = keyring.Delete(keychainService, l.Address)
+		}
+		return l.revoke(ctx, secret, client), err
 	}
-	secret, err := l.secret()
-	if err == nil && l.InKeychain {
-		err = keyring.Delete(keychainService, l.Address)
-	}
-	return l.revoke(ctx, secret, client), err
+	return false, nil
 }
 
 // keychainService is the name of Weir in keychains.
@@ -224,6 +229,9 @@ func (f File) Fresh(ctx context.Context, address string, client *http.Client) (s
 	defer cancel()
 	unlock, err := f.lock(ctx)
 	if err != nil {
+		if time.Now().Before(l.EndsAt) { // whoever has the lock waits for the issuer
+			return l.Token, nil
+		}
 		return "", err
 	}
 	defer unlock()

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -283,6 +284,34 @@ func TestFresh(t *testing.T) {
 		kept, err := f.Find(i.URL)
 		if err != nil {
 			t.Fatal(err)
+		}
+		f.old(t, i.URL, time.Minute)
+		unlock, err := f.lock(t.Context()) // by a process that waits for the issuer
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if token, err := f.Fresh(short, i.URL, i.Client()); err != nil || token != kept.Token {
+			t.Error(token, err)
+		}
+		cancel()
+		unlock()
+		if keychain { // one that is locked keeps the login, and its secret
+			secret, err := kept.secret()
+			if err != nil {
+				t.Fatal(err)
+			}
+			keyring.MockInitWithError(errors.New("locked"))
+			if _, err := f.Forget(t.Context(), kept, i.Client()); err == nil || i.refresh == "" {
+				t.Error("logged out with a locked keychain", err)
+			}
+			if _, err := f.Find(i.URL); err != nil {
+				t.Error(err)
+			}
+			keyring.MockInit()
+			if err := keyring.Set(keychainService, kept.Address, secret); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if revoked, err := f.Forget(t.Context(), kept, i.Client()); err != nil || !revoked || i.refresh != "" {
 			t.Error(revoked, err)

@@ -19,7 +19,7 @@ import (
 type row func(columns ...string) string
 
 // readRows calls each with the lines of a billing export: CSV, JSON lines, or a JSON array, also
-// compressed by gzip. Names of columns are compared without case and punctuation, so that
+// compressed by gzip. Names of columns of CSV are compared without case and punctuation, so that
 // sku.description is also sku_description and "SKU description".
 func readRows(r io.Reader, each func(row) error) error {
 	in := bufio.NewReader(r)
@@ -36,8 +36,10 @@ func readRows(r io.Reader, each func(row) error) error {
 		}
 	}
 	switch start, err := in.Peek(1); {
-	case err != nil:
+	case errors.Is(err, io.EOF):
 		return errors.New("the file is empty")
+	case err != nil:
+		return err
 	case start[0] == '{' || start[0] == '[':
 		return readJSON(in, start[0] == '[', each)
 	}
@@ -105,7 +107,18 @@ func readJSON(r io.Reader, array bool, each func(row) error) error {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 	}
-	return nil
+	if array {
+		if _, err := d.Token(); err != nil { // More is false for an error, too
+			return fmt.Errorf("the list has no end: %w", err)
+		}
+	}
+	switch _, err := d.Token(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return fmt.Errorf("after the last row: %w", err)
+	}
+	return errors.New("after the last row: there is more")
 }
 
 // columnName is the name of a column without case and punctuation.

@@ -43,6 +43,8 @@ const cur = `line_item_usage_start_date,line_item_line_item_type,line_item_produ
 2026-10-05T10:00:00.000Z,Usage,AmazonEC2,BoxUsage:m5.large,1,9,USD,,Hrs,"{}"
 `
 
+const curJSON = `{"line_item_usage_start_date":"2026-10-05T09:00:00.000Z","line_item_line_item_type":"Usage","line_item_product_code":"AmazonBedrock","line_item_usage_type":"USE1-NovaLite-input-tokens","line_item_usage_amount":"1.5","line_item_unblended_cost":"0.0004","line_item_currency_code":"USD","pricing_unit":"1K tokens"}`
+
 func TestAWS(t *testing.T) {
 	var compressed bytes.Buffer
 	z := gzip.NewWriter(&compressed)
@@ -132,6 +134,7 @@ func TestANameThatRecordsLack(t *testing.T) {
 func TestBrokenExports(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "the file is empty", "a,b\n1,2\n": "no line_item_usage_type", `{"a":`: "row 1",
+		"[" + curJSON: "has no end", curJSON + curJSON[:9]: "row 2", "[" + curJSON + "]]": "after the last row",
 		strings.Replace(cur, "0.0004", "four", 1):        `line 2: line_item_unblended_cost: "four"`,
 		strings.Replace(cur, "USD", "EUR", 1):            "the bill is in EUR",
 		strings.Replace(cur, "2026-10-05T09", "then", 1): "is not a time",

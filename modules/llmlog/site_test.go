@@ -32,6 +32,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/logging"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/internal/recording"
 	_ "github.com/weirhq/weir/modules/llmencoder"
 	_ "github.com/weirhq/weir/modules/llmforward"
@@ -110,12 +111,7 @@ func serve(t *testing.T, o options) *site {
 
 	s.addr = "127.0.0.1:0" // which stays the same listener over reloads
 	if o.tls {             // HTTP/3 has to have the number of TCP's port
-		port, err := net.Listen("tcp", s.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.addr = port.Addr().String()
-		port.Close()
+		s.addr = freeport.Address(t)
 	}
 	server := object{
 		"listen": []string{s.addr}, "automatic_https": object{"disable": true},

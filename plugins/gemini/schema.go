@@ -158,10 +158,20 @@ func (w *schemaWriter) resolve(ref string) gjson.Result {
 		case v.IsArray():
 			v = v.Get(key)
 		default:
-			v = v.Map()[key]
+			object := v
+			v = gjson.Result{}
+			object.ForEach(func(name, member gjson.Result) bool {
+				if name.Str == key {
+					v = member
+				}
+				return name.Str != key
+			})
 		}
 	}
-	if (err != nil || !local || !v.Exists()) && w.err == nil {
+	if v.Type == gjson.True { // it takes any value
+		return gjson.Result{}
+	}
+	if (err != nil || !local || !v.IsObject()) && w.err == nil {
 		w.err = plugins.Invalid(w.field, "The schema refers to '%s', which it does not have.", ref)
 	}
 	return v

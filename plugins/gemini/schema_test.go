@@ -31,7 +31,10 @@ func TestSchemasThatTheProviderTakes(t *testing.T) {
 		"constants": {`{"type":"object","properties":{"a":{"const":"x"},"b":{"const":1,"type":"integer"},"c":{"const":null},"$ref":{"type":"string"}}}`,
 			`{"type":"object","properties":{"a":{"type":"string","enum":["x"]},"b":{"enum":[1],"type":"integer"},"c":{"type":"null"},"$ref":{"type":"string"}}}`, ""},
 		"a constant that is no text": {`{"type":"object","properties":{"a":{"const":true}}}`, `{"type":"object","properties":{"a":{"type":"boolean"}}}`, "constants"},
-		"a reference to nothing":     {`{"type":"object","properties":{"a":{"$ref":"#/$defs/X","description":"d"}}}`, "", "#/$defs/X"},
+		"a reference to any value": {`{"type":"object","properties":{"a":{"$ref":"#/$defs/any","description":"d"}},"$defs":{"any":true}}`,
+			`{"type":"object","properties":{"a":{"description":"d"}},"$defs":{"any":true}}`, ""},
+		"a reference to a text":  {`{"type":"object","title":"t","properties":{"a":{"$ref":"#/title","description":"d"}}}`, "", "#/title"},
+		"a reference to nothing": {`{"type":"object","properties":{"a":{"$ref":"#/$defs/X","description":"d"}}}`, "", "#/$defs/X"},
 	} {
 		for path, fields := range map[string]string{
 			"tools.0.functionDeclarations.0.parametersJsonSchema": `"tools":[{"type":"function","name":"f","parameters":` + c.schema + `}]`,

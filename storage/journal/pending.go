@@ -98,7 +98,11 @@ func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.
 	case ctx.Err() != nil:
 		return nil, err
 	}
-	return j.readPending(last)
+	r, err := j.readPending(last)
+	if errors.Is(err, storage.ErrNotFound) && !j.Pending(key) { // the backend has it by now
+		return j.backend.Request(ctx, key)
+	}
+	return r, err
 }
 
 // Response answers the newest record of a provider's id of a response or a batch, or

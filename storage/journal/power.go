@@ -47,19 +47,20 @@ func (j *Journal) syncFiles() error {
 		}
 	}
 	j.mu.Unlock()
-	var err error
+	var noDir error
+	if created {
+		noDir = SyncDir(j.dir)
+	}
+	err := noDir
 	for i, s := range written {
 		failed := s.file.sync()
 		j.mu.Lock()
-		if failed == nil {
+		if failed == nil && (noDir == nil || s.synced > 0) { // a new one waits until its name is synced, too
 			s.synced = sizes[i]
 		}
 		j.log.unref(s)
 		j.mu.Unlock()
 		err = errors.Join(err, failed)
-	}
-	if created {
-		err = errors.Join(err, SyncDir(j.dir))
 	}
 	if changed || len(written) > 0 {
 		j.saveReach(false)

@@ -41,8 +41,7 @@ func newBreakers(c *client) *breakers {
 
 // Failed implements shared.Breakers.
 func (b *breakers) Failed(circuit shared.Key) {
-	b.LocalBreakers.Failed(circuit)
-	if b.Open(circuit) {
+	if b.Fail(circuit) {
 		b.enqueue(circuit, time.Now().Add(shared.Cooldown))
 	}
 }

@@ -27,7 +27,10 @@ type LocalBreakers struct {
 type failures [MaxFailures]time.Time
 
 // Failed implements Breakers.
-func (b *LocalBreakers) Failed(circuit Key) {
+func (b *LocalBreakers) Failed(circuit Key) { b.Fail(circuit) }
+
+// Fail counts a failure, and reports whether it has opened the circuit.
+func (b *LocalBreakers) Fail(circuit Key) (opened bool) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,16 +43,17 @@ func (b *LocalBreakers) Failed(circuit Key) {
 	f := b.failing[circuit]
 	if f == nil {
 		if b.makeRoom(now); len(b.failing) >= MaxCircuits {
-			return
+			return false
 		}
 		f = new(failures)
 		b.failing[circuit] = f
 	}
 	copy(f[:], f[1:])
 	f[MaxFailures-1] = now
-	if !f[0].IsZero() && now.Sub(f[0]) <= failureWindow {
+	if opened = !f[0].IsZero() && now.Sub(f[0]) <= failureWindow; opened {
 		b.open[circuit] = now.Add(Cooldown)
 	}
+	return opened
 }
 
 // Succeeded implements Breakers.

@@ -66,9 +66,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header[name] = values
 		}
 	}
-	t.status.Store(0)
 	resp, err := connections.RoundTrip(r)
 	if err != nil {
+		t.status.Store(0)
 		end()
 		return nil, err
 	}
