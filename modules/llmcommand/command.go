@@ -22,7 +22,7 @@ func init() {
 
 The API is at --address, else $WEIR_URL, else ` + defaultAddress + `. The API key is the
 first line of --key-file, else $WEIR_API_KEY, else a token of your login (weir login) at the
-address; it is no flag, because others can the arguments of a process. --ca, else $WEIR_CA, is a file with the
+address; it is no flag, because others can read the arguments of a process. --ca, else $WEIR_CA, is a file with the
 certificate of a private CA, in PEM, that the API's is signed by.`
 	admin := `
 

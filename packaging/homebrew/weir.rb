@@ -9,6 +9,8 @@ class Weir < Formula
   def install
     ENV["CGO_ENABLED"] = "1" # for SQLite
     system "go", "build", *std_go_args(ldflags: "-s -w", tags: "sqlite_omit_load_extension"), "./xcaddy/weir"
+    system bin/"weir", "manpage", "--directory", man8
+    generate_completions_from_executable bin/"weir", "completion"
   end
 
   test do
