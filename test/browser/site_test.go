@@ -32,6 +32,9 @@ func TestTheDocumentationOnADisk(t *testing.T) {
 		t.Errorf("a page as Markdown: %.80s, %v", page, err)
 	}
 	p := w.tab(t)
+	p.do(chromedp.Navigate(w.url + "/site/cluster.html"))
+	p.until(`document.querySelector("div.mermaid")?.offsetHeight > 100`) // drawn, where its text was
+	p.shoot("site-cluster")
 	p.do(chromedp.Navigate(w.url + "/site/tasks/slow.html"))
 	p.until(`document.querySelector(".md-search__input").offsetWidth > 0`)
 	p.do(chromedp.SendKeys(chromedp.CSS(".md-search__input"), "budget"))
