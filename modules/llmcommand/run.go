@@ -101,6 +101,12 @@ func serve(next func(*cobra.Command, []string) error) func(*cobra.Command, []str
 			go welcome(cmd.Context(), cmd.ErrOrStderr(), address, quickstart.Key)
 		case term.IsTerminal(int(os.Stderr.Fd())):
 			go welcome(cmd.Context(), cmd.ErrOrStderr(), address, "")
+		default:
+			go func() {
+				if _, site := served(cmd.Context(), address); site != "" {
+					caddy.Log().Info("serving the dashboard", zap.String("address", site))
+				}
+			}()
 		}
 		return next(cmd, args)
 	}
@@ -174,40 +180,61 @@ const startTimeout = 10 * time.Second
 // that administers, and shows it: nobody else reads what this process writes to its terminal.
 // Later starts show key, the one that anybody knows; "" shows none.
 func welcome(ctx context.Context, w io.Writer, admin, key string) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	for ; ; time.Sleep(100 * time.Millisecond) {
-		p, err := processAt(admin)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil || p.ID != os.Getpid() || len(p.Sites) == 0 || len(p.Stores) == 0 {
-			continue
-		}
-		if !p.Dashboard {
-			return
-		}
-		if os.Getenv(keyEnv) != "" {
-			key = "" // no secret of the user is shown
-		}
-		created := firstAdminKey(admin)
-		if created != "" {
-			key = created
-		}
-		login := ""
-		if key != "" {
-			login = "/#key=" + url.QueryEscape(key)
-		}
-		site := "http://" + strings.Replace(p.Sites[0], "127.0.0.1", "localhost", 1)
-		_, database, _ := strings.Cut(p.Stores[0], ":")
-		fmt.Fprintf(w, "Dashboard  %s%s\n", site, login)
-		if created != "" {
-			fmt.Fprintln(w, "Admin key  in this link, shown once: keep it, or create another with `weir key admin`")
-		}
-		fmt.Fprintf(w, "Base URLs  %s/openai/v1, %[1]s/anthropic, %[1]s/gemini; every provider: %[1]s/v1\n", site)
-		fmt.Fprintf(w, "Data       %s; `weir demo` adds made-up traffic, `weir init` writes a Caddyfile to keep\n", filepath.Clean(database))
+	p, site := served(ctx, admin)
+	if site == "" {
 		return
 	}
+	if os.Getenv(keyEnv) != "" {
+		key = "" // no secret of the user is shown
+	}
+	created := firstAdminKey(admin)
+	if created != "" {
+		key = created
+	}
+	login := ""
+	if key != "" {
+		login = "/#key=" + url.QueryEscape(key)
+	}
+	_, database, _ := strings.Cut(p.Stores[0], ":")
+	fmt.Fprintf(w, "Dashboard  %s%s\n", site, login)
+	if created != "" {
+		fmt.Fprintln(w, "Admin key  in this link, shown once: keep it, or create another with `weir key admin`")
+	}
+	fmt.Fprintf(w, "Base URLs  %s/openai/v1, %[1]s/anthropic, %[1]s/gemini; every provider: %[1]s/v1\n", site)
+	fmt.Fprintf(w, "Data       %s; `weir demo` adds made-up traffic, `weir init` writes a Caddyfile to keep\n", filepath.Clean(database))
+}
+
+// served waits until this process serves, and returns the address of its dashboard, "" if it has
+// none.
+func served(ctx context.Context, admin string) (p *llmadmin.Process, site string) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		var err error
+		switch p, err = processAt(admin); {
+		case err != nil, p.ID != os.Getpid(), len(p.Sites) == 0, len(p.Stores) == 0:
+		case p.Dashboard:
+			return p, siteURL(p.Sites[0])
+		default:
+			return p, ""
+		}
+	}
+	return p, ""
+}
+
+// siteURL is how a browser of this machine reaches an address that is served.
+func siteURL(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	switch {
+	case err != nil:
+		return "http://" + address
+	case host == "" || host == "127.0.0.1":
+		host = "localhost"
+	}
+	if port == "443" {
+		return "https://" + host
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }
 
 // firstAdminKey creates a key that administers if there is none, and returns its secret, or "".

@@ -24,3 +24,13 @@ func TestInitKeepsAFile(t *testing.T) {
 		t.Errorf("%v: the file is now %q", err, text)
 	}
 }
+
+func TestSiteURL(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:8080": "http://localhost:8080", ":8080": "http://localhost:8080", ":443": "https://localhost", "[::1]:8080": "http://[::1]:8080", "llm.example.com:443": "https://llm.example.com",
+	} {
+		if got := siteURL(address); got != want {
+			t.Errorf("%s is at %s, want %s", address, got, want)
+		}
+	}
+}
