@@ -139,6 +139,12 @@ func TestManyKeysAreFluent(t *testing.T) {
 	}
 	p.do(chromedp.SendKeys(chromedp.CSS("[aria-label='Find keys']"), "dev-499"))
 	p.until(`document.querySelector("main [role=status]").innerText === "1 of 500 keys"`)
+	js[bool](p, `(document.activeElement.blur(), true)`)
+	p.slash()
+	p.until(`document.activeElement?.role === "combobox"`)
+	p.press("laptop 498")
+	p.until(`[...document.querySelectorAll("#found li")].some((li) => li.innerText.startsWith("Key laptop 498 dev-498"))`)
+	p.press("\x1b")
 	p.show("?v=keys&sort=-owner")
 	p.until(`document.querySelector("[aria-label='API keys'] tbody tr a")?.innerText === "laptop 99"`)
 }

@@ -1,8 +1,8 @@
-// The one search box: ids, models, users, sessions, and words in bodies.
+// The one search box: ids, models, users, sessions, keys, and words in bodies.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
 import { withCondition } from "../filter.js";
 import { elsewhere, go, view } from "../state.js";
-import { caller, post } from "../api.js";
+import { caller, itemsOf, post } from "../api.js";
 import { count, dollars, moment } from "../format.js";
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -28,6 +28,17 @@ async function sessions(text, signal) {
 async function calls(id, signal) {
   const list = await post("/v1/request/query-clickhouse", { filter: { request_response_rmt: { [uuid.test(id) ? "request_id" : "response_id"]: { equals: id } } }, limit: few, includeContent: false }, signal);
   return list.map((r) => ({ kind: "Request", text: id, detail: `${r.model || "unknown model"}, ${moment(r.request_created_at)}`, change: { ...elsewhere, v: "requests", id: r.request_id } }));
+}
+
+// keys are those of a name or an owner, for administrators.
+async function keys(text, signal) {
+  const found = [];
+  if (!caller.admin) return found;
+  for await (const some of itemsOf("/v1/keys", "after", signal)) {
+    found.push(...some.filter((k) => [k.name, k.owner, k.id].some((t) => t?.toLowerCase().includes(text.toLowerCase()))));
+    if (found.length >= few) break;
+  }
+  return found.slice(0, few).map((k) => ({ kind: "Key", text: k.name, detail: [k.owner, k.project].filter(Boolean).join(", "), change: { ...elsewhere, v: "keys", id: k.id } }));
 }
 
 // words lead to the requests that have a text in a body, for those who may see it. What looks
@@ -58,7 +69,7 @@ export function Search({ typed }) {
     };
     const ask = setTimeout(() => {
       const { signal } = abort;
-      [calls(wanted, signal), groups("model", wanted, signal), groups("user_id", wanted, signal), sessions(wanted, signal)].forEach((answer, order) => answer.then(take(order), () => {}));
+      [calls(wanted, signal), groups("model", wanted, signal), groups("user_id", wanted, signal), sessions(wanted, signal), keys(wanted, signal)].forEach((answer, order) => answer.then(take(order), () => {}));
     }, 120);
     return () => (clearTimeout(ask), abort.abort());
   }, [wanted]);
