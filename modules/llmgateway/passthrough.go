@@ -270,7 +270,7 @@ func (s *nativeStream) take(n int) {
 	running := seen.Phase != plugins.Ended
 	s.observer.Write(fresh)
 	a.x.MarkFirstToken()
-	if running && seen.Phase == plugins.Ended && s.endsWithDoneAlone() {
+	if running && seen.Phase == plugins.Ended && observe.EndsInDone(a.call.dialect, s.held.data) {
 		done := bytes.LastIndex(s.held.data, doneEvent)
 		fresh = fresh[:max(len(fresh)-(len(s.held.data)-done), 0)]
 		s.held.data = s.held.data[:done]
@@ -285,22 +285,6 @@ func (s *nativeStream) take(n int) {
 		return
 	}
 	s.release()
-}
-
-// endsWithDoneAlone reports whether a stream ends with the [DONE] of Chat Completions, though
-// its dialect has a terminal event.
-func (s *nativeStream) endsWithDoneAlone() bool {
-	held := s.held.data
-	if !bytes.Contains(held, doneEvent) {
-		return false
-	}
-	switch s.a.call.dialect {
-	case plugins.Responses: // its terminal event has a status
-		return s.observer.Info().Finish == "" && !bytes.Contains(held, []byte("response.completed"))
-	case plugins.Messages:
-		return !bytes.Contains(held, []byte("message_stop"))
-	}
-	return false
 }
 
 var doneEvent = []byte("data: [DONE]")

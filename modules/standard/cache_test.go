@@ -578,6 +578,119 @@ func TestNoStore(t *testing.T) {
 	}
 }
 
+// endings are answers of a provider, streamed unless they are an object, and whether they came to
+// their end. A limit of output is an end.
+var endings = []struct {
+	lane, name, answer string
+	complete           bool
+}{
+	{"chat", "stop", chatEvents(`"stop"`) + done, true},
+	{"chat", "length", chatEvents(`"length"`) + done, true},
+	{"chat", "no reason", chatEvents(`null`) + done, false},
+	{"chat", "no reason and no end", chatEvents(`null`), false},
+	{"chat", "an error", chatEvents(`null`) + eventsOf(`{"error":{"message":"overloaded","type":"server_error"}}`) + done, false},
+	{"chat", "an error after the reason", chatEvents(`"stop"`) + eventsOf(`{"error":{"message":"overloaded","type":"server_error"}}`), false},
+	{"chat", "failed", chatEvents(`"error"`) + done, false},
+	{"chat", "interrupted", chatEvents(`"network_error"`) + done, false},
+	{"chat", "a broken event", chatEvents(`"stop"`)[:150], false},
+	{"chat", "object", chatAnswer(`"stop"`), true},
+	{"chat", "object, length", chatAnswer(`"length"`), true},
+	{"chat", "object without a reason", chatAnswer(`null`), false},
+	{"chat", "object, interrupted", chatAnswer(`"abort"`), false},
+	{"chat", "object with an error", `{"error":{"message":"overloaded","type":"server_error"}}`, false},
+	{"chat", "half an object", chatAnswer(`"stop"`)[:150], false},
+	{"messages", "end", messagesEvents(`"end_turn"`) + messageStop, true},
+	{"messages", "max_tokens", messagesEvents(`"max_tokens"`) + messageStop, true},
+	{"messages", "no stop", messagesEvents(`"end_turn"`), false},
+	{"messages", "done in its place", messagesEvents(`"end_turn"`) + done, false},
+	{"messages", "an error", messagesEvents(`null`) + "event: error\n" + eventsOf(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), false},
+	{"responses", "completed", responsesEnd("completed", ""), true},
+	{"responses", "max_output_tokens", responsesEnd("incomplete", `"max_output_tokens"`), true},
+	{"responses", "failed", responsesEnd("failed", ""), false},
+	{"responses", "no end", begun, false},
+	{"responses", "done in its place", begun + done, false},
+	{"gemini", "stop", geminiEvents(`"STOP"`), true},
+	{"gemini", "MAX_TOKENS", geminiEvents(`"MAX_TOKENS"`), true},
+	{"gemini", "no reason", geminiEvents(`null`), false},
+	{"translated", "completed", responsesEnd("completed", ""), true},
+	{"translated", "max_output_tokens", responsesEnd("incomplete", `"max_output_tokens"`), true},
+	{"translated", "failed", responsesEnd("failed", ""), false},
+	{"translated", "no end", begun, false},
+	{"translated", "done in its place", begun + done, false},
+	{"translated", "an error", begun + eventsOf(`{"type":"error","code":"server_error","message":"overloaded"}`), false},
+}
+
+const (
+	done        = "data: [DONE]\n\n"
+	messageStop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+)
+
+func chatEvents(reason string) string {
+	return eventsOf(`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"hello"},"finish_reason":null}]}`,
+		`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":`+reason+`}]}`)
+}
+
+func chatAnswer(reason string) string {
+	return `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":` + reason + `}]}`
+}
+
+func messagesEvents(reason string) string {
+	return "event: message_start\n" + eventsOf(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`) +
+		"event: content_block_start\n" + eventsOf(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`) +
+		"event: content_block_delta\n" + eventsOf(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}`) +
+		"event: content_block_stop\n" + eventsOf(`{"type":"content_block_stop","index":0}`) +
+		"event: message_delta\n" + eventsOf(`{"type":"message_delta","delta":{"stop_reason":`+reason+`},"usage":{"output_tokens":2}}`)
+}
+
+func responsesEnd(status, reason string) string {
+	end := strings.Replace(answered(message, statedUsage), `"completed"`, `"`+status+`"`, 1)
+	if reason != "" {
+		end = strings.TrimSuffix(end, "}") + `,"incomplete_details":{"reason":` + reason + `}}`
+	}
+	return begun + eventsOf(`{"type":"response.`+status+`","sequence_number":4,"response":`+end+`}`)
+}
+
+func geminiEvents(reason string) string {
+	return eventsOf(`{"candidates":[{"content":{"role":"model","parts":[{"text":"hello"}]},"index":0}]}`,
+		`{"candidates":[{"content":{"role":"model","parts":[{"text":"!"}]},"finishReason":`+reason+`,"index":0}],"usageMetadata":{"promptTokenCount":1}}`)
+}
+
+// An answer that has not come to its end is not given again, in any dialect and lane.
+func TestIncompleteAnswersAreNotGivenAgain(t *testing.T) {
+	var answer string
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		if strings.HasPrefix(answer, "{") {
+			w.Header().Set("Content-Type", jsonType)
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer provider.Close()
+	s := serveWith(t, cachedConfig, provider.URL)
+	lanes := map[string][]cachedLane{
+		"chat":       {cachedLanes[0], cachedLanes[1], cachedLanes[3]},
+		"messages":   {{"own", "/own/v1/messages", "claude-haiku-4-5", messagesQuestion}},
+		"responses":  {{"own", "/own/v1/responses", "gpt-5-nano", responsesCall}, cachedLanes[2], {"native", "/v1/responses", "openai/gpt-5-nano", responsesCall}},
+		"gemini":     {{"own", "/own/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "", `{%[1]s"contents":[{"role":"user","parts":[{"text":"%[2]s"}]}]}`}},
+		"translated": {cachedLanes[4]},
+	}
+	for i, e := range endings {
+		for _, lane := range lanes[e.lane] {
+			fields := `,"stream":true`
+			if strings.HasPrefix(e.answer, "{") || e.lane == "gemini" {
+				fields = ""
+			}
+			answer = e.answer
+			question := fmt.Sprintf("question-%d", i)
+			first := listen(lane.request(s, "a", question, fields))
+			if again := listen(lane.request(s, "a", question, fields)); (again.cache == "HIT") != e.complete {
+				t.Errorf("%s, %s at %s: %s after %d %s, warnings %v", e.lane, e.name, lane.path, again.cache, first.status, first.body, again.header["Service-Warnings"])
+			}
+		}
+	}
+}
+
 // routesConfig is a site with a route for each of the blocks of a proxy.
 const routesConfig = `{
 	admin off

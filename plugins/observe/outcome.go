@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/weirhq/weir/plugins"
@@ -57,6 +58,14 @@ func Interrupted(seen *plugins.ResponseInfo) bool {
 
 // Finishes reports whether answers of dialect d have finish reasons.
 func Finishes(d plugins.Dialect) bool { return lookup(d).finishes }
+
+// EndsInDone reports whether a stream has the [DONE] of Chat Completions in place of the last event
+// of its own dialect: gateways write it whatever became of the answer.
+func EndsInDone(d plugins.Dialect, stream []byte) bool {
+	last := lookup(d).LastEvents
+	return len(last) > 0 && bytes.Contains(stream, []byte("data: [DONE]")) &&
+		!slices.ContainsFunc(last, func(name string) bool { return bytes.Contains(stream, []byte(`"`+name+`"`)) })
+}
 
 // TellsEnd reports whether streams of dialect d say when they are over.
 func TellsEnd(d plugins.Dialect) bool {

@@ -194,11 +194,12 @@ func mayRepeat(r *storage.Record) bool {
 
 // completes reports whether an answer says of itself that it is complete, and has something.
 func completes(r *storage.Record, seen *plugins.ResponseInfo, body []byte) bool {
-	if observe.TellsEnd(r.Dialect) && (observe.OutcomeOf(seen) != observe.Ended || observe.Interrupted(seen)) {
+	switch {
+	case observe.TellsEnd(r.Dialect) && (observe.OutcomeOf(seen) != observe.Ended || observe.Interrupted(seen)),
+		observe.Finishes(r.Dialect) && seen.Finish == "":
 		return false
-	}
-	if r.Stream {
-		return len(body) > 0 && observe.TellsEnd(r.Dialect)
+	case r.Stream:
+		return len(body) > 0 && observe.TellsEnd(r.Dialect) && !observe.EndsInDone(r.Dialect, body)
 	}
 	_, isObject := plugins.ParseObject(body)
 	return isObject
