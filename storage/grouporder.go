@@ -39,6 +39,9 @@ var groupTotals = map[TotalKey]func(*Counts, *Details) plugins.Count{
 	"reasoning_tokens":        func(_ *Counts, d *Details) plugins.Count { return d.Reasoning },
 	"cache_savings":           func(_ *Counts, d *Details) plugins.Count { return unitless(d.CacheSavings) },
 	"cache_loss":              func(_ *Counts, d *Details) plugins.Count { return unitless(d.CacheLoss) },
+	"answer_cache_hits":       func(_ *Counts, d *Details) plugins.Count { return plugins.Known(d.AnswerCacheHits) },
+	"saved_cost":              func(_ *Counts, d *Details) plugins.Count { return unitless(d.SavedCost) },
+	"routing_savings":         func(_ *Counts, d *Details) plugins.Count { return unitless(d.RoutingSavings) },
 	"latency.p50":             func(_ *Counts, d *Details) plugins.Count { return thousandths(d.Latency.P50) },
 	"latency.p95":             func(_ *Counts, d *Details) plugins.Count { return thousandths(d.Latency.P95) },
 	"latency.p99":             func(_ *Counts, d *Details) plugins.Count { return thousandths(d.Latency.P99) },
@@ -62,7 +65,7 @@ func (k TotalKey) IsSum() bool { return k.duration() == nil }
 
 // IsMoney reports whether the total is in nanodollars.
 func (k TotalKey) IsMoney() bool {
-	return k == "cost" || k == "cache_savings" || k == "cache_loss"
+	return slices.Contains([]TotalKey{"cost", "cache_savings", "cache_loss", "saved_cost", "routing_savings"}, k)
 }
 
 func unitless[T plugins.Unit](q plugins.Quantity[T]) plugins.Count {

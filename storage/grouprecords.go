@@ -97,6 +97,7 @@ func newRow(r *Record) Row {
 		EndState: r.EndState, TimeToFirstToken: r.TimeToFirstToken,
 		CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Reasoning: r.Usage.Reasoning,
 		CacheSavings: r.CacheSavings, CacheLoss: r.CacheLoss,
+		Cached: r.CacheReferenceID != uuid.Nil, SavedCost: r.SavedCost, RoutingSavings: r.RoutingSavings,
 	}
 }
 

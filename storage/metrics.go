@@ -87,6 +87,12 @@ type MetricTotals struct {
 	CacheSavings plugins.Cost `json:"cache_savings"`
 	// CacheLoss is what providers' caches could have saved, and did not.
 	CacheLoss plugins.Cost `json:"cache_loss"`
+	// AnswerCacheHits counts the requests that Weir's cache answered, and SavedCost is what their
+	// answers had cost.
+	AnswerCacheHits int64        `json:"answer_cache_hits"`
+	SavedCost       plugins.Cost `json:"saved_cost"`
+	// RoutingSavings is what it saved to stay where a provider's cache had the conversation.
+	RoutingSavings plugins.Cost `json:"routing_savings"`
 	// Latency and TimeToFirstToken are in milliseconds.
 	Latency          Percentiles `json:"latency"`
 	TimeToFirstToken Percentiles `json:"time_to_first_token"`
@@ -106,6 +112,9 @@ func metricTotals(c *Counts, d *Details) MetricTotals {
 		ReasoningTokens:        d.Reasoning,
 		CacheSavings:           d.CacheSavings,
 		CacheLoss:              d.CacheLoss,
+		AnswerCacheHits:        d.AnswerCacheHits,
+		SavedCost:              d.SavedCost,
+		RoutingSavings:         d.RoutingSavings,
 		Latency:                d.Latency,
 		TimeToFirstToken:       d.TimeToFirstToken,
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
@@ -32,12 +34,12 @@ func TestMetrics(t *testing.T) {
 	}
 	got, err := q.Answer(t.Context(), groups(records))
 	const nothing = `"requests":0,"errors":0,"cost":null,"requests_without_cost":0,"prompt_tokens":null,"completion_tokens":null,"total_tokens":null,
-		"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,"cache_savings":null,"cache_loss":null,
+		"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,"cache_savings":null,"cache_loss":null,"answer_cache_hits":0,"saved_cost":null,"routing_savings":null,
 		"latency":{"p50":null,"p95":null,"p99":null},"time_to_first_token":{"p50":null,"p95":null,"p99":null}}`
 	sums := func(requests, errors, cost, without, input, output, total, p50, p95, p99 string) string {
 		return `"requests":` + requests + `,"errors":` + errors + `,"cost":` + cost + `,"requests_without_cost":` + without +
 			`,"prompt_tokens":` + input + `,"completion_tokens":` + output + `,"total_tokens":` + total +
-			`,"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,"cache_savings":null,"cache_loss":null,
+			`,"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,"cache_savings":null,"cache_loss":null,"answer_cache_hits":0,"saved_cost":null,"routing_savings":null,
 			"latency":{"p50":` + p50 + `,"p95":` + p95 + `,"p99":` + p99 + `},"time_to_first_token":{"p50":null,"p95":null,"p99":null}}`
 	}
 	range1, range2, range3 := `"range_start":"2026-11-20T10:00:00.000Z","range_end":"2026-11-20T10:01:00.000Z",`,
@@ -217,6 +219,10 @@ func checkTotals(t *testing.T, what string, got storage.MetricTotals, of []*stor
 		}
 		want.CacheSavings = want.CacheSavings.Plus(r.CacheSavings)
 		want.CacheLoss = want.CacheLoss.Plus(r.CacheLoss)
+		if r.CacheReferenceID != uuid.Nil {
+			want.AnswerCacheHits++
+		}
+		want.SavedCost, want.RoutingSavings = want.SavedCost.Plus(r.SavedCost), want.RoutingSavings.Plus(r.RoutingSavings)
 	}
 	want.Latency, want.TimeToFirstToken = got.Latency, got.TimeToFirstToken // compared below
 	if got != want {

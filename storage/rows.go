@@ -58,6 +58,9 @@ type Row struct {
 	TimeToFirstToken                 plugins.Duration
 	CacheRead, CacheWrite, Reasoning plugins.Count
 	CacheSavings, CacheLoss          plugins.Cost
+	// Cached is true if Weir's cache answered.
+	Cached                    bool
+	SavedCost, RoutingSavings plugins.Cost
 	// Score is the value of the score, when the rows are scores.
 	Score float64
 }

@@ -109,6 +109,9 @@ type Details struct {
 	Errors                                          int64
 	Input, Output, CacheRead, CacheWrite, Reasoning plugins.Count
 	CacheSavings, CacheLoss                         plugins.Cost
+	// AnswerCacheHits counts the requests that Weir's cache answered.
+	AnswerCacheHits           int64
+	SavedCost, RoutingSavings plugins.Cost
 	// Latency and TimeToFirstToken are in milliseconds.
 	Latency, TimeToFirstToken Percentiles
 }
@@ -157,6 +160,10 @@ func (d *Details) add(r *Row) {
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(r.CacheRead), d.CacheWrite.Plus(r.CacheWrite)
 	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(r.Reasoning), d.CacheSavings.Plus(r.CacheSavings)
 	d.CacheLoss = d.CacheLoss.Plus(r.CacheLoss)
+	if r.Cached {
+		d.AnswerCacheHits++
+	}
+	d.SavedCost, d.RoutingSavings = d.SavedCost.Plus(r.SavedCost), d.RoutingSavings.Plus(r.RoutingSavings)
 }
 
 func (s *detailSums) add(r *Row) {
@@ -178,7 +185,8 @@ func (s *detailSums) merge(o *detailSums) {
 	d.Input, d.Output = d.Input.Plus(e.Input), d.Output.Plus(e.Output)
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(e.CacheRead), d.CacheWrite.Plus(e.CacheWrite)
 	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(e.Reasoning), d.CacheSavings.Plus(e.CacheSavings)
-	d.CacheLoss = d.CacheLoss.Plus(e.CacheLoss)
+	d.CacheLoss, d.AnswerCacheHits = d.CacheLoss.Plus(e.CacheLoss), d.AnswerCacheHits+e.AnswerCacheHits
+	d.SavedCost, d.RoutingSavings = d.SavedCost.Plus(e.SavedCost), d.RoutingSavings.Plus(e.RoutingSavings)
 	s.latencies.merge(&o.latencies)
 	s.ttfts.merge(&o.ttfts)
 }

@@ -27,6 +27,9 @@ var (
 	cost     = metric.NewCounters("weir_cost_dollars_total", "Cost of calls with a known price, in US dollars.", "provider", "model")
 	costless = metric.NewCounters("weir_requests_without_cost_total", "Calls whose cost is unknown.", "provider", "model")
 	unpriced = metric.NewCounters("weir_unpriced_total", "Calls whose usage is known and whose cost is not: the catalogue lacks the model, or the price of what was used.", "provider", "model")
+	answers  = metric.NewCounters("weir_answer_cache_total", "Calls that asked Weir's cache, by result: hit or miss.", "provider", "model", "result")
+	savings  = metric.NewCounters("weir_savings_dollars_total", "US dollars that Weir has saved, by its cache of answers (answer_cache), or by staying where a provider's cache had the conversation (routing).",
+		"provider", "model", "by")
 	duration = metric.NewHistograms("weir_request_duration_seconds", "Time from a request to the end of its response.",
 		[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}, "provider", "model")
 	firstToken = metric.NewHistograms("weir_time_to_first_token_seconds", "Time from a request to the first content of its stream.",
@@ -37,7 +40,7 @@ func registerMetrics(registry *prometheus.Registry) error {
 	if err := RegisterMetrics(registry, money.Collectors...); err != nil {
 		return err
 	}
-	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, stores.Collector{}, suppressedLines, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
+	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, answers, savings, duration, firstToken, stores.Collector{}, suppressedLines, buildInfo(), export.Spans, admission.Refusals, websocket.Unreadable)
 }
 
 // RegisterMetrics registers collectors, which may live as long as the process and be
@@ -133,6 +136,15 @@ func (a *App) Observe(r *storage.Record) {
 	if !r.Cost.Valid {
 		c.costless.Inc()
 	}
+	if r.AnswerCache != "" {
+		answers.With(key.provider, key.model, cacheResults.Of(r.AnswerCache)).Inc()
+	}
+	if r.SavedCost.Valid {
+		savings.With(key.provider, key.model, byAnswerCache).Add(r.SavedCost.Float())
+	}
+	if r.RoutingSavings.Valid {
+		savings.With(key.provider, key.model, byRouting).Add(r.RoutingSavings.Float())
+	}
 	if r.Latency.Valid {
 		c.duration.Observe(float64(r.Latency.N) / 1e3)
 	}
@@ -167,6 +179,11 @@ func (c *call) observeUsage(r *storage.Record) {
 		c.unpriced.Inc()
 	}
 }
+
+var (
+	cacheResults             = metric.SetOf(storage.CacheHit, storage.CacheMiss)
+	byAnswerCache, byRouting = metric.Constant("answer_cache"), metric.Constant("routing")
+)
 
 var endStates = metric.SetOf("complete", "client_aborted", "upstream_aborted", "failed", "interrupted")
 

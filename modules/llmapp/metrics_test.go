@@ -14,7 +14,7 @@ import (
 // nothing lacks no price. Names that the catalogue does not list share one series.
 func TestUnpricedCallsAreCounted(t *testing.T) {
 	usage := plugins.Usage{Input: plugins.Known(10)}
-	listed, err := catalog.Parse([]byte(`{"providers": [{"id": "lab", "models": [{"id": "listed"}]}]}`))
+	listed, err := catalog.Parse([]byte(`{"providers": [{"id": "lab", "models": [{"id": "listed"}, {"id": "answered"}, {"id": "routed"}]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +26,8 @@ func TestUnpricedCallsAreCounted(t *testing.T) {
 		{Provider: "lab", Model: "listed"},
 		{Provider: "lab", Model: "made-up-1", Usage: usage},
 		{Provider: "lab", Model: "made-up-2", Usage: usage},
+		{Provider: "lab", Model: "answered", Cost: plugins.KnownCost(0), AnswerCache: storage.CacheHit, SavedCost: plugins.KnownCost(2e9)},
+		{Provider: "lab", Model: "routed", Cost: plugins.KnownCost(0), AnswerCache: storage.CacheMiss, RoutingSavings: plugins.KnownCost(3e9)},
 	} {
 		a.Observe(&r)
 	}
@@ -52,6 +54,8 @@ func TestUnpricedCallsAreCounted(t *testing.T) {
 	for series, want := range map[string]float64{
 		"weir_unpriced_total listed": 1, "weir_unpriced_total other": 2,
 		"weir_requests_without_cost_total listed": 2, "weir_requests_without_cost_total other": 2,
+		"weir_answer_cache_total answered": 1, "weir_answer_cache_total routed": 1,
+		"weir_savings_dollars_total answered": 2, "weir_savings_dollars_total routed": 3,
 	} {
 		if got[series] != want {
 			t.Errorf("%s is %v, want %v", series, got[series], want)

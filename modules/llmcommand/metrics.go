@@ -52,6 +52,9 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 		if name == "cache_miss_reason" {
 			columns = append(columns, column{"cache loss", "cache_loss", dollars})
 		}
+		if name == "cached" {
+			columns = append(columns, column{"hits", "answer_cache_hits", count}, column{"saved", "saved_cost", dollars})
+		}
 	}
 	data, out, err := askAnalytics(cmd, "/v1/metrics/query", body, append(groups, columns...))
 	if err != nil {

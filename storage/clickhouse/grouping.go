@@ -180,7 +180,8 @@ func (g *grouping) cell() (cell string, ok bool) {
 func (g *grouping) statement(sets []int) string {
 	q := g.query
 	inner := []string{isAnswered + " AS answered", "created_at", "responded_at", "status", "end_state", "cost",
-		"latency", "ttft", "input", "output", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss"}
+		"latency", "ttft", "input", "output", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss",
+		"cache_reference", "saved_cost", "routing_savings"}
 	first := g.totals()
 	var grouped, by []string
 	for i, set := range sets {

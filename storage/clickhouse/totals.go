@@ -33,7 +33,7 @@ func (g *grouping) totals() []string {
 	if q.Details {
 		list = append(list,
 			sums["errors"], sums["prompt_cache_read_tokens"], sums["prompt_cache_write_tokens"], sums["reasoning_tokens"],
-			sums["cache_savings"], sums["cache_loss"],
+			sums["cache_savings"], sums["cache_loss"], sums["answer_cache_hits"], sums["saved_cost"], sums["routing_savings"],
 			quantiles("latency"), quantiles("ttft"))
 	}
 	return list
@@ -52,6 +52,9 @@ var sums = map[storage.TotalKey]string{
 	"reasoning_tokens":          sum("reasoning"),
 	"cache_savings":             sum("cache_savings"),
 	"cache_loss":                sum("cache_loss"),
+	"answer_cache_hits":         "countIf(answered AND cache_reference != " + noID + ")",
+	"saved_cost":                sum("saved_cost"),
+	"routing_savings":           sum("routing_savings"),
 	"latency.p50":               percentile("latency", 500),
 	"latency.p95":               percentile("latency", 950),
 	"latency.p99":               percentile("latency", 990),
@@ -110,12 +113,12 @@ type totalsRow struct {
 
 // rowCounts are how many requests of a row are of some kind, and on how many days they were.
 type rowCounts struct {
-	requests, withoutCost, withTokens, withLatency, rateLimited, days, errors uint64
+	requests, withoutCost, withTokens, withLatency, rateLimited, days, errors, hits uint64
 }
 
 // rowSums are the sums of a row, nil where no request has a value.
 type rowSums struct {
-	cost, input, output, cacheRead, cacheWrite, reasoning, cacheSavings, cacheLoss *int64
+	cost, input, output, cacheRead, cacheWrite, reasoning, cacheSavings, cacheLoss, savedCost, routingSavings *int64
 }
 
 // quantileRow is what quantiles selects.
@@ -137,7 +140,7 @@ func newTotalsRow(g *grouping, sets []int) *totalsRow {
 			r.to = append(r.to, &r.any[i])
 		}
 		if q.Details {
-			r.to = append(r.to, &r.errors, &r.cacheRead, &r.cacheWrite, &r.reasoning, &r.cacheSavings, &r.cacheLoss,
+			r.to = append(r.to, &r.errors, &r.cacheRead, &r.cacheWrite, &r.reasoning, &r.cacheSavings, &r.cacheLoss, &r.hits, &r.savedCost, &r.routingSavings,
 				&r.latencies.count, &r.latencies.values, &r.ttfts.count, &r.ttfts.values)
 		}
 	}
@@ -172,6 +175,7 @@ func (r *totalsRow) group() *storage.GroupTotals {
 				Errors: int64(r.errors), Input: t.Input, Output: t.Output, CacheRead: quantity[int64](r.cacheRead),
 				CacheWrite: quantity[int64](r.cacheWrite), Reasoning: quantity[int64](r.reasoning),
 				CacheSavings: quantity[plugins.Nanodollars](r.cacheSavings), CacheLoss: quantity[plugins.Nanodollars](r.cacheLoss),
+				AnswerCacheHits: int64(r.hits), SavedCost: quantity[plugins.Nanodollars](r.savedCost), RoutingSavings: quantity[plugins.Nanodollars](r.routingSavings),
 				Latency: r.latencies.percentiles(), TimeToFirstToken: r.ttfts.percentiles(),
 			}
 		}

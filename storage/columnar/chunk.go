@@ -174,13 +174,17 @@ func (c *Chunk) read(r *storage.Row, row int, parts storage.RowParts) {
 		r.Reasoning = c.value(reasoningColumn, row)
 		r.CacheSavings = quantityOf[plugins.Nanodollars](c.value(cacheSavingsColumn, row))
 		r.CacheLoss = quantityOf[plugins.Nanodollars](c.value(cacheLossColumn, row))
+		r.Cached = c.at(cachedColumn, row) != 0
+		r.SavedCost = quantityOf[plugins.Nanodollars](c.value(savedCostColumn, row))
+		r.RoutingSavings = quantityOf[plugins.Nanodollars](c.value(routingSavingsColumn, row))
 	}
 }
 
 // partColumns are the columns that read reads.
 func partColumns(parts storage.RowParts) []int {
 	columns := []int{attemptColumn, statusColumn, latencyColumn, costColumn, inputColumn, outputColumn, respondedColumn,
-		endStateColumn, ttftColumn, cacheReadColumn, cacheWriteColumn, reasoningColumn, cacheSavingsColumn, cacheLossColumn}
+		endStateColumn, ttftColumn, cacheReadColumn, cacheWriteColumn, reasoningColumn, cacheSavingsColumn, cacheLossColumn,
+		cachedColumn, savedCostColumn, routingSavingsColumn}
 	switch parts {
 	case storage.CountParts:
 		return columns[:1]
@@ -247,6 +251,8 @@ const (
 	reasoningColumn
 	cacheSavingsColumn
 	cacheLossColumn
+	savedCostColumn
+	routingSavingsColumn
 	cacheMissColumn
 	endStateColumn
 	streamColumn
@@ -275,7 +281,7 @@ const (
 // Columns are the names of the columns that chunks have, in the order of their numbers.
 var Columns = [columnCount]string{
 	"user", "session", "session_name", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
-	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "cache_miss", "end_state", "stream", "path", "finish", "error_type", "error_message", "error_group",
+	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "saved_cost", "routing_savings", "cache_miss", "end_state", "stream", "path", "finish", "error_type", "error_message", "error_group",
 	"request_model", "country", "prompt", "prompt_version", "node", "job", "key_id", "project", "referrer", "cache_reference", "passthrough", "threat", "root", "property_names",
 }
 

@@ -49,7 +49,7 @@ func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	switch {
 	case i == respondedColumn:
 		return moment(l, (*Chunk).respondedAt)
-	case i == costColumn, i == cacheSavingsColumn, i == cacheLossColumn:
+	case i == costColumn, i == cacheSavingsColumn, i == cacheLossColumn, i == savedCostColumn, i == routingSavingsColumn:
 		return comparison(l, func(c *Chunk, row int) plugins.Cost { return quantityOf[plugins.Nanodollars](c.value(i, row)) })
 	case i == endStateColumn:
 		matches := storage.TextMatcher(l.Op, l.Text, p)

@@ -72,7 +72,7 @@ func record(r *rand.Rand, n int64) *storage.Record {
 	rec.TraceID = pick(r, []string{"", "4bf92f3577b34da6a3ce929d0e0e4736"})
 	rec.SpanID = pick(r, []string{"", "00f067aa0ba902b7"})
 	rec.Status, rec.EndState = status(r), storage.EndState(r.IntN(4))
-	rec.CacheSavings, rec.CacheLoss = savings(r), savings(r)
+	rec.CacheSavings, rec.CacheLoss, rec.SavedCost, rec.RoutingSavings = savings(r), savings(r), savings(r), savings(r)
 	if chance(r, 2) {
 		rec.ExperimentID = ""
 	}

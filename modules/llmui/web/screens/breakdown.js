@@ -59,7 +59,7 @@ export function Properties() {
   }}<//>`;
 }
 
-const totals = /^-?(cost|requests|errors|requests_without_cost|latency\.p\d\d|time_to_first_token\.p\d\d|\w+_tokens|cache_savings|cache_loss)$/;
+const totals = /^-?(cost|requests|errors|requests_without_cost|latency\.p\d\d|time_to_first_token\.p\d\d|\w+_tokens|cache_savings|cache_loss|answer_cache_hits|saved_cost|routing_savings)$/;
 
 // Breakdown is of all requests, or of those of which the cache missed. The API chooses the
 // groups of a page by what they are sorted by.

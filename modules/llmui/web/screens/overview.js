@@ -37,6 +37,9 @@ function useYesterday(v) {
 
 const First = () => html`No requests in this time. Point a client's base URL at Weir, or fill the page with made-up traffic: <code>weir demo</code>`;
 
+// repeated is what Weir's own cache has answered, beside the provider's.
+const repeated = (t) => (t.answer_cache_hits ? html`<${To} change=${having("answer_cache", "hit")}>${count(t.answer_cache_hits)} answered again<//>${t.saved_cost ? `, ${dollars(t.saved_cost)} saved` : ""}` : "");
+
 function Figures({ d, v, before: b }) {
   const points = d.points;
   const times = useMemo(() => points.map((p) => Date.parse(p.range_start)), [d]);
@@ -56,7 +59,7 @@ function Figures({ d, v, before: b }) {
       <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} share growth="bad" detail=${`${count(t.errors)} failed`} to=${having("failed", true)} />
       <${Tile} label="Latency p95" value=${duration(t.latency.p95)} now=${t.latency.p95} before=${b.latency?.p95} growth="bad" to=${{ ...list, sort: "-latency" }} />
       <${Tile} label="First token p95" value=${duration(t.time_to_first_token.p95)} now=${t.time_to_first_token.p95} before=${b.time_to_first_token?.p95} growth="bad" to=${{ ...list, sort: "-time_to_first_token" }} />
-      <${Tile} label="Cached input" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} share growth="good" to=${{ ...elsewhere, v: "models" }} />
+      <${Tile} label="Cached input" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} share growth="good" detail=${repeated(t)} to=${{ ...elsewhere, v: "models" }} />
       <${Month} v=${v} />
     </div>
     <p class="quiet compare">${v.from === "today" && !v.to && "Beside yesterday until this time. "}<${To} change=${{ ...elsewhere, v: "compare", by: "period" }}>Compare with the period before<//></p>
@@ -142,6 +145,7 @@ export const columns = (title, by, d, all) => [
   column("From cache", "", cached, percent, semi),
   { title: "Saved", key: "cache_savings", dollars: (g) => g.totals.cache_savings, around: (text, g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""}>${text}</span>`, ...wide },
   { title: "Lost", key: "cache_loss", dollars: (g) => g.totals.cache_loss, ...wide },
+  { title: "Saved by answers", key: "saved_cost", dollars: (g) => g.totals.saved_cost, ...wide },
   column("Output", "completion_tokens", (t) => t.completion_tokens, compact, wide),
   { title: "$ per 1M tokens", dollars: (g) => price(g.totals), ...wide },
   { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },
