@@ -148,6 +148,35 @@ func TestEqualRequests(t *testing.T) {
 	}
 }
 
+// Of a thousand callers that ask the same, of organisations, of credentials and of nobody, each gets
+// its own answer alone.
+func TestNoAnswerOfAnother(t *testing.T) {
+	l := newLedger()
+	c := opened(t, l)
+	caller := func(n int) *Request {
+		q := asking(question)
+		switch n % 3 {
+		case 0:
+			q.Org = fmt.Sprint("org ", n)
+		case 1:
+			q.Header = http.Header{"Authorization": {fmt.Sprint("Bearer ", n)}}
+		case 2:
+			q.Target = []string{"openai", fmt.Sprint("project ", n)}
+		}
+		return q
+	}
+	const callers = 1000
+	records := make([]*storage.Record, callers)
+	for n := range callers {
+		records[n] = lead(t, c, l, caller(n), options) // fails if there is a hit
+	}
+	for n := range callers {
+		if hit, _ := c.Answer(t.Context(), caller(n), options); hit == nil || hit.Record != records[n] {
+			t.Fatalf("caller %d gets %+v", n, hit)
+		}
+	}
+}
+
 // When a lead ends without an answer for others, the next call leads and the others wait for it. Only
 // what the provider could not give or does not want to be stored is asked for by all.
 func TestWhoLeadsNext(t *testing.T) {
