@@ -159,7 +159,7 @@ func TestPeopleLogInAtAnIssuer(t *testing.T) {
 		}
 	}
 	admin.show("?v=people")
-	admin.until(`document.querySelector("main").innerText.includes("No member.")`)
+	admin.until(`document.querySelector("main").innerText.includes("No member yet.")`)
 	admin.do(chromedp.SendKeys(chromedp.CSS("input[name=email]"), "Ada@example.com\r"))
 	const row = `document.querySelector("[aria-label=Members] tbody tr")`
 	admin.until(row + `?.innerText.startsWith("ada@example.com")`)
@@ -177,7 +177,7 @@ func TestPeopleLogInAtAnIssuer(t *testing.T) {
 	js[bool](admin, `(`+row+`.querySelector("button").click(), true)`)
 	admin.until(row + `.querySelector("button.bad")`)
 	js[bool](admin, `(`+row+`.querySelector("button.bad").click(), true)`)
-	admin.until(`document.querySelector("main").innerText.includes("No member.")`)
+	admin.until(`document.querySelector("main").innerText.includes("No member yet.")`)
 	ada.show("?v=overview")
 	ada.until(`document.querySelector(".login")`)
 }
