@@ -182,6 +182,39 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// No provider gets a key of Weir, wherever a client puts it, and the client learns where it belongs.
+func TestKeysOfWeirStayHere(t *testing.T) {
+	host, got := sink(t)
+	app := object{"orgs": object{"acme": object{"keys": []object{{"secret": "acme-key"}}}}}
+	for _, field := range append([]string{"key"}, keyFields...) {
+		t.Run(field, func(t *testing.T) {
+			s := serve(t, options{upstream: host, config: object{}, app: app})
+			send := func(secret string, header ...string) (*http.Response, string) {
+				if field == "key" {
+					return s.do("POST", chatPath+"?key="+secret+"&limit=1", `{}`, header...)
+				}
+				return s.do("POST", chatPath, `{}`, append(header, field, secret)...)
+			}
+			if resp, answer := send("acme-key"); resp.StatusCode != 401 || !strings.Contains(answer, "misplaced_api_key") || !strings.Contains(answer, field+" has a key of Weir") || len(got) > 0 {
+				t.Errorf("%s: %d %s", field, resp.StatusCode, answer)
+			}
+			resp, answer := send("acme-key", "Service-Auth", "Bearer acme-key")
+			if resp.StatusCode != 200 || !strings.Contains(resp.Header.Get("Service-Warnings"), field) {
+				t.Fatalf("%s, and Service-Auth: %d %s, %s", field, resp.StatusCode, answer, resp.Header)
+			}
+			if sent := <-got; sent.Header.Get(field) != "" || sent.URL.Query().Has("key") {
+				t.Errorf("the provider got %s: %s %v", field, sent.URL, sent.Header)
+			}
+			if resp, answer := send("sk-of-the-provider"); resp.StatusCode != 200 {
+				t.Fatalf("%s: %d %s", field, resp.StatusCode, answer)
+			}
+			if sent := <-got; sent.Header.Get(field)+sent.URL.Query().Get("key") != "sk-of-the-provider" {
+				t.Errorf("the provider did not get %s: %s %v", field, sent.URL, sent.Header)
+			}
+		})
+	}
+}
+
 // TestHomeOfRecords holds that no record goes where its organisation does not
 // live.
 func TestHomeOfRecords(t *testing.T) {

@@ -180,9 +180,16 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 
 // authenticate returns the key of the call, nil if there is none.
 func (x *exchange) authenticate(c *control.Controls) (*access.Key, *plugins.Error) {
-	switch {
-	case x.h.Credentials != "":
+	if x.h.Credentials != "" {
 		return x.keyOfCaller(c)
+	}
+	field := x.removeKeys()
+	switch {
+	case field != "" && !c.Keyed:
+		return nil, plugins.Rejected(http.StatusUnauthorized, "misplaced_api_key",
+			"%s has a key of Weir, which this proxy does not send to the provider. Send it as Service-Auth, beside a key of the provider, or call the gateway at /v1 with it.", field)
+	case field != "":
+		c.Warn(field, "a key of Weir, removed")
 	case !c.Keyed:
 		if x.h.RequireKey {
 			return nil, access.Missing("Service-Auth")
@@ -194,6 +201,26 @@ func (x *exchange) authenticate(c *control.Controls) (*access.Key, *plugins.Erro
 		err = access.NotAllowed("models through this proxy")
 	}
 	return key, err
+}
+
+// removeKeys removes keys of Weir from where keys of providers stand, so that no provider gets them.
+// field is the last of these places, "" if there is none.
+func (x *exchange) removeKeys() (field string) {
+	keys := x.h.checker.Keys
+	for _, name := range keyFields {
+		for _, value := range x.r.Header[name] {
+			if keys.Knows(x.ctx, control.Bearer(value)) {
+				x.r.Header.Del(name)
+				field = name
+				break
+			}
+		}
+	}
+	if query := x.r.URL.Query(); query.Has("key") && keys.Knows(x.ctx, query.Get("key")) { // as for Gemini
+		query.Del("key")
+		x.r.URL.RawQuery, field = query.Encode(), "key"
+	}
+	return field
 }
 
 // watch puts the exchange between the two sides.

@@ -73,6 +73,13 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (*Key, 
 	return a.verify(ctx, secret)
 }
 
+// Knows reports whether a secret is a key or a token for Weir, also one that has expired, or cannot
+// be checked now.
+func (a *Authenticator) Knows(ctx context.Context, secret string) bool {
+	_, err := a.Authenticate(ctx, secret)
+	return !errors.Is(err, ErrUnknownKey)
+}
+
 // KeyByHash returns the key that has this Hash.
 func (a *Authenticator) KeyByHash(hash string) (*Key, bool) {
 	var sum [sha256.Size]byte
