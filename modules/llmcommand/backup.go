@@ -58,6 +58,7 @@ func makeBackup(cmd *cobra.Command, args []string) error {
 
 func restoreCommand(cmd *cobra.Command) {
 	cmd.Flags().String("store", "", "The store to restore (default: the only one of the backup)")
+	cmd.Flags().StringArray("erasures", nil, "A data directory, such as the one that was moved away: what was erased there after the backup is erased again")
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.RunE = restore
 }
@@ -67,11 +68,18 @@ func restore(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	from, files, err := backup.Restore(cmd.Context(), args[0], args[1], store)
+	erasures, err := cmd.Flags().GetStringArray("erasures")
+	if err != nil {
+		return err
+	}
+	restored, err := backup.Restore(cmd.Context(), args[0], args[1], store, erasures...)
 	if err != nil {
 		return fmt.Errorf("nothing was restored: %w", err)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %s from %s\n", strings.Join(files, " and "), from)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %s from %s\n", strings.Join(restored.Files, " and "), restored.Backup)
+	if err == nil && restored.Erasures > 0 {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s erasures came after the backup: Weir repeats them when it starts\n", formatCount(int64(restored.Erasures)))
+	}
 	return err
 }
 

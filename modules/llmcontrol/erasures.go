@@ -75,7 +75,7 @@ const copiesRemain = "copies that SQLite has left in free parts of a database of
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{
 	"budgets, credits and ledgers, which have the names of the accounts that paid, and the audit log",
-	"backups and copies that were made before done_at, until you delete them",
+	"backups and copies that were made before done_at, until you delete them: weir restore erases again what a newer backup, or --erasures, says",
 	"calls that had not ended at requested_at: erase again if there may be some",
 	"conversations of the Responses API, which have copies of their items: DELETE /v1/conversations/{id}",
 	"text that requests of other records repeat",

@@ -11,13 +11,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // span is a call with some attributes, numbered.
@@ -64,6 +69,33 @@ func zipped(t testing.TB, body []byte) []byte {
 }
 
 var binary = []string{"Content-Type", "application/x-protobuf"}
+
+// TestErasedSpans: a call that was erased does not come back when it is reported or imported again.
+func TestErasedSpans(t *testing.T) {
+	s := newSite(t, "")
+	body := export(t, span(1, nil), span(2, nil), span(3, nil))
+	s.send("root", body, binary...)
+	before := s.records("root")
+	for i, scope := range []storage.ErasureScope{storage.EraseRecord, storage.EraseIdentity} {
+		id := uuid.MustParse(before[i].Get("request_id").Str)
+		e := journal.Erasure{ID: uuid.New(), Org: before[i].Get("organization_id").Str, Scope: scope}
+		if err := s.journal().Erase(e, []journal.Chosen{{ID: id}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, header := range [][]string{binary, append([]string{"Service-Replace", "true"}, binary...)} {
+		response, _ := s.send("root", body, header...)
+		if got := response.Header.Get("Service-Spans"); !strings.Contains(got, "recorded=0") || !strings.Contains(got, "ignored=2") {
+			t.Errorf("%v: %s", header, got)
+		}
+	}
+	var left []gjson.Result
+	for deadline := time.Now().Add(10 * time.Second); len(left) != 2 || left[0].Get("trace_id").Type != gjson.Null; left = s.records("root") {
+		if time.Now().After(deadline) {
+			t.Fatalf("the records are %s", left)
+		}
+	}
+}
 
 // TestTwice: what a client sends again, in whatever encoding, is one record, and
 // what became of it in the meantime stays.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -180,7 +181,7 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 	for _, path := range made {
 		checked := whole(t, path)
 		to := t.TempDir()
-		if _, _, err := Restore(t.Context(), path, to, ""); err != nil {
+		if _, err := Restore(t.Context(), path, to, ""); err != nil {
 			t.Fatal(err)
 		}
 		if again := whole(t, to); again.Journal.Integrity.Seen != checked.Journal.Integrity.Seen {
@@ -211,6 +212,86 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 		if spent := int64(balance.Spent) / price; err != nil || spent < i.Recorded || spent > i.Recorded+writers {
 			t.Errorf("%d records are paid, and %d are there: %v", spent, i.Recorded, err)
 		}
+	}
+}
+
+// What was erased after a backup is erased again in a store that is restored from it: as newer
+// backups know, or the directory of the store that was moved away.
+func TestRestoreRepeatsErasures(t *testing.T) {
+	for name, moved := range map[string]bool{"newer backup": false, "moved away": true} {
+		t.Run(name, func(t *testing.T) {
+			from, dir := t.TempDir(), t.TempDir()
+			l := begin(t, from)
+			records := make([]*storage.Record, 3)
+			scopes := map[int]storage.ErasureScope{0: storage.EraseRecord, 1: storage.EraseContent}
+			for n := range records {
+				records[n] = l.call(t, n)
+			}
+			l.all(t)
+			old, _ := write(t, dir, l)
+			done := func(l *live) {
+				t.Helper()
+				for deadline := time.Now().Add(20 * time.Second); slices.ContainsFunc(l.Erasures("acme"), func(e journal.Erasure) bool { return e.DoneAt == 0 }); time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("%+v", l.Erasures("acme"))
+					}
+				}
+			}
+			for n, scope := range scopes {
+				e := journal.Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: storage.Millis(time.Now()), Records: 1}
+				if err := l.Erase(e, []journal.Chosen{{ID: records[n].ID, Content: records[n].Content}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			done(l)
+			var erasures []string
+			if moved {
+				erasures = []string{from}
+			} else {
+				write(t, dir, l)
+			}
+			l.end()
+			to := t.TempDir()
+			if moved {
+				if _, err := Restore(t.Context(), old, to, "", t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no weir.db.segments") {
+					t.Errorf("a directory without a store: %v", err)
+				}
+			}
+			r, err := Restore(t.Context(), old, to, "", erasures...)
+			if err != nil || r.Erasures != len(scopes) {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			whole(t, to)
+			l = begin(t, to)
+			done(l)
+			for n, record := range records {
+				got, err := l.Request(t.Context(), record.Key())
+				if gone := scopes[n] == storage.EraseRecord; gone != errors.Is(err, storage.ErrNotFound) {
+					t.Fatalf("record %d: %v, %v", n, got, err)
+				}
+				if got == nil {
+					continue
+				}
+				if c, err := l.Contents().Content(t.Context(), got); (c == nil) != (scopes[n] != 0) || err != nil {
+					t.Errorf("the content of record %d is %v, %v", n, c, err)
+				}
+			}
+			l.end()
+			whole(t, to)
+			for n, record := range records {
+				found := false
+				err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+					if err == nil && d.Type().IsRegular() {
+						text, failed := os.ReadFile(path)
+						found, err = found || strings.Contains(string(text), record.UserID), failed
+					}
+					return err
+				})
+				if found == (scopes[n] == storage.EraseRecord) || err != nil {
+					t.Errorf("record %d is in a file: %v, %v", n, found, err)
+				}
+			}
+		})
 	}
 }
 
@@ -403,7 +484,7 @@ func TestDamagedBackupIsNotRestored(t *testing.T) {
 		}
 		edit(t, file, flip(0.7))
 		to := t.TempDir()
-		if _, _, err := Restore(t.Context(), path, to, ""); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := Restore(t.Context(), path, to, ""); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s was damaged, and the error is %v", name, err)
 		}
 		if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
@@ -428,7 +509,7 @@ func TestCutListOfSums(t *testing.T) {
 		if err := os.WriteFile(list, sound[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Restore(t.Context(), path, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), sumsName) {
+		if _, err := Restore(t.Context(), path, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), sumsName) {
 			t.Errorf("%d of %d bytes of the list: %v", n, len(sound), err)
 		}
 	}
@@ -448,18 +529,18 @@ func TestRestoreOverwritesNothing(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(there, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Restore(t.Context(), to, there, ""); err == nil || !strings.Contains(err.Error(), "move it away") {
+		if _, err := Restore(t.Context(), to, there, ""); err == nil || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("%s was there, and the error is %v", name, err)
 		}
 	}
-	if _, _, err := Restore(t.Context(), to, t.TempDir(), "eu"); err == nil || !strings.Contains(err.Error(), "name one of default") {
+	if _, err := Restore(t.Context(), to, t.TempDir(), "eu"); err == nil || !strings.Contains(err.Error(), "name one of default") {
 		t.Errorf("of an unknown store the error is %v", err)
 	}
-	if _, _, err := Restore(t.Context(), t.TempDir(), t.TempDir(), ""); !errors.Is(err, errNone) {
+	if _, err := Restore(t.Context(), t.TempDir(), t.TempDir(), ""); !errors.Is(err, errNone) {
 		t.Errorf("of no backup the error is %v", err)
 	}
-	if from, files, err := Restore(t.Context(), to, filepath.Join(t.TempDir(), "new"), "default"); err != nil || from != made || len(files) != 2 {
-		t.Errorf("%s, %v, %v", from, files, err)
+	if r, err := Restore(t.Context(), to, filepath.Join(t.TempDir(), "new"), "default"); err != nil || r.Backup != made || len(r.Files) != 2 || r.Erasures != 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
@@ -480,7 +561,7 @@ func TestKeysAreInABackup(t *testing.T) {
 		t.Errorf("the check of the backup finds %s", found)
 	}
 	to := t.TempDir()
-	if _, _, err := Restore(t.Context(), path, to, ""); err != nil {
+	if _, err := Restore(t.Context(), path, to, ""); err != nil {
 		t.Fatal(err)
 	}
 	restored, err := objects.Open(filepath.Join(to, "weir.db"+journalSuffix), nil, zap.NewNop())

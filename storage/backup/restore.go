@@ -8,62 +8,118 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/storage/journal"
 )
 
 // Restore puts a store of a backup into a directory that has no files of the store. from is
 // a backup, or a directory of backups: then Restore takes the newest. store is the store's
-// name, "" if the backup has only one. The sums of all files are compared first. It returns
-// the backup and the files that it has put back.
-func Restore(ctx context.Context, from, to, store string) (backup string, files []string, err error) {
-	if backup, err = find(from); err != nil {
-		return "", nil, err
+// name, "" if the backup has only one. The sums of all files are compared first. Erasures that
+// came after the backup are repeated at the next start, as far as newer backups beside it know
+// them, or the directories in erasures: those of a store that was moved away, or of a journal.
+func Restore(ctx context.Context, from, to, store string, erasures ...string) (*Restored, error) {
+	backup, err := find(from)
+	if err != nil {
+		return nil, err
 	}
 	problems, err := verify(ctx, backup)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if len(problems) > 0 {
-		return "", nil, fmt.Errorf("the backup is damaged; take another one: %s", strings.Join(problems, "; "))
+		return nil, fmt.Errorf("the backup is damaged; take another one: %s", strings.Join(problems, "; "))
 	}
 	if store, err = choose(backup, store); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	entries, err := os.ReadDir(filepath.Join(backup, store))
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, e := range entries {
 		for _, suffix := range []string{"", "-wal", "-journal"} { // SQLite would take these for the database's
 			if path := filepath.Join(to, e.Name()+suffix); exists(path) {
-				return "", nil, fmt.Errorf("%s is there already; stop Weir and move it away", path)
+				return nil, fmt.Errorf("%s is there already; stop Weir and move it away", path)
 			}
 		}
 	}
 	// The files get their names when all are whole.
 	temporary, err := os.MkdirTemp(to, "restore-*"+unfinished)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	defer os.RemoveAll(temporary)
 	if err := copyTree(ctx, temporary, filepath.Join(backup, store)); err != nil {
-		return "", nil, err
+		return nil, err
+	}
+	later, err := newer(backup, store)
+	if err != nil {
+		return nil, err
+	}
+	r := &Restored{Backup: backup}
+	if r.Erasures, err = takeErasures(temporary, append(later, erasures...)); err != nil {
+		return nil, err
 	}
 	if err := changeOwner(to, temporary); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, e := range entries {
 		path := filepath.Join(to, e.Name())
 		if err := os.Rename(filepath.Join(temporary, e.Name()), path); err != nil {
-			return "", nil, err
+			return nil, err
 		}
-		files = append(files, path)
+		r.Files = append(r.Files, path)
 	}
-	return backup, files, journal.SyncDir(to)
+	return r, journal.SyncDir(to)
+}
+
+// Restored is what Restore has done.
+type Restored struct {
+	Backup string
+	Files  []string
+	// Erasures counts those that came after the backup.
+	Erasures int
+}
+
+// takeErasures takes the erasures that other directories know into the journals of a directory.
+func takeErasures(dir string, from []string) (taken int, err error) {
+	here, err := journals(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, to := range here {
+		for _, other := range from {
+			there, err := journals(other)
+			if err != nil {
+				return taken, err
+			}
+			i := slices.IndexFunc(there, func(path string) bool { return filepath.Base(path) == filepath.Base(to) })
+			if i < 0 {
+				return taken, fmt.Errorf("%s has no %s, whose erasures were to be repeated", other, filepath.Base(to))
+			}
+			n, err := journal.TakeErasures(to, there[i])
+			if taken += n; err != nil {
+				return taken, err
+			}
+		}
+	}
+	return taken, nil
+}
+
+// newer lists the store in the backups beside one that are newer.
+func newer(backup, store string) (dirs []string, err error) {
+	entries, err := os.ReadDir(filepath.Dir(backup))
+	for _, e := range entries {
+		dir := filepath.Join(filepath.Dir(backup), e.Name(), store)
+		if _, notOne := time.Parse(nameFormat, e.Name()); notOne == nil && e.Name() > filepath.Base(backup) && exists(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, err
 }
 
 // find is the backup that a directory is, or else the newest in it.

@@ -85,7 +85,7 @@ type sealedFile interface {
 // so that a damaged body does not hide the other records of a list.
 func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	ref := rec.Content
-	if ref == (storage.ContentRef{}) || r.j.erasures.hides(ref) {
+	if ref == (storage.ContentRef{}) || r.j.erasures.hides(rec) {
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -150,26 +151,42 @@ func TakeErasures(dir, from string) (taken int, err error) {
 			continue
 		}
 		again := *e
-		again.Left, again.Erased, again.DoneAt, again.Find = nil, 0, 0, true
+		again.Left, again.Segment, again.Erased, again.DoneAt, again.Find = nil, 0, 0, 0, true
 		have.Erasures = append(have.Erasures, &again)
 		taken++
 	}
 	if taken == 0 {
 		return 0, nil
 	}
-	if have.records != nil && (later.records == nil || !hmac.Equal(have.records.key, later.records.key)) {
-		return 0, fmt.Errorf("the erasures of %s are those of another store", from)
+	if have.records, err = have.records.union(dir, later.records); err != nil {
+		return 0, fmt.Errorf("the erasures of %s: %w", from, err)
 	}
-	if later.records != nil {
-		text, err := os.ReadFile(filepath.Join(from, erasedName))
-		if err == nil {
-			err = replaceFile(filepath.Join(dir, erasedName), text[:later.records.file.Size])
-		}
-		if err != nil {
-			return 0, err
-		}
-		have.Records = later.Records
+	if have.records != nil {
+		have.Records = have.records.file
 	}
 	have.Generation = max(have.Generation, later.Generation) + 1
 	return taken, have.write(dir)
+}
+
+// union returns r with the records of another journal of the same origin, and writes them to the
+// file.
+func (r *erasedRecords) union(dir string, other *erasedRecords) (*erasedRecords, error) {
+	if other == nil {
+		return r, nil
+	}
+	all := &erasedRecords{key: other.key, scopes: maps.Clone(other.scopes)}
+	if r != nil {
+		if !hmac.Equal(r.key, other.key) {
+			return nil, errors.New("they are those of another store")
+		}
+		for hash, scope := range r.scopes {
+			all.scopes[hash] = max(all.scopes[hash], scope)
+		}
+	}
+	text := slices.Clone(all.key)
+	for hash, scope := range all.scopes {
+		text = append(append(text, hash[:]...), byte(scope))
+	}
+	all.file = erasedFile{int64(len(text)), crc32.Checksum(text, castagnoli)}
+	return all, replaceFile(filepath.Join(dir, erasedName), text)
 }

@@ -77,6 +77,8 @@ type erasures struct {
 	// hidden are the entries that are left to erase, sorted, by segment: nobody can read their
 	// content. It is nil if there are none.
 	hidden atomic.Pointer[map[uint64][]uint32]
+	// finds is true while the content of erased records is left to find: after a restore.
+	finds atomic.Bool
 	// records are all records of all erasures.
 	records atomic.Pointer[erasedRecords]
 }
@@ -305,7 +307,9 @@ func (e *Erasure) add(left map[uint64][]uint32) {
 // mutex.
 func (e *erasures) hide() {
 	var left map[uint64][]uint32
+	finds := false
 	for _, one := range e.all {
+		finds = finds || one.Find
 		for number, ordinals := range one.Left {
 			if left == nil {
 				left = make(map[uint64][]uint32)
@@ -313,6 +317,7 @@ func (e *erasures) hide() {
 			left[number] = append(left[number], ordinals...)
 		}
 	}
+	e.finds.Store(finds)
 	if left == nil {
 		e.hidden.Store(nil)
 		return
@@ -331,10 +336,10 @@ func (e *erasures) left() map[uint64][]uint32 {
 	return nil
 }
 
-// hides reports whether an entry is left to erase.
-func (e *erasures) hides(ref storage.ContentRef) bool {
-	_, found := slices.BinarySearch(e.left()[ref.Segment], ref.Ordinal)
-	return found
+// hides reports whether the content of a record is left to erase.
+func (e *erasures) hides(r *storage.Record) bool {
+	_, found := slices.BinarySearch(e.left()[r.Content.Segment], r.Content.Ordinal)
+	return found || e.finds.Load() && e.records.Load().scope(r.Key()) > 0
 }
 
 // change replaces an erasure by what do makes of a copy, and writes the list.
@@ -579,6 +584,7 @@ func (j *Journal) findAgain() error {
 		next.Find, next.DoneAt, next.unusedErased = true, 0, false
 		l.all[i] = &next
 	}
+	l.hide()
 	return j.saveErasures()
 }
 
