@@ -305,7 +305,9 @@ func (j *Journal) connect(ctx context.Context) bool {
 			j.delivery.err, j.delivery.failingSince = nil, time.Time{}
 			j.mu.Unlock()
 			close(j.delivery.connected)
-			signal(j.maintenance.wake) // what was drained before can be sealed now
+			if len(j.erasures.unfinished()) > 0 {
+				signal(j.maintenance.wake) // it can seal now what was drained before
+			}
 		}
 		if first {
 			close(j.delivery.tried)

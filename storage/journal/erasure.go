@@ -107,7 +107,6 @@ func (j *Journal) openErasures() {
 	if e.refused = j.Compare(ErasuresName, e.reach); e.refused != nil {
 		j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(e.refused))
 	}
-	signal(j.maintenance.wake)
 }
 
 // readErasures returns an empty list if there is no file, or with an error.
