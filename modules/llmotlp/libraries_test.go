@@ -136,6 +136,10 @@ func TestLibraries(t *testing.T) {
 			"langsmith.metadata.usage_metadata": `{"input_tokens":500,"output_tokens":50,"total_tokens":550,"input_token_details":{"cache_read":100,"cache_creation":0,"ephemeral_5m_input_tokens":200}}`,
 			"langsmith.metadata.user_id":        "ada", "langsmith.metadata.session_id": "s1", "langsmith.metadata.team": "blue",
 		}), map[string]any{"provider": "anthropic", "prompt_tokens": 500, "prompt_cache_read_tokens": 100, "prompt_cache_write_tokens": 200, "request_user_id": "ada", "properties.Service-Session-Id": "s1", "properties.team": "blue"}},
+		{"LangSmith's details as Python prints them", reported(0, "ChatAnthropic", attrs{
+			"langsmith.span.kind": "llm", "gen_ai.system": "anthropic", "gen_ai.request.model": "claude-sonnet-4-5", "gen_ai.usage.input_tokens": 500, "gen_ai.usage.output_tokens": 50,
+			"gen_ai.usage.input_token_details": `{'cache_read': 100, 'cache_creation': 200, 'audio': None}`, "gen_ai.usage.output_token_details": `{'reasoning': 30}`,
+		}), map[string]any{"prompt_tokens": 500, "prompt_cache_read_tokens": 100, "prompt_cache_write_tokens": 200, "reasoning_tokens": 30}},
 		{"LiteLLM's usage", reported(0, "completion", attrs{
 			"openinference.span.kind": "LLM", "llm.model_name": "claude-sonnet-4-5", "llm.provider": "anthropic", "llm.token_count.prompt": 600, "llm.token_count.completion": 10,
 			"metadata": `{"usage_object":{"prompt_tokens":600,"completion_tokens":10,"total_tokens":610,"prompt_tokens_details":{"cached_tokens":100},"cache_creation_input_tokens":200,"cache_read_input_tokens":100},"userId":"ada"}`,

@@ -1,6 +1,7 @@
 package llmotlp
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"unicode"
@@ -116,6 +117,10 @@ func (c *call) excludesCache() bool {
 		(strings.HasPrefix(vendor, "anthropic") || strings.HasPrefix(vendor, "amazon-bedrock") || strings.Contains(vendor, "vertex.anthropic"))
 }
 
+// python makes JSON of counts as Python prints them, which LangSmith's exporter does
+// (https://github.com/ClickHouse/nerve/pull/105).
+var python = strings.NewReplacer("'", `"`, "None", "null")
+
 // usagePrefixes begin attributes that have a count each. The first that has a count wins.
 var usagePrefixes = []string{"gen_ai.usage.", "llm.usage.", "llm.token_count.", "ai.usage.", "mastra.usage.", "gen_ai.usage.details.", ""}
 
@@ -137,7 +142,11 @@ func (c *call) counts() tally {
 			tallies[n] = make(tally)
 		}
 		if value.GetKvlistValue() != nil || strings.HasPrefix(scalar(value), "{") {
-			tallies[n].takeAll(name, gjson.ParseBytes(c.json(key)))
+			object := c.json(key)
+			if printed := []byte(python.Replace(scalar(value))); object == nil && json.Valid(printed) {
+				object = printed
+			}
+			tallies[n].takeAll(name, gjson.ParseBytes(object))
 			continue
 		}
 		if count := c.count(key); count.Valid {
