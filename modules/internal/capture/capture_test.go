@@ -392,11 +392,11 @@ func TestBodyEndsOnce(t *testing.T) {
 		"by its end":    {ReadCloser: io.NopCloser(&closing{iotest.DataErrReader(strings.NewReader("abc"))})},
 	} {
 		p := make([]byte, 8)
-		if n, err := b.Read(p); string(p[:n]) != "abc" || err != io.EOF {
+		if n, err := b.Read(p); string(p[:n]) != "abc" || !errors.Is(err, io.EOF) {
 			t.Errorf("%s: %q, %v", name, p[:n], err)
 		}
 		for range 2 {
-			if n, err := b.Read(p); n > 0 || err != io.EOF {
+			if n, err := b.Read(p); n > 0 || !errors.Is(err, io.EOF) {
 				t.Errorf("%s: %d, %v after the end", name, n, err)
 			}
 			b.Detach()
