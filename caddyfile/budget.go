@@ -111,9 +111,9 @@ func parseStage(d *caddyfile.Dispenser, to *[]*llmapp.Stage) error {
 	if len(args) < 2 {
 		return d.Err("at takes a part of the limit and what happens then, as in `at 80% alert`")
 	}
-	number, whole := strings.CutSuffix(args[0], "%")
+	number, isShare := strings.CutSuffix(args[0], "%")
 	percent, err := strconv.Atoi(number)
-	if err != nil || !whole || percent < 1 || percent > 100 {
+	if err != nil || !isShare || percent < 1 || percent > 100 {
 		return d.Errf("at takes a part of the limit from 1%% to 100%%, not '%s'", args[0])
 	}
 	stage := &llmapp.Stage{At: percent}

@@ -41,7 +41,7 @@ func (madeRows) Keys(_ int, groups []int) (keys []storage.Key) {
 	return keys
 }
 
-func (madeRows) Room() (groups, cells int) { return 100_000, 10_000_000 }
+func (madeRows) Limits() (groups, cells int) { return 100_000, 10_000_000 }
 
 func (madeRows) Err() error { return nil }
 

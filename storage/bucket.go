@@ -38,14 +38,14 @@ var widths = []Timestamp{minute, 5 * minute, 15 * minute, hour, 6 * hour, day, w
 // MaxBuckets; no buckets if the window is empty. The window must have both bounds.
 func NewBuckets(w Window, z Zone) Buckets { return newBuckets(w, z, MaxBuckets) }
 
-func newBuckets(w Window, z Zone, most int) Buckets {
+func newBuckets(w Window, z Zone, limit int) Buckets {
 	if w.To < w.From {
 		return Buckets{}
 	}
 	for i := 0; ; i++ {
 		width := widths[min(i, len(widths)-1)]
 		width *= Timestamp(max(1, i-len(widths)+2))
-		if b := evenBuckets(w, z, width); b.Len <= most {
+		if b := evenBuckets(w, z, width); b.Len <= limit {
 			return b
 		}
 	}
@@ -181,12 +181,12 @@ func ParseIncrement(s string) (Increment, error) { return oneOf(s, Increments) }
 // Starts are the starts of the calendar's buckets in a window, false if there are more than
 // some.
 func (i Increment) Starts(w Window, z Zone) (starts []int64, ok bool) {
-	const most = 5000
+	const maxBuckets = 5000
 	if w.From < minTimestamp || w.To > maxTimestamp {
 		return nil, false
 	}
 	for next := w.From; next <= w.To; {
-		if len(starts) == most {
+		if len(starts) == maxBuckets {
 			return nil, false
 		}
 		var start Timestamp

@@ -235,7 +235,7 @@ func (c *Column) value(r *Record) Value {
 	case *string:
 		return textual(*v)
 	case *Timestamp:
-		return whole(*v)
+		return integer(*v)
 	case *plugins.Count:
 		return exact(*v)
 	case *plugins.Duration:

@@ -129,12 +129,12 @@ type ConversationChange struct {
 func ConversationOf(changes []*Annotation) *Conversation {
 	changes = slices.Clone(changes)
 	slices.SortStableFunc(changes, func(a, b *Annotation) int { return cmp.Compare(a.At, b.At) })
-	made := slices.IndexFunc(changes, func(a *Annotation) bool { return a.Conversation.Created })
-	if made < 0 || slices.ContainsFunc(changes, func(a *Annotation) bool { return a.Conversation.Deleted }) {
+	creation := slices.IndexFunc(changes, func(a *Annotation) bool { return a.Conversation.Created })
+	if creation < 0 || slices.ContainsFunc(changes, func(a *Annotation) bool { return a.Conversation.Deleted }) {
 		return nil
 	}
-	first := changes[made].Conversation
-	c := &Conversation{ID: first.ID, User: first.User, CreatedAt: changes[made].At, Metadata: first.Metadata}
+	first := changes[creation].Conversation
+	c := &Conversation{ID: first.ID, User: first.User, CreatedAt: changes[creation].At, Metadata: first.Metadata}
 	has := make(map[string]bool)
 	for _, a := range changes {
 		change := a.Conversation

@@ -62,13 +62,13 @@ func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group 
 // setPercentiles replaces the totals by percentiles of a duration. One scan keeps the
 // durations of as many groups as there is room for.
 func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Row) plugins.Duration) error {
-	most, _ := rows.Room()
-	for from, behind := 0, true; behind; from += most {
+	limit, _ := rows.Limits()
+	for from, behind := 0, true; behind; from += limit {
 		behind = false
 		durations := make([]Pages[distribution], len(sets))
 		err := q.scanGroups(rows, DetailParts, func(set, group int, r *Row) {
 			switch {
-			case group >= from+most:
+			case group >= from+limit:
 				behind = true
 			case group >= from && !r.Attempt && duration(r).Valid:
 				durations[set].At(group - from).add(duration(r).N)
@@ -78,7 +78,7 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Ro
 			return err
 		}
 		for set, counts := range sets {
-			for group := from; group < min(from+most, len(counts)); group++ {
+			for group := from; group < min(from+limit, len(counts)); group++ {
 				p := durations[set].At(group - from).percentiles()
 				counts[group].total = q.Top.total(nil, &Details{Latency: p, TimeToFirstToken: p})
 			}
@@ -128,16 +128,16 @@ func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups 
 	order := func(a, b int) int { return q.Top.compare(counts[a].total, counts[b].total) }
 	slices.SortFunc(groups, CancellableOrder(NewCancelCheck(rows.Err), order))
 	groups = q.behindOf(rows, set, groups, counts)
-	most := min(q.Top.Count, len(groups))
-	l := &largestGroups{groups: groups[:most], places: slices.Repeat([]int{most}, len(counts)), others: all - most}
-	if len(q.By) > 0 && 0 < most && most < len(groups) {
-		last := groups[most-1]
+	top := min(q.Top.Count, len(groups))
+	l := &largestGroups{groups: groups[:top], places: slices.Repeat([]int{top}, len(counts)), others: all - top}
+	if len(q.By) > 0 && 0 < top && top < len(groups) {
+		last := groups[top-1]
 		above := slices.IndexFunc(groups, func(group int) bool { return order(group, last) == 0 })
 		equal := groups[above:]
 		if others := slices.IndexFunc(equal, func(group int) bool { return order(group, last) != 0 }); others >= 0 {
 			equal = equal[:others]
 		}
-		l.groups = append(groups[:above], leastByKey(rows, set, equal, most-above)...)
+		l.groups = append(groups[:above], leastByKey(rows, set, equal, top-above)...)
 	}
 	for i, group := range l.groups {
 		l.places[group] = i

@@ -58,8 +58,8 @@ func (d Decimal) Float() float64 { return d.real }
 func placeOf(text string, power int) place {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
+	integer, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(integer+fraction, "0")
 	if digits == "" {
 		return place{}
 	}
@@ -70,11 +70,11 @@ func placeOf(text string, power int) place {
 			shift = -shift
 		}
 	}
-	const most = 19 // digits of an int64
+	const maxDigits = 19 // digits of an int64
 	point := len(digits) - len(fraction) + min(max(shift, -math.MaxInt32), math.MaxInt32) + power
 	p := place{between: strings.Trim(digits[min(max(point, 0), len(digits)):], "0") != ""}
 	switch {
-	case point > most:
+	case point > maxDigits:
 		p = place{floor: math.MaxInt64, between: true}
 	case point > 0:
 		digits += strings.Repeat("0", max(0, point-len(digits)))
@@ -93,7 +93,7 @@ func placeOf(text string, power int) place {
 
 // Whole turns a comparison with a number into a comparison with a whole number, in the unit in
 // which records keep the field's values. If possible is false, no value equals the number.
-func (l *Leaf) Whole() (op Operator, n int64, possible bool) {
+func (l *Leaf) Integer() (op Operator, n int64, possible bool) {
 	p := l.Number.ones
 	if l.Field.Money {
 		p = l.Number.billionths

@@ -199,7 +199,7 @@ func feedbackID(r *Record, _ string) Value {
 	if r.Feedback == nil {
 		return Value{}
 	}
-	return whole(r.Feedback.ID)
+	return integer(r.Feedback.ID)
 }
 
 func score(r *Record, name string) Value {

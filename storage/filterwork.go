@@ -31,8 +31,8 @@ func (q *RequestQuery) sortsBy(k SortKey) bool {
 }
 
 // ErrSortWork is the error of a query that would sort too many requests by properties or scores.
-func ErrSortWork(most int) error {
-	return &FilterError{Path: "sort.properties", Problem: fmt.Sprintf("sort_work: more than %d requests would be put into order by a property or a score; narrow the filter or the time", most)}
+func ErrSortWork(limit int) error {
+	return &FilterError{Path: "sort.properties", Problem: fmt.Sprintf("sort_work: more than %d requests would be put into order by a property or a score; narrow the filter or the time", limit)}
 }
 
 // CheckFilterWork refuses a filter that takes more work than a query may, with a

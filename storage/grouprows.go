@@ -14,7 +14,7 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 		return countRows(q, rows, each)
 	}
 	g := &rowGrouper{query: q, rows: rows, window: q.Window}
-	g.most, g.mostCells = rows.Room()
+	g.limit, g.mostCells = rows.Limits()
 	for {
 		if err := g.scan(); err != nil {
 			return err
@@ -30,7 +30,7 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 		if g.later == never {
 			return nil
 		}
-		g.from, g.window = g.from+g.most, g.later
+		g.from, g.window = g.from+g.limit, g.later
 		g.mostCells -= len(g.sets[0].cells.links) // the answer may keep these cells
 		g.sets[0].clear()
 	}
@@ -50,7 +50,7 @@ type rowGrouper struct {
 	matched [][]bool
 	// If there are too many groups, a scan adds up most groups, beginning with the group
 	// from. window contains the rows of these groups, later the rows of the groups behind.
-	from, most    int
+	from, limit   int
 	window, later Window
 	// tooMany is true once there are more than mostCells cells, in all scans together.
 	mostCells int
@@ -158,7 +158,7 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 		case q.Top.By == LargestGroups || q.Apart:
 		case group < 0:
 			return true
-		case group >= g.most:
+		case group >= g.limit:
 			g.later = g.later.include(r.CreatedAt)
 			return true
 		}
@@ -219,7 +219,7 @@ func (g *rowGrouper) any() error {
 			if len(q.By) > 0 {
 				group = r.Groups[0] - g.from
 			}
-			if 0 <= group && group < g.most {
+			if 0 <= group && group < g.limit {
 				g.matched[i] = grown(g.matched[i], group+1)
 				g.matched[i][group] = true
 			}
@@ -237,7 +237,7 @@ func (g *rowGrouper) answer(set int, each func(*GroupTotals) error) error {
 	q, s := g.query, &g.sets[set]
 	cancel := NewCancelCheck(g.rows.Err)
 	t := &GroupTotals{Set: set, Any: make([]bool, len(q.Any))}
-	if whole := len(q.By) == 0 || q.Apart && q.By[set] == (Dimension{}); whole && s.sums.At(0).empty() {
+	if isTotal := len(q.By) == 0 || q.Apart && q.By[set] == (Dimension{}); isTotal && s.sums.At(0).empty() {
 		t.Key = q.key(nil, Key{})
 		t.Details = new(detailSums).answer(q)
 		return each(t)

@@ -114,7 +114,7 @@ func (l *Leaf) CompareWhole(n int64, known bool) bool {
 	case !known:
 		return l.Op == NotEquals
 	}
-	op, to, possible := l.Whole()
+	op, to, possible := l.Integer()
 	if !possible {
 		return op == NotEquals
 	}

@@ -292,7 +292,7 @@ func decodeValue(s string) (v Value, err error) {
 	case 'w':
 		var n int64
 		n, err = strconv.ParseInt(s[1:], 10, 64)
-		v = whole(n)
+		v = integer(n)
 	case 'r':
 		var n float64
 		n, err = strconv.ParseFloat(s[1:], 64)

@@ -171,12 +171,12 @@ func (p *parser) time() (Timestamp, error) {
 
 // fail is an error at the present path.
 func (p *parser) fail(format string, args ...any) error {
-	const most = 16 // keys from either end of the path
+	const maxKeys = 16 // keys from either end of the path
 	var path strings.Builder
 	path.WriteString(p.path[0])
 	for i, key := range p.path[1:] {
-		if left := len(p.path) - 1 - i; i >= most && left > most {
-			if i == most {
+		if remaining := len(p.path) - 1 - i; i >= maxKeys && remaining > maxKeys {
+			if i == maxKeys {
 				path.WriteString("...")
 			}
 			continue
@@ -224,11 +224,11 @@ func quote(s string) string { return strconv.Quote(cut(s)) }
 
 // cut keeps errors short, whatever the caller sent.
 func cut(s string) string {
-	const most = 80
-	if len(s) <= most {
+	const maxLength = 80
+	if len(s) <= maxLength {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	return strings.ToValidUTF8(s[:maxLength], "") + "..."
 }
 
 // Unknown says that a name is not among the known names. It proposes the nearest known

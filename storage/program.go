@@ -24,28 +24,28 @@ const (
 
 // Compile makes the program of a filter. whole reports which branches become a
 // single step; nil splits all branches.
-func Compile(f Filter, whole func(*Branch) bool) *Program {
+func Compile(f Filter, complete func(*Branch) bool) *Program {
 	p := new(Program)
-	p.start = p.compile(f, whole, accept, reject)
+	p.start = p.compile(f, complete, accept, reject)
 	return p
 }
 
 // compile adds the steps of a filter, and returns where it begins. The steps are added from
 // the last to the first: a step must know what follows.
-func (p *Program) compile(f Filter, whole func(*Branch) bool, onTrue, onFalse int) (start int) {
+func (p *Program) compile(f Filter, complete func(*Branch) bool, onTrue, onFalse int) (start int) {
 	b, isBranch := f.(*Branch)
 	switch {
 	case f == All{}:
 		return onTrue
-	case !isBranch || whole != nil && whole(b):
+	case !isBranch || complete != nil && complete(b):
 		p.Steps = append(p.Steps, Step{f, onTrue, onFalse})
 		return len(p.Steps) - 1
 	}
-	right := p.compile(b.Right, whole, onTrue, onFalse)
+	right := p.compile(b.Right, complete, onTrue, onFalse)
 	if b.Or {
-		return p.compile(b.Left, whole, onTrue, right)
+		return p.compile(b.Left, complete, onTrue, right)
 	}
-	return p.compile(b.Left, whole, right, onFalse)
+	return p.compile(b.Left, complete, right, onFalse)
 }
 
 // Run reports whether the filter is true. holds reports whether the step with an index

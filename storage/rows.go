@@ -18,10 +18,10 @@ type Rows interface {
 	// Keys returns what groups of a dimension stand for. dimension is the dimension's index
 	// in RowDimensions. Keys may have to be read from the store.
 	Keys(dimension int, groups []int) []Key
-	// Room returns how many groups have room in memory at the same time, all with their
+	// Limits returns how many groups have room in memory at the same time, all with their
 	// totals, and how many cells: parts of groups by time. For more groups the rows are
 	// scanned again; more cells are ErrTooManyGroups.
-	Room() (groups, cells int)
+	Limits() (groups, cells int)
 	// Err is the error of the query's context, nil until the context ends.
 	Err() error
 }

@@ -86,10 +86,10 @@ var sessionValues = map[SessionSortKey]func(*Session) Value{
 	SessionTotalTokens:            func(s *Session) Value { return exact(s.TotalTokens) },
 	SessionPromptTokens:           func(s *Session) Value { return exact(s.PromptTokens) },
 	SessionCompletionTokens:       func(s *Session) Value { return exact(s.CompletionTokens) },
-	SessionTotalRequests:          func(s *Session) Value { return whole(s.TotalRequests) },
+	SessionTotalRequests:          func(s *Session) Value { return integer(s.TotalRequests) },
 	SessionAvgLatency:             func(s *Session) Value { return numeric(s.AvgLatency) },
-	SessionCreatedAt:              func(s *Session) Value { return whole(s.CreatedAt) },
-	SessionLatestRequestCreatedAt: func(s *Session) Value { return whole(s.LatestRequestCreatedAt) },
+	SessionCreatedAt:              func(s *Session) Value { return integer(s.CreatedAt) },
+	SessionLatestRequestCreatedAt: func(s *Session) Value { return integer(s.LatestRequestCreatedAt) },
 }
 
 // SessionSortKeys are all sort keys of sessions.

@@ -94,7 +94,7 @@ func exact[T plugins.Unit](q plugins.Quantity[T]) Value {
 	if !q.Valid {
 		return Value{}
 	}
-	return whole(q.N)
+	return integer(q.N)
 }
 
 // Column is the column of a database that the key sorts by, nil if no column is.
@@ -122,14 +122,14 @@ var sortValues = func() map[SortKey]func(r *Record, c *Content, name string) Val
 			if !r.Cached() {
 				return Value{}
 			}
-			return whole(r.CreatedAt)
+			return integer(r.CreatedAt)
 		},
-		SortLastActive: func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
+		SortLastActive: func(r *Record, _ *Content, _ string) Value { return integer(cmp.Or(r.RespondedAt, r.CreatedAt)) },
 		SortIsCached: func(r *Record, _ *Content, _ string) Value {
 			if r.Cached() {
-				return whole[int64](1)
+				return integer[int64](1)
 			}
-			return whole[int64](0)
+			return integer[int64](0)
 		},
 		SortRequestPrompt: func(r *Record, c *Content, _ string) Value { return textual(inputText(r, c)) },
 		SortResponseText:  func(r *Record, c *Content, _ string) Value { return textual(outputText(r, c)) },

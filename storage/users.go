@@ -84,16 +84,16 @@ const (
 var userValues = map[UserSortKey]func(*User) Value{
 	UserID:                          func(u *User) Value { return textual(u.ID) },
 	UserUserID:                      func(u *User) Value { return textual(u.UserID) },
-	UserActiveFor:                   func(u *User) Value { return whole(u.ActiveFor) },
-	UserFirstActive:                 func(u *User) Value { return whole(u.FirstActive) },
-	UserLastActive:                  func(u *User) Value { return whole(u.LastActive) },
-	UserTotalRequests:               func(u *User) Value { return whole(u.TotalRequests) },
+	UserActiveFor:                   func(u *User) Value { return integer(u.ActiveFor) },
+	UserFirstActive:                 func(u *User) Value { return integer(u.FirstActive) },
+	UserLastActive:                  func(u *User) Value { return integer(u.LastActive) },
+	UserTotalRequests:               func(u *User) Value { return integer(u.TotalRequests) },
 	UserAverageRequestsPerDayActive: func(u *User) Value { return numeric(u.AverageRequestsPerDayActive) },
 	UserAverageTokensPerRequest:     func(u *User) Value { return numeric(u.AverageTokensPerRequest) },
 	UserTotalPromptTokens:           func(u *User) Value { return exact(u.TotalPromptTokens) },
 	UserTotalCompletionTokens:       func(u *User) Value { return exact(u.TotalCompletionTokens) },
 	UserCost:                        func(u *User) Value { return exact(u.Cost) },
-	UserRateLimitedCount:            func(u *User) Value { return whole(u.RateLimitedCount) },
+	UserRateLimitedCount:            func(u *User) Value { return integer(u.RateLimitedCount) },
 }
 
 // UserSortKeys are all sort keys of users.

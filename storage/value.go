@@ -34,7 +34,7 @@ func textual(s string) Value {
 	return Value{kind: someText, text: s}
 }
 
-func whole[T ~int64](n T) Value { return Value{kind: wholeNumber, number: int64(n)} }
+func integer[T ~int64](n T) Value { return Value{kind: wholeNumber, number: int64(n)} }
 
 func fractional(n float64) Value { return Value{kind: realNumber, number: int64(math.Float64bits(n))} }
 

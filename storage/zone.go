@@ -88,9 +88,9 @@ func (z Zone) day(t Timestamp) int { return int(floorDiv(z.local(t), day)) }
 // distance from UTC changes, with the Offset from each moment on. ok is false if there are too
 // many.
 func (z Zone) Changes(w Window) (at, offsets []int64, ok bool) {
-	const most = 1000
+	const maxChanges = 1000
 	t := max(w.From, minTimestamp)
-	for len(at) < most {
+	for len(at) < maxChanges {
 		at, offsets = append(at, int64(t)), append(offsets, int64(z.Offset(t)))
 		if z.place == nil {
 			return at, offsets, true

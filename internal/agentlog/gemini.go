@@ -44,7 +44,7 @@ var gemini = &Agent{
 			}
 			return
 		}
-		if all, ok := f.whole(); ok {
+		if all, ok := f.object(); ok {
 			for _, m := range all.Get("messages").Array() {
 				message(m)
 			}

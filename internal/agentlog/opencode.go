@@ -29,7 +29,7 @@ var opencode = &Agent{
 			if err := f.readOpencodeDatabase(); err != nil {
 				f.skip(opencodeDatabase + ": " + err.Error())
 			}
-		} else if m, ok := f.whole(); ok {
+		} else if m, ok := f.object(); ok {
 			f.addOpencodeMessage(m.Get("id").Str, m.Get("sessionID").Str, m)
 		}
 	},

@@ -206,8 +206,8 @@ func (f *file) lines(signs ...string) func(yield func(gjson.Result) bool) {
 	}
 }
 
-// whole returns a file that is one JSON object.
-func (f *file) whole() (object gjson.Result, ok bool) {
+// object returns a file that is one JSON object.
+func (f *file) object() (object gjson.Result, ok bool) {
 	text, err := os.ReadFile(f.path)
 	switch {
 	case err != nil:

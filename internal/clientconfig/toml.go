@@ -50,13 +50,13 @@ func (tomlFormat) find(text []byte, path []string) (s span, found bool, err erro
 			if inTable && !inOurs {
 				continue
 			}
-			whole := e.Raw
-			end = lineEnd(text, int(whole.Offset+whole.Length)-1)
+			expression := e.Raw
+			end = lineEnd(text, int(expression.Offset+expression.Length)-1)
 			switch {
 			case inTable:
 			case len(path) == 1 && slices.Equal(key, path):
 				eq := int(at.Offset) + bytes.IndexByte(text[at.Offset:], '=') + 1
-				value := bytes.TrimSpace(text[eq : whole.Offset+whole.Length])
+				value := bytes.TrimSpace(text[eq : expression.Offset+expression.Length])
 				start := eq + bytes.Index(text[eq:], value)
 				return span{start, start + len(value)}, true, nil
 			case len(path) > 1 && key[0] == path[0]:

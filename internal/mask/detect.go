@@ -289,15 +289,15 @@ func unspaced(r rune) bool {
 
 // wordEnd returns where the word ends that begins at an offset. Marks belong to the letter before.
 func wordEnd(text []byte, at int) int {
-	whole := false // the word was one letter
+	oneLetter := false // the word was one letter
 	for begin := at; at < len(text); {
 		r, n := utf8.DecodeRune(text[at:])
 		switch {
 		case unicode.Is(unicode.M, r):
-		case whole, !unicode.In(r, unicode.L, unicode.Nd), at > begin && unspaced(r):
+		case oneLetter, !unicode.In(r, unicode.L, unicode.Nd), at > begin && unspaced(r):
 			return at
 		default:
-			whole = unspaced(r)
+			oneLetter = unspaced(r)
 		}
 		at += n
 	}

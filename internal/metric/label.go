@@ -56,7 +56,7 @@ func (s Set) Of(name string) Label {
 
 // Bounded is a set that learns the first names it is asked for, as many as Most.
 type Bounded struct {
-	Most int
+	Max int
 
 	mu    sync.Mutex
 	names Set
@@ -69,7 +69,7 @@ func (b *Bounded) Of(name string) Label {
 	if b.names == nil {
 		b.names = make(Set)
 	}
-	if len(b.names) < b.Most {
+	if len(b.names) < b.Max {
 		b.names.Add(name)
 	}
 	return b.names.Of(name)

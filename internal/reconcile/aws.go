@@ -121,8 +121,8 @@ func tokensIn(quantity, unit string) (tokens int64, ok bool) {
 	}
 	n, _ := new(big.Rat).SetString(quantity) // ParseAmount has read it
 	n.Mul(n, new(big.Rat).SetInt64(factor))
-	whole, ok := new(big.Int).SetString(n.FloatString(0), 10)
-	return whole.Int64(), ok && whole.IsInt64()
+	integer, ok := new(big.Int).SetString(n.FloatString(0), 10)
+	return integer.Int64(), ok && integer.IsInt64()
 }
 
 // leaveOut adds an amount to what cannot be compared. Amounts of a day with the same description

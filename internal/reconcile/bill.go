@@ -198,8 +198,8 @@ func ParseAmount(text string, power int) (Amount, error) {
 	for range power {
 		scaled.Quo(scaled, new(big.Rat).SetInt64(10))
 	}
-	whole, ok := new(big.Int).SetString(scaled.FloatString(0), 10)
-	if !ok || !whole.IsInt64() {
+	integer, ok := new(big.Int).SetString(scaled.FloatString(0), 10)
+	if !ok || !integer.IsInt64() {
 		return Amount{}, fmt.Errorf("the amount %q is out of range", text)
 	}
 	// Numbers in JSON lack the zeros at their end: the bill is at least exact to the cent.
@@ -207,5 +207,5 @@ func ParseAmount(text string, power int) (Amount, error) {
 	for range 9 - min(max(decimals, 2), 9) {
 		rounding *= 10
 	}
-	return Amount{plugins.Nanodollars(whole.Int64()), (rounding + 1) / 2}, nil
+	return Amount{plugins.Nanodollars(integer.Int64()), (rounding + 1) / 2}, nil
 }

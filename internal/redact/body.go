@@ -216,8 +216,8 @@ func (s *bodyScanner) text(raw []byte) {
 	if top == nil || !top.object || !top.wantsName && top.name != typeName {
 		return
 	}
-	const most = 256 // longer texts are none of those
-	if len(raw) > most {
+	const maxText = 256 // longer texts are none of those
+	if len(raw) > maxText {
 		return
 	}
 	if top.wantsName {

@@ -108,8 +108,8 @@ var parameters = map[string]bool{
 
 // plain is true of text with nothing escaped or hidden in it.
 func plain(text string) bool {
-	const most = 64
-	return len(text) <= most && strings.IndexFunc(text, func(r rune) bool {
+	const maxText = 64
+	return len(text) <= maxText && strings.IndexFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~,:[]$", r))
 	}) < 0
 }

@@ -95,7 +95,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) (*llmapp.App, error
 		return nil, starting
 	}
 	app := running.(*llmapp.App)
-	err = intake.Reader{Memory: app.Memory("administration"), Most: maxBody}.ReadJSON(w, r, v)
+	err = intake.Reader{Memory: app.Memory("administration"), Limit: maxBody}.ReadJSON(w, r, v)
 	if refused, ok := errors.AsType[*plugins.Error](err); ok {
 		return nil, caddy.APIError{HTTPStatus: refused.Status, Err: refused}
 	}

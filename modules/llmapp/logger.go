@@ -21,7 +21,7 @@ var suppressedLines = metric.NewCounters("weir_suppressed_log_lines_total",
 	"Lines that were not logged because many with the same message were, by message.", "message")
 
 // messages are those that suppressedLines names: more than the code has.
-var messages = metric.Bounded{Most: 500}
+var messages = metric.Bounded{Max: 500}
 
 // BoundedLogger returns a logger that leaves out the lines beyond these bounds.
 func BoundedLogger(logger *zap.Logger) *zap.Logger {

@@ -180,12 +180,12 @@ const continueFrom = 8 << 20
 
 // ask sends a request, and returns the data of the whole answer.
 func (c *client) ask(ctx context.Context, method, path string, body any) (gjson.Result, error) {
-	answer, err := c.whole(ctx, method, path, body)
+	answer, err := c.allPages(ctx, method, path, body)
 	return answer.Get("data"), err
 }
 
 // whole sends a request, and returns the whole answer.
-func (c *client) whole(ctx context.Context, method, path string, body any) (gjson.Result, error) {
+func (c *client) allPages(ctx context.Context, method, path string, body any) (gjson.Result, error) {
 	response, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return gjson.Result{}, err

@@ -123,11 +123,11 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 // make creates a key. The key opens nothing before its limits hold and its secret is written.
 func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 	k.body["disabled"] = true
-	made, err := i.client.ask(ctx, http.MethodPost, "/v1/keys", k.body)
+	created, err := i.client.ask(ctx, http.MethodPost, "/v1/keys", k.body)
 	if err != nil {
 		return refusedBySite(err)
 	}
-	id := made.Get("id").Str
+	id := created.Get("id").Str
 	for _, l := range k.limits {
 		_, err := i.client.ask(ctx, http.MethodPost, "/v1/budgets", map[string]any{
 			"name": l.nameOf(k.name, id), "quantity": l.quantity, "limit": l.limit, "window": l.window,
@@ -141,7 +141,7 @@ func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 			return refusedBySite(err)
 		}
 	}
-	line, err := json.Marshal(map[string]string{"id": id, "name": k.name, "secret": made.Get("secret").Str})
+	line, err := json.Marshal(map[string]string{"id": id, "name": k.name, "secret": created.Get("secret").Str})
 	if err == nil {
 		_, err = i.secrets.Write(append(line, '\n'))
 	}
@@ -159,8 +159,8 @@ func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 
 // nameOf is the name of the budget, which no other key has.
 func (l keyLimit) nameOf(key, id string) string {
-	const most = 100 // bytes of a name
-	if name := fmt.Sprintf("%s (%s): %s", key, id[:12], l.what); len(name) <= most {
+	const maxName = 100 // bytes of a name
+	if name := fmt.Sprintf("%s (%s): %s", key, id[:12], l.what); len(name) <= maxName {
 		return name
 	}
 	return id + ": " + l.what
@@ -234,15 +234,15 @@ func litellmModels(r *row) ([]string, *refusal) {
 
 // litellmLimits returns the budget and the limits of a key.
 func litellmLimits(r *row) (all []keyLimit, refused *refusal) {
-	if most, ok := r.number("max_budget"); ok {
+	if limit, ok := r.number("max_budget"); ok {
 		window, refused := litellmWindow(r.text("budget_duration"))
-		if refused == nil && most <= 0 {
+		if refused == nil && limit <= 0 {
 			refused = &refusal{reason: "max_budget: an amount above 0 is expected"}
 		}
 		if refused != nil {
 			return nil, refused
 		}
-		all = append(all, keyLimit{"budget", "usd", strconv.FormatFloat(most, 'f', -1, 64), window})
+		all = append(all, keyLimit{"budget", "usd", strconv.FormatFloat(limit, 'f', -1, 64), window})
 	}
 	for _, l := range []struct{ field, quantity string }{{"rpm_limit", "requests"}, {"tpm_limit", "tokens"}} {
 		n, ok := r.count(l.field)

@@ -162,7 +162,7 @@ func (l *langfuse) trace(r *row) {
 		r = newRow(inner, camelCase)
 		id = r.text("id")
 	}
-	said := r.keep("userId", "sessionId", "tags", "metadata", "environment", "release", "version")
-	said["traceName"] = gjson.Parse(question.Quote(r.text("name")))
-	l.traces[id] = said
+	fields := r.keep("userId", "sessionId", "tags", "metadata", "environment", "release", "version")
+	fields["traceName"] = gjson.Parse(question.Quote(r.text("name")))
+	l.traces[id] = fields
 }

@@ -108,11 +108,11 @@ func litellmUsage(s *span, r *row) {
 // messages.
 func litellmRequest(r *row) string {
 	messages, model := r.get("messages"), r.get("model")
-	if whole := structure(r.get("proxy_server_request")); !blank(whole) {
-		if body := whole.Get("body"); body.IsObject() {
-			whole = body
+	if request := structure(r.get("proxy_server_request")); !blank(request) {
+		if body := request.Get("body"); body.IsObject() {
+			request = body
 		}
-		return bodyOf(whole)
+		return bodyOf(request)
 	}
 	if blank(messages) {
 		return ""

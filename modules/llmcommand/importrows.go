@@ -240,7 +240,7 @@ func (v *valueReader) skip() (byte, error) {
 // csvRows makes an object of each line, with texts as values. A field that holds an object
 // or an array is an object or an array.
 func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
-	line := &lineReader{Reader: in, left: maxRow}
+	line := &lineReader{Reader: in, remaining: maxRow}
 	lines := csv.NewReader(line)
 	names, err := lines.Read()
 	if err != nil {
@@ -248,7 +248,7 @@ func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 		return
 	}
 	for {
-		line.left = maxRow
+		line.remaining = maxRow
 		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
 			return
@@ -286,16 +286,16 @@ func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
 // lineReader ends a file whose line is too long: where the next line begins is not known then.
 type lineReader struct {
 	io.Reader
-	left int // bytes of the line that may still come
+	remaining int // bytes of the line that may still come
 }
 
 // Read implements io.Reader.
 func (l *lineReader) Read(p []byte) (int, error) {
-	if l.left <= 0 {
+	if l.remaining <= 0 {
 		return 0, fmt.Errorf("a line has more than %s, or a quote in it does not end", formatBytes(maxRow))
 	}
 	n, err := l.Reader.Read(p)
-	l.left -= n
+	l.remaining -= n
 	return n, err
 }
 

@@ -71,10 +71,10 @@ func (t *tensorzero) call(r *row) (*span, string, error) {
 	} else if cost, ok := r.number("cost"); ok {
 		s.number("gen_ai.usage.cost", cost)
 	}
-	said := t.inferences[inference]
-	s.label("Session-Id", said["episode_id"].Str)
-	labels := map[string]string{"function_name": said["function_name"].Str, "variant_name": said["variant_name"].Str}
-	for name, value := range structure(said["tags"]).Map() {
+	fields := t.inferences[inference]
+	s.label("Session-Id", fields["episode_id"].Str)
+	labels := map[string]string{"function_name": fields["function_name"].Str, "variant_name": fields["variant_name"].Str}
+	for name, value := range structure(fields["tags"]).Map() {
 		labels[name] = value.String()
 	}
 	s.label("User-Id", labels["user_id"])

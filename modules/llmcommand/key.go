@@ -115,8 +115,8 @@ func expiry(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	if left, err := caddy.ParseDuration(text); err == nil && left > 0 {
-		return now.Add(left), nil
+	if lifetime, err := caddy.ParseDuration(text); err == nil && lifetime > 0 {
+		return now.Add(lifetime), nil
 	}
 	return time.Time{}, fmt.Errorf("--expires: expected a time such as 2027-01-31T12:00:00Z, or a duration such as 90d, not %q", text)
 }

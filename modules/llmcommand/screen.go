@@ -27,11 +27,11 @@ type screen struct {
 // Write implements io.Writer.
 func (s *screen) Write(p []byte) (int, error) {
 	text := append(s.rest, p...)
-	whole := len(text)
+	length := len(text)
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {
 			if !utf8.FullRune(last) {
-				whole -= i
+				length -= i
 			}
 			break
 		}
@@ -41,7 +41,7 @@ func (s *screen) Write(p []byte) (int, error) {
 			return r
 		}
 		return harmless(r)
-	}, text[:whole]))
-	s.rest = text[whole:]
+	}, text[:length]))
+	s.rest = text[length:]
 	return len(p), err
 }

@@ -217,14 +217,14 @@ func showOwnKey(cmd *cobra.Command, c *client) (gjson.Result, error) {
 
 // budgetLeft tells what is left of a budget that counts each call of a key.
 func budgetLeft(budget gjson.Result) string {
-	limit, left := budget.Get("limit").Num, budget.Get("accounts.0.remaining")
-	if !left.Exists() { // nothing is counted yet
-		left = budget.Get("limit")
+	limit, remaining := budget.Get("limit").Num, budget.Get("accounts.0.remaining")
+	if !remaining.Exists() { // nothing is counted yet
+		remaining = budget.Get("limit")
 	}
 	if quantity := budget.Get("quantity").Str; quantity != "usd" {
-		return fmt.Sprintf("%.0f left of %.0f %s", left.Num, limit, printable(quantity))
+		return fmt.Sprintf("%.0f left of %.0f %s", remaining.Num, limit, printable(quantity))
 	}
-	return fmt.Sprintf("%s left of %s", nanodollars(left.Num), nanodollars(limit))
+	return fmt.Sprintf("%s left of %s", nanodollars(remaining.Num), nanodollars(limit))
 }
 
 func undoSetup(cmd *cobra.Command, agent *clientconfig.Client, project string) error {

@@ -133,10 +133,10 @@ func listAuditLogs(c *call) (any, error) {
 func describeEvent(e *control.Event, projects *projectNames) (map[string]any, error) {
 	value := gjson.ParseBytes(e.Subject().Value)
 	name, data := auditTypes[e.Action], map[string]any{}
-	said := map[string]any{"id": e.Object}
+	object := map[string]any{"id": e.Object}
 	switch name {
 	case "invite.accepted":
-		said["id"] = inviteID(e.Object)
+		object["id"] = inviteID(e.Object)
 	case "project.created":
 		data["name"], data["title"] = value.Get("label").Str, value.Get("name").Str
 	case "project.updated":
@@ -153,10 +153,10 @@ func describeEvent(e *control.Event, projects *projectNames) (map[string]any, er
 		if strings.HasSuffix(name, ".updated") {
 			field = "changes_requested"
 		}
-		said[field] = data
+		object[field] = data
 	}
 	described := map[string]any{
-		"id": e.ID, "type": name, "effective_at": int64(e.At) / 1000, name: said,
+		"id": e.ID, "type": name, "effective_at": int64(e.At) / 1000, name: object,
 		"actor": map[string]any{"type": "api_key", "api_key": map[string]any{"id": e.Actor.Key}},
 	}
 	if strings.HasPrefix(e.Actor.Key, control.MemberPrefix) {

@@ -171,7 +171,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e endpoint) (da
 	}
 	c := &call{ctx: r.Context(), r: r, head: w.Header(), key: key, app: h.app, store: h.store}
 	if r.Method == http.MethodPost || r.Method == http.MethodPatch {
-		received, err := intake.Reader{Memory: h.app.Memory(key.Org()), Most: maxBody}.Read(w, r)
+		received, err := intake.Reader{Memory: h.app.Memory(key.Org()), Limit: maxBody}.Read(w, r)
 		defer received.Release()
 		if err != nil {
 			return nil, err

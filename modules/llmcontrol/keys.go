@@ -127,7 +127,7 @@ func (c *call) query(names ...string) (limit int, values []string, err error) {
 	return queryOf(c.r.URL.Query(), maxPage, names...)
 }
 
-func queryOf(given url.Values, most int, names ...string) (limit int, values []string, err error) {
+func queryOf(given url.Values, maxLimit int, names ...string) (limit int, values []string, err error) {
 	for name := range given {
 		if name != "limit" && !slices.Contains(names, name) {
 			return 0, nil, bad("%s: there is no such option, only %s", name, strings.Join(append(names, "limit"), ", "))
@@ -135,8 +135,8 @@ func queryOf(given url.Values, most int, names ...string) (limit int, values []s
 	}
 	limit = standardPage
 	if text := given.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > most {
-			return 0, nil, bad("limit: a number from 1 to %d is expected", most)
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxLimit {
+			return 0, nil, bad("limit: a number from 1 to %d is expected", maxLimit)
 		}
 	}
 	for _, name := range names {

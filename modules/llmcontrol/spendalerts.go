@@ -65,7 +65,7 @@ func (c *call) changeAlerts(set func(*control.Rule) error) error {
 		if err != nil {
 			return unreadable(r, err)
 		}
-		made := stagesOf(r.Alerts, b.Cap())
+		stages := stagesOf(r.Alerts, b.Cap())
 		if err := set(r); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (c *call) changeAlerts(set func(*control.Rule) error) error {
 		has := func(list []*llmapp.Stage, at int) bool {
 			return slices.ContainsFunc(list, func(s *llmapp.Stage) bool { return s.At == at })
 		}
-		b.Stages = slices.DeleteFunc(b.Stages, func(s *llmapp.Stage) bool { return s.Use == "" && has(made, s.At) })
+		b.Stages = slices.DeleteFunc(b.Stages, func(s *llmapp.Stage) bool { return s.Use == "" && has(stages, s.At) })
 		for _, stage := range stagesOf(r.Alerts, b.Cap()) {
 			if !has(b.Stages, stage.At) {
 				b.Stages = append(b.Stages, stage)
@@ -124,18 +124,18 @@ func createAlert(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var made control.Alert
+	var alert control.Alert
 	err = c.changeAlerts(func(r *control.Rule) error {
 		if len(r.Alerts) == maxList {
 			return conflict("a spend limit has at most 100 alerts")
 		}
-		made = r.AddAlert(settings)
+		alert = r.AddAlert(settings)
 		return nil
 	})
 	if errors.Is(err, control.NotFoundError("spend_limit")) {
 		return nil, conflict("there is no spend limit: set one, of which the alert tells a part")
 	}
-	return c.spendScope().describeAlert(made), err
+	return c.spendScope().describeAlert(alert), err
 }
 
 // spendAlerts returns the alerts of the spend limit that the path names.

@@ -60,7 +60,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the handler.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.provider = new(echo.Handler)
-	h.intake.Most = maxBody
+	h.intake.Limit = maxBody
 	app, err := ctx.AppIfConfigured("llm")
 	switch {
 	case err == nil:

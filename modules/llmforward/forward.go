@@ -80,7 +80,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request) error {
 		_ = http.NewResponseController(w).Flush() // what has come
 		panic(http.ErrAbortHandler)
 	}
-	p.whole = time.Since(p.began)
+	p.total = time.Since(p.began)
 	return nil
 }
 

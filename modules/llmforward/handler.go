@@ -144,8 +144,8 @@ func (h *Handler) Proxy() *reverseproxy.Handler { return &h.Handler }
 
 // withoutHops returns the fields of a header that are not for this connection alone (RFC 9110,
 // section 7.6.1).
-func withoutHops(header http.Header, room int) http.Header {
-	passed := make(http.Header, len(header)+room)
+func withoutHops(header http.Header, extra int) http.Header {
+	passed := make(http.Header, len(header)+extra)
 	for name, values := range header {
 		switch name {
 		case "Alt-Svc", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":

@@ -17,7 +17,7 @@ type placeholders struct {
 	*direct
 	hostport string
 	latency  time.Duration  // until the header of the answer, 0 before
-	whole    time.Duration  // until the end of the answer, 0 before
+	total    time.Duration  // until the end of the answer, 0 before
 	duration time.Duration  // until the end of the attempt, 0 before
 	resp     *http.Response // nil before it has come
 }
@@ -72,9 +72,9 @@ func (p *placeholders) get(name string) (any, bool) {
 	case "upstream.latency_ms":
 		return p.latency.Seconds() * 1e3, p.latency > 0
 	case "upstream.duration":
-		return p.whole, p.whole > 0
+		return p.total, p.total > 0
 	case "upstream.duration_ms":
-		return p.whole.Seconds() * 1e3, p.whole > 0
+		return p.total.Seconds() * 1e3, p.total > 0
 	case "duration":
 		return p.duration, p.duration > 0
 	case "duration_ms":

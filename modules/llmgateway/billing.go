@@ -96,11 +96,11 @@ func (a *attempt) unpricedTier() bool {
 func (a *attempt) settle(end storage.EndState) { a.settleAs(end, false) }
 
 // settleAs is settle. left says that nobody waits for the provider, which works on.
-func (a *attempt) settleAs(end storage.EndState, left bool) {
-	s := recording.Settling{End: end, Left: left, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.object(a.call.sent)}
+func (a *attempt) settleAs(end storage.EndState, abandoned bool) {
+	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.object(a.call.sent)}
 	switch answer := a.x.Answer.(type) {
 	case *translate.Assembler:
-		s.Written = func() (bytes, events int64) { return answer.Said(), a.client.events }
+		s.Written = func() (bytes, events int64) { return answer.TextLength(), a.client.events }
 	default:
 		if a.call.dialect == plugins.Realtime { // speech
 			s.Written = func() (bytes, events int64) { return a.x.Record.ResponseBytes, 0 }

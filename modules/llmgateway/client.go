@@ -51,7 +51,7 @@ func (c *client) write(events []byte) {
 // passMost reads body to its end, and writes all but the last piece, which waits for the
 // record. take gets each piece when it comes. whole is false if the body or the client broke
 // off.
-func (c *client) passMost(body io.Reader, take, write func(p []byte)) (last []byte, whole bool) {
+func (c *client) passMost(body io.Reader, take, write func(p []byte)) (last []byte, complete bool) {
 	read, next := make([]byte, minRead), make([]byte, minRead)
 	for c.err == nil {
 		n, err := body.Read(next)

@@ -88,10 +88,10 @@ func (s *summary) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) 
 	a, c := s.a, s.a.call
 	reader := translate.NewAssembler(s.request, nil, translate.Options{})
 	a.x.Answer = reader
-	room := c.room(resp)
-	defer room.Release()
-	s.decode(resp, reader, room)
-	if e := reader.Failure(); room.Refused() {
+	memory := c.answerMemory(resp)
+	defer memory.Release()
+	s.decode(resp, reader, memory)
+	if e := reader.Failure(); memory.Refused() {
 		return a.noRoom(e)
 	} else if e != nil {
 		return a.broken(e)

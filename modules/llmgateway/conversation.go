@@ -75,16 +75,16 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	if a.x.Record.Stream = s.request.Stream; a.x.Record.Stream && a.call.lead != nil {
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
-	room := a.call.room(resp)
-	defer room.Release()
+	memory := a.call.answerMemory(resp)
+	defer memory.Release()
 
-	s.read(resp, out, assembler, room)
+	s.read(resp, out, assembler, memory)
 	a.x.Cut = assembler.Cut()
 	if s.mcp != nil {
-		s.useTools(out, assembler, room)
+		s.useTools(out, assembler, memory)
 	}
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
-		if room.Refused() {
+		if memory.Refused() {
 			return a.noRoom(e)
 		}
 		if a.call.ctx.Err() != nil {
@@ -97,7 +97,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 		return a.fail(storage.UpstreamAborted, e, outcome)
 	}
 	rest := assembler.End()
-	whole := assembler.Failure() == nil
+	complete := assembler.Failure() == nil
 	if !a.x.Record.ResponseOmitted {
 		text, callIDs := reasoning.Output(assembler.Outputs())
 		a.call.remember(a.call.caller(), text, callIDs)
@@ -105,7 +105,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	if !s.request.Stream {
 		a.extend(rest)
 		a.writeObject(rest, jsonType, resp.Header)
-		a.finish(whole)
+		a.finish(complete)
 		return routing.Answered, nil
 	}
 	out.add(rest)
@@ -117,25 +117,25 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 		a.keepResponse(assembler.Response(), jsonType)
 	}
 	end := storage.Complete
-	if !whole {
+	if !complete {
 		end = storage.UpstreamAborted
 	}
 	a.extend(assembler.Response())
 	a.commit(end) // before the client has the terminal event
 	out.send()
-	a.finish(whole)
+	a.finish(complete)
 	return routing.Answered, nil
 }
 
 // read reads a provider's answer, and keeps the client's connection alive meanwhile.
-func (s *conversation) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
+func (s *conversation) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler, memory *admission.Answer) {
 	defer resp.Body.Close()
 	if s.request.Stream {
 		body := newIdleReader(resp.Body, out.flush, func() time.Duration { return out.idle(assembler) })
 		defer body.stop()
 		resp.Body = body
 	}
-	s.decode(resp, assembler, room)
+	s.decode(resp, assembler, memory)
 }
 
 // translatedStream takes the events of an Assembler to the client. Events that came from the

@@ -55,14 +55,14 @@ func (e *endpoint) Bound(of *bound.Call) {
 		return
 	}
 	of.Fixed = func() plugins.Usage {
-		usage := c.route.usage(c, bound.Most)
+		usage := c.route.usage(c, bound.UpperBound)
 		if c.dialect == plugins.Transcription {
 			usage.Input.N = min(usage.Input.N, of.Model.InputLimit())
 			usage.InputAudio, usage.Output = usage.Input, usage.Input
 		}
 		return usage
 	}
-	of.Told = func() plugins.Usage { return c.route.usage(c, bound.Likely) }
+	of.Estimated = func() plugins.Usage { return c.route.usage(c, bound.Likely) }
 }
 
 // unsupportedEndpoint is the code of an error for an endpoint that the provider does not
@@ -75,21 +75,21 @@ func noEndpoint(t routing.Target) error {
 
 // passBytes passes an answer in pieces. take gets each piece, and ended learns whether the
 // answer was whole. The last piece waits for the record.
-func (a *attempt) passBytes(resp *http.Response, take func(p []byte), ended func(whole bool)) (routing.Outcome, *plugins.Error) {
-	last, whole := a.client.passMost(resp.Body, func(p []byte) {
+func (a *attempt) passBytes(resp *http.Response, take func(p []byte), ended func(complete bool)) (routing.Outcome, *plugins.Error) {
+	last, complete := a.client.passMost(resp.Body, func(p []byte) {
 		take(p)
 		a.x.Record.ResponseBytes += int64(len(p))
 	}, func(p []byte) { a.writeMedia(p, resp) })
-	if !a.client.begun && (!whole || len(last) == 0 && a.call.dialect == plugins.Speech) {
+	if !a.client.begun && (!complete || len(last) == 0 && a.call.dialect == plugins.Speech) {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}
-	ended(whole)
-	if whole {
+	ended(complete)
+	if complete {
 		a.commit(endStates[plugins.Ended])
 		a.writeMedia(last, resp)
 	}
-	a.finish(whole)
-	if !whole && a.client.err == nil {
+	a.finish(complete)
+	if !complete && a.client.err == nil {
 		panic(http.ErrAbortHandler) // a client must not take what it has for all
 	}
 	return routing.Answered, nil

@@ -109,7 +109,7 @@ func (f *fileCall) prepare() (err error) {
 // batch do.
 func (f *fileCall) maxUsage(int64) bound.Used {
 	if f.makesBatch() {
-		return f.batch.AtMost(f.call.h.site.App.Catalog(), f.file.account.Provider, f.a.x.Record.CreatedAt.Time())
+		return f.batch.MaxUsage(f.call.h.site.App.Catalog(), f.file.account.Provider, f.a.x.Record.CreatedAt.Time())
 	}
 	return bound.Free()
 }
@@ -308,9 +308,9 @@ func (f *fileCall) Answer(resp *http.Response) (routing.Outcome, *plugins.Error)
 
 // passObject answers an object, with ids of the gateway.
 func (f *fileCall) passObject(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	room := f.call.room(resp)
-	defer room.Release()
-	body, err := translate.ReadAll(room.Reader(resp.Body), resp.ContentLength)
+	memory := f.call.answerMemory(resp)
+	defer memory.Release()
+	body, err := translate.ReadAll(memory.Reader(resp.Body), resp.ContentLength)
 	if err != nil || !plugins.ValidJSON(body) {
 		return f.a.broken(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 	}
@@ -341,7 +341,7 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := plugins.View(body)
+	text := plugins.View(body)
 	var out []byte
 	end := 0
 	var seal func(object gjson.Result)
@@ -371,7 +371,7 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 			if v.Str == "" {
 				return true
 			}
-			out = append(out, whole[end:v.Index]...)
+			out = append(out, text[end:v.Index]...)
 			shown := sealID(secrets, f.a.x.Record.Org, named)
 			if address != "" {
 				shown = address + shown + "/results"
@@ -381,8 +381,8 @@ func (f *fileCall) sealIDs(body []byte) ([]byte, error) {
 			return true
 		})
 	}
-	seal(gjson.Parse(whole))
-	return append(out, whole[end:]...), nil
+	seal(gjson.Parse(text))
+	return append(out, text[end:]...), nil
 }
 
 // passContent answers the bytes of a file as they come. If they are the results of a
@@ -393,7 +393,7 @@ func (f *fileCall) passContent(resp *http.Response, of observe.Results) (routing
 	if values := resp.Header["Content-Disposition"]; values != nil {
 		f.a.client.w.Header()["Content-Disposition"] = values
 	}
-	return f.a.passBytes(resp, func(p []byte) { results.Write(p) }, func(whole bool) {
-		results.Close(whole)
+	return f.a.passBytes(resp, func(p []byte) { results.Write(p) }, func(complete bool) {
+		results.Close(complete)
 	})
 }

@@ -32,7 +32,7 @@ func (a *attempt) cut(of *bound.Call) bound.Limits {
 }
 
 // cutBytes is after how many bytes the stream of the attempt is ended, 0 if it is not.
-func (a *attempt) cutBytes() int64 { return a.x.Bill.CutAt * bound.Most.TextBytes }
+func (a *attempt) cutBytes() int64 { return a.x.Bill.CutAt * bound.UpperBound.TextBytes }
 
 // fitted is the limit of output tokens to which the request is lowered, 0 if it is not.
 func (a *attempt) fitted() int64 {

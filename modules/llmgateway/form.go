@@ -61,14 +61,14 @@ func parseForm(contentType string, body []byte) *form {
 			return nil
 		}
 		header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(bytes.TrimLeft(rest[:start], "\r\n")))).ReadMIMEHeader()
-		_, said, err2 := mime.ParseMediaType(header.Get("Content-Disposition"))
+		_, disposition, err2 := mime.ParseMediaType(header.Get("Content-Disposition"))
 		if err != nil || err2 != nil {
 			return nil
 		}
-		if _, isFile := said["filename"]; isFile {
+		if _, isFile := disposition["filename"]; isFile {
 			f.files = append(f.files, rest[start:end])
 		} else {
-			f.fields = append(f.fields, formField{said["name"], at + start, at + end})
+			f.fields = append(f.fields, formField{disposition["name"], at + start, at + end})
 		}
 		at += end + len(delimiter)
 	}

@@ -104,7 +104,7 @@ type Handler struct {
 // gateway is what Provision builds from the configuration of a Handler.
 type gateway struct {
 	site     *recording.Site
-	kept     kept.Room
+	kept     kept.Deps
 	policy   routing.Policy
 	models   models.List
 	breakers func() shared.Breakers
@@ -144,7 +144,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		return secret.New(text, store.Memory)
 	})
-	h.kept = kept.Room{
+	h.kept = kept.Deps{
 		Journal: func() (stored.Journal, error) { return store.Journal() }, Mask: app.Masker,
 		Secrets: h.secrets, Nodes: store.Runs, Runs: &backgroundRuns, Logger: site.Logger,
 	}

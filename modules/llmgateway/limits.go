@@ -16,8 +16,8 @@ const maxRequest = 64 << 20
 func (q *request) memory() *admission.Memory { return q.h.site.App.Memory(q.key.Org()) }
 
 // intake reads bodies of at most so many bytes.
-func (q *request) intake(most int64) intake.Reader {
-	return intake.Reader{Memory: q.memory(), Most: most}
+func (q *request) intake(limit int64) intake.Reader {
+	return intake.Reader{Memory: q.memory(), Limit: limit}
 }
 
 // checkSize refuses a document that takes more memory than its length lets expect: one that
@@ -36,14 +36,14 @@ func (q *request) checkSize(document []byte, itemsField string) error {
 }
 
 // elements returns how many elements an array of the body has. It stops counting above most.
-func elements(body []byte, field string, most int) (n int) {
+func elements(body []byte, field string, limit int) (n int) {
 	array := gjson.Get(plugins.View(body), field)
 	if !array.IsArray() {
 		return 0
 	}
 	array.ForEach(func(_, _ gjson.Result) bool {
 		n++
-		return n <= most
+		return n <= limit
 	})
 	return n
 }

@@ -45,7 +45,7 @@ type toolRounds struct {
 // until it calls no more tools or the client has to answer a call. The assembler has the first
 // round. If a round fails, the response fails: tools have had their effects, so no other target
 // may begin again.
-func (s *conversation) useTools(out *translatedStream, assembler *translate.Assembler, room *admission.Answer) {
+func (s *conversation) useTools(out *translatedStream, assembler *translate.Assembler, memory *admission.Answer) {
 	a := s.a
 	for {
 		outputs := assembler.MCPCalls()
@@ -74,7 +74,7 @@ func (s *conversation) useTools(out *translatedStream, assembler *translate.Asse
 		}
 		a.x.NextRound()
 		assembler.NextRound()
-		s.read(resp, out, assembler, room)
+		s.read(resp, out, assembler, memory)
 	}
 }
 

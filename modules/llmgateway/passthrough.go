@@ -27,8 +27,8 @@ import (
 // maxResponse bounds a response that is no stream, and an event of a stream, in bytes.
 const maxResponse = 64 << 20
 
-// room is the memory that an answer takes.
-func (c *call) room(resp *http.Response) *admission.Answer {
+// answerMemory is the memory that an answer takes.
+func (c *call) answerMemory(resp *http.Response) *admission.Answer {
 	return c.memory().Answer(c.ctx, resp.ContentLength, maxResponse)
 }
 
@@ -65,9 +65,9 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 		return n.passStream(resp, observer, begun)
 	}
 
-	room := a.call.room(resp)
-	defer room.Release()
-	body, err := translate.ReadAll(room.Reader(resp.Body), resp.ContentLength)
+	memory := a.call.answerMemory(resp)
+	defer memory.Release()
+	body, err := translate.ReadAll(memory.Reader(resp.Body), resp.ContentLength)
 	if refused, ok := errors.AsType[*plugins.Error](err); ok {
 		return a.noRoom(refused)
 	}
@@ -125,12 +125,12 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 		a.client.copy.contentType = resp.Header.Get("Content-Type")
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
-	s := nativeStream{lane: n, a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer), room: a.call.room(resp)}
-	defer s.held.free()
-	defer s.room.Release()
+	s := nativeStream{lane: n, a: a, upstream: resp.Header, observer: observer, pending: buffers.Get().(*buffer), memory: a.call.answerMemory(resp)}
+	defer s.pending.free()
+	defer s.memory.Release()
 	var cutter *cut.Reader
-	if most := a.cutBytes(); most > 0 {
-		cutter = cut.NewReader(resp.Body, a.call.dialect, most)
+	if limit := a.cutBytes(); limit > 0 {
+		cutter = cut.NewReader(resp.Body, a.call.dialect, limit)
 		resp.Body = cutter
 	}
 	body := newIdleReader(resp.Body, nil, s.idle)
@@ -154,14 +154,14 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 	switch {
 	case a.client.begun || outcome == observe.Ended:
 	case outcome == observe.Failed:
-		return n.stated(resp, s.held.data)
+		return n.stated(resp, s.pending.data)
 	default:
-		n.keepFailure(resp.Header.Get("Content-Type"), s.held.data)
+		n.keepFailure(resp.Header.Get("Content-Type"), s.pending.data)
 		return a.broken(outcome.Error())
 	}
-	whole := outcome == observe.Ended
-	terminated := whole || outcome == observe.Failed && seen.Phase == plugins.Ended // the client has the end, whatever it says
-	if rest := s.held.data[s.written:]; whole && len(rest) > 0 {                    // the last event may lack its blank line
+	complete := outcome == observe.Ended
+	terminated := complete || outcome == observe.Failed && seen.Phase == plugins.Ended // the client has the end, whatever it says
+	if rest := s.pending.data[s.written:]; complete && len(rest) > 0 {                 // the last event may lack its blank line
 		a.keepCopy()
 		n.ended(nil)
 		a.commit(storage.Complete)
@@ -177,7 +177,7 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 	}
 	a.keepCopy()
 	a.repeatable = a.client.copy.Bytes()
-	a.finish(whole)
+	a.finish(complete)
 	return routing.Answered, nil
 }
 
@@ -234,46 +234,46 @@ type nativeStream struct {
 	a         *attempt
 	upstream  http.Header
 	observer  plugins.Observer
-	held      *buffer
-	room      *admission.Answer // the memory that held takes
-	written   int               // how many bytes of held the client has
-	searched  int               // no event ends in held[written:searched]
+	pending   *buffer
+	memory    *admission.Answer // the memory that pending takes
+	written   int               // how many bytes of pending the client has
+	searched  int               // no event ends in pending[written:searched]
 	last      []byte            // the last events written that have numbers; only of Responses, before the end
 	failed    []byte            // the JSON that states that the provider failed, nil as long as it has not
 	committed plugins.Phase     // the phase that the record has
-	waited    bool              // maxHold is over: nothing is held any longer
+	waited    bool              // maxHold is over: nothing is held back any longer
 	// unfinished: the stream is over without its end. An event has no end or no room, or it says
 	// [DONE] in place of its dialect's terminal event.
 	unfinished bool
 }
 
-// next drops what the client has from held, and returns where to read to. The bytes of held do
+// next drops what the client has from pending, and returns where to read to. The bytes of pending do
 // not move until take, because idle may write them meanwhile.
 func (s *nativeStream) next() []byte {
-	rest := append(s.held.data[:0], s.held.data[s.written:]...)
+	rest := append(s.pending.data[:0], s.pending.data[s.written:]...)
 	s.searched -= s.written
 	s.written = 0
-	s.held.data = slices.Grow(rest, minRead)
-	return s.held.data[len(rest):cap(s.held.data)]
+	s.pending.data = slices.Grow(rest, minRead)
+	return s.pending.data[len(rest):cap(s.pending.data)]
 }
 
 // take adds n bytes that were read into next, and writes the events that may go.
 func (s *nativeStream) take(n int) {
 	a, seen := s.a, s.observer.Info()
-	held := s.held.data
-	fresh := held[len(held) : len(held)+n]
-	s.held.data = held[:len(held)+n]
-	if s.room.Grow(int64(len(s.held.data))) != nil {
+	pending := s.pending.data
+	fresh := pending[len(pending) : len(pending)+n]
+	s.pending.data = pending[:len(pending)+n]
+	if s.memory.Grow(int64(len(s.pending.data))) != nil {
 		s.unfinished = true
 		return
 	}
 	running := seen.Phase != plugins.Ended
 	s.observer.Write(fresh)
 	a.x.MarkFirstToken()
-	if running && seen.Phase == plugins.Ended && observe.EndsInDone(a.call.dialect, s.held.data) {
-		done := bytes.LastIndex(s.held.data, doneEvent)
-		fresh = fresh[:max(len(fresh)-(len(s.held.data)-done), 0)]
-		s.held.data = s.held.data[:done]
+	if running && seen.Phase == plugins.Ended && observe.EndsInDone(a.call.dialect, s.pending.data) {
+		done := bytes.LastIndex(s.pending.data, doneEvent)
+		fresh = fresh[:max(len(fresh)-(len(s.pending.data)-done), 0)]
+		s.pending.data = s.pending.data[:done]
 		s.unfinished = true
 	}
 	a.client.copy.Write(fresh)
@@ -292,9 +292,9 @@ var doneEvent = []byte("data: [DONE]")
 // release writes the whole events that are held. It commits the record before events that
 // announce the end.
 func (s *nativeStream) release() {
-	held := s.held.data
-	end := lastEvent(held, s.searched)
-	s.searched = len(held)
+	pending := s.pending.data
+	end := lastEvent(pending, s.searched)
+	s.searched = len(pending)
 	if end == 0 {
 		return
 	}
@@ -307,7 +307,7 @@ func (s *nativeStream) release() {
 		}
 		s.a.commit(endStates[phase])
 	}
-	events := held[s.written:end]
+	events := pending[s.written:end]
 	if s.a.call.dialect == plugins.Responses && (phase != plugins.Ended || s.unfinished) && bytes.Contains(events, sequenceKey) {
 		s.last = append(s.last[:0], events...)
 	}

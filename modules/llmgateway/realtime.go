@@ -46,18 +46,18 @@ func (h *Handler) serveRealtime(w http.ResponseWriter, r *http.Request, at *matc
 // returns what follows the prefix in the last of these subprotocols.
 func takeProtocol(header http.Header, prefix string) (value string) {
 	const field = "Sec-Websocket-Protocol"
-	var left []string
+	var others []string
 	for protocol := range strings.SplitSeq(strings.Join(header[field], ","), ",") {
 		protocol = strings.TrimSpace(protocol)
 		if after, ok := strings.CutPrefix(protocol, prefix); ok {
 			value = after
 		} else if protocol != "" {
-			left = append(left, protocol)
+			others = append(others, protocol)
 		}
 	}
 	header.Del(field)
-	if left != nil {
-		header.Set(field, strings.Join(left, ", "))
+	if others != nil {
+		header.Set(field, strings.Join(others, ", "))
 	}
 	return value
 }

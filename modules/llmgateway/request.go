@@ -60,7 +60,7 @@ func keyFields(d plugins.Dialect) []string {
 func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
 
 // read reads a body of at most so many bytes, once there is memory for it.
-func (q *request) read(most int64) (err error) {
-	q.received, err = q.intake(most).Read(q.w, q.r)
+func (q *request) read(limit int64) (err error) {
+	q.received, err = q.intake(limit).Read(q.w, q.r)
 	return err
 }

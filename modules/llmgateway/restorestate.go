@@ -102,13 +102,13 @@ func (c *call) earlier() (field, id string) {
 
 // earlierItems returns the items before the input of the call, or stored.ErrNotFound.
 func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, error) {
-	room := maxRequest - len(c.body)
+	maxItems := maxRequest - len(c.body)
 	switch field {
 	case "previous_response_id":
 		if stored.ConversationOf(c.body) != "" {
 			return nil, plugins.Invalid("conversation", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.")
 		}
-		items, err := store.History(c.ctx, id, room, c.received.Grow)
+		items, err := store.History(c.ctx, id, maxItems, c.received.Grow)
 		if err == nil {
 			c.state.PreviousResponseID = id
 		}
@@ -118,7 +118,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 		switch {
 		case err != nil:
 			return nil, err
-		case measured.Size > int64(room):
+		case measured.Size > int64(maxItems):
 			return nil, plugins.Invalid("conversation", "The conversation '%s' is too long: delete items, or begin another one.", id)
 		}
 		if err := c.received.Grow(c.ctx, measured.Size); err != nil {

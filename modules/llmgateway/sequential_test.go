@@ -84,7 +84,7 @@ func TestNoCallCostsMoreThanIsSetAside(t *testing.T) {
 		at := time.Now().Add(time.Duration(r.IntN(1000)) * time.Minute)
 		asked := gjson.Get(c.body, observe.OutputLimits(c.dialect)[0]).Int()
 		d := bound.Of(c.dialect, plugintest.Object(t, c.body), nil)
-		reserved := m.AtMost(d.Usage(m, bound.Most, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
+		reserved := m.MaxCost(d.Usage(m, bound.UpperBound, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
 		served := []string{c.tier, ""}[r.IntN(2)]
 		charged := m.Cost(c.used, catalog.Conditions{At: at, Tier: served, Geography: []string{"", "us"}[r.IntN(2)]})
 		if !charged.Valid {
@@ -153,7 +153,7 @@ func TestNoBatchCostsMoreThanIsSetAside(t *testing.T) {
 		if batch.Parts[0].Longest > 100_000 {
 			long++
 		}
-		reserved := batch.AtMost(catalog.Default(), m.Provider, at)
+		reserved := batch.MaxUsage(catalog.Default(), m.Provider, at)
 		if !charged.Valid {
 			continue
 		}

@@ -55,7 +55,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 	store, err := h.kept.Store(&caller)
 	if err == nil {
 		c := &kept.Call{
-			Room: &h.kept, Store: store, W: w, R: r, ID: at.id, Item: at.item,
+			Deps: &h.kept, Store: store, W: w, R: r, ID: at.id, Item: at.item,
 			Omits: q.controls.OmitHeader, Body: q.readState, Memory: q.memory(),
 		}
 		defer c.Release()

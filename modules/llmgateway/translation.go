@@ -78,7 +78,7 @@ func (t *translation) translate(parsed *translate.Request) (err error) {
 type answerBody struct {
 	io.ReadCloser
 	assembler *translate.Assembler
-	room      *admission.Answer
+	memory    *admission.Answer
 	size      int // of the response at the last read, in bytes
 	since     int // bytes that have come while the response had this size
 }
@@ -93,7 +93,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		b.size, b.since = size, 0
 	}
 	b.since += n
-	if refused := b.room.Grow(int64(b.size + b.since)); refused != nil {
+	if refused := b.memory.Grow(int64(b.size + b.since)); refused != nil {
 		return n, refused
 	}
 	return n, err
@@ -101,9 +101,9 @@ func (b *answerBody) Read(p []byte) (int, error) {
 
 // decode lets the provider's plugin read the answer, as far as there is room for it. If the
 // plugin fails or panics, the response fails.
-func (t *translation) decode(resp *http.Response, assembler *translate.Assembler, room *admission.Answer) {
+func (t *translation) decode(resp *http.Response, assembler *translate.Assembler, memory *admission.Answer) {
 	a := t.a
-	resp.Body = &answerBody{ReadCloser: resp.Body, assembler: assembler, room: room}
+	resp.Body = &answerBody{ReadCloser: resp.Body, assembler: assembler, memory: memory}
 	defer func() {
 		if v := recover(); v != nil {
 			a.call.h.site.Logger.Error("a provider's plugin panicked", zap.String("target", a.target.Name()),

@@ -118,7 +118,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	case x.isFree():
 		call.Free = true
 	case makesBatch:
-		s.MaxUsage = func(int64) bound.Used { return batch.AtMost(app.Catalog(), s.Provider, call.Conditions.At) }
+		s.MaxUsage = func(int64) bound.Used { return batch.MaxUsage(app.Catalog(), s.Provider, call.Conditions.At) }
 	}
 	if s.Call = call; x.asksForEvents(request) && !call.Silent() {
 		s.Cut = call.Lowerable(bound.LeastOutput)

@@ -30,7 +30,7 @@ func (x *exchange) pass(next caddyhttp.Handler) (err error) {
 		return next.ServeHTTP(&x.writer, x.r)
 	}
 	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the stream could not be read
-	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.Bill.CutAt*bound.Most.TextBytes, x.cancel)
+	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.Bill.CutAt*bound.UpperBound.TextBytes, x.cancel)
 	defer func() {
 		if !x.cutter.Over() {
 			return

@@ -244,7 +244,7 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	}
 	if x.account != nil && x.tellsResults() {
 		x.addressed = &addressed{
-			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), room: x.memory.Answer(x.ctx, -1, maxAddressed),
+			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), memory: x.memory.Answer(x.ctx, -1, maxAddressed),
 		}
 		w = x.addressed
 	}

@@ -96,15 +96,15 @@ func (x *exchange) takeAccount() *plugins.Error {
 		header.Set("Accept-Encoding", "identity")
 	}
 	to := *x.r.URL
-	query, left := make(url.Values), false
+	query, dropped := make(url.Values), false
 	for name, values := range to.Query() {
 		if slices.Contains(passedQuery, name) {
 			query[name] = values
 		} else if !redact.Credential(name) {
-			left = true
+			dropped = true
 		}
 	}
-	if left {
+	if dropped {
 		x.warnings = append(x.warnings, "query: left out all parameters but "+strings.Join(passedQuery, ", "))
 	}
 	to.RawQuery = query.Encode()

@@ -76,10 +76,10 @@ const maxAddressed = 64 << 20
 type addressed struct {
 	http.ResponseWriter
 	batches string // the address of all batches at the proxy
-	room    *admission.Answer
+	memory  *admission.Answer
 
 	status  int
-	held    []byte
+	body    []byte
 	refused *plugins.Error // there is no memory for the answer, nil if there is
 }
 
@@ -95,10 +95,10 @@ func (a *addressed) WriteHeader(status int) {
 // Write implements http.ResponseWriter.
 func (a *addressed) Write(p []byte) (int, error) {
 	if a.refused == nil {
-		a.refused = a.room.Grow(int64(len(a.held) + len(p)))
+		a.refused = a.memory.Grow(int64(len(a.body) + len(p)))
 	}
 	if a.refused == nil {
-		a.held = append(a.held, p...)
+		a.body = append(a.body, p...)
 	}
 	return len(p), nil
 }
@@ -107,9 +107,9 @@ func (a *addressed) Write(p []byte) (int, error) {
 func (a *addressed) FlushError() error { return nil }
 
 // Close sends the answer if it is whole.
-func (a *addressed) Close(whole bool) {
-	defer a.room.Release()
-	if a.status == 0 || !whole {
+func (a *addressed) Close(complete bool) {
+	defer a.memory.Release()
+	if a.status == 0 || !complete {
 		return
 	}
 	if a.refused != nil {
@@ -117,7 +117,7 @@ func (a *addressed) Close(whole bool) {
 		_ = apierror.Write(a.ResponseWriter, plugins.Messages, a.refused)
 		return
 	}
-	body := a.held
+	body := a.body
 	if a.status < http.StatusMultipleChoices {
 		if !plugins.ValidJSON(body) { // in which an address may be hidden
 			a.Header().Del("Content-Encoding")
@@ -133,7 +133,7 @@ func (a *addressed) Close(whole bool) {
 
 // replaced returns the JSON of a batch, or of a list of them, with the proxy's addresses.
 func (a *addressed) replaced(body []byte) (out []byte) {
-	whole := gjson.Parse(plugins.View(body))
+	answer := gjson.Parse(plugins.View(body))
 	end := 0
 	replace := func(_, batch gjson.Result) bool {
 		batch.ForEach(func(key, v gjson.Result) bool {
@@ -147,7 +147,7 @@ func (a *addressed) replaced(body []byte) (out []byte) {
 		})
 		return true
 	}
-	replace(gjson.Result{}, whole)
-	whole.Get("data").ForEach(replace)
+	replace(gjson.Result{}, answer)
+	answer.Get("data").ForEach(replace)
 	return append(out, body[end:]...)
 }

@@ -21,7 +21,7 @@ func TestAnswersWithAddressesAreBounded(t *testing.T) {
 	}{{1000, http.StatusOK}, {1 << 20, http.StatusOK}, {longest, http.StatusOK}, {longest + 1, http.StatusBadGateway}} {
 		for range 10 { // far more than there is, together
 			w := httptest.NewRecorder()
-			a := &addressed{ResponseWriter: w, room: memory.Answer(t.Context(), -1, maxAddressed)}
+			a := &addressed{ResponseWriter: w, memory: memory.Answer(t.Context(), -1, maxAddressed)}
 			a.WriteHeader(http.StatusOK)
 			answer := `{"data":["` + strings.Repeat("x", c.bytes-len(`{"data":[""]}`)) + `"]}`
 			for sent := 0; sent < len(answer); sent += 32 << 10 {
@@ -29,8 +29,8 @@ func TestAnswersWithAddressesAreBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if len(a.held) > longest {
-				t.Errorf("%d bytes are held", len(a.held))
+			if len(a.body) > longest {
+				t.Errorf("%d bytes are held", len(a.body))
 			}
 			if a.Close(true); w.Code != c.status || c.status == http.StatusOK && w.Body.String() != answer {
 				t.Errorf("%d bytes: %d %.100s", c.bytes, w.Code, w.Body)

@@ -50,7 +50,7 @@ func (x *exchange) askForUsage(w http.ResponseWriter) bool {
 // readAhead reads the body before it passes. refused says why the gateway has not the whole body.
 func (x *exchange) readAhead(w http.ResponseWriter) (refused *plugins.Error, err error) {
 	x.ahead.Release() // if the body was read to ask for usage, it is read again
-	x.ahead, refused, err = intake.Reader{Memory: x.memory, Most: int64(x.h.MaxBody)}.ReadAhead(w, x.r)
+	x.ahead, refused, err = intake.Reader{Memory: x.memory, Limit: int64(x.h.MaxBody)}.ReadAhead(w, x.r)
 	return refused, err
 }
 

@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		w.Header().Set("Allow", http.MethodPost)
 		return apierror.Write(w, plugins.Responses, plugins.Rejected(http.StatusMethodNotAllowed, "method_not_allowed", "%s takes POST: this server keeps no sessions.", path))
 	}
-	body, err := intake.Reader{Memory: h.app.Memory(key.Org()), Most: maxRequest}.Read(w, r)
+	body, err := intake.Reader{Memory: h.app.Memory(key.Org()), Limit: maxRequest}.Read(w, r)
 	defer body.Release()
 	if err == nil {
 		err = body.CheckJSON(r.Context(), body.Bytes)

@@ -196,9 +196,9 @@ func (c *call) responseID() string {
 
 // short cuts a text that a provider controls to the length that is kept.
 func short(text string) string {
-	const most = 256
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
+	const maxLength = 256
+	if len(text) > maxLength {
+		text = strings.ToValidUTF8(text[:maxLength], "")
 	}
 	return text
 }

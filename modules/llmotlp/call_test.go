@@ -93,7 +93,7 @@ func FuzzSpans(f *testing.F) {
 
 // parse parses a body that is received over HTTP.
 func parse(t testing.TB, e encoding, body []byte) (*collector.ExportTraceServiceRequest, error) {
-	received, err := intake.Reader{Memory: admission.NewMemory(0), Most: 1 << 30}.Read(
+	received, err := intake.Reader{Memory: admission.NewMemory(0), Limit: 1 << 30}.Read(
 		httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, tracesPath, bytes.NewReader(body)))
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ const association = "traceloop.association.properties."
 // Service-Auth and Service-Request-Id mean nothing here: the batch has the key, and the id comes
 // from the span's. An attribute with the name of a credential is not kept.
 func (c *call) caller(headers *control.Headers, omitted *control.Controls, r *storage.Record) (warnings []string) {
-	said, implied := c.headers(headers), make(http.Header)
+	stated, implied := c.headers(headers), make(http.Header)
 	imply := func(name, value string) {
 		if value != "" && implied[name] == nil {
 			implied[name] = []string{value}
@@ -79,7 +79,7 @@ func (c *call) caller(headers *control.Headers, omitted *control.Controls, r *st
 		imply("Service-Prompt-Input-"+name, value)
 	}
 
-	first := control.Read(said, headers, r)
+	first := control.Read(stated, headers, r)
 	second := control.Read(implied, headers, r)
 	control.SessionProperties(r)
 	r.RequestOmitted = first.OmitRequest || omitted.OmitRequest
@@ -103,11 +103,11 @@ var header = regexp.MustCompile(`["']([A-Za-z0-9-]+)["']: *(?:"([^"\\]*)"|'([^'\
 // headers returns the control headers among the association properties, and among the headers
 // that the application sent to the provider. It reads no other header: some are credentials.
 func (c *call) headers(headers *control.Headers) http.Header {
-	said := make(http.Header)
+	found := make(http.Header)
 	add := func(name, value string) {
 		name = http.CanonicalHeaderKey(name)
-		if _, control := headers.Cut(name); control && !slices.Contains(said[name], value) {
-			said[name] = append(said[name], value)
+		if _, control := headers.Cut(name); control && !slices.Contains(found[name], value) {
+			found[name] = append(found[name], value)
 		}
 	}
 	for _, kv := range c.span.Attributes {
@@ -126,5 +126,5 @@ func (c *call) headers(headers *control.Headers) http.Header {
 			add(name, value)
 		}
 	}
-	return said
+	return found
 }

@@ -104,7 +104,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	if denied != nil {
 		return nil, denied
 	}
-	body, err := intake.Reader{Memory: h.site.App.Memory(key.Org()), Most: int64(h.MaxRequest)}.Read(w, r)
+	body, err := intake.Reader{Memory: h.site.App.Memory(key.Org()), Limit: int64(h.MaxRequest)}.Read(w, r)
 	defer body.Release()
 	if refused, ok := errors.AsType[*plugins.Error](err); ok && refused.Status == http.StatusRequestEntityTooLarge {
 		refused.Message += " Send smaller batches, or raise max_request."

@@ -36,15 +36,15 @@ func wholeBody(text string) storage.Body {
 	if text == "" {
 		return storage.Body{}
 	}
-	whole := storage.Body{Type: string(jsonText), Data: []byte(text)}
+	body := storage.Body{Type: string(jsonText), Data: []byte(text)}
 	switch {
-	case json.Valid(whole.Data):
+	case json.Valid(body.Data):
 	case strings.HasPrefix(text, "data: "), strings.HasPrefix(text, "event: "):
-		whole.Type = "text/event-stream"
+		body.Type = "text/event-stream"
 	default:
-		whole.Type = "text/plain; charset=utf-8"
+		body.Type = "text/plain; charset=utf-8"
 	}
-	return whole
+	return body
 }
 
 // hasMedia tells whether a request as it was sent has images, audio or files.

@@ -87,9 +87,9 @@ func setProperty(c *call) error {
 		return err
 	}
 	if conditional {
-		held := propertyLock(c.r.PathValue("id"))
-		held.Lock()
-		defer held.Unlock()
+		lock := propertyLock(c.r.PathValue("id"))
+		lock.Lock()
+		defer lock.Unlock()
 		if err := c.expectProperty(name, expected); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func (b *body) text(name string) (string, bool) {
 }
 
 // texts reads an array of one to most texts.
-func (b *body) texts(name string, most int) (texts []string) {
+func (b *body) texts(name string, limit int) (texts []string) {
 	field, _ := b.field(name)
 	for _, element := range field.Array() {
 		if element.Type != gjson.String || !field.IsArray() {
@@ -113,8 +113,8 @@ func (b *body) texts(name string, most int) (texts []string) {
 		}
 		texts = append(texts, element.Str)
 	}
-	if len(texts) == 0 || len(texts) > most {
-		b.fail(name, "an array of 1 to %d strings is expected", most)
+	if len(texts) == 0 || len(texts) > limit {
+		b.fail(name, "an array of 1 to %d strings is expected", limit)
 	}
 	return texts
 }

@@ -104,12 +104,12 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.RawQuery != "" { // an option that is ignored gives an answer that looks right and is not
 			return badRequest("%s takes its options in the body, not in the URL", r.URL.Path)
 		}
-		most := int64(maxBody)
+		limit := int64(maxBody)
 		if e.scope == access.ScopeWrite {
-			most = maxAnnotation
+			limit = maxAnnotation
 		}
 		// The body is read before the turn comes, so that no slow sender keeps others waiting.
-		received, err := intake.Reader{Memory: h.app.Memory(c.owner()), Most: most}.Read(w, r)
+		received, err := intake.Reader{Memory: h.app.Memory(c.owner()), Limit: limit}.Read(w, r)
 		defer received.Release()
 		if err != nil {
 			return err

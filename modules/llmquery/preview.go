@@ -45,7 +45,7 @@ func newPreview(r *storage.Record, content *storage.Content, f storage.Filter) p
 		p.Results += turn.Results
 		p.FailedResults += turn.FailedResults
 		if turn.Results == 0 && p.Asked == "" && turn.Role != "system" && turn.Role != "developer" {
-			p.Asked = firstWords(said(turn.Texts))
+			p.Asked = firstWords(joinTexts(turn.Texts))
 		}
 	}
 	for _, turn := range format.Response(content.Response.Data) {
@@ -63,9 +63,9 @@ func newPreview(r *storage.Record, content *storage.Content, f storage.Filter) p
 	return p
 }
 
-// said returns the last text of a message that the user wrote. Coding agents put reminders in
+// joinTexts returns the last text of a message that the user wrote. Coding agents put reminders in
 // tags beside the user's text.
-func said(texts []string) string {
+func joinTexts(texts []string) string {
 	for _, text := range slices.Backward(texts) {
 		if !strings.HasPrefix(text, "<") {
 			return text
@@ -79,10 +79,10 @@ const maxPreview = 160
 
 // firstWords is the beginning of a text in one line.
 func firstWords(text string) string {
-	whole := len(text)
-	text = strings.ToValidUTF8(text[:min(whole, 2*maxPreview)], "")
+	length := len(text)
+	text = strings.ToValidUTF8(text[:min(length, 2*maxPreview)], "")
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= maxPreview && whole <= 2*maxPreview {
+	if len(text) <= maxPreview && length <= 2*maxPreview {
 		return text
 	}
 	return strings.ToValidUTF8(text[:min(len(text), maxPreview)], "") + "…"

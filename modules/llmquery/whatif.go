@@ -93,15 +93,15 @@ func tryPolicy(c *call) error {
 
 // readCalls adds the calls of a query to a trial, the oldest first.
 func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *json.Encoder) error {
-	told, connection := time.Now(), http.NewResponseController(c.w)
+	reportedAt, connection := time.Now(), http.NewResponseController(c.w)
 	return q.EachPage(c.page, func(records []*storage.Record) error {
 		for _, r := range records {
 			trial.Add(r)
 		}
-		if time.Since(told) < whatIfProgress || len(records) < q.Limit {
+		if time.Since(reportedAt) < whatIfProgress || len(records) < q.Limit {
 			return nil
 		}
-		told = time.Now()
+		reportedAt = time.Now()
 		if err := lines.Encode(whatIfLine{Calls: trial.Total.Calls}); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *js
 }
 
 // valuesOf returns the values whose costs would differ most, in that order.
-func valuesOf(amounts map[string]*whatif.Amount, most int) []whatIfValue {
+func valuesOf(amounts map[string]*whatif.Amount, limit int) []whatIfValue {
 	list := make([]whatIfValue, 0, len(amounts))
 	for value, amount := range amounts {
 		list = append(list, whatIfValue{value, amount})
@@ -123,5 +123,5 @@ func valuesOf(amounts map[string]*whatif.Amount, most int) []whatIfValue {
 	slices.SortFunc(list, func(a, b whatIfValue) int {
 		return cmp.Or(cmp.Compare(differs(b), differs(a)), cmp.Compare(a.Value, b.Value))
 	})
-	return list[:min(len(list), most)]
+	return list[:min(len(list), limit)]
 }

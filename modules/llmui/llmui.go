@@ -241,7 +241,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		return fail(w, http.StatusUnsupportedMediaType, "send the key as application/json")
 	}
 	var body struct{ Key string }
-	if err := (intake.Reader{Memory: h.app.Memory(""), Most: maxLogin}).ReadJSON(w, r, &body); err != nil {
+	if err := (intake.Reader{Memory: h.app.Memory(""), Limit: maxLogin}).ReadJSON(w, r, &body); err != nil {
 		return fail(w, http.StatusBadRequest, `the body must be {"key": "<API key>"}`)
 	}
 	// Behind balancers that the server trusts, the address of the browser, not of the balancer.

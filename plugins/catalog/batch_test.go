@@ -39,7 +39,7 @@ func TestBatchesCostNoMoreThanTheirSum(t *testing.T) {
 				cost += c.N
 				most.Add(plugins.Usage{Input: n(input), Output: n(output), CacheWrite: n(input)})
 			}
-			reserved := m.AtMost(most, Conditions{At: begins, Tier: plugins.BatchTier, Longest: longest})
+			reserved := m.MaxCost(most, Conditions{At: begins, Tier: plugins.BatchTier, Longest: longest})
 			if reserved.N += plugins.Nanodollars(calls); reserved.Valid && cost > reserved.N {
 				t.Fatalf("%s %s: %d calls cost %s, and at most %s", m.Provider, m.ID, calls, cost, reserved.N)
 			}
@@ -55,12 +55,12 @@ func TestBatchesAreBoundedByTheirTier(t *testing.T) {
 	u := plugins.Usage{Input: n(1_000_000), Output: n(1_000_000)}
 	for m := range Default().Models() {
 		_, priced := tierOf(m)
-		if most := m.AtMost(u, Conditions{At: late, Tier: plugins.BatchTier}); most.Valid && !priced {
+		if most := m.MaxCost(u, Conditions{At: late, Tier: plugins.BatchTier}); most.Valid && !priced {
 			t.Errorf("%s %s has no price of batches, and costs %s", m.Provider, m.ID, most.N)
 		}
 	}
 	m, _ := Default().Lookup("anthropic", "claude-sonnet-4-5")
-	if most := m.AtMost(u, Conditions{At: late, Tier: plugins.BatchTier, Longest: 1000}); most.N != 9_000_000_000 {
+	if most := m.MaxCost(u, Conditions{At: late, Tier: plugins.BatchTier, Longest: 1000}); most.N != 9_000_000_000 {
 		t.Errorf("a batch of Claude costs %s", most.N)
 	}
 }

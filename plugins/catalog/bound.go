@@ -40,7 +40,7 @@ func (m *Model) OutputLimit() int64 {
 	return assumedLimit
 }
 
-// AtMost returns the most that a call costs which uses no more than u. The parts of the
+// MaxCost returns the most that a call costs which uses no more than u. The parts of the
 // input and output in u are what may be charged at a rate of their own, not what will be:
 // each token is charged at the dearest rate that it may have. All that a model writes which
 // makes audio or pictures may be such. A provider may serve the standard tier in place of those
@@ -50,7 +50,7 @@ func (m *Model) OutputLimit() int64 {
 // In the tier of batches, u may be what several calls use, of which c.Longest is the longest
 // input. A provider charges a batch by that tier alone, at any time until the batch
 // has expired.
-func (m *Model) AtMost(u plugins.Usage, c Conditions, tiers ...string) (most plugins.Cost) {
+func (m *Model) MaxCost(u plugins.Usage, c Conditions, tiers ...string) (maxCost plugins.Cost) {
 	if slices.Contains(m.Output, "audio") {
 		u.OutputAudio = u.Output
 	}
@@ -83,21 +83,21 @@ func (m *Model) AtMost(u plugins.Usage, c Conditions, tiers ...string) (most plu
 					if p == nil {
 						continue
 					}
-					if cost := p.atMost(read, u); cost.Valid && (!most.Valid || cost.N > most.N) {
-						most = cost
+					if cost := p.maxCost(read, u); cost.Valid && (!maxCost.Valid || cost.N > maxCost.N) {
+						maxCost = cost
 					}
 				}
 			}
 		}
 	}
-	return most
+	return maxCost
 }
 
 // batchTime is how long a batch runs at most, at the provider that takes the most time
 // (https://console.groq.com/docs/batch).
 const batchTime = 7 * 24 * time.Hour
 
-func (p *Price) atMost(input int64, u plugins.Usage) plugins.Cost {
+func (p *Price) maxCost(input int64, u plugins.Usage) plugins.Cost {
 	var b bill
 	pieces := p.chargePieces(&b, u)
 	if p.Input.Known() || p.Output.Known() || !pieces {
@@ -132,12 +132,12 @@ func (p *Price) atMost(input int64, u plugins.Usage) plugins.Cost {
 }
 
 // dearest returns the highest of the known rates. It is unknown if the rate of the whole is.
-func dearest(whole Rate, parts ...Rate) Rate {
-	if !whole.Known() {
-		return whole
+func dearest(total Rate, parts ...Rate) Rate {
+	if !total.Known() {
+		return total
 	}
 	for _, r := range parts {
-		whole.plusOne = max(whole.plusOne, r.plusOne)
+		total.plusOne = max(total.plusOne, r.plusOne)
 	}
-	return whole
+	return total
 }

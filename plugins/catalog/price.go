@@ -103,12 +103,12 @@ const maxRate = 1_000_000_000 * nano
 
 // ParseRate reads a decimal number of US dollars such as "0.003625".
 func ParseRate(s string) (Rate, error) {
-	whole, fraction, _ := strings.Cut(s, ".")
+	integer, fraction, _ := strings.Cut(s, ".")
 	if len(fraction) > 9 {
 		return Rate{}, fmt.Errorf("%q has more than nine decimals; round it", s)
 	}
-	digits := whole + fraction
-	if whole == "" || strings.Trim(digits, "0123456789") != "" {
+	digits := integer + fraction
+	if integer == "" || strings.Trim(digits, "0123456789") != "" {
 		return Rate{}, fmt.Errorf("%q is not a price; write US dollars as a plain decimal, such as \"0.15\"", s)
 	}
 	n, err := strconv.ParseInt(digits+"000000000"[len(fraction):], 10, 64)

@@ -118,12 +118,12 @@ const (
 func (d *decoder) message(v gjson.Result) {
 	var content, reasoning, details, refusal, annotations, images, calls gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
-		said := v.Type != gjson.Null && len(v.Raw) > len("[]") // or an empty string
+		present := v.Type != gjson.Null && len(v.Raw) > len("[]") // or an empty string
 		switch key.Str {
 		case "role":
-			said = false
+			present = false
 		case "content":
-			content, d.plain, said = v, v, false
+			content, d.plain, present = v, v, false
 		case "reasoning_content", "reasoning": // some send both, with the same text
 			if v.Type == gjson.String && v.Str != "" && reasoning.Str == "" {
 				reasoning = v
@@ -144,7 +144,7 @@ func (d *decoder) message(v gjson.Result) {
 				calls = gjson.Parse(`{"function":` + v.Raw + `}`)
 			}
 		}
-		d.more = d.more || said
+		d.more = d.more || present
 		return true
 	})
 	if !d.details(details) && reasoning.Str != "" {
@@ -205,7 +205,7 @@ func (d *decoder) text(s string) {
 
 // details reads OpenRouter's, and reports whether they have text.
 func (d *decoder) details(list gjson.Result) bool {
-	said := false
+	hasText := false
 	list.ForEach(func(_, v gjson.Result) bool {
 		if !v.IsObject() {
 			return true
@@ -213,15 +213,15 @@ func (d *decoder) details(list gjson.Result) bool {
 		d.thinker.add(v)
 		if s := plugins.Text(v.Get("summary")); s != "" {
 			d.a.Summary(reasoningKey, int(v.Get("index").Int()), s)
-			said = true
+			hasText = true
 		}
 		if s := plugins.Text(v.Get("text")); s != "" {
 			d.a.ReasoningText(reasoningKey, s)
-			said = true
+			hasText = true
 		}
 		return true
 	})
-	return said
+	return hasText
 }
 
 // seal keeps with the reasoning what the vendor may want back.
@@ -235,7 +235,7 @@ func (d *decoder) seal() {
 // call reads a tool call, or what a chunk adds to it.
 func (d *decoder) call(key int, v gjson.Result) {
 	c := ReadCall(v)
-	if !d.whole {
+	if !d.complete {
 		key = d.callKey(v.Get("index"), c.ID, c.Name)
 	}
 	if c.ID != "" || c.Name != "" { // not amid a call, which reasoning would end

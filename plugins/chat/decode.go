@@ -20,7 +20,7 @@ func (p *Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a, vendor: p.vendor}
 	defer d.flush()
 	return translate.ReadAnswer(resp, a, func(body []byte) {
-		d.whole = true
+		d.complete = true
 		d.event(nil, body)
 	}, d.event)
 }
@@ -32,7 +32,7 @@ type decoder struct {
 	repeat   streams.Repeat
 	plain    gjson.Result // the content of a chunk
 	more     bool         // the chunk tells more than plain
-	whole    bool         // a completion, not a stream
+	complete bool         // a completion, not a stream
 	named    bool         // model and id are known
 	finished bool         // a finish reason was given
 	thinker  thinker
@@ -170,7 +170,7 @@ func (d *decoder) choice(v gjson.Result) bool {
 		return true
 	}
 	d.more = d.more || d.plain.Exists() || logprobs.IsObject() || failed(failure) || finish.Str != ""
-	if d.whole && message.IsObject() || !delta.IsObject() { // a chunk may be all that comes
+	if d.complete && message.IsObject() || !delta.IsObject() { // a chunk may be all that comes
 		delta = message
 	}
 	if logprobs.IsObject() {
@@ -183,7 +183,7 @@ func (d *decoder) choice(v gjson.Result) bool {
 		d.a.Fail(openai.NewError(0, v))
 		return false
 	}
-	if finish.Str != "" || d.whole {
+	if finish.Str != "" || d.complete {
 		d.finish(finish.Str)
 	}
 	return true

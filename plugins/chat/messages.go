@@ -115,11 +115,11 @@ func (r *request) addUserParts(a attempt, parts []Part) {
 		return
 	}
 	last := &r.Messages[n-1]
-	said, _ := last.Content.([]Part)
+	previous, _ := last.Content.([]Part)
 	if text, _ := last.Content.(string); text != "" {
-		said = []Part{{Type: "text", Text: text}}
+		previous = []Part{{Type: "text", Text: text}}
 	}
-	last.Content = content(append(said, parts...))
+	last.Content = content(append(previous, parts...))
 }
 
 // addAssistant makes one message of a turn.

@@ -94,8 +94,8 @@ func (d *Decoder) Err() error {
 	return nil
 }
 
-// atMost returns how much one coding of a body may decode to of which so many bytes have come.
-func atMost(wire int) int { return min(maxDecoded, freeDecoded+maxRatio*wire) }
+// maxSize returns how much one coding of a body may decode to of which so many bytes have come.
+func maxSize(wire int) int { return min(maxDecoded, freeDecoded+maxRatio*wire) }
 
 // limited writes to a func until a limit is reached.
 type limited struct {
@@ -105,7 +105,7 @@ type limited struct {
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	n := min(len(p), atMost(*l.wire)-l.written)
+	n := min(len(p), maxSize(*l.wire)-l.written)
 	l.written += n
 	l.to(p[:n])
 	if n < len(p) {

@@ -14,16 +14,16 @@ var ErrTooLong = errors.New("the content is too long when decoded")
 type Reader struct {
 	in       io.Reader
 	list     []opener // not opened yet
-	most     int64
+	limit    int64
 	giveBack []func()
 }
 
 // NewReader decodes in, of an encoding as NewDecoder takes it. Each coding may decode
 // to so many bytes, and a read behind them returns ErrTooLong. Any other encoding gives
 // false. The caller closes the Reader.
-func NewReader(encoding string, in io.Reader, most int64) (*Reader, bool) {
+func NewReader(encoding string, in io.Reader, limit int64) (*Reader, bool) {
 	list, ok := openers(encoding)
-	return &Reader{in: in, list: list, most: most}, ok
+	return &Reader{in: in, list: list, limit: limit}, ok
 }
 
 // Read implements io.Reader.
@@ -35,7 +35,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.in, r.list = &bounded{decoded, r.most}, r.list[:last]
+		r.in, r.list = &bounded{decoded, r.limit}, r.list[:last]
 	}
 	return r.in.Read(p)
 }
@@ -51,13 +51,13 @@ func (r *Reader) Close() error {
 
 // bounded reads up to so many bytes.
 type bounded struct {
-	in   io.Reader
-	left int64
+	in        io.Reader
+	remaining int64
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
-	if b.left -= int64(n); b.left < 0 {
+	if b.remaining -= int64(n); b.remaining < 0 {
 		return 0, ErrTooLong
 	}
 	return n, err

@@ -91,9 +91,9 @@ func (r *request) setAnswerTool(p *translate.Request) error {
 // (https://docs.cohere.com/reference/chat), which are narrower than OpenAI's.
 func (r *request) setSampling(p *translate.Request, _ *plugins.Capabilities) error {
 	for _, s := range []struct {
-		field       string
-		asked, sent **float64
-		least, most float64
+		field           string
+		asked, sent     **float64
+		least, greatest float64
 	}{
 		{"temperature", &p.Temperature, &r.Temperature, 0, 1},
 		{"top_p", &p.TopP, &r.P, 0.01, 0.99},
@@ -103,7 +103,7 @@ func (r *request) setSampling(p *translate.Request, _ *plugins.Capabilities) err
 		if *s.asked == nil || s.field == "top_p" && **s.asked == 1 { // 1 is no limit
 			continue
 		}
-		value := min(max(**s.asked, s.least), s.most)
+		value := min(max(**s.asked, s.least), s.greatest)
 		if value != **s.asked {
 			if err := p.DropWithWarning(s.field, fmt.Sprintf("beyond the provider's limit, %v in its place", value)); err != nil {
 				return err

@@ -114,17 +114,17 @@ func (r Request) text() string {
 	if len(r.ToolResults) > 0 {
 		return "The tool returned: " + strings.Join(r.ToolResults, ", ")
 	}
-	said := "You said nothing."
+	text := "You said nothing."
 	if r.Prompt != "" {
-		said = "You said: " + r.Prompt
+		text = "You said: " + r.Prompt
 	}
 	switch r.Images {
 	case 0:
-		return said
+		return text
 	case 1:
-		return said + " (with 1 image)"
+		return text + " (with 1 image)"
 	default:
-		return fmt.Sprintf("%s (with %d images)", said, r.Images)
+		return fmt.Sprintf("%s (with %d images)", text, r.Images)
 	}
 }
 

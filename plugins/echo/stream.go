@@ -52,7 +52,7 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request, d plugins.Diale
 }
 
 // answer writes an answer in a dialect, as the gateway writes those of other providers.
-func (x *exchange) answer(w http.ResponseWriter, r *http.Request, d plugins.Dialect, p *translate.Request, said Answer) {
+func (x *exchange) answer(w http.ResponseWriter, r *http.Request, d plugins.Dialect, p *translate.Request, reply Answer) {
 	api, _ := inbound.Of(d)
 	events := &eventWriter{w: w, r: r}
 	a := translate.NewAssembler(p, events, translate.Options{Encoder: api.Encoder(p), ID: func(prefix string) string {
@@ -63,13 +63,13 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request, d plugins.Dial
 	}})
 	sealed := d != plugins.Responses || slices.Contains(p.Include, "reasoning.encrypted_content")
 	if !p.Stream {
-		said.tell(a, sealed)
+		reply.tell(a, sealed)
 		writeJSON(w, http.StatusOK, a.End())
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
-	said.tell(a, sealed)
+	reply.tell(a, sealed)
 	if last := a.End(); a.Err() == nil {
 		_, _ = events.Write(last)
 	}
@@ -77,27 +77,27 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request, d plugins.Dial
 
 // tell gives the answer to the Assembler in pieces, and with its reasoning a sealed form
 // if the client shall have that.
-func (said Answer) tell(a *translate.Assembler, sealed bool) {
+func (reply Answer) tell(a *translate.Assembler, sealed bool) {
 	const reasoning, text, firstCall = 0, 1, 2 // the items' keys
-	a.Usage(plugins.Usage{Input: said.Usage.Input, CacheRead: said.Usage.CacheRead, CacheWrite: said.Usage.CacheWrite})
-	for word := range pieces(said.Reasoning, " ") {
+	a.Usage(plugins.Usage{Input: reply.Usage.Input, CacheRead: reply.Usage.CacheRead, CacheWrite: reply.Usage.CacheWrite})
+	for word := range pieces(reply.Reasoning, " ") {
 		a.Summary(reasoning, 0, word)
 	}
 	if sealed {
-		a.Seal(reasoning, seal(said.Reasoning))
+		a.Seal(reasoning, seal(reply.Reasoning))
 	}
-	for word := range pieces(said.Text, " ") {
+	for word := range pieces(reply.Text, " ") {
 		a.Text(text, word)
 	}
-	for i, c := range said.Calls {
+	for i, c := range reply.Calls {
 		a.Call(firstCall+i, "", c.Name)
 		for piece := range pieces(c.Arguments, ":") {
 			a.Args(firstCall+i, piece)
 		}
 		a.Close(firstCall + i)
 	}
-	a.Usage(said.Usage)
-	if said.Cut {
+	a.Usage(reply.Usage)
+	if reply.Cut {
 		a.Finish(translate.ReasonMaxOutputTokens)
 	} else {
 		a.Finish(translate.ReasonStop)

@@ -40,8 +40,8 @@ func (d *decoder) search() {
 	v := gjson.ParseBytes(d.grounding)
 	var call translate.HostedCall
 	queries := d.queries
-	if told := v.Get("webSearchQueries").Array(); len(told) > 0 {
-		queries = stringsOf(told)
+	if found := v.Get("webSearchQueries").Array(); len(found) > 0 {
+		queries = stringsOf(found)
 	}
 	for _, query := range queries {
 		if query != "" {

@@ -40,7 +40,7 @@ func (d *decoder) part(v gjson.Result) {
 			d.a.Image(media, value.Get("data").Str)
 		}
 	default:
-		d.held.Parts = append(d.held.Parts, json.RawMessage(v.Raw))
+		d.pending.Parts = append(d.pending.Parts, json.RawMessage(v.Raw))
 		d.hosted(kind, value)
 	}
 }
@@ -54,7 +54,7 @@ func (d *decoder) addText(s, signature string, thought bool) {
 		d.text = d.text[:0]
 		d.a.Summary(reasoningKey, 0, s)
 	default:
-		if len(d.held.Parts) > 0 {
+		if len(d.pending.Parts) > 0 {
 			d.seal()
 		}
 		d.a.Text(textKey, s)
@@ -64,8 +64,8 @@ func (d *decoder) addText(s, signature string, thought bool) {
 	}
 	switch {
 	case signature == "":
-	case len(d.held.Parts) > 0:
-		d.held.Parts = append(d.held.Parts, signedText(signature))
+	case len(d.pending.Parts) > 0:
+		d.pending.Parts = append(d.pending.Parts, signedText(signature))
 	default:
 		d.signature = signature
 	}
@@ -80,7 +80,7 @@ func (d *decoder) call(v gjson.Result, signature string) {
 		d.addText(v.Get("args").Get("@ugly").Raw, signature, false)
 		return
 	}
-	d.held.Call = signature
+	d.pending.Call = signature
 	d.seal()
 	d.text = d.text[:0]
 	d.a.Call(d.calls, v.Get("id").Str, name)

@@ -50,7 +50,7 @@ type decoder struct {
 	started   bool // the model is known
 	calls     int
 	signature string // of the text
-	held      sealed // to be sealed before the next item
+	pending   sealed // to be sealed before the next item
 	runs      bool   // an interpreter runs code
 	code      string
 
@@ -204,14 +204,14 @@ func (d *decoder) flush() {
 // seal gives the client what the provider wants to see again: in the open reasoning, or in a new one.
 func (d *decoder) seal() {
 	if d.signature != "" {
-		d.held.Parts = slices.Insert(d.held.Parts, 0, signedText(d.signature))
+		d.pending.Parts = slices.Insert(d.pending.Parts, 0, signedText(d.signature))
 		d.signature = ""
 	}
-	if len(d.held.Parts) == 0 && d.held.Call == "" {
+	if len(d.pending.Parts) == 0 && d.pending.Call == "" {
 		return
 	}
-	content, _ := translate.Encode(d.held) // valid JSON, and a string
-	d.held = sealed{}
+	content, _ := translate.Encode(d.pending) // valid JSON, and a string
+	d.pending = sealed{}
 	d.a.Seal(reasoningKey, string(content))
 	d.a.Close(reasoningKey)
 	d.text = d.text[:0]

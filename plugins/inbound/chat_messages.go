@@ -74,7 +74,7 @@ func (c *chatRequest) assistant(path string, m gjson.Result) error {
 		}
 	}
 	calls, content, refusal := m.Get("tool_calls").Array(), m.Get("content"), m.Get("refusal")
-	if said := content.Type != gjson.Null && content.Raw != `""`; said || refusal.Str == "" && len(calls) == 0 {
+	if present := content.Type != gjson.Null && content.Raw != `""`; present || refusal.Str == "" && len(calls) == 0 {
 		if err := c.message(path, "assistant", content); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 
 type chatMessage struct {
 	content, refusal, reasoning  []byte // the insides of strings
-	said                         bool   // there is content
+	hasContent                   bool   // there is content
 	annotations, logprobs, calls []byte // elements
 	images                       []byte
 }
@@ -29,7 +29,7 @@ func (*chatEncoder) Object(a *translate.Assembler) json.RawMessage {
 		m.add(item)
 	}
 	b := append(chatHead(a, "chat.completion"), `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
-	b = appendText(b, m.content, m.said)
+	b = appendText(b, m.content, m.hasContent)
 	b = appendText(append(b, `,"refusal":`...), m.refusal, len(m.refusal) > 0)
 	b = append(append(append(b, `,"annotations":[`...), m.annotations...), ']')
 	if len(m.reasoning) > 0 {
@@ -50,10 +50,10 @@ func (m *chatMessage) add(item gjson.Result) {
 				m.refusal = append(paragraph(m.refusal), text(refusal)...)
 				return true
 			}
-			if m.said {
+			if m.hasContent {
 				m.content = append(m.content, blankLine...)
 			}
-			m.said = true
+			m.hasContent = true
 			if annotations := part.Get("annotations").Array(); len(annotations) > 0 {
 				before := utf8.RuneCountInString(gjson.Parse(`"` + string(m.content) + `"`).Str)
 				length := utf8.RuneCountInString(part.Get("text").Str)

@@ -16,8 +16,8 @@ type citedText struct {
 // appendCited appends a text as blocks. Anthropic's citations have no indices: they are
 // about the block that they are in. So the text is cut where annotations begin and end;
 // one that ends where an earlier one does is in the same block.
-func appendCited(b []byte, said string, annotations []gjson.Result) []byte {
-	characters := []rune(said)
+func appendCited(b []byte, text string, annotations []gjson.Result) []byte {
+	characters := []rune(text)
 	bounds := func(annotation gjson.Result) (start, end int) {
 		first, last := span(annotation)
 		if last <= 0 || last > int64(len(characters)) { // it is about the whole text

@@ -40,15 +40,15 @@ func appendBlocks(b []byte, item gjson.Result) []byte {
 	switch item.Get("type").Str {
 	case "message":
 		item.Get("content").ForEach(func(_, part gjson.Result) bool {
-			said := part.Get("text")
+			textPart := part.Get("text")
 			if part.Get("type").Str == "refusal" {
-				said = part.Get("refusal")
+				textPart = part.Get("refusal")
 			}
 			if annotations := part.Get("annotations").Array(); len(annotations) > 0 {
-				b = appendCited(b, said.Str, annotations)
+				b = appendCited(b, textPart.Str, annotations)
 				return true
 			}
-			b = appendText(append(element(b), `{"type":"text","text":`...), []byte(text(said)), true)
+			b = appendText(append(element(b), `{"type":"text","text":`...), []byte(text(textPart)), true)
 			b = append(b, '}')
 			return true
 		})

@@ -223,8 +223,8 @@ func (m *messagesRequest) webSearch(t gjson.Result) {
 		tool = append(tool, '}')
 	}
 	m.tool(append(member(tool, "user_location", t.Get("user_location")), '}'))
-	if most := t.Get("max_uses"); most.Exists() {
-		m.set("max_tool_calls", most.Raw, "tools")
+	if maxUses := t.Get("max_uses"); maxUses.Exists() {
+		m.set("max_tool_calls", maxUses.Raw, "tools")
 	}
 }
 

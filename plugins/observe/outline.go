@@ -59,18 +59,18 @@ const maxMessages = 1 << 14
 // becomes a list with one text, nor a mark for the provider's cache.
 type outliner struct {
 	Outline
-	whole bool // the request has ended
+	complete bool // the request has ended
 
-	part  Field // the part under way, none between parts
-	depth int   // the depth of the part
-	at    int32 // messages so far
-	hash  maphash.Hash
-	fed   bool // hash got bytes since the last separator
-	role  []byte
-	muted int // the depth of a mark for the cache under way plus one
-	text  textHash
-	texts [3]uint64 // texts of the message under way
-	said  int       // length of texts
+	part       Field // the part under way, none between parts
+	depth      int   // the depth of the part
+	at         int32 // messages so far
+	hash       maphash.Hash
+	fed        bool // hash got bytes since the last separator
+	role       []byte
+	muted      int // the depth of a mark for the cache under way plus one
+	text       textHash
+	texts      [3]uint64 // texts of the message under way
+	textLength int       // length of texts
 }
 
 var (
@@ -95,7 +95,7 @@ func (o *outliner) begin(f Field, c byte, depth int) {
 	case c != '"' && c != '{' && (c != '[' || f == Message): // a list of messages is no message
 	case o.part == none:
 		o.part, o.depth, o.role = f, depth, o.role[:0]
-		o.texts, o.said = [3]uint64{}, 0
+		o.texts, o.textLength = [3]uint64{}, 0
 		o.hash.SetSeed(hashSeed)
 	}
 }
@@ -111,7 +111,7 @@ func (o *outliner) write(p []byte, text bool) {
 		switch {
 		case len(o.Messages) == 0:
 			o.text.write(p, TaskLetters)
-		case o.said < len(o.texts):
+		case o.textLength < len(o.texts):
 			o.text.write(p, AnswerLetters)
 		}
 	}
@@ -131,8 +131,8 @@ func (o *outliner) ended(depth int) {
 	if hash, ok := o.text.end(); ok {
 		switch {
 		case len(o.Messages) > 0:
-			o.texts[o.said] = hash
-			o.said++
+			o.texts[o.textLength] = hash
+			o.textLength++
 		case len(o.Tasks) < maxTasks:
 			o.Tasks = append(o.Tasks, hash)
 		}

@@ -69,7 +69,7 @@ func (r *RequestReader) Request() *plugins.RequestInfo { return &r.request }
 // conversation. The outline does not change any more.
 func (r *RequestReader) Outline() *Outline {
 	o := &r.outline
-	if !o.whole || len(o.Messages) == 0 || len(o.Messages) == maxMessages {
+	if !o.complete || len(o.Messages) == 0 || len(o.Messages) == maxMessages {
 		return nil
 	}
 	return &o.Outline
@@ -143,6 +143,6 @@ func (r *RequestReader) endEvent() {}
 // endDocument ends the reading: a request is one value. Others may read the Outline while
 // further bytes pass.
 func (r *RequestReader) endDocument() {
-	r.outline.whole = true
+	r.outline.complete = true
 	r.scan.root, r.scan.next = nil, nil
 }

@@ -32,7 +32,7 @@ func (s *scanner) string(p []byte, i int) int {
 		s.keep(p[i:])
 		return len(p)
 	}
-	raw := s.whole(p[i:end])
+	raw := s.escape(p[i:end])
 	next := end + 1
 	if s.state == inKey {
 		s.state, s.next = atColon, s.member(raw)
@@ -92,7 +92,7 @@ func (s *scanner) literal(p []byte, i int) int {
 			s.keep(p[i:])
 			return end
 		}
-		raw := s.whole(p[i:end])
+		raw := s.escape(p[i:end])
 		raw = raw[:min(len(raw), maxText)]
 		k := number
 		switch raw[0] {
@@ -119,7 +119,7 @@ func (s *scanner) keep(b []byte) {
 	s.cut = append(s.cut, b[:min(len(b), maxRaw-len(s.cut))]...)
 }
 
-func (s *scanner) whole(b []byte) []byte {
+func (s *scanner) escape(b []byte) []byte {
 	if len(s.cut) == 0 {
 		return b[:min(len(b), maxRaw)]
 	}

@@ -198,19 +198,19 @@ func ReadChat(object []byte) (*Message, error) {
 	if e := v.Get("error"); e.Exists() {
 		return &Message{Error: e.Get("message").Str}, nil
 	}
-	said := v.Get("choices.0.message")
-	if v.Get("object").Str != "chat.completion" || v.Get("id").Str == "" || v.Get("choices.#").Int() != 1 || said.Get("role").Str != "assistant" ||
-		!said.Get("content").Exists() || v.Get("choices.0.finish_reason").Str == "" {
+	message := v.Get("choices.0.message")
+	if v.Get("object").Str != "chat.completion" || v.Get("id").Str == "" || v.Get("choices.#").Int() != 1 || message.Get("role").Str != "assistant" ||
+		!message.Get("content").Exists() || v.Get("choices.0.finish_reason").Str == "" {
 		return nil, fmt.Errorf("the completion lacks what it must have")
 	}
 	c := chatChecker{Message: Message{
-		Text: said.Get("content").Str, Refusal: said.Get("refusal").Str, Reasoning: said.Get("reasoning_content").Str,
+		Text: message.Get("content").Str, Refusal: message.Get("refusal").Str, Reasoning: message.Get("reasoning_content").Str,
 		Finish: v.Get("choices.0.finish_reason").Str,
 	}}
-	if err := c.cite(said.Get("annotations")); err != nil {
+	if err := c.cite(message.Get("annotations")); err != nil {
 		return nil, err
 	}
-	for _, call := range chatCalls(said) {
+	for _, call := range chatCalls(message) {
 		kind := call.Get("type").Str
 		arguments := call.Get(kind + "." + map[string]string{"function": "arguments", "custom": "input"}[kind]).Str
 		c.Calls = append(c.Calls, Call{call.Get("id").Str, call.Get(kind + ".name").Str, arguments})
@@ -225,7 +225,7 @@ func ReadChat(object []byte) (*Message, error) {
 
 // same compares what two ways to read an answer came to. The parts of a reasoning may come in
 // another order.
-func (m *Message) same(other said) bool {
+func (m *Message) same(other content) bool {
 	n := other.(*Message)
 	if m.Error != "" || n.Error != "" {
 		return m.Error == n.Error

@@ -21,7 +21,7 @@ import (
 // clients are the APIs in which clients are answered: how a stream and an object are checked,
 // and at how many points an answer is cut off.
 var clients = map[plugins.Dialect]struct {
-	stream, object func([]byte) (said, error)
+	stream, object func([]byte) (content, error)
 	cuts           int
 }{
 	plugins.Responses: {checkResponses, readResponse, 100},
@@ -29,19 +29,19 @@ var clients = map[plugins.Dialect]struct {
 	plugins.Messages:  {check(CheckMessages), check(ReadMessages), 15},
 }
 
-// said is the content of an answer, as a client reads it.
-type said interface{ same(other said) bool }
+// content is the content of an answer, as a client reads it.
+type content interface{ same(other content) bool }
 
-func check(read func([]byte) (*Message, error)) func([]byte) (said, error) {
-	return func(b []byte) (said, error) { return read(b) }
+func check(read func([]byte) (*Message, error)) func([]byte) (content, error) {
+	return func(b []byte) (content, error) { return read(b) }
 }
 
 // response is a response of the Responses API without the ids of items.
 type response map[string]any
 
-func (r response) same(other said) bool { return reflect.DeepEqual(r, other) }
+func (r response) same(other content) bool { return reflect.DeepEqual(r, other) }
 
-func readResponse(object []byte) (said, error) {
+func readResponse(object []byte) (content, error) {
 	var r response
 	if err := decode(object, &r); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func readResponse(object []byte) (said, error) {
 	return r, nil
 }
 
-func checkResponses(stream []byte) (said, error) {
+func checkResponses(stream []byte) (content, error) {
 	r, err := Check(stream)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ type exchange struct {
 
 // serve answers a client, who wants all there is, with what the provider answers. A stream
 // must be legal, and say what the object says.
-func (x exchange) serve(t *testing.T, d plugins.Dialect, answer io.Reader, o translate.Options) (said, error) {
+func (x exchange) serve(t *testing.T, d plugins.Dialect, answer io.Reader, o translate.Options) (content, error) {
 	t.Helper()
 	request := x.request(t, x.stream)
 	var req *http.Request

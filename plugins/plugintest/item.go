@@ -21,9 +21,9 @@ type item struct {
 type text struct {
 	events      string // what its events' types begin with
 	index       int64
-	said        strings.Builder
+	text        strings.Builder
 	annotations int64
-	whole       bool // its .done came
+	complete    bool // its .done came
 	ended       bool // nothing may follow
 }
 
@@ -154,7 +154,7 @@ func (i *item) checkText(kind string, e gjson.Result) error {
 			return fmt.Errorf("no part of its kind is open")
 		case f.part != "" && (e.Get(f.index).Type != gjson.Number || e.Get(f.index).Int() != t.index):
 			return fmt.Errorf("%s is %q, want %d", f.index, e.Get(f.index).Raw, t.index)
-		case t.whole:
+		case t.complete:
 			return fmt.Errorf("comes after the text's end")
 		}
 		return t.step(what, f, e)
@@ -168,7 +168,7 @@ func (t *text) step(what string, f form, e gjson.Result) error {
 		if e.Get("delta").Type != gjson.String {
 			return fmt.Errorf("delta is no string")
 		}
-		t.said.WriteString(e.Get("delta").Str)
+		t.text.WriteString(e.Get("delta").Str)
 		return nil
 	case "annotation.added":
 		if n := e.Get("annotation_index"); n.Type != gjson.Number || n.Int() != t.annotations {
@@ -177,7 +177,7 @@ func (t *text) step(what string, f form, e gjson.Result) error {
 		t.annotations++
 		return nil
 	case "done":
-		t.whole = true
+		t.complete = true
 		t.ended = f.part == ""
 		return t.is(e.Get(f.field))
 	}
@@ -186,8 +186,8 @@ func (t *text) step(what string, f form, e gjson.Result) error {
 
 // is compares a text with its deltas.
 func (t *text) is(v gjson.Result) error {
-	if v.Type != gjson.String || v.Str != t.said.String() {
-		return fmt.Errorf("the text is %.80s, and its deltas said %.80q", v.Raw, t.said.String())
+	if v.Type != gjson.String || v.Str != t.text.String() {
+		return fmt.Errorf("the text is %.80s, and its deltas said %.80q", v.Raw, t.text.String())
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (i *item) closePart(base string, e gjson.Result) error {
 		return fmt.Errorf("no part of its kind is open")
 	}
 	f := forms[t.events]
-	if !t.whole {
+	if !t.complete {
 		return fmt.Errorf("comes before %s.done", t.events)
 	}
 	if n := e.Get(f.index); n.Type != gjson.Number || n.Int() != t.index {

@@ -69,10 +69,10 @@ func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target
 			continue
 		}
 		for d := range clients {
-			said := x.check(t, d, body)
+			got := x.check(t, d, body)
 			if d == plugins.Responses {
-				f.compare(t, said.(response))
-				responses = append(responses, said)
+				f.compare(t, got.(response))
+				responses = append(responses, got)
 			}
 		}
 		x.bills(t, body)
@@ -92,15 +92,15 @@ func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target
 
 // check answers a client whole, in other chunks, and cut off at many points. It returns what
 // the client is told.
-func (x exchange) check(t *testing.T, d plugins.Dialect, body []byte) said {
+func (x exchange) check(t *testing.T, d plugins.Dialect, body []byte) content {
 	t.Helper()
-	whole, err := x.serve(t, d, bytes.NewReader(body), options())
+	want, err := x.serve(t, d, bytes.NewReader(body), options())
 	if err != nil {
 		t.Fatalf("%s: %v", d, err)
 	}
 	for name, r := range x.readers(body) {
-		if got, err := x.serve(t, d, r, options()); err != nil || !got.same(whole) {
-			t.Errorf("%s, %s: got %+v, want %+v, error %v", d, name, got, whole, err)
+		if got, err := x.serve(t, d, r, options()); err != nil || !got.same(want) {
+			t.Errorf("%s, %s: got %+v, want %+v, error %v", d, name, got, want, err)
 		}
 	}
 	for n := 0; n < len(body); n += 1 + len(body)/clients[d].cuts {
@@ -111,7 +111,7 @@ func (x exchange) check(t *testing.T, d plugins.Dialect, body []byte) said {
 			}
 		}
 	}
-	return whole
+	return want
 }
 
 // bills checks that what the provider bills is the same in the gateway, which translates an

@@ -134,8 +134,8 @@ func (s Strict) responses(v gjson.Result) error {
 		role := item.Get("role").Str
 		for j, part := range item.Get("content").Array() {
 			kind := part.Get("type").Str
-			said := kind == "output_text" || kind == "refusal"
-			if role != "" && part.IsObject() && said != (role == "assistant") {
+			isText := kind == "output_text" || kind == "refusal"
+			if role != "" && part.IsObject() && isText != (role == "assistant") {
 				return fmt.Errorf("%s.content[%d]: invalid value '%s' of the role '%s': "+
 					"the assistant has 'output_text' and 'refusal', and nobody else has these", at, j, kind, role)
 			}

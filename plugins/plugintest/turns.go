@@ -33,12 +33,12 @@ func Calls(t *testing.T, p translate.Provider, target translate.Target, ids, rol
 	output := func(id string) string {
 		return `{"type":"function_call_output","call_id":"` + id + `","output":"x"}`
 	}
-	said := `{"role":"assistant","content":"a"}`
+	message := `{"role":"assistant","content":"a"}`
 	for name, items := range map[string][]string{
 		"in turn":                  {call("1"), call("2"), output("1"), output("2")},
 		"one by one":               {call("1"), output("1"), call("2"), output("2")},
-		"the other way around":     {said, call("1"), call("2"), output("2"), output("1")},
-		"a message in their midst": {call("1"), said, output("1"), call("2"), output("2")},
+		"the other way around":     {message, call("1"), call("2"), output("2"), output("1")},
+		"a message in their midst": {call("1"), message, output("1"), call("2"), output("2")},
 		"an id with a colon":       {call("functions.f:0"), call("functions.f:1"), output("functions.f:1"), output("functions.f:0")},
 		"an id beyond ASCII":       {call("é"), call("é."), output("é."), output("é")},
 		"a long id":                {call(long), call(long + "."), output(long + "."), output(long)},

@@ -52,9 +52,9 @@ func CutFrame(p []byte) (f Frame, rest []byte, err error) {
 // Frames finds the frames in a body. A damaged one ends the reading.
 type Frames struct {
 	// To takes a frame, whose bytes hold until it returns.
-	To   func(Frame)
-	held []byte // of a frame that has not all come
-	err  error  // of the last Write
+	To      func(Frame)
+	partial []byte // of a frame that has not all come
+	err     error  // of the last Write
 }
 
 // Write reads the next piece of the stream.
@@ -63,9 +63,9 @@ func (s *Frames) Write(p []byte) {
 		return
 	}
 	rest := p
-	if len(s.held) > 0 {
-		s.held = append(s.held, p...)
-		rest = s.held
+	if len(s.partial) > 0 {
+		s.partial = append(s.partial, p...)
+		rest = s.partial
 	}
 	for {
 		var f Frame
@@ -74,7 +74,7 @@ func (s *Frames) Write(p []byte) {
 		}
 		s.To(f)
 	}
-	s.held = append(s.held[:0], rest...)
+	s.partial = append(s.partial[:0], rest...)
 }
 
 // Close ends the reading.
@@ -96,7 +96,7 @@ func ReadFrames(r io.Reader) iter.Seq2[Frame, error] {
 			}
 			return nil
 		})
-		if err == nil && len(s.held) > 0 {
+		if err == nil && len(s.partial) > 0 {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil && !stopped {

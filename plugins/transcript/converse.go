@@ -79,8 +79,8 @@ func finishConverseBlock(block *node) {
 	}
 	if citations := block.get("citations"); !citations.none() {
 		cited := new(node)
-		if said := block.get("text"); !said.none() {
-			*cited.list("content").push().at("text") = *said
+		if text := block.get("text"); !text.none() {
+			*cited.list("content").push().at("text") = *text
 		}
 		*cited.at("citations") = *citations
 		*block = node{}

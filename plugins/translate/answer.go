@@ -41,15 +41,15 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 	case streams.Lines:
 		events = streams.ReadNDJSON
 	default:
-		whole, err := ReadObject(body, resp.ContentLength)
+		complete, err := ReadObject(body, resp.ContentLength)
 		switch {
 		case err != nil:
 			return err
-		case !bytes.HasPrefix(whole, []byte("[")):
-			object(whole)
+		case !bytes.HasPrefix(complete, []byte("[")):
+			object(complete)
 			return nil
 		}
-		list, _ := a.ParseJSON(whole) // a stream of Gemini's without alt=sse
+		list, _ := a.ParseJSON(complete) // a stream of Gemini's without alt=sse
 		list.ForEach(func(_, v gjson.Result) bool { return event(nil, []byte(v.Raw)) })
 		return nil
 	}
@@ -76,8 +76,8 @@ func ReadObject(body io.Reader, announced int64) ([]byte, error) {
 // ReadAll is io.ReadAll of a body. announced is its Content-Length, or -1: at most 1 MiB is
 // allocated for it at once. An error comes with the bytes read before.
 func ReadAll(r io.Reader, announced int64) ([]byte, error) {
-	room := min(max(announced, 0), maxPreallocated)
-	b := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead)) // which ReadFrom needs to see the end
+	capacity := min(max(announced, 0), maxPreallocated)
+	b := bytes.NewBuffer(make([]byte, 0, capacity+bytes.MinRead)) // which ReadFrom needs to see the end
 	_, err := b.ReadFrom(r)
 	return b.Bytes(), err
 }

@@ -53,7 +53,7 @@ func (a *Assembler) continues(o *Output, name string) bool {
 	if name == "" {
 		return o.Name != "" && !a.HasArguments(o.key)
 	}
-	return name == o.Name && o.held == "" && (o.Index == unopened || len(o.parts[0].Text) == 0)
+	return name == o.Name && o.pending == "" && (o.Index == unopened || len(o.parts[0].Text) == 0)
 }
 
 // Args adds to the arguments of a call. Those of a custom tool are the object
@@ -68,7 +68,7 @@ func (a *Assembler) Args(key int, s string) {
 	case o == nil:
 		a.Fail(plugins.Upstream("The provider sent arguments for a call that is not open."))
 	case o.Name == "":
-		o.held += s
+		o.pending += s
 	default:
 		a.openCall(o)
 		a.arguments(o, s)

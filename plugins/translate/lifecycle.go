@@ -70,9 +70,9 @@ func (a *Assembler) announceCall(o *Output) {
 	o.parts = []OutputPart{{Kind: argumentsOf[o.Kind]}}
 	a.announce(o)
 	a.emit(Event{Type: PartOpened, Output: o, Part: &o.parts[0]})
-	held := o.held
-	o.held = ""
-	a.arguments(o, held)
+	pending := o.pending
+	o.pending = ""
+	a.arguments(o, pending)
 }
 
 var argumentsOf = map[OutputKind]PartKind{
@@ -121,7 +121,7 @@ var errNameless = plugins.Upstream("The provider called a tool without naming it
 
 // nameless reports whether the item is a call that has said something, and not its name.
 func (o *Output) nameless() bool {
-	return o.Index == unopened && o.Name == "" && (o.CallID != "" || o.held != "")
+	return o.Index == unopened && o.Name == "" && (o.CallID != "" || o.pending != "")
 }
 
 // settle closes the last part of an item, and then the item.

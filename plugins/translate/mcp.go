@@ -204,9 +204,9 @@ func (a *Assembler) NextRound() {
 	a.seen.Finish, a.seen.Phase, a.reason = "", plugins.Running, ReasonNone
 }
 
-// Said is the number of bytes that the model has written in this round, with the items that
+// TextLength is the number of bytes that the model has written in this round, with the items that
 // are still open and with sealed reasoning.
-func (a *Assembler) Said() (n int64) {
+func (a *Assembler) TextLength() (n int64) {
 	if a.cut { // and all items are closed
 		return int64(a.size)
 	}

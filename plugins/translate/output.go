@@ -30,7 +30,7 @@ type Output struct {
 	key     int
 	parts   []OutputPart // the last one is open while the item is
 	summary int          // the plugin's index of the summary part that is open
-	held    string       // arguments that came before the name
+	pending string       // arguments that came before the name
 	unwrap  *unwrapper
 }
 

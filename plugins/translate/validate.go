@@ -132,9 +132,9 @@ func (f field) check(param string, v gjson.Result, enums bool) error {
 			return plugins.Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %s instead.",
 				param, f.min, v.Raw).WithCode("integer_below_min_value")
 		}
-		if most := cmp.Or(f.max, maxInteger); v.Num > float64(most) {
+		if limit := cmp.Or(f.max, maxInteger); v.Num > float64(limit) {
 			return plugins.Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",
-				param, most, v.Raw).WithCode("integer_above_max_value")
+				param, limit, v.Raw).WithCode("integer_above_max_value")
 		}
 	}
 	element := map[string]jsonType{"tools": anObject, "include": aString}[param]

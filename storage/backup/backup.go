@@ -64,8 +64,8 @@ func Write(ctx context.Context, dir string, stores []Store) (*Summary, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "*"+unfinished))
-	for _, path := range left {
+	leftovers, err := filepath.Glob(filepath.Join(dir, "*"+unfinished))
+	for _, path := range leftovers {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
 	if err != nil {

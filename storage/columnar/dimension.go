@@ -172,9 +172,9 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 			narrowed.By = append(narrowed.By, q.By[set])
 		}
 		return storage.GroupRows(&narrowed, rows, func(g *storage.GroupTotals) error {
-			whole := *g
-			whole.Set = sets[g.Set]
-			return each(&whole)
+			total := *g
+			total.Set = sets[g.Set]
+			return each(&total)
 		})
 	}
 	var others []int

@@ -16,9 +16,9 @@ import (
 type Requests interface {
 	// Between appends the requests with keys behind after until to, in the order of their
 	// keys and at most as many as limit, each to the chunk that room returns.
-	Between(after, to int64, limit int, room func() *Chunk) (rows int, err error)
+	Between(after, to int64, limit int, chunk func() *Chunk) (rows int, err error)
 	// Keys appends the requests with the given keys that exist, as Between does.
-	Keys(keys []int64, room func() *Chunk) error
+	Keys(keys []int64, chunk func() *Chunk) error
 }
 
 // Source is a database in the state that a query sees. Texts are known by the ids of
@@ -75,15 +75,15 @@ type Engine struct {
 	ChunkRows int
 	// MaxProperties bounds the properties that a file has as columns: clients name them.
 	MaxProperties int
-	// Room bounds the groups that queries have in memory.
-	Room Room
+	// Limits bounds the groups that queries have in memory.
+	Limits Limits
 	// turn has an element while a query has its turn to have many groups.
 	turn chan struct{}
 }
 
 // New returns an engine on the files in a directory.
 func New(dir string) *Engine {
-	return &Engine{Dir: dir, ChunkRows: 64 << 10, MaxProperties: 64, Room: StandardRoom, turn: make(chan struct{}, 1)}
+	return &Engine{Dir: dir, ChunkRows: 64 << 10, MaxProperties: 64, Limits: StandardRoom, turn: make(chan struct{}, 1)}
 }
 
 // Query is a query of an organisation in one state of the store.

@@ -236,7 +236,7 @@ func readIndex(file *os.File) (index fileIndex, err error) {
 }
 
 // readBlock reads a block into room, which grows where it must.
-func readBlock[T uint32 | int64](r *fileReader, file io.ReaderAt, b block, room []T, err *error) []T {
+func readBlock[T uint32 | int64](r *fileReader, file io.ReaderAt, b block, buffer []T, err *error) []T {
 	if *err != nil {
 		return nil
 	}
@@ -248,7 +248,7 @@ func readBlock[T uint32 | int64](r *fileReader, file io.ReaderAt, b block, room 
 		*err = errDamaged
 		return nil
 	}
-	values, base, raw := slices.Grow(room[:0], b.Count)[:b.Count], T(b.Base), r.raw
+	values, base, raw := slices.Grow(buffer[:0], b.Count)[:b.Count], T(b.Base), r.raw
 	switch b.Width {
 	case 0:
 		for i := range values {

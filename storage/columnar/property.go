@@ -16,7 +16,7 @@ type Property struct {
 
 // SetProperties gives a chunk columns of properties, at most as many as most, and keeps
 // whether there are more.
-func (c *Chunk) SetProperties(properties []Property, most int) {
+func (c *Chunk) SetProperties(properties []Property, limit int) {
 	c.properties, c.others = make(map[string][]uint32), false
 	rowOf := c.finder()
 	for _, p := range properties {
@@ -26,7 +26,7 @@ func (c *Chunk) SetProperties(properties []Property, most int) {
 		}
 		column := c.properties[p.Name]
 		if column == nil {
-			if len(c.properties) == most || !utf8.ValidString(p.Name) {
+			if len(c.properties) == limit || !utf8.ValidString(p.Name) {
 				c.others = true
 				continue
 			}

@@ -33,8 +33,10 @@ func (x *rows) Keys(dimension int, groups []int) []storage.Key {
 	return x.dimensions[dimension].keys(groups)
 }
 
-// Room returns the limits of the engine: the groups and the cells that fit in memory at once.
-func (x *rows) Room() (groups, cells int) { return x.turn.engine.Room.Totals, x.turn.engine.Room.Cells }
+// Limits returns the limits of the engine: the groups and the cells that fit in memory at once.
+func (x *rows) Limits() (groups, cells int) {
+	return x.turn.engine.Limits.Totals, x.turn.engine.Limits.Cells
+}
 
 // Err is the error of the query's context.
 func (x *rows) Err() error { return x.ctx.Err() }

@@ -31,12 +31,12 @@ func (t *Tail) Update(of Requests, changed []int64) error {
 		t.remove(n)
 	}
 	if len(changed) > 0 {
-		if err := of.Keys(changed, t.room); err != nil {
+		if err := of.Keys(changed, t.chunk); err != nil {
 			return err
 		}
 	}
 	for {
-		rows, err := of.Between(t.last, math.MaxInt64, t.chunkRows, t.room)
+		rows, err := of.Between(t.last, math.MaxInt64, t.chunkRows, t.chunk)
 		for i := range t.chunks {
 			t.last = max(t.last, t.chunks[i].high)
 		}
@@ -46,8 +46,8 @@ func (t *Tail) Update(of Requests, changed []int64) error {
 	}
 }
 
-// room is the chunk that takes the next row.
-func (t *Tail) room() *Chunk {
+// chunk is the chunk that takes the next row.
+func (t *Tail) chunk() *Chunk {
 	switch n := len(t.chunks); {
 	case n == 0:
 		t.chunks = append(t.chunks, Chunk{})

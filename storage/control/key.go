@@ -213,7 +213,7 @@ func (k *Key) ends(hash Hash) storage.Timestamp {
 
 // bonds are what a key depends on: its project and its owner.
 type bonds struct {
-	made      []Event // make the project, if the key is its first
+	creation  []Event // make the project, if the key is its first
 	unchanged []Object
 }
 
@@ -233,7 +233,7 @@ func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err err
 	switch {
 	case errors.Is(err, ErrNotFound):
 		e, err := o.ProjectCreated(s.Project)
-		b.made = append(b.made, e)
+		b.creation = append(b.creation, e)
 		return b, err
 	case err != nil:
 		return b, err
@@ -267,7 +267,7 @@ func (b *bonds) own(ctx context.Context, o *Organisation, s *Settings) error {
 
 // commit makes the event happen if what the key depends on stands.
 func (b bonds) commit(ctx context.Context, o *Organisation, e Event) error {
-	err := o.Log.Commit(ctx, o.Name, append(b.made, e), b.unchanged...)
+	err := o.Log.Commit(ctx, o.Name, append(b.creation, e), b.unchanged...)
 	if errors.Is(err, ErrTaken) { // by a project that somebody else made meanwhile
 		err = ErrChanged
 	}

@@ -122,7 +122,7 @@ func (o *Organisation) CreateServiceAccount(ctx context.Context, project, name s
 		if key == nil {
 			return b.commit(ctx, o, e)
 		}
-		b.made = append(b.made, e)
+		b.creation = append(b.creation, e)
 		settings := *key
 		settings.OwnerID, settings.Project = a.ID, project
 		k, secret = o.newKey(settings)

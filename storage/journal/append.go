@@ -184,11 +184,11 @@ func (j *Journal) commit(group []*draft) {
 func (j *Journal) shareAgain(group []*draft) {
 	t := j.log.chunks.Load()
 	for _, d := range group {
-		if d.whole == nil || d.table == t {
+		if d.source == nil || d.table == t {
 			continue
 		}
 		size := d.size()
-		d.content(d.whole, t)
+		d.content(d.source, t)
 		j.mu.Lock()
 		j.pendingBytes += d.size() - size
 		j.mu.Unlock()
@@ -295,10 +295,10 @@ type draft struct {
 
 	interrupted bool // a record from before the end of its exchange
 
-	// whole is the content before encoding, and table the chunks with which it was
+	// source is the content before encoding, and table the chunks with which it was
 	// encoded. own is where the request's own bytes begin in the entry, offset where the
 	// entry stands in its segment.
-	whole  *storage.Content
+	source *storage.Content
 	table  *chunkTable
 	split  splitter
 	own    int64
@@ -350,7 +350,7 @@ func encode[M any](d *draft, k kind, wire message[M], m *M) {
 // again; if t is nil, the request is encoded whole.
 func (d *draft) content(c *storage.Content, t *chunkTable) {
 	d.buf, d.bodies, d.length, d.sum = d.buf[:headSize+d.metadata], d.bodies[:0], 0, 0
-	d.whole, d.table, d.split.cuts = c, t, d.split.cuts[:0]
+	d.source, d.table, d.split.cuts = c, t, d.split.cuts[:0]
 	if c == nil || len(c.Request.Data)+len(c.Response.Data)+len(c.Inputs) == 0 {
 		return
 	}

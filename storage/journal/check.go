@@ -243,7 +243,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 	}
 	c.checkpoints.last = s
 	c.identity, c.delivery.position, c.pruned = s.Journal, s.Position, s.Pruned
-	left, err := c.replay()
+	unapplied, err := c.replay()
 	if err != nil {
 		return 0, err
 	}
@@ -253,8 +253,8 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 		c.problem("the exchanges that have begun are not counted: %v", err)
 	}
 	page, _ := readCounter(text)
-	c.ledger.restore(&s, left, page)
-	begun = max(page.begun, s.Number, left.number)
+	c.ledger.restore(&s, unapplied, page)
+	begun = max(page.begun, s.Number, unapplied.number)
 	if s.Reach != nil {
 		begun = max(begun, s.Reach.Begun)
 		c.report.Others, c.report.Integrity.Damage = s.Reach.Others, s.Reach.Damage

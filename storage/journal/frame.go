@@ -114,7 +114,7 @@ func (s *scanner) next() (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	if state == whole {
+	if state == complete {
 		s.pass(&e)
 		return e, nil
 	}
@@ -126,7 +126,7 @@ func (s *scanner) next() (entry, error) {
 		if err != nil {
 			return entry{}, err
 		}
-		if found == whole {
+		if found == complete {
 			s.pass(&e)
 			return e, nil
 		}
@@ -167,10 +167,10 @@ func (s *scanner) pass(e *entry) {
 type state int
 
 const (
-	whole   state = iota
-	torn          // a sound head, but the file ends before the content does
-	short         // what may be an entry, but the file ends before its metadata does
-	damaged       // no entry
+	complete state = iota
+	torn           // a sound head, but the file ends before the content does
+	short          // what may be an entry, but the file ends before its metadata does
+	damaged        // no entry
 )
 
 func (s *scanner) entryAt(off int64, budget *int64) (entry, state, error) {
@@ -205,7 +205,7 @@ func (s *scanner) entryAt(off int64, budget *int64) (entry, state, error) {
 	if e.end() > s.end {
 		return e, torn, nil
 	}
-	return e, whole, nil
+	return e, complete, nil
 }
 
 // read returns n bytes at off, which lie before the end.

@@ -93,11 +93,11 @@ func (o *Options) contentRetention() time.Duration {
 // age is how old a segment gets before the next begins. Content goes by the
 // segment, so this is the grain of its retention.
 func (o *Options) age() time.Duration {
-	const most = time.Hour
+	const maxPause = time.Hour
 	if r := o.contentRetention(); r > 0 {
-		return min(most, r/10)
+		return min(maxPause, r/10)
 	}
-	return most
+	return maxPause
 }
 
 // Journal is an open journal with its backend: a log that is appended to, a delivery that
@@ -190,7 +190,7 @@ func (j *Journal) start(ctx context.Context) error {
 	j.openErasures()
 	j.identity, j.delivery.position, j.delivery.batchEnd = s.Journal, s.Position, s.BatchEnd
 	j.log.begin(max(last, s.Position.Segment) + 1)
-	left, err := j.replay()
+	unapplied, err := j.replay()
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -200,14 +200,14 @@ func (j *Journal) start(ctx context.Context) error {
 		j.options.logger().Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
 	if !found && page.begun > 0 {
-		damage = append(damage, s.takeRecorded(page, left))
+		damage = append(damage, s.takeRecorded(page, unapplied))
 	}
 	_, keeps := j.backend.(storage.ContentKeeper)
 	fromFiles, entries, contents := j.compare(&s, page, keeps)
-	left.damaged += entries
+	unapplied.damaged += entries
 	j.tell(append(damage, fromFiles...)...)
 	j.archive.lose(contents, s.Reach)
-	j.ledger.reconcile(&s, left, page, j.options.now())
+	j.ledger.reconcile(&s, unapplied, page, j.options.now())
 	j.log.turn.Lock()
 	j.saveLosses()
 	j.log.turn.Unlock()

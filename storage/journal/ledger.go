@@ -77,10 +77,10 @@ type backlog struct {
 
 // restore accounts for what earlier processes brought to the backend or to the journal,
 // and for what they could write to the page alone. It returns the number of these exchanges.
-func (l *ledger) restore(c *checkpoint, left backlog, page counted) (known uint64) {
-	l.recorded, l.number, l.waiting = c.Recorded, c.Number, left.exchanges
+func (l *ledger) restore(c *checkpoint, unapplied backlog, page counted) (known uint64) {
+	l.recorded, l.number, l.waiting = c.Recorded, c.Number, unapplied.exchanges
 	l.drained = parseLosses(c.Losses)
-	for _, loss := range slices.Concat(l.drained, left.losses) {
+	for _, loss := range slices.Concat(l.drained, unapplied.losses) {
 		l.losses = addIncident(l.losses, loss)
 	}
 	for i, reason := range unwritten {
@@ -104,13 +104,13 @@ func (l *ledger) restore(c *checkpoint, left backlog, page counted) (known uint6
 
 // reconcile declares lost what earlier processes saw and brought neither to the
 // backend nor to the journal: their end came first.
-func (l *ledger) reconcile(c *checkpoint, left backlog, page counted, now moment) {
+func (l *ledger) reconcile(c *checkpoint, unapplied backlog, page counted, now moment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.restore(c, left, page)
+	known := l.restore(c, unapplied, page)
 	// A power cut can leave the page behind the journal. Then the numbers of the journal's
 	// records tell how many exchanges have begun.
-	l.begun = max(page.begun, c.Number, left.number, known)
+	l.begun = max(page.begun, c.Number, unapplied.number, known)
 	if c.Reach != nil {
 		l.begun = max(l.begun, c.Reach.Begun)
 	}
@@ -118,7 +118,7 @@ func (l *ledger) reconcile(c *checkpoint, left backlog, page counted, now moment
 	missing := int64(l.begun - known)
 	// The drain counts damaged entries, and cannot tell which of the entries were
 	// records.
-	if corrupt := min(missing, left.damaged); corrupt > 0 {
+	if corrupt := min(missing, unapplied.damaged); corrupt > 0 {
 		l.add(storage.Loss{Reason: storage.LostCorrupt, Exchanges: corrupt, From: now, To: now})
 		missing -= corrupt
 	}
@@ -132,9 +132,9 @@ func (l *ledger) reconcile(c *checkpoint, left backlog, page counted, now moment
 
 // takeRecorded takes the exchanges to be recorded that began and are neither in the journal nor
 // lost, when there is no checkpoint that would know.
-func (c *checkpoint) takeRecorded(page counted, left backlog) FileDamage {
-	known := left.exchanges
-	for _, loss := range left.losses {
+func (c *checkpoint) takeRecorded(page counted, unapplied backlog) FileDamage {
+	known := unapplied.exchanges
+	for _, loss := range unapplied.losses {
 		known += loss.Exchanges
 	}
 	c.Recorded = max(int64(page.begun)-known, 0)

@@ -215,8 +215,8 @@ func (j *Journal) taken() []*segment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i, _ := j.log.find(j.delivery.position.Segment)
-	held := j.versions.held.segments()
-	return slices.DeleteFunc(slices.Clone(j.log.raw[:i]), func(s *segment) bool { return held[s.number] })
+	segments := j.versions.held.segments()
+	return slices.DeleteFunc(slices.Clone(j.log.raw[:i]), func(s *segment) bool { return segments[s.number] })
 }
 
 // drop removes a raw segment. Whoever reads the segment may go on.

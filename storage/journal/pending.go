@@ -78,13 +78,13 @@ func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.
 	}
 	j.mu.Lock()
 	last, waits := j.versions.pending[key]
-	left := j.versions.left(key)
+	remaining := j.versions.remaining(key)
 	failing := j.delivery.err != nil
 	j.mu.Unlock()
 	switch {
 	case waits:
-	case left != nil:
-		return left, nil
+	case remaining != nil:
+		return remaining, nil
 	default:
 		return j.backend.Request(ctx, key)
 	}

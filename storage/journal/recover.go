@@ -111,9 +111,9 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 }
 
 // replay counts the entries of earlier processes that the backend has not taken.
-func (j *Journal) replay() (left backlog, err error) {
+func (j *Journal) replay() (unapplied backlog, err error) {
 	j.delivery.cursor.at = j.delivery.position
-	j.pendingBytes, left.damaged, err = j.log.entries(j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
+	j.pendingBytes, unapplied.damaged, err = j.log.entries(j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		var l loss
 		switch {
@@ -122,14 +122,14 @@ func (j *Journal) replay() (left backlog, err error) {
 			j.versions.addSpans(r.Key(), r.SpanKeys)
 			if r.Number > 0 {
 				s.exchanges++
-				left.exchanges++
-				left.number = max(left.number, r.Number)
+				unapplied.exchanges++
+				unapplied.number = max(unapplied.number, r.Number)
 			}
 		case e.kind == kindLoss && lossWire.parse(e.metadata, &l) == nil:
-			left.losses = append(left.losses, l)
+			unapplied.losses = append(unapplied.losses, l)
 		}
 	})
-	return left, err
+	return unapplied, err
 }
 
 // identityWire reads only the organisation, the ID, the EndState, the number and the span keys

@@ -205,7 +205,7 @@ func (w *rewriter) add(block int, ordinal uint32) error {
 			extents: l.extents,
 			own:     own,
 			at:      uint64(block)<<32 | uint64(f.stands[at].end) - uint64(len(own)),
-			whole: func() (request []byte, err error) {
+			request: func() (request []byte, err error) {
 				w.from.request, err = assemble(w.from.request[:0], l.extents, own, w.from.shared)
 				return w.from.request, err
 			},

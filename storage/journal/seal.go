@@ -133,7 +133,7 @@ func (s *segment) rawRequest(m *contentBuffer, e *place, c *content) *rawRequest
 		extents: m.layout.extents,
 		own:     own,
 		at:      uint64(e.at) + uint64(e.length) - uint64(behind) - uint64(len(own)),
-		whole:   func() ([]byte, error) { return s.assemble(m, e.at, own) },
+		request: func() ([]byte, error) { return s.assemble(m, e.at, own) },
 	}
 }
 
@@ -289,7 +289,7 @@ type rawRequest struct {
 	extents []byte
 	own     []byte
 	at      uint64                 // where own stands
-	whole   func() ([]byte, error) // puts the request together, and checks it
+	request func() ([]byte, error) // puts the request together, and checks it
 }
 
 // relocate appends to the frame of a block what the sealed segment has not of a request.
@@ -322,7 +322,7 @@ func (w *sealedWriter) relocate(raw []byte, block int, r *rawRequest) ([]byte, e
 	}
 	bytes := r.own
 	if foreign {
-		if bytes, err = r.whole(); err != nil {
+		if bytes, err = r.request(); err != nil {
 			return nil, err
 		}
 	}

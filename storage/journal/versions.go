@@ -92,9 +92,9 @@ func (v *versions) waits(key storage.RecordKey) bool {
 	return pending || h != nil && h.record != nil
 }
 
-// left returns a copy of what is held of an exchange that an earlier process left without
+// remaining returns a copy of what is held of an exchange that an earlier process left without
 // an end, nil if nothing is.
-func (v *versions) left(key storage.RecordKey) *storage.Record {
+func (v *versions) remaining(key storage.RecordKey) *storage.Record {
 	h := v.held[key]
 	if _, lives := v.live[key]; lives || h == nil || h.record == nil {
 		return nil

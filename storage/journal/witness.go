@@ -80,7 +80,7 @@ type witness struct {
 	others   map[string]Reach
 	attached map[string]func() (Reach, bool)
 	damage   []FileDamage
-	told     map[string]bool // files whose damage Compare has told
+	logged   map[string]bool // files whose damage Compare has told
 }
 
 // restore takes over what a checkpoint says.
@@ -202,16 +202,16 @@ var ErrForgotten = errors.New("a file of the store is gone or older than it was"
 // says of it. is is how far the file reaches, zero if there is no file. The error is ErrForgotten.
 func (j *Journal) Compare(name string, is Reach) error {
 	j.witness.mu.Lock()
-	was, told := j.witness.others[name], j.witness.told[name]
+	was, logged := j.witness.others[name], j.witness.logged[name]
 	if is.before(was) {
-		if j.witness.told == nil {
-			j.witness.told = make(map[string]bool)
+		if j.witness.logged == nil {
+			j.witness.logged = make(map[string]bool)
 		}
-		j.witness.told[name] = true
+		j.witness.logged[name] = true
 	}
 	j.witness.mu.Unlock()
 	err := CompareReach(j.dir, name, is, was)
-	if err != nil && !told {
+	if err != nil && !logged {
 		d := FileDamage{name, "is older or shorter than it was: what depends on it is refused", j.options.now()}
 		if is == (Reach{}) {
 			d.Found = "is gone: what depends on it is refused"

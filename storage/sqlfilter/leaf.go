@@ -67,7 +67,7 @@ func compare(d Dialect, value string, op storage.Operator, to int64) Clause {
 }
 
 func number(d Dialect, l *storage.Leaf) Clause {
-	op, to, possible := l.Whole()
+	op, to, possible := l.Integer()
 	switch f := l.Field; {
 	case f.Map && l.Op == storage.IsNull:
 		return d.Scored(l.Key, "", "", nil).NotIf(l.Bool)

@@ -41,7 +41,7 @@ func newFollower(t *testing.T, got *Backend, seed uint64, limit int) *follower {
 	f := &follower{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), got: got}
 	var contents storagetest.Contents
 	f.records, contents = storagetest.Records(f.Rand, 200)
-	f.got.tailRows, f.got.columns.Room.Totals = limit, 1+int(seed)*10
+	f.got.tailRows, f.got.columns.Limits.Totals = limit, 1+int(seed)*10
 	f.host = hostOf(contents)
 	for _, b := range []storage.Backend{f.got, &f.want} {
 		if _, err := b.Open(t.Context(), f.host); err != nil {

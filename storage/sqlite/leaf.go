@@ -165,26 +165,26 @@ func (c *condition) matching(few, many, kind string, matches func(string) bool) 
 	if c.err != nil {
 		return sqlfilter.Unsupported
 	}
-	most := c.r.listedNames
+	limit := c.r.listedNames
 	lists := map[bool][]int64{true: {}, false: {}}
 	c.err = c.r.c.query(c.ctx, "SELECT id, name FROM names WHERE kind = ?", []driver.Value{kind}, func(row []driver.Value) error {
 		yes := matches(row[1].(string))
-		if lists[yes] = append(lists[yes], row[0].(int64)); len(lists[yes]) <= most {
+		if lists[yes] = append(lists[yes], row[0].(int64)); len(lists[yes]) <= limit {
 			return nil
 		}
-		if len(lists[!yes]) > most {
+		if len(lists[!yes]) > limit {
 			return errStop
 		}
-		lists[yes] = lists[yes][:most+1]
+		lists[yes] = lists[yes][:limit+1]
 		return nil
 	})
 	yes, no := lists[true], lists[false]
 	switch {
-	case len(yes) <= min(c.r.fewNames, most):
+	case len(yes) <= min(c.r.fewNames, limit):
 		return sqlfilter.Exactly(few+" IN (SELECT value FROM json_each(?))", compactJSON(yes))
-	case len(yes) <= most:
+	case len(yes) <= limit:
 		return sqlfilter.Exactly(many+" IN (SELECT value FROM json_each(?))", compactJSON(yes))
-	case len(no) <= most:
+	case len(no) <= limit:
 		return sqlfilter.Exactly(many+" IN (SELECT id FROM names WHERE kind = ? AND id NOT IN (SELECT value FROM json_each(?)))", kind, compactJSON(no))
 	}
 	return sqlfilter.Unsupported

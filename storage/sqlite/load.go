@@ -46,19 +46,19 @@ var (
 )
 
 // Between gives room the requests from behind a key to another one, at most so many.
-func (l loader) Between(after, to int64, limit int, room func() *columnar.Chunk) (rows int, err error) {
-	return l.rows(loadRange, []driver.Value{after, to, int64(limit)}, room)
+func (l loader) Between(after, to int64, limit int, chunk func() *columnar.Chunk) (rows int, err error) {
+	return l.rows(loadRange, []driver.Value{after, to, int64(limit)}, chunk)
 }
 
 // Keys gives room the requests with the given keys that exist.
-func (l loader) Keys(keys []int64, room func() *columnar.Chunk) error {
-	_, err := l.rows(loadKeys, []driver.Value{compactJSON(keys)}, room)
+func (l loader) Keys(keys []int64, chunk func() *columnar.Chunk) error {
+	_, err := l.rows(loadKeys, []driver.Value{compactJSON(keys)}, chunk)
 	return err
 }
 
-func (l loader) rows(query string, args []driver.Value, room func() *columnar.Chunk) (rows int, err error) {
+func (l loader) rows(query string, args []driver.Value, chunk func() *columnar.Chunk) (rows int, err error) {
 	err = l.query(query, args, func(row []driver.Value) error {
-		c := room()
+		c := chunk()
 		c.Begin(row[0].(int64), uint32(row[1].(int64)))
 		for i, v := range row[2:] {
 			if err := c.Keep(i, v); err != nil {
@@ -72,7 +72,7 @@ func (l loader) rows(query string, args []driver.Value, room func() *columnar.Ch
 }
 
 // properties gives a chunk columns of its properties, at most as many as most.
-func (l loader) properties(c *columnar.Chunk, most int) error {
+func (l loader) properties(c *columnar.Chunk, limit int) error {
 	var labels []columnar.Property
 	kinds := make(map[int64]string)
 	low, high := c.Bounds()
@@ -98,6 +98,6 @@ func (l loader) properties(c *columnar.Chunk, most int) error {
 			properties = append(properties, p)
 		}
 	}
-	c.SetProperties(properties, most)
+	c.SetProperties(properties, limit)
 	return err
 }

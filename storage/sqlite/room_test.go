@@ -43,19 +43,19 @@ func TestTooManyGroups(t *testing.T) {
 		return err
 	}
 	for name, test := range map[string]struct {
-		room columnar.Room
+		room columnar.Limits
 		ask  func(storage.Window) error
 	}{
-		"groups":                 {columnar.Room{Totals: 3, Cells: 100, Few: 100, Most: 7}, sessions},
-		"trees":                  {columnar.Room{Totals: 3, Cells: 100, Few: 100, Most: 7}, trees},
-		"cells":                  {columnar.Room{Totals: 100, Cells: 60, Few: 100, Most: 100}, overview},
-		"cells in several scans": {columnar.Room{Totals: 3, Cells: 60, Few: 100, Most: 100}, overview},
+		"groups":                 {columnar.Limits{Totals: 3, Cells: 100, Few: 100, Most: 7}, sessions},
+		"trees":                  {columnar.Limits{Totals: 3, Cells: 100, Few: 100, Most: 7}, trees},
+		"cells":                  {columnar.Limits{Totals: 100, Cells: 60, Few: 100, Most: 100}, overview},
+		"cells in several scans": {columnar.Limits{Totals: 3, Cells: 60, Few: 100, Most: 100}, overview},
 	} {
-		b.columns.Room = columnar.StandardRoom
+		b.columns.Limits = columnar.StandardRoom
 		if err := test.ask(hour); err != nil {
 			t.Errorf("%s with room: %v", name, err)
 		}
-		b.columns.Room = test.room
+		b.columns.Limits = test.room
 		if err := test.ask(hour); !errors.Is(err, storage.ErrTooManyGroups) {
 			t.Errorf("%s: %v, want ErrTooManyGroups", name, err)
 		}
@@ -69,7 +69,7 @@ func TestTooManyGroups(t *testing.T) {
 func TestManyGroupsTakeTurns(t *testing.T) {
 	b := newBackend(t)
 	write(t, b, newTraffic(100).batch(100))
-	b.columns.Room.Few = 7
+	b.columns.Limits.Few = 7
 	soon := func() context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		t.Cleanup(cancel)

@@ -18,7 +18,7 @@ func TestAnalytics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
 				b := smallChunks(t)
-				b.tailRows, b.columns.Room.Totals = limit, 7
+				b.tailRows, b.columns.Limits.Totals = limit, 7
 				return b
 			}, storagetest.Relaxed{})
 		})

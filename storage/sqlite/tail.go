@@ -37,10 +37,10 @@ func newTailCache(engine *columnar.Engine, limit int) *tailCache {
 }
 
 // lock waits until nobody else holds a lock; the caller then unlocks it.
-func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
+func lock(ctx context.Context, mutex chan struct{}) (unlock func(), err error) {
 	select {
-	case held <- struct{}{}:
-		return func() { <-held }, nil
+	case mutex <- struct{}{}:
+		return func() { <-mutex }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

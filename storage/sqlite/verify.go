@@ -40,7 +40,7 @@ func (c *conn) verify(ctx context.Context) (problems []string, err error) {
 	if err != nil || problems != nil {
 		return problems, err
 	}
-	if whole, err := c.hasColumns(ctx); err != nil || !whole {
+	if complete, err := c.hasColumns(ctx); err != nil || !complete {
 		return nil, err
 	}
 	v := verification{reader: reader{c, new(nameReader), standardBounds}}

@@ -204,8 +204,8 @@ func testLargeSums(t *testing.T, open opener) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	most := plugins.Known(math.MaxInt64)
-	if m := got.Totals; m.Cost != plugins.KnownCost(math.MaxInt64) || m.PromptTokens != most || m.CompletionTokens != most || m.TotalTokens != most {
+	largest := plugins.Known(math.MaxInt64)
+	if m := got.Totals; m.Cost != plugins.KnownCost(math.MaxInt64) || m.PromptTokens != largest || m.CompletionTokens != largest || m.TotalTokens != largest {
 		t.Errorf("cost %v, tokens %v, %v and %v: want the largest number", m.Cost, m.PromptTokens, m.CompletionTokens, m.TotalTokens)
 	}
 }

@@ -59,7 +59,7 @@ func (m *Memory) PruneConversations(ctx context.Context, before storage.Timestam
 
 // pruneConversations returns what is left of the changes of an organisation's
 // conversations.
-func pruneConversations(changes []*storage.Annotation, before storage.Timestamp) (left []*storage.Annotation) {
+func pruneConversations(changes []*storage.Annotation, before storage.Timestamp) (remaining []*storage.Annotation) {
 	changed := make(map[string]storage.Timestamp)
 	for _, a := range changes {
 		changed[a.Conversation.ID] = max(changed[a.Conversation.ID], a.At)
@@ -72,7 +72,7 @@ func pruneConversations(changes []*storage.Annotation, before storage.Timestamp)
 		if kept.Conversation = &change; a.At < before {
 			change.Add, change.Items = nil, nil
 		}
-		left = append(left, &kept)
+		remaining = append(remaining, &kept)
 	}
-	return left
+	return remaining
 }

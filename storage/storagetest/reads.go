@@ -227,14 +227,14 @@ func testPages(t *testing.T, open opener) {
 
 // pages asks for one page after the other, as next says, until one is not full, and
 // answers what the pages hold; no page may hold a record of another page.
-func (s *store) pages(order []storage.Sort, most int, next func(q *storage.RequestQuery, seen []*storage.Record)) map[uuid.UUID]bool {
+func (s *store) pages(order []storage.Sort, limit int, next func(q *storage.RequestQuery, seen []*storage.Record)) map[uuid.UUID]bool {
 	s.Helper()
 	var seen []*storage.Record
 	for {
 		q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Limit: 41}
 		next(q, seen)
 		page := s.query(q)
-		if seen = append(seen, page...); len(seen) > most {
+		if seen = append(seen, page...); len(seen) > limit {
 			s.Fatalf("sorted by %v, the pages hold more records than there are", order)
 		}
 		if len(page) < q.Limit {

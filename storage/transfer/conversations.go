@@ -58,7 +58,7 @@ func (c *copier) conversations(ctx context.Context) error {
 			for _, item := range a.Conversation.Items {
 				size += len(item)
 			}
-			if err := c.room(ctx, int64(size)); err != nil {
+			if err := c.makeSpace(ctx, int64(size)); err != nil {
 				return err
 			}
 			a.Org = c.org
@@ -83,8 +83,8 @@ func changes(from, to *storage.Conversation) []*storage.Annotation {
 	}
 	known := make(map[string]bool)
 	if to == nil {
-		made := at(from.CreatedAt)
-		made.Created, made.User, made.Metadata = true, from.User, from.Metadata
+		creation := at(from.CreatedAt)
+		creation.Created, creation.User, creation.Metadata = true, from.User, from.Metadata
 	} else {
 		for _, item := range to.Items {
 			known[item.ID] = true

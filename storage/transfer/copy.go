@@ -62,7 +62,7 @@ func (c *copier) records(ctx context.Context) error {
 		at = r.CreatedAt
 		switch {
 		case there == nil, !sameCall(r, there) && r.UpdatedAt >= there.UpdatedAt:
-			err = c.whole(ctx, r, from)
+			err = c.copyRecord(ctx, r, from)
 		case !sameAnnotations(r, there) || r.UpdatedAt > there.UpdatedAt:
 			err = c.annotations(ctx, r, there)
 		}
@@ -76,7 +76,7 @@ func (c *copier) records(ctx context.Context) error {
 }
 
 // whole copies a record with its bodies and annotations.
-func (c *copier) whole(ctx context.Context, r *storage.Record, from *walk) error {
+func (c *copier) copyRecord(ctx context.Context, r *storage.Record, from *walk) error {
 	kept, err := from.content(ctx, r)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *copier) whole(ctx context.Context, r *storage.Record, from *walk) error
 	}
 	content := kept.Content(r)
 	size := int64(len(content.Request.Data) + len(content.Response.Data))
-	if err := c.room(ctx, size); err != nil {
+	if err := c.makeSpace(ctx, size); err != nil {
 		return err
 	}
 	copied := *r
@@ -108,7 +108,7 @@ func (c *copier) whole(ctx context.Context, r *storage.Record, from *walk) error
 // annotations copies what the target has not learned of a record. Where it has learned
 // something since, what it has holds.
 func (c *copier) annotations(ctx context.Context, r, there *storage.Record) error {
-	if err := c.room(ctx, 0); err != nil {
+	if err := c.makeSpace(ctx, 0); err != nil {
 		return err
 	}
 	newer := r.UpdatedAt > there.UpdatedAt
@@ -153,7 +153,7 @@ func (c *copier) notes(ctx context.Context) error {
 		if old := there[name]; old != nil && old.At >= ours[name].At {
 			continue
 		}
-		if err := c.room(ctx, 0); err != nil {
+		if err := c.makeSpace(ctx, 0); err != nil {
 			return err
 		}
 		if err := c.append(ours[name]); err != nil {
@@ -194,7 +194,7 @@ func both[T any](ctx context.Context, o *Options, ask func(storage.Backend) (T, 
 const entryBytes = 1 << 10
 
 // room waits until the target's journal has room for an entry with bodies of that size.
-func (c *copier) room(ctx context.Context, size int64) error {
+func (c *copier) makeSpace(ctx context.Context, size int64) error {
 	size += entryBytes
 	if c.waiting += size; c.waiting < unflushed && c.To.Fits(2*size) {
 		return nil

@@ -41,7 +41,7 @@ type message struct {
 type conversation struct {
 	number   int
 	turns    int // made so far
-	most     int
+	limit    int
 	system   *message
 	messages []*message
 }
@@ -76,7 +76,7 @@ func (w Workload) Generate() []Turn {
 	for len(live) > 0 {
 		i := g.random.IntN(len(live))
 		g.turn(live[i])
-		if live[i].turns == live[i].most {
+		if live[i].turns == live[i].limit {
 			live = append(live[:i], live[i+1:]...)
 		}
 	}
@@ -84,7 +84,7 @@ func (w Workload) Generate() []Turn {
 }
 
 func (g *generator) begin(system *message, turns int, task string) *conversation {
-	c := &conversation{number: g.number, most: turns, system: system}
+	c := &conversation{number: g.number, limit: turns, system: system}
 	c.add("user", task)
 	g.number++
 	return c
@@ -107,7 +107,7 @@ func (g *generator) turn(c *conversation) {
 	case c.turns%10 == 0:
 		task := g.words.Text(400)
 		c.add("assistant", task)
-		for sub := g.begin(g.system[1], 3, task); sub.turns < sub.most; {
+		for sub := g.begin(g.system[1], 3, task); sub.turns < sub.limit; {
 			g.turn(sub)
 		}
 	}

@@ -265,7 +265,7 @@ func TestReport(t *testing.T) {
 		of(direct, 3, 0, ""), of(plain, 3, 100, ""), of("weir", 3, 140, ""),
 	}
 	f, known := figureOf(rounds(cells, "small-1", "weir", plain, direct), func(r round) float64 { return ratio(cpu, plain)(r, "weir") })
-	if want := (figure{1.3, 1.2, 1.4}); !known || math.Abs(f.median-want.median) > 1e-9 || f.least != want.least || f.most != want.most {
+	if want := (figure{1.3, 1.2, 1.4}); !known || math.Abs(f.median-want.median) > 1e-9 || f.least != want.least || f.greatest != want.greatest {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 	if _, known := figureOf(rounds(cells, "small-1", direct), func(r round) float64 { return cpu(r[direct]) }); known {

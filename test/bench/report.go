@@ -36,7 +36,7 @@ func rounds(cells []*cell, name string, targets ...string) []round {
 }
 
 // figure is a median over the rounds, and the range.
-type figure struct{ median, least, most float64 }
+type figure struct{ median, least, greatest float64 }
 
 // figureOf returns the figure of the known values. A value of a target without a process of its
 // own is NaN, and is left out.
@@ -138,7 +138,7 @@ var columns = []struct {
 type goal struct {
 	what, benchCase, target string
 	of                      comparison
-	most                    float64
+	limit                   float64
 	beside                  []string // the targets that the figure is compared with
 }
 
@@ -164,9 +164,9 @@ var goals = slices.Concat(
 )
 
 // cpuGoals bounds the processor time of a call at a target, as a ratio to another target.
-func cpuGoals(target, to string, most float64, cases ...string) (all []goal) {
+func cpuGoals(target, to string, limit float64, cases ...string) (all []goal) {
 	for _, c := range cases {
-		all = append(all, goal{"CPU, × " + to, c, target, ratio(cpu, to), most, []string{to}})
+		all = append(all, goal{"CPU, × " + to, c, target, ratio(cpu, to), limit, []string{to}})
 	}
 	return all
 }
@@ -214,10 +214,10 @@ func (b *bench) reportGoals(w io.Writer, cells []*cell) {
 			continue
 		}
 		verdict := "met"
-		if f.median > g.most {
+		if f.median > g.limit {
 			verdict = "missed"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %g | %s |\n", g.what, g.benchCase, g.target, f.text("%.2f", true, len(all) > 1), g.most, verdict)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %g | %s |\n", g.what, g.benchCase, g.target, f.text("%.2f", true, len(all) > 1), g.limit, verdict)
 	}
 }
 
@@ -227,7 +227,7 @@ func (f figure) text(format string, known, ranged bool) string {
 	}
 	text := fmt.Sprintf(format, f.median)
 	if ranged {
-		text += fmt.Sprintf(" ("+format+"–"+format+")", f.least, f.most)
+		text += fmt.Sprintf(" ("+format+"–"+format+")", f.least, f.greatest)
 	}
 	return text
 }

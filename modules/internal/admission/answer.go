@@ -18,45 +18,45 @@ const (
 // Answer is the memory that the answer of a provider takes while it is read whole. A client
 // chooses how long answers are, as by the number of texts to embed. Release must follow.
 type Answer struct {
-	memory    *Memory
-	ctx       context.Context
-	announced int64 // bytes, -1 if that is not known
-	most      int64 // bytes
-	room      int64 // bytes that may come before more is held
-	held      Held
-	refused   bool
+	memory      *Memory
+	ctx         context.Context
+	announced   int64 // bytes, -1 if that is not known
+	limit       int64 // bytes
+	granted     int64 // bytes that may come before more is held
+	reservation Reservation
+	refused     bool
 }
 
 // Answer returns the memory of an answer of at most so many bytes, or as many as one answer can
 // hold if that is less: an answer that held more than it may would end a process that has no more.
-func (m *Memory) Answer(ctx context.Context, announced, most int64) *Answer {
-	return &Answer{memory: m, ctx: ctx, announced: announced, most: min(most, m.Largest()/answerCopies), room: freeAnswer}
+func (m *Memory) Answer(ctx context.Context, announced, limit int64) *Answer {
+	return &Answer{memory: m, ctx: ctx, announced: announced, limit: min(limit, m.Largest()/answerCopies), granted: freeAnswer}
 }
 
 // Grow waits until there is memory for so many bytes of the answer. One that is not small,
 // and does not say how long it is, takes what the longest takes: so it never waits for more
 // while others wait for what it holds.
 func (a *Answer) Grow(n int64) (refused *plugins.Error) {
-	if n <= a.room {
+	if n <= a.granted {
 		return nil
 	}
-	if a.refused = max(n, a.announced) > a.most; a.refused {
+	if a.refused = max(n, a.announced) > a.limit; a.refused {
 		Refusals.With(metric.Constant("answer")).Inc()
-		return plugins.Upstream("The response is over %d bytes long. With more request_memory, it may have up to 64 MiB.", a.most)
+		return plugins.Upstream("The response is over %d bytes long. With more request_memory, it may have up to 64 MiB.", a.limit)
 	}
-	room := min(max(2*n, a.announced), a.most)
+	granted := min(max(2*n, a.announced), a.limit)
 	if n <= a.announced {
-		room = a.announced
-	} else if answerCopies*room > Small {
-		room = a.most
+		granted = a.announced
+	} else if answerCopies*granted > Small {
+		granted = a.limit
 	}
-	if a.held.memory == nil {
-		a.held, refused = a.memory.Hold(a.ctx, answerCopies*room)
+	if a.reservation.memory == nil {
+		a.reservation, refused = a.memory.Hold(a.ctx, answerCopies*granted)
 	} else {
-		refused = a.held.Resize(a.ctx, answerCopies*room)
+		refused = a.reservation.Resize(a.ctx, answerCopies*granted)
 	}
 	if a.refused = refused != nil; !a.refused {
-		a.room = room
+		a.granted = granted
 	}
 	return refused
 }
@@ -69,7 +69,7 @@ func (a *Answer) Refused() bool { return a.refused }
 func (a *Answer) Reader(in io.Reader) io.Reader { return &answerReader{a, in, 0} }
 
 // Release gives the memory back.
-func (a *Answer) Release() { a.held.Release() }
+func (a *Answer) Release() { a.reservation.Release() }
 
 type answerReader struct {
 	*Answer

@@ -27,7 +27,7 @@ var Refusals = metric.NewCounters("weir_refusals_total", "Calls refused because 
 
 // Share returns how much of the process's memory one use of it may take: a quarter of
 // what Go may take, which Caddy sets from the cgroup, and at most so many bytes.
-func Share(most int64) int64 { return min(debug.SetMemoryLimit(-1)/4, most) }
+func Share(limit int64) int64 { return min(debug.SetMemoryLimit(-1)/4, limit) }
 
 // maxMemory is what requests may take at most where the configuration does not say.
 const maxMemory = 1 << 30
@@ -62,8 +62,8 @@ func (m *Memory) Of(owner string) *Memory { return &Memory{m.bounds, owner} }
 // Largest returns how much one request can hold, in bytes.
 func (m *Memory) Largest() int64 { return m.half }
 
-// Held is memory that a request holds. The zero Held holds none.
-type Held struct {
+// Reservation is memory that a request holds. The zero Reservation holds none.
+type Reservation struct {
 	memory *Memory
 	pool   *pool
 	weight int64
@@ -71,25 +71,25 @@ type Held struct {
 
 // Hold waits for room for a request that takes so many bytes. The error is a 503 that
 // says when to come back.
-func (m *Memory) Hold(ctx context.Context, bytes int64) (Held, *plugins.Error) {
-	h := Held{memory: m, pool: m.small}
+func (m *Memory) Hold(ctx context.Context, bytes int64) (Reservation, *plugins.Error) {
+	h := Reservation{memory: m, pool: m.small}
 	return h, h.Resize(ctx, bytes)
 }
 
 // Largest returns how much one request can hold, in bytes.
-func (h *Held) Largest() int64 { return h.memory.half }
+func (h *Reservation) Largest() int64 { return h.memory.half }
 
 // Release gives the memory back.
-func (h *Held) Release() {
+func (h *Reservation) Release() {
 	if h.weight > 0 {
 		h.pool.release(h.memory.owner, h.weight)
 	}
-	*h = Held{}
+	*h = Reservation{}
 }
 
 // Resize gives back what is beyond so many bytes, or waits for what is missing, as Hold
 // does. After an error, h holds what it held before.
-func (h *Held) Resize(ctx context.Context, bytes int64) *plugins.Error {
+func (h *Reservation) Resize(ctx context.Context, bytes int64) *plugins.Error {
 	weight := min(bytes, h.memory.half)
 	switch large := h.memory.large; {
 	case weight == h.weight:

@@ -142,7 +142,7 @@ func TestOwnersDoNotWaitForEachOther(t *testing.T) {
 func TestSmallRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(8 * Small)
-		var held Held
+		var held Reservation
 		for i := range 4 {
 			var err *plugins.Error
 			if held, err = m.Of(fmt.Sprint(i)).Hold(t.Context(), Small); err != nil {

@@ -23,9 +23,9 @@ type pool struct {
 
 // share is what one owner has of a pool.
 type share struct {
-	owner   string
-	held    int64 // bytes
-	waiting []*waiter
+	owner    string
+	reserved int64 // bytes
+	waiting  []*waiter
 }
 
 // waiter is a request that waits for so many bytes more than it has.
@@ -39,12 +39,12 @@ func newPool(bytes int64) *pool { return &pool{free: bytes, shares: make(map[str
 // admits reports whether a request gets so many bytes now more than it has. An owner's only request
 // gets what is free.
 func (p *pool) admits(s *share, bytes, has int64) bool {
-	return bytes <= p.free && (s.held == has || s.held+bytes <= portion*(p.free-bytes))
+	return bytes <= p.free && (s.reserved == has || s.reserved+bytes <= portion*(p.free-bytes))
 }
 
 func (p *pool) give(s *share, bytes int64) {
 	p.free -= bytes
-	s.held += bytes
+	s.reserved += bytes
 }
 
 // acquire waits until a request of the owner gets so many bytes more than it has, for at most
@@ -121,7 +121,7 @@ func (p *pool) next() {
 
 // forget drops a share that is empty.
 func (p *pool) forget(s *share) {
-	if s.held == 0 && len(s.waiting) == 0 {
+	if s.reserved == 0 && len(s.waiting) == 0 {
 		delete(p.shares, s.owner)
 	}
 }

@@ -136,8 +136,8 @@ func post(ctx context.Context, address string, body []byte, header http.Header) 
 		return err
 	}
 	defer response.Body.Close()
-	const said = 200 // bytes
-	text := make([]byte, said)
+	const maxAnswer = 200 // bytes
+	text := make([]byte, maxAnswer)
 	n, _ := io.ReadFull(response.Body, text)
 	if response.StatusCode/100 == 2 {
 		return nil

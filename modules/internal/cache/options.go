@@ -63,25 +63,25 @@ type Options struct {
 
 // Options returns what a caller wants of the cache, nil if that is nothing. c is the site's, nil
 // if only callers decide.
-func (c *Config) Options(said *control.Cache) *Options {
+func (c *Config) Options(asked *control.Cache) *Options {
 	enabled := c != nil
-	if said.Enabled != nil {
-		enabled = *said.Enabled
+	if asked.Enabled != nil {
+		enabled = *asked.Enabled
 	}
-	o := Options{Read: enabled, Save: enabled, Buckets: max(said.Buckets, 1), Seed: said.Seed, Ignore: said.Ignore}
-	if said.Read != nil {
-		o.Read = *said.Read
+	o := Options{Read: enabled, Save: enabled, Buckets: max(asked.Buckets, 1), Seed: asked.Seed, Ignore: asked.Ignore}
+	if asked.Read != nil {
+		o.Read = *asked.Read
 	}
-	if said.Save != nil {
-		o.Save = *said.Save
+	if asked.Save != nil {
+		o.Save = *asked.Save
 	}
-	o.Asked = on(said.Enabled) || on(said.Read) || on(said.Save)
+	o.Asked = on(asked.Enabled) || on(asked.Read) || on(asked.Save)
 	o.Lifetime = defaultAge
 	if c != nil {
 		o.Lifetime = cmp.Or(time.Duration(c.MaxAge), defaultAge)
 	}
 	o.MaxAge = o.Lifetime
-	if age := said.MaxAge; age != nil {
+	if age := asked.MaxAge; age != nil {
 		o.MaxAge = *age
 		if *age == 0 { // asks anew, which answer others may get
 			o.Read = false
@@ -89,7 +89,7 @@ func (c *Config) Options(said *control.Cache) *Options {
 			o.Lifetime = *age
 		}
 	}
-	o.Read, o.Save = o.Read && !said.NoCache, o.Save && !said.NoStore
+	o.Read, o.Save = o.Read && !asked.NoCache, o.Save && !asked.NoStore
 	if !o.Read && !o.Save {
 		return nil
 	}

@@ -15,10 +15,10 @@ type Body struct {
 	io.ReadCloser
 	Length int64 // announced, in bytes; 0 or less if that is unknown
 
-	reading sync.Mutex   // held by who reads from the client; guards readers and whole
-	whole   bool         // the client has sent all of it
-	readers int32        // how many readers Again has returned
-	ended   atomic.Int32 // how many readers have ended, the earliest first
+	reading  sync.Mutex   // held by who reads from the client; guards readers and complete
+	complete bool         // the client has sent all of it
+	readers  int32        // how many readers Again has returned
+	ended    atomic.Int32 // how many readers have ended, the earliest first
 
 	mu       sync.Mutex // guards tap, wire, wired and received
 	tap      Tap
@@ -40,7 +40,7 @@ func (b *Body) read(p []byte, reader int32) (int, error) {
 	}
 	// A transport looks for more than the announced length. By then the answer may have begun, with
 	// which the server closes the body beneath: the transport would cut the answer for that error.
-	if b.whole {
+	if b.complete {
 		return 0, io.EOF
 	}
 	if b.detached.Load() {
@@ -55,7 +55,7 @@ func (b *Body) read(p []byte, reader int32) (int, error) {
 	if b.received += int64(n); err == nil && b.received == b.Length {
 		err = io.EOF
 	}
-	b.whole = err == io.EOF
+	b.complete = err == io.EOF
 	if b.detached.Load() {
 		return n, err
 	}
@@ -87,11 +87,11 @@ func (b *Body) Look(f func(t *Tap, received int64)) {
 }
 
 // KeepWire keeps up to most bytes of what the client sends for Again, if the tap does not.
-func (b *Body) KeepWire(most int64) {
+func (b *Body) KeepWire(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.wired = b.tap.max == 0 || b.tap.decoder != nil; b.wired {
-		b.wire.Keep(most, b.Length)
+		b.wire.Keep(limit, b.Length)
 	}
 }
 

@@ -38,8 +38,8 @@ const (
 // Reader reads what clients send to an endpoint.
 type Reader struct {
 	Memory *admission.Memory
-	// Most is the longest body, in bytes, with its Content-Encoding and without.
-	Most int64
+	// Limit is the longest body, in bytes, with its Content-Encoding and without.
+	Limit int64
 }
 
 // Body is what a client has sent. Whoever has it calls Release.
@@ -49,26 +49,26 @@ type Body struct {
 	// Wire is how many bytes came, with their Content-Encoding.
 	Wire int64
 
-	held admission.Held
+	reservation admission.Reservation
 }
 
 // Release gives the memory back that the body takes.
-func (b *Body) Release() { b.held.Release() }
+func (b *Body) Release() { b.reservation.Release() }
 
 // Grow waits for the memory of so many bytes that join the body, such as an earlier
 // conversation. What would be refused as a body is refused.
 func (b *Body) Grow(ctx context.Context, joining int64) error {
 	size := int64(len(b.Bytes)) + joining
-	if most := b.held.Largest() / copies; size > most {
+	if largest := b.reservation.Largest() / copies; size > largest {
 		return plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large",
-			"The request has %d bytes with what it continues, and the gateway has memory for %d: see request_memory.", size, most)
+			"The request has %d bytes with what it continues, and the gateway has memory for %d: see request_memory.", size, largest)
 	}
 	return b.hold(ctx, copies*size)
 }
 
 // hold makes the body hold so many bytes.
 func (b *Body) hold(ctx context.Context, n int64) error {
-	if err := b.held.Resize(ctx, n); err != nil {
+	if err := b.reservation.Resize(ctx, n); err != nil {
 		return err
 	}
 	return nil
@@ -76,7 +76,7 @@ func (b *Body) hold(ctx context.Context, n int64) error {
 
 // fitting returns rd for what the memory can hold with its copies.
 func (rd Reader) fitting() Reader {
-	rd.Most = min(rd.Most, rd.Memory.Largest()/copies)
+	rd.Limit = min(rd.Limit, rd.Memory.Largest()/copies)
 	return rd
 }
 
@@ -87,14 +87,14 @@ func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 		return given.take(), nil
 	}
 	rd = rd.fitting()
-	if r.ContentLength > rd.Most {
+	if r.ContentLength > rd.Limit {
 		return Body{}, rd.tooLong()
 	}
 	wire := &counter{in: r.Body}
 	var in io.Reader = wire
 	announced := r.ContentLength
 	if encoding := strings.Join(r.Header["Content-Encoding"], ","); encoding != "" {
-		decoded, ok := coding.NewReader(encoding, wire, rd.Most)
+		decoded, ok := coding.NewReader(encoding, wire, rd.Limit)
 		if !ok {
 			return Body{}, plugins.Rejected(http.StatusUnsupportedMediaType, "unsupported_content_encoding",
 				"Send the body in up to three of the encodings gzip, deflate, br and zstd, or without Content-Encoding.")
@@ -118,11 +118,11 @@ func (rd Reader) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 }
 
 // ReadAhead reads the body of a request that is passed on, where it can be read again. It
-// waits for no memory. refused says why b is not the whole body: it is longer than Most, memory is
+// waits for no memory. refused says why b is not the whole body: it is longer than Limit, memory is
 // short, or the body did not come in time. err says why the body cannot be read.
 func (rd Reader) ReadAhead(w http.ResponseWriter, r *http.Request) (b Body, refused *plugins.Error, err error) {
 	rd = rd.fitting()
-	if r.ContentLength > rd.Most {
+	if r.ContentLength > rd.Limit {
 		return b, rd.tooLong(), nil
 	}
 	now, cancel := context.WithCancel(r.Context())
@@ -162,11 +162,11 @@ func (a *ahead) Read(p []byte) (n int, err error) {
 func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDeadline func(time.Time) error) (b Body, err error) {
 	longest := announced
 	if announced < 0 {
-		longest = rd.Most
+		longest = rd.Limit
 	}
 	size := min(firstRead, longest)
 	var refused *plugins.Error
-	if b.held, refused = rd.Memory.Hold(ctx, copies*size); refused != nil {
+	if b.reservation, refused = rd.Memory.Hold(ctx, copies*size); refused != nil {
 		return b, refused
 	}
 	b.Bytes = make([]byte, 0, size+1) // one more, to see the end
@@ -177,16 +177,16 @@ func (rd Reader) fill(ctx context.Context, in io.Reader, announced int64, setDea
 				break
 			}
 		}
-		if room := int64(cap(b.Bytes)); room > bounded && bounded >= 0 {
-			bounded = room
-			if setDeadline(begun.Add(patience+time.Duration(room)*time.Second/leastRate)) != nil {
+		if capacity := int64(cap(b.Bytes)); capacity > bounded && bounded >= 0 {
+			bounded = capacity
+			if setDeadline(begun.Add(patience+time.Duration(capacity)*time.Second/leastRate)) != nil {
 				bounded = -1 // not every server can
 			}
 		}
 		var n int
 		n, err = in.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
 		b.Bytes = b.Bytes[:len(b.Bytes)+n]
-		if int64(len(b.Bytes)) > rd.Most {
+		if int64(len(b.Bytes)) > rd.Limit {
 			err = rd.tooLong()
 		}
 	}
@@ -219,7 +219,7 @@ func (rd Reader) enlarge(ctx context.Context, b *Body, longest int64, announced 
 }
 
 func (rd Reader) tooLong() *plugins.Error {
-	return plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", "The body is over %d bytes long.", rd.Most)
+	return plugins.Rejected(http.StatusRequestEntityTooLarge, "request_too_large", "The body is over %d bytes long.", rd.Limit)
 }
 
 // late is what a client is told whose body did not come in time. The connection has the rest of
@@ -235,7 +235,7 @@ func late(w http.ResponseWriter, r *http.Request) *plugins.Error {
 
 // broken is what a client is told of a body that cannot be read.
 func (rd Reader) broken(w http.ResponseWriter, r *http.Request, err error) error {
-	if _, told := errors.AsType[*plugins.Error](err); err == nil || told {
+	if _, isAnswer := errors.AsType[*plugins.Error](err); err == nil || isAnswer {
 		return err
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -270,7 +270,7 @@ func (b *Body) Give(r *http.Request) (release func(), err error) {
 	}
 	g := &given{*b}
 	r.Body, r.ContentLength = g, int64(len(b.Bytes))
-	b.held = admission.Held{}
+	b.reservation = admission.Reservation{}
 	return g.Release, nil
 }
 

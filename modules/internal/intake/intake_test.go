@@ -62,7 +62,7 @@ func TestBodiesHoldMemory(t *testing.T) {
 		"given": func(r *http.Request) {
 			b := Body{Bytes: body}
 			held, err := r.Context().Value(memoryKey{}).(*admission.Memory).Hold(r.Context(), 1)
-			if b.held = held; err != nil {
+			if b.reservation = held; err != nil {
 				t.Fatal(err)
 			}
 			if _, err := b.Give(r); err != nil {

@@ -61,7 +61,7 @@ func (s *Socket) Next(ctx context.Context) (Body, error) {
 		if header.Fin {
 			announced = header.Length
 		}
-		if header.Length > s.reader.Most {
+		if header.Length > s.reader.Limit {
 			return Body{}, &ClosingError{ws.StatusMessageTooBig, ""}
 		}
 		b, err := s.reader.fill(ctx, &s.frames, announced, s.conn.SetReadDeadline)

@@ -19,7 +19,7 @@ func TestAMalformedCloseIsAnsweredOnce(t *testing.T) {
 	noStatus := ws.NewCloseFrameBody(ws.StatusNoStatusRcvd, "")
 	in := bytes.NewReader(ws.MustCompileFrame(ws.MaskFrame(ws.NewCloseFrame(noStatus))))
 	var out bytes.Buffer
-	_, err := Reader{Memory: admission.NewMemory(1 << 20), Most: 1 << 10}.Socket(server, in, &out).Next(t.Context())
+	_, err := Reader{Memory: admission.NewMemory(1 << 20), Limit: 1 << 10}.Socket(server, in, &out).Next(t.Context())
 	if _, again := errors.AsType[*ClosingError](err); err == nil || again {
 		t.Errorf("%v, want an error that needs no further close", err)
 	}

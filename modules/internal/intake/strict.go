@@ -107,14 +107,14 @@ type container struct {
 
 // pathOf is the path of a value inside containers, in front of an error.
 func pathOf(path []container) string {
-	const most = 16
+	const maxNames = 16
 	var keys []string
-	for _, c := range path[:min(len(path), most)] {
+	for _, c := range path[:min(len(path), maxNames)] {
 		if c.object > 0 {
 			keys = append(keys, c.key)
 		}
 	}
-	if len(path) > most {
+	if len(path) > maxNames {
 		keys = append(keys, "...")
 	}
 	if len(keys) == 0 {

@@ -43,8 +43,8 @@ func (u *unread) keep(d plugins.Dialect, body storage.Body) place {
 		u.ring = make([]byte, maxUnread)
 	}
 	size := uint64(len(d) + len(body.Type) + len(body.Data) + 2)
-	if room := maxUnread - u.end%maxUnread; size > room {
-		u.end += room // an answer is in one piece
+	if free := maxUnread - u.end%maxUnread; size > free {
+		u.end += free // an answer is in one piece
 	}
 	p := place{at: u.end, size: uint32(size)}
 	to := u.ring[p.at%maxUnread:][:0]

@@ -289,7 +289,7 @@ func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
 	if before == nil {
 		return nil, length, false
 	}
-	next, most := &q.Messages[length+1], 0
+	next, longest := &q.Messages[length+1], 0
 	ambiguous := before.same != ref{}
 	var unread *call // was answered before another one had its messages
 	for c, i := before, 0; c != nil && i < maxSameMessages; c, i = x.get(c.same), i+1 {
@@ -297,17 +297,17 @@ func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
 			continue
 		}
 		answer := x.answerOf(c)
-		if n := next.Matches(answer); n > most {
-			before, most = c, n
+		if n := next.Matches(answer); n > longest {
+			before, longest = c, n
 		}
 		if answer == nil {
 			unread = c
 		}
 	}
-	if most == 0 && unread != nil && next.Texts[0] != 0 {
+	if longest == 0 && unread != nil && next.Texts[0] != 0 {
 		return unread, length, ambiguous
 	}
-	return before, length, most > 0
+	return before, length, longest > 0
 }
 
 // answerOf returns the hashes of the texts in the answer of a call, nil if they are not

@@ -276,7 +276,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			keys++
 		}
 	}
-	blocks, counts := int(x.blocks.made)-len(x.blocks.free), int(x.toolCounts.made)-len(x.toolCounts.free)
+	blocks, counts := int(x.blocks.created)-len(x.blocks.free), int(x.toolCounts.created)-len(x.toolCounts.free)
 	if size := callSize*calls + keySize*keys + blockSize*blocks + toolCountsSize*counts; size != x.size || size < maxSize/2 {
 		t.Errorf("%d bytes are counted, %d are there", x.size, size)
 	}

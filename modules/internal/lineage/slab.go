@@ -6,9 +6,9 @@ import "iter"
 // collector does not look into a slab: a process with 100,000 calls has as little to mark
 // as an idle one.
 type slab[T any] struct {
-	chunks []*[slabChunk]T
-	free   []uint32
-	made   uint32
+	chunks  []*[slabChunk]T
+	free    []uint32
+	created uint32
 }
 
 // slabChunk is how many values a slab allocates at a time.
@@ -21,11 +21,11 @@ func (s *slab[T]) take() uint32 {
 		s.free = s.free[:last]
 		return n
 	}
-	if s.made%slabChunk == 0 {
+	if s.created%slabChunk == 0 {
 		s.chunks = append(s.chunks, new([slabChunk]T))
 	}
-	s.made++
-	return s.made
+	s.created++
+	return s.created
 }
 
 // at returns the value of a number that take has returned.

@@ -233,7 +233,7 @@ const HeldInterval = 20 * time.Millisecond
 func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending) error {
 	began, waited := time.Now(), false
 	for {
-		short, held, err := m.tryReserve(ctx, t, part, s, waited)
+		short, reserved, err := m.tryReserve(ctx, t, part, s, waited)
 		if full, ok := errors.AsType[*credits.FullError](err); ok {
 			b := t.bounding.find(full.Account)
 			if !b.Observe {
@@ -250,15 +250,15 @@ func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending)
 			return err
 		}
 		b := t.bounding.find(short.Account)
-		if b == nil || waited || ctx.Err() != nil || !held && short.FreeAt == 0 {
-			return refuse(part, short, b, held)
+		if b == nil || waited || ctx.Err() != nil || !reserved && short.FreeAt == 0 {
+			return refuse(part, short, b, reserved)
 		}
-		pause, left := HeldInterval, time.Duration(b.Wait)-time.Since(began)
-		if !held {
-			if pause = time.Until(short.FreeAt.Time()); pause > left {
-				return refuse(part, short, b, held)
+		pause, remaining := HeldInterval, time.Duration(b.Wait)-time.Since(began)
+		if !reserved {
+			if pause = time.Until(short.FreeAt.Time()); pause > remaining {
+				return refuse(part, short, b, reserved)
 			}
-		} else if waited = left <= 0; waited {
+		} else if waited = remaining <= 0; waited {
 			continue
 		}
 		select {
@@ -272,7 +272,7 @@ func (m *Budgets) reserve(ctx context.Context, t *Bill, part *share, s Spending)
 // tryReserve sets a share aside, or returns the account that is short, and whether other
 // calls hold what is missinm. The call is lowered to what is left only if waiting for other
 // calls would not help, or if the call has waited.
-func (m *Budgets) tryReserve(ctx context.Context, t *Bill, part *share, s Spending, waited bool) (short *credits.InsufficientError, held bool, err error) {
+func (m *Budgets) tryReserve(ctx context.Context, t *Bill, part *share, s Spending, waited bool) (short *credits.InsufficientError, reserved bool, err error) {
 	r, holds := &part.Reservation, part.Holds
 	r.Holds = part.sparing(s, t.bounding)
 	for range len(r.Holds) + 2 { // each account may be short once, and the first without what is spared
@@ -351,13 +351,13 @@ func (l lowering) possible() bool {
 
 // limits returns the limit of the request, or the limit at which the stream is ended, with which
 // the call uses no more than what is left. ok is false if no limit is low enough.
-func (l lowering) limits(left plugins.Nanodollars) (fitted, cutAt int64, ok bool) {
+func (l lowering) limits(remaining plugins.Nanodollars) (fitted, cutAt int64, ok bool) {
 	if !l.possible() {
 		return 0, 0, false
 	}
 	covered := func(limit int64) bool {
 		n := l.part.of(l.call.MaxUsage(limit))
-		return n.Valid && plugins.Nanodollars(n.N) <= left
+		return n.Valid && plugins.Nanodollars(n.N) <= remaining
 	}
 	if fitted = l.call.Fit.Below(l.limit()).Highest(covered); fitted > 0 {
 		return fitted, l.CutAt, true
@@ -369,8 +369,8 @@ func (l lowering) limits(left plugins.Nanodollars) (fitted, cutAt int64, ok bool
 }
 
 // to lowers the call so that it uses no more than what is left, and reports whether it can.
-func (l lowering) to(left plugins.Nanodollars) bool {
-	fitted, cutAt, ok := l.limits(left)
+func (l lowering) to(remaining plugins.Nanodollars) bool {
+	fitted, cutAt, ok := l.limits(remaining)
 	if ok {
 		l.Fitted, l.CutAt = fitted, cutAt
 	}

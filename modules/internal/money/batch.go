@@ -19,9 +19,9 @@ const batchLife = 30 * 24 * time.Hour
 
 // batchUntil is until when the share of a batch is kept that was made at a time: to the end of
 // a day, so that a ledger has few such times.
-func batchUntil(made storage.Timestamp) storage.Timestamp {
+func batchUntil(created storage.Timestamp) storage.Timestamp {
 	const day = 24 * time.Hour
-	return storage.Millis(made.Time().Add(batchLife + day).UTC().Truncate(day))
+	return storage.Millis(created.Time().Add(batchLife + day).UTC().Truncate(day))
 }
 
 // batchShare is the id of a share of a batch, which any node finds by what the record of the

@@ -132,13 +132,13 @@ func (t *Bill) Open() bool { return t.Bounded() && !t.released.Load() }
 
 // Reserved is the most that the call can cost, unknown unless a budget or the credits bound the
 // cost.
-func (t *Bill) Reserved() (most plugins.Cost) {
+func (t *Bill) Reserved() (maxCost plugins.Cost) {
 	for _, part := range t.shares {
 		if part.quantity == dollars && !part.surplus {
-			most = plugins.KnownCost(part.max)
+			maxCost = plugins.KnownCost(part.max)
 		}
 	}
-	return most
+	return maxCost
 }
 
 // Charge makes total, with what earlier rounds have used, what the call has used so far, if the
@@ -163,11 +163,11 @@ func (t *Bill) Charge(ctx context.Context, total bound.Used) error {
 // Settle returns what the call has used so far, with what earlier rounds have used, if its answer
 // ended in a way that is not counted as stated. tier is the service tier that the provider named.
 func (t *Bill) Settle(e *Ending, length Length, tier string) bound.Used {
-	most := t.max
+	upperBound := t.max
 	if reserved := t.Reserved(); reserved.Valid {
-		most.Cost = reserved
+		upperBound.Cost = reserved
 	}
-	used := e.Settle(t.call, most, length, tier)
+	used := e.Settle(t.call, upperBound, length, tier)
 	if t.Earlier != (bound.Used{}) {
 		used.Cost = used.Cost.Both(t.Earlier.Cost)
 		used.Usage.Add(t.Earlier.Usage)

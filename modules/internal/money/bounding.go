@@ -35,16 +35,16 @@ func (m *Budgets) bounding(s *Spending) (all bounding, err error) {
 	}
 	v := views.Get().(*view) //nolint:forcetypeassert // views has nothing else
 	defer v.forget()
-	v.whole = *s.Record
-	v.whole.Provider, v.whole.Model = s.target()
+	v.full = *s.Record
+	v.full.Provider, v.full.Model = s.target()
 	if s.Account != nil {
-		v.whole.Provider = s.Account.Provider
+		v.full.Provider = s.Account.Provider
 	}
 	if len(s.Batch) == 0 {
 		return m.boundingOf(v, s, budgets, nil)
 	}
 	for _, model := range s.Batch {
-		v.whole.Model, v.whole.RequestModel = model, model
+		v.full.Model, v.full.RequestModel = model, model
 		if all, err = m.boundingOf(v, s, budgets, all); err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (m *Budgets) bounding(s *Spending) (all bounding, err error) {
 
 // view is a call as budgets judge it: by all that is known of the call, and by what the caller
 // alone cannot say.
-type view struct{ whole, vouched storage.Record }
+type view struct{ full, vouched storage.Record }
 
 // views are used again: a call that no budget counts takes no memory to find that out.
 var views = sync.Pool{New: func() any { return new(view) }}
@@ -70,7 +70,7 @@ func (v *view) forget() {
 
 // boundingOf adds those of some budgets that count a call, each account once.
 func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all bounding) (bounding, error) {
-	v.vouched = v.whole
+	v.vouched = v.full
 	s.Key.ClearClaims(&v.vouched)
 	counted := len(all) // by the earlier models of a batch
 	for _, b := range budgets {
@@ -81,11 +81,11 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 		if s.Batch != nil && len(s.Batch) == 0 {
 			takes = storage.Compile(ofAnyModel(b.filter), nil)
 		}
-		r := b.counts(takes, &v.whole, &v.vouched)
+		r := b.counts(takes, &v.full, &v.vouched)
 		if r == nil {
 			continue
 		}
-		h := m.hold(b, r, v.whole.CreatedAt)
+		h := m.hold(b, r, v.full.CreatedAt)
 		if (counted > 0 || b.own != nil) && all.find(h.Account) != nil { // the names of other budgets differ
 			continue
 		}
@@ -138,10 +138,10 @@ func ofAnyModel(f storage.Filter) storage.Filter {
 
 // counts returns the record by which a budget judges a call, nil if the budget's filter does not
 // take the call.
-func (b *Budget) counts(takes *storage.Program, whole, vouched *storage.Record) *storage.Record {
+func (b *Budget) counts(takes *storage.Program, full, vouched *storage.Record) *storage.Record {
 	r := vouched
 	if b.Trust {
-		r = whole
+		r = full
 	}
 	if !takes.Match(r, withoutContent) {
 		return nil

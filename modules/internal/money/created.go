@@ -33,7 +33,7 @@ type budgetsOf struct {
 }
 
 // ruleNames are the names of budgets that were made while Weir runs, as metrics have them.
-var ruleNames = metric.Bounded{Most: 1000}
+var ruleNames = metric.Bounded{Max: 1000}
 
 // readTimeout bounds the reading of rules.
 const readTimeout = 5 * time.Second

@@ -36,10 +36,10 @@ func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
 		if err != nil { // the call goes on, and its client is told nothing
 			return
 		}
-		left := max(balance.Available(), 0)
+		remaining := max(balance.Available(), 0)
 		name, unit := structuredString(b.Name), structuredString(b.quantity.name)
 		policy := fmt.Sprintf("%s;q=%d;qu=%s", name, b.limit, unit)
-		state := fmt.Sprintf("%s;r=%d", name, left)
+		state := fmt.Sprintf("%s;r=%d", name, remaining)
 		window, reset := b.hold.Ends-b.hold.Begins, b.hold.Ends
 		if b.rolling > 0 { // at the latest
 			window, reset = storage.Timestamp(b.rolling), storage.Millis(now)+storage.Timestamp(b.rolling)
@@ -55,12 +55,12 @@ func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
 		if b.quantity == requestCount {
 			kind = "Requests"
 		}
-		if least, ok := tightest[kind]; ok && least <= left {
+		if least, ok := tightest[kind]; ok && least <= remaining {
 			continue
 		}
-		tightest[kind] = left
+		tightest[kind] = remaining
 		header.Set("X-Ratelimit-Limit-"+kind, strconv.FormatInt(int64(b.limit), 10))
-		header.Set("X-Ratelimit-Remaining-"+kind, strconv.FormatInt(int64(left), 10))
+		header.Set("X-Ratelimit-Remaining-"+kind, strconv.FormatInt(int64(remaining), 10))
 		header.Del("X-Ratelimit-Reset-" + kind)
 		if reset > 0 {
 			header.Set("X-Ratelimit-Reset-"+kind, reset.Time().Sub(now).Round(time.Millisecond).String())

@@ -47,14 +47,14 @@ var (
 
 // refuse says why a share cannot be set aside: other calls hold what is left until they end,
 // or too little is left. b is nil for the credits.
-func refuse(part *share, short *credits.InsufficientError, b *Budget, held bool) *plugins.Error {
+func refuse(part *share, short *credits.InsufficientError, b *Budget, reserved bool) *plugins.Error {
 	if b != nil && b.quantity != dollars {
 		return refuseRate(part, short, b)
 	}
 	of, more := "credits", "ask for more credits"
 	sums := fmt.Sprintf("The call may cost %s. Of the %s granted, %s is spent, and calls in flight hold %s.", part.Amount, short.Granted, short.Spent, short.Reserved)
 	code := codeSpent
-	if held {
+	if reserved {
 		code = codeHeld
 	}
 	if b != nil {
@@ -68,7 +68,7 @@ func refuse(part *share, short *credits.InsufficientError, b *Budget, held bool)
 		}
 		budgetRefusals.With(b.label, code).Inc()
 	}
-	if held {
+	if reserved {
 		return &plugins.Error{
 			Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: code.String(), RetryAfter: reservedRetryAfter,
 			Message: fmt.Sprintf("Calls in flight hold what this call needs of the %s: try again when they have ended. %s", of, sums),

@@ -83,12 +83,12 @@ type Length struct {
 // Settle returns what a call has used, by the rule of its ending, which must not be AsStated. most
 // is the upper bound on its usage. tier is the service tier that the provider has named. call is
 // nil if nothing is known about the call.
-func (e *Ending) Settle(call *bound.Call, most bound.Used, length Length, tier string) bound.Used {
-	used, rule := most, e.Rule()
+func (e *Ending) Settle(call *bound.Call, upperBound bound.Used, length Length, tier string) bound.Used {
+	used, rule := upperBound, e.Rule()
 	switch {
-	case call != nil && rule == ByRequest && call.Told != nil && call.Model != nil:
-		used.Usage = call.Told()
-		return atMost(used, call.Cost(used.Usage, tier))
+	case call != nil && rule == ByRequest && call.Estimated != nil && call.Model != nil:
+		used.Usage = call.Estimated()
+		return withCost(used, call.Cost(used.Usage, tier))
 	case rule != ByLength || call == nil:
 		used.Usage.Input = e.Stated.Input.Or(used.Usage.Input)
 		if e.Final || !e.Broken && !e.Left {
@@ -102,15 +102,15 @@ func (e *Ending) Settle(call *bound.Call, most bound.Used, length Length, tier s
 	}
 	if !e.Stated.Input.Valid {
 		used.Usage.Output = output
-		return atMost(used, call.MaxCost(used.Usage))
+		return withCost(used, call.MaxCost(used.Usage))
 	}
 	used.Usage = e.Stated
 	used.Usage.Output = output
-	return atMost(used, call.Cost(used.Usage, tier))
+	return withCost(used, call.Cost(used.Usage, tier))
 }
 
-// atMost returns used with its cost lowered to cost, if both are known.
-func atMost(used bound.Used, cost plugins.Cost) bound.Used {
+// withCost returns used with its cost lowered to cost, if both are known.
+func withCost(used bound.Used, cost plugins.Cost) bound.Used {
 	if used.Cost.Valid && cost.Valid {
 		used.Cost.N = min(used.Cost.N, cost.N)
 	}
@@ -123,8 +123,8 @@ func (e *Ending) Written(call *bound.Call, length Length) int64 {
 	written := max(bound.Likely.Text(length.Bytes), length.Events)
 	if e.Left || call.Silent() {
 		thought := bound.Thought(length.Took)
-		if most := call.Lowerable(0).Asked; most > 0 {
-			thought = min(thought, most)
+		if limit := call.Lowerable(0).Asked; limit > 0 {
+			thought = min(thought, limit)
 		}
 		written = max(written, thought)
 	}

@@ -31,9 +31,9 @@ type Stage struct {
 	Use string `json:"use,omitempty"`
 
 	label metric.Label
-	// told has the accounts that were told of. Each is a mark in the ledger, so that of
+	// logged has the accounts that were told of. Each is a mark in the ledger, so that of
 	// several nodes one tells, and a restart does not tell again.
-	told sync.Map
+	logged sync.Map
 }
 
 // mark is the account that stands for a stage of what a hold counts. A window that moves is
@@ -66,7 +66,7 @@ func (t *Bill) alert(ctx context.Context, part *share) {
 		}
 		for _, stage := range b.Stages {
 			mark := stage.mark(b.hold)
-			if _, told := stage.told.Load(mark.Account); told || !stage.reached(balance.Spent, b.limit) {
+			if _, logged := stage.logged.Load(mark.Account); logged || !stage.reached(balance.Spent, b.limit) {
 				continue
 			}
 			first, err := chargeOnce(ctx, t.ledger, 1, mark)
@@ -115,13 +115,13 @@ func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of cred
 // remember keeps an account that was told of, and forgets those of windows that are over.
 func (g *Stage) remember(mark credits.Account) {
 	now := storage.Millis(time.Now())
-	g.told.Range(func(of, _ any) bool {
+	g.logged.Range(func(of, _ any) bool {
 		if ends := of.(credits.Account).Ends; ends != 0 && ends < now { //nolint:forcetypeassert // told has nothing else
-			g.told.Delete(of)
+			g.logged.Delete(of)
 		}
 		return true
 	})
-	g.told.Store(mark, true)
+	g.logged.Store(mark, true)
 }
 
 // provisionStages checks the stages.
@@ -198,4 +198,4 @@ func (m *Budgets) Diverting(store string) (org string, b *Budget) {
 var budgetAlerts = metric.NewCounters("weir_budget_alerts_total", "How often a part of a budget's limit was reached, in percent.", "budget", "percent")
 
 // percents are the labels of parts of a limit.
-var percents = metric.Bounded{Most: 100}
+var percents = metric.Bounded{Max: 100}

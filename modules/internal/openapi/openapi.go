@@ -42,7 +42,7 @@ func Content(contentType string, schema Object) Object {
 
 // Document is a description. It is made when it is asked for, so that commands start without it.
 type Document struct {
-	made func() (text []byte, tag string)
+	document func() (text []byte, tag string)
 }
 
 // Operations are those of a description, by path and method.
@@ -80,13 +80,13 @@ func write(common []byte, describe func() (Operations, Object)) (text []byte, ta
 
 // Text is the JSON of the description.
 func (d *Document) Text() []byte {
-	text, _ := d.made()
+	text, _ := d.document()
 	return text
 }
 
 // ServeHTTP implements http.Handler for GET and HEAD.
 func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	text, tag := d.made()
+	text, tag := d.document()
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "public, max-age=3600")

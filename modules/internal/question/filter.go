@@ -238,7 +238,7 @@ func (t *filterTerm) filter(names map[string]string, now time.Time) (storage.Fil
 		l.Bool = t.value == "true"
 	default:
 		l.Text = t.value
-		if whole := t.op == storage.Equals || t.op == storage.NotEquals; whole && l.Field.Name == "request_id" && uuid.Validate(t.value) != nil {
+		if equality := t.op == storage.Equals || t.op == storage.NotEquals; equality && l.Field.Name == "request_id" && uuid.Validate(t.value) != nil {
 			return nil, fmt.Errorf("%q is no id of a request, which is a UUID", t.value)
 		}
 	}

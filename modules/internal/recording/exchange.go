@@ -102,7 +102,7 @@ type spent struct {
 
 // version is what tells two versions of a record apart.
 type version struct {
-	made                        bool
+	appended                    bool
 	id                          uuid.UUID
 	end                         storage.EndState
 	status                      plugins.Count
@@ -397,11 +397,11 @@ func (x *Exchange) Answered(id, baseURL string) bool { return x.answered(id, bas
 // MadeBatch reports whether the organisation has made a batch at an address, whose calls stood in
 // the request.
 func (x *Exchange) MadeBatch(id, baseURL string) bool {
-	made := x.answered(id, baseURL)
-	if made == nil || made.Dialect != plugins.Batches {
+	batch := x.answered(id, baseURL)
+	if batch == nil || batch.Dialect != plugins.Batches {
 		return false
 	}
-	b, ok := observe.ParseInlineBatch(made.Path)
+	b, ok := observe.ParseInlineBatch(batch.Path)
 	return ok && b.Makes
 }
 

@@ -20,7 +20,7 @@ type Later interface {
 	// Write reads the next uncompressed bytes. It does not keep p.
 	Write(p []byte)
 	// Close says that the body has ended. whole is false if a part of it is missing.
-	Close(whole bool)
+	Close(complete bool)
 }
 
 // Later returns the reader of the answer to a GET, or nil if the answer says nothing about earlier
@@ -59,12 +59,12 @@ func (p *responsePoll) Close(bool) {
 	if seen.Usage == (plugins.Usage{}) || seen.ResponseID != p.id {
 		return
 	}
-	made, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, p.id)
-	if err != nil || made.Provider != x.Record.Provider || made.Usage != (plugins.Usage{}) {
+	found, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, p.id)
+	if err != nil || found.Provider != x.Record.Provider || found.Usage != (plugins.Usage{}) {
 		return
 	}
-	if err := x.site.amend(x.recorder, made, seen); err != nil {
-		x.site.Logger.Error("the usage of a call is lost", zap.Stringer("id", made.ID), zap.String("store", x.site.Store), zap.Error(err))
+	if err := x.site.amend(x.recorder, found, seen); err != nil {
+		x.site.Logger.Error("the usage of a call is lost", zap.Stringer("id", found.ID), zap.String("store", x.site.Store), zap.Error(err))
 	}
 }
 
@@ -95,48 +95,48 @@ func (x *Exchange) SeeBatch(id string, body []byte) {
 	if !ok || !state.Ended || state.ID != id {
 		return
 	}
-	made := x.batch(id)
-	if made == nil {
+	batch := x.batch(id)
+	if batch == nil {
 		return
 	}
 	used := bound.Free()
 	switch {
 	case state.Usage != (plugins.Usage{}):
 		used.Usage = state.Usage
-		used.Cost = bound.ParseBatch(made.Batch).Cost(x.site.App.Catalog(), made.Provider, state.Usage, catalog.Conditions{
-			At: made.CreatedAt.Time(), Geography: made.InferenceGeo,
+		used.Cost = bound.ParseBatch(batch.Batch).Cost(x.site.App.Catalog(), batch.Provider, state.Usage, catalog.Conditions{
+			At: batch.CreatedAt.Time(), Geography: batch.InferenceGeo,
 		})
 	case state.Succeeded != plugins.Known(0):
 		return // the results tell
 	}
-	x.endBatch(made, used)
+	x.endBatch(batch, used)
 }
 
 // batch returns the record of a batch of the organisation at the provider, or nil if there is none.
 func (x *Exchange) batch(id string) *storage.Record {
-	made, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, id)
-	if err != nil || id == "" || made.Dialect != plugins.Batches || made.Provider != x.Record.Provider || made.GatewayNode == "" {
+	found, err := x.recorder.Response(context.WithoutCancel(x.ctx), x.Record.Org, id)
+	if err != nil || id == "" || found.Dialect != plugins.Batches || found.Provider != x.Record.Provider || found.GatewayNode == "" {
 		return nil
 	}
-	return made
+	return found
 }
 
 // Uploaded returns an upper bound on what the calls in an uploaded file can use. The bound is empty
 // if the file is unknown, or was uploaded to another address than baseURL.
 func (x *Exchange) Uploaded(file, baseURL string) (b bound.Batch) {
-	if made := x.batch(file); made != nil && strings.HasPrefix(made.TargetURL, baseURL) {
-		b.Parts = bound.ParseBatch(made.Batch).Parts
+	if batch := x.batch(file); batch != nil && strings.HasPrefix(batch.TargetURL, baseURL) {
+		b.Parts = bound.ParseBatch(batch.Batch).Parts
 	}
 	return b
 }
 
 // endBatch settles the reservation of a batch with what the batch has used.
-func (x *Exchange) endBatch(made *storage.Record, used bound.Used) {
-	reserved := bound.ParseBatch(made.Batch).Reservation
+func (x *Exchange) endBatch(batch *storage.Record, used bound.Used) {
+	reserved := bound.ParseBatch(batch.Batch).Reservation
 	if reserved == uuid.Nil {
 		return
 	}
-	if err := x.site.App.Money().EndBatch(context.WithoutCancel(x.ctx), made.Org, reserved, used); err != nil {
-		x.site.Logger.Error("what is set aside for a batch has not ended", zap.Stringer("id", made.ID), zap.Error(err))
+	if err := x.site.App.Money().EndBatch(context.WithoutCancel(x.ctx), batch.Org, reserved, used); err != nil {
+		x.site.Logger.Error("what is set aside for a batch has not ended", zap.Stringer("id", batch.ID), zap.Error(err))
 	}
 }

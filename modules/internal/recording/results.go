@@ -42,7 +42,7 @@ var resultIDs = uuid.MustParse("6f6b1f0a-7a51-4d0e-9c3c-2f2b8d1b6a57")
 
 // batch is what the calls of a batch have used whose results have passed.
 type batch struct {
-	made               *storage.Record // the record of the batch, nil if it is not known
+	batchRecord        *storage.Record // the record of the batch, nil if it is not known
 	results, succeeded int64
 	used               bound.Used // the cost is unknown if that of a call is
 	skipped            bool       // a result was not read
@@ -57,11 +57,11 @@ func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	rs.used = bound.Free()
 	rs.like.CreatedAt = dayOf(x.Record.CreatedAt)
 	if of.Batch != "" {
-		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {
-			rs.like, rs.made = *made, made
+		if batch, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && batch.Dialect == plugins.Batches {
+			rs.like, rs.batchRecord = *batch, batch
 			rs.like.Batch = ""
 			rs.like.MaskContent(x.Record.ContentMask())
-			x.Kept.Omit(&x.Record, made.RequestOmitted, made.ResponseOmitted)
+			x.Kept.Omit(&x.Record, batch.RequestOmitted, batch.ResponseOmitted)
 		}
 	}
 	rs.like.RequestOmitted, rs.like.ResponseOmitted = x.Record.RequestOmitted, x.Record.ResponseOmitted
@@ -96,16 +96,16 @@ func (rs *Results) Write(p []byte) {
 // ends: what its calls have used is known. The results of all calls must be there, because a
 // provider may be asked for a part of them. OpenAI has a file for the calls that failed, which
 // cost nothing, beside the file for those that succeeded.
-func (rs *Results) Close(whole bool) {
+func (rs *Results) Close(complete bool) {
 	if !rs.of.Inline {
 		rs.take()
 	}
-	if !whole || rs.made == nil || rs.skipped || rs.disabled {
+	if !complete || rs.batchRecord == nil || rs.skipped || rs.disabled {
 		return
 	}
 	ofErrors := rs.of.File != rs.of.Batch && rs.succeeded > 0 // has the rest
-	if rs.results == bound.ParseBatch(rs.made.Batch).Calls() || ofErrors {
-		rs.x.endBatch(rs.made, rs.used)
+	if rs.results == bound.ParseBatch(rs.batchRecord.Batch).Calls() || ofErrors {
+		rs.x.endBatch(rs.batchRecord, rs.used)
 	}
 }
 
@@ -176,7 +176,7 @@ func (rs *Results) take() {
 func (rs *Results) count(r storage.Record, result *observe.Result) {
 	r.ModelOverride = ""
 	learn(&r, &result.Info)
-	models := append([]string{r.ResponseModel}, bound.ParseBatch(rs.made.Batch).Models()...)
+	models := append([]string{r.ResponseModel}, bound.ParseBatch(rs.batchRecord.Batch).Models()...)
 	price(&r, result.Info.Beside, rs.x.site.App.Catalog(), r.CreatedAt.Time(), models[:min(len(models), 2)]...)
 	rs.used.Cost = rs.used.Cost.Both(r.Cost)
 	if !r.Usage.ReportedCost.Valid { // which is 0 for a call that failed
@@ -193,7 +193,7 @@ func (rs *Results) record(result *observe.Result) {
 		r.CreatedAt = storage.Millis(time.Unix(result.Created, 0))
 	}
 	r.Status, r.Dialect = result.Status, result.Info.Dialect
-	if rs.made != nil {
+	if rs.batchRecord != nil {
 		rs.count(r, result)
 	}
 	ctx := context.WithoutCancel(x.ctx) // a client that leaves has made the call, too

@@ -215,9 +215,9 @@ func (c *Choice) check(isAlias func(name string) bool) (err error) {
 			return fmt.Errorf("model %s: %s is what the client asks, and no parameter of a model", c.Model, field)
 		}
 	}
-	for field, most := range c.Limit {
-		if most < 1 {
-			return fmt.Errorf("model %s: limit %s %d: want 1 or more", c.Model, field, most)
+	for field, limit := range c.Limit {
+		if limit < 1 {
+			return fmt.Errorf("model %s: limit %s %d: want 1 or more", c.Model, field, limit)
 		}
 	}
 	if c.When != "" {

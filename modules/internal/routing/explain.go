@@ -75,10 +75,10 @@ func Explain(model string, targets []Target, places []Place, refuse func(Target)
 		}
 		e.Targets = append(e.Targets, t)
 	}
-	for _, left := range targets {
-		if !slices.ContainsFunc(places, func(p Place) bool { return p.Target == left }) {
-			t := explained(&Place{Target: left})
-			t.State, t.Reason = LeftOut, new("the call does not match "+left.Choice.When)
+	for _, other := range targets {
+		if !slices.ContainsFunc(places, func(p Place) bool { return p.Target == other }) {
+			t := explained(&Place{Target: other})
+			t.State, t.Reason = LeftOut, new("the call does not match "+other.Choice.When)
 			e.Targets = append(e.Targets, t)
 		}
 	}

@@ -57,19 +57,19 @@ func (c *Choice) Apply(d plugins.Dialect, body []byte) (applied []byte, warnings
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Limit)) {
-		most := c.Limit[name]
+		limit := c.Limit[name]
 		fields := fieldsOf(d, name, applied)
 		if len(fields) == 0 {
 			warnings = append(warnings, name+": not limited, this API has no field for it")
 		}
 		for _, field := range fields {
-			if was := gjson.GetBytes(applied, field); was.Type == gjson.Number && was.Num <= float64(most) {
+			if was := gjson.GetBytes(applied, field); was.Type == gjson.Number && was.Num <= float64(limit) {
 				continue
 			}
-			if applied, err = sjson.SetBytes(applied, field, most); err != nil {
+			if applied, err = sjson.SetBytes(applied, field, limit); err != nil {
 				return nil, nil, fmt.Errorf("limit %s: %w", field, err)
 			}
-			warnings = append(warnings, fmt.Sprintf("%s: limited to %d", field, most))
+			warnings = append(warnings, fmt.Sprintf("%s: limited to %d", field, limit))
 		}
 	}
 	if applied, err = fitThinking(applied); err != nil {
@@ -101,14 +101,14 @@ const (
 // fitThinking lowers what a model may think below the limit of its output. Where that leaves too
 // little, the model does not think.
 func fitThinking(body []byte) ([]byte, error) {
-	budget, most := gjson.GetBytes(body, thinkingBudget), gjson.GetBytes(body, maxTokens)
+	budget, limit := gjson.GetBytes(body, thinkingBudget), gjson.GetBytes(body, maxTokens)
 	switch {
-	case budget.Type != gjson.Number || most.Type != gjson.Number || budget.Int() < most.Int():
+	case budget.Type != gjson.Number || limit.Type != gjson.Number || budget.Int() < limit.Int():
 		return body, nil
-	case most.Int()/2 < leastThinking:
+	case limit.Int()/2 < leastThinking:
 		return sjson.DeleteBytes(body, "thinking")
 	}
-	return sjson.SetBytes(body, thinkingBudget, most.Int()/2)
+	return sjson.SetBytes(body, thinkingBudget, limit.Int()/2)
 }
 
 // fieldsOf returns the fields of a request that a name stands for, as the API of the request has

@@ -45,13 +45,13 @@ func (s *settler) run() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for told := false; ; {
+		for logged := false; ; {
 			settled, err := s.settle(ctx)
 			if settled || ctx.Err() != nil {
 				return
 			}
-			if err != nil && !errors.Is(err, credits.ErrUnavailable) && !told { // the ledger tells that it is away
-				told = true
+			if err != nil && !errors.Is(err, credits.ErrUnavailable) && !logged { // the ledger tells that it is away
+				logged = true
 				s.logger.Error("calls that a killed process left stay without their cost until they can be settled", zap.Error(err))
 			}
 			select {

@@ -81,7 +81,7 @@ type Config struct {
 	logger  *zap.Logger
 	store   *Store
 	shared  Shared // nil for what is this process's own
-	held    bool
+	locked  bool
 }
 
 // Provision takes a reference on the store, which Release gives up.
@@ -118,7 +118,7 @@ func (c *Config) Provision(ctx caddy.Context, name string, logger *zap.Logger) e
 	c.store = storeOf(kept, name)
 	c.store.hold()
 	c.store.enter(c)
-	c.held = true
+	c.locked = true
 	return nil
 }
 
@@ -167,8 +167,8 @@ func (c *Config) Start() error {
 
 // Release gives up the reference that Provision took, if it took one.
 func (c *Config) Release() {
-	if c.held {
-		c.held = false
+	if c.locked {
+		c.locked = false
 		c.store.leave(c)
 		c.store.release()
 	}

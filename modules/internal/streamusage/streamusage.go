@@ -20,18 +20,18 @@ func Ask(body []byte, always bool) (asking []byte, changed bool) {
 	if !gjson.GetBytes(body, "stream").Bool() || !plugins.ValidJSON(body) {
 		return body, false
 	}
-	said, wanted := 0, false // a library may take any of several
+	fields, wanted := 0, false // a library may take any of several
 	gjson.GetBytes(body, "stream_options").ForEach(func(key, v gjson.Result) bool {
 		if key.Str == "include_usage" {
-			said, wanted = said+1, v.Type == gjson.True
+			fields, wanted = fields+1, v.Type == gjson.True
 		}
 		return true
 	})
 	var err error
 	switch {
-	case said == 1 && wanted, said > 0 && !always:
+	case fields == 1 && wanted, fields > 0 && !always:
 		return body, false
-	case said > 1:
+	case fields > 1:
 		body, err = sjson.DeleteBytes(body, "stream_options")
 	}
 	if err == nil {
@@ -51,9 +51,9 @@ const maxEvent = 64 << 10
 // holds nothing but usage. An event goes out in the write that completes it.
 type Filter struct {
 	http.ResponseWriter
-	active bool
-	held   []byte // the event whose end has not come
-	long   bool   // the event is over maxEvent, and passes as it comes
+	active  bool
+	partial []byte // the event whose end has not come
+	long    bool   // the event is over maxEvent, and passes as it comes
 }
 
 // NewFilter returns a filter of what is written to w. Close must follow the stream.
@@ -81,9 +81,9 @@ func (f *Filter) Write(p []byte) (int, error) {
 		return f.ResponseWriter.Write(p)
 	}
 	pending := p
-	if len(f.held) > 0 {
-		f.held = append(f.held, p...)
-		pending = f.held
+	if len(f.partial) > 0 {
+		f.partial = append(f.partial, p...)
+		pending = f.partial
 	}
 	kept, next := 0, 0 // pending[kept:next] is to go out
 	for {
@@ -106,7 +106,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	if err := f.pass(pending[kept:next]); err != nil {
 		return 0, err
 	}
-	f.held = append(f.held[:0], pending[next:]...)
+	f.partial = append(f.partial[:0], pending[next:]...)
 	return len(p), nil
 }
 
@@ -120,10 +120,10 @@ func (f *Filter) pass(p []byte) error {
 
 // Close passes on what is held at the end of the stream.
 func (f *Filter) Close() {
-	if f.long || !isUsageOnly(f.held) {
-		_ = f.pass(f.held)
+	if f.long || !isUsageOnly(f.partial) {
+		_ = f.pass(f.partial)
 	}
-	f.held = nil
+	f.partial = nil
 }
 
 // EventLen is the length of the first event in p with its blank line, 0 when p

@@ -216,7 +216,7 @@ func (t *Trial) at(r *storage.Record, s routing.Share) *span {
 	follows = follows && r.CreatedAt-before.at <= storage.Timestamp(life.Milliseconds())
 
 	input := r.Usage.Input.N
-	most := min(t.longest, input)           // that a cache can have: what another call has sent
+	cacheable := min(t.longest, input)      // that a cache can have: what another call has sent
 	cached := float64(min(t.common, input)) // that it is expected to have
 	switch {
 	case follows && t.policy.NoAffinity && s.Part < 1:
@@ -232,7 +232,7 @@ func (t *Trial) at(r *storage.Record, s routing.Share) *span {
 	usage := r.Usage
 	usage.ReportedCost = plugins.Cost{}
 	limit(&usage, s.Choice)
-	low, expected, high := withCache(usage, s.Listed, most), withCache(usage, s.Listed, int64(cached)), withCache(usage, s.Listed, 0)
+	low, expected, high := withCache(usage, s.Listed, cacheable), withCache(usage, s.Listed, int64(cached)), withCache(usage, s.Listed, 0)
 	sameModel := recorded != nil && recorded.ID == s.Listed.ID && recorded.Provider == s.Listed.Provider
 	asItWas := sameModel && (!t.policy.NoAffinity || s.Part == 1) && s.Account.Label == r.Account && (!follows || before.account == r.Account && before.model == recorded)
 	if asItWas {
@@ -254,8 +254,8 @@ func (t *Trial) at(r *storage.Record, s routing.Share) *span {
 // limit lowers the output of a call to what a choice allows.
 func limit(u *plugins.Usage, c *routing.Choice) {
 	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		if most, ok := c.Limit[name]; ok {
-			u.Output.N, u.BilledOutput.N, u.Reasoning.N = min(u.Output.N, most), min(u.BilledOutput.N, most), min(u.Reasoning.N, most)
+		if limit, ok := c.Limit[name]; ok {
+			u.Output.N, u.BilledOutput.N, u.Reasoning.N = min(u.Output.N, limit), min(u.BilledOutput.N, limit), min(u.Reasoning.N, limit)
 		}
 	}
 }

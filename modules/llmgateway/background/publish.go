@@ -73,13 +73,13 @@ func (s *Runs) Publish(ctx context.Context, r *Run, l *Link, final func() []byte
 
 // loop publishes until the run ends.
 func (p *publisher) loop() {
-	var whole bool
+	var complete bool
 	for pause := publishInterval; p.run.Running(); {
 		_, more, _ := p.run.next(p.at)
 		if p.trimmed {
 			more = nil
 		}
-		if whole || pause == heartbeat {
+		if complete || pause == heartbeat {
 			select {
 			case <-more:
 				time.Sleep(pause) // others may come
@@ -90,7 +90,7 @@ func (p *publisher) loop() {
 		}
 		var cancelled bool
 		var err error
-		whole, cancelled, err = p.publish(nil)
+		complete, cancelled, err = p.publish(nil)
 		if pause = publishInterval; err != nil {
 			pause = heartbeat
 		}
@@ -105,8 +105,8 @@ func (p *publisher) finish(ctx context.Context, response []byte) {
 	ctx, cancel := context.WithTimeout(ctx, keepEnded)
 	defer cancel()
 	for {
-		whole, _, err := p.publish(response)
-		if whole || errors.Is(err, errNotShared) {
+		complete, _, err := p.publish(response)
+		if complete || errors.Is(err, errNotShared) {
 			return
 		}
 		if err == nil {
@@ -121,8 +121,8 @@ func (p *publisher) finish(ctx context.Context, response []byte) {
 }
 
 // publish shares what other nodes may not have. last is the response in the end, nil before.
-// whole reports that the nodes have everything so far.
-func (p *publisher) publish(last []byte) (whole, cancelled bool, err error) {
+// complete reports that the nodes have everything so far.
+func (p *publisher) publish(last []byte) (complete, cancelled bool, err error) {
 	nodes := p.Runs()
 	if nodes == nil {
 		return false, false, errNotShared
@@ -135,11 +135,11 @@ func (p *publisher) publish(last []byte) (whole, cancelled bool, err error) {
 	if !bytes.Equal(state, p.state) {
 		news.State = p.sealState(p.run.User, state)
 	}
-	size, left := 0, false
+	size, more := 0, false
 	if !p.trimmed {
 		events, _, forgotten := p.run.next(p.at)
 		for _, e := range events {
-			if left = size > 0 && size+len(e.text) > maxBatch; left {
+			if more = size > 0 && size+len(e.text) > maxBatch; more {
 				break
 			}
 			size += len(e.text)
@@ -148,9 +148,9 @@ func (p *publisher) publish(last []byte) (whole, cancelled bool, err error) {
 		p.trimmed = forgotten != nil || !p.runs.mayPublish(p.run, size)
 	}
 	if p.trimmed {
-		news.From, news.Events, news.Trimmed, size, left = 0, nil, true, 0, false
+		news.From, news.Events, news.Trimmed, size, more = 0, nil, true, 0, false
 	}
-	news.Ended = last != nil && !left
+	news.Ended = last != nil && !more
 	reply, err := nodes.Publish(context.Background(), p.Key, news)
 	if err != nil {
 		return false, false, err
@@ -161,5 +161,5 @@ func (p *publisher) publish(last []byte) (whole, cancelled bool, err error) {
 	}
 	p.at, p.state = reply.Known, state
 	p.runs.count(p.run, size)
-	return !left, reply.Cancelled, nil
+	return !more, reply.Cancelled, nil
 }

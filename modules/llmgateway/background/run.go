@@ -56,7 +56,7 @@ type Run struct {
 	ended     chan struct{}
 	published int // bytes of events that other nodes have
 
-	held      int64 // the memory of the events, in bytes; it counts as copies of bodies do
+	reserved  int64 // the memory of the events, in bytes; it counts as copies of bodies do
 	forgotten bool  // there was no memory for the events
 }
 
@@ -86,10 +86,10 @@ func (r *Run) Add(data, response []byte) error {
 	}
 	if e := (event{sequence, eventText(data)}); !r.forgotten && capture.Reserve(e.memory()) {
 		r.events = append(r.events, e)
-		r.held += e.memory()
+		r.reserved += e.memory()
 	} else { // who streams them has to ask again when the response has ended
-		capture.Return(r.held)
-		r.events, r.held, r.forgotten = nil, 0, true
+		capture.Return(r.reserved)
+		r.events, r.reserved, r.forgotten = nil, 0, true
 	}
 	if response != nil {
 		r.response = response
@@ -106,8 +106,8 @@ func (e event) memory() int64 { return int64(cap(e.text) + 64) }
 func (r *Run) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	capture.Return(r.held)
-	r.held = 0
+	capture.Return(r.reserved)
+	r.reserved = 0
 }
 
 // isTerminal reports whether no other event of the response follows.

@@ -19,7 +19,7 @@ import (
 
 // link returns where nodes share a response in the background. It is nil if nodes share
 // nothing, or if Weir did not make the id.
-func (r *Room) link(org, id string) *background.Link {
+func (r *Deps) link(org, id string) *background.Link {
 	if _, ours := stored.RecordOf(id); !ours || r.Nodes() == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ const flushTimeout = 5 * time.Second
 
 // Publish shares a response in the background with other nodes, until ctx ends. done is
 // closed when the nodes know how the response ended. It is nil if nothing is shared.
-func (r *Room) Publish(ctx context.Context, run *background.Run) (done <-chan struct{}) {
+func (r *Deps) Publish(ctx context.Context, run *background.Run) (done <-chan struct{}) {
 	link := r.link(run.Org, run.ID)
 	if link == nil {
 		return nil
@@ -52,7 +52,7 @@ func (r *Room) Publish(ctx context.Context, run *background.Run) (done <-chan st
 }
 
 // End ends a response in the background whose record was committed.
-func (r *Room) End(run *background.Run) {
+func (r *Deps) End(run *background.Run) {
 	defer r.Runs.End(run)
 	if !run.Cancelled() {
 		return

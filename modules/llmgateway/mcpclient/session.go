@@ -102,15 +102,15 @@ func (s *Session) Close() {
 
 // Tools returns the tools of the server. More than most are an error, and so is a tool for whose
 // bytes grow finds no room.
-func (s *Session) Tools(ctx context.Context, most int, grow func(bytes int) error) ([]Tool, error) {
+func (s *Session) Tools(ctx context.Context, limit int, grow func(bytes int) error) ([]Tool, error) {
 	return within(ctx, s, func(ctx context.Context, session *mcp.ClientSession) ([]Tool, error) {
 		var tools []Tool
 		for t, err := range session.Tools(ctx, nil) {
 			if err != nil {
 				return nil, err
 			}
-			if len(tools) == most {
-				return nil, &failure{fmt.Sprintf("The MCP server has more than %d tools.", most)}
+			if len(tools) == limit {
+				return nil, &failure{fmt.Sprintf("The MCP server has more than %d tools.", limit)}
 			}
 			schema, err := json.Marshal(t.InputSchema)
 			if err != nil {

@@ -73,7 +73,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.status.Store(int64(resp.StatusCode))
-	resp.Body = &boundedBody{ReadCloser: resp.Body, transport: t, left: maxAnswer + 1, end: end}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, transport: t, remaining: maxAnswer + 1, end: end}
 	return resp, nil
 }
 
@@ -87,18 +87,18 @@ var (
 type boundedBody struct {
 	io.ReadCloser
 	transport *transport
-	left      int
+	remaining int
 	end       func()
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left == 0 {
+	if b.remaining == 0 {
 		b.transport.tooLong.Store(true)
 		return 0, errTooLong
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.remaining)])
+	b.remaining -= n
 	return n, err
 }
 

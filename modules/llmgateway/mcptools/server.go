@@ -61,8 +61,8 @@ func newServer(param string, tool gjson.Result, input []gjson.Result) (*server, 
 }
 
 // list asks the server for its tools. A server that fails has no tools.
-func (s *server) list(ctx context.Context, most int, grow func(bytes int) error) {
-	tools, err := s.session.Tools(ctx, most, grow)
+func (s *server) list(ctx context.Context, limit int, grow func(bytes int) error) {
+	tools, err := s.session.Tools(ctx, limit, grow)
 	type annotations struct {
 		ReadOnly bool `json:"read_only"`
 	}

@@ -67,23 +67,23 @@ type Tools struct {
 
 	ctx       context.Context
 	servers   Servers
-	most      int                           // tools of a server
+	limit     int                           // tools of a server
 	sessions  map[string]*mcpclient.Session // by server_label
 	functions map[string][]translate.Tool   // the tools of each server, by server_label
-	left      int64                         // how many calls may still be made
+	remaining int64                         // how many calls may still be made
 	parsed    func() (*translate.Request, error)
 
-	mu   sync.Mutex
-	size int64             // of the servers' answers so far, in bytes
-	room *admission.Answer // the memory that size takes
+	mu          sync.Mutex
+	size        int64             // of the servers' answers so far, in bytes
+	reservation *admission.Answer // the memory that size takes
 }
 
 // Open returns the tools for the body of a request. Each server has at most so many tools. What
 // the servers answer takes memory until Close.
-func Open(ctx context.Context, body []byte, servers Servers, most int, memory *admission.Memory) *Tools {
+func Open(ctx context.Context, body []byte, servers Servers, limit int, memory *admission.Memory) *Tools {
 	t := &Tools{
-		ctx: ctx, servers: servers, most: most, sessions: make(map[string]*mcpclient.Session), functions: make(map[string][]translate.Tool),
-		room: memory.Answer(ctx, -1, maxSize),
+		ctx: ctx, servers: servers, limit: limit, sessions: make(map[string]*mcpclient.Session), functions: make(map[string][]translate.Tool),
+		reservation: memory.Answer(ctx, -1, maxSize),
 	}
 	t.parsed = sync.OnceValues(func() (*translate.Request, error) { return t.parse(body) })
 	return t
@@ -93,7 +93,7 @@ func Open(ctx context.Context, body []byte, servers Servers, most int, memory *a
 func (t *Tools) Request() (*translate.Request, error) { return t.parsed() }
 
 // MayCall reports whether the model may call another tool.
-func (t *Tools) MayCall() bool { return t.left > 0 }
+func (t *Tools) MayCall() bool { return t.remaining > 0 }
 
 // Close ends the sessions with the servers.
 func (m *Tools) Close() {
@@ -102,7 +102,7 @@ func (m *Tools) Close() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.room.Release()
+	m.reservation.Release()
 }
 
 // grow takes memory for an answer of a server.
@@ -112,7 +112,7 @@ func (m *Tools) grow(bytes int) error {
 	if m.size+int64(bytes) > maxSize {
 		return fmt.Errorf("the answers of MCP servers are over %d bytes long", maxSize)
 	}
-	if refused := m.room.Grow(m.size + int64(bytes)); refused != nil {
+	if refused := m.reservation.Grow(m.size + int64(bytes)); refused != nil {
 		return refused
 	}
 	m.size += int64(bytes)
@@ -141,7 +141,7 @@ func (m *Tools) parse(body []byte) (*translate.Request, error) {
 	var wg sync.WaitGroup
 	for _, s := range servers {
 		if s.listed == nil {
-			wg.Go(func() { s.list(m.ctx, m.most, m.grow) })
+			wg.Go(func() { s.list(m.ctx, m.limit, m.grow) })
 		}
 	}
 	wg.Wait()
@@ -151,9 +151,9 @@ func (m *Tools) parse(body []byte) (*translate.Request, error) {
 		}
 		m.functions[s.label] = s.functions()
 	}
-	m.left = maxCalls
-	if most := gjson.GetBytes(body, "max_tool_calls"); most.Type == gjson.Number {
-		m.left = min(m.left, most.Int())
+	m.remaining = maxCalls
+	if limit := gjson.GetBytes(body, "max_tool_calls"); limit.Type == gjson.Number {
+		m.remaining = min(m.remaining, limit.Int())
 	}
 	body, err := m.resume(body, input)
 	if err != nil {
@@ -213,8 +213,8 @@ func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 		if c == nil {
 			return item.Raw
 		}
-		made, _ := sjson.SetBytes(c.item(), "id", "mcp_"+c.approval) // of an object
-		return string(made)
+		request, _ := sjson.SetBytes(c.item(), "id", "mcp_"+c.approval) // of an object
+		return string(request)
 	}), nil
 }
 
@@ -246,7 +246,7 @@ func (m *Tools) Start(calls []*Call) <-chan *Call {
 	done := make(chan *Call, len(calls))
 	running := make(chan struct{}, parallelCalls)
 	for _, c := range calls {
-		if m.left--; m.left < 0 {
+		if m.remaining--; m.remaining < 0 {
 			c.Failure = "The call was not made: the response has no more calls of tools."
 			done <- c
 			continue

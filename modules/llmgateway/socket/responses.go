@@ -219,7 +219,7 @@ func (s *responses) forget() {
 
 // continued returns the body with the conversation that this socket alone has, and the
 // items of the conversation if remembers says that it must have them afterwards.
-func (s *responses) continued(received *intake.Body, body []byte, remembers bool) (whole []byte, items []string, err error) {
+func (s *responses) continued(received *intake.Body, body []byte, remembers bool) (request []byte, items []string, err error) {
 	previous, own := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
 	if previous != "" && previous == s.last.id {
 		if err := received.Grow(s.ctx, s.last.size); err != nil {
@@ -239,7 +239,7 @@ func (s *responses) continued(received *intake.Body, body []byte, remembers bool
 		if err != nil {
 			return nil, nil, err
 		}
-		items, err = store.History(s.ctx, previous, int(s.Intake.Most), received.Grow)
+		items, err = store.History(s.ctx, previous, int(s.Intake.Limit), received.Grow)
 		if errors.Is(err, stored.ErrNotFound) { // the call tells so, or its provider has it
 			return body, nil, nil
 		}

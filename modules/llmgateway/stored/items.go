@@ -38,11 +38,11 @@ func (r *Response) Input() []string {
 // Completed gives items what clients may leave out. The ids of the items are made of the id of
 // their response.
 func Completed(items []string, response string) []string {
-	whole := make([]string, len(items))
+	completed := make([]string, len(items))
 	for i, item := range items {
-		whole[i] = complete(item, fmt.Sprintf("%s_%d", response, i))
+		completed[i] = complete(item, fmt.Sprintf("%s_%d", response, i))
 	}
-	return whole
+	return completed
 }
 
 // InputOf returns the items of a request as the client wrote them; a string is a message.
@@ -103,11 +103,11 @@ func EditArray(body []byte, field string, edit func(i int, item gjson.Result) st
 	if !edited {
 		return body
 	}
-	whole, err := SetItems(body, field, items)
+	result, err := SetItems(body, field, items)
 	if err != nil { // cannot happen: the body is an object
 		return body
 	}
-	return whole
+	return result
 }
 
 // SetItems makes an array of items a field of the body.

@@ -227,12 +227,12 @@ func (m *litellmModel) readPieces() error {
 // withoutZeros takes out the rates of parts that are 0, which is written for what
 // is unknown, and those that are the rate of the whole.
 func withoutZeros(p catalog.Price) catalog.Price {
-	for part, whole := range map[*catalog.Rate]catalog.Rate{
+	for part, total := range map[*catalog.Rate]catalog.Rate{
 		&p.CacheRead: {}, &p.CacheWrite: {}, &p.CacheWrite1h: {}, &p.CacheReadAudio: {}, &p.WebSearch: {},
 		&p.InputAudio: p.Input, &p.InputImage: p.Input,
 		&p.Reasoning: p.Output, &p.OutputAudio: p.Output, &p.OutputImage: p.Output,
 	} {
-		if part.Nano() == 0 || *part == whole {
+		if part.Nano() == 0 || *part == total {
 			*part = catalog.Rate{}
 		}
 	}

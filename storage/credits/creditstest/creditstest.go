@@ -111,7 +111,7 @@ type node struct {
 func (n *node) open() {
 	n.t.Helper()
 	n.openLeft()
-	n.do(settle(n.Ledger, Most))
+	n.do(settle(n.Ledger, HighestReservation))
 }
 
 // settle waits until everything is settled: a ledger that was away may put it off.
@@ -135,8 +135,8 @@ func (n *node) openLeft() {
 	}
 }
 
-// Most is what a call of a process that has died can have cost, for Settle.
-func Most(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+// HighestReservation is what a call of a process that has died can have cost, for Settle.
+func HighestReservation(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
 	return max(r.Lost, charged), nil
 }
 
@@ -210,8 +210,8 @@ func testRepeated(t *testing.T, n *node) {
 func testRefused(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 100))
-	held := of(60)
-	n.do(n.Reserve(ctx, held))
+	reserved := of(60)
+	n.do(n.Reserve(ctx, reserved))
 	for name, c := range map[string]struct {
 		reservation  credits.Reservation
 		insufficient bool
@@ -220,7 +220,7 @@ func testRefused(t *testing.T, n *node) {
 		"no organisation":     {credits.Reservation{ID: uuid.New(), Org: "nobody", Holds: []credits.Hold{{Account: credits.Account{Org: "nobody"}}}}, true},
 		"less than nothing":   {of(-1), false},
 		"no account":          {credits.Reservation{ID: uuid.New(), Org: "acme"}, false},
-		"an id that is taken": {credits.Reservation{ID: held.ID, Org: "acme", Amount: 1, Holds: []credits.Hold{{Account: acme}}}, false},
+		"an id that is taken": {credits.Reservation{ID: reserved.ID, Org: "acme", Amount: 1, Holds: []credits.Hold{{Account: acme}}}, false},
 	} {
 		err := n.Reserve(ctx, c.reservation)
 		if err == nil || errors.Is(err, credits.ErrInsufficient) != c.insufficient {
@@ -317,35 +317,35 @@ func testSettled(t *testing.T, n *node) {
 	ctx := t.Context()
 	n.do(n.Grant(ctx, "acme", 1000))
 	run := credits.Hold{Account: credits.Account{Org: "acme", Budget: "run", Value: "a"}, Limit: 500}
-	whole, cut, early, counted, lasts := of(60), of(50), of(40), of(30), of(20)
-	whole.Lost, cut.Lost, early.Lost, lasts.Lost, lasts.Until = 60, 50, 70, 20, ends
-	charged := map[uuid.UUID]plugins.Nanodollars{whole.ID: 25, cut.ID: 20, early.ID: 0}
-	costs := map[uuid.UUID]plugins.Nanodollars{whole.ID: 25, cut.ID: 50, early.ID: 7}
-	left := map[uuid.UUID]credits.Reservation{}
-	for i, r := range []credits.Reservation{whole, cut, early, counted, lasts} {
+	untouched, cut, early, counted, lasts := of(60), of(50), of(40), of(30), of(20)
+	untouched.Lost, cut.Lost, early.Lost, lasts.Lost, lasts.Until = 60, 50, 70, 20, ends
+	charged := map[uuid.UUID]plugins.Nanodollars{untouched.ID: 25, cut.ID: 20, early.ID: 0}
+	costs := map[uuid.UUID]plugins.Nanodollars{untouched.ID: 25, cut.ID: 50, early.ID: 7}
+	unsettled := map[uuid.UUID]credits.Reservation{}
+	for i, r := range []credits.Reservation{untouched, cut, early, counted, lasts} {
 		r.Holds = append(r.Holds, run)
 		r.Call = credits.Call{ID: uuid.New(), CreatedAt: storage.Timestamp(i + 1), Spent: 3, UserID: "\"ö\n", Model: "m"}
 		n.do(n.Reserve(ctx, r))
 		if r.Until == 0 && r.Lost > 0 {
-			left[r.ID] = r
+			unsettled[r.ID] = r
 		}
 	}
-	n.do(n.Charge(ctx, whole, 10))
-	n.do(n.Charge(ctx, whole, 25))
+	n.do(n.Charge(ctx, untouched, 10))
+	n.do(n.Charge(ctx, untouched, 25))
 	n.do(n.Charge(ctx, cut, 20))
 	n.do(n.Charge(ctx, counted, 5))
 	broken := errors.New("the records cannot be read")
 	settle := func(fails func(uuid.UUID) bool) error {
 		t.Helper()
 		return settle(n, func(r credits.Reservation, paid plugins.Nanodollars) (plugins.Nanodollars, error) {
-			want, known := left[r.ID]
+			want, known := unsettled[r.ID]
 			if !known || r.Org != want.Org || r.Lost != want.Lost || r.Call != want.Call || !slices.Equal(r.Accounts(), want.Accounts()) || paid != charged[r.ID] {
 				t.Errorf("%+v is left with %s charged, want %+v with %s", r, paid, want, charged[r.ID])
 			}
 			if fails(r.ID) {
 				return 0, broken
 			}
-			delete(left, r.ID)
+			delete(unsettled, r.ID)
 			return costs[r.ID], nil
 		})
 	}
@@ -357,14 +357,14 @@ func testSettled(t *testing.T, n *node) {
 			t.Errorf("too much is free before it is settled: %+v", b)
 		}
 	}
-	if err := settle(func(id uuid.UUID) bool { return id == cut.ID }); !errors.Is(err, broken) || len(left) != 1 {
-		t.Errorf("settled: %v; %d are left", err, len(left))
+	if err := settle(func(id uuid.UUID) bool { return id == cut.ID }); !errors.Is(err, broken) || len(unsettled) != 1 {
+		t.Errorf("settled: %v; %d are left", err, len(unsettled))
 	}
 	n.place.Kill(n.Ledger)
 	n.openLeft()
 	for range 2 {
-		if err := settle(func(uuid.UUID) bool { return false }); err != nil || len(left) != 0 {
-			t.Errorf("settled: %v; %d are left", err, len(left))
+		if err := settle(func(uuid.UUID) bool { return false }); err != nil || len(unsettled) != 0 {
+			t.Errorf("settled: %v; %d are left", err, len(unsettled))
 		}
 		n.want(1000, 25+50+7+5, 20)
 		if b, err := n.Balance(ctx, run); err != nil || b.Spent != 25+50+7+5 || b.Reserved != 20 {
@@ -484,8 +484,8 @@ func testConcurrent(t *testing.T, n *node) {
 	}
 	group.Wait()
 	n.want(1000, plugins.Nanodollars(charged.Load()), 0)
-	if left := 1000 - charged.Load(); left < 0 || refused.Load() == 0 {
-		t.Errorf("%d are left, %d were refused", left, refused.Load())
+	if remaining := 1000 - charged.Load(); remaining < 0 || refused.Load() == 0 {
+		t.Errorf("%d are left, %d were refused", remaining, refused.Load())
 	}
 	n.place.Kill(n.Ledger)
 	n.open()

@@ -101,12 +101,12 @@ func (f *file) load(apply func(entry)) error {
 			return err
 		}
 		var e entry
-		switch whole := err == nil; {
+		switch complete := err == nil; {
 		case n == 1:
-			if !whole || !parseLine(line, &f.state) || f.state.Generation == 0 {
+			if !complete || !parseLine(line, &f.state) || f.state.Generation == 0 {
 				return f.refuse("line 1 is damaged")
 			}
-		case whole && parseLine(line, &e):
+		case complete && parseLine(line, &e):
 			if f.torn {
 				return f.refuse(fmt.Sprintf("a line before line %d is damaged", n))
 			}

@@ -38,10 +38,10 @@ type Ledger struct {
 	// mu is never held while the disk is waited for.
 	mu           sync.Mutex
 	accounts     map[credits.Account]map[string]*credits.Balance // by the account without a value, and by the value
-	most         int                                             // of values of a budget without an end
+	maxValues    int                                             // of values of a budget without an end
 	reservations map[uuid.UUID]*reservation
 	until        storage.Timestamp // the first Until of all reservations, or an earlier time
-	left         []*reservation    // left by the process before, until Settle
+	unsettled    []*reservation    // left by the process before, until Settle
 	lines        []byte            // lines that are not in the file yet
 	spare        []byte            // memory of written lines, to use again
 	failing      bool              // the file did not take the lines that came before
@@ -63,8 +63,8 @@ func (r *reservation) entry() entry {
 	return e
 }
 
-// held is what is reserved and not charged.
-func (r *reservation) held() plugins.Nanodollars { return max(r.Amount-r.charged, 0) }
+// reserved is what is reserved and not charged.
+func (r *reservation) reserved() plugins.Nanodollars { return max(r.Amount-r.charged, 0) }
 
 // FileName is the name of the file in the journal's directory.
 const FileName = "credits"
@@ -104,12 +104,12 @@ func Forget(dir string) error {
 }
 
 func open(f *file) (*Ledger, error) {
-	l := &Ledger{file: f, most: credits.MaxValues, accounts: make(map[credits.Account]map[string]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
+	l := &Ledger{file: f, maxValues: credits.MaxValues, accounts: make(map[credits.Account]map[string]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
 	if err := f.open(l.load); err != nil {
 		return nil, unavailable(err)
 	}
-	for _, made := range l.reservations {
-		l.hold(made, made.held())
+	for _, stored := range l.reservations {
+		l.hold(stored, stored.reserved())
 	}
 	if f.journal != nil {
 		f.journal.Note(FileName, f.reach())
@@ -144,49 +144,49 @@ func (l *Ledger) sync() (is journal.Reach, ok bool) {
 
 // load applies a line of the file.
 func (l *Ledger) load(e entry) {
-	made := l.reservations[e.ID]
+	stored := l.reservations[e.ID]
 	if e.Lost == 0 && (!e.Released || e.Charge != 0) {
 		l.apply(e)
 	}
 	switch {
 	case e.Lost > 0:
-		made = &reservation{Reservation: credits.Reservation{ID: e.ID, Org: e.Org, Amount: e.Lost, Lost: e.Lost, Until: e.Until}, charged: e.Charged}
+		stored = &reservation{Reservation: credits.Reservation{ID: e.ID, Org: e.Org, Amount: e.Lost, Lost: e.Lost, Until: e.Until}, charged: e.Charged}
 		for _, of := range e.accounts() {
-			made.Holds = append(made.Holds, credits.Hold{Account: of})
+			stored.Holds = append(stored.Holds, credits.Hold{Account: of})
 		}
 		if e.Call != nil {
-			made.Call = *e.Call
+			stored.Call = *e.Call
 		}
-		l.reservations[e.ID] = made
-		l.left = append(l.left, made)
-	case made != nil && e.Released:
+		l.reservations[e.ID] = stored
+		l.unsettled = append(l.unsettled, stored)
+	case stored != nil && e.Released:
 		delete(l.reservations, e.ID)
-	case made != nil:
-		made.charged += e.Charge
+	case stored != nil:
+		stored.charged += e.Charge
 	}
 }
 
 // Settle implements credits.Ledger. What the process before has reserved stays set aside until
 // Settle.
 func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (settled bool, failed error) {
-	left := l.left
-	l.left = nil
-	for _, made := range left {
+	unsettled := l.unsettled
+	l.unsettled = nil
+	for _, stored := range unsettled {
 		l.mu.Lock()
-		open, charged := l.reservations[made.ID] == made, made.charged
+		open, charged := l.reservations[stored.ID] == stored, stored.charged
 		l.mu.Unlock()
-		if !open || made.Until > 0 {
+		if !open || stored.Until > 0 {
 			continue
 		}
-		n, err := total(made.Reservation, charged)
+		n, err := total(stored.Reservation, charged)
 		if err == nil {
-			err = errors.Join(l.Charge(ctx, made.Reservation, n), l.Release(ctx, made.Reservation))
+			err = errors.Join(l.Charge(ctx, stored.Reservation, n), l.Release(ctx, stored.Reservation))
 		}
 		if err != nil {
-			l.left, failed = append(l.left, made), errors.Join(failed, err)
+			l.unsettled, failed = append(l.unsettled, stored), errors.Join(failed, err)
 		}
 	}
-	return len(l.left) == 0, failed
+	return len(l.unsettled) == 0, failed
 }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", credits.ErrUnavailable, err) }
@@ -293,9 +293,9 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 		return unavailable(os.ErrClosed)
 	}
 	l.expire(storage.Millis(time.Now()))
-	if made := l.reservations[r.ID]; made != nil {
-		if !made.Equal(r) {
-			return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, made.Amount, made.Org)
+	if stored := l.reservations[r.ID]; stored != nil {
+		if !stored.Equal(r) {
+			return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, stored.Amount, stored.Org)
 		}
 		return nil
 	}
@@ -306,17 +306,17 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 		}
 	}
 	for _, h := range r.Holds {
-		if h.Endless() && l.known(h.Account) == nil && len(l.accounts[shared(h.Account)]) >= l.most {
+		if h.Endless() && l.known(h.Account) == nil && len(l.accounts[shared(h.Account)]) >= l.maxValues {
 			return &credits.FullError{Account: h.Account}
 		}
 	}
 	for _, h := range r.Holds {
 		l.account(h.Account).Reserved += r.Amount
 	}
-	made := &reservation{Reservation: r}
-	l.reservations[r.ID] = made
+	stored := &reservation{Reservation: r}
+	l.reservations[r.ID] = stored
 	if r.Lost > 0 {
-		l.lines = appendLine(l.lines, made.line())
+		l.lines = appendLine(l.lines, stored.line())
 	}
 	if r.Until > 0 {
 		l.until = min(l.until, r.Until)
@@ -330,13 +330,13 @@ func (l *Ledger) expire(now storage.Timestamp) {
 		return
 	}
 	l.until = math.MaxInt64
-	for _, made := range l.reservations {
+	for _, stored := range l.reservations {
 		switch {
-		case made.Until == 0:
-		case made.Until <= now:
-			l.conclude(made, max(made.Lost, made.charged))
+		case stored.Until == 0:
+		case stored.Until <= now:
+			l.conclude(stored, max(stored.Lost, stored.charged))
 		default:
-			l.until = min(l.until, made.Until)
+			l.until = min(l.until, stored.Until)
 		}
 	}
 }
@@ -362,18 +362,18 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 	if l.closed {
 		return unavailable(os.ErrClosed)
 	}
-	made := l.reservations[r.ID]
-	if made == nil || made.Until > 0 {
+	stored := l.reservations[r.ID]
+	if stored == nil || stored.Until > 0 {
 		return fmt.Errorf("%w: %s", credits.ErrNoReservation, r.ID)
 	}
-	e := made.entry()
-	if e.Charge = total - made.charged; e.Charge == 0 {
+	e := stored.entry()
+	if e.Charge = total - stored.charged; e.Charge == 0 {
 		return nil
 	}
-	held := made.held()
-	made.charged = total
+	reserved := stored.reserved()
+	stored.charged = total
 	l.apply(e)
-	l.hold(made, made.held()-held)
+	l.hold(stored, stored.reserved()-reserved)
 	l.lines = appendLine(l.lines, e)
 	return nil
 }
@@ -409,33 +409,33 @@ func (l *Ledger) balance(of credits.Account) credits.Balance {
 // Release implements credits.Ledger.
 func (l *Ledger) Release(_ context.Context, r credits.Reservation) error {
 	l.mu.Lock()
-	made := l.reservations[r.ID]
+	stored := l.reservations[r.ID]
 	switch {
 	case l.closed:
 		l.mu.Unlock()
 		return unavailable(os.ErrClosed)
-	case made == nil || made.Until > 0:
+	case stored == nil || stored.Until > 0:
 		l.mu.Unlock()
 		return nil
 	}
-	l.conclude(made, made.charged)
+	l.conclude(stored, stored.charged)
 	l.mu.Unlock()
-	if made.Lost == 0 {
+	if stored.Lost == 0 {
 		return nil
 	}
 	return l.flush()
 }
 
 // conclude ends a reservation and spends total, in a single line. It needs mu.
-func (l *Ledger) conclude(made *reservation, total plugins.Nanodollars) {
-	e := entry{Org: made.Org, ID: made.ID, Released: true}
-	if total != made.charged {
-		e.Accounts, e.Charge = made.entry().Accounts, total-made.charged
+func (l *Ledger) conclude(stored *reservation, total plugins.Nanodollars) {
+	e := entry{Org: stored.Org, ID: stored.ID, Released: true}
+	if total != stored.charged {
+		e.Accounts, e.Charge = stored.entry().Accounts, total-stored.charged
 		l.apply(e)
 	}
-	l.hold(made, -made.held())
-	delete(l.reservations, made.ID)
-	if made.Lost > 0 {
+	l.hold(stored, -stored.reserved())
+	delete(l.reservations, stored.ID)
+	if stored.Lost > 0 {
 		l.lines = appendLine(l.lines, e)
 	}
 }
@@ -443,18 +443,18 @@ func (l *Ledger) conclude(made *reservation, total plugins.Nanodollars) {
 // End implements credits.Ledger.
 func (l *Ledger) End(_ context.Context, id uuid.UUID, total plugins.Nanodollars) ([]credits.Account, error) {
 	l.mu.Lock()
-	made := l.reservations[id]
+	stored := l.reservations[id]
 	switch {
 	case l.closed:
 		l.mu.Unlock()
 		return nil, unavailable(os.ErrClosed)
-	case made == nil || made.Until == 0:
+	case stored == nil || stored.Until == 0:
 		l.mu.Unlock()
 		return nil, fmt.Errorf("%w: %s", credits.ErrNoReservation, id)
 	}
-	l.conclude(made, total)
+	l.conclude(stored, total)
 	l.mu.Unlock()
-	return made.Accounts(), l.flush()
+	return stored.Accounts(), l.flush()
 }
 
 // Balance implements credits.Ledger.
@@ -565,9 +565,9 @@ func (l *Ledger) compact() {
 	balances, lines := l.balances(func(credits.Account) bool { return true }), l.lines
 	l.lines = nil
 	var open []entry
-	for _, made := range l.reservations {
-		if made.Lost > 0 {
-			open = append(open, made.line())
+	for _, stored := range l.reservations {
+		if stored.Lost > 0 {
+			open = append(open, stored.line())
 		}
 	}
 	l.mu.Unlock()

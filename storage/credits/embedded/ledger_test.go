@@ -30,7 +30,7 @@ func settled(f *file) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = l.Settle(context.Background(), creditstest.Most)
+	_, err = l.Settle(context.Background(), creditstest.HighestReservation)
 	return l, err
 }
 
@@ -168,7 +168,7 @@ func TestFileIsBounded(t *testing.T) {
 func TestValuesAreBounded(t *testing.T) {
 	ctx := t.Context()
 	l := begin(t, t.TempDir(), 1<<20)
-	l.most = 2
+	l.maxValues = 2
 	reserve := func(value string, amount plugins.Nanodollars) (credits.Reservation, error) {
 		of := credits.Account{Org: "acme", Budget: "run", Value: value}
 		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount, Holds: []credits.Hold{{Account: of, Limit: 100}}}

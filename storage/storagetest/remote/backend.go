@@ -93,23 +93,23 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // Write adds a batch with its content, in two parts.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
-	if most := b.faults.Entries; most > 0 && len(batch.Records)+len(batch.Annotations) > most {
+	if limit := b.faults.Entries; limit > 0 && len(batch.Records)+len(batch.Annotations) > limit {
 		return errTooMany
 	}
 	start, err := b.dir.up()
 	if err != nil {
 		return err
 	}
-	whole, err := b.entry(ctx, batch)
+	entry, err := b.entry(ctx, batch)
 	if err != nil {
 		return err
 	}
 	if err := sleep(ctx, b.faults.Latency); err != nil {
 		return err
 	}
-	first, second, half := *whole, *whole, len(batch.Records)/2
-	first.Records, first.Contents, first.Notes = whole.Records[:half], whole.Contents[:half], nil
-	second.Records, second.Contents = whole.Records[half:], whole.Contents[half:]
+	first, second, half := *entry, *entry, len(batch.Records)/2
+	first.Records, first.Contents, first.Notes = entry.Records[:half], entry.Contents[:half], nil
+	second.Records, second.Contents = entry.Records[half:], entry.Contents[half:]
 	if err := b.dir.add(start, &first); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 		return err
 	}
 	if rand.Float64() < b.faults.Repeated {
-		if err := b.dir.add(start, whole); err != nil {
+		if err := b.dir.add(start, entry); err != nil {
 			return err
 		}
 	}

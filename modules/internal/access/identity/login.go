@@ -93,11 +93,11 @@ func (l *Login) complete(ctx context.Context, c Claims, tokens *oauth2.Token) (C
 	if err != nil {
 		return Claims{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	var said json.RawMessage
-	if err := info.Claims(&said); err != nil {
+	var claims json.RawMessage
+	if err := info.Claims(&claims); err != nil {
 		return Claims{}, err
 	}
-	return c.with(said)
+	return c.with(claims)
 }
 
 func (l *Login) config(ctx context.Context, callback string) (*oauth2.Config, error) {

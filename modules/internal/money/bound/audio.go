@@ -13,7 +13,7 @@ import (
 // lowestSampleRate is the lowest that plain samples are taken with, in samples a second.
 const lowestSampleRate = 8000
 
-// HasLowestRate reports whether audio takes at least Most.SpeechBytes a second, as plain
+// HasLowestRate reports whether audio takes at least UpperBound.SpeechBytes a second, as plain
 // samples and MP3 do. In other formats silence takes next to no bytes: a frame of FLAC has
 // up to 65,535 equal samples, and one of Opus may be empty. The bytes tell the format, for
 // names and types are what the client says.
@@ -106,6 +106,6 @@ func (d *Demand) readAudio(v gjson.Result) {
 	if _, encoded, ok := strings.Cut(data, ";base64,"); ok {
 		data = encoded
 	}
-	d.Audio += (int64(len(data))*3/4/Most.SpeechBytes + 1) * Most.SpeechTokens
+	d.Audio += (int64(len(data))*3/4/UpperBound.SpeechBytes + 1) * UpperBound.SpeechTokens
 	d.Unbounded = d.Unbounded || !HasLowestRate(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
 }

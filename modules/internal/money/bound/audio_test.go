@@ -68,7 +68,7 @@ func FuzzHasLowestRate(f *testing.F) {
 // All of an audio counts, however it is written.
 func TestAudioCountsByItsLength(t *testing.T) {
 	audio := base64.StdEncoding.EncodeToString([]byte(wave(1, 8000, "") + strings.Repeat("\x00", 10_000_000)))
-	want := 10_000_000 / Most.SpeechBytes * Most.SpeechTokens
+	want := 10_000_000 / UpperBound.SpeechBytes * UpperBound.SpeechTokens
 	for _, part := range []string{`{"data":"` + audio + `","format":"wav"}`, `"` + audio + `"`, `{"d\u0061ta":"\u0064ata:audio/wav;base64,` + audio + `"}`} {
 		d := Of(plugins.Chat, objectOf(`{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":`+part+`}]}]}`), nil)
 		if d.Audio < want || d.Audio > want+want/100 || d.Unbounded {
@@ -119,7 +119,7 @@ func TestTheTurnBeforeIsCounted(t *testing.T) {
 		OfTurn(&counts, plugins.Chat, objectOf(fmt.Sprintf(`{"messages":[%s]}`, old))).Learn(&counts, plugins.Known(500))
 		body := fmt.Sprintf(`{"messages":[%s,%s]}`, old, added)
 		d := OfTurn(&counts, plugins.Chat, objectOf(body))
-		got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N
+		got := d.Usage(m, UpperBound, int64(len(body)), 1, 1).Input.N
 		if got < min(500+c.want, 1_000_000) || got > 500+c.want+200 {
 			t.Errorf("%s: %d tokens, want about %d", name, got, 500+c.want)
 		}
@@ -157,7 +157,7 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
 		d := Of(plugins.Chat, objectOf(body), nil)
-		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < least {
+		if got := d.Usage(m, UpperBound, int64(len(body)), 1, 1).Input.N; got < least {
 			t.Errorf("%.60s…%.60s: %d tokens", part, part[len(part)-60:], got)
 		}
 	}
@@ -169,7 +169,7 @@ func TestNothingHidesBehindMedia(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, part)
 		d := Of(plugins.Chat, objectOf(body), nil)
-		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got > most {
+		if got := d.Usage(m, UpperBound, int64(len(body)), 1, 1).Input.N; got > most {
 			t.Errorf("%.60s: %d tokens", part, got)
 		}
 	}
@@ -197,7 +197,7 @@ func TestThoughtsThatWereNotCounted(t *testing.T) {
 		OfTurn(&counts, c.dialect, objectOf(fmt.Sprintf(`{%s%q:[%s]}`, c.off, c.list, conversation))).Learn(&counts, plugins.Known(10))
 		for fields, want := range map[string]int64{c.off: 10, c.on: 100_000} {
 			body := fmt.Sprintf(`{%s%q:[%s,%s]}`, fields, c.list, conversation, c.result)
-			if got := OfTurn(&counts, c.dialect, objectOf(body)).Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < want || got > want+1000 {
+			if got := OfTurn(&counts, c.dialect, objectOf(body)).Usage(m, UpperBound, int64(len(body)), 1, 1).Input.N; got < want || got > want+1000 {
 				t.Errorf("%s %s: %d tokens, want about %d", c.dialect, fields, got, want)
 			}
 		}

@@ -102,9 +102,9 @@ func (b Batch) MadeBy(request *plugins.Object) Batch {
 	return b
 }
 
-// AtMost returns the most that a batch uses that begins at a time, with an unknown cost if a
-// model has no price of batches, and all unknown if the batch is.
-func (b Batch) AtMost(prices *catalog.Catalog, provider string, at time.Time) (most Used) {
+// MaxUsage returns an upper bound on the usage and the cost of a batch that begins at a time. The
+// cost is unknown if a model has no batch price; everything is unknown if the batch is.
+func (b Batch) MaxUsage(prices *catalog.Catalog, provider string, at time.Time) (upperBound Used) {
 	for i, part := range b.Parts {
 		m, ok := prices.Lookup(provider, part.Model)
 		if !ok {
@@ -118,21 +118,21 @@ func (b Batch) AtMost(prices *catalog.Catalog, provider string, at time.Time) (m
 		if part.WebSearches > 0 {
 			u.WebSearches = plugins.Known(part.WebSearches)
 		}
-		cost := m.AtMost(u, catalog.Conditions{At: at, Tier: plugins.BatchTier, Longest: part.Longest})
+		cost := m.MaxCost(u, catalog.Conditions{At: at, Tier: plugins.BatchTier, Longest: part.Longest})
 		cost.N += plugins.Nanodollars(part.Calls) // each call is rounded by itself
 		if i == 0 {
-			most = Used{Cost: cost, Usage: u}
+			upperBound = Used{Cost: cost, Usage: u}
 			continue
 		}
-		most.Cost = most.Cost.Both(cost)
-		most.Usage.Add(u)
+		upperBound.Cost = upperBound.Cost.Both(cost)
+		upperBound.Usage.Add(u)
 	}
-	return most
+	return upperBound
 }
 
 // Cost returns what a batch of one model has cost that used so much in all, unknown for more
 // models. If longer inputs have another price, all of the usage has the dearer of the two.
-func (b Batch) Cost(prices *catalog.Catalog, provider string, u plugins.Usage, c catalog.Conditions) (most plugins.Cost) {
+func (b Batch) Cost(prices *catalog.Catalog, provider string, u plugins.Usage, c catalog.Conditions) (maxCost plugins.Cost) {
 	names := b.Models()
 	if len(names) != 1 {
 		return plugins.Cost{}
@@ -143,11 +143,11 @@ func (b Batch) Cost(prices *catalog.Catalog, provider string, u plugins.Usage, c
 	}
 	c.Tier = plugins.BatchTier
 	for _, c.Longest = range []int64{1, b.longest()} {
-		if cost := m.Cost(u, c); !most.Valid || cost.N > most.N {
-			most = cost
+		if cost := m.Cost(u, c); !maxCost.Valid || cost.N > maxCost.N {
+			maxCost = cost
 		}
 	}
-	return most
+	return maxCost
 }
 
 func (b Batch) longest() (n int64) {

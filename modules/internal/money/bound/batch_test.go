@@ -52,7 +52,7 @@ func TestUploadsAddUpCalls(t *testing.T) {
 		if again := bound.ParseBatch(b.Text()); again.Text() != b.Text() {
 			t.Errorf("a record has %s", again.Text())
 		}
-		most := b.AtMost(catalog.Default(), "openai", time.Now())
+		most := b.MaxUsage(catalog.Default(), "openai", time.Now())
 		if !most.Cost.Valid || most.Usage.Output != plugins.Known(500) || most.Usage.Input.N != b.Parts[0].Input+b.Parts[1].Input {
 			t.Errorf("at most: %+v", most)
 		}
@@ -125,7 +125,7 @@ func TestCallsWithinRequests(t *testing.T) {
 		object, _ := plugins.ParseObject([]byte(c.body))
 		adder := bound.Adder{Catalog: catalog.Default(), Provider: c.provider}
 		b := adder.Inline(c.model, object)
-		if most := b.AtMost(catalog.Default(), c.provider, time.Now()); b.Calls() != c.calls || most.Usage.Output.N != c.output || most.Cost.Valid != (c.calls > 0) {
+		if most := b.MaxUsage(catalog.Default(), c.provider, time.Now()); b.Calls() != c.calls || most.Usage.Output.N != c.output || most.Cost.Valid != (c.calls > 0) {
 			t.Errorf("%s: %s, at most %+v", name, b.Text(), most)
 		}
 	}

@@ -189,11 +189,11 @@ func (d *Demand) readConversation(v gjson.Result) {
 		d.readContent(v, 0)
 		return
 	}
-	left := d.before.Messages
+	remaining := d.before.Messages
 	d.each(v, func(_ string, message gjson.Result) {
 		of := *d
 		d.readContent(message, 1)
-		if left--; left < 0 {
+		if remaining--; remaining < 0 {
 			d.addedInline += d.inline - of.inline
 			return
 		}

@@ -35,7 +35,7 @@ func TestHostedCalls(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"model":"m",%s}`, c.fields)
 		d := Of(c.dialect, objectOf(body), nil)
-		if got := d.Usage(m, Most, int64(len(body)), 1, 1).WebSearches.N; got != c.want {
+		if got := d.Usage(m, UpperBound, int64(len(body)), 1, 1).WebSearches.N; got != c.want {
 			t.Errorf("%s: %d searches, want %d", body, got, c.want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestCompactionsAreSetAside(t *testing.T) {
 	} {
 		body := `{"model":"m","max_tokens":5,"context_management":` + management + `}`
 		d := Of(plugins.Messages, objectOf(body), nil)
-		u := d.Usage(m, Most, int64(len(body)), 5, 1)
+		u := d.Usage(m, UpperBound, int64(len(body)), 5, 1)
 		if got := [2]int64{u.Input.N, u.Output.N}; got != want {
 			t.Errorf("%s: %d tokens, want %d", management, got, want)
 		}
@@ -82,7 +82,7 @@ func TestEachPromptMayBeAsLongAsTheModelReads(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"model":"m",%s}`, c.fields)
 		d := Of(c.dialect, objectOf(body), nil)
-		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got != c.want {
+		if got := d.Usage(m, UpperBound, int64(len(body)), 1, 1).Input.N; got != c.want {
 			t.Errorf("%s %.60s: %d tokens, want %d", c.dialect, c.fields, got, c.want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestWhatPassesForAPictureIsRead(t *testing.T) {
 			m    *catalog.Model
 			want bool
 		}{{m, c.unbounded}, {google, c.atGoogle}} {
-			if got := d.Usage(at.m, Most, int64(len(body)), 1, 1).Input.N == 1_000_000; got != at.want {
+			if got := d.Usage(at.m, UpperBound, int64(len(body)), 1, 1).Input.N == 1_000_000; got != at.want {
 				t.Errorf("%s at %q: unbounded is %t, want %t", c.part, at.m.Provider, got, at.want)
 			}
 		}

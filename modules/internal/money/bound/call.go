@@ -24,8 +24,8 @@ type Call struct {
 	// Fixed returns the usage of an endpoint whose requests have no limit of output, nil for
 	// any other.
 	Fixed func() plugins.Usage
-	// Told estimates the usage of a complete answer of such an endpoint, by the request alone.
-	Told func() plugins.Usage
+	// Estimated estimates the usage of a complete answer of such an endpoint, by the request alone.
+	Estimated func() plugins.Usage
 	// Hidden says that the stream may not show all that is charged, whatever the request says.
 	Hidden bool
 	// Free says that nobody pays for the call.
@@ -99,7 +99,7 @@ func (c *Call) Hosted() bool { return c != nil && c.demand != nil && c.demand.Ho
 
 // MaxCost is an upper bound on what a usage costs.
 func (c *Call) MaxCost(u plugins.Usage) plugins.Cost {
-	return c.Model.AtMost(u, c.Conditions, c.Tiers...)
+	return c.Model.MaxCost(u, c.Conditions, c.Tiers...)
 }
 
 // hosted is an upper bound on what hosted tools cost beside the tokens of the model: unknown if
@@ -107,12 +107,12 @@ func (c *Call) MaxCost(u plugins.Usage) plugins.Cost {
 func (c *Call) hosted(d *Demand) plugins.Cost {
 	calls, cost := d.MostCalls(), plugins.KnownCost(d.hostedCost())
 	add := func(model string, usage func(*catalog.Model) plugins.Usage, times int64) {
-		var most plugins.Cost
+		var maxCost plugins.Cost
 		if m, ok := c.Catalog.Lookup(c.Provider, model); ok {
-			most = m.AtMost(usage(m), c.Conditions)
+			maxCost = m.MaxCost(usage(m), c.Conditions)
 		}
-		most.N *= plugins.Nanodollars(times)
-		cost = cost.Both(most)
+		maxCost.N *= plugins.Nanodollars(times)
+		cost = cost.Both(maxCost)
 	}
 	for _, painter := range d.Painters {
 		tokens := plugins.Known(calls * ImageTokens)
@@ -121,7 +121,7 @@ func (c *Call) hosted(d *Demand) plugins.Cost {
 		}, 1)
 	}
 	for _, advisor := range d.Advisors { // reads all that the model reads
-		add(advisor, func(m *catalog.Model) plugins.Usage { return d.Usage(m, Most, 0, 0, 1) }, calls)
+		add(advisor, func(m *catalog.Model) plugins.Usage { return d.Usage(m, UpperBound, 0, 0, 1) }, calls)
 	}
 	return cost
 }

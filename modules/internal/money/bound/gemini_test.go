@@ -46,7 +46,7 @@ func TestGeminiIsBounded(t *testing.T) {
 	} {
 		body := fmt.Appendf(nil, `{"contents":[{"role":"user","parts":[%s]}]%s}`, c.parts, c.fields)
 		d := Of(plugins.GenerateContent, objectOf(string(body)), nil)
-		if got := d.Usage(m, Most, int64(len(body)), 1, 1).Input.N; got < c.least || got > c.most {
+		if got := d.Usage(m, UpperBound, int64(len(body)), 1, 1).Input.N; got < c.least || got > c.most {
 			t.Errorf("%.100s%.80s: %d tokens, want %d to %d", c.parts, c.fields, got, c.least, c.most)
 		}
 	}

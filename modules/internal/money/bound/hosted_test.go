@@ -44,7 +44,7 @@ func TestHostedTools(t *testing.T) {
 		{`{"type":"browser_search"}`, true, 10 * 8_000_000},
 	} {
 		d := Of(plugins.Responses, objectOf(`{"input":"hi","tools":[`+c.tool+`]}`), nil)
-		u := d.Usage(m, Most, 100, 1, 1)
+		u := d.Usage(m, UpperBound, 100, 1, 1)
 		if d.Hosted != c.hosted || (u.Input.N == 1_000_000) != c.hosted || d.hostedCost() != c.cost {
 			t.Errorf("%s: hosted %t, %d tokens, %v", c.tool, d.Hosted, u.Input.N, d.hostedCost())
 		}
@@ -74,7 +74,7 @@ func TestUnknownOptions(t *testing.T) {
 		m.Context = 1_000_000
 		body := `{"messages":[],` + c.option + `}`
 		d := Of(plugins.Chat, objectOf(body), nil)
-		u := d.Usage(m, Most, int64(len(body)), 1, 1)
+		u := d.Usage(m, UpperBound, int64(len(body)), 1, 1)
 		if (u.Input.N == 1_000_000) != c.unbounded {
 			t.Errorf("%s at %s: %d tokens", c.option, c.provider, u.Input.N)
 		}
@@ -89,7 +89,7 @@ func TestModelsThatSearch(t *testing.T) {
 	m := &catalog.Model{ID: "gpt-4o-search-preview", Provider: "openai"}
 	m.Context = 100_000
 	d := Of(plugins.Chat, objectOf(`{"messages":[]}`), nil)
-	if u := d.Usage(m, Most, 10, 1, 1); u.Input.N != 100_000 || u.WebSearches.N != hostedCalls {
+	if u := d.Usage(m, UpperBound, 10, 1, 1); u.Input.N != 100_000 || u.WebSearches.N != hostedCalls {
 		t.Errorf("%+v", u)
 	}
 }

@@ -64,13 +64,13 @@ const maxAnswers = 128
 // two spellings, and of a field that stands twice the last: the highest number counts.
 func (r Request) Answers() int64 {
 	if r.Dialect == plugins.GenerateContent {
-		most := int64(1)
+		answers := int64(1)
 		r.geminiConfigs("candidatecount", func(values []gjson.Result) {
 			for _, v := range values {
-				most = max(most, v.Int())
+				answers = max(answers, v.Int())
 			}
 		})
-		return min(most, maxAnswers)
+		return min(answers, maxAnswers)
 	}
 	if !r.Dialect.OfChat() {
 		return 1
@@ -105,13 +105,13 @@ func (r Request) Uses(m *catalog.Model, reads *Demand, bytes, limit int64) (u pl
 	case err != nil:
 		return u, false
 	case r.Dialect == plugins.Embeddings:
-		u = reads.Usage(m, Most, bytes, 0, 1)
+		u = reads.Usage(m, UpperBound, bytes, 0, 1)
 		u.Output = plugins.Known(0)
 	case len(observe.OutputLimits(r.Dialect)) > 0, r.Dialect == plugins.GenerateContent, r.Dialect.OfResponses():
 		if limit > 0 {
 			asked = limit
 		}
-		u = reads.Usage(m, Most, bytes, asked, r.Answers())
+		u = reads.Usage(m, UpperBound, bytes, asked, r.Answers())
 	default:
 		return u, false
 	}

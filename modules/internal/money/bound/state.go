@@ -107,7 +107,7 @@ func (s *State) addItems(input gjson.Result, mayName bool) {
 // has the content itself.
 func (s *State) addItem(param string, item gjson.Result) {
 	var ids []StateID
-	var references, reasoning, typed, looked, whole bool
+	var references, reasoning, typed, lookedUp, complete bool
 	item.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "id":
@@ -115,19 +115,19 @@ func (s *State) addItem(param string, item gjson.Result) {
 		case "type":
 			references = references || v.Str == "item_reference"
 			reasoning = reasoning || v.Str == "reasoning"
-			looked = looked || v.Str == "reasoning" || v.Str == "image_generation_call"
+			lookedUp = lookedUp || v.Str == "reasoning" || v.Str == "image_generation_call"
 			typed = typed || v.Type == gjson.String
 		case "role":
 			typed = true
 		case "encrypted_content", "result":
-			whole = v.Type == gjson.String && v.Str != ""
+			complete = v.Type == gjson.String && v.Str != ""
 		}
 		return true
 	})
 	if references = references || !typed && ids != nil; references && s.Field == "" {
 		s.Field, s.Hint = param, " Clients send the item itself when 'store' is false."
 	}
-	if references || looked && !whole {
+	if references || lookedUp && !complete {
 		for _, id := range ids {
 			id.Native, id.Reasoning = true, reasoning && !references
 			s.IDs = append(s.IDs, id)

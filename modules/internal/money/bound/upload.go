@@ -15,11 +15,11 @@ const maxLine = 16 << 20
 type Upload struct {
 	Adder
 
-	line   []byte // what has come of a line that is not whole
-	held   int64  // bytes of the memory of copies that line takes
-	header bool   // of a part of the form
-	ended  bool   // the form
-	failed bool   // it has something else than calls
+	line     []byte // what has come of a line that is not whole
+	reserved int64  // bytes of the memory of copies that line takes
+	header   bool   // of a part of the form
+	ended    bool   // the form
+	failed   bool   // it has something else than calls
 }
 
 // Write implements capture.Reader.
@@ -44,11 +44,11 @@ func (u *Upload) keep(piece []byte) {
 	n := len(u.line) + len(piece)
 	if n > cap(u.line) {
 		size := max(2*n, 4<<10)
-		if n > maxLine || !capture.Reserve(int64(size)-u.held) {
+		if n > maxLine || !capture.Reserve(int64(size)-u.reserved) {
 			u.fail()
 			return
 		}
-		u.held = int64(size)
+		u.reserved = int64(size)
 		u.line = append(make([]byte, 0, size), u.line...)
 	}
 	u.line = append(u.line, piece...)
@@ -93,6 +93,6 @@ func (u *Upload) Batch() (b Batch) {
 
 // Free gives memory back.
 func (u *Upload) Free() {
-	capture.Return(u.held)
-	u.line, u.held = nil, 0
+	capture.Return(u.reserved)
+	u.line, u.reserved = nil, 0
 }

@@ -22,11 +22,11 @@ type Scale struct {
 var (
 	// Likely counts as most calls do, for estimates that harm nobody where they are too low.
 	Likely = Scale{4, 4000, 20}
-	// Most counts so that no call uses more. Digits, rare characters and random letters have up
+	// UpperBound counts so that no call uses more. Digits, rare characters and random letters have up
 	// to a token for each byte. The lowest rate of MP3 is 8 kbit/s, and HasLowestRate tells which
 	// formats take as much. Gemini counts the most tokens of audio
 	// (https://ai.google.dev/gemini-api/docs/audio#technical-details).
-	Most = Scale{1, 1000, 32}
+	UpperBound = Scale{1, 1000, 32}
 )
 
 // Text returns the tokens of so many bytes of text.

@@ -55,7 +55,7 @@ func (c *choices) ends() (ends []string) {
 // chat ends streams of Chat Completions and of Completions.
 type chat struct{ choices }
 
-func (*chat) read(e gjson.Result) int64 { return bound.Said(e.Get("choices")) }
+func (*chat) read(e gjson.Result) int64 { return bound.TextLength(e.Get("choices")) }
 
 func (c *chat) keep(e gjson.Result) {
 	for _, choice := range e.Get("choices").Array() {
@@ -91,17 +91,17 @@ func (c *chat) end(b []byte, unsent gjson.Result) []byte {
 
 // messages ends streams of Anthropic's Messages.
 type messages struct {
-	usage string        // as it was stated first
-	said  int64         // bytes that the client has
-	open  *gjson.Result // index of the block that is open
+	usage   string        // as it was stated first
+	written int64         // bytes that the client has
+	open    *gjson.Result // index of the block that is open
 }
 
 func (*messages) read(e gjson.Result) int64 {
-	return bound.Said(e.Get("delta")) + bound.Said(e.Get("content_block"))
+	return bound.TextLength(e.Get("delta")) + bound.TextLength(e.Get("content_block"))
 }
 
 func (m *messages) keep(e gjson.Result) {
-	m.said += m.read(e)
+	m.written += m.read(e)
 	switch e.Get("type").Str {
 	case "message_start":
 		m.usage = strings.Clone(e.Get("message.usage").Raw)
@@ -123,7 +123,7 @@ func (m *messages) end(b []byte, _ gjson.Result) []byte {
 	if usage == "" {
 		usage = "{}"
 	}
-	usage = set(usage, "output_tokens", bound.Likely.Text(m.said)) // which clients rely on
+	usage = set(usage, "output_tokens", bound.Likely.Text(m.written)) // which clients rely on
 	b = appendEvent(b, "message_delta", `{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":`+usage+`}`)
 	return appendEvent(b, "message_stop", `{"type":"message_stop"}`)
 }
@@ -131,13 +131,13 @@ func (m *messages) end(b []byte, _ gjson.Result) []byte {
 // gemini ends streams of Gemini's generateContent.
 type gemini struct{ choices }
 
-func (*gemini) read(e gjson.Result) (said int64) {
+func (*gemini) read(e gjson.Result) (written int64) {
 	for _, candidate := range e.Get("candidates").Array() {
 		for _, part := range candidate.Get("content.parts").Array() {
-			said += int64(len(part.Raw)) // calls have arguments of any name
+			written += int64(len(part.Raw)) // calls have arguments of any name
 		}
 	}
-	return said
+	return written
 }
 
 func (g *gemini) keep(e gjson.Result) {

@@ -29,7 +29,7 @@ type text struct {
 	list   string // of the parts in the item; "" for a field of the item itself
 	field  string
 	index  int64 // in the list
-	said   strings.Builder
+	text   strings.Builder
 	closed bool // there is an event for its end
 	ended  bool // and for that of its part
 }
@@ -126,7 +126,7 @@ func (i *item) add(kind string, e gjson.Result) {
 		if end, ok := strings.CutPrefix(kind, t.kind); ok && (t.list == "" || t.index == e.Get(indexes[t.list]).Int()) {
 			switch end {
 			case ".delta":
-				t.said.WriteString(e.Get("delta").Str)
+				t.text.WriteString(e.Get("delta").Str)
 			case ".done":
 				t.closed = true
 			}
@@ -171,7 +171,7 @@ func (r *responses) close(b []byte, n int, i *item) []byte {
 		if t.list != "" {
 			path = fmt.Sprintf("%s.%d.%s", t.list, t.index, t.field)
 		}
-		i.json = set(i.json, path, t.said.String())
+		i.json = set(i.json, path, t.text.String())
 		e, part := begin(t.kind+".done"), begin(partDone[t.list])
 		if t.list != "" {
 			e, part = set(e, indexes[t.list], t.index), set(part, indexes[t.list], t.index)

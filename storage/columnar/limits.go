@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Room bounds the groups that queries have in memory.
-type Room struct {
+// Limits bounds the groups that queries have in memory.
+type Limits struct {
 	// Totals are the groups that have totals at the same time, 120 bytes each, and Cells
 	// the parts of groups by time, 40 bytes each.
 	Totals, Cells int
@@ -21,7 +21,7 @@ type Room struct {
 
 // StandardRoom bounds the groups to what takes some 350 MB: 126 MB for totals, as much for
 // cells, and 100 MB for the most groups.
-var StandardRoom = Room{Totals: 1 << 20, Cells: 3 << 20, Few: 1 << 18, Most: 8 << 20}
+var StandardRoom = Limits{Totals: 1 << 20, Cells: 3 << 20, Few: 1 << 18, Most: 8 << 20}
 
 // Turn is what a query with many groups waits for: the memory of several would add up.
 type Turn struct {
@@ -39,9 +39,9 @@ var errNotItsTurn = errors.New("another query has many groups")
 // grow is called when there are so many groups.
 func (t *Turn) grow(groups int) error {
 	switch {
-	case groups > t.engine.Room.Most:
-		return fmt.Errorf("more than %d groups: %w", t.engine.Room.Most, storage.ErrTooManyGroups)
-	case groups <= t.engine.Room.Few || t.many:
+	case groups > t.engine.Limits.Most:
+		return fmt.Errorf("more than %d groups: %w", t.engine.Limits.Most, storage.ErrTooManyGroups)
+	case groups <= t.engine.Limits.Few || t.many:
 		return nil
 	case !t.mine:
 		select {

@@ -17,11 +17,11 @@ var saidFields = []string{
 	"arguments", "encrypted_content", "input", "name", "partial_json", "reasoning", "reasoning_content", "refusal", "signature", "text", "thinking",
 }
 
-// Said returns how many bytes of an answer the model has written. The model may have written all
+// TextLength returns how many bytes of an answer the model has written. The model may have written all
 // that is nested too deep to be looked at.
-func Said(v gjson.Result) int64 { return saidBelow(v, 0) }
+func TextLength(v gjson.Result) int64 { return lengthBelow(v, 0) }
 
-func saidBelow(v gjson.Result, depth int) (n int64) {
+func lengthBelow(v gjson.Result, depth int) (n int64) {
 	if depth == maxDepth {
 		return int64(len(v.Raw))
 	}
@@ -33,7 +33,7 @@ func saidBelow(v gjson.Result, depth int) (n int64) {
 				n -= int64(len(`""`))
 			}
 		case v.IsObject(), v.IsArray():
-			n += saidBelow(v, depth+1)
+			n += lengthBelow(v, depth+1)
 		}
 		return true
 	})
@@ -80,7 +80,7 @@ func Written(d plugins.Dialect, answer storage.Body) (n int64, ok bool) {
 	stored, _ := observe.Transcript(d).Stored(answer.Type, answer.Data)
 	for _, list := range gjson.GetManyBytes(stored, "output", "output.message.content", "choices", "content", "candidates") {
 		if list.IsArray() {
-			return Said(list), true
+			return TextLength(list), true
 		}
 	}
 	return 0, false

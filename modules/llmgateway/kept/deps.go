@@ -22,8 +22,8 @@ import (
 	"github.com/weirhq/weir/storage/shared"
 )
 
-// Room has the stores in which the objects are.
-type Room struct {
+// Deps has the stores in which the objects are.
+type Deps struct {
 	// Journal has the records, and the conversations.
 	Journal func() (stored.Journal, error)
 	// Mask returns what masks the names of an organisation's users in records, nil for nothing.
@@ -38,7 +38,7 @@ type Room struct {
 }
 
 // Store returns the stored objects that the caller of a record may use.
-func (r *Room) Store(caller *storage.Record) (*stored.Store, error) {
+func (r *Deps) Store(caller *storage.Record) (*stored.Store, error) {
 	journal, err := r.Journal()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (r *Room) Store(caller *storage.Record) (*stored.Store, error) {
 
 // Call is a request for a stored object. Its caller has been authenticated.
 type Call struct {
-	*Room
+	*Deps
 	Store *stored.Store // of the caller
 	W     http.ResponseWriter
 	R     *http.Request
@@ -63,8 +63,8 @@ type Call struct {
 	// Memory is the memory budget that all requests share.
 	Memory *admission.Memory
 
-	loaded admission.Held // the memory that is reserved for the loaded conversation
-	object gjson.Result   // the parsed body
+	loaded admission.Reservation // the memory that is reserved for the loaded conversation
+	object gjson.Result          // the parsed body
 }
 
 // MaxBody is the size of the largest body of a request, in bytes.
