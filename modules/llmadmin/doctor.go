@@ -204,7 +204,7 @@ func reach(ctx context.Context, a *providers.Account) []Finding {
 	begin := time.Now()
 	response, err := a.Probe(ctx)
 	if err != nil {
-		f.Level, f.Found, f.Fix = Error, fmt.Sprintf("%s does not answer: %v", a.BaseURL, err), "look at DNS, the firewall and the provider's status; calls go to fallbacks meanwhile"
+		f.Level, f.Found, f.Fix = Error, fmt.Sprintf("%s does not answer: %v", a.BaseURL, err), "look at DNS, the firewall and the provider's status; calls of aliases go to other providers meanwhile"
 		return []Finding{f}
 	}
 	response.Body.Close()

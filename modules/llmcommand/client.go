@@ -180,12 +180,12 @@ const continueFrom = 8 << 20
 
 // ask sends a request, and returns the data of the whole answer.
 func (c *client) ask(ctx context.Context, method, path string, body any) (gjson.Result, error) {
-	answer, err := c.allPages(ctx, method, path, body)
+	answer, err := c.envelope(ctx, method, path, body)
 	return answer.Get("data"), err
 }
 
-// whole sends a request, and returns the whole answer.
-func (c *client) allPages(ctx context.Context, method, path string, body any) (gjson.Result, error) {
+// envelope sends a request, and returns the whole answer, with what stands beside its data.
+func (c *client) envelope(ctx context.Context, method, path string, body any) (gjson.Result, error) {
 	response, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return gjson.Result{}, err
@@ -260,6 +260,9 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 func (c *client) refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	message := gjson.GetBytes(text, "error")
+	if message.IsObject() { // of OpenAI's endpoints
+		message = message.Get("message")
+	}
 	if message.Type != gjson.String {
 		message = gjson.GetBytes(text, "message") // llm_otlp answers a google.rpc.Status
 	}
@@ -268,7 +271,7 @@ func (c *client) refusal(response *http.Response) error {
 	case !plugins.ValidJSON(text) || message.Type != gjson.String:
 		e.message = c.noAPI(response).Error()
 	case response.StatusCode == http.StatusUnauthorized:
-		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s, or run `weir login %[1]s`", c.address, message.Str, keyEnv)
+		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s, or run `weir login %[1]s`", c.address, strings.TrimSuffix(message.Str, "."), keyEnv)
 	default:
 		e.message = fmt.Sprintf("%s: %s", c.address, message.Str)
 	}

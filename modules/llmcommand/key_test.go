@@ -2,6 +2,8 @@ package llmcommand
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,20 @@ func TestKeys(t *testing.T) {
 		t.Errorf("a deleted key is in the list %q", list)
 	}
 	var out bytes.Buffer
+	rows := filepath.Join(t.TempDir(), "keys.csv")
+	if err := os.WriteFile(rows, []byte("name,scopes\na,gateway\nb,gateway\nc,gatway\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), keyCommand, &out, "import", rows, "--address", address); err == nil || !strings.Contains(err.Error(), "row 4") || !strings.Contains(err.Error(), "the 2 keys of the rows before are deleted again") {
+		t.Errorf("of a file with a mistake: %v", err)
+	}
+	if list := ask("list", "--format", "csv"); strings.Count(list, "\n") != 1 {
+		t.Errorf("keys are left of a file with a mistake: %q", list)
+	}
+	out.Reset()
+	if _, err := run(t.Context(), memberCommand, &out, "invite", "ada@example.com", "--role", "boss", "--address", address); err == nil || strings.Contains(err.Error(), "llm_query") {
+		t.Errorf("an error of OpenAI's endpoints is %v", err)
+	}
 	if _, err := run(t.Context(), auditCommand, &out, "--of", id, "--format", "csv", "--address", address); err != nil || strings.Count(out.String(), "\n") != 7 || strings.Contains(out.String(), secret) {
 		t.Errorf("%q, %v", out.String(), err)
 	}

@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"net/http"
@@ -14,8 +15,8 @@ import (
 	"github.com/weirhq/weir/internal/spreadsheet"
 )
 
-// importKeyRows creates a key for each row of a file, after all rows have been read: an error in
-// the file creates none.
+// importKeyRows creates a key for each row of a file, or none: those of the rows before an error
+// are deleted again.
 func importKeyRows(cmd *cobra.Command, args []string) error {
 	file, err := os.Open(args[0])
 	if err != nil {
@@ -44,17 +45,31 @@ func importKeyRows(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	out := csv.NewWriter(cmd.OutOrStdout())
-	defer out.Flush()
 	_ = out.Write([]string{"name", "id", "secret"}) // an error stays until Flush
+	var created []string
 	for i, body := range bodies {
 		k, err := c.ask(cmd.Context(), http.MethodPost, "/v1/keys", body)
-		if err != nil {
-			return fmt.Errorf("%s, row %d, after %d keys: %w", args[0], i+2, i, err)
+		if err == nil {
+			created = append(created, k.Get("id").Str)
+			_ = out.Write([]string{spreadsheet.Text(k.Get("name").Str), k.Get("id").Str, k.Get("secret").Str})
+			out.Flush()
+			err = out.Error() // whoever reads has gone, and nobody has the secret
 		}
-		_ = out.Write([]string{spreadsheet.Text(k.Get("name").Str), k.Get("id").Str, k.Get("secret").Str})
+		if err != nil {
+			return c.deleteKeys(cmd.Context(), created, fmt.Errorf("%s, row %d: %w", args[0], i+2, err))
+		}
 	}
-	out.Flush()
-	return out.Error()
+	return nil
+}
+
+// deleteKeys deletes keys because of an error, which it returns with what became of them.
+func (c *client) deleteKeys(ctx context.Context, ids []string, because error) error {
+	for i, id := range ids {
+		if _, err := c.ask(context.WithoutCancel(ctx), http.MethodDelete, "/v1/keys/"+id, nil); err != nil {
+			return fmt.Errorf("%w; of the keys created before, these are left, because they cannot be deleted: %s: %w", because, strings.Join(ids[i:], ", "), err)
+		}
+	}
+	return fmt.Errorf("%w; the %d keys of the rows before are deleted again", because, len(ids))
 }
 
 // settingsRow returns the settings of a row. Within a field, spaces separate the elements of a list.

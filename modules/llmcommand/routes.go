@@ -59,7 +59,7 @@ func explainRoute(cmd *cobra.Command, args []string) error {
 		c.header.Set(name, value)
 	}
 	path, _ := cmd.Flags().GetString("path")
-	answer, err := c.allPages(cmd.Context(), http.MethodPost, path, json.RawMessage(body))
+	answer, err := c.envelope(cmd.Context(), http.MethodPost, path, json.RawMessage(body))
 	if err != nil {
 		return err
 	}

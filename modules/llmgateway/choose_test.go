@@ -37,7 +37,7 @@ func TestAliasesTuneCalls(t *testing.T) {
 					t.Errorf("the client is told %q, want %q", warnings, want)
 				}
 			}
-			if strings.Contains(warnings, "credits cover") {
+			if strings.Contains(warnings, "have room") {
 				t.Errorf("more is set aside than the alias allows: %q", warnings)
 			}
 			if sent != "" && (gjson.Get(sent, "max_tokens").Int() != 300 || gjson.Get(sent, "reasoning_effort").Str != "low") {

@@ -55,5 +55,5 @@ func (a *attempt) limitField() string {
 
 // lowered is the warning that tells the client what became of its limit.
 func (a *attempt) lowered() string {
-	return fmt.Sprintf("%s: lowered to %d, which the credits cover", a.limitField(), a.fitted())
+	return fmt.Sprintf("%s: lowered to %d, for which budgets and credits have room", a.limitField(), a.fitted())
 }

@@ -56,7 +56,7 @@ func TestOutputIsFitted(t *testing.T) {
 			}
 			warning := resp.Header.Get("Service-Warnings")
 			var limit int64
-			_, _ = fmt.Sscanf(warning[strings.Index(warning, ":")+1:], " lowered to %d, which the credits cover", &limit)
+			_, _ = fmt.Sscanf(warning[strings.Index(warning, ":")+1:], " lowered to %d, for which budgets and credits have room", &limit)
 			if (limit > 0) != c.fitted {
 				t.Fatalf("warning %q, fitted %v", warning, c.fitted)
 			}
