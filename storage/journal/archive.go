@@ -181,7 +181,6 @@ func (a *archive) after(p storage.Position, pruned moment) (n recordCount) {
 	return n
 }
 
-// writeFile writes a file that survives a power cut.
 // replaceFile writes a file anew. Whatever happens, it is the old one or the new one, durably.
 func replaceFile(path string, text []byte) error {
 	err := writeFile(path+temporarySuffix, text)

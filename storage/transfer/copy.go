@@ -75,7 +75,7 @@ func (c *copier) records(ctx context.Context) error {
 	}
 }
 
-// whole copies a record with its bodies and annotations.
+// copyRecord copies a record with its bodies and annotations.
 func (c *copier) copyRecord(ctx context.Context, r *storage.Record, from *walk) error {
 	kept, err := from.content(ctx, r)
 	if err != nil {
@@ -193,7 +193,7 @@ func both[T any](ctx context.Context, o *Options, ask func(storage.Backend) (T, 
 // entryBytes is about what an entry takes besides bodies.
 const entryBytes = 1 << 10
 
-// room waits until the target's journal has room for an entry with bodies of that size.
+// makeSpace waits until the target's journal has room for an entry with bodies of that size.
 func (c *copier) makeSpace(ctx context.Context, size int64) error {
 	size += entryBytes
 	if c.waiting += size; c.waiting < unflushed && c.To.Fits(2*size) {

@@ -559,8 +559,6 @@ func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *store
 	}, opened, nil
 }
 
-// join is Exchange.Join for a record. It returns nil if the call is not part of a
-// conversation.
 // Warm is Exchange.Warm for a call that is not recorded.
 func (s *Site) Warm(r *storage.Record, o *observe.Outline, previous uuid.UUID) (target uint64, tokens int64) {
 	if o == nil || s.Calls == nil {
@@ -569,6 +567,8 @@ func (s *Site) Warm(r *storage.Record, o *observe.Outline, previous uuid.UUID) (
 	return s.Calls.Warm(r, o, previous, storage.Millis(time.Now()))
 }
 
+// join is Exchange.Join for a record. It returns nil if the call is not part of a
+// conversation.
 func (s *Site) join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *lineage.Link {
 	if o == nil || s.Calls == nil || r.Dialect.CountsTokens() {
 		return nil
