@@ -337,7 +337,7 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.PriceVersion }, About: "The price list that `cost` was computed with."},
 	{Wire: 90, Name: "cost_counted", Field: "is_cost_counted", Filter: true,
 		At:    func(r *Record) any { return &r.CostCounted },
-		About: "Whether `cost` is computed from the length of the answer, because the answer was broken off before the provider stated its usage. For an `interrupted` call, `cost` is the most that the call can have cost. The usage stays as stated."},
+		About: "Whether `cost` is computed from the length of the answer, because the answer was broken off before the provider stated its usage. For an `interrupted` call, and for one that a budget counts and whose answer states no usage, `cost` is the most that the call can have cost. The usage stays as stated."},
 	{Wire: 42, Name: "passthrough", Field: "is_passthrough_billing", Filter: true,
 		At: func(r *Record) any { return &r.PassthroughBilling }, About: "Whether the call used the operator's key, and credits paid."},
 	{Wire: 79, Name: "subscription", Field: "is_subscription", Filter: true,

@@ -29,7 +29,7 @@ func (c *call) alerts() (*alert.Engine, error) {
 	if e := c.app.Alerts(c.org.Name); e != nil {
 		return e, nil
 	}
-	return nil, conflict("the configuration has no channel for this organisation: add one, as in `channel ops webhook https://example.com/hook`")
+	return nil, conflict("the configuration has no channel for this organisation: add one, as in `channel ops slack {env.SLACK_URL}`")
 }
 
 func listFirings(c *call) (any, error) {

@@ -48,7 +48,7 @@ func (c Checker) Check(r *http.Request, secret, scope string) (*Key, *plugins.Er
 	case err == nil:
 		return c.allow(key, scope)
 	case errors.Is(err, ErrUnknownKey):
-		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
+		return nil, plugins.Rejected(http.StatusUnauthorized, "invalid_api_key", "The API key is not known, has expired, or is disabled.")
 	case errors.Is(err, ErrKeysUnavailable):
 		return nil, plugins.Unavailable("keys_unavailable", retryAfter, "The keys of the gateway cannot be read now.")
 	case errors.Is(err, identity.ErrUnavailable):

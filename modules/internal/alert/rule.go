@@ -157,7 +157,7 @@ func (r *Rule) provision(channels []string) (err error) {
 
 func have(channels []string) string {
 	if len(channels) == 0 {
-		return "; it has none: add one, as in `channel ops webhook https://example.com/hook`"
+		return "; it has none: add one, as in `channel ops slack {env.SLACK_URL}`"
 	}
 	return "; it has " + strings.Join(channels, ", ")
 }

@@ -24,10 +24,16 @@ export function Cost({ r }) {
     ${r.routing_savings > 0 && html`<p>Of this, <b class="good">${dollars(r.routing_savings)}</b> came of staying where the cache was: a random account would have had no cache.</p>`}
     ${r.cache_loss > 0 && html`<p>The cache missed ${count(r.cache_missed_tokens)} tokens, which cost <b class="bad">${dollars(r.cache_loss)}</b> more.</p>`}
     ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
-    ${r.is_cost_counted && note("The answer was broken off before the provider stated its usage: the cost is counted by the length of what passed.")}
+    ${r.is_cost_counted && note(counted[r.end_state] || "The answer was broken off before the provider stated its usage: the cost is counted by the length of what passed.")}
     ${r.price_version && html`<p class="quiet">By the prices of ${r.price_version}.</p>`}
     ${r.is_passthrough_billing && note("The platform's credentials paid for this call, against the organisation's credits.")}`;
 }
+
+// counted says what a cost is that nobody has stated, by the end of the call.
+const counted = {
+  complete: "The answer states no usage: the cost is the most that the call can have cost. A client of Chat Completions asks for the usage with stream_options, or the proxy does with stream_usage.",
+  interrupted: "The call was interrupted: the cost is the most that it can have cost.",
+};
 
 const per = { 1: "each", 1000000: "a million", 3600000: "an hour" };
 

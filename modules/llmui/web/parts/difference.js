@@ -106,7 +106,7 @@ const note = (text) => text && html`<p class="notice">${text}</p>`;
 // absent says why there is no content.
 export function absent(body, omitted, side) {
   if (body !== null) return null;
-  return omitted ? `The ${side} is not kept: the caller or the configuration omits it.` : `There is no ${side}. It was empty, its retention has ended, or the scope of the session does not include content.`;
+  return omitted ? `The ${side} is not kept: the caller or the configuration omits it.` : `There is no ${side}. It was empty, it was erased, its retention has ended, or the scope of the session does not include content.`;
 }
 
 // First is a turn of which all is new.
