@@ -177,6 +177,7 @@ func TestDeepJSON(t *testing.T) {
 				}
 				r.Header.Set("Content-Type", "application/json")
 				r.Header.Set("Authorization", "Bearer "+key)
+				r.Header.Set("Service-Auth", "Bearer "+key) // at proxies
 				response, err := calling.Do(r)
 				if err != nil {
 					t.Fatalf("%s with %.60s…: %v", test.path, test.body, err)
