@@ -193,6 +193,11 @@ func (t *Trial) Assumptions() []string {
 		"A conversation whose turn before went to the same target finds the turn in the provider's cache, for an hour, or for 5 minutes where the provider caches what requests mark.",
 		"Budgets and limits refuse nothing: weir budget try says what they would.",
 	}
+	for _, target := range t.targets {
+		if target.Listed == nil {
+			list = append(list, "The catalogue has no price for "+target.Name()+": what goes there is unknown.")
+		}
+	}
 	if t.policy.Strategy == routing.LeastBusy || t.policy.Strategy == routing.Fastest {
 		list = append(list, "The targets get equal shares: how busy and how fast they would have been is not known.")
 	}

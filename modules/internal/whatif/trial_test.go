@@ -284,6 +284,10 @@ func TestUnknownCosts(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	told := strings.Join(l.try(nil, l.policy(`["a/big","a/secret"]`)).Assumptions(), "\n")
+	if !strings.Contains(told, "no price for a/secret:") || strings.Contains(told, "a/big") {
+		t.Errorf("the assumptions are\n%s", told)
+	}
 	for text, want := range map[string]string{
 		`"nobody"`: "there is no alias nobody", `{"strategy":"dice","models":[{"model":"a/big"}]}`: "want order",
 		`{"models":[{"model":"a/big","when":"tools=true"}]}`: "is not recorded", `7`: "a policy is", `{"modles":["a/big"]}`: "modles",
