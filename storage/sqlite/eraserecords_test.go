@@ -74,8 +74,9 @@ func filesWith(t *testing.T, dir, text string) (files []string) {
 // names that records share, nor in files of columns.
 func TestErasedRecordsAreInNoFile(t *testing.T) {
 	const persons = 40
-	b := newBackend(t)
+	b := New(filepath.Join(t.TempDir(), "weir.db"))
 	b.columns.ChunkRows = 64
+	opened(t, b)
 	dir := filepath.Dir(b.path)
 	records := named(rand.New(rand.NewPCG(1, 2)), 1200, persons)
 	for chunk := range 12 {

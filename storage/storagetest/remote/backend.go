@@ -223,6 +223,19 @@ func (b *Backend) apply(e *entry) error {
 	if err == nil && e.PruneConversations != 0 {
 		_, err = b.Memory.PruneConversations(ctx, e.PruneConversations)
 	}
+	if err == nil && e.Erase != nil {
+		b.notes = slices.DeleteFunc(b.notes, func(a *storage.Annotation) bool { return a.Org == e.Org && slices.Contains(e.Erase, a.RequestID) })
+		for _, id := range e.Erase {
+			b.kept.Delete(storage.RecordKey{Org: e.Org, ID: id})
+		}
+		err = b.Memory.EraseRecords(ctx, e.Org, e.Erase, storage.ErasureScope(e.Scope))
+	}
+	return err
+}
+
+// EraseRecords implements storage.RecordEraser.
+func (b *Backend) EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope storage.ErasureScope) error {
+	_, err := b.prune(ctx, &entry{Erase: ids, Org: org, Scope: uint8(scope)})
 	return err
 }
 

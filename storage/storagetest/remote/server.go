@@ -105,6 +105,10 @@ type entry struct {
 	Notes    []note
 	// What is older than these times is deleted; the zero time deletes nothing.
 	Prune, PruneContent, PruneConversations storage.Timestamp
+	// Erase are ids of records of Org that are erased.
+	Erase []uuid.UUID
+	Org   string
+	Scope uint8 // a storage.ErasureScope, 0 for none
 }
 
 // content is content that is known, or not.
