@@ -22,7 +22,7 @@ const (
 	reject = -2
 )
 
-// Compile makes the program of a filter. whole reports which branches become a
+// Compile makes the program of a filter. complete reports which branches become a
 // single step; nil splits all branches.
 func Compile(f Filter, complete func(*Branch) bool) *Program {
 	p := new(Program)

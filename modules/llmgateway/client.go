@@ -49,7 +49,7 @@ func (c *client) write(events []byte) {
 }
 
 // passMost reads body to its end, and writes all but the last piece, which waits for the
-// record. take gets each piece when it comes. whole is false if the body or the client broke
+// record. take gets each piece when it comes. complete is false if the body or the client broke
 // off.
 func (c *client) passMost(body io.Reader, take, write func(p []byte)) (last []byte, complete bool) {
 	read, next := make([]byte, minRead), make([]byte, minRead)

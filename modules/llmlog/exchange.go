@@ -216,6 +216,9 @@ func (x *exchange) removeKeys() (field string) {
 			}
 		}
 	}
+	if x.r.URL.RawQuery == "" {
+		return field
+	}
 	if query := x.r.URL.Query(); query.Has("key") && keys.Knows(x.ctx, query.Get("key")) { // as for Gemini
 		query.Del("key")
 		x.r.URL.RawQuery, field = query.Encode(), "key"

@@ -86,7 +86,7 @@ func (b *Body) Look(f func(t *Tap, received int64)) {
 	f(&b.tap, b.received)
 }
 
-// KeepWire keeps up to most bytes of what the client sends for Again, if the tap does not.
+// KeepWire keeps up to limit bytes of what the client sends for Again, if the tap does not.
 func (b *Body) KeepWire(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -100,7 +100,7 @@ func (s *Session) Close() {
 	}()
 }
 
-// Tools returns the tools of the server. More than most are an error, and so is a tool for whose
+// Tools returns the tools of the server. More than limit are an error, and so is a tool for whose
 // bytes grow finds no room.
 func (s *Session) Tools(ctx context.Context, limit int, grow func(bytes int) error) ([]Tool, error) {
 	return within(ctx, s, func(ctx context.Context, session *mcp.ClientSession) ([]Tool, error) {

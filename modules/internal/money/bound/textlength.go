@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// saidFields hold what a model has written, or a summary or a seal of what it thought.
-var saidFields = []string{
+// writtenFields hold what a model has written, or a summary or a seal of what it thought.
+var writtenFields = []string{
 	"arguments", "encrypted_content", "input", "name", "partial_json", "reasoning", "reasoning_content", "refusal", "signature", "text", "thinking",
 }
 
@@ -27,7 +27,7 @@ func lengthBelow(v gjson.Result, depth int) (n int64) {
 	}
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch {
-		case slices.Contains(saidFields, key.Str), key.Str == "content" && v.Type == gjson.String:
+		case slices.Contains(writtenFields, key.Str), key.Str == "content" && v.Type == gjson.String:
 			n += int64(len(v.Raw))
 			if v.Type == gjson.String {
 				n -= int64(len(`""`))
