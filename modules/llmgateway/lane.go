@@ -31,7 +31,7 @@ func (a *attempt) lanes() []lane {
 	case c.dialect == plugins.Realtime:
 		return []lane{&webSocket{endpoint{native{a}}}}
 	case c.route.native:
-		return []lane{&endpoint{native{a}}}
+		return []lane{&translatedEndpoint{endpoint: endpoint{native{a}}}, &endpoint{native{a}}}
 	case c.compaction != nil && !c.speaks(a.target, plugins.Compaction):
 		return []lane{&summary{translation{a: a}}}
 	case c.compaction != nil:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -34,6 +36,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/plugins/retrieval"
 	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -181,6 +184,30 @@ func (*nativeProvider) Error(resp *http.Response) *plugins.Error {
 
 func (*nativeProvider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
 	return t.Request(ctx, method, strings.TrimPrefix(path, "/v1"), translate.Bearer)
+}
+
+// TranslateEndpoint implements translate.EndpointTranslator for one model, which embeds one text a
+// request.
+func (*nativeProvider) TranslateEndpoint(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*translate.EndpointCall, error) {
+	if d != plugins.Embeddings || t.Model != "embeds" {
+		return nil, errors.ErrUnsupported
+	}
+	e, err := retrieval.ParseEmbeddings(body)
+	if err != nil {
+		return nil, err
+	}
+	var requests []*http.Request
+	for _, text := range e.Texts {
+		req, err := t.Post(ctx, "/embed", translate.Bearer, map[string]string{"text": text})
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, req)
+	}
+	return e.Call(t.Model, func(a translate.EndpointAnswer) retrieval.Vectors {
+		answer := gjson.ParseBytes(a.Body)
+		return retrieval.Vectors{All: []gjson.Result{answer.Get("vector")}, Tokens: plugins.Known(answer.Get("tokens").Int())}
+	}, requests...), nil
 }
 
 // ledger is a recorder that remembers what it was given.
@@ -411,7 +438,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [
 		{"id": "m", `+price+`}, {"id": "cheap", "prices": [{"input": "0.001", "output": "0.001"}]}, {"id": "brief", "max_output": 100, `+price+`}]},
 		{"id": "raw", "models": [{"id": "priced", `+price+`}, {"id": "thinks", "reasoning": true, `+price+`}, {"id": "writes", "max_output": 64000, "prices": [{"input": "5", "output": "25"}]}, {"id": "batched", "prices": [{"input": "1", "output": "2"}, {"tier": "batch", "input": "0.5", "output": "1"}]}, {"id": "paint", "prices": [{"image": "0.04"}]},
-			{"id": "rank", "prices": [{"search_unit": "0.002"}]}, {"id": "hear", "prices": [{"audio_hour": "0.36"}]}]}]}`), 0o600); err != nil {
+			{"id": "embeds", "prices": [{"input": "1000"}]}, {"id": "rank", "prices": [{"search_unit": "0.002"}]}, {"id": "hear", "prices": [{"audio_hour": "0.36"}]}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	own := strings.Replace(providers[0], "platform-key", "own-key", 1)

@@ -29,6 +29,7 @@ import (
 	_ "github.com/weirhq/weir/plugins/gemini"
 	_ "github.com/weirhq/weir/plugins/openai"
 	_ "github.com/weirhq/weir/plugins/perplexity"
+	_ "github.com/weirhq/weir/plugins/retrieval"
 	_ "github.com/weirhq/weir/plugins/vertex"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )

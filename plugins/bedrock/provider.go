@@ -79,11 +79,17 @@ func (b *Provider) Prepare(ctx context.Context, p *translate.Request, t translat
 	if err != nil {
 		return nil, err
 	}
-	// AWS's own clients escape the colon too, which url.PathEscape does not.
-	path := "/model/" + strings.ReplaceAll(url.PathEscape(t.Model), ":", "%3A") + "/converse"
+	operation := "converse"
 	if p.Stream {
-		path += "-stream"
+		operation += "-stream"
 	}
+	return b.post(ctx, t, operation, body)
+}
+
+// post returns the request for an operation of the target's model.
+func (b *Provider) post(ctx context.Context, t translate.Target, operation string, body []byte) (*http.Request, error) {
+	// AWS's own clients escape the colon too, which url.PathEscape does not.
+	path := "/model/" + strings.ReplaceAll(url.PathEscape(t.Model), ":", "%3A") + "/" + operation
 	req, err := t.Post(ctx, path, translate.Bearer, body)
 	if err != nil || t.Key != "" {
 		return req, err
