@@ -39,9 +39,6 @@ type attempt struct {
 	end     storage.EndState // how the attempt failed
 }
 
-// maxError bounds what is kept of the body of an error, in bytes.
-const maxError = 64 << 10
-
 // maxDecoded bounds an answer that was compressed, in bytes.
 const maxDecoded = 256 << 20
 
@@ -136,8 +133,9 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	}
 	late := errors.Is(context.Cause(ctx), errFirstByte)
 	e, outcome := a.unreached(late, err)
-	a.x.Record.Status = plugins.Known(int64(e.Status))
-	keepAnswer(a.x, a.call.dialect, e)
+	reply := recording.Refuse(a.call.dialect, e) // a client in the background reads it from the record
+	a.x.Reply(reply)
+	a.x.Keep(reply, recording.MaxError)
 	if late {
 		a.x.Stop()
 		a.settleAs(storage.Failed, true)
@@ -161,7 +159,7 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 	if e.Code == apierror.UpstreamAuth { // the answer may name the key
 		a.x.Refusal = e
 	} else {
-		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, maxError, false)
+		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, recording.MaxError, false)
 	}
 	r.ResponseBytes = int64(kept.Len())
 	return a.fail(storage.Complete, e, outcome)

@@ -6,10 +6,9 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
-	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -91,62 +90,23 @@ func (c *call) cacheRequest(t routing.Target) *cache.Request {
 // repeat answers with what a provider has answered before. Budgets and limits count the call as a
 // request that costs nothing. It returns false if they refuse that: another target may be paid for.
 func (c *call) repeat(hit *cache.Hit, t routing.Target) bool {
-	x := c.exchange
 	s := c.spending(t)
 	s.Call = &bound.Call{Request: c.demanded(), Model: t.Listed, Provider: t.Account.Provider, Free: true}
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err != nil {
 		return false
 	}
-	bill.SetRateLimits(c.ctx, c.w.Header())
-	bill.SetCallerLimit(c.ctx, c.w.Header())
-	x.Bill = bill
-	x.Repeat(hit.Record)
-	x.Record.Status, x.Record.ResponseBytes = plugins.Known(http.StatusOK), int64(len(hit.Body.Data))
-	x.Kept.Response(&x.Record, hit.Body, int64(c.h.MaxBody), false)
-	x.Commit(storage.Complete)
-
+	c.exchange.Bill = bill
 	header := c.w.Header()
-	header["Service-Cache"] = []string{"HIT"}
-	header["Service-Cache-Bucket-Idx"] = []string{strconv.Itoa(hit.Bucket)}
+	bill.SetRateLimits(c.ctx, header)
+	bill.SetCallerLimit(c.ctx, header)
 	if c.controls.Cost {
 		for _, name := range []string{"Service-Cost", "Service-Prompt-Tokens", "Service-Completion-Tokens"} {
 			header.Set(name, "0")
 		}
 	}
-	c.warn(nil)
-	end := storage.Complete
-	if c.writeAgain(hit) != nil {
-		end = storage.ClientAborted
-	}
-	x.End(end)
-	x.Release()
+	c.reply(recording.Repeat(hit))
 	return true
-}
-
-// writeAgain writes an answer as the provider's was written.
-func (c *call) writeAgain(hit *cache.Hit) error {
-	header := c.w.Header()
-	if !hit.Record.Stream {
-		header.Set("Content-Type", hit.Body.Type)
-		header.Set("Content-Length", strconv.Itoa(len(hit.Body.Data)))
-		c.w.WriteHeader(http.StatusOK)
-		_, err := c.w.Write(hit.Body.Data)
-		return err
-	}
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache")
-	events := client{w: c.w}
-	if hit.HidesUsage {
-		events.usage = streamusage.NewFilter(c.w)
-		events.w = events.usage
-	}
-	events.w.WriteHeader(http.StatusOK)
-	events.write(hit.Body.Data)
-	if events.usage != nil {
-		events.usage.Close()
-	}
-	return events.err
 }
 
 // isFirst reports whether the attempt is at the target whose answer others can get.

@@ -316,25 +316,32 @@ var noAccount = &providers.Account{Provider: llmapp.NoProvider}
 
 // refuse answers a call that was not sent to any provider.
 func (c *call) refuse(e *plugins.Error) {
+	c.exchange.Record.Provider = noAccount.Provider
+	c.reply(recording.Refuse(c.dialect, apierror.To(c.r, e)))
+}
+
+// reply gives the client an answer of Weir itself, when its record stands.
+func (c *call) reply(a *recording.LocalReply) {
 	x := c.exchange
-	e = apierror.To(c.r, e)
-	x.Record.Provider = noAccount.Provider
-	x.Record.Status, x.Record.ErrorType = plugins.Known(int64(e.Status)), e.Type
-	keepAnswer(x, c.dialect, e)
+	x.Reply(a)
+	x.Keep(a, int64(c.h.MaxBody))
 	end := storage.Complete
-	if c.ctx.Err() != nil {
+	if a.Error != nil && c.ctx.Err() != nil {
 		x.Record.Status, x.Record.ErrorType = plugins.Known(recording.StatusClientLeft), ""
 		end = storage.ClientAborted
 	}
+	x.Commit(end)
+	switch {
+	case a.Error != nil:
+		c.writeError(a.Error)
+	default:
+		c.warn(nil)
+		if a.Write(c.w) != nil {
+			end = storage.ClientAborted
+		}
+	}
 	x.End(end)
-	c.writeError(e)
-}
-
-// keepAnswer makes an error of Weir the answer that a record has: why the call was refused, or
-// what kept it from a provider. A client in the background reads it from there.
-func keepAnswer(x *recording.Exchange, dialect plugins.Dialect, e *plugins.Error) {
-	x.Refusal = e
-	x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: apierror.Body(dialect, e)}, maxError, false)
+	x.Release()
 }
 
 // writeError answers an error unless the client has left. If the process ends, the client is

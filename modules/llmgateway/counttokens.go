@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -28,14 +29,7 @@ func (c *call) answerEstimate(t routing.Target) {
 		t.Account.Label, bound.Likely.TextBytes, mediaTokens))
 	x := c.exchange
 	x.Record.Provider, x.Record.Account, x.TargetModel = t.Account.Provider, t.Account.Label, t.Model
-	x.Record.Status = plugins.Known(http.StatusOK)
-	body := c.counted(tokens)
-	x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: body}, int64(c.h.MaxBody), false)
-	x.Record.ResponseBytes = int64(len(body))
-	x.End(storage.Complete)
-	c.warn(nil)
-	c.w.Header().Set("Content-Type", jsonType)
-	_, _ = c.w.Write(body) // the client is gone
+	c.reply(&recording.LocalReply{Status: http.StatusOK, Body: storage.Body{Type: jsonType, Data: c.counted(tokens)}})
 }
 
 func (c *call) counted(tokens int64) []byte {
@@ -67,7 +61,7 @@ func (t *tokenCount) Request() (*http.Request, error) {
 func (t *tokenCount) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	a := t.a
 	a.x.Answer = observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
-	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxError), resp.ContentLength)
+	body, err := translate.ReadAll(io.LimitReader(resp.Body, recording.MaxError), resp.ContentLength)
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}

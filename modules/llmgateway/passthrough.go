@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/money/cut"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -217,8 +218,8 @@ func (n *native) statement(body []byte) []byte {
 // keepFailure keeps for the record what came of an answer that the client does not get.
 func (n *native) keepFailure(contentType string, body []byte) {
 	x := n.a.x
-	kept := bytes.Clone(body[:min(len(body), maxError)])
-	x.Kept.Response(&x.Record, storage.Body{Type: contentType, Data: kept}, maxError, len(kept) < len(body))
+	kept := bytes.Clone(body[:min(len(body), recording.MaxError)])
+	x.Kept.Response(&x.Record, storage.Body{Type: contentType, Data: kept}, recording.MaxError, len(kept) < len(body))
 }
 
 func (a *attempt) keepCopy() {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/weirhq/weir/modules/internal/cache"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/transport"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -15,7 +16,6 @@ type repetition struct {
 	cache       *cache.Options  // nil if neither the client nor the site wants it
 	asked       *plugins.Object // the request, nil if the cache is not asked
 	intercepted bool            // the request was shown to the cache
-	hit         *cache.Hit      // the answer, nil if the provider is asked
 	lead        *cache.Lead     // ends with the call; nil if no other call can get the answer
 }
 
@@ -54,15 +54,17 @@ func (x *exchange) intercept(out *http.Request, via string) *http.Response {
 		x.refuseCache(refusal)
 		return nil
 	}
-	if x.hit, x.lead = x.h.site.Cache().Answer(x.ctx, q, x.cache); x.hit == nil {
+	var hit *cache.Hit
+	if hit, x.lead = x.h.site.Cache().Answer(x.ctx, q, x.cache); hit == nil {
 		x.Record.AnswerCache = storage.CacheMiss
 		return nil
 	}
-	x.Repeat(x.hit.Record)
 	if x.cutter != nil {
 		x.cutter.Lift()
 	}
-	return x.hit.Response(out)
+	repetition := recording.Repeat(hit)
+	x.Reply(repetition)
+	return repetition.Response(out)
 }
 
 // refuseCache tells a client that has asked for the cache why it does not answer.
@@ -75,9 +77,8 @@ func (x *exchange) refuseCache(why string) {
 // announceCache says whether the cache has answered.
 func (x *exchange) announceCache(header http.Header) {
 	switch {
-	case x.hit != nil:
-		header["Service-Cache"] = []string{"HIT"}
-		header["Service-Cache-Bucket-Idx"] = []string{strconv.Itoa(x.hit.Bucket)}
+	case x.Hit != nil:
+		x.Hit.SetHeader(header)
 	case x.cache != nil:
 		header["Service-Cache"] = []string{"MISS"}
 		if x.asked != nil && !x.intercepted {

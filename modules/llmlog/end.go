@@ -131,14 +131,15 @@ func (x *exchange) answerError() error {
 	if errors.Is(x.err, money.ErrCredentials) {
 		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
 	}
-	x.Refusal = e
+	refusal := recording.Refuse(x.clientDialect(), e)
+	x.Reply(refusal)
 	if x.h.Errors == errorsPass {
 		x.announce(x.writer.Header())
 		return x.passedError(status)
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
 		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.String("host", x.hostport()), zap.Error(redact.Upstream(x.err)))
-	_ = apierror.Write(&x.writer, x.clientDialect(), e) // the client is gone
+	_ = refusal.Write(&x.writer) // the client is gone
 	return nil
 }
 

@@ -414,8 +414,8 @@ func (x *exchange) hostport() (hostport string) {
 
 // locate records the upstream once it is selected.
 func (x *exchange) locate() {
-	if x.hit != nil {
-		x.upstream = x.hit.Record.Provider
+	if x.Hit != nil {
+		x.upstream = x.Hit.Record.Provider
 		return // the record has it
 	}
 	hostport := x.hostport()

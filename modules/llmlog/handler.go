@@ -234,8 +234,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	defer x.end()
 	x.watch(w)
 	if err := x.reserve(key); err != nil {
-		x.returned, x.Refusal = true, apierror.To(r, err)
-		return apierror.Write(&x.writer, x.clientDialect(), x.Refusal)
+		x.returned = true
+		refusal := recording.Refuse(x.clientDialect(), apierror.To(r, err))
+		x.Reply(refusal)
+		return refusal.Write(&x.writer)
 	}
 	x.err = x.pass(next)
 	x.hide(w.Header()) // the trailers, which the server sends next

@@ -1,12 +1,10 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -68,21 +66,10 @@ type Hit struct {
 	HidesUsage bool
 }
 
-// Response returns the answer as the provider's to a request.
-func (h *Hit) Response(req *http.Request) *http.Response {
-	resp := &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
-		Header: make(http.Header), Body: io.NopCloser(bytes.NewReader(h.Body.Data)), ContentLength: int64(len(h.Body.Data)),
-	}
-	if h.Body.Type != "" {
-		resp.Header["Content-Type"] = []string{h.Body.Type}
-	}
-	if h.Record.Stream {
-		resp.ContentLength = -1
-	} else {
-		resp.Header["Content-Length"] = []string{strconv.Itoa(len(h.Body.Data))}
-	}
-	return resp
+// SetHeader tells a client that the cache has answered.
+func (h *Hit) SetHeader(header http.Header) {
+	header["Service-Cache"] = []string{"HIT"}
+	header["Service-Cache-Bucket-Idx"] = []string{strconv.Itoa(h.Bucket)}
 }
 
 // Lead is a call that goes to the provider. End must follow. A nil Lead does nothing.

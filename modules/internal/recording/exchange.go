@@ -1,7 +1,3 @@
-// Package recording owns the life of a record from the beginning of its exchange
-// to the end: its id, its versions in the journal, its price, and how it is
-// reported. Whatever makes records uses it: the proxy, the gateway and the
-// receiver of traces.
 package recording
 
 import (
@@ -53,6 +49,9 @@ type Exchange struct {
 	// Refusal is the error of Weir with which the call ended: no provider answered it. It is nil
 	// if a provider did.
 	Refusal *plugins.Error
+	// Hit is the answer that Weir's cache gives, nil if the cache gives none. No provider is asked
+	// then.
+	Hit *cache.Hit
 	// Cut says that a budget ended the stream.
 	Cut bool
 	// Account tells the accounts of providers apart, whose caches are their own: see
@@ -85,7 +84,6 @@ type Exchange struct {
 	committed version
 	lost      bool
 	spent     *spent // by the rounds before this one, nil in the first
-	repeated  bool   // Weir's cache answers: no provider was asked
 }
 
 // clock measures how long an exchange takes.
@@ -185,20 +183,6 @@ func (x *Exchange) Warm() (target uint64, tokens int64) {
 	return x.link.Warm(storage.Millis(time.Now()))
 }
 
-// Repeat makes the record that of a call to which Weir's cache gives the answer of another
-// record. It costs nothing, and uses no tokens.
-func (x *Exchange) Repeat(of *storage.Record) {
-	x.repeated = true
-	r := &x.Record
-	r.AnswerCache, r.CacheReferenceID, r.SavedCost = storage.CacheHit, of.ID, of.Cost
-	r.Provider, r.Account, r.Arm, r.TargetURL, r.Path = of.Provider, of.Account, of.Arm, of.TargetURL, of.Path
-	r.ResponseModel, r.ResponseID, r.Finish, r.ServiceTier, r.Stream = of.ResponseModel, of.ResponseID, of.Finish, of.ServiceTier, of.Stream
-	r.Subscription, r.PassthroughBilling = false, false
-	if r.Stream {
-		r.TimeToFirstToken = plugins.KnownDuration(time.Since(x.started))
-	}
-}
-
 // MarkFirstToken notes the time of a stream's first content, once.
 func (x *Exchange) MarkFirstToken() {
 	if !x.Record.TimeToFirstToken.Valid && x.Info().Content {
@@ -232,7 +216,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
 		used := r.Usage
 		switch {
-		case x.repeated:
+		case x.Hit != nil:
 			r.Usage = plugins.Usage{} // the provider's own cache has not seen the call
 		case x.spent != nil:
 			r.Usage = x.Info().Usage // the next call goes on from the input of the last round
@@ -286,7 +270,7 @@ func (x *Exchange) measure() {
 		}
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
-	if x.repeated {
+	if x.Hit != nil {
 		r.Usage = plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}
 		r.Cost = plugins.KnownCost(0)
 		return

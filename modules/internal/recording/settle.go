@@ -33,7 +33,7 @@ type Settling struct {
 // documentation of the package money. Commit or End must follow.
 func (x *Exchange) Settle(s Settling) {
 	r, seen := &x.Record, x.Info()
-	if r.Dialect == plugins.Batches || x.repeated { // its calls tell what they cost, or nobody is paid
+	if r.Dialect == plugins.Batches || x.Hit != nil { // its calls tell what they cost, or nobody is paid
 		return
 	}
 	paid := x.Bill != nil && x.Bill.Open()
