@@ -18,7 +18,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/examples/quickstart"
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 )
 
 // beWeir is the environment variable that makes the test's program a Weir.

@@ -24,7 +24,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"

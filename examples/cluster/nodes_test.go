@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 )
 

@@ -11,11 +11,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // A backup of two stores is made, checked and restored by commands, and each says what to

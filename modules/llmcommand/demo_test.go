@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmotlp"

@@ -15,7 +15,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/catalog"

@@ -8,12 +8,12 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // A running Weir copies a store to another, tells what it has copied, and names the hour

@@ -21,7 +21,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	ledgers "github.com/weirhq/weir/storage/credits"

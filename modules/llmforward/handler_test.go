@@ -22,8 +22,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
-	"github.com/weirhq/weir/internal/freeport"
-	"github.com/weirhq/weir/internal/rawserver"
+	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/internal/testkit/rawserver"
 )
 
 // provider is one that takes requests, and answers in bytes, whatever HTTP says.

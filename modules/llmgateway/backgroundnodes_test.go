@@ -13,10 +13,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/testkit/sharedtest"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage/shared"
-	"github.com/weirhq/weir/storage/shared/sharedtest"
 )
 
 // cutOff are the runs of a node that may be cut off from the others.

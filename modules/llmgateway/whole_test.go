@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmgateway"
 	_ "github.com/weirhq/weir/plugins/echo"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirhq/weir/internal/rawserver"
+	"github.com/weirhq/weir/internal/testkit/rawserver"
 )
 
 // A provider that closes a used connection in place of an answer gets the request once more, with

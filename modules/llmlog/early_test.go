@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/rawserver"
+	"github.com/weirhq/weir/internal/testkit/rawserver"
 )
 
 // A provider may answer before it has the whole request, and hang up, as one that refuses the

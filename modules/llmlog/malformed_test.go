@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/rawserver"
+	"github.com/weirhq/weir/internal/testkit/rawserver"
 )
 
 // raw is an upstream that answers requests with bytes, whatever they are, until it

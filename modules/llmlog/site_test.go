@@ -32,7 +32,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/logging"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/recording"
 	_ "github.com/weirhq/weir/modules/llmencoder"
 	_ "github.com/weirhq/weir/modules/llmforward"

@@ -14,7 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/storage/journal"
 

@@ -16,14 +16,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	_ "github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
-	"github.com/weirhq/weir/storage/storagetest"
 
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"

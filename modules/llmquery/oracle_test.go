@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 var bodies = flag.Int("bodies", 200, "how many generated bodies TestOracle sends")

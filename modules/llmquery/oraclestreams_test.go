@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // chosen makes a random filter and, where the path takes one, a window. It returns the ids of

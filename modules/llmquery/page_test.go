@@ -13,9 +13,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // handler is one on the site's default store, to be called without a network.

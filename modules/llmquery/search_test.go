@@ -14,10 +14,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // searching has records whose bodies count on, the older ones with larger numbers,

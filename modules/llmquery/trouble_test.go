@@ -15,8 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func init() {

@@ -20,7 +20,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/llmui"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )

@@ -35,7 +35,7 @@ import (
 	"github.com/gobwas/ws"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmadmin"

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -27,7 +28,6 @@ import (
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
 	"github.com/weirhq/weir/storage/sqlite"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // live is an open store.

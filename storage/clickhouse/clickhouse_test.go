@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/clickhouse"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clickhousetest.Main(m)) }

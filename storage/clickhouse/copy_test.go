@@ -12,13 +12,13 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	backend "github.com/weirhq/weir/storage/clickhouse"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 	"github.com/weirhq/weir/storage/journal"
 	"github.com/weirhq/weir/storage/sqlite"
-	"github.com/weirhq/weir/storage/storagetest"
 	"github.com/weirhq/weir/storage/transfer"
 )
 

@@ -15,12 +15,12 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	backend "github.com/weirhq/weir/storage/clickhouse"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 	"github.com/weirhq/weir/storage/journal"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 var full = flag.Bool("full", false, "kill the server twenty times, under traffic")

@@ -17,9 +17,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // users is the part of a configuration that has the user default, who may do all, and

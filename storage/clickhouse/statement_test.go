@@ -17,10 +17,10 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // filled is a backend with made-up records.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // faults makes the files of a journal fail.

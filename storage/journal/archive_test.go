@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // wantLostContent fails unless so many records are known to have lost their content.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // harms are what may happen to the directory of an open journal.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func TestBodyThatLooksLikeAnEntryIsNone(t *testing.T) {

@@ -19,11 +19,11 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func TestMain(m *testing.M) {

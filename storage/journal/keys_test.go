@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/sqlite"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // colliding writes records of the same ids in several organisations, and knows what must

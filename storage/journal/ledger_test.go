@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // balanced fails unless every exchange is accounted for.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/mask"
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // No file of a journal has what is masked, whoever appends it: neither in bodies, nor in names,

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // fill sets every field of v, so that one which is forgotten shows.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest/remote"
 )
 
 // listening makes a server that does not listen yet, and returns its socket.

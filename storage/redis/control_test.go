@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/testkit/controltest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
-	"github.com/weirhq/weir/storage/control/controltest"
 )
 
 func TestControlContract(t *testing.T) {

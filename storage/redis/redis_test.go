@@ -23,9 +23,9 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/testkit/creditstest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
-	"github.com/weirhq/weir/storage/credits/creditstest"
 )
 
 // server is a Redis of the test.

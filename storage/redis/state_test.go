@@ -14,9 +14,9 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/testkit/sharedtest"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/shared"
-	"github.com/weirhq/weir/storage/shared/sharedtest"
 )
 
 func TestSharedContract(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/sharedtest"
 	"github.com/weirhq/weir/storage/shared"
-	"github.com/weirhq/weir/storage/shared/sharedtest"
 )
 
 func TestContract(t *testing.T) {

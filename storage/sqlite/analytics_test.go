@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/columnar"
-	"github.com/weirhq/weir/storage/storagetest"
 	"go.uber.org/goleak"
 )
 

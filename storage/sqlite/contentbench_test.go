@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // BenchmarkContent looks for words in the bodies of -sqlite.records records, 5 KB

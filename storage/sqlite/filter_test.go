@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // Filters of any depth and width are answered as the evaluator answers them,

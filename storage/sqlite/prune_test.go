@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/columnar"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func TestPruneDeletesTheTagsOfSessions(t *testing.T) {

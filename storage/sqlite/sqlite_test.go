@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/sqlite/internal/vmsteps"
-	"github.com/weirhq/weir/storage/storagetest"
 )
 
 var workFilters = flag.Int("sqlite.filters", 40, "random pairs and trees of filters whose work TestNoFilterIsAProduct counts")

@@ -12,12 +12,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
+	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 	"github.com/weirhq/weir/storage/sqlite"
-	"github.com/weirhq/weir/storage/storagetest"
-	"github.com/weirhq/weir/storage/storagetest/remote"
 )
 
 func TestMain(m *testing.M) {

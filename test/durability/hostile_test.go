@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/rawserver"
+	"github.com/weirhq/weir/internal/testkit/rawserver"
 )
 
 // TestSlowLoris holds hundreds of connections open that never come to an end of

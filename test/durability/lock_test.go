@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 )
 
 // TestLocked has another program lock the database. Calls must pass meanwhile,

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/rawserver"
+	"github.com/weirhq/weir/internal/testkit/rawserver"
 )
 
 // malformed are answers that break HTTP, or use what few do, with content where it

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 )
 
 // TestNodesCap is TestCap for three nodes that share a budget in Redis, while nodes and Redis are

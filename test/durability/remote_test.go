@@ -12,9 +12,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
 	_ "github.com/weirhq/weir/modules/standard"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest/remote"
 )
 
 func init() {

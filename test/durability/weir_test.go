@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 )
 
 // key opens the store of a weir.

@@ -17,7 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
-	"github.com/weirhq/weir/internal/rawserver"
+	"github.com/weirhq/weir/internal/testkit/rawserver"
 )
 
 func provision(t *testing.T, options ...func(*Transport)) *Transport {

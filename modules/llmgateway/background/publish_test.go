@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/sharedtest"
 	"github.com/weirhq/weir/storage/shared"
-	"github.com/weirhq/weir/storage/shared/sharedtest"
 )
 
 // nodes are two nodes that share a response.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
-	"github.com/weirhq/weir/storage/storagetest/remote"
 )
 
 // nodes are stores of two nodes that share a backend, which takes what is written at

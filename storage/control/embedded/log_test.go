@@ -18,9 +18,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/libsqlite"
+	"github.com/weirhq/weir/internal/testkit/controltest"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
-	"github.com/weirhq/weir/storage/control/controltest"
 )
 
 // TestMain changes objects until it is killed where a test asks for that.

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/testkit/creditstest"
 	"github.com/weirhq/weir/storage/credits"
-	"github.com/weirhq/weir/storage/credits/creditstest"
 )
 
 // drawn is a test whose numbers are drawn by rapid.

@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/testkit/creditstest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
-	"github.com/weirhq/weir/storage/credits/creditstest"
 )
 
 // unsynced is a file whose writes nobody waits for.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/storagetest"
+	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/storagetest"
-	"github.com/weirhq/weir/storage/storagetest/remote"
 )
 
 func TestMain(m *testing.M) {
