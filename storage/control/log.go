@@ -87,6 +87,7 @@ const (
 	KindRule           Kind = "rule"
 	KindAlertRule      Kind = "alert_rule"
 	KindFiring         Kind = "alert"
+	KindHold           Kind = "hold"
 )
 
 // Object is an object as a log keeps it.

@@ -72,8 +72,8 @@ type sealed struct {
 	// content: all, or the entries that need the blocks beginning with the ordinals in Damaged.
 	Entries, Lost int64
 	Damaged       []uint32 `json:",omitempty"`
-	// Erased counts the entries whose content an erasure has removed from the segment. Entries
-	// does not count them any more.
+	// Erased counts the entries whose content an erasure, or retention beside a hold, has removed
+	// from the segment. Entries does not count them any more.
 	Erased int64 `json:",omitempty"`
 	// Next is what the segment is once its file has been replaced, nil if nothing is about to
 	// replace the file.
@@ -257,20 +257,15 @@ func (a *archive) all() map[uint64]sealed {
 	return maps.Clone(a.segments)
 }
 
-// expire deletes the segments that have only records from before a time.
-func (a *archive) expire(cutoff moment) {
-	for number, s := range a.all() {
-		if moment(s.Newest) >= cutoff {
-			continue
-		}
-		a.remove(number) // before the file, so that no reader looks for it
-		a.mu.Lock()
-		a.earlier.Records, a.earlier.Exchanges = a.earlier.Records+s.Records, a.earlier.Exchanges+s.Exchanges
-		a.mu.Unlock()
-		if err := os.Remove(segmentPath(a.dir, number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			a.add(number, s, 0, 0)
-			a.options.logger().Error("content that has outlived its retention cannot be deleted", zap.Error(err))
-		}
+// expire deletes a segment.
+func (a *archive) expire(number uint64, s sealed) {
+	a.remove(number) // before the file, so that no reader looks for it
+	a.mu.Lock()
+	a.earlier.Records, a.earlier.Exchanges = a.earlier.Records+s.Records, a.earlier.Exchanges+s.Exchanges
+	a.mu.Unlock()
+	if err := os.Remove(segmentPath(a.dir, number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.add(number, s, 0, 0)
+		a.options.logger().Error("content that has outlived its retention cannot be deleted", zap.Error(err))
 	}
 }
 

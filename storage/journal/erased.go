@@ -125,6 +125,32 @@ func (r *erasedRecords) scope(key storage.RecordKey) storage.ErasureScope {
 	return r.scopes[r.hash(key)]
 }
 
+// apply removes from records what was erased of them, and returns the content that is left of
+// them.
+func (r *erasedRecords) apply(records []*storage.Record) (kept []*storage.Record, content map[string][]storage.ContentRef) {
+	if r == nil {
+		return records, nil
+	}
+	kept = records[:0]
+	for _, record := range records {
+		scope := r.scope(record.Key())
+		if scope == 0 {
+			kept = append(kept, record)
+			continue
+		}
+		if record.Content != (storage.ContentRef{}) {
+			if content == nil {
+				content = make(map[string][]storage.ContentRef)
+			}
+			content[record.Org] = append(content[record.Org], record.Content)
+		}
+		if scope < storage.EraseRecord {
+			kept = append(kept, record.Erased(scope))
+		}
+	}
+	return kept, content
+}
+
 // TakeErasures has a journal that no process uses repeat the erasures that another directory of
 // the same journal knows, and it does not: those that were requested after it was copied. It
 // returns how many these are.

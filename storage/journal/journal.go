@@ -33,6 +33,8 @@ type Options struct {
 	// Retention is how long records are kept, 0 for ever. ContentRetention is how long
 	// their bodies are kept, 0 for as long as the records.
 	Retention, ContentRetention time.Duration
+	// Holds returns the holds of an organisation. Default: there are none.
+	Holds func(ctx context.Context, org string) ([]Hold, error)
 	// LowPriority runs work that traffic goes before. Default: as any other work.
 	LowPriority func(do func())
 	// Mask returns what masks an entry before it is written, nil for nothing: what the
@@ -59,6 +61,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LowPriority == nil {
 		o.LowPriority = func(do func()) { do() }
+	}
+	if o.Holds == nil {
+		o.Holds = func(context.Context, string) ([]Hold, error) { return nil, nil }
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -118,6 +123,8 @@ type Journal struct {
 	maintenance maintenance
 	witness     witness
 	erasures    erasures
+	// holding is held while a hold changes, and for reading while something is deleted under holds.
+	holding sync.RWMutex
 
 	// mu guards what follows, and what the log and the delivery say that it guards.
 	mu      sync.Mutex

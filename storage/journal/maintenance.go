@@ -20,6 +20,10 @@ const maintainEvery = time.Minute
 // eraseEvery is how often the backend removes from its files what was deleted.
 const eraseEvery = time.Hour
 
+// eraseUnusedEvery is how often it also removes what only deleted records have needed, if holds
+// made retention delete single records.
+const eraseUnusedEvery = 24 * time.Hour
+
 // maintenance is what seals and deletes.
 type maintenance struct {
 	wake   chan struct{}
@@ -27,6 +31,12 @@ type maintenance struct {
 	ended  chan struct{} // closed when it has ended, and nothing is synced any more
 	turn   chan struct{} // has an element while maintenance or a backup runs
 	erased time.Time     // when the backend erased last
+	// retained is what the last run of retention has kept, nil before the first.
+	retained *retained
+	// unused is true if single records were deleted since the backend last erased what only they
+	// needed, at unusedErased.
+	unused       bool
+	unusedErased time.Time
 }
 
 // maintain seals segments and deletes what has outlived its retention.
@@ -65,15 +75,29 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 	}
 	defer j.giveTurn()
 	j.retire()
-	j.expire()
+	o := j.options.Load()
+	content, records := o.cutoff(o.contentRetention()), o.cutoff(o.Retention)
+	kept, err := j.findRetained(ctx, max(content, records))
+	if err == nil && kept != nil {
+		err = j.expire(ctx, kept, content)
+	}
 	j.archive.check()
 	var z sealer
 	for _, s := range j.taken() {
 		if err := j.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
-			j.options.logger().Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
+			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
 	}
-	j.prune(ctx)
+	if err == nil && kept != nil {
+		err = j.prune(ctx, kept, content, records)
+	}
+	switch {
+	case err == nil && kept != nil:
+		j.maintenance.retained = kept
+	case err != nil && ctx.Err() == nil && !errors.Is(err, errHoldsChanged) && !errors.Is(err, storage.ErrUnavailable):
+		o.Logger.Error("what has outlived its retention cannot be deleted: it is tried again", zap.Error(err))
+	}
+	j.erase(ctx)
 }
 
 // retire looks after the directory, and closes the active segment when it is old,
@@ -90,48 +114,6 @@ func (j *Journal) retire() {
 	}
 }
 
-// expire deletes the segments that have only records older than the retention of
-// content.
-func (j *Journal) expire() {
-	o := j.options.Load()
-	retention := o.contentRetention()
-	if retention <= 0 {
-		return
-	}
-	cutoff := storage.Millis(o.now().Add(-retention))
-	j.archive.expire(cutoff)
-	for _, s := range j.taken() {
-		if s.newest >= cutoff {
-			continue
-		}
-		if err := j.drop(s); err != nil {
-			o.Logger.Error("content that has outlived its retention cannot be deleted", zap.Error(err))
-		}
-	}
-}
-
-// prune deletes the records that have outlived their retention, in steps, between which
-// batches can be written, and then what is left of them in the backend's files.
-func (j *Journal) prune(ctx context.Context) {
-	o := j.options.Load()
-	select {
-	case <-j.delivery.connected:
-	default:
-		return
-	}
-	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
-		j.pruneBy(ctx, o.contentRetention(), keeper.PruneContent)
-	}
-	j.pruneBy(ctx, o.contentRetention(), j.backend.PruneConversations)
-	j.pruneBy(ctx, o.Retention, func(ctx context.Context, before storage.Timestamp) (bool, error) {
-		if err := j.savePruned(before, o.Sync); err != nil {
-			return false, err
-		}
-		return j.backend.Prune(ctx, before)
-	})
-	j.erase(ctx)
-}
-
 // erase removes what was deleted from the backend's files, and tries again a minute later
 // if that fails.
 func (j *Journal) erase(ctx context.Context) {
@@ -139,7 +121,12 @@ func (j *Journal) erase(ctx context.Context) {
 	if o.now().Sub(j.maintenance.erased) < eraseEvery {
 		return
 	}
-	if err := j.eraseFiles(ctx); err != nil && ctx.Err() == nil {
+	var err error
+	if eraser, ok := j.backend.(storage.RecordEraser); ok && j.maintenance.unused && o.now().Sub(j.maintenance.unusedErased) >= eraseUnusedEvery {
+		o.LowPriority(func() { err = eraser.EraseUnused(ctx) })
+		j.maintenance.unused, j.maintenance.unusedErased = err != nil, o.now()
+	}
+	if err = cmp.Or(err, j.eraseFiles(ctx)); err != nil && ctx.Err() == nil {
 		o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
 	}
 }
@@ -165,17 +152,6 @@ func (j *Journal) inSteps(ctx context.Context, step func() (more bool, err error
 		if err = cmp.Or(err, ctx.Err()); err != nil || !more {
 			return err
 		}
-	}
-}
-
-func (j *Journal) pruneBy(ctx context.Context, retention time.Duration, prune func(context.Context, storage.Timestamp) (bool, error)) {
-	o := j.options.Load()
-	if retention <= 0 {
-		return
-	}
-	cutoff := storage.Millis(o.now().Add(-retention))
-	if err := j.inSteps(ctx, func() (bool, error) { return prune(ctx, cutoff) }); err != nil && ctx.Err() == nil {
-		o.Logger.Error("records that have outlived their retention cannot be deleted", zap.Error(err))
 	}
 }
 

@@ -1,0 +1,214 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/internal/testkit/storagetest"
+	"github.com/weirhq/weir/storage"
+)
+
+// placed are the holds of a test.
+type placed struct {
+	mu  sync.Mutex
+	all []Hold
+	err error
+}
+
+func (p *placed) holds(_ context.Context, org string) (of []Hold, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.all {
+		if h.Org == org {
+			of = append(of, h)
+		}
+	}
+	return of, p.err
+}
+
+// set replaces the holds, as whoever places or lifts one does.
+func (p *placed) set(t *testing.T, j *Journal, all ...Hold) {
+	t.Helper()
+	if err := j.ChangeHolds(func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all = all
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func holdOf(id, filter string) Hold {
+	f, err := storage.ParseFilter([]byte(filter), storage.RequestResponse)
+	if err != nil {
+		panic(err)
+	}
+	return Hold{ID: id, Org: "acme", Filter: f}
+}
+
+const (
+	ofPerson  = `{"request_response_rmt":{"user_id":{"equals":"` + person + `"}}}`
+	earlyOnes = `{"request_response_rmt":{"latency":{"lt":30}}}`
+)
+
+// heldStore is a store of a journal with records of which every third is a person's, in sealed
+// and raw segments.
+type heldStore struct {
+	*Journal
+	t     *testing.T
+	b     *backend
+	holds placed
+	dir   string
+	all   []*storage.Record
+	clock clock
+}
+
+func newHeldStore(t *testing.T, o Options) *heldStore {
+	s := &heldStore{t: t, b: &backend{}, dir: t.TempDir()}
+	s.clock.Store(1_700_000_000_000)
+	o.Dir, o.Holds, o.now = s.dir, s.holds.holds, s.clock.now
+	s.Journal = open(t, s.b, o)
+	for n := range 60 {
+		r, c := personal(n)
+		s.Begin(r)
+		if err := s.Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+		s.all = append(s.all, r)
+		if n == 30 {
+			seal(t, s.Journal, 1)
+		}
+	}
+	flush(t, s.Journal)
+	return s
+}
+
+// left waits until the store has the records that keep chooses, with their content, and no other.
+func (s *heldStore) left(keep func(r *storage.Record) bool) {
+	s.t.Helper()
+	var want []uuid.UUID
+	for _, r := range s.all {
+		if keep(r) {
+			want = append(want, r.ID)
+		}
+	}
+	eventually(s.t, "the others are deleted", func() bool {
+		signal(s.maintenance.wake)
+		return slices.Equal(s.ids(), want)
+	})
+	for _, r := range s.all {
+		if c, err := s.Content(s.t.Context(), r); err != nil || c == nil && keep(r) {
+			s.t.Fatalf("the content of %s: %v, %v", r.ID, c, err)
+		}
+	}
+}
+
+func (s *heldStore) ids() (ids []uuid.UUID) {
+	found, err := s.b.Requests(s.t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: 1000})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range found {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// Retention deletes what no hold keeps, and what is left once the hold is lifted. Of a segment, it
+// leaves the content under hold alone.
+func TestRetentionKeepsWhatIsUnderHold(t *testing.T) {
+	s := newHeldStore(t, Options{Retention: 24 * time.Hour})
+	s.holds.set(t, s.Journal, holdOf("one", ofPerson), holdOf("two", earlyOnes), Hold{"three", "other", storage.All{}})
+	s.clock.Add((48 * time.Hour).Milliseconds())
+	early := func(r *storage.Record) bool { return r.CreatedAt < s.all[30].CreatedAt }
+	held := func(r *storage.Record) bool { return r.UserID == person || early(r) }
+	s.left(held)
+	s.holds.set(t, s.Journal, holdOf("two", earlyOnes))
+	s.left(early)
+	s.clock.Add((2 * retainedEvery).Milliseconds()) // the raw segment is sealed by now
+	eventually(t, "the content of the others is deleted", func() bool {
+		signal(s.maintenance.wake)
+		c, err := s.Content(t.Context(), s.all[33])
+		return c == nil && err == nil && s.Status().RawSegments == 0
+	})
+	s.left(early)
+	if losses := s.Integrity().Losses; len(losses) > 0 {
+		t.Errorf("counted as lost: %+v", losses)
+	}
+	s.holds.set(t, s.Journal)
+	s.left(func(*storage.Record) bool { return false })
+	if names := holding(t, s.dir, []byte(person)); names != nil {
+		t.Errorf("the person is in %v", names)
+	}
+}
+
+// Nothing is deleted while the holds cannot be read.
+func TestRetentionWaitsForTheHolds(t *testing.T) {
+	s := newHeldStore(t, Options{Retention: 24 * time.Hour})
+	s.holds.err = errors.New("away")
+	s.clock.Add((48 * time.Hour).Milliseconds())
+	alone(s.Journal)
+	s.runMaintenance(t.Context())
+	s.left(func(*storage.Record) bool { return true })
+	if err := s.UnderHolds(t.Context(), []string{"acme"}, func([]Hold) error { return nil }); err == nil {
+		t.Error("an erasure may begin")
+	}
+	s.holds.err = nil
+	s.runMaintenance(t.Context())
+	s.left(func(*storage.Record) bool { return false })
+}
+
+// An erasure leaves what is under hold, and takes it once the last hold is lifted, also after a
+// crash.
+func TestErasureTakesWhatIsReleased(t *testing.T) {
+	for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
+		t.Run(scope.String(), func(t *testing.T) {
+			s := newHeldStore(t, Options{})
+			s.holds.set(t, s.Journal, holdOf("one", earlyOnes), holdOf("two", ofPerson))
+			e := Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: 1, Records: 20, Holds: []string{"two"}}
+			for n := 0; n < 60; n += 3 {
+				e.Held = append(e.Held, s.all[n].ID)
+			}
+			if err := s.Erase(e, nil); err != nil {
+				t.Fatal(err)
+			}
+			state := func() Erasure { return s.Erasures("acme")[0] }
+			settled := func(held int) {
+				t.Helper()
+				eventually(t, "the erasure has come to rest", func() bool {
+					signal(s.maintenance.wake)
+					e := state()
+					return e.DoneAt != 0 && len(e.Held) == held && e.Erased == 20-int64(held)
+				})
+			}
+			settled(20)
+			if holding(t, s.dir, []byte(person)) == nil {
+				t.Fatal("what is under hold is gone")
+			}
+			s.holds.set(t, s.Journal, holdOf("one", earlyOnes))
+			settled(10)
+			killed, stop := context.WithCancel(t.Context())
+			stop()
+			s.Close(killed)
+			s.Journal = open(t, s.b, Options{Dir: s.dir, Holds: s.holds.holds, now: s.clock.now})
+			if got := state().Holds; !slices.Equal(got, []string{"one"}) {
+				t.Errorf("it waits for %v", got)
+			}
+			if c, err := s.Content(t.Context(), s.all[0]); c == nil || err != nil {
+				t.Errorf("what is under hold has the content %v, %v", c, err)
+			}
+			s.holds.set(t, s.Journal)
+			settled(0)
+			if names := holding(t, s.dir, []byte(person)); names != nil {
+				t.Errorf("the person is in %v", names)
+			}
+		})
+	}
+}

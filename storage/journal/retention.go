@@ -1,0 +1,228 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// retainedEvery is how often retention looks at records among which some are under hold: all of
+// these are looked at again.
+const retainedEvery = time.Hour
+
+// retained is what holds keep of what retention would delete.
+type retained struct {
+	orgs  []string
+	holds []Hold
+	// oldest is when the oldest record under hold was created; with none, later than any other.
+	oldest storage.Timestamp
+	// content are the entries of segments that have the content of records under hold, sorted, by
+	// segment.
+	content map[uint64][]uint32
+	at      time.Time // when they were found
+}
+
+// cutoff is the time before which a retention ends, 0 for one without an end.
+func (o *Options) cutoff(retention time.Duration) storage.Timestamp {
+	if retention <= 0 {
+		return 0
+	}
+	return storage.Millis(o.now().Add(-retention))
+}
+
+// findRetained finds what holds keep of the records from before a time. It returns nil if the
+// next run is soon enough.
+func (j *Journal) findRetained(ctx context.Context, before storage.Timestamp) (*retained, error) {
+	r := &retained{oldest: before}
+	if before == 0 {
+		return r, nil
+	}
+	select {
+	case <-j.delivery.connected:
+	default: // which records are under hold is not known yet
+		return nil, nil
+	}
+	var err error
+	if r.orgs, err = j.backend.Organisations(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.UnderHolds(ctx, r.orgs, func(holds []Hold) error { r.holds = holds; return nil }); err != nil {
+		return nil, err
+	}
+	now := j.options.Load().now()
+	if last := j.maintenance.retained; last != nil && len(r.holds) > 0 && sameHolds(last.holds, r.holds) && now.Sub(last.at) < retainedEvery {
+		return nil, nil
+	}
+	var refs []storage.ContentRef
+	// A segment is as old as its newest record, but no younger than its file.
+	old := storage.Or(createdAt(storage.LT, before), createdAt(storage.GT, storage.Millis(now)))
+	for _, h := range r.holds {
+		err := j.EachPage(ctx, h.Org, storage.And(h.Filter, old), func(records []*storage.Record) error {
+			for _, held := range records {
+				r.oldest = min(r.oldest, held.CreatedAt)
+				if held.Content != (storage.ContentRef{}) {
+					refs = append(refs, held.Content)
+				}
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	r.content = leftOf(refs)
+	for number, ordinals := range r.content { // two holds may have the same record
+		r.content[number] = slices.Compact(ordinals)
+	}
+	r.at = now
+	return r, nil
+}
+
+// retainStep runs a step of retention, unless the holds have changed.
+func (j *Journal) retainStep(ctx context.Context, r *retained, step func() error) error {
+	return j.UnderHolds(ctx, r.orgs, func(holds []Hold) error {
+		if !sameHolds(holds, r.holds) {
+			return errHoldsChanged
+		}
+		return step()
+	})
+}
+
+// expire deletes the content of segments that have only records from before a time, but for the
+// content that a hold keeps.
+func (j *Journal) expire(ctx context.Context, r *retained, before storage.Timestamp) error {
+	var w rewriter
+	for number, s := range j.archive.all() {
+		held := r.content[number]
+		if s.Newest >= int64(before) || len(held) > 0 && s.Entries <= int64(len(held)) {
+			continue
+		}
+		if err := j.retainStep(ctx, r, func() (err error) {
+			if len(held) == 0 {
+				j.archive.expire(number, s)
+				return nil
+			}
+			j.options.Load().LowPriority(func() {
+				err = j.archive.rewrite(ctx, &w, number, func(ordinal uint32) bool {
+					_, keeps := slices.BinarySearch(held, ordinal)
+					return !keeps
+				})
+			})
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	for _, s := range j.taken() {
+		if s.newest >= before || len(r.content[s.number]) > 0 { // then it is sealed, and rewritten later
+			continue
+		}
+		if err := j.retainStep(ctx, r, func() error { return j.drop(s) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prune deletes the records that have outlived their retention, in steps, between which
+// batches can be written. records is the time before which they have; content is that of their
+// content.
+func (j *Journal) prune(ctx context.Context, r *retained, content, records storage.Timestamp) error {
+	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
+		if err := j.pruneBefore(ctx, r, content, storage.EraseContent, keeper.PruneContent); err != nil {
+			return err
+		}
+	}
+	if content > 0 {
+		if err := j.inSteps(ctx, func() (bool, error) { return j.backend.PruneConversations(ctx, content) }); err != nil {
+			return err
+		}
+	}
+	return j.pruneBefore(ctx, r, records, storage.EraseRecord, func(ctx context.Context, before storage.Timestamp) (bool, error) {
+		if err := j.savePruned(records, j.options.Load().Sync); err != nil {
+			return false, err
+		}
+		return j.backend.Prune(ctx, before)
+	})
+}
+
+// pruneBefore deletes what is older than a time: by prune up to the oldest record under hold, and
+// one by one between those.
+func (j *Journal) pruneBefore(ctx context.Context, r *retained, before storage.Timestamp, scope storage.ErasureScope, prune func(context.Context, storage.Timestamp) (bool, error)) error {
+	if before == 0 {
+		return nil
+	}
+	for more := true; more; {
+		if err := j.retainStep(ctx, r, func() (err error) {
+			j.delivery.writer.Lock()
+			defer j.delivery.writer.Unlock()
+			more, err = prune(ctx, min(before, r.oldest))
+			return cmp.Or(err, ctx.Err())
+		}); err != nil {
+			return err
+		}
+	}
+	return j.pruneAround(ctx, r, before, scope)
+}
+
+// pruneAround erases the records from before a time that no hold keeps, where the backend cannot
+// delete all of them at once.
+func (j *Journal) pruneAround(ctx context.Context, r *retained, before storage.Timestamp, scope storage.ErasureScope) error {
+	eraser, ok := j.backend.(storage.RecordEraser)
+	if !ok || r.oldest >= before {
+		return nil
+	}
+	old := storage.And(createdAt(storage.GTE, r.oldest), createdAt(storage.LT, before))
+	for _, org := range r.orgs {
+		err := j.EachPage(ctx, org, old, func(records []*storage.Record) error {
+			for some := range slices.Chunk(records, eraseRows) {
+				if err := j.retainStep(ctx, r, func() error { return j.eraseUnheld(ctx, eraser, r, some, scope) }); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseUnheld erases those of some records, in the order of their times, that no hold keeps.
+func (j *Journal) eraseUnheld(ctx context.Context, eraser storage.RecordEraser, r *retained, records []*storage.Record, scope storage.ErasureScope) error {
+	org := records[0].Org
+	unheld := make(map[uuid.UUID]struct{})
+	for _, one := range records {
+		if scope > storage.EraseContent || one.Content != (storage.ContentRef{}) {
+			unheld[one.ID] = struct{}{}
+		}
+	}
+	among := storage.And(createdAt(storage.GTE, records[0].CreatedAt), createdAt(storage.LTE, records[len(records)-1].CreatedAt))
+	for _, h := range r.holds {
+		if h.Org != org {
+			continue
+		}
+		if err := j.EachPage(ctx, h.Org, storage.And(h.Filter, among), func(held []*storage.Record) error {
+			for _, one := range held {
+				delete(unheld, one.ID)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if len(unheld) == 0 {
+		return nil
+	}
+	j.maintenance.unused = true
+	j.delivery.writer.Lock()
+	defer j.delivery.writer.Unlock()
+	return eraser.EraseRecords(ctx, org, slices.Collect(maps.Keys(unheld)), scope)
+}
