@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -215,8 +216,9 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// What was erased after a backup is erased again in a store that is restored from it: as newer
-// backups know, or the directory of the store that was moved away.
+// What was erased after a backup is erased again in a store that is restored from it, and holds that
+// were placed after it are in force: as newer backups know, or the directory of the store that was
+// moved away.
 func TestRestoreRepeatsErasures(t *testing.T) {
 	for name, moved := range map[string]bool{"newer backup": false, "moved away": true} {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +230,25 @@ func TestRestoreRepeatsErasures(t *testing.T) {
 				records[n] = l.call(t, n)
 			}
 			l.all(t)
+			var err error
+			if l.keys, err = objects.Open(l.path+journalSuffix, l.Journal, zap.NewNop()); err != nil {
+				t.Fatal(err)
+			}
+			acme := &control.Organisation{Log: l.keys, Name: "acme", By: control.Actor{Key: "key_1"}}
+			place := func(reason string) *control.Hold {
+				h, err := acme.PlaceHold(t.Context(), []byte(`"all"`), reason)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			}
+			place("before")
 			old, _ := write(t, dir, l)
+			lifted := place("lifted")
+			if err := control.Delete[control.Hold](t.Context(), acme, lifted.ID); err != nil {
+				t.Fatal(err)
+			}
+			after := place("after")
 			done := func(l *live) {
 				t.Helper()
 				for deadline := time.Now().Add(20 * time.Second); slices.ContainsFunc(l.Erasures("acme"), func(e journal.Erasure) bool { return e.DoneAt == 0 }); time.Sleep(time.Millisecond) {
@@ -251,6 +271,7 @@ func TestRestoreRepeatsErasures(t *testing.T) {
 				write(t, dir, l)
 			}
 			l.end()
+			_ = l.keys.Close(t.Context())
 			to := t.TempDir()
 			if moved {
 				if _, err := Restore(t.Context(), old, to, "", t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no weir.db.segments") {
@@ -258,10 +279,22 @@ func TestRestoreRepeatsErasures(t *testing.T) {
 				}
 			}
 			r, err := Restore(t.Context(), old, to, "", erasures...)
-			if err != nil || r.Erasures != len(scopes) {
+			if err != nil || r.Erasures != len(scopes) || r.Holds != 1 {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			whole(t, to)
+			restored, err := objects.Open(filepath.Join(to, "weir.db"+journalSuffix), nil, zap.NewNop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds, err := control.All[control.Hold](t.Context(), &control.Organisation{Log: restored, Name: "acme"}, control.Page{})
+			if err != nil || len(holds) != 2 || !reflect.DeepEqual(holds[1].Object, after) {
+				t.Errorf("the holds are %+v, %v", holds, err)
+			}
+			if events, err := restored.Events(t.Context(), "acme", after.ID, "", 10); err != nil || len(events) != 1 || events[0].Actor.Key != "key_1" {
+				t.Errorf("the events are %+v, %v", events, err)
+			}
+			_ = restored.Close(t.Context())
 			l = begin(t, to)
 			done(l)
 			for n, record := range records {

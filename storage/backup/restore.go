@@ -10,15 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/storage/control/embedded"
 	"github.com/weirhq/weir/storage/journal"
 )
 
 // Restore puts a store of a backup into a directory that has no files of the store. from is
 // a backup, or a directory of backups: then Restore takes the newest. store is the store's
 // name, "" if the backup has only one. The sums of all files are compared first. Erasures that
-// came after the backup are repeated at the next start, as far as newer backups beside it know
-// them, or the directories in erasures: those of a store that was moved away, or of a journal.
-func Restore(ctx context.Context, from, to, store string, erasures ...string) (*Restored, error) {
+// came after the backup are repeated at the next start, and holds that were placed after it are
+// in force again, as far as newer backups beside it know them, or the directories in later: those of
+// a store that was moved away, or of a journal.
+func Restore(ctx context.Context, from, to, store string, later ...string) (*Restored, error) {
 	backup, err := find(from)
 	if err != nil {
 		return nil, err
@@ -56,12 +58,12 @@ func Restore(ctx context.Context, from, to, store string, erasures ...string) (*
 	if err := copyTree(ctx, temporary, filepath.Join(backup, store)); err != nil {
 		return nil, err
 	}
-	later, err := newer(backup, store)
+	beside, err := newer(backup, store)
 	if err != nil {
 		return nil, err
 	}
 	r := &Restored{Backup: backup}
-	if r.Erasures, err = takeErasures(temporary, append(later, erasures...)); err != nil {
+	if err := r.takeLater(ctx, temporary, append(beside, later...)); err != nil {
 		return nil, err
 	}
 	if err := changeOwner(to, temporary); err != nil {
@@ -81,33 +83,39 @@ func Restore(ctx context.Context, from, to, store string, erasures ...string) (*
 type Restored struct {
 	Backup string
 	Files  []string
-	// Erasures counts those that came after the backup.
-	Erasures int
+	// Erasures and Holds count those that came after the backup.
+	Erasures, Holds int
 }
 
-// takeErasures takes the erasures that other directories know into the journals of a directory.
-func takeErasures(dir string, from []string) (taken int, err error) {
+// takeLater takes the erasures and the holds that other directories know into the journals of a
+// directory.
+func (r *Restored) takeLater(ctx context.Context, dir string, from []string) error {
 	here, err := journals(dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, to := range here {
 		for _, other := range from {
 			there, err := journals(other)
 			if err != nil {
-				return taken, err
+				return err
 			}
 			i := slices.IndexFunc(there, func(path string) bool { return filepath.Base(path) == filepath.Base(to) })
 			if i < 0 {
-				return taken, fmt.Errorf("%s has no %s, whose erasures were to be repeated", other, filepath.Base(to))
+				return fmt.Errorf("%s has no %s, whose erasures were to be repeated", other, filepath.Base(to))
 			}
-			n, err := journal.TakeErasures(to, there[i])
-			if taken += n; err != nil {
-				return taken, err
+			erasures, err := journal.TakeErasures(to, there[i])
+			if err != nil {
+				return err
 			}
+			holds, err := embedded.TakeHolds(ctx, to, there[i])
+			if err != nil {
+				return err
+			}
+			r.Erasures, r.Holds = r.Erasures+erasures, r.Holds+holds
 		}
 	}
-	return taken, nil
+	return nil
 }
 
 // newer lists the store in the backups beside one that are newer.

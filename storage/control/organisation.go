@@ -32,8 +32,8 @@ const (
 	Deleted  = "deleted"
 )
 
-// Value is what an object is: *Project, *ServiceAccount, *Key, *Member, *Rule, *AlertRule
-// or *Firing.
+// Value is what an object is: *Project, *ServiceAccount, *Key, *Member, *Rule, *AlertRule,
+// *Firing or *Hold.
 type Value interface {
 	// object returns the object without its Value.
 	object() Object
