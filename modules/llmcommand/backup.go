@@ -58,7 +58,7 @@ func makeBackup(cmd *cobra.Command, args []string) error {
 
 func restoreCommand(cmd *cobra.Command) {
 	cmd.Flags().String("store", "", "The store to restore (default: the only one of the backup)")
-	cmd.Flags().StringArray("erasures", nil, "A data directory, such as the one that was moved away: what was erased there after the backup is erased again")
+	cmd.Flags().StringArray("erasures", nil, "A data directory, such as the one that was moved away: what was erased there after the backup is erased again, and the holds in force there are placed")
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.RunE = restore
 }
@@ -79,6 +79,9 @@ func restore(cmd *cobra.Command, args []string) error {
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %s from %s\n", strings.Join(restored.Files, " and "), restored.Backup)
 	if err == nil && restored.Erasures > 0 {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s erasures came after the backup: Weir repeats them when it starts\n", formatCount(int64(restored.Erasures)))
+	}
+	if err == nil && restored.Holds > 0 {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s holds came after the backup: they are in force\n", formatCount(int64(restored.Holds)))
 	}
 	return err
 }

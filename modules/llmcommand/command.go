@@ -152,17 +152,31 @@ message to a channel to test it. The API key needs the scope admin.
 		CobraFunc: alertCommand,
 	}, {
 		Name:  "erase",
-		Usage: "[<filter>...] [--content] [--yes] [--utc] [--format table|jsonl|json|csv]",
-		Short: "Erases the bodies of the requests that match a filter",
+		Usage: "[<filter>...] [--content|--identity|--record] [--yes] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Erases the requests that match a filter, or a part of them",
 		Long: `
-Shows how many recorded requests a filter matches, and with --yes erases their bodies from
-the files of the store, for good. The records stay. Without a filter, it lists the erasures;
---format json has what was searched and what remains. The API key needs the scope admin.
+Shows how many recorded requests a filter matches, and with --yes erases them from the files
+of the store, for good: their bodies, also what names somebody, or all of them. What a hold
+keeps is erased once the hold is lifted. Without a filter, it lists the erasures; --format json
+has what was searched and what remains. The API key needs the scope admin.
 
 	weir erase user=ada --content
 	weir erase user=ada --content --yes
 	weir erase` + filterHelp + connection,
 		CobraFunc: eraseCommand,
+	}, {
+		Name:  "hold",
+		Usage: "place|list|lift [--reason <text>] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Keeps the requests that match a filter from being deleted",
+		Long: `
+Places holds, lists those in force, and lifts them. Neither retention nor weir erase deletes
+the requests that match the filter of a hold, also those that are recorded later. The audit
+log says who placed and who lifted a hold. The API key needs the scope admin.
+
+	weir hold place user=ada --reason "case 4711"
+	weir hold list
+	weir hold lift hold_0123456789abcdef0123456789abcdef` + connection,
+		CobraFunc: holdCommand,
 	}, {
 		Name:  "tail",
 		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",

@@ -9,6 +9,43 @@ import (
 	"testing"
 )
 
+// Holds are placed with a reason, listed and lifted.
+func TestHold(t *testing.T) {
+	t.Setenv(keyEnv, "secret")
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got = strings.TrimSpace(r.Method + " " + r.URL.String() + " " + string(body))
+		hold := `{"id":"hold_1","filter":"all","reason":"case 4711","placed_at":"2026-11-29T09:00:00.000Z","placed_by":"key_0123"}`
+		if r.Method == http.MethodGet {
+			hold = `{"items":[` + hold + `],"next":null}`
+		}
+		_, _ = io.WriteString(w, `{"data":`+hold+`,"error":null}`)
+	}))
+	t.Cleanup(server.Close)
+	for _, test := range []struct {
+		args       []string
+		sent, want string // "" if nothing may be sent
+	}{
+		{[]string{"place", "user=ada", "--reason", "case 4711"}, `POST /v1/holds {"filter":{"request_response_rmt":{"user_id":{"equals":"ada"}}},"reason":"case 4711"}`, "case 4711"},
+		{[]string{"place", "user=ada"}, "", ""},
+		{[]string{"place", "--reason", "case 4711"}, "", ""},
+		{[]string{"list"}, "GET /v1/holds?limit=200", "hold_1"},
+		{[]string{"lift", "hold_1"}, "DELETE /v1/holds/hold_1", "hold_1 is lifted\n"},
+		{[]string{"lift"}, "", ""},
+	} {
+		got = ""
+		var out bytes.Buffer
+		_, err := run(t.Context(), holdCommand, &out, append(test.args, "--address", server.URL)...)
+		if got != test.sent || (err == nil) != (test.sent != "") || !strings.Contains(out.String(), test.want) {
+			t.Errorf("%q: %s, %v, %q", test.args, got, err, out.String())
+		}
+	}
+}
+
 // Only --yes erases, and only with a filter.
 func TestErase(t *testing.T) {
 	t.Setenv(keyEnv, "secret")

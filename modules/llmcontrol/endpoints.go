@@ -99,6 +99,18 @@ var endpoints = slices.Concat(
 		{http.MethodGet, "/v1/erasures/{id}", getErasure,
 			"getErasure", "One erasure: how far it is, then its certificate", nil, "", "Erasure"},
 	}),
+	section("holds", access.ScopeAdmin, http.StatusCreated, []route{
+		{http.MethodPost, "/v1/holds", placeHold,
+			"placeHold", "Keeps the records that a filter matches, now or later, from retention and from erasures", nil, "HoldSettings", "Hold"},
+	}),
+	section("holds", access.ScopeAdmin, http.StatusOK, []route{
+		{http.MethodGet, "/v1/holds", listHolds,
+			"listHolds", "Lists the holds in force, the newest first", []string{"Limit", "After"}, "", "HoldPage"},
+		{http.MethodGet, "/v1/holds/{id}", getHold,
+			"getHold", "One hold", nil, "", "Hold"},
+		{http.MethodDelete, "/v1/holds/{id}", liftHold,
+			"liftHold", "Lifts a hold: retention and erasures go on", nil, "", ""},
+	}),
 	section("organization", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodPost, organizationPath + "admin_api_keys", createAdminKey,
 			"createAdminKey", "Creates a key that administers, and answers its value, once", nil, "AdminKeySettings", "AdminKey"},

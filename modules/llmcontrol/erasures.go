@@ -10,8 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/weirhq/weir/modules/internal/access"
-	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -31,18 +29,27 @@ type erasure struct {
 	RequestedBy string            `json:"requested_by"`
 	// Records counts the records, of an erasure of content those that had some; Bytes are those of
 	// their bodies as they were sent. Erased counts the records that are erased so far.
-	Records int64              `json:"records"`
-	Bytes   int64              `json:"bytes"`
-	Erased  int64              `json:"erased"`
-	DoneAt  *storage.Timestamp `json:"done_at"`
+	Records int64 `json:"records"`
+	Bytes   int64 `json:"bytes"`
+	Erased  int64 `json:"erased"`
+	// Held are the records that holds keep until they are lifted, null for none.
+	Held   *heldRecords       `json:"held"`
+	DoneAt *storage.Timestamp `json:"done_at"`
 	// Remains says what of the records remains, and why.
 	Remains []string `json:"remains"`
+}
+
+// heldRecords are records that an erasure leaves because of holds.
+type heldRecords struct {
+	Records int      `json:"records"`
+	Holds   []string `json:"holds"`
 }
 
 // The states of an erasure.
 const (
 	erasurePending = "pending"
 	erasureRunning = "running"
+	erasureHeld    = "held"
 	erasureDone    = "done"
 )
 
@@ -52,9 +59,6 @@ const erasedAtOnce = 1_000_000
 
 // drainedWithin is how long an erasure waits for the database to have the calls that have ended.
 const drainedWithin = 10 * time.Second
-
-// erasurePage is how many records are read at a time.
-const erasurePage = 1000
 
 // remains is what an erasure leaves, by its scope, before what every erasure leaves.
 var remains = map[storage.ErasureScope][]string{
@@ -96,11 +100,17 @@ func describeErasure(e *journal.Erasure) erasure {
 		What: scope, Searched: e.Searched, RequestedAt: e.RequestedAt, RequestedBy: e.RequestedBy,
 		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, Remains: slices.Concat(remains[scope], alwaysRemains),
 	}
+	if len(e.Held) > 0 {
+		d.Held = &heldRecords{len(e.Held), e.Holds}
+		d.Remains = append(d.Remains, "the records under hold: they are erased once the holds are lifted")
+	}
 	if e.ID == uuid.Nil {
 		return d
 	}
 	state := erasurePending
 	switch {
+	case e.DoneAt != 0 && d.Held != nil:
+		state = erasureHeld
 	case e.DoneAt != 0:
 		state, d.DoneAt = erasureDone, &e.DoneAt
 	case e.Erased > 0:
@@ -120,22 +130,13 @@ func createErasure(c *call) (any, error) {
 	if err := c.decode(&asked); err != nil {
 		return nil, err
 	}
-	if asked.Filter == nil {
-		return nil, bad(`filter: the filter of the records is expected, or "all"`)
-	}
 	var scope storage.ErasureScope
 	if err := scope.UnmarshalText([]byte(asked.What)); err != nil {
 		return nil, bad("what: %v", err)
 	}
-	filter, err := storage.ParseFilter(asked.Filter, storage.RequestResponse)
-	if err == nil {
-		err = storage.CheckFilterWork(filter)
-	}
+	filter, err := c.recordFilter(asked.Filter)
 	if err != nil {
-		return nil, bad("%v", err)
-	}
-	if storage.ContentParts(filter) != 0 && !c.key.Allows(access.ScopeQuery) {
-		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
+		return nil, err
 	}
 	j, err := c.store.Journal()
 	if err != nil {
@@ -151,19 +152,29 @@ func createErasure(c *call) (any, error) {
 		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation cannot erase single records; retention deletes them"}
 	}
 	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: searched(filter)}
-	chosen, err := c.choose(j, &e, filter)
-	if err != nil || asked.DryRun {
-		return describeErasure(&e), err
-	}
-	e.ID = uuid.New()
-	// The audit log comes first: nothing is erased that it does not have.
-	if err := c.org.Tell(c.ctx, "erasure.created", e.ID.String(), erasureDetails{scope, e.Searched, e.Records, e.Bytes}); err != nil {
+	if err := c.flush(j); err != nil {
 		return nil, err
 	}
-	if err := j.Erase(e, chosen); err != nil {
-		return nil, err
-	}
-	return describeErasure(&e), nil
+	err = j.UnderHolds(c.ctx, []string{e.Org}, func(holds []journal.Hold) error {
+		chosen, err := c.choose(j, &e, filter, holds)
+		if err != nil || asked.DryRun {
+			return err
+		}
+		e.ID = uuid.New()
+		// The audit log comes first: nothing is erased that it does not have.
+		if err := c.org.Tell(c.ctx, "erasure.created", e.ID.String(), erasureDetails{scope, e.Searched, e.Records, e.Bytes}); err != nil {
+			return err
+		}
+		return j.Erase(e, chosen)
+	})
+	return describeErasure(&e), err
+}
+
+// flush waits until the database has the calls that have ended.
+func (c *call) flush(j *journal.Journal) error {
+	ctx, cancel := context.WithTimeout(c.ctx, drainedWithin)
+	defer cancel()
+	return j.Flush(ctx)
 }
 
 // searched lists the fields and operators of a filter, each once.
@@ -182,34 +193,46 @@ func searched(f storage.Filter) []string {
 }
 
 // choose finds the records that a filter chooses, of an erasure of content those that have some,
-// and counts them.
-func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Filter) (chosen []journal.Chosen, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, drainedWithin)
-	defer cancel()
-	if err := j.Flush(ctx); err != nil { // afterwards the database has what has ended
-		return nil, err
+// and counts them. Those under hold are the erasure's to erase later.
+func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Filter, holds []journal.Hold) (chosen []journal.Chosen, err error) {
+	held := make(map[uuid.UUID]bool)
+	for _, h := range holds {
+		keeps := false
+		if err := j.EachPage(c.ctx, h.Org, storage.And(h.Filter, filter), func(records []*storage.Record) error {
+			for _, r := range records {
+				held[r.ID], keeps = true, true
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if keeps {
+			e.Holds = append(e.Holds, h.ID)
+		}
 	}
-	q := &storage.RequestQuery{Org: e.Org, Filter: filter, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasurePage}
-	ask := func(q *storage.RequestQuery) (records []*storage.Record, err error) {
-		lowpriority.Run(func() { records, err = j.Backend().Requests(c.ctx, q) })
-		return records, err
-	}
-	err = q.EachPage(ask, func(records []*storage.Record) error {
+	err = j.EachPage(c.ctx, e.Org, filter, func(records []*storage.Record) error {
 		for _, r := range records {
 			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt {
 				continue
 			}
-			chosen = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content})
+			if held[r.ID] {
+				e.Held = append(e.Held, r.ID)
+			} else {
+				chosen = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content})
+			}
 			e.Records++
 			e.Bytes += r.RequestBytes + r.ResponseBytes
 		}
-		if len(chosen) > erasedAtOnce {
+		if e.Records > erasedAtOnce {
 			return bad("filter: more than %d records match; erase them in parts, such as by created_at", erasedAtOnce)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(e.Held) == 0 {
+		e.Holds = nil
 	}
 	return chosen, nil
 }

@@ -146,6 +146,7 @@ func (c *Config) options() journal.Options {
 		Sync:             c.Sync,
 		Retention:        time.Duration(c.Retention),
 		ContentRetention: time.Duration(c.ContentRetention),
+		Holds:            c.store.Holds,
 		LowPriority:      lowpriority.Run,
 		Mask:             c.Mask,
 		Logger:           c.logger.Named("store." + c.name),
@@ -162,6 +163,9 @@ func (c *Config) Start() error {
 		return err
 	}
 	c.store.started(c)
+	if _, err := c.store.ControlIfAny(); err != nil { // without its holds, nothing is deleted
+		c.logger.Error("retention and erasures wait: the holds cannot be read", zap.Error(err))
+	}
 	return nil
 }
 
@@ -242,6 +246,7 @@ type Store struct {
 	answers *cache.Cache // nil until it is needed, and when closed
 
 	control controlFile
+	holds   holds
 }
 
 // Hold takes a reference, which keeps the store open until release is called,

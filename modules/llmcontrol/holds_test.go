@@ -1,0 +1,86 @@
+package llmcontrol_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// An erasure leaves the records under hold, says so, and takes them once the hold is lifted. The
+// audit log says who placed and who lifted it. Other organisations neither see nor lift it.
+func TestHolds(t *testing.T) {
+	s := newSite(t)
+	const admin, user = "acme-admin", "c4nary0123456789abcdef"
+	for _, input := range []string{"first", "second"} {
+		if status, got := s.as("acme-all", "POST", "/v1/responses", `{"model":"echo-1","input":"`+input+` of `+user+`"}`); status != http.StatusOK {
+			t.Fatal(status, got.Raw)
+		}
+	}
+	containing := func(text string) string {
+		return `{"request_response_rmt":{"request_body":{"contains":"` + text + `"}}}`
+	}
+	count := func(filter string) int {
+		return len(s.must(admin, "POST", "/v1/request/query", `{"filter":`+filter+`}`).Array())
+	}
+	for deadline := time.Now().Add(10 * time.Second); count(`"all"`) != 2; {
+		if time.Now().After(deadline) {
+			t.Fatal("the calls are not recorded")
+		}
+	}
+	for body, want := range map[string]int{
+		``: 400, `{"filter":"all"}`: 400, `{"reason":"x"}`: 400, `{"filter":"all","reason":" "}`: 400, `{"filter":"all","reason":1}`: 400,
+		`{"filter":"all","reason":"` + strings.Repeat("ä", 501) + `"}`: 400, `{"filter":"all","reason":"x","until":"tomorrow"}`: 400,
+		`{"filter":{"users_view":{"cost":{"gt":1}}},"reason":"x"}`: 400,
+	} {
+		if status, got := s.as(admin, "POST", "/v1/holds", body); status != want {
+			t.Errorf("%s: %d %s, want %d", body, status, got.Raw, want)
+		}
+	}
+	hold := s.must(admin, "POST", "/v1/holds", `{"filter":`+containing("first")+`,"reason":"case 4711"}`)
+	path := "/v1/holds/" + hold.Get("id").Str
+	if got := s.must(admin, "GET", path, ""); got.Raw != hold.Raw || got.Get("reason").Str != "case 4711" || got.Get("filter").Raw != containing("first") || got.Get("placed_by").Str == "" {
+		t.Error(got.Raw, hold.Raw)
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		if status, _ := s.as("globex-admin", method, path, ""); status != http.StatusForbidden && status != http.StatusNotFound {
+			t.Errorf("another organisation: %s %d", method, status)
+		}
+		if status, _ := s.as("acme-all", method, path, ""); status != http.StatusForbidden {
+			t.Errorf("a key that does not administer: %s %d", method, status)
+		}
+	}
+	settings := `{"filter":` + containing(user) + `,"what":"record"`
+	held := func(got gjson.Result) bool {
+		return got.Get("records").Int() == 2 && got.Get("held.records").Int() == 1 && got.Get("held.holds.0").Str == hold.Get("id").Str
+	}
+	if got := s.must(admin, "POST", "/v1/erasures", settings+`,"dry_run":true}`); !held(got) {
+		t.Error(got.Raw)
+	}
+	erasure := "/v1/erasures/" + s.must(admin, "POST", "/v1/erasures", settings+`}`).Get("id").Str
+	if got := s.erased(admin, erasure, "held"); !held(got) || got.Get("erased").Int() != 1 || got.Get("done_at").Type != gjson.Null {
+		t.Error(got.Raw)
+	}
+	if count(`"all"`) != 1 || count(containing("first")) != 1 {
+		t.Error("the record under hold is gone")
+	}
+	s.must(admin, "DELETE", path, "")
+	if got := s.erased(admin, erasure, "done"); got.Get("held").Type != gjson.Null || got.Get("erased").Int() != 2 {
+		t.Error(got.Raw)
+	}
+	if files := s.raw("first of " + user); files != nil || count(`"all"`) != 0 {
+		t.Errorf("the text is in %v", files)
+	}
+	var actions []string
+	for _, e := range s.must(admin, "GET", "/v1/audit?key="+hold.Get("id").Str, "").Get("items").Array() {
+		actions = append(actions, e.Get("action").Str+" by "+e.Get("actor.key").Str)
+	}
+	if by := hold.Get("placed_by").Str; len(actions) != 2 || actions[0] != "hold.deleted by "+by || actions[1] != "hold.created by "+by {
+		t.Error(actions)
+	}
+	if got := s.must(admin, "GET", "/v1/holds", ""); got.Get("items").Raw != "[]" {
+		t.Error(got.Raw)
+	}
+}
