@@ -66,11 +66,17 @@ A secret is shown once, on standard output:
 
 	weir key admin
 	weir key create "search agents" --project search --models 'anthropic/*' --expires 90d
-	weir key rotate key_0123456789abcdef0123456789abcdef --overlap 1h` + connection,
+	weir key rotate key_0123456789abcdef0123456789abcdef --overlap 1h
+
+Where a project allows it (weir project keys), you create keys of your own without that scope.
+They do no more than you may:
+
+	weir key create laptop --mine
+	weir key list --mine` + connection,
 		CobraFunc: keyCommand,
 	}, {
 		Name:  "project",
-		Usage: "list|create|limit|members|archive",
+		Usage: "list|create|limit|keys|members|archive",
 		Short: "Shows, creates, limits and archives projects",
 		Long: `
 Administers the projects of an organisation, with a key of the scope admin. A project has
@@ -79,6 +85,7 @@ members, keys, and a limit of dollars a month.
 	weir project create search
 	weir project limit search 500
 	weir project limit search none
+	weir project keys search members --max 5 --lifetime 90d
 	weir project members search` + connection,
 		CobraFunc: projectCommand,
 	}, {

@@ -134,7 +134,7 @@ func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 			"filter": json.RawMessage(storage.AppendJSON(nil, &storage.Leaf{Field: question.Field("key_id"), Op: storage.Equals, Text: id})),
 		})
 		if err != nil {
-			_, ended := i.client.ask(ctx, http.MethodDelete, keyPath(id), nil)
+			_, ended := i.client.ask(ctx, http.MethodDelete, "/v1/keys/"+id, nil)
 			if ended != nil {
 				return nil, fmt.Errorf("%w; and the key %s, which is disabled, is not deleted: %w", err, id, ended)
 			}
@@ -149,7 +149,7 @@ func (i *importedKeys) make(ctx context.Context, k keyRow) (*refusal, error) {
 		err = i.secrets.Sync()
 	}
 	if err == nil && !k.off {
-		_, err = i.client.ask(ctx, http.MethodPatch, keyPath(id), map[string]any{"disabled": false})
+		_, err = i.client.ask(ctx, http.MethodPatch, "/v1/keys/"+id, map[string]any{"disabled": false})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; the key %s stays disabled: enable or delete it", err, id)

@@ -45,11 +45,15 @@ func keyCommand(cmd *cobra.Command) {
 	addAdminAddress(admin)
 	admin.Flags().String("org", "", "The organisation that the key administers (default: default)")
 
+	remove := keyAction("delete <id>", "Deletes a key, with the keys that it created", cobra.ExactArgs(1), deleteKey)
+	for _, own := range []*cobra.Command{list, create, rotate, remove} {
+		own.Flags().Bool("mine", false, "Keys of your own, which your key or login creates where a project allows it (weir project keys)")
+	}
+
 	cmd.AddCommand(list, show, keyAction("import <file.csv>", "Creates a key for each row of a CSV file, and writes the rows with their ids and secrets", cobra.ExactArgs(1), importKeyRows),
 		create, admin, update, rotate,
 		keyAction("disable <id>", "Disables a key", cobra.ExactArgs(1), setDisabled(true)),
-		keyAction("enable <id>", "Enables a disabled key", cobra.ExactArgs(1), setDisabled(false)),
-		keyAction("delete <id>", "Deletes a key", cobra.ExactArgs(1), deleteKey))
+		keyAction("enable <id>", "Enables a disabled key", cobra.ExactArgs(1), setDisabled(false)), remove)
 }
 
 func keyAction(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
@@ -130,11 +134,23 @@ func keys(cmd *cobra.Command, method, path string, body any) (gjson.Result, erro
 	return c.ask(cmd.Context(), method, path, body)
 }
 
-func keyPath(id string) string { return "/v1/keys/" + url.PathEscape(id) }
+// keysPath is where keys are: those of the organisation, or with --mine those of the caller.
+func keysPath(cmd *cobra.Command) string {
+	if mine, _ := cmd.Flags().GetBool("mine"); mine {
+		return "/v1/key/keys"
+	}
+	return "/v1/keys"
+}
+
+func keyPath(cmd *cobra.Command, id string) string { return keysPath(cmd) + "/" + url.PathEscape(id) }
 
 func listKeys(cmd *cobra.Command, _ []string) error {
 	project, _ := cmd.Flags().GetString("project")
-	return listPages(cmd, "/v1/keys?limit=200&project="+url.QueryEscape(project), "after", keyColumns)
+	query := url.Values{"limit": {"200"}, "project": {project}}
+	if mine, _ := cmd.Flags().GetBool("mine"); mine { // they are one page
+		query = nil
+	}
+	return listPages(cmd, keysPath(cmd)+"?"+query.Encode(), "after", keyColumns)
 }
 
 // listPages writes all pages of a list. Each page names the next page.
@@ -170,7 +186,7 @@ func showKey(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	k, err := keys(cmd, http.MethodGet, keyPath(args[0]), nil)
+	k, err := keys(cmd, http.MethodGet, keyPath(cmd, args[0]), nil)
 	if err != nil {
 		return err
 	}
@@ -183,12 +199,15 @@ func createKey(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	body["name"] = args[0]
-	return showSecret(cmd, "/v1/keys", body)
+	if mine, _ := cmd.Flags().GetBool("mine"); mine && !cmd.Flags().Changed("scopes") {
+		delete(body, "scopes") // the server gives those that the caller has
+	}
+	return showSecret(cmd, keysPath(cmd), body)
 }
 
 func rotateKey(cmd *cobra.Command, args []string) error {
 	overlap, _ := cmd.Flags().GetDuration("overlap")
-	return showSecret(cmd, keyPath(args[0])+"/rotate", map[string]any{"overlap_seconds": int64(overlap / time.Second)})
+	return showSecret(cmd, keyPath(cmd, args[0])+"/rotate", map[string]any{"overlap_seconds": int64(overlap / time.Second)})
 }
 
 // showSecret asks for a key with a new secret, and writes the secret on a line of its own, so
@@ -225,18 +244,18 @@ func updateKey(cmd *cobra.Command, args []string) error {
 	if len(body) == 0 {
 		return errors.New("name what shall change, as in --models gpt-5-mini")
 	}
-	return change(cmd, http.MethodPatch, keyPath(args[0]), body, args[0], "changed")
+	return change(cmd, http.MethodPatch, keyPath(cmd, args[0]), body, args[0], "changed")
 }
 
 func setDisabled(disabled bool) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		done := map[bool]string{true: "disabled", false: "enabled"}[disabled]
-		return change(cmd, http.MethodPatch, keyPath(args[0]), map[string]any{"disabled": disabled}, args[0], done)
+		return change(cmd, http.MethodPatch, keyPath(cmd, args[0]), map[string]any{"disabled": disabled}, args[0], done)
 	}
 }
 
 func deleteKey(cmd *cobra.Command, args []string) error {
-	return change(cmd, http.MethodDelete, keyPath(args[0]), nil, args[0], "deleted")
+	return change(cmd, http.MethodDelete, keyPath(cmd, args[0]), nil, args[0], "deleted")
 }
 
 // change asks for a change, and says what became of the key or budget.

@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 )
@@ -29,7 +32,10 @@ func projectCommand(cmd *cobra.Command) {
 		return writeObjects(cmd, path+"/users", memberColumns)
 	})
 	addFormatFlags(members, "members", queryFormats...)
-	cmd.AddCommand(list, members,
+	creators := keyAction("keys <project> <who>...", "Allows owners, members or keys of a project to create keys of their own (weir key create --mine), or none", cobra.MinimumNArgs(2), allowKeys)
+	creators.Flags().Int("max", 10, "How many keys each of them has at most")
+	creators.Flags().String("lifetime", "90d", "How long such a key lives at most")
+	cmd.AddCommand(list, members, creators,
 		keyAction("create <name>", "Creates a project", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			return change(cmd, http.MethodPost, projectsPath, map[string]any{"name": args[0]}, args[0], "created")
 		}),
@@ -56,6 +62,24 @@ func limitProject(cmd *cobra.Command, args []string) error {
 		return change(cmd, http.MethodPost, path+"/spend_limit", map[string]any{"threshold_amount": cents, "currency": "USD", "interval": "month"}, args[0], "limited to $"+args[1]+" a month")
 	}
 	return fmt.Errorf("expected an amount in dollars such as 500, or none, not %q", args[1])
+}
+
+func allowKeys(cmd *cobra.Command, args []string) error {
+	path, err := projectPath(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	if args[1] == "none" {
+		return change(cmd, http.MethodDelete, path+"/key_permissions", nil, args[0], "without new keys of one's own; those that exist stay")
+	}
+	text, _ := cmd.Flags().GetString("lifetime")
+	lifetime, err := caddy.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("--lifetime: expected a duration such as 90d, not %q", text)
+	}
+	most, _ := cmd.Flags().GetInt("max")
+	return change(cmd, http.MethodPost, path+"/key_permissions", map[string]any{"creators": args[1:], "max_keys": most, "max_lifetime_seconds": int64(lifetime / time.Second)},
+		args[0], "a project whose "+strings.Join(args[1:], " and ")+" create keys of their own")
 }
 
 // projectPath returns the path of the project with a name or an id.

@@ -48,6 +48,24 @@ func TestATeamIsSetUp(t *testing.T) {
 	if out := ask(keyCommand, "show", id, "--format", "csv"); !strings.Contains(out, `[""gpt-5-mini"",""claude-*""]`) || strings.Contains(out, "weir_") {
 		t.Errorf("the key: %s", out)
 	}
+	// Whoever has this key creates keys of their own.
+	ask(projectCommand, "keys", "search", "keys", "--max", "1", "--lifetime", "1d")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(strings.Split(lines[2], ",")[2]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mine := func(args ...string) string { return ask(keyCommand, append(args, "--mine", "--key-file", secret)...) }
+	if out := mine("create", "laptop"); !strings.HasPrefix(out, "weir_") {
+		t.Errorf("the key of one's own: %s", out)
+	}
+	own := strings.Split(mine("list", "--format", "csv"), "\n")
+	if len(own) != 3 || !strings.Contains(own[1], ",laptop,Bob,search,") {
+		t.Fatalf("the keys of one's own: %q", own)
+	}
+	laptop := strings.Split(own[1], ",")[0]
+	mine("rotate", laptop)
+	mine("delete", laptop)
+	ask(projectCommand, "keys", "search", "none")
 	write("name,ownr\nada,Ada\n")
 	var out bytes.Buffer
 	if _, err := run(t.Context(), keyCommand, &out, "import", file, "--address", address); err == nil || !strings.Contains(err.Error(), `row 2: there is no column "ownr"`) {

@@ -306,5 +306,5 @@ func deleteProjectKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deleted{"organization.project.api_key.deleted", k.Object.ID, true}, control.Delete[control.Key](c.ctx, c.org, k.Object.ID)
+	return deleted{"organization.project.api_key.deleted", k.Object.ID, true}, control.DeleteOwner[control.Key](c.ctx, c.org, k.Object.ID)
 }

@@ -156,6 +156,12 @@ var endpoints = slices.Concat(
 			"setModelPermissions", "Allows some models, or refuses some", nil, "ModelPermissionsSettings", "ModelPermissions"},
 		{http.MethodDelete, projectsPath + "model_permissions", deleteModels,
 			"deleteModelPermissions", "Allows all models again", nil, "", "Deleted"},
+		{http.MethodGet, projectsPath + "key_permissions", getKeyPermissions,
+			"getKeyPermissions", "Who creates keys of their own in a project", nil, "", "KeyPermissions"},
+		{http.MethodPost, projectsPath + "key_permissions", setKeyPermissions,
+			"setKeyPermissions", "Allows members or keys of a project to create keys of their own", nil, "KeyPermissionsSettings", "KeyPermissions"},
+		{http.MethodDelete, projectsPath + "key_permissions", deleteKeyPermissions,
+			"deleteKeyPermissions", "Lets administrators alone create keys; those that exist stay", nil, "", "Deleted"},
 		{http.MethodGet, projectsPath + "rate_limits", listRateLimits,
 			"listRateLimits", "Lists the models of which a project may use so much alone", []string{"RateLimitCount", "AfterID", "BeforeID"}, "", "RateLimitPage"},
 		{http.MethodPost, projectsPath + "rate_limits/{id}", setRateLimit,
@@ -232,5 +238,15 @@ var endpoints = slices.Concat(
 	section("keys", "", http.StatusOK, []route{
 		{http.MethodGet, "/v1/key", ownKey,
 			"ownKey", "What the key or the token of the caller may do", nil, "", "Own"},
+		{http.MethodGet, "/v1/key/keys", listOwnKeys,
+			"listOwnKeys", "Lists the keys that the caller has created as their own, the oldest first", nil, "", "KeyPage"},
+		{http.MethodPost, "/v1/key/keys/{id}/rotate", rotateOwnKey,
+			"rotateOwnKey", "Gives a key that the caller has created, or the caller's key, another secret", nil, "Rotation", "Key"},
+		{http.MethodDelete, "/v1/key/keys/{id}", deleteOwnKey,
+			"deleteOwnKey", "Ends a key that the caller has created", nil, "", ""},
+	}),
+	section("keys", "", http.StatusCreated, []route{
+		{http.MethodPost, "/v1/key/keys", createOwnKey,
+			"createOwnKey", "Creates a key of the caller's own, which never does more than the caller, and answers its secret, once", nil, "OwnKeySettings", "Key"},
 	}),
 )

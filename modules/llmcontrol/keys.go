@@ -198,10 +198,13 @@ func (c *call) updateKey(id string, set func(*control.Settings) error) (*control
 }
 
 func deleteKey(c *call) (any, error) {
-	return nil, control.Delete[control.Key](c.ctx, c.org, c.r.PathValue("id"))
+	return nil, control.DeleteOwner[control.Key](c.ctx, c.org, c.r.PathValue("id"))
 }
 
-func rotateKey(c *call) (any, error) {
+func rotateKey(c *call) (any, error) { return c.rotate(c.r.PathValue("id")) }
+
+// rotate gives a key another secret.
+func (c *call) rotate(id string) (any, error) {
 	body := struct {
 		// OverlapSeconds is how long the secrets that the key has still open it.
 		OverlapSeconds *int64 `json:"overlap_seconds"`
@@ -216,7 +219,7 @@ func rotateKey(c *call) (any, error) {
 		}
 		overlap = time.Duration(*n) * time.Second
 	}
-	k, secret, err := c.org.RotateKey(c.ctx, c.r.PathValue("id"), overlap)
+	k, secret, err := c.org.RotateKey(c.ctx, id, overlap)
 	return withSecret{k, secret}, err
 }
 
@@ -244,6 +247,7 @@ type own struct {
 	ID           *string            `json:"id"` // null for keys of the configuration, and for tokens
 	Name         *string            `json:"name"`
 	Project      *string            `json:"project"`
+	User         *string            `json:"user"` // null if calls name their user
 	Scopes       []string           `json:"scopes"`
 	Models       []string           `json:"models"`    // [] for all
 	Providers    []string           `json:"providers"` // [] for all
@@ -252,10 +256,12 @@ type own struct {
 	Credits *credits.Statement `json:"credits"`
 	// Budgets are the budgets that count every call of the key.
 	Budgets []budget `json:"budgets"`
+	// KeyPermissions are the projects in which the caller may create keys of their own.
+	KeyPermissions []ownProject `json:"key_permissions"`
 }
 
 func ownKey(c *call) (any, error) {
-	o := own{Organization: c.key.Org(), Scopes: c.key.Allowed(), Models: []string{}, Providers: []string{}}
+	o := own{Organization: c.key.Org(), User: optional(c.key.User()), Scopes: c.key.Allowed(), Models: []string{}, Providers: []string{}}
 	if k := c.key.Kept(); k != nil {
 		o.ID, o.Name, o.ExpiresAt = &k.ID, &k.Name, k.ExpiresAt
 		o.Models, o.Providers = append(o.Models, k.Models...), append(o.Providers, k.Providers...)
@@ -264,6 +270,9 @@ func ownKey(c *call) (any, error) {
 		}
 	}
 	var err error
+	if o.KeyPermissions, err = c.ownProjects(); err != nil {
+		return nil, err
+	}
 	if o.Budgets, err = c.ownBudgets(); err != nil || !c.app.Money().HasCredits(o.Organization) {
 		return o, err
 	}

@@ -49,7 +49,8 @@ func (e endpoint) operation() *openapi.Operation {
 	fails := []string{"401", "503"}
 	if e.scope == "" {
 		o.Security = []openapi.Object{{"key": []string{}}}
-	} else {
+	}
+	if e.scope != "" || e.method != http.MethodGet {
 		fails = append(fails, "400", "403")
 	}
 	for _, name := range e.query {

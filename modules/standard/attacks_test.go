@@ -29,7 +29,7 @@ func (r walked) isAdministered() bool {
 	path := strings.TrimPrefix(r.Path, dashboard)
 	administers := r.handler == "llm_control" || r.handler == "llm_ui" && (strings.HasPrefix(path, "/v1/organization/") ||
 		strings.HasPrefix(path, "/v1/keys") || strings.HasPrefix(path, "/v1/audit") || strings.HasPrefix(path, "/v1/budgets"))
-	return administers && path != "/v1/key" && !strings.HasSuffix(path, "openapi.json")
+	return administers && path != "/v1/key" && !strings.HasPrefix(path, "/v1/key/") && !strings.HasSuffix(path, "openapi.json")
 }
 
 // made creates an object as an administrator, and returns its id.

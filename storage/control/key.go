@@ -20,6 +20,8 @@ type Key struct {
 	// Org is the organisation that the key opens.
 	Org string `json:"organization"`
 	Settings
+	// Creator is who created the key as their own, nil for a key of an administrator.
+	Creator *Creator `json:"creator,omitempty"`
 	// CreatedAt is when the key was created.
 	CreatedAt storage.Timestamp `json:"created_at"`
 	// Secrets are the secrets that the key has, and the secrets that ended since the newest
@@ -33,8 +35,8 @@ type Settings struct {
 	Name string `json:"name"`
 	// Owner is who answers for the key, such as a team or a service; "" for nobody.
 	Owner string `json:"owner,omitempty"`
-	// OwnerID is the service account or the member that owns the key, "" for nobody. The key
-	// ends with its owner.
+	// OwnerID is the service account, the member or the key that owns the key, "" for nobody. The
+	// key ends with its owner.
 	OwnerID string `json:"owner_id,omitempty"`
 	// Project is the label of the key's project, which is in the records of the key's calls;
 	// "" for no project. A project with the label is made if there is none.
@@ -113,13 +115,18 @@ func newSecret() (text string, s Secret) {
 // newKey returns a key with its first secret.
 func (o *Organisation) newKey(settings Settings) (k *Key, secret string) {
 	secret, first := newSecret()
-	return &Key{ID: newID("key_"), Org: o.Name, Settings: settings, CreatedAt: now(), Secrets: []Secret{first}}, secret
+	return &Key{ID: newID(keyPrefix), Org: o.Name, Settings: settings, CreatedAt: now(), Secrets: []Secret{first}}, secret
 }
 
 // CreateKey keeps a new key with a secret of its own, which nobody can read again. The error
 // may be ErrArchived, or ErrNotFound if the owner is unknown.
 func (o *Organisation) CreateKey(ctx context.Context, settings Settings) (k *Key, secret string, err error) {
+	return o.createKey(ctx, settings, nil)
+}
+
+func (o *Organisation) createKey(ctx context.Context, settings Settings, by *Creator) (k *Key, secret string, err error) {
 	k, secret = o.newKey(settings)
+	k.Creator = by
 	err = o.retry(ctx, func() error {
 		b, err := o.bonds(ctx, &k.Settings)
 		if err != nil {
@@ -247,8 +254,11 @@ func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err err
 // own finds the owner.
 func (b *bonds) own(ctx context.Context, o *Organisation, s *Settings) error {
 	kind := KindMember
-	if strings.HasPrefix(s.OwnerID, AccountPrefix) {
+	switch {
+	case strings.HasPrefix(s.OwnerID, AccountPrefix):
 		kind = KindServiceAccount
+	case strings.HasPrefix(s.OwnerID, keyPrefix):
+		kind = KindKey
 	}
 	kept, err := o.get(ctx, kind, s.OwnerID)
 	if err != nil {

@@ -27,6 +27,8 @@ type Project struct {
 	ArchivedAt *storage.Timestamp `json:"archived_at"`
 	// Models are the models that the keys of the project may call, nil for all.
 	Models *ModelPermissions `json:"models"`
+	// Keys say who creates keys of their own in the project, nil for nobody.
+	Keys *KeyPermissions `json:"keys,omitempty"`
 }
 
 // ModelPermissions allow some models, or refuse some.
@@ -134,7 +136,8 @@ func (o *Organisation) CreateServiceAccount(ctx context.Context, project, name s
 	return a, k, secret, err
 }
 
-// DeleteOwner ends a service account or a member, with all keys that it owns.
+// DeleteOwner ends a service account, a member or a key, with all keys that it owns, and those that
+// these own.
 func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id string) error {
 	err := o.retry(ctx, func() error {
 		kept, err := o.get(ctx, kindOf[T, V](), id)
@@ -163,8 +166,10 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 // ended are the events that end all keys of an owner.
 func (o *Organisation) ended(ctx context.Context, owner string) (events []Event, err error) {
 	list, err := o.Log.List(ctx, o.Name, KindKey, Page{List: OwnedBy(owner)})
-	for i := range list {
-		events = append(events, o.event(Deleted, &list[i], nil))
+	for i := 0; i < len(list) && err == nil; i++ {
+		var owned []Event
+		owned, err = o.ended(ctx, list[i].ID)
+		events = append(append(events, owned...), o.event(Deleted, &list[i], nil))
 	}
 	return events, err
 }

@@ -160,6 +160,8 @@ func TestProjectsAreAdministered(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS("[aria-label=Projects] tbody a")), chromedp.WaitVisible(chromedp.CSS("input[name=amount]")))
 	p.do(chromedp.SendKeys(chromedp.CSS("input[name=amount]"), "500\r"))
 	p.until(`document.querySelector(".tiles").innerText.includes("$500")`)
+	js[bool](p, `(location.reload(), true)`)
+	p.until(`document.querySelector("input[name=amount]")?.value === "500"`)
 	p.show("?v=budgets")
 	p.until(`document.querySelector("[aria-label=Budgets]")?.innerText.includes("search: spend limit")`)
 }
@@ -450,4 +452,49 @@ func TestWhoMayNotAdminister(t *testing.T) {
 	if err := json.Unmarshal([]byte(js[string](admin, `window.audit`)), &events); err != nil || len(events.Items) != 1 {
 		t.Errorf("the audit has %+v: %v", events, err)
 	}
+}
+
+// Where a project allows it, whoever logs in with one of its keys creates keys of their own at "My
+// usage", whose secret is shown once, rotates and deletes them.
+func TestKeysOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t)
+	post := func(path string, body any) (answer struct {
+		ID   string
+		Data struct{ ID, Secret string }
+	}) {
+		if err := json.Unmarshal(w.post(path, body, "Authorization: Bearer "+w.key), &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	project := post("/v1/organization/projects", map[string]any{"name": "search"}).ID
+	key := post("/v1/keys", map[string]any{"name": "agents", "project": "search", "scopes": []string{"gateway", "metrics"}, "models": []string{"echo/*"}}).Data.Secret
+	administrator := newTab(w)
+	administrator.login(w.key)
+	administrator.show("?v=projects&id=" + project)
+	administrator.until(`document.querySelector("input[name=creator][value=keys]")`)
+	administrator.do(chromedp.Click(chromedp.CSS("input[name=creator][value=keys]")))
+	js[bool](administrator, `(document.querySelector("form:has([name=creator])").requestSubmit(), true)`)
+	administrator.until(`performance.getEntriesByType("resource").filter((e) => e.name.endsWith("key_permissions")).length >= 3`) // read, changed, read
+	administrator.shoot("project-keys")
+
+	p := newTab(w)
+	p.login(key)
+	p.show("?v=mine")
+	p.until(`document.querySelector("main button.primary")?.innerText === "Create a key"`)
+	p.do(chromedp.Click(chromedp.CSS("main button.primary")), chromedp.SendKeys(chromedp.CSS("dialog input[name=name]"), "laptop"))
+	p.shoot("own-key")
+	js[bool](p, `(document.querySelector("dialog form").requestSubmit(), true)`)
+	p.until(`document.querySelector("dialog code")?.innerText.startsWith("weir_")`)
+	js[bool](p, `(document.querySelector("dialog form[method=dialog] button").click(), true)`)
+	p.until(`document.querySelector("[aria-label='Your keys'] tbody").innerText.includes("laptop")`)
+	p.shoot("own-keys")
+	js[bool](p, `([...document.querySelectorAll("[aria-label='Your keys'] button")].find((b) => b.innerText === "Rotate").click(), true)`)
+	p.until(`document.querySelector("dialog code")?.innerText.startsWith("weir_")`)
+	js[bool](p, `(document.querySelector("dialog form[method=dialog] button").click(), true)`)
+	for range 2 { // the second is sure
+		js[bool](p, `([...document.querySelectorAll("[aria-label='Your keys'] button")].at(-1).click(), true)`)
+	}
+	p.until(`!document.querySelector("[aria-label='Your keys']")`)
 }

@@ -221,6 +221,64 @@ func TestTenant(t *testing.T) {
 	t.Logf("%d attacks on %d operations", tried, len(attacks))
 }
 
+// TestTenantKeys has others try to see, to rotate and to delete the keys that a key has created as
+// its own, and to create keys in its place: another organisation, another project, a key of no
+// project, and one of these keys itself.
+func TestTenantKeys(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, newProvider(t))
+	w.start(config{
+		llm:  "provider echo\norg victim {\nkey victim-admin admin\nkey victim-key\n}\norg thief {\nkey thief-admin admin\n}",
+		site: "llm_control",
+	})
+	must := func(key, method, path, body string) gjson.Result {
+		t.Helper()
+		status, answer := w.as(t, key, method, path, body)
+		if status/100 != 2 {
+			t.Fatalf("%s: %d %s", path, status, answer)
+		}
+		return gjson.Parse(answer)
+	}
+	// member returns a key in a project whose keys create keys, and a key that it has created.
+	member := func(admin, project string) (secret string, own gjson.Result) {
+		t.Helper()
+		path := "/v1/organization/projects/" + must(admin, "POST", "/v1/organization/projects", `{"name":"`+project+`"}`).Get("id").Str
+		must(admin, "POST", path+"/key_permissions", `{"creators":["keys"]}`)
+		secret = must(admin, "POST", "/v1/keys", `{"name":"canary-`+project+`","project":"`+project+`","scopes":["gateway"]}`).Get("data.secret").Str
+		return secret, must(secret, "POST", "/v1/key/keys", `{"name":"canary-laptop"}`).Get("data")
+	}
+	victim, own := member("victim-admin", "search")
+	neighbour, _ := member("victim-admin", "mail")
+	thief, _ := member("thief-admin", "search")
+	id := own.Get("id").Str
+	for name, key := range map[string]string{"another organisation": thief, "another project": neighbour, "a key of no project": "victim-key", "the key itself": own.Get("secret").Str} {
+		for _, a := range []attack{
+			{method: "DELETE", path: "/v1/key/keys/" + id, want: http.StatusNotFound},
+			{method: "POST", path: "/v1/key/keys", body: `{"name":"x","project":"search","scopes":["admin"]}`},
+			{method: "POST", path: "/v1/key/keys", body: `{"name":"x","project":"search","owner_id":"` + id + `"}`, want: http.StatusBadRequest},
+			{method: "POST", path: "/v1/key/keys", body: `{"name":"x","project":"search","creator":{"id":"` + id + `"}}`, want: http.StatusBadRequest},
+			{method: "GET", path: "/v1/keys/" + id}, {method: "POST", path: "/v1/keys/" + id + "/rotate"}, {method: "PATCH", path: "/v1/keys/" + id, body: `{"scopes":["admin"]}`},
+			{method: "POST", path: "/v1/key/keys/" + id + "/rotate"},
+		} {
+			status, answer := w.as(t, key, a.method, a.path, a.body)
+			if status < 400 || status >= 500 || a.want != 0 && status != a.want || strings.Contains(answer, "canary-laptop") {
+				t.Errorf("%s: %s %s with %s: %d %s", name, a.method, a.path, a.body, status, answer)
+			}
+		}
+		if list := must(key, "GET", "/v1/key/keys", ""); strings.Contains(list.Raw, id) {
+			t.Errorf("%s sees %s", name, list.Raw)
+		}
+	}
+	for key, want := range map[string]int{neighbour: http.StatusForbidden, "victim-key": http.StatusForbidden, own.Get("secret").Str: http.StatusForbidden} {
+		if status, answer := w.as(t, key, "POST", "/v1/key/keys", `{"name":"x","project":"search"}`); status != want {
+			t.Errorf("a key in a project of others: %d %s", status, answer)
+		}
+	}
+	if list := must(victim, "GET", "/v1/key/keys", "").Get("data.items"); list.Get("#").Int() != 1 || len(list.Get("0.secrets").Array()) != 1 {
+		t.Errorf("the victim's keys are %s", list.Raw)
+	}
+}
+
 // keptBy has the gateway keep a response, a conversation, a file and two batches, and make a
 // compaction, and returns the requests that show or change them, or go on from them.
 func (w *weir) keptBy(t *testing.T, key, text string) []attack {

@@ -89,9 +89,14 @@ func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Has
 	if err != nil {
 		return nil, err
 	}
-	if key, err = NewKey(kept, project, name); err != nil {
+	member, creator, err := control.FindCreator(ctx, log, kept)
+	if err != nil {
 		return nil, err
 	}
+	if key, err = NewKey(withinCreator(kept, member, creator), project, name); err != nil {
+		return nil, err
+	}
+	key.creator = creator
 	key = key.hashed(hash)
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -64,6 +64,7 @@ type Key struct {
 	project    string
 	kept       *control.Key     // nil for keys of the configuration, and for tokens
 	within     *control.Project // the project of a kept key, or of a token; nil for none
+	creator    *control.Key     // the key that created this one as its own, nil for any other key
 	member     string           // the id of the member whose role a token has, "" for nobody's
 	issuer     string           // of a token, "" for keys
 	endsAt     time.Time        // of a token that was sent, zero for keys and for browser sessions
@@ -115,6 +116,12 @@ func (k *Key) Masker() *mask.Masker {
 // a token.
 func (k *Key) Kept() *control.Key { return k.kept }
 
+// Member is the id of the member whose role a token has, "" for any other key.
+func (k *Key) Member() string { return k.member }
+
+// User is the user of the key's calls, "" if calls name their user by themselves.
+func (k *Key) User() string { return k.user }
+
 // Name names the key in the audit log: by the id of the key, by the id of the member who has
 // the token, or by the beginning of the hash.
 func (k *Key) Name() string {
@@ -141,7 +148,7 @@ func (k *Key) MayCall(provider, model string) bool {
 	if k.within != nil && k.within.Models != nil && (model == "" || !k.within.Allow(named)) {
 		return false
 	}
-	return k.MayUse(provider) && (k.kept == nil || len(k.kept.Models) == 0 || named(k.kept.Models))
+	return k.MayUse(provider) && k.settingsAllow(func(s *control.Settings) bool { return len(s.Models) == 0 || named(s.Models) })
 }
 
 // CheckModels refuses models that a request names beside its own, unless the key may call them
@@ -160,7 +167,14 @@ func (k *Key) CheckModels(r bound.Request, label string) error {
 
 // MayUse reports whether the key may use what a provider keeps, such as files.
 func (k *Key) MayUse(provider string) bool {
-	return k == nil || k.kept == nil || len(k.kept.Providers) == 0 || slices.Contains(k.kept.Providers, provider)
+	return k == nil || k.settingsAllow(func(s *control.Settings) bool {
+		return len(s.Providers) == 0 || slices.Contains(s.Providers, provider)
+	})
+}
+
+// settingsAllow reports whether the settings of the key, and those of its creator, allow something.
+func (k *Key) settingsAllow(allow func(*control.Settings) bool) bool {
+	return (k.kept == nil || allow(&k.kept.Settings)) && (k.creator == nil || allow(&k.creator.Settings))
 }
 
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.
@@ -178,8 +192,7 @@ func (k *Key) Allows(scope string) bool {
 	if scope == ScopeAdmin && k.kept != nil && k.kept.Project != "" {
 		return false
 	}
-	return scope == "" || len(k.Scopes) == 0 && scope != ScopeAdmin || slices.Contains(k.Scopes, scope) ||
-		scope == ScopeMetrics && slices.Contains(k.Scopes, ScopeQuery)
+	return scope == "" || len(k.Scopes) == 0 && scope != ScopeAdmin || includes(k.Scopes, scope)
 }
 
 // Check finds what is wrong with a key, whatever the values of its placeholders.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -81,7 +82,7 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 		if s.Batch != nil && len(s.Batch) == 0 {
 			takes = storage.Compile(ofAnyModel(b.filter), nil)
 		}
-		r := b.counts(takes, &v.full, &v.vouched)
+		r := b.counts(takes, s.Key, &v.full, &v.vouched)
 		if r == nil {
 			continue
 		}
@@ -136,17 +137,19 @@ func ofAnyModel(f storage.Filter) storage.Filter {
 	return f
 }
 
-// counts returns the record by which a budget judges a call, nil if the budget's filter does not
-// take the call.
-func (b *Budget) counts(takes *storage.Program, full, vouched *storage.Record) *storage.Record {
+// counts returns the record by which a budget judges a call of a key, nil if the budget's filter
+// does not take the call. It counts a key that somebody created as their own as its creator, and
+// its filter may name either.
+func (b *Budget) counts(takes *storage.Program, k *access.Key, full, vouched *storage.Record) *storage.Record {
 	r := vouched
 	if b.Trust {
 		r = full
 	}
-	if !takes.Match(r, withoutContent) {
+	as := k.AsCreator(r)
+	if !takes.Match(as, withoutContent) && (as == r || !takes.Match(r, withoutContent)) {
 		return nil
 	}
-	return r
+	return as
 }
 
 // withoutContent is what filters of budgets know of bodies: a call is judged before it is made.

@@ -122,8 +122,8 @@ func (m *Budgets) OfKey(k *access.Key) (budgets []*Budget, holds []credits.Hold,
 	k.ClearClaims(r)
 	now := storage.Millis(time.Now())
 	for _, b := range all {
-		if b.counts(b.takes, r, r) != nil && !slices.Contains(ofCall, b.Per) {
-			budgets, holds = append(budgets, b), append(holds, m.hold(b, r, now))
+		if as := b.counts(b.takes, k, r, r); as != nil && !slices.Contains(ofCall, b.Per) {
+			budgets, holds = append(budgets, b), append(holds, m.hold(b, as, now))
 		}
 	}
 	return budgets, holds, nil

@@ -25,6 +25,7 @@ async function answer(response, whole) {
   } catch {
     throw new Failure(response.status, `The server answered ${response.status} without JSON.`);
   }
+  if (response.ok && !("data" in body)) body = { data: body }; // an object of /v1/organization
   if (response.ok) return whole ? body : body.data;
   if (response.status === 401) onLogout();
   throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`, body.data);
@@ -165,7 +166,7 @@ export function useAnswer(path, body) {
   return state;
 }
 
-const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys|routes|organization|budgets|alerts|audit)\b.*)$/;
+const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys?|routes|organization|budgets|alerts|audit)\b.*)$/;
 
 // useCosts are the totals of all values of a field in the time of the view, by the value.
 export function useCosts(v, by) {

@@ -12,10 +12,10 @@ import { count, date, dollars, minuteOf, moment, percent, plural, timeOf } from 
 // scopes are what a key may do.
 export const scopes = { gateway: "call models", log: "record calls", metrics: "read totals", query: "read calls", write: "rate and report", admin: "administer" };
 const overlaps = { 0: "at once", 3600: "after an hour", 86400: "after a day", 604800: "after a week" };
-const list = (text) => text.split(/[,\s]+/).filter(Boolean);
+export const list = (text) => text.split(/[,\s]+/).filter(Boolean);
 
 // stateOf is whether a key works.
-const stateOf = (k) => (k.disabled ? "disabled" : k.expires_at && Date.parse(k.expires_at) < Date.now() ? "expired" : "active");
+export const stateOf = (k) => (k.disabled ? "disabled" : k.expires_at && Date.parse(k.expires_at) < Date.now() ? "expired" : "active");
 
 // budgetOf is the account of a budget that is nearest to its limit, of those that count the calls of
 // the key alone, or of its project.
@@ -100,7 +100,7 @@ function Key({ k, onSecret }) {
 }
 
 // Secret shows a secret once, with what to paste where.
-function Secret({ k, onClose }) {
+export function Secret({ k, onClose }) {
   return html`<${Dialog} label=${"The secret of " + k.name} onClose=${onClose}>${() => html`<h2>${k.name}</h2>
     <p role="status">This is the only time that the secret is shown: <code>${k.secret}</code> <${Copy} text=${() => k.secret} /></p>
     ${k.scopes.includes("gateway") && html`<${Setup} secret=${k.secret} />`}

@@ -1,25 +1,58 @@
 // What do I spend, what may I spend, what did I call?
-import { html } from "../html.js";
+import { html, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { elsewhere, useView } from "../state.js";
-import { useAnswer, useMetrics } from "../api.js";
-import { Answer, Bar, Tile, To } from "../parts/basics.js";
+import { post, remove, useAnswer, useMetrics } from "../api.js";
+import { Answer, Bar, Delete, Dialog, Table, Tile, To, useChange } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { compact, count, date, dollars, percent } from "../format.js";
+import { Secret, list, scopes, stateOf } from "./keys.js";
+import { compact, count, date, dollars, moment, percent } from "../format.js";
 
-// Mine is about the key with which the caller logged in.
+// Mine is about the key with which the caller logged in, or the person.
 export function Mine() {
   const v = useView();
   const own = useAnswer("/v1/key");
-  const f = own.data?.id ? [{ field: "key_id", op: "equals", value: own.data.id }] : [];
+  const f = own.data?.id ? [{ field: "key_id", op: "equals", value: own.data.id }] : own.data?.user ? [{ field: "user_id", op: "equals", value: own.data.user }] : [];
   const state = useMetrics(v, own.data ? { filter: filter({ ...v, f, json: "" }) } : { limit: 0 });
   return html`<${Answer} state=${own}>${(key) => html`
-    <p>${key.id ? html`Calls of the key <b dir="auto">${key.name}</b>${key.project && html` in the project <b dir="auto">${key.project}</b>`}${key.expires_at && `, which ends on ${date(key.expires_at)}`}.` : html`You are logged in with a key of the configuration, or as a person: these are the calls of the whole organisation <b>${key.organization}</b>.`}
+    <p>${key.id ? html`Calls of the key <b dir="auto">${key.name}</b>${key.project && html` in the project <b dir="auto">${key.project}</b>`}${key.expires_at && `, which ends on ${date(key.expires_at)}`}.` : key.user ? html`Calls of <b dir="auto">${key.user}</b>.` : html`You are logged in with a key of the configuration, or as a person without a name here: these are the calls of the whole organisation <b>${key.organization}</b>.`}
       ${" "}It may call ${key.models.length ? key.models.join(", ") : "all models"}${key.providers.length ? ` of ${key.providers.join(", ")}` : ""}.</p>
     ${key.budgets.map((b) => b.accounts.map((a) => html`<div class="limit panel" key=${b.name}><b dir="auto">${b.name}</b> <${Bar} share=${(a.spent + a.reserved) / b.limit} tone=${a.spent + a.reserved >= b.limit ? "bad" : a.spent + a.reserved >= 0.8 * b.limit ? "warn" : ""} />
       <span>${b.quantity === "usd" ? `${dollars(a.spent)} of ${dollars(b.limit)}` : `${count(a.spent)} of ${count(b.limit)} ${b.quantity}`} (${percent(a.spent / b.limit)})${b.ends_at ? `, resets on ${date(b.ends_at)}` : ""}</span></div>`))}
     ${!key.budgets.length && html`<p class="quiet">No budget counts these calls.</p>`}
     <${Answer} state=${state}>${(d) => html`<div class="tiles"><${Tile} label="Cost" value=${dollars(d.totals.cost)} /><${Tile} label="Calls" value=${count(d.totals.requests)} to=${{ ...elsewhere, v: "requests", f }} /><${Tile} label="Failed" value=${count(d.totals.errors)} to=${{ ...elsewhere, v: "errors", f }} /><${Tile} label="Tokens" value=${compact(d.totals.total_tokens)} /></div>
       <div class="charts"><${Chart} title="Cost" times=${d.points.map((p) => Date.parse(p.range_start))} format=${dollars} stacked series=${[{ name: "cost", values: d.points.map((p) => p.cost ?? 0) }]} /></div>
-      <p><${To} change=${{ ...elsewhere, v: "requests", f }}>All calls<//></p>`}<//>`}<//>`;
+      <p><${To} change=${{ ...elsewhere, v: "requests", f }}>All calls<//></p>`}<//>
+    <${OwnKeys} own=${key} />`}<//>`;
+}
+
+// OwnKeys are the keys that the caller has created, with what creates more where a project allows it.
+function OwnKeys({ own }) {
+  const state = useAnswer("/v1/key/keys");
+  const [creating, create] = useState(false);
+  const [secret, show] = useState(); // the key that has just got its secret
+  const [change, failed] = useChange((key) => key?.secret && show(key));
+  const keys = state.data?.items || [], allowed = own.key_permissions;
+  if (!allowed.length && !keys.length) return html`<p class="quiet">Keys of your own: an administrator can allow them for your project.</p>`;
+  return html`<h2>Your keys</h2><p class="bar-row"><span class="quiet">They do no more than you may, and count in your budgets.</span><span class="spring"></span>${allowed.length > 0 && html`<button class="primary" onClick=${() => create(true)}>Create a key</button>`}</p>${failed}
+    ${keys.length > 0 && html`<${Table} label="Your keys" rows=${keys} keyOf=${(k) => k.id} columns=${[
+      { title: "Key", cell: (k) => html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "key_id", op: "equals", value: k.id }] }} dir="auto" title=${k.id}>${k.name}<//>` }, { title: "Project", cell: (k) => k.project, semi: true },
+      { title: "Models", cell: (k) => k.models?.join(", ") || "all of yours", mid: true }, { title: "Last used", number: true, semi: true, cell: (k) => (k.last_used_at ? moment(k.last_used_at) : "never") }, { title: "Ends", number: true, cell: (k) => date(k.expires_at) }, { title: "State", cell: stateOf, mid: true },
+      { title: "Change", cell: (k) => html`${allowed.some((p) => p.project === k.project) && html`<button title="The old secret works for another day" onClick=${() => change(post(`/v1/key/keys/${k.id}/rotate`, {}))}>Rotate</button> `}<${Delete} onSure=${() => change(remove("/v1/key/keys/" + k.id))} />` }]} />`}
+    ${creating && html`<${Dialog} label="Create a key" onClose=${() => create(false)}>${(close) => html`<${Fields} own=${own} close=${close} onDone=${show} />`}<//>`}
+    ${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}`;
+}
+
+function Fields({ own, close, onDone }) {
+  const [change, failed] = useChange((key) => (onDone(key), close()));
+  const save = (e) => {
+    e.preventDefault();
+    const form = new FormData(e.target), days = Number(form.get("days"));
+    change(post("/v1/key/keys", { name: form.get("name").trim(), project: form.get("project"), scopes: form.getAll("scope"), models: list(form.get("models")), expires_at: days ? new Date(Date.now() + days * 864e5).toISOString() : null }));
+  };
+  return html`<form onSubmit=${save}><h2>Create a key</h2><label>Name <input name="name" required maxlength="256" autofocus placeholder="laptop" /></label>
+    <label>Project <select name="project">${own.key_permissions.map((p) => html`<option>${p.project}</option>`)}</select></label>
+    <fieldset><legend>May</legend>${own.scopes.filter((s) => s !== "admin").map((s) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${s === "gateway"} /> ${scopes[s]} <code>${s}</code></label>`)}</fieldset>
+    <label>Models <input name="models" placeholder=${own.models.join(", ") || "all of yours"} /></label><label>Ends in days <input name="days" type="number" min="1" placeholder="as late as your project allows" /></label>
+    ${failed}<p class="bar-row"><button class="primary">Create</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
 }

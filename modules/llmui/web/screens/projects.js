@@ -8,6 +8,8 @@ import { count, date, dollars, plural } from "../format.js";
 
 const path = (p) => "/v1/organization/projects/" + p.id;
 
+const creators = { members: "members", owners: "owners", keys: "its keys" };
+
 // Projects lists the projects with what each has cost, or shows one.
 export function Projects() {
   const v = useView();
@@ -33,7 +35,7 @@ export function Projects() {
 // Project is the page of one project: its limit, its members, its keys.
 function Project({ p, totals }) {
   const members = useAll(path(p) + "/users"), keys = useAll("/v1/keys?project=" + encodeURIComponent(p.name)), people = useAll("/v1/organization/users");
-  const limit = useAnswer(path(p) + "/spend_limit");
+  const limit = useAnswer(path(p) + "/spend_limit"), permissions = useAnswer(path(p) + "/key_permissions");
   const [change, failed] = useChange();
   const [amount, setAmount] = useState();
   const cents = limit.error ? null : limit.data?.threshold_amount;
@@ -43,6 +45,11 @@ function Project({ p, totals }) {
   return html`<header class="heading bar-row"><h2><span class="quiet">Project</span> <bdi>${p.name}</bdi></h2><${To} change=${{ ...elsewhere }}>All projects<//><${To} change=${having("project", p.name, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "keys", find: p.name }}>Its keys<//></header>${failed}
     <div class="tiles"><${Tile} label="Cost" value=${dollars(totals?.cost)} /><${Tile} label="Calls" value=${count(totals?.requests)} /><${Tile} label="Limit a month" value=${shown ? dollars(shown / 100) : "none"} /><${Tile} label="Keys" value=${count(keys.data?.length)} /></div>
     <form class="bar-row" onSubmit=${setLimit}><label>Limit a month, in dollars <input name="amount" inputmode="decimal" pattern="[0-9]*([.][0-9]{1,2})?" placeholder="no limit" defaultValue=${cents ? cents / 100 : ""} key=${cents} /></label><button>Save</button></form>
+    ${permissions.data && html`<form class="bar-row" key=${JSON.stringify(permissions.data)} onSubmit=${act(({ max, days }, form) => {
+      const creators = new FormData(form).getAll("creator");
+      change(creators.length ? post(path(p) + "/key_permissions", { creators, max_keys: Number(max), max_lifetime_seconds: Number(days) * 86400 }) : remove(path(p) + "/key_permissions"));
+    })}><span role="group" class="bar-row" aria-label="Who creates keys of their own">Who creates keys of their own: ${Object.entries(creators).map(([c, text]) => html`<label><input type="checkbox" name="creator" value=${c} defaultChecked=${permissions.data.creators.includes(c)} /> ${text}</label>`)}
+      <label>at most <input name="max" type="number" min="1" max="1000" required defaultValue=${permissions.data.max_keys || 10} /> each</label><label>for <input name="days" type="number" min="1" max="36500" required defaultValue=${Math.floor(permissions.data.max_lifetime_seconds / 86400) || 90} /> days</label></span><button>Save</button></form>`}
     <h2>Members</h2><form class="bar-row" onSubmit=${act(({ user, role }, form) => change(post(path(p) + "/users", { user_id: user, role }).then(() => form.reset())))}>
       <select name="user" required aria-label="Person"><option value="">choose a person…</option>${(people.data || []).filter((m) => !members.data?.some((x) => x.id === m.id)).map((m) => html`<option value=${m.id}>${m.email}</option>`)}</select><select name="role" aria-label="Role"><option value="member">member</option><option value="owner">owner</option></select><button>Add</button></form>
     <${Answer} state=${members} empty=${(d) => !d.length} none="Nobody is in the project yet. People are invited on the screen People.">${(d) => html`<${Table} label="Members" rows=${d} keyOf=${(m) => m.id} columns=${[

@@ -1,0 +1,106 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
+)
+
+// withinCreator returns a key as it applies: a key that somebody created as their own does no more
+// than its creator does now. The creator is a member, or a key, or nobody if both are nil.
+func withinCreator(k *control.Key, m *control.Member, by *control.Key) *control.Key {
+	if m == nil && by == nil {
+		return k
+	}
+	limited := *k
+	var allowed []string
+	if m != nil {
+		allowed = memberScopes[m.Role]
+		limited.Disabled = limited.Disabled || m.In(k.Project) == nil
+	} else {
+		allowed = by.Scopes
+		limited.Disabled = limited.Disabled || by.Disabled || by.Project != k.Project
+		limited.User, limited.Properties, limited.Trust, limited.Mask = by.User, by.Properties, by.Trust, by.Mask
+		limited.ExpiresAt = earlier(k.ExpiresAt, by.ExpiresAt)
+		if len(k.Models) == 0 {
+			limited.Models = by.Models
+		}
+		if len(k.Providers) == 0 {
+			limited.Providers = by.Providers
+		}
+	}
+	limited.Scopes = slices.DeleteFunc(slices.Clone(k.Scopes), func(s string) bool { return s == ScopeAdmin || !includes(allowed, s) })
+	limited.Disabled = limited.Disabled || len(limited.Scopes) == 0 // a key without scopes has all
+	return &limited
+}
+
+// earlier returns the earlier of two times, of which nil is never.
+func earlier(a, b *storage.Timestamp) *storage.Timestamp {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+// AsCreator returns the record of a call as if the creator of the key had made the call: otherwise, who
+// creates keys would have the limit of each of them. It returns r for a key that nobody created as
+// their own.
+func (k *Key) AsCreator(r *storage.Record) *storage.Record {
+	if k == nil || k.kept == nil || k.kept.Creator == nil {
+		return r
+	}
+	by, as := k.kept.Creator, *r
+	if as.KeyID, as.AuthHash = by.ID, ""; k.creator == nil { // a member, whose calls have no key
+		as.KeyID, as.AuthHash = "", by.AuthHash
+	}
+	return &as
+}
+
+// Creator is who creates keys of their own with the key: the member who has the token, or the key
+// itself. false means that nobody can.
+func (k *Key) Creator() (by control.Creator, ok bool) {
+	switch {
+	case k.member != "":
+		return control.Creator{ID: k.member, AuthHash: k.Hash()}, true
+	case k.kept != nil && k.kept.Creator == nil && k.project != "":
+		return control.Creator{ID: k.kept.ID}, true
+	}
+	return by, false
+}
+
+// Grant gives the settings of a key what the keys of its creator k have in any case, and refuses
+// what k itself may not do. The member who has a token has m.
+func (k *Key) Grant(s *control.Settings, m *control.Member) error {
+	for _, scope := range s.Scopes {
+		if scope == ScopeAdmin || !k.Allows(scope) || m != nil && !includes(memberScopes[m.Role], scope) {
+			return fmt.Errorf("scopes: you may not give %s, which you do not have", scope)
+		}
+	}
+	s.User = k.user
+	if k.kept == nil {
+		return nil
+	}
+	own := k.kept.Settings
+	s.Owner, s.Properties, s.Trust, s.Mask = own.Owner, own.Properties, own.Trust, own.Mask
+	for _, model := range s.Models {
+		if len(own.Models) > 0 && !accepts(own.Models, model) {
+			return fmt.Errorf("models: your key may not call %s; write the name as GET /v1/key does", model)
+		}
+	}
+	for _, provider := range s.Providers {
+		if !k.MayUse(provider) {
+			return fmt.Errorf("providers: your key may not call %s", provider)
+		}
+	}
+	if own.ExpiresAt != nil && (s.ExpiresAt == nil || *s.ExpiresAt > *own.ExpiresAt) {
+		return fmt.Errorf("expires_at: your key ends at %s, and so do the keys of your own", own.ExpiresAt)
+	}
+	return nil
+}
+
+// includes reports whether a list of scopes allows one.
+func includes(list []string, scope string) bool {
+	return slices.Contains(list, scope) || scope == ScopeMetrics && slices.Contains(list, ScopeQuery)
+}
