@@ -79,8 +79,9 @@ type Lead struct {
 	options *Options
 	ended   chan struct{} // closed when the call has ended, nil if nobody waits for it
 	over    bool          // what follows does nothing
-	// withheld: no other call gets the answer. It is written before ended is closed.
-	withheld bool
+	// answered: the provider has answered, and equal calls have nothing more to wait for. They find
+	// the answer, unless it may not or cannot be given again. It is written before ended is closed.
+	answered bool
 }
 
 // Answer returns the answer to a request, or the lead of the call that asks the provider for it.
@@ -109,7 +110,7 @@ func (c *Cache) Answer(ctx context.Context, q *Request, o *Options) (*Hit, *Lead
 		case <-ctx.Done():
 			return nil, nil
 		case <-lead.ended:
-			alone = lead.withheld // what the provider could not do for one, it is asked for by all at once
+			alone = lead.answered // who does not find that answer would find no other one: all ask at once
 		}
 	}
 }
@@ -136,23 +137,27 @@ func (l *Lead) Save(r *storage.Record, seen *plugins.ResponseInfo, body []byte, 
 		l.Withhold()
 	case l.options.Save:
 		l.cache.save(l, r, body, hidesUsage)
+		l.answered = true
 	}
 }
 
 // Withhold ends the lead of a call whose answer no other call gets: the provider has failed, or
 // wants the answer not to be stored. Equal calls that wait each ask the provider.
-func (l *Lead) Withhold() { l.end(true) }
+func (l *Lead) Withhold() {
+	if l != nil && !l.over {
+		l.answered = true
+		l.End()
+	}
+}
 
 // End lets equal calls go on that wait: each finds the answer, or one of them leads. What kept
 // the call from its answer need not keep the next one: its client has left, or a limit of its
 // caller has refused or cut the call.
-func (l *Lead) End() { l.end(false) }
-
-func (l *Lead) end(withheld bool) {
+func (l *Lead) End() {
 	if l == nil || l.over {
 		return
 	}
-	l.over, l.withheld = true, withheld
+	l.over = true
 	if l.ended == nil {
 		return
 	}

@@ -178,7 +178,8 @@ func TestNoAnswerOfAnother(t *testing.T) {
 }
 
 // When a lead ends without an answer for others, the next call leads and the others wait for it. Only
-// what the provider could not give or does not want to be stored is asked for by all.
+// what the provider could not give or does not want to be stored, or what the journal does not have as
+// it came, is asked for by all.
 func TestWhoLeadsNext(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -189,6 +190,10 @@ func TestWhoLeadsNext(t *testing.T) {
 		{"failed", func(l *Lead) { l.Withhold(); l.End() }, 5},
 		{"incomplete", func(l *Lead) {
 			l.Save(&storage.Record{Dialect: plugins.Chat, Status: plugins.Known(200), AnswerCache: storage.CacheMiss, EndState: storage.UpstreamAborted}, seen, []byte(answer), false)
+			l.End()
+		}, 5},
+		{"answered, and stored in another form", func(l *Lead) {
+			l.Save(&storage.Record{Dialect: plugins.Chat, Status: plugins.Known(200), AnswerCache: storage.CacheMiss}, seen, []byte(answer), false)
 			l.End()
 		}, 5},
 	} {
