@@ -67,6 +67,9 @@ func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body *plug
 		req, err := openai.Provider{}.PrepareNative(ctx, d, body, t)
 		return z.authorize(req, t), err
 	}
+	if d == plugins.Chat && !hasDeployments(t) && openai.NeedsResponses(t, body) { // which Prepare asks
+		return nil, errors.ErrUnsupported
+	}
 	req, err := z.Provider.PrepareNative(ctx, d, body, atDeployment(t))
 	return z.authorize(req, t), err
 }

@@ -134,6 +134,12 @@ func TestAzureSpeaksResponses(t *testing.T) {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v for a resource, which has no Responses without a version", err)
 	}
+	for baseURL, native := range map[string]bool{"https://acme.openai.azure.com": true, "https://acme.openai.azure.com/openai/v1": false} {
+		_, err := z.PrepareNative(t.Context(), plugins.Chat, plugintest.Object(t, `{"model":"m","tools":[{"type":"function","function":{"name":"f"}}]}`), translate.Target{Model: "gpt-5.6", BaseURL: baseURL})
+		if native != (err == nil) {
+			t.Errorf("%s: got %v for functions of a model that reasons", baseURL, err)
+		}
+	}
 }
 
 // What others wrote for Chat Completions passes as it is.
@@ -293,26 +299,28 @@ func TestAzureAnswersMessages(t *testing.T) {
 	}
 }
 
-// A model that thinks refuses calls whose reasoning the client has left out. The translation adds
-// what the gateway remembers, or tells the model not to think.
+// A model that thinks refuses calls whose reasoning the client has left out, and forced ones. The
+// translation adds what the gateway remembers, or tells the model not to think.
 func TestCallsWithoutReasoningAreTranslated(t *testing.T) {
 	const (
 		called   = `{"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"hi"},{"role":"assistant",%s"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"2"}]%s}`
 		reasoned = `"reasoning_content":"Hm",`
 	)
 	for name, test := range map[string]struct {
-		vendor, reasoning, thinking string
+		vendor, reasoning, fields string
 		model                       *plugins.Capabilities
 		native                      bool
 	}{
-		"left out":              {"deepseek", "", "", remembers.Capabilities, false},
-		"kept":                  {"deepseek", reasoned, "", remembers.Capabilities, true},
-		"told not to think":     {"deepseek", "", `,"thinking":{"type":"disabled"}`, remembers.Capabilities, true},
-		"a model without":       {"deepseek", "", "", plain.Capabilities, true},
-		"a vendor that forgets": {"xai", "", "", remembers.Capabilities, true},
+		"left out":                {"deepseek", "", "", remembers.Capabilities, false},
+		"kept":                    {"deepseek", reasoned, "", remembers.Capabilities, true},
+		"told not to think":       {"deepseek", "", `,"thinking":{"type":"disabled"}`, remembers.Capabilities, true},
+		"a model without":         {"deepseek", "", "", plain.Capabilities, true},
+		"a vendor that forgets":   {"xai", "", "", remembers.Capabilities, true},
+		"a forced call":           {"deepseek", reasoned, `,"tool_choice":"required"`, remembers.Capabilities, false},
+		"forced, and no thoughts": {"deepseek", reasoned, `,"tool_choice":"required","thinking":{"type":"disabled"}`, remembers.Capabilities, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body := plugintest.Object(t, fmt.Sprintf(called, test.reasoning, test.thinking))
+			body := plugintest.Object(t, fmt.Sprintf(called, test.reasoning, test.fields))
 			_, err := For(test.vendor).PrepareNative(t.Context(), plugins.Chat, body, translate.Target{Model: "m", BaseURL: "https://x/v1", Capabilities: test.model})
 			if native := err == nil; native != test.native {
 				t.Errorf("native %v, %v", native, err)

@@ -29,6 +29,10 @@ func (r *request) setReasoning(a attempt) error {
 		r.Thinking = &thinking{"disabled"}
 		return p.DropReasoning("not possible after calls without the reasoning that led to them, left out")
 	}
+	if p.Reasoning.Effort != "none" && a.thinksUnforced && r.forced() && (a.isReasoning() || !a.Capabilities.Described() && p.Reasoning.Effort != "") {
+		r.Thinking = &thinking{"disabled"}
+		return p.DropReasoning("not possible where a call is forced, left out")
+	}
 	if p.Reasoning.Effort == "" {
 		return nil
 	}

@@ -19,7 +19,11 @@ func (v *vendor) refuses(body *plugins.Object, model *plugins.Capabilities) bool
 	if v.ownReasoning && body.MayHave("reasoning_content") && body.Get("messages").Get("#.reasoning_content").String() != "[]" {
 		return true
 	}
-	if v.repeatsReasoning && hasTools && model != nil && model.Reasoning && body.Get("thinking").Get("type").Str != "disabled" && body.MayHave("tool_calls") {
+	thinks := hasTools && model != nil && model.Reasoning && body.Get("thinking").Get("type").Str != "disabled"
+	if thinks && v.thinksUnforced && (choice.IsObject() || choice.Str == "required") {
+		return true
+	}
+	if thinks && v.repeatsReasoning && body.MayHave("tool_calls") {
 		for _, message := range body.Get("messages").Array() {
 			if message.Get("tool_calls.0").Exists() && message.Get("reasoning_content").Str == "" {
 				return true

@@ -137,6 +137,8 @@ var mapped = []struct {
 	{name: "DeepSeek's switch", vendor: "deepseek", fields: `"reasoning":{"effort":"low"}`, path: "[thinking,reasoning_effort]", want: `[{"type":"enabled"}]`},
 	{name: "DeepSeek's switch off", vendor: "deepseek", target: twoLevels, fields: `"reasoning":{"effort":"none"}`, path: "[thinking,reasoning_effort]", want: `[{"type":"disabled"}]`},
 	{name: "DeepSeek's levels", vendor: "deepseek", target: twoLevels, fields: `"reasoning":{"effort":"medium"}`, path: "[thinking,reasoning_effort]", want: `[{"type":"enabled"},"high"]`, warned: "reasoning.effort"},
+	{name: "DeepSeek's switch where a call is forced", vendor: "deepseek", target: twoLevels, fields: functions + `,"tool_choice":"required","reasoning":{"effort":"high"}`, path: "[thinking,reasoning_effort,tool_choice]", want: `[{"type":"disabled"},"required"]`, warned: "reasoning.effort"},
+	{name: "DeepSeek thinks by itself, but not where a call is forced", vendor: "deepseek", target: twoLevels, fields: functions + `,"tool_choice":{"type":"function","name":"f"}`, path: "thinking", want: `{"type":"disabled"}`},
 	{name: "effort of a template", vendor: "vllm", fields: `"reasoning":{"effort":"high"}`, path: "[reasoning_effort,chat_template_kwargs]", want: `["high",{"enable_thinking":true}]`},
 	{name: "a template that does not think", vendor: "vllm", fields: `"reasoning":{"effort":"none"}`, path: "[reasoning_effort,chat_template_kwargs]", want: `[{"enable_thinking":false}]`},
 	{name: "summary", vendor: "openai", fields: `"reasoning":{"summary":"auto"}`, path: "reasoning", warned: "reasoning.summary"},

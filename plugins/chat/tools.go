@@ -39,6 +39,11 @@ func (r *request) setTools(a attempt) error {
 	return r.setToolChoice(a)
 }
 
+// forced reports whether the model must call a tool.
+func (r *request) forced() bool {
+	return r.ToolChoice != nil && r.ToolChoice != "auto" && r.ToolChoice != "none"
+}
+
 func (r *request) setToolChoice(a attempt) error {
 	switch c := a.ToolChoice; {
 	case c.Mode == "required" && c.Name == "" && c.Type != "":

@@ -36,6 +36,9 @@ type vendor struct {
 	// repeatsReasoning: a model that thinks refuses a request with tools in which an earlier call
 	// is without the reasoning that led to it (https://api-docs.deepseek.com/guides/thinking_mode).
 	repeatsReasoning bool
+	// thinksUnforced: a model that thinks refuses a request that makes it call a tool
+	// (https://github.com/tickernelz/opencode-mem/issues/253).
+	thinksUnforced bool
 
 	// format says which response formats the vendor takes. formatOrTools: a request with
 	// tools can have no format.
@@ -209,7 +212,7 @@ var vendors = []vendor{
 		policy:       logprobs,
 		endpoints:    []string{},
 		messageRules: messageRules{systemOnly: true},
-		effort:       thinkingSwitch, repeatsReasoning: true, format: objectOnly,
+		effort:       thinkingSwitch, repeatsReasoning: true, thinksUnforced: true, format: objectOnly,
 	},
 	{
 		name:             "xai",

@@ -60,7 +60,7 @@ var irregular = []string{"openrouter", "xai", "github-copilot"}
 // PrepareNative implements translate.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
-	if d == plugins.Chat && isOf(complete, t.BaseURL) && !chatCalls.TakesChat(body) { // Responses takes a translation
+	if d == plugins.Chat && isOf(complete, t.BaseURL) && (!chatCalls.TakesChat(body) || NeedsResponses(t, body)) { // which take a translation
 		return nil, errors.ErrUnsupported
 	}
 	if !ok || d == plugins.Responses && isOf(irregular, t.BaseURL) ||

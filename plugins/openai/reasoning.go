@@ -1,11 +1,34 @@
 package openai
 
 import (
+	"fmt"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
+
+// NeedsResponses reports whether a model refuses a request of Chat Completions that it takes in
+// Responses: the models since GPT-5.4 call no functions there while they reason, which those since
+// GPT-5.5 do unless told otherwise (https://github.com/openai/openai-openapi/issues/541,
+// https://github.com/BerriAI/litellm/pull/34569).
+func NeedsResponses(t translate.Target, body *plugins.Object) bool {
+	if c := t.Capabilities; c.Described() && !c.Reasoning || !body.Get("tools").Get("0").Exists() {
+		return false
+	}
+	var major, minor int
+	_, _ = fmt.Sscanf(t.Model, "gpt-%d.%d", &major, &minor) // what is no such name has no version
+	effort := body.Get("reasoning_effort")
+	switch version := 100*major + minor; {
+	case version < 504:
+		return false
+	case effort.Type == gjson.Null: // or absent
+		return version > 504
+	default:
+		return effort.Str != "none"
+	}
+}
 
 // The encrypted_content of our reasoning items is the provider's whole item,
 // for a provider may refuse what it encrypted under another id or with another

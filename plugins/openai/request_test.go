@@ -89,6 +89,37 @@ func TestIrregularStreams(t *testing.T) {
 	}
 }
 
+// The models since GPT-5.4 call no functions in Chat Completions while they reason.
+func TestReasoningWithTools(t *testing.T) {
+	const tools, medium, none = `"tools":[{"type":"function","function":{"name":"f"}}]`, `,"reasoning_effort":"medium"`, `,"reasoning_effort":"none"`
+	for _, test := range []struct {
+		model, baseURL, fields string
+		native                 bool
+	}{
+		{"gpt-5.4", "https://api.openai.com/v1", tools + medium, false},
+		{"gpt-5.4-mini-2026-03-17", "https://eu.api.openai.com/v1", tools + medium, false},
+		{"gpt-5.4", "https://api.openai.com/v1", tools, true}, // which does not reason unless told to
+		{"gpt-5.4", "https://api.openai.com/v1", tools + none, true},
+		{"gpt-5.4", "https://api.openai.com/v1", `"tools":[]` + medium, true},
+		{"gpt-5.5", "https://api.openai.com/v1", tools, false},
+		{"gpt-5.6-terra", "https://api.openai.com/v1", tools + `,"reasoning_effort":null`, false},
+		{"gpt-6-astra", "https://api.openai.com/v1", tools, false},
+		{"gpt-10", "https://api.openai.com/v1", tools, false},
+		{"gpt-5.6-terra", "https://api.openai.com/v1", tools + none, true},
+		{"gpt-5.2", "https://api.openai.com/v1", tools + medium, true},
+		{"gpt-5-2025-08-07", "https://api.openai.com/v1", tools + medium, true},
+		{"gpt-4o", "https://api.openai.com/v1", tools, true},
+		{"o3", "https://api.openai.com/v1", tools + medium, true},
+		{"gpt-5.6", "http://localhost:1234/v1", tools, true}, // which may have no Responses
+	} {
+		target := translate.Target{Model: test.model, BaseURL: test.baseURL}
+		_, err := Provider{}.PrepareNative(t.Context(), plugins.Chat, plugintest.Object(t, `{"model":"m",`+test.fields+`}`), target)
+		if test.native != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s, %s: %v", test.model, test.fields, err)
+		}
+	}
+}
+
 func TestDialects(t *testing.T) {
 	for dialect, path := range map[plugins.Dialect]string{
 		plugins.Chat: "/v1/chat/completions", plugins.Messages: "",
