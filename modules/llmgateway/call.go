@@ -279,6 +279,8 @@ func (c *call) parse() (*translate.Request, error) {
 		parse = parseCompaction
 	case c.dialect == plugins.InputTokens:
 		parse = translate.ParseRequest
+	case c.dialect == plugins.CountTokens:
+		parse = inbound.ParseCount
 	}
 	parsed, err := parse(c.sent)
 	if err != nil {

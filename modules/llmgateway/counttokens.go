@@ -25,8 +25,8 @@ const mediaTokens = 1600
 func (c *call) answerEstimate(t routing.Target) {
 	text, media := measure(gjson.ParseBytes(c.sent), 0)
 	tokens := bound.Likely.Text(int64(text)) + int64(media)*mediaTokens
-	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
-		t.Account.Label, bound.Likely.TextBytes, mediaTokens))
+	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, a token for %d bytes of JSON and %d for an image or document, because %s was not asked to count",
+		bound.Likely.TextBytes, mediaTokens, t.Account.Label))
 	x := c.exchange
 	x.Record.Provider, x.Record.Account, x.TargetModel = t.Account.Provider, t.Account.Label, t.Model
 	c.reply(&recording.LocalReply{Status: http.StatusOK, Body: storage.Body{Type: jsonType, Data: c.counted(tokens)}})
@@ -40,19 +40,19 @@ func (c *call) counted(tokens int64) []byte {
 	return append(strconv.AppendInt(append(body, `"input_tokens":`...), tokens, 10), '}')
 }
 
-// tokenCount is the lane in which a provider counts the tokens of a request of Responses, asked in
-// its own format.
+// tokenCount is the lane in which a provider counts the tokens of a request of Responses or
+// Messages, asked in its own format.
 type tokenCount struct{ translation }
 
 // Request implements lane.
 func (t *tokenCount) Request() (*http.Request, error) {
 	parsed, err := t.parsed()
-	if err != nil {
-		return nil, err
-	}
 	counter, ok := t.a.target.Account.API.(translate.Counter)
-	if !ok {
+	switch {
+	case !ok && (err == nil || t.a.call.dialect == plugins.CountTokens): // clients count parts of conversations, too
 		return nil, noEndpoint(t.a.target)
+	case err != nil:
+		return nil, err
 	}
 	return t.prepare(parsed, counter.PrepareCount)
 }

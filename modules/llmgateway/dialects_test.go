@@ -259,6 +259,23 @@ func TestInputTokensAreCountedByTheProvider(t *testing.T) {
 	}
 }
 
+// So are those of a request of Messages, which names no limit.
+func TestCountTokensAreTranslated(t *testing.T) {
+	s := serve(t, map[string][]upstream{"two": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("9")) }}})
+	body := `{"model":"two/m","system":"s","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`
+	resp, answer := s.postTo("/v1/messages/count_tokens", strings.NewReader(body), "Authorization", "Bearer payer")
+	if resp.StatusCode != 200 || answer != `{"input_tokens":9}` || resp.Header.Get("Service-Warnings") != "" {
+		t.Errorf("%d %s, %s", resp.StatusCode, answer, resp.Header.Get("Service-Warnings"))
+	}
+	if r := s.kept.all()[0]; r.response != answer || !r.Cost.Valid || r.Cost.N != 0 || r.Dialect != plugins.CountTokens {
+		t.Errorf("the record is %+v", r)
+	}
+	resp, answer = s.postTo("/v1/messages/count_tokens", strings.NewReader(`{"model":"two/m","messages":[{"role":"user","content":[{"type":"stone"}]}]}`))
+	if resp.StatusCode != 400 || gjson.Get(answer, "type").Str != "error" {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+}
+
 func TestInputTokensAreEstimated(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}, "two": {says("nothing")}})
 	image := `{"type":"input_image","image_url":"data:image/png;base64,` + strings.Repeat("A", 100_000) + `"}`

@@ -36,7 +36,7 @@ func (a *attempt) lanes() []lane {
 		return []lane{&summary{translation{a: a}}}
 	case c.compaction != nil:
 		return []lane{&native{a}, &summary{translation{a: a}}}
-	case c.dialect == plugins.InputTokens:
+	case c.dialect.CountsTokens():
 		return []lane{&native{a}, &tokenCount{translation{a: a}}}
 	case c.api.Parse == nil:
 		return []lane{&native{a}}

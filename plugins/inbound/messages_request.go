@@ -17,16 +17,37 @@ func parseMessages(raw []byte) (*translate.Request, error) {
 		return nil, err
 	}
 	var m messagesRequest
+	m.read(raw)
+	if !m.limit.Exists() {
+		return nil, translate.Missing("max_tokens")
+	}
+	m.set("max_output_tokens", m.limit.Raw, "max_tokens")
+	return m.translated()
+}
+
+// ParseCount reads the body of POST /v1/messages/count_tokens, which has no limit
+// (https://platform.claude.com/docs/en/api/messages-count-tokens).
+func ParseCount(raw []byte) (*translate.Request, error) {
+	if err := translate.CheckObject(raw); err != nil {
+		return nil, err
+	}
+	var m messagesRequest
+	m.read(raw)
+	return m.translated()
+}
+
+// read reads the fields of a body.
+func (m *messagesRequest) read(raw []byte) {
 	gjson.Parse(plugins.View(raw)).ForEach(func(key, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			m.field(key.Str, v)
 		}
 		return true
 	})
-	if !m.limit.Exists() {
-		return nil, translate.Missing("max_tokens")
-	}
-	m.set("max_output_tokens", m.limit.Raw, "max_tokens")
+}
+
+// translated returns the request that asks for the same.
+func (m *messagesRequest) translated() (*translate.Request, error) {
 	m.set("store", "false", "")
 	m.reasoning()
 	if m.threaded {

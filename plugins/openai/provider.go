@@ -7,6 +7,7 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/module"
@@ -87,13 +89,7 @@ func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t tran
 
 // Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
-	if p.Names != nil {
-		p.FitCalls(calls)
-	}
-	body, err := withInput(p)
-	if err == nil && p.Names != nil {
-		body, err = fromOtherAPI(body, p, t)
-	}
+	body, err := newBody(p, t)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +97,51 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	return t.Post(ctx, paths[plugins.Responses], translate.Bearer, plugins.WithModel(object, t.Model))
 }
 
+// newBody translates p.
+func newBody(p *translate.Request, t translate.Target) ([]byte, error) {
+	if p.Names != nil {
+		p.FitCalls(calls)
+	}
+	body, err := withInput(p)
+	if err == nil && p.Names != nil {
+		body, err = fromOtherAPI(body, p, t)
+	}
+	return body, err
+}
+
+// counted are the fields of a request whose tokens are counted, beside the model and what the
+// provider keeps (https://platform.openai.com/docs/api-reference/responses/input-tokens).
+var counted = []string{"input", "instructions", "parallel_tool_calls", "reasoning", "text", "tool_choice", "tools", "truncation"}
+
+// PrepareCount implements translate.Counter.
+func (Provider) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	if !isOf(complete, t.BaseURL) {
+		return nil, errors.ErrUnsupported
+	}
+	body, err := newBody(p, t)
+	if err != nil {
+		return nil, err
+	}
+	object, _ := plugins.ParseObject(body)
+	asked := map[string]any{"model": t.Model}
+	for i := range object.Members {
+		if m := &object.Members[i]; slices.Contains(counted, m.Name) {
+			asked[m.Name] = json.RawMessage(m.Value.Raw)
+		}
+	}
+	return t.Post(ctx, paths[plugins.InputTokens], translate.Bearer, asked)
+}
+
+// Tokens implements translate.Counter.
+func (Provider) Tokens(body []byte) (n int64, ok bool) {
+	v := gjson.GetBytes(body, "input_tokens")
+	return v.Int(), v.Type == gjson.Number
+}
+
 var (
 	_ translate.Provider  = (*Provider)(nil)
 	_ translate.Native    = (*Provider)(nil)
 	_ translate.Adapter   = (*Provider)(nil)
+	_ translate.Counter   = (*Provider)(nil)
 	_ translate.Endpoints = (*Provider)(nil)
 )

@@ -120,6 +120,31 @@ func TestReasoningWithTools(t *testing.T) {
 	}
 }
 
+// What is counted is what would be sent, without what is no part of the input.
+func TestPrepareCount(t *testing.T) {
+	p, err := translate.ParseRequest([]byte(`{"model":"m","instructions":"Be brief.","input":"hi","tools":[{"type":"function","name":"f","parameters":{}}],"stream":true,"store":false,"max_output_tokens":5,"include":["reasoning.encrypted_content"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := Provider{}.PrepareCount(t.Context(), p, translate.Target{Model: "gpt-5", BaseURL: "https://api.openai.com/v1", Key: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"input":"hi","instructions":"Be brief.","model":"gpt-5","tools":[{"type":"function","name":"f","parameters":{}}]}`
+	if got := read(t, req); got != want || req.URL.Path != "/v1/responses/input_tokens" || req.Header.Get("Authorization") != "Bearer secret" {
+		t.Errorf("%s %s", req.URL, got)
+	}
+	if _, err := (Provider{}).PrepareCount(t.Context(), p, target); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a server that may not count: %v", err)
+	}
+	if n, ok := (Provider{}).Tokens([]byte(`{"object":"response.input_tokens","input_tokens":12}`)); n != 12 || !ok {
+		t.Error(n, ok)
+	}
+	if _, ok := (Provider{}).Tokens([]byte(`{"error":{}}`)); ok {
+		t.Error("an error is a count")
+	}
+}
+
 func TestDialects(t *testing.T) {
 	for dialect, path := range map[plugins.Dialect]string{
 		plugins.Chat: "/v1/chat/completions", plugins.Messages: "",
