@@ -429,6 +429,7 @@ var geminiSpeaker = &speaker{
 	object: geminiPiece(text, `"finishReason":"STOP",`),
 	reasons: map[string]string{
 		"STOP": ended, "MAX_TOKENS": limited, "SAFETY": limited, "RECITATION": limited, "BRAND_NEW": limited,
+		"MALFORMED_FUNCTION_CALL": limited, "UNEXPECTED_TOOL_CALL": limited, "OTHER": limited,
 	},
 }
 
@@ -465,7 +466,7 @@ var cohereSpeaker = &speaker{
 	},
 	object: `{"id":"c","message":{"role":"assistant","content":[{"type":"text","text":"Half of it."}]},"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":9,"output_tokens":3}}}`,
 	reasons: map[string]string{
-		"COMPLETE": ended, "STOP_SEQUENCE": ended, "MAX_TOKENS": limited, "ERROR_TOXIC": limited, "BRAND_NEW": limited,
+		"COMPLETE": ended, "STOP_SEQUENCE": ended, "MAX_TOKENS": limited, "ERROR_TOXIC": limited, "TIMEOUT": limited, "BRAND_NEW": limited,
 	},
 }
 
@@ -515,6 +516,8 @@ func init() {
 			s.says("max_tokens", true, stop("max_tokens"), told(text, limited)),
 			s.says("guardrail_intervened", true, stop("guardrail_intervened"), told(text, limited)),
 			s.says("brand_new", true, stop("brand_new"), told(text, limited)),
+			s.says("malformed_tool_use", true, stop("malformed_tool_use"), told(text, limited)),
+			s.says("malformed_model_output in an object", false, strings.Replace(s.object, "end_turn", "malformed_model_output", 1), told(text, limited)),
 			s.says("half a character and the other half", true, s.stream(append([]string{s.events[0], `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"a \ud83d"}}`, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"\ude00 b"}}`}, s.events[3:]...)...), told("a 😀 b", ended)),
 		},
 	)

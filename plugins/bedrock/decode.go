@@ -94,8 +94,8 @@ var reasons = translate.Reasons{
 	"model_context_window_exceeded": translate.ReasonMaxOutputTokens,
 	"guardrail_intervened":          translate.ReasonContentFilter,
 	"content_filtered":              translate.ReasonContentFilter,
-	"malformed_model_output":        translate.ReasonError,
-	"malformed_tool_use":            translate.ReasonError,
+	"malformed_model_output":        translate.ReasonInterrupted,
+	"malformed_tool_use":            translate.ReasonInterrupted,
 }
 
 func (d *decoder) finish(v gjson.Result) {

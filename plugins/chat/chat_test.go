@@ -308,8 +308,8 @@ func TestCallsWithoutReasoningAreTranslated(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		vendor, reasoning, fields string
-		model                       *plugins.Capabilities
-		native                      bool
+		model                     *plugins.Capabilities
+		native                    bool
 	}{
 		"left out":                {"deepseek", "", "", remembers.Capabilities, false},
 		"kept":                    {"deepseek", reasoned, "", remembers.Capabilities, true},

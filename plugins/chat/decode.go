@@ -209,8 +209,8 @@ var reasons = translate.Reasons{
 	"content_filter":               translate.ReasonContentFilter,
 	"error":                        translate.ReasonError,         // Mistral, OpenRouter
 	"insufficient_system_resource": translate.ReasonError,         // DeepSeek
-	"network_error":                translate.ReasonError,         // Z.ai
-	"abort":                        translate.ReasonError,         // vLLM
+	"network_error":                translate.ReasonInterrupted,   // Z.ai
+	"abort":                        translate.ReasonInterrupted,   // vLLM
 	"sensitive":                    translate.ReasonContentFilter, // Z.ai
 }
 
@@ -218,17 +218,14 @@ var reasons = translate.Reasons{
 // "Token limit reached", does not undo the answer.
 func finishes(choices gjson.Result) bool {
 	name := choices.Get("0.finish_reason").Str
-	return name != "" && reasons[name] != translate.ReasonError
+	reason := reasons[name]
+	return name != "" && reason != translate.ReasonError && reason != translate.ReasonInterrupted
 }
 
 // finish takes a finish reason, "" if the model stopped.
 func (d *decoder) finish(name string) {
 	d.finished = true
-	reason := reasons.Of(name)
-	if (name == "network_error" || name == "abort") && d.a.Info().Content { // the text stays, and is not complete
-		reason = translate.ReasonMaxOutputTokens
-	}
-	d.a.Finish(reason)
+	d.a.Finish(reasons.Of(name))
 }
 
 // flush seals and cites what is left.

@@ -126,6 +126,23 @@ func TestTruncationIsIncomplete(t *testing.T) {
 	}
 }
 
+// A call with arguments that are cut off is not complete, whatever the provider says of its end.
+func TestCutArgumentsAreIncomplete(t *testing.T) {
+	call := func(index int, arguments string) string {
+		return delta(fmt.Sprintf(`"tool_calls":[{"index":%d,"id":"x%[1]d","function":{"name":"f","arguments":%q}}]`, index, arguments))
+	}
+	for name, chunks := range map[string][]string{
+		"alone":       {call(0, `{"a":"b`), finish("tool_calls")},
+		"of two":      {call(0, `{"a":"b`), call(1, `{}`), finish("tool_calls")},
+		"said to end": {call(0, `{"a":{"b":1}`), finish("stop")},
+	} {
+		r := decode(t, "groq", hi, chunks...)
+		if r.Get("status").Str != "incomplete" || r.Get("incomplete_details.reason").Str != "max_output_tokens" || r.Get("output.0.status").Str != "incomplete" {
+			t.Errorf("%s: got %s", name, r)
+		}
+	}
+}
+
 func TestCalls(t *testing.T) {
 	for kind, legal := range map[string]*regexp.Regexp{
 		"groq":    regexp.MustCompile(``),

@@ -143,10 +143,7 @@ func (r *request) addAssistant(a attempt, t translate.Turn) error {
 				return err
 			}
 		case *translate.ToolCall:
-			translated, err := newToolCall(a, item)
-			if err != nil {
-				return err
-			}
+			translated := newToolCall(a, item)
 			translated.ExtraContent, extra = extra, nil
 			m.ToolCalls = append(m.ToolCalls, translated)
 		}

@@ -82,13 +82,9 @@ func newTool(a attempt, t *translate.Tool) Tool {
 	return Tool{Type: "function", Function: f}
 }
 
-func newToolCall(a attempt, c *translate.ToolCall) (ToolCall, error) {
+func newToolCall(a attempt, c *translate.ToolCall) ToolCall {
 	if c.Custom && a.customTools {
-		return ToolCall{ID: c.CallID, Type: "custom", Custom: &CustomCall{c.Name, c.Arguments}}, nil
+		return ToolCall{ID: c.CallID, Type: "custom", Custom: &CustomCall{c.Name, c.Arguments}}
 	}
-	arguments, err := c.Object()
-	if err != nil {
-		return ToolCall{}, err
-	}
-	return CallFunction(c.CallID, c.Name, string(arguments)), nil
+	return CallFunction(c.CallID, c.Name, string(c.Object()))
 }

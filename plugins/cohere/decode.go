@@ -148,7 +148,7 @@ var reasons = translate.Reasons{
 	"MAX_TOKENS":    translate.ReasonMaxOutputTokens,
 	"ERROR":         translate.ReasonError,
 	"ERROR_TOXIC":   translate.ReasonContentFilter,
-	"TIMEOUT":       translate.ReasonError,
+	"TIMEOUT":       translate.ReasonInterrupted,
 }
 
 func (d *decoder) complete(v gjson.Result, body []byte) {

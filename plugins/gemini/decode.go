@@ -159,13 +159,13 @@ var reasons = translate.Reasons{
 	"IMAGE_PROHIBITED_CONTENT":  translate.ReasonContentFilter,
 	"IMAGE_RECITATION":          translate.ReasonContentFilter,
 	"IMAGE_OTHER":               translate.ReasonContentFilter,
-	"NO_IMAGE":                  translate.ReasonError,
-	"MALFORMED_FUNCTION_CALL":   translate.ReasonError,
-	"MALFORMED_RESPONSE":        translate.ReasonError,
-	"MISSING_THOUGHT_SIGNATURE": translate.ReasonError,
-	"UNEXPECTED_TOOL_CALL":      translate.ReasonError,
-	"TOO_MANY_TOOL_CALLS":       translate.ReasonError,
-	"OTHER":                     translate.ReasonError,
+	"NO_IMAGE":                  translate.ReasonInterrupted,
+	"MALFORMED_FUNCTION_CALL":   translate.ReasonInterrupted,
+	"MALFORMED_RESPONSE":        translate.ReasonInterrupted,
+	"MISSING_THOUGHT_SIGNATURE": translate.ReasonInterrupted,
+	"UNEXPECTED_TOOL_CALL":      translate.ReasonInterrupted,
+	"TOO_MANY_TOOL_CALLS":       translate.ReasonInterrupted,
+	"OTHER":                     translate.ReasonInterrupted,
 	"FINISH_REASON_UNSPECIFIED": translate.ReasonNone,
 }
 
@@ -176,7 +176,10 @@ func (d *decoder) finish(finish, message string) {
 		return
 	case translate.ReasonContentFilter:
 		d.a.Refusal(textKey, message)
-	case translate.ReasonError:
+	case translate.ReasonInterrupted:
+		if d.a.Info().Content {
+			break
+		}
 		if message == "" {
 			message = "The model gave no answer."
 		}

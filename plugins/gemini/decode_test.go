@@ -29,8 +29,8 @@ func TestFinishReasons(t *testing.T) {
 		"MAX_TOKENS": "incomplete", "CONTINUATION": "incomplete",
 		"SAFETY": "incomplete", "RECITATION": "incomplete", "LANGUAGE": "incomplete", "BLOCKLIST": "incomplete",
 		"PROHIBITED_CONTENT": "incomplete", "SPII": "incomplete", "IMAGE_SAFETY": "incomplete",
-		"MALFORMED_FUNCTION_CALL": "failed", "UNEXPECTED_TOOL_CALL": "failed", "TOO_MANY_TOOL_CALLS": "failed",
-		"NO_IMAGE": "failed", "OTHER": "failed", "FINISH_REASON_UNSPECIFIED": "failed", "": "failed",
+		"MALFORMED_FUNCTION_CALL": "incomplete", "UNEXPECTED_TOOL_CALL": "incomplete", "TOO_MANY_TOOL_CALLS": "incomplete",
+		"NO_IMAGE": "incomplete", "OTHER": "incomplete", "FINISH_REASON_UNSPECIFIED": "failed", "": "failed",
 	} {
 		body := `{"candidates":[{"content":{"parts":[{"text":"Once"}]},"finishReason":"` + finish + `"}]}`
 		if got := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi"}`, body).Get("status").Str; got != want {

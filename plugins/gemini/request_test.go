@@ -315,7 +315,6 @@ func TestRejected(t *testing.T) {
 		"file of OpenAI":             {Provider{}, pro3, `"input":[{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}]`, "input[0].content[0]"},
 		"file of another service":    {vertex, pro3, `"input":[{"role":"user","content":[{"type":"input_file","file_id":"files/1"}]}]`, "input[0].content[0]"},
 		"image of the system":        {Provider{}, pro3, `"input":[{"role":"system","content":[{"type":"input_image","image_url":"https://example.com/a"}]}]`, "input[0].content[0]"},
-		"arguments":                  {Provider{}, pro3, `"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"c","output":""}]`, "input[0].arguments"},
 		"search of domains":          {Provider{}, pro3, `"tools":[{"type":"web_search","filters":{"allowed_domains":["a.com"]}}]`, "tools[0].filters.allowed_domains"},
 		"search without domains":     {Provider{}, pro3, `"tools":[{"type":"web_search","filters":{"blocked_domains":["a.com"]}}]`, "tools[0].filters.blocked_domains"},
 		"search beside functions":    {vertex, pro3, `"tools":[` + other + `,{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},

@@ -65,17 +65,19 @@ func appendBlocks(b []byte, item gjson.Result) []byte {
 	return b
 }
 
-// inputObject is the input of a call. It is empty if the arguments are no object, for example because the call
-// was cut off: clients expect an object.
+// inputObject is the input of a call. Clients expect an object, and must not take arguments that were
+// cut off for none.
 func inputObject(item gjson.Result) []byte {
-	arguments := []byte(item.Get("arguments").Str)
-	if item.Get("input").Exists() {
-		arguments = []byte(`{"input":` + item.Get("input").Raw + `}`)
-	}
-	if !plugins.ValidJSON(arguments) || !gjson.ParseBytes(arguments).IsObject() {
+	arguments := item.Get("arguments").Str
+	switch {
+	case item.Get("input").Exists():
+		arguments = `{"input":` + item.Get("input").Raw + `}`
+	case arguments == "":
 		return []byte("{}")
+	case !translate.IsObject(arguments):
+		return translate.InvalidArguments(arguments)
 	}
-	return []byte(compact(string(arguments)))
+	return []byte(compact(arguments))
 }
 
 // appendMessagesUsage appends usage as Anthropic counts it: the input without what was read from the cache or

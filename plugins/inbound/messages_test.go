@@ -249,6 +249,31 @@ func TestStopSequence(t *testing.T) {
 	}
 }
 
+// Arguments that were cut off are no call without arguments.
+func TestCutArguments(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		p, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Stream = stream
+		var out strings.Builder
+		a := translate.NewAssembler(p, &out, translate.Options{Encoder: messages.Encoder(p)})
+		a.Start("m", "r")
+		a.Call(0, "c", "f")
+		a.Args(0, `{"path":"/`)
+		a.Finish(translate.ReasonStop)
+		out.Write(a.End())
+		want := `"input":{"INVALID_JSON":"{\"path\":\"/"}`
+		if stream {
+			want = `"partial_json":"{\"path\":\"/"`
+		}
+		if got := out.String(); !strings.Contains(got, want) || !strings.Contains(got, `"stop_reason":"max_tokens"`) {
+			t.Errorf("streamed %t: %s", stream, got)
+		}
+	}
+}
+
 // A client sees the model's reasoning only if it has asked for it: others read the first block as
 // the answer.
 func TestReasoningIsShownToThoseWhoAsk(t *testing.T) {

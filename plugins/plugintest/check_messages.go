@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // CheckMessages reads a whole stream of POST /v1/messages by the grammar that clients
@@ -204,11 +206,14 @@ func ReadMessages(object []byte) (*Message, error) {
 	return m, m.count(v.Get("usage"))
 }
 
-// inputOf is the input of a call, which is empty if the arguments are no object.
+// inputOf is the input of a call. Arguments that are no object were cut off: an object holds them.
 func inputOf(arguments string) string {
 	var b bytes.Buffer
-	if !gjson.Parse(arguments).IsObject() || json.Compact(&b, []byte(arguments)) != nil {
+	if arguments == "" {
 		return "{}"
+	}
+	if !gjson.Parse(arguments).IsObject() || json.Compact(&b, []byte(arguments)) != nil {
+		return string(translate.InvalidArguments(arguments))
 	}
 	return b.String()
 }

@@ -71,6 +71,8 @@ type Assembler struct {
 	echo    []byte // the keys of the response that never change
 	reason  Reason
 	failure *plugins.Error
+	// truncated: the arguments of a call are cut off.
+	truncated bool
 	extent
 
 	items     []*Output // by output_index
@@ -262,6 +264,9 @@ func (a *Assembler) Finish(r Reason) {
 	if a.cut {
 		return
 	}
+	if r == ReasonInterrupted && a.Info().Content {
+		r = ReasonMaxOutputTokens
+	}
 	a.reason = r
 	a.seen.Finish = outcomes[r].finish
 	a.seen.Phase = plugins.Finished
@@ -320,6 +325,9 @@ func (a *Assembler) End() []byte {
 	}
 	if a.Failure() == nil {
 		a.closeAll(outcomes[a.reason].status)
+		if a.truncated && outcomes[a.reason].status == statusCompleted {
+			a.Finish(ReasonMaxOutputTokens) // clients must not make the call
+		}
 		for _, o := range slices.Clone(a.rounds.calling) {
 			a.MCPResult(o, "", "The response ended before the call was made.")
 		}

@@ -69,13 +69,13 @@ func TestArgumentsWithoutID(t *testing.T) {
 		a.Call(1, "c2", "f")
 		for range 3 {
 			a.Call(0, "", "")
-			a.Args(0, "0")
+			a.Args(0, "1")
 			a.Call(1, "", "")
-			a.Args(1, "1")
+			a.Args(1, "2")
 		}
 		a.Finish(ReasonStop)
 	})
-	if s := outline(got); s != "completed: function_call(f 000), function_call(f 111)" {
+	if s := outline(got); s != "completed: function_call(f 111), function_call(f 222)" {
 		t.Error(s)
 	}
 }

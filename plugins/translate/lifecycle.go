@@ -140,6 +140,9 @@ func (a *Assembler) settle(o *Output, status string) {
 	if o.isCall() && o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 && status == statusCompleted {
 		a.appendText(o, o.parts[0].Kind, "{}") // a call without arguments still has an object of them
 	}
+	if o.Kind == CallOutput && !o.parts[0].isJSON() {
+		a.truncated, status = true, statusIncomplete
+	}
 	a.closePart(o)
 	if o.Kind == MCPOutput {
 		a.rounds.calling = append(a.rounds.calling, o) // MCPResult ends it
@@ -168,6 +171,8 @@ const (
 	ReasonContentFilter
 	// ReasonError: generation failed, and the provider says no more than that.
 	ReasonError
+	// ReasonInterrupted: generation failed. What came before stays, and is not complete.
+	ReasonInterrupted
 )
 
 // Reasons are the reasons to stop by the provider's names for them.
@@ -200,6 +205,7 @@ var outcomes = [...]struct{ status, finish string }{
 	ReasonMaxOutputTokens: {status: statusIncomplete, finish: "max_output_tokens"},
 	ReasonContentFilter:   {status: statusIncomplete, finish: "content_filter"},
 	ReasonError:           {status: statusFailed, finish: statusFailed},
+	ReasonInterrupted:     {status: statusFailed, finish: statusFailed}, // of nothing
 }
 
 // Tokens are the counts of a response's usage: parts do not exceed their whole, as

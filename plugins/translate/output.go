@@ -83,6 +83,12 @@ type OutputPart struct {
 	logprobs    []byte // elements of the array
 }
 
+// isJSON reports whether the text is JSON. Arguments that are not were cut off, whatever reason to
+// stop the provider gives (https://github.com/vllm-project/vllm/issues/53269).
+func (p *OutputPart) isJSON() bool {
+	return plugins.ValidJSON([]byte(gjson.Parse(`"` + string(p.Text) + `"`).Str))
+}
+
 // PartKind is the type of a part.
 type PartKind uint8
 

@@ -276,16 +276,11 @@ func TestObject(t *testing.T) {
 		{ToolCall{Arguments: `{"b":1,"a":2}`}, `{"b":1,"a":2}`},
 		{ToolCall{}, `{}`},
 		{ToolCall{Custom: true, Arguments: "a\"\n"}, `{"input":"a\"\n"}`},
-		{ToolCall{Index: 3, Arguments: `{"b":`}, "input[3].arguments"},
-		{ToolCall{Index: 3, Arguments: `[]`}, "input[3].arguments"},
+		{ToolCall{Arguments: `{"b":`}, `{"INVALID_JSON":"{\"b\":"}`},
+		{ToolCall{Arguments: `[]`}, `{"INVALID_JSON":"[]"}`},
 	}
 	for _, test := range tests {
-		got, err := test.call.Object()
-		var e *plugins.Error
-		if errors.As(err, &e) {
-			got = []byte(e.Param)
-		}
-		if string(got) != test.want {
+		if got := test.call.Object(); string(got) != test.want {
 			t.Errorf("%+v: got %s, want %s", test.call, got, test.want)
 		}
 	}

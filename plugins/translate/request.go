@@ -210,10 +210,7 @@ func (t Turn) Visit(v Visitor) (err error) {
 		case *ReasoningItem:
 			err = v.Reasoning(item)
 		case *ToolCall:
-			var arguments json.RawMessage
-			if arguments, err = item.Object(); err == nil {
-				err = v.Call(item, arguments)
-			}
+			err = v.Call(item, item.Object())
 		case *ToolOutput:
 			err = v.Output(item)
 		}

@@ -94,19 +94,30 @@ func NoToolError() error {
 	return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
 }
 
-// Object returns the arguments as a JSON object: {} for none, {"input": "..."}
-// for a custom tool. The error is a 400 that names the item.
-func (c *ToolCall) Object() (json.RawMessage, error) {
+// Object returns the arguments as a JSON object: {} for none, {"input": "..."} for a custom tool,
+// {"INVALID_JSON": "..."} for what is none, such as what was cut off.
+func (c *ToolCall) Object() json.RawMessage {
 	switch {
 	case c.Custom:
-		b := append([]byte(`{"input":`), plugins.AppendString(nil, c.Arguments)...)
-		return append(b, '}'), nil
+		return append(plugins.AppendString([]byte(`{"input":`), c.Arguments), '}')
 	case noArguments(c.Arguments):
-		return json.RawMessage("{}"), nil
-	case !plugins.ValidJSON([]byte(c.Arguments)) || !gjson.Parse(c.Arguments).IsObject():
-		return nil, plugins.Invalid(at("input", c.Index)+".arguments", "The arguments of the call are not a JSON object.")
+		return json.RawMessage("{}")
+	case !IsObject(c.Arguments):
+		return InvalidArguments(c.Arguments)
 	}
-	return json.RawMessage(c.Arguments), nil
+	return json.RawMessage(c.Arguments)
+}
+
+// IsObject reports whether arguments are what providers and clients that expect an object take.
+func IsObject(arguments string) bool {
+	return plugins.ValidJSON([]byte(arguments)) && gjson.Parse(arguments).IsObject()
+}
+
+// InvalidArguments wraps arguments that are no object as Anthropic advises, so that nobody takes them for
+// a call without arguments, and a model can see what was wrong with them
+// (https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming).
+func InvalidArguments(arguments string) json.RawMessage {
+	return append(plugins.AppendString([]byte(`{"INVALID_JSON":`), arguments), '}')
 }
 
 // noArguments reports whether arguments say that there are none, as some models do with a space or
