@@ -67,11 +67,10 @@ func (m *Matcher) matchLeaf(l *Leaf) bool {
 	}
 	switch f.Kind {
 	case Number:
-		n := f.Number(m.record, l.Key)
-		if n.kind == missing && f.Map && l.Op == NotEquals {
-			return false // of a score that the record has not
+		if f.Map {
+			return l.MatchesScore(m.record.Score(l.Key))
 		}
-		return n.match(l, m.cancel)
+		return f.Number(m.record, l.Key).match(l, m.cancel)
 	case Time:
 		t := f.Time(m.record)
 		return t != 0 && Compare(l.Op, t, l.Time)
@@ -103,6 +102,15 @@ func (m *Matcher) anyHolds(l *Leaf) bool {
 		}
 	}
 	return false
+}
+
+// MatchesScore reports whether a leaf about a score is true of a record with the score, or of a
+// record without.
+func (l *Leaf) MatchesScore(score float64, known bool) bool {
+	if !known {
+		return l.Op == IsNull && l.Bool
+	}
+	return fractional(score).match(l, nil)
 }
 
 // CompareWhole tells whether a leaf about a number is true of n, in the unit of records, or

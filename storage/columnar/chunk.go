@@ -32,6 +32,8 @@ type Chunk struct {
 	// others is true if there are more.
 	properties map[string][]uint32
 	others     bool
+	// scores are nil where the Source has to be asked.
+	scores scoresByName
 }
 
 type wideValue struct {

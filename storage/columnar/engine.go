@@ -46,9 +46,8 @@ type Source interface {
 	// WithProperty are the keys between two keys of the requests that have the value of
 	// a property.
 	WithProperty(value uint32, from, to int64) ([]int64, error)
-	// Scores calls each with the scores of requests between two keys, and the ids of
-	// their names, until each returns false.
-	Scores(from, to int64, each func(key int64, name uint32, value float64) (more bool)) error
+	// Scores calls each with the scores of requests between two keys.
+	Scores(from, to int64, each func(Score)) error
 	// Chosen are the keys between two keys, ascending, of the organisation's requests that
 	// match the filter. If scored is true, only requests with scores are chosen.
 	Chosen(f storage.Filter, from, to int64, scored bool) ([]int64, error)
@@ -73,7 +72,8 @@ type Engine struct {
 	Dir string
 	// ChunkRows bounds the rows of a chunk, and so of a file.
 	ChunkRows int
-	// MaxProperties bounds the properties that a file has as columns: clients name them.
+	// MaxProperties bounds the properties, and the scores, that a file has as columns: clients
+	// name them.
 	MaxProperties int
 	// Limits bounds the groups that queries have in memory.
 	Limits Limits

@@ -35,6 +35,14 @@ type fileIndex struct {
 	// Properties are by their names. Others is true if there are more.
 	Properties map[string]block `json:"properties"`
 	Others     bool             `json:"others"`
+	// Scores are by the ids of their names, null if there are too many.
+	Scores map[uint32]scoreBlocks `json:"scores"`
+}
+
+// scoreBlocks has the rows with a score, and the bits of the values.
+type scoreBlocks struct {
+	Rows   block `json:"rows"`
+	Values block `json:"values"`
 }
 
 // block is where values are, each as what it is more than Base.
@@ -47,7 +55,7 @@ type block struct {
 }
 
 var (
-	fileFormat = strings.Join(Columns[:], " ") + " properties"
+	fileFormat = strings.Join(Columns[:], " ") + " properties scores"
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
@@ -134,6 +142,16 @@ func Write(path string, c *Chunk, after, last int64) (err error) {
 	for name, column := range c.properties {
 		index.Properties[name] = writeBlock(w, column)
 	}
+	if c.scores != nil {
+		index.Scores = make(map[uint32]scoreBlocks)
+	}
+	for name, column := range c.scores {
+		bits := make([]int64, len(column.values))
+		for i, v := range column.values {
+			bits[i] = int64(math.Float64bits(v))
+		}
+		index.Scores[name] = scoreBlocks{writeBlock(w, column.rows), writeBlock(w, bits)}
+	}
 	description, err := json.Marshal(index)
 	if err != nil {
 		return err
@@ -158,9 +176,18 @@ type fileReader struct {
 	indexes map[string]fileIndex
 }
 
-// read reads the needed columns and properties of a region's file. An error means that the
-// file is missing or damaged.
-func (r *fileReader) read(path string, of Region, needs *[columnCount]bool, properties []string) (*Chunk, error) {
+// needs says what is read of a file.
+type needs struct {
+	columns    [columnCount]bool
+	properties []string
+	// scores are the ids of the names of the scores that are read, unless allScores is true.
+	scores    []uint32
+	allScores bool
+}
+
+// read reads what is needed of a region's file. An error means that the file is missing or
+// damaged.
+func (r *fileReader) read(path string, of Region, needs *needs) (*Chunk, error) {
 	if r.indexes == nil {
 		r.indexes, r.properties = make(map[string]fileIndex), make(map[string][]uint32)
 	}
@@ -184,17 +211,30 @@ func (r *fileReader) read(path string, of Region, needs *[columnCount]bool, prop
 	c.n = readBlock(r, file, index.N, old.n, &err)
 	c.org = readBlock(r, file, index.Org, old.org, &err)
 	for i, b := range index.Columns {
-		if needs[i] && b.Count > 0 {
+		if needs.columns[i] && b.Count > 0 {
 			r.narrow[i] = readBlock(r, file, b, r.narrow[i], &err)
 			c.columns[i] = r.narrow[i]
 		}
 	}
 	c.properties, c.others = make(map[string][]uint32), index.Others
-	for _, name := range properties {
+	for _, name := range needs.properties {
 		if b, ok := index.Properties[name]; ok && c.properties[name] == nil {
 			r.properties[name] = readBlock(r, file, b, r.properties[name], &err)
 			c.properties[name] = r.properties[name]
 		}
+	}
+	if index.Scores != nil {
+		c.scores = make(scoresByName)
+	}
+	for name, b := range index.Scores {
+		if !needs.allScores && !slices.Contains(needs.scores, name) {
+			continue
+		}
+		column := &scoreColumn{rows: readBlock[uint32](r, file, b.Rows, nil, &err)}
+		for _, bits := range readBlock[int64](r, file, b.Values, nil, &err) {
+			column.values = append(column.values, math.Float64frombits(uint64(bits)))
+		}
+		c.scores[name] = column
 	}
 	places, values := readBlock[int64](r, file, index.Places, nil, &err), readBlock[int64](r, file, index.Values, nil, &err)
 	if err != nil {

@@ -28,16 +28,17 @@ func TestFilesReadBack(t *testing.T) {
 	for i := range 100 {
 		c.properties["a"][i], c.properties[`"b`][i] = r.Uint32N(3), r.Uint32()
 	}
+	c.scores = scoresByName{7: {rows: []uint32{3, 99}, values: []float64{-0.5, 1e300}}, 8: {rows: []uint32{0}, values: []float64{0.25}}, 9: {rows: []uint32{1}, values: []float64{2}}}
 	path := filepath.Join(t.TempDir(), "c")
 	if err := Write(path, &c, c.low-1, c.high); err != nil {
 		t.Fatal(err)
 	}
 	known := Region{After: c.low - 1, Last: c.high}
-	var all [columnCount]bool
-	for i := range all {
-		all[i] = i != userColumn
+	wanted := needs{properties: []string{"a", `"b`, "a"}, scores: []uint32{0, 7, 8}}
+	for i := range wanted.columns {
+		wanted.columns[i] = i != userColumn
 	}
-	read := func() (*Chunk, error) { return new(fileReader).read(path, known, &all, []string{"a", `"b`, "a"}) }
+	read := func() (*Chunk, error) { return new(fileReader).read(path, known, &wanted) }
 	got, err := read()
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,12 @@ func TestFilesReadBack(t *testing.T) {
 				return false
 			}
 		}
-		return got.others && len(got.properties) == 2 && slices.Equal(got.n, c.n) && slices.Equal(got.org, c.org) && got.low == c.low && got.high == c.high && got.live == c.live
+		for _, name := range []uint32{7, 8} {
+			if x := got.scores[name]; x == nil || !slices.Equal(x.rows, c.scores[name].rows) || !slices.Equal(x.values, c.scores[name].values) {
+				return false
+			}
+		}
+		return len(got.scores) == 2 && got.others && len(got.properties) == 2 && slices.Equal(got.n, c.n) && slices.Equal(got.org, c.org) && got.low == c.low && got.high == c.high && got.live == c.live
 	}
 	if !same(got) {
 		t.Error("the file has other values")

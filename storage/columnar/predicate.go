@@ -3,6 +3,8 @@ package columnar
 import (
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -25,11 +27,38 @@ func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
 	}
 }
 
+// The fields that compare scores.
+var (
+	feedbackField = storage.LookupField(storage.RequestResponse, storage.FeedbackScore)
+	ratingField   = storage.LookupField(storage.FeedbackGroup, "rating")
+	scoresField   = storage.LookupField(storage.RequestResponse, "scores_column")
+)
+
+// hasName matches a JSON array of names that has a name.
+func hasName(name string) func(array string) bool {
+	return func(array string) (found bool) {
+		gjson.Parse(array).ForEach(func(_, v gjson.Result) bool {
+			found = v.Str == name
+			return !found
+		})
+		return found
+	}
+}
+
 // leaf compiles a leaf, nil if it compares what the columns have not.
 func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	switch {
 	case isProperty(l):
 		return s.property(l, p)
+	case l.Field.Kind == storage.PropertyKey:
+		s.need(propertyNamesColumn)
+		return s.matches(hasName(l.Text), false, func(c *Chunk) []uint32 { return c.columns[propertyNamesColumn] })
+	case l.Field.Map && l.Field.Kind == storage.Number:
+		return s.scored(l.Key, l.MatchesScore(0, false), func(v float64) bool { return l.MatchesScore(v, true) })
+	case l.Field == feedbackField, l.Field == ratingField:
+		return s.scored(storage.FeedbackScore, false, func(v float64) bool { return (v != 0) == l.Bool })
+	case l.Field == scoresField:
+		return s.scoresText(storage.TextMatcher(l.Op, l.Text, p))
 	case l.Field.Map:
 		return nil
 	}

@@ -113,7 +113,7 @@ func (x *rows) propertyDimension(name string) (dimension, error) {
 // property matches the values of a property. Of requests that lack it the negative
 // operators are true.
 func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
-	s.properties = append(s.properties, l.Key)
+	s.needs.properties = append(s.needs.properties, l.Key)
 	lacks := l.Op.Negative()
 	if l.Op != storage.Equals && l.Op != storage.NotEquals {
 		column := propertyColumn{x: s.rows, name: l.Key}

@@ -44,7 +44,7 @@ func (x *rows) Err() error { return x.ctx.Err() }
 // Scan calls each with the rows that match a filter. The source decides the part of the filter
 // that the columns cannot.
 func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
-	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To)}
+	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To), scoreReader: scoreReader{x: x}}
 	s.plan(f)
 	if x.org == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (s *scan) file(known Region, after, to int64) {
 	if s.ended() || after >= to {
 		return
 	}
-	c, err := s.reader.read(filepath.Join(s.turn.engine.Dir, known.File), known, &s.needs, s.properties)
+	c, err := s.reader.read(filepath.Join(s.turn.engine.Dir, known.File), known, &s.needs)
 	if err != nil {
 		s.source.Damaged(known)
 		s.gap(after, to)
@@ -124,13 +124,14 @@ type scan struct {
 	// residual is the part that the source decides.
 	prefilter predicate
 	residual  storage.Filter
-	// needs says which columns are read.
-	needs [columnCount]bool
-	// properties are the names of the properties that are read.
-	properties []string
+	// needs says what is read of files.
+	needs       needs
+	scoreReader scoreReader
 	// all are the keys of all requests between from and to that match the residual, nil until a
 	// chunk needs them.
 	all *keySet
+	// rowsSeen counts the scores, to look at the context now and then.
+	rowsSeen int
 	// stopped is true once each has returned false. err is the error that ended the scan.
 	stopped bool
 	err     error
@@ -141,7 +142,7 @@ func (s *scan) ended() bool { return s.stopped || s.err != nil }
 // need makes the scan read columns.
 func (s *scan) need(columns ...int) {
 	for _, i := range columns {
-		s.needs[i] = true
+		s.needs.columns[i] = true
 	}
 }
 
@@ -177,10 +178,10 @@ func (s *scan) plan(f storage.Filter) {
 	for _, d := range s.dimensions {
 		s.need(d.columns...)
 		if d.property != "" {
-			s.properties = append(s.properties, d.property)
+			s.needs.properties = append(s.needs.properties, d.property)
 		}
 	}
-	if !s.scores {
+	if s.needs.allScores = s.needs.allScores || s.scores; !s.scores {
 		s.need(partColumns(s.parts)...)
 	}
 }
@@ -246,24 +247,5 @@ func (s *scan) give(r *storage.Row, c *Chunk, row int) {
 	r.CreatedAt = CreatedAt(c.n[row])
 	if s.err = s.failed; s.err == nil {
 		s.stopped = !s.each(r)
-	}
-}
-
-// chunkScores calls each with the scores of the rows of a chunk.
-func (s *scan) chunkScores(c *Chunk, from, to int64, chosen *keySet) {
-	rowOf := c.finder()
-	scores := s.dimensions[0]
-	r := storage.Row{Groups: make([]int, 1)}
-	err := s.source.Scores(from, to, func(key int64, name uint32, value float64) bool {
-		i := rowOf(key)
-		if i < 0 || c.org[i] != s.org || !s.chooses(c, i, chosen) {
-			return true
-		}
-		r.Groups[0], r.Score = scores.texts.number(name), value
-		s.give(&r, c, i)
-		return !s.ended()
-	})
-	if s.err == nil {
-		s.err = err
 	}
 }

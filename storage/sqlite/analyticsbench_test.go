@@ -116,7 +116,26 @@ func analytics(s *Backend, last *storage.Record) []asked {
 			return err
 		}
 	}
+	sums := func(f storage.Filter, w storage.Window, width storage.Timestamp, by ...storage.Dimension) func(context.Context) error {
+		return func(ctx context.Context) error {
+			q := &storage.GroupQuery{Org: "default", Filter: f, Window: w, By: by}
+			if width > 0 {
+				q.Buckets = storage.Buckets{Start: w.From, Width: width, Len: int((w.To-w.From)/width) + 1}
+			}
+			return s.Groups(ctx, q, func(*storage.GroupTotals) error { return nil })
+		}
+	}
+	byModel := storage.Dimension{Name: "model"}
+	accurate := &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: storage.DecimalOf(0.5)}
 	queries := []asked{
+		{"sums by model", sums(storage.All{}, storage.Always, 0, byModel)},
+		{"sums by model and day", sums(storage.All{}, all, 24*3600*1000, byModel)},
+		{"sums by user", sums(storage.All{}, storage.Always, 0, storage.Dimension{Name: storage.ByUser})},
+		{"sums by property Tenant", sums(storage.All{}, storage.Always, 0, storage.Dimension{Name: storage.ByProperty, Property: "Tenant"})},
+		{"sums by property name", sums(storage.All{}, storage.Always, 0, storage.Dimension{Name: storage.ByPropertyName})},
+		{"sums by model of slow ones", sums(&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: storage.DecimalOf(4000)}, storage.Always, 0, byModel)},
+		{"sums by model of a score", sums(accurate, storage.Always, 0, byModel)},
+		{"sums by model of a text of scores in a week", sums(&storage.Leaf{Field: field("scores_column"), Op: storage.Contains, Text: "accuracy"}, week, 0, byModel)},
 		{"users", users(storage.All{})},
 		{"users of a model", users(model)},
 		{"users of a property", users(production)},

@@ -175,7 +175,7 @@ func (f *columnFiles) rewrite(ctx context.Context, next *columnar.Region) (writt
 		if _, err := l.Between(next.After, next.Last, math.MaxInt, func() *columnar.Chunk { return &c }); err != nil || c.Len() == 0 {
 			return err
 		}
-		return l.properties(&c, f.b.columns.MaxProperties)
+		return l.annotations(&c, f.b.columns.MaxProperties)
 	})
 	next.File = ""
 	if err == nil && c.Len() > 0 {

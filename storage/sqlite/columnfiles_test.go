@@ -42,9 +42,15 @@ func columnFilesOf(t *testing.T, dir string) (files []string) {
 }
 
 // requestsIn counts the requests of a window as analytics do.
-func requestsIn(t *testing.T, b *Backend, w storage.Window) (requests int64) {
+func requestsIn(t *testing.T, b *Backend, w storage.Window) int64 {
 	t.Helper()
-	err := b.Groups(t.Context(), &storage.GroupQuery{Org: "default", Filter: storage.All{}, Window: w}, func(g *storage.GroupTotals) error {
+	return chosenIn(t, b, storage.All{}, w)
+}
+
+// chosenIn counts the requests of a window that a filter chooses.
+func chosenIn(t *testing.T, b *Backend, f storage.Filter, w storage.Window) (requests int64) {
+	t.Helper()
+	err := b.Groups(t.Context(), &storage.GroupQuery{Org: "default", Filter: f, Window: w}, func(g *storage.GroupTotals) error {
 		requests = g.Requests
 		return nil
 	})
@@ -98,6 +104,54 @@ func TestColumnFilesOfAWindow(t *testing.T) {
 		t.Errorf("the file of %v was read", x)
 	default:
 	}
+}
+
+// TestScoresAreInColumns holds that a filter by scores reads the files of columns, and that a
+// score that comes after its record's file, changes or goes away is seen at once.
+func TestScoresAreInColumns(t *testing.T) {
+	b := smallChunks(t)
+	opened(t, b)
+	records, _ := stored(t, b, 400)
+	score := func(scores map[string]float64, of ...*storage.Record) {
+		t.Helper()
+		batch := &storage.Batch{End: storage.Position{Segment: 2}}
+		for _, r := range of {
+			batch.Annotations = append(batch.Annotations, &storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.RespondedAt, Scores: scores})
+		}
+		write(t, b, batch)
+	}
+	above := &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: storage.DecimalOf(0.5)}
+	text := &storage.Leaf{Field: field("scores_column"), Op: storage.Contains, Text: `"accuracy":0.75`}
+	want := func(n int64) {
+		t.Helper()
+		for _, f := range []storage.Filter{above, text} {
+			if got := chosenIn(t, b, f, storage.Always); got != n {
+				t.Errorf("%d requests, want %d: %s", got, n, storage.AppendJSON(nil, f))
+			}
+		}
+	}
+	want(0)
+	score(map[string]float64{"accuracy": 0.75}, records[:60]...)
+	want(60)
+	settle(t, b)
+	want(60)
+	score(map[string]float64{"accuracy": 0.25}, records[0], records[50])
+	want(58)
+	if err := b.files.rewriteChanged(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(58)
+	// What the columns do not know the database does not change.
+	if err := b.withWriter(func(w *writer) error {
+		_, err := w.c.exec("DROP TRIGGER scores_DELETE")
+		if err == nil {
+			_, err = w.c.exec("DELETE FROM scores WHERE n <= ?", columnar.LastKey(records[100].CreatedAt))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want(58)
 }
 
 // TestColumnFilesOfAnotherState holds that files which the database does not know, as

@@ -71,6 +71,28 @@ func (l loader) rows(query string, args []driver.Value, chunk func() *columnar.C
 	return rows, err
 }
 
+// scores calls each with the scores of requests between two keys.
+func (l loader) scores(from, to int64, each func(columnar.Score)) error {
+	return l.query("SELECT n, name, value FROM scores WHERE name IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?",
+		[]driver.Value{scoreKind, from, to}, func(row []driver.Value) error {
+			each(columnar.Score{Key: row[0].(int64), Name: uint32(row[1].(int64)), Value: row[2].(float64)})
+			return nil
+		})
+}
+
+// annotations gives a chunk columns of its properties and scores, at most as many as limit of
+// each.
+func (l loader) annotations(c *columnar.Chunk, limit int) error {
+	if err := l.properties(c, limit); err != nil {
+		return err
+	}
+	var scores []columnar.Score
+	low, high := c.Bounds()
+	err := l.scores(low, high, func(s columnar.Score) { scores = append(scores, s) })
+	c.SetScores(scores, limit)
+	return err
+}
+
 // properties gives a chunk columns of its properties, at most as many as most.
 func (l loader) properties(c *columnar.Chunk, limit int) error {
 	var labels []columnar.Property

@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // The number of names that a cache holds before it begins to forget.
@@ -47,7 +49,7 @@ func (c *cache[K, V]) clear() { c.young, c.old = nil, nil }
 // The kinds of names that no column refers to.
 const (
 	assetKind = "asset"
-	scoreKind = "score"
+	scoreKind = columnar.ScoreNames
 )
 
 // propertyKind is the kind of the values of one property.

@@ -65,7 +65,7 @@ func (c *conn) migrate(ctx context.Context) error {
 		for table, columns := range summedTables {
 			err = errors.Join(err, c.addColumns(ctx, table, columns))
 		}
-		return errors.Join(err, c.addIndexes(), c.addTrigger("requests"), c.addTrigger("details"))
+		return errors.Join(err, c.addIndexes(), c.addTrigger("requests"), c.addTrigger("details"), c.addScoreTriggers())
 	})
 }
 
@@ -76,6 +76,19 @@ func (c *conn) addTrigger(table string) error {
 		" WHEN NEW." + sumColumn + " IS OLD." + sumColumn + " BEGIN UPDATE " + table + " SET " + sumColumn + " = NULL WHERE n = NEW.n; END")
 	if err != nil {
 		return fmt.Errorf("adding the trigger of %s: %w", table, err)
+	}
+	return nil
+}
+
+// addScoreTriggers has the columns of a request follow its scores.
+func (c *conn) addScoreTriggers() error {
+	for _, x := range [...]struct{ event, row string }{{"INSERT", "NEW"}, {"DELETE", "OLD"}, {"UPDATE", "NEW"}} {
+		_, err := c.exec("CREATE TRIGGER IF NOT EXISTS scores_" + x.event + " AFTER " + x.event + " ON scores WHEN " + x.row +
+			".n > (SELECT after FROM column_chunks WHERE last >= " + x.row + ".n ORDER BY last LIMIT 1)" +
+			" BEGIN INSERT OR IGNORE INTO column_changes VALUES (" + x.row + ".n); END")
+		if err != nil {
+			return fmt.Errorf("adding the triggers of scores: %w", err)
+		}
 	}
 	return nil
 }

@@ -56,14 +56,8 @@ func (s source) WithProperty(value uint32, from, to int64) ([]int64, error) {
 }
 
 // Scores implements columnar.Source.
-func (s source) Scores(from, to int64, each func(key int64, name uint32, value float64) bool) error {
-	return s.query("SELECT n, name, value FROM scores WHERE name IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?",
-		[]driver.Value{scoreKind, from, to}, func(row []driver.Value) error {
-			if !each(row[0].(int64), uint32(row[1].(int64)), row[2].(float64)) {
-				return errStop
-			}
-			return nil
-		})
+func (s source) Scores(from, to int64, each func(columnar.Score)) error {
+	return s.scores(from, to, each)
 }
 
 // Roots implements columnar.Source.
