@@ -44,6 +44,10 @@ func TestHolds(t *testing.T) {
 	if got := s.must(admin, "GET", path, ""); got.Raw != hold.Raw || got.Get("reason").Str != "case 4711" || got.Get("filter").Raw != containing("first") || got.Get("placed_by").Str == "" {
 		t.Error(got.Raw, hold.Raw)
 	}
+	s.must(admin, "DELETE", "/v1/holds/"+s.must(admin, "POST", "/v1/holds", `{"filter":"all","reason":"a mistake"}`).Get("id").Str, "")
+	if got := s.must(admin, "GET", "/v1/holds?limit=1", ""); got.Get("items").Raw != "["+hold.Raw+"]" || got.Get("next").Type != gjson.Null {
+		t.Error(got.Raw)
+	}
 	for _, method := range []string{"GET", "DELETE"} {
 		if status, _ := s.as("globex-admin", method, path, ""); status != http.StatusForbidden && status != http.StatusNotFound {
 			t.Errorf("another organisation: %s %d", method, status)

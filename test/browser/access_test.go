@@ -101,7 +101,9 @@ func TestEveryoneCanReadTheAdministration(t *testing.T) {
 	p := newTab(w)
 	p.login(w.key)
 	w.post("/v1/organization/invites", map[string]any{"email": "ada@example.com", "role": "reader"}, "Authorization: Bearer "+w.key)
-	p.looks([]string{"?v=keys", "?v=people", "?v=audit", "?v=budgets", "?v=alerts", "?v=projects", "?v=connect", "?v=mine", "?v=errors", "?v=routes"}, func(name string, width int64) {
+	w.post("/v1/holds", map[string]any{"filter": map[string]any{"request_response_rmt": map[string]any{"user_id": map[string]any{"equals": long}}}, "reason": "case 4711"}, "Authorization: Bearer "+w.key)
+	w.post("/v1/erasures", map[string]any{"filter": "all", "what": "record"}, "Authorization: Bearer "+w.key)
+	p.looks([]string{"?v=keys", "?v=people", "?v=audit", "?v=budgets", "?v=alerts", "?v=privacy", "?v=projects", "?v=connect", "?v=mine", "?v=errors", "?v=routes"}, func(name string, width int64) {
 		p.shoot(strings.NewReplacer("?v=", "", " ", "-").Replace(name))
 		p.obeys(axe, name)
 		if cut := js[[]string](p, `[...document.querySelectorAll("main td button, main td summary")].filter((e) => e.checkVisibility() && (e.scrollWidth > e.clientWidth + 1 || e.getBoundingClientRect().right > Math.min(innerWidth, e.closest(".scroll").getBoundingClientRect().right))).map((e) => e.innerText)`); len(cut) > 0 {

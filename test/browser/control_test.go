@@ -286,6 +286,44 @@ func TestAlertsAreAdministered(t *testing.T) {
 	}
 }
 
+// An administrator places a hold on the calls of a filter, sees what an erasure would do, erases, and
+// lifts the hold.
+func TestPrivacyIsAdministered(t *testing.T) {
+	t.Parallel()
+	w := newAdministered(t)
+	for range 3 {
+		w.respond("echo-1", "hello")
+	}
+	w.until(3)
+	p := newTab(w)
+	p.login("the-administrator-0123456789")
+	press := func(name string) {
+		t.Helper()
+		button := `[...document.querySelectorAll("main button, dialog button")].find((b) => b.innerText === ` + quote(name) + ` && !b.disabled)`
+		p.until(`%s`, button)
+		js[bool](p, `(`+button+`.click(), true)`)
+	}
+	table := func(name, pattern string) {
+		t.Helper()
+		p.until(`%s.test(document.querySelector("[aria-label=%s] tbody")?.innerText)`, pattern, name)
+	}
+	p.show("?v=privacy&f=model:equals:echo-1")
+	press("Place a hold…")
+	p.until(`document.querySelector("dialog input[name=reason]")`)
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=reason]"), "case 4711\r"))
+	table("Holds", `/case 4711\s+model is echo-1/`)
+	press("Erase…")
+	js[bool](p, `(document.querySelector("dialog input[value=record]").click(), true)`)
+	press("Show what that is")
+	p.until(`/3 calls with .* of which 3 under hold stay/.test(document.querySelector("dialog [role=status]")?.innerText)`)
+	press("Erase 3 calls for good")
+	table("Erasures", `/waits for holds[^]*model equals[^]*0 of 3/`)
+	press("Lift")
+	press("Lift for good")
+	table("Erasures", `/done[^]*3 of 3/`)
+	p.until(`document.querySelector("[aria-label=Erasures] a[download]") && !document.querySelector("[aria-label=Holds]")`)
+}
+
 // Routes shows the targets of an alias with their calls, and tries another policy on these.
 func TestRoutesAreTried(t *testing.T) {
 	t.Parallel()

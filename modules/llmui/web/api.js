@@ -166,7 +166,7 @@ export function useAnswer(path, body) {
   return state;
 }
 
-const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys?|routes|organization|budgets|alerts|audit)\b.*)$/;
+const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard|keys?|routes|organization|budgets|alerts|audit|erasures|holds)\b.*)$/;
 
 // useCosts are the totals of all values of a field in the time of the view, by the value.
 export function useCosts(v, by) {

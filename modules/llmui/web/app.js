@@ -25,11 +25,12 @@ const screens = {
   people: ["People", "w", "control", "People"],
   keys: ["API keys", "i", "keys", "Keys"],
   audit: ["Audit", "a", "control", "Audit"],
+  privacy: ["Privacy", "v", "privacy", "Privacy"],
 };
 // administration are the files of screens for the scope admin.
-const administration = new Set(["alerts", "budgets", "control", "keys", "projects"]);
-// timeless are the screens that show the present, whatever time and filter others have, and
-// unfiltered those that have a time alone.
+const administration = new Set(["alerts", "budgets", "control", "keys", "privacy", "projects"]);
+// timeless are the screens that show the present, whatever time and filter others have,
+// unfiltered those that have a time alone, and privacy has a filter alone.
 const timeless = new Set(["alerts", "budgets", "audit", "connect"]), unfiltered = new Set(["keys", "mine", "people", "projects", ...timeless]);
 // compare is a screen that others lead to.
 const compare = ["Compare", "", "compare", "Compare"];
@@ -159,7 +160,7 @@ function Frame({ onLogout }) {
       <span class="spring"></span><span class="quiet who" title="The organisation whose calls are shown"><small>Organisation</small> ${caller.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
       ${caller.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions">${!unfiltered.has(v.v) && html`<${Conditions} v=${v} />`}</span><${Find} />
-        ${!timeless.has(v.v) && html`${!unfiltered.has(v.v) && html`${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}${caller.admin && html`<${Tell} v=${v} />`}`}<${Part} label="Views" file="../parts/views" name="Saved" /><${Times} v=${v} />`}</header>
+        ${!timeless.has(v.v) && html`${!unfiltered.has(v.v) && html`${v.v !== "requests" && html`<${Part} label="Filter" file="../parts/filters" name="FilterMenu" v=${v} />`}${caller.admin && html`<${Tell} v=${v} />`}`}<${Part} label="Views" file="../parts/views" name="Saved" />${v.v !== "privacy" && html`<${Times} v=${v} />`}`}</header>
       <${Connection} /><span id="content" tabindex="-1"></span>
       <${Later} file=${file} name=${name} /></main>
     <${Help} dialog=${help} />`;
