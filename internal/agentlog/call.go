@@ -6,6 +6,7 @@
 package agentlog
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/weirhq/weir/plugins"
@@ -20,13 +21,21 @@ type Call struct {
 	Session  string
 	Project  string // the folder in which the agent ran
 	Branch   string // of Git, "" if unknown
-	SubAgent bool   // another agent made the call, not the user's session itself
+	SubAgent string // the agent that made the call, "" for the user's session itself
 	Tier     string // the service tier, "" for the standard one
 	Usage    plugins.Usage
 	// Beside is what the provider bills besides Usage, nil for nothing.
 	Beside *plugins.Billed
 
 	id string // equal for repetitions of one call, "" if there are none
+}
+
+// ID tells the call from all others, also when it is read again with what it has used since.
+func (c *Call) ID() string {
+	if c.id != "" {
+		return c.Agent + " " + c.id
+	}
+	return fmt.Sprint(c.Agent, " ", c.Session, " ", c.At.UnixNano(), " ", c.Model, " ", c.Usage.Output.N)
 }
 
 // Agent is a program whose files are read.

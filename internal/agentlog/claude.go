@@ -46,9 +46,13 @@ var claude = &Agent{
 			if seen.ResponseID != "" {
 				id = seen.ResponseID + " " + request.Str
 			}
+			subAgent := agent.Str
+			if subAgent == "" && sidechain.Bool() {
+				subAgent = "sidechain" // versions before 2.0 name none
+			}
 			f.add(Call{
 				At: timeOf(at), Provider: "anthropic", Model: seen.Model, Session: session.Str, Project: cwd.Str, Branch: branch.Str,
-				SubAgent: sidechain.Bool() || agent.Str != "", Tier: seen.ServiceTier, Usage: seen.Usage, Beside: seen.Beside, id: id,
+				SubAgent: subAgent, Tier: seen.ServiceTier, Usage: seen.Usage, Beside: seen.Beside, id: id,
 			})
 		}
 	},

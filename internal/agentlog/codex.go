@@ -41,7 +41,11 @@ var codex = &Agent{
 					continue
 				}
 				c.Session, c.Project, c.Branch = payload.Get("id").Str, payload.Get("cwd").Str, payload.Get("git.branch").Str
-				c.Provider, c.SubAgent = payload.Get("model_provider").Str, payload.Get("source.subagent").Exists()
+				c.Provider = payload.Get("model_provider").Str
+				if source := payload.Get("source.subagent"); source.Exists() { // a thread of its own
+					c.SubAgent = c.Session
+					c.Session = first(source.Get("thread_spawn.parent_thread_id"), gjson.Result{Str: c.Session})
+				}
 			case "turn_context":
 				c.Model = first(payload.Get("model"), gjson.Result{Str: c.Model})
 				c.Project = first(payload.Get("cwd"), gjson.Result{Str: c.Project})

@@ -244,6 +244,7 @@ func (f *file) add(c Call) {
 	default:
 		c.Agent = f.agent.Title
 		c.Model, c.Session, c.Project, c.Branch = f.once(c.Model), f.once(c.Session), f.once(c.Project), f.once(c.Branch)
+		c.SubAgent = f.once(c.SubAgent)
 		c.Provider, c.Tier, c.id = f.once(c.Provider), f.once(c.Tier), strings.Clone(c.id)
 		f.calls = append(f.calls, c)
 	}

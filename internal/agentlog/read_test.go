@@ -138,7 +138,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	for agent, c := range map[string]Call{
-		"Claude Code": {Session: "s2", Project: "/src/weir", Branch: "main", Model: "claude-sonnet-4-5-20250929", SubAgent: true, Tier: "standard"},
+		"Claude Code": {Session: "s2", Project: "/src/weir", Branch: "main", Model: "claude-sonnet-4-5-20250929", SubAgent: "1", Tier: "standard"},
 		"Codex":       {Session: "codex-1", Project: "/src/other", Branch: "feature", Model: "gpt-5-codex"},
 		"opencode":    {Session: "ses_1", Project: "/src/x", Model: "claude-sonnet-4-5"},
 		"Gemini CLI":  {Session: "session-1", Project: "weir", Model: "gemini-2.5-pro"},
@@ -187,5 +187,20 @@ func TestReadSince(t *testing.T) {
 	home(t, nil)
 	if calls, reports, err := Read(time.Time{}); err != nil || len(calls)+len(reports) != 0 {
 		t.Errorf("%v, %+v, %+v", err, calls, reports)
+	}
+}
+
+// A thread that Codex's agent has begun is a sub-agent of the session that began it.
+func TestCodexSubAgent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rollout-2026-codex-9.jsonl")
+	text := strings.NewReplacer(`"source":"cli"`, `"source":{"subagent":{"thread_spawn":{"parent_thread_id":"codex-1","depth":1}}}`, `"codex-1"`, `"codex-9"`).Replace(codexFile)
+	text = strings.Replace(text, `"parent_thread_id":"codex-9"`, `"parent_thread_id":"codex-1"`, 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &file{agent: codex, path: path, skipped: make(map[string]int), texts: make(map[string]string)}
+	codex.read(f)
+	if len(f.calls) == 0 || f.calls[0].Session != "codex-1" || f.calls[0].SubAgent != "codex-9" {
+		t.Errorf("%+v", f.calls)
 	}
 }

@@ -393,14 +393,17 @@ machine can use it while it runs; pages of the web cannot.
 		CobraFunc: relayCommand,
 	}, {
 		Name:  "look",
-		Usage: "[--today] [--since <time>] [--json]",
+		Usage: "[--listen <address>] [--today] [--since <time>] [--json]",
 		Short: "Shows what coding agents on this machine have used",
 		Long: `
 Reads what Claude Code, Codex, opencode and Gemini CLI have written about their sessions in your
-home directory, and shows calls, tokens and costs by day, model, project and branch. It needs no
-server and no key, changes nothing, and sends nothing. Costs are list prices: calls that a
-subscription covers are shown with what they would have cost.
+home directory, and opens the dashboard on it, which follows what they write. With --today, --since
+or --json it shows calls, tokens and costs by day, model, project and branch in the terminal
+instead. It needs no server and no key, changes nothing, and sends nothing: an index without
+contents is kept in your cache folder. Costs are list prices: calls that a subscription covers are
+shown with what they would have cost.
 
+	weir look
 	weir look --today
 	weir look --since 30d`,
 		CobraFunc: lookCommand,

@@ -22,9 +22,10 @@ import (
 
 func lookCommand(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Bool("today", false, "Show the calls since midnight")
-	f.String("since", "", "Show the calls since a time, a date or an age such as 7d (default: all)")
-	f.Bool("json", false, "Write JSON")
+	f.Bool("today", false, "Show the calls since midnight, and open no dashboard")
+	f.String("since", "", "Show the calls since a time, a date or an age such as 7d, and open no dashboard")
+	f.Bool("json", false, "Write JSON, and open no dashboard")
+	f.String("listen", lookAddress, "Address of this machine on which to serve the dashboard")
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = look
 }
@@ -45,7 +46,7 @@ type usageTotal struct {
 
 func (t *usageTotal) add(c *agentlog.Call, cost, saving plugins.Cost) {
 	t.Calls++
-	if c.SubAgent {
+	if c.SubAgent != "" {
 		t.SubAgents++
 	}
 	t.Input += c.Usage.Input.N
@@ -88,6 +89,9 @@ type usageGroups struct {
 }
 
 func look(cmd *cobra.Command, _ []string) error {
+	if f := cmd.Flags(); !f.Changed("today") && !f.Changed("since") && !f.Changed("json") {
+		return serveLook(cmd)
+	}
 	since, err := lookSince(cmd, time.Now())
 	if err != nil {
 		return err
@@ -230,18 +234,27 @@ func writeLook(w io.Writer, all *usageTotal, groups []*usageGroups, reports []ag
 		}
 		fmt.Fprintln(w)
 	}
-	for _, r := range reports {
-		fmt.Fprintf(w, "%s: %s calls in %s files\n", r.Agent, formatCount(int64(r.Calls)), formatCount(int64(r.Files)))
-		for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-			fmt.Fprintf(w, "  %s skipped: %s\n", formatCount(int64(r.Skipped[reason])), printable(reason))
-		}
-	}
+	writeReports(w, reports)
 	if all.Calls == 0 {
-		_, err := fmt.Fprintln(w, "No calls of Claude Code, Codex, opencode or Gemini CLI are found.")
-		return err
+		return nil
 	}
 	total := all.row("")
 	_, err := fmt.Fprintf(w, "Sessions: %s. Calls: %s, of which %s by sub-agents. Tokens: %s in, of which %s from caches, and %s out.\nList price: %s, which a subscription may cover.\n",
 		formatCount(int64(len(all.sessions))), total[1], formatCount(all.SubAgents), total[2], total[3], total[4], total[5])
 	return err
+}
+
+// writeReports says what was read of each agent.
+func writeReports(w io.Writer, reports []agentlog.Report) {
+	calls := 0
+	for _, r := range reports {
+		calls += r.Calls
+		fmt.Fprintf(w, "%s: %s calls in %s files\n", r.Agent, formatCount(int64(r.Calls)), formatCount(int64(r.Files)))
+		for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+			fmt.Fprintf(w, "  %s skipped: %s\n", formatCount(int64(r.Skipped[reason])), printable(reason))
+		}
+	}
+	if calls == 0 {
+		fmt.Fprintln(w, "No calls of Claude Code, Codex, opencode or Gemini CLI are found.")
+	}
 }

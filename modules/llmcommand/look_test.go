@@ -1,6 +1,11 @@
 package llmcommand
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,19 +14,32 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	_ "github.com/weirhq/weir/caddyfile"
+	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/question"
+	_ "github.com/weirhq/weir/modules/llmencoder"
+	_ "github.com/weirhq/weir/modules/llmnotfound"
+	_ "github.com/weirhq/weir/modules/llmquery"
+	_ "github.com/weirhq/weir/modules/llmui"
 	_ "github.com/weirhq/weir/plugins/anthropic" // the dialect of Claude Code's messages
 )
+
+// setHome sets an empty home directory, in which no agent has written.
+func setHome(t *testing.T) (home string) {
+	t.Helper()
+	home = t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "GEMINI_CLI_HOME"} {
+		t.Setenv(name, "")
+	}
+	return home
+}
 
 // The calls of agents are added up by day, model, project and branch, at list prices. What has no
 // price is counted apart.
 func TestLook(t *testing.T) {
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	t.Setenv("USERPROFILE", home)
-	for _, name := range []string{"CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "CODEX_HOME", "XDG_DATA_HOME", "GEMINI_CLI_HOME"} {
-		t.Setenv(name, "")
-	}
+	home := setHome(t)
 	show := func(args ...string) string {
 		t.Helper()
 		var out strings.Builder
@@ -30,7 +48,7 @@ func TestLook(t *testing.T) {
 		}
 		return out.String()
 	}
-	if got := show(); !strings.HasPrefix(got, "No calls of Claude Code") {
+	if got := show("--since", "2000-01-01"); !strings.HasPrefix(got, "No calls of Claude Code") {
 		t.Error(got)
 	}
 	line := func(id, model, at, project string) string {
@@ -47,7 +65,7 @@ func TestLook(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := show()
+	got := show("--since", "2000-01-01")
 	for _, part := range []string{ // 1,000 in at $3, 9,000 cached at $0.30, 1,000 out at $15 a million
 		"DAY         CALLS   INPUT  CACHED  OUTPUT              LIST COST",
 		"2026-11-02      1  10,000     90%   1,000              $0.020700",
@@ -73,5 +91,91 @@ func TestLook(t *testing.T) {
 		if got := show(strings.Fields(args)...); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
+	}
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !condition(); time.Sleep(pollInterval) {
+		if time.Now().After(end) {
+			t.Fatal("nothing happens any more")
+		}
+	}
+}
+
+// The dashboard has the calls that agents have written, once each, and those that they write.
+func TestLookServes(t *testing.T) {
+	home := setHome(t)
+	t.Setenv("SSH_CONNECTION", "1") // no browser opens
+	file := filepath.Join(home, ".claude", "projects", "p", "s.jsonl")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now().Add(-time.Hour)
+	write := func(id, agent string, output int) {
+		t.Helper()
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun = begun.Add(time.Second)
+		_, err = fmt.Fprintf(f, `{"type":"assistant","sessionId":"s","agentId":%q,"cwd":"/src","gitBranch":"main","requestId":"r","timestamp":%q,"message":{"id":%q,"type":"message","role":"assistant","model":"claude-sonnet-4-5-20250929",`+
+			`"usage":{"input_tokens":1000,"cache_read_input_tokens":9000,"cache_creation_input_tokens":2000,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":2000},"output_tokens":%d}}}`+"\n",
+			agent, begun.Format(time.RFC3339), id, output)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("m1", "", 1000)
+	write("m2", "7", 1000)
+
+	address := freeport.Address(t)
+	var out lockedBuffer
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- execute(ctx, lookCommand, &out, &out, "--listen", address) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("%v: %s", err, &out)
+		}
+	}()
+	eventually(t, func() bool { return strings.Contains(out.String(), "Claude Code: 2 calls in 1 files") })
+	_, key, _ := strings.Cut(strings.Split(out.String(), "\n")[0], "#key=")
+	c := &client{http: http.DefaultClient, address: "http://" + address, key: key}
+	records := func() gjson.Result {
+		t.Helper()
+		answer, err := c.send(ctx, http.MethodPost, "/v1/request/query-clickhouse", map[string]any{"filter": "all"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gjson.GetBytes(body, "data")
+	}
+	var first gjson.Result
+	eventually(t, func() bool { first = records(); return first.Get("#").Int() == 2 })
+	// 1,000 in at $3, 9,000 cached at $0.30, 2,000 written for an hour at $6, 1,000 out at $15 a million.
+	if r := first.Get("0"); r.Get("cost").Raw != "0.0327" || r.Get("prompt_tokens").Int() != 12000 || r.Get("prompt_cache_write_1h_tokens").Int() != 2000 ||
+		r.Get("properties.Service-Session-Path").Str != "/7" || r.Get("properties.Project").Str != "/src" || r.Get("session_id").Str != "s" || r.Get("request_body").Type != gjson.Null {
+		t.Error(r.Raw)
+	}
+	begun = time.Now()
+	write("m3", "", 5)
+	eventually(t, func() bool { return records().Get("#").Int() == 3 })
+	write("m3", "", 50) // the same call, with more of its answer
+	eventually(t, func() bool { return records().Get("0.completion_tokens").Int() == 50 })
+	if n := records().Get("#").Int(); n != 3 {
+		t.Errorf("%d records", n)
+	}
+	if _, err := run(t.Context(), lookCommand, io.Discard, "--listen", address); err == nil || !strings.Contains(err.Error(), "is taken") {
+		t.Errorf("a second one says %v", err)
+	}
+	if _, err := run(t.Context(), lookCommand, io.Discard, "--listen", "0.0.0.0:0"); err == nil || !strings.Contains(err.Error(), "this machine alone") {
+		t.Errorf("for others it says %v", err)
 	}
 }

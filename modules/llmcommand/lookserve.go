@@ -1,0 +1,188 @@
+package llmcommand
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/agentlog"
+	"github.com/weirhq/weir/internal/login"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// lookAddress is where `weir look` serves unless a flag says otherwise.
+const lookAddress = "127.0.0.1:9348"
+
+//go:embed look.Caddyfile
+var lookCaddyfile []byte
+
+// serveLook serves the dashboard on what agents have written, and follows their files until it is
+// interrupted.
+func serveLook(cmd *cobra.Command) error {
+	listen, _ := cmd.Flags().GetString("listen")
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil || !login.IsLoopback(host) {
+		return fmt.Errorf("--listen %s: expected an address of this machine alone, as in %s", listen, lookAddress)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return fmt.Errorf("the index of the calls belongs into your cache folder: %w", err)
+	}
+	// The key is new with each start: pages of other sites, and other users, do not know it.
+	key := rand.Text()
+	for name, value := range map[string]string{
+		"WEIR_LOOK_STORE": filepath.Join(cache, "weir", "look", "weir.db"), "WEIR_LOOK_KEY": key,
+		"WEIR_LOOK_ADDRESS": listen, "WEIR_LOOK_HOST": host,
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	if other, err := net.DialTimeout("tcp", listen, time.Second); err == nil { // which Caddy would share
+		other.Close()
+		return fmt.Errorf("%s is taken, perhaps by another `weir look`: name another address by --listen", listen)
+	}
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(lookCaddyfile, map[string]any{"filename": "look.Caddyfile"})
+	if err != nil {
+		return err
+	}
+	if err := caddy.Load(config, true); err != nil {
+		return err
+	}
+	defer func() { _ = caddy.Stop() }() // the process ends
+
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	defer stop()
+	out := cmd.OutOrStdout()
+	refused, err := newRefusals(cmd.ErrOrStderr(), "")
+	if err != nil {
+		return err
+	}
+	c := &client{http: http.DefaultClient, address: "http://" + listen, key: key, stderr: cmd.ErrOrStderr(), warned: make(map[string]bool)}
+	again := *c
+	again.header = http.Header{"Service-Replace": {"true"}}
+	f := &agentFollower{
+		prices: catalog.Default(), sent: make(map[string]plugins.Usage),
+		sender: &spanSender{client: c, refused: refused}, again: &spanSender{client: &again, refused: refused},
+	}
+	page := c.address + "/#key=" + key
+	fmt.Fprintf(out, "Dashboard  %s\n", page)
+	if hasBrowser() {
+		openBrowser(ctx, page)
+	}
+	begun := time.Now()
+	reports, err := f.follow(ctx, time.Time{})
+	if err != nil {
+		return endOf(ctx, err)
+	}
+	writeReports(out, reports)
+	fmt.Fprintln(out, "Costs are list prices, which a subscription may cover. Calls appear as agents make them; Ctrl-C ends.")
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookInterval):
+		}
+		now := time.Now()
+		if _, err := f.follow(ctx, begun.Add(-lookOverlap)); err != nil {
+			return endOf(ctx, err)
+		}
+		begun = now
+	}
+}
+
+const (
+	// lookInterval is the pause between two looks at the files.
+	lookInterval = 2 * time.Second
+	// lookOverlap is how far back a look reads calls again: what an agent writes late, and what a
+	// call has used since.
+	lookOverlap = 10 * time.Minute
+)
+
+// endOf returns nil for an error that the user's interrupt has caused.
+func endOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// agentFollower reports what agents write to a site.
+type agentFollower struct {
+	prices *catalog.Catalog
+	sent   map[string]plugins.Usage // by the id of the call
+	sender *spanSender
+	again  *spanSender // for calls that have used more since
+}
+
+// follow reports the calls since a time that were not reported yet.
+func (f *agentFollower) follow(ctx context.Context, since time.Time) ([]agentlog.Report, error) {
+	calls, reports, err := agentlog.Read(since)
+	if err != nil {
+		return nil, err
+	}
+	for i := range calls {
+		c := &calls[i]
+		id := c.ID()
+		usage, known := f.sent[id]
+		if known && usage == c.Usage {
+			continue
+		}
+		f.sent[id] = c.Usage
+		to := f.sender
+		if known {
+			to = f.again
+		}
+		if err := to.add(ctx, f.span(c, id), origin{File: c.Agent, Row: int64(i)}); err != nil {
+			return nil, err
+		}
+	}
+	return reports, errors.Join(f.sender.flush(ctx), f.again.flush(ctx))
+}
+
+// span is a call as OpenTelemetry describes it. A trace is a session.
+func (f *agentFollower) span(c *agentlog.Call, id string) *span {
+	s := &span{TraceID: hexID(c.Agent+c.Session, 16), SpanID: hexID(id, 8), Name: "chat"}
+	s.took(c.At, time.Time{})
+	s.text("gen_ai.operation.name", "chat")
+	s.text("gen_ai.provider.name", c.Provider)
+	s.text("gen_ai.request.model", c.Model)
+	s.text("gen_ai.response.service_tier", c.Tier)
+	s.text("gen_ai.usage.raw", rawUsage(&c.Usage))
+	if c.Usage.Reasoning.Valid {
+		s.count("gen_ai.usage.reasoning.output_tokens", c.Usage.Reasoning.N)
+	}
+	if cost, _ := listPrice(f.prices, c); c.Beside != nil && cost.Valid { // the usage lacks what is billed beside it
+		s.number("gen_ai.usage.cost", cost.N.Dollars())
+	}
+	s.label("Session-Id", c.Session)
+	s.label("Session-Name", shortPath(c.Project))
+	s.label("Session-Path", "/"+c.SubAgent)
+	s.properties(map[string]string{"Agent": c.Agent, "Project": shortPath(c.Project), "Branch": c.Branch})
+	return s
+}
+
+// rawUsage is a usage as Anthropic states it, which tells all parts of the input apart.
+func rawUsage(u *plugins.Usage) string {
+	text, _ := json.Marshal(map[string]any{ // numbers always marshal
+		"input_tokens": u.Input.N - u.CacheRead.N - u.CacheWrite.N, "output_tokens": u.Output.N,
+		"cache_read_input_tokens": u.CacheRead.N, "cache_creation_input_tokens": u.CacheWrite.N,
+		"cache_creation":  map[string]int64{"ephemeral_5m_input_tokens": u.CacheWrite.N - u.CacheWrite1h.N, "ephemeral_1h_input_tokens": u.CacheWrite1h.N},
+		"server_tool_use": map[string]int64{"web_search_requests": u.WebSearches.N},
+	})
+	return string(text)
+}
