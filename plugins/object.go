@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 )
 
 // Object is a JSON object that was read in one pass.
@@ -320,4 +321,12 @@ func hashKey[S string | []byte](key S) uint32 {
 		h = (h ^ uint32(key[i])) * 16777619
 	}
 	return h
+}
+
+// DeleteField removes a top-level field from a body, however often the body has the field.
+func DeleteField(body []byte, field string) []byte {
+	for gjson.GetBytes(body, field).Exists() {
+		body, _ = sjson.DeleteBytes(body, field) // an object, and a plain path
+	}
+	return body
 }

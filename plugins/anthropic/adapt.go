@@ -13,22 +13,40 @@ import (
 // (https://platform.claude.com/docs/en/api/messages).
 var calls = translate.CallRules{Name: 128, ID: 64, Word: true}
 
-// Adapt implements translate.Adapter: calls that another provider has made have ids that Anthropic
-// refuses, such as "functions.Bash:0", or that it has given to another call before.
-func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, _ translate.Target) (adapted []byte, warnings []string) {
-	adapted = body.Data
-	if d != plugins.Messages && d != plugins.CountTokens || !body.MayHave("tool_use_id") {
-		return adapted, nil
+// Adapt implements translate.Adapter: the model gets what it takes, and calls that another provider
+// has made get ids that Anthropic takes.
+func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target) (adapted []byte, warnings []string) {
+	if d != plugins.Messages && d != plugins.CountTokens {
+		return body.Data, nil
 	}
+	f := fitting{model: modelOf(t), asked: body, body: body.Data}
+	if t.Capabilities.Described() {
+		f.thinking()
+		f.sampling()
+		f.effort()
+	}
+	if !body.MayHave("tool_use_id") {
+		return f.body, f.warnings
+	}
+	return fitCalls(f.body, f.warnings)
+}
+
+// fitCalls replaces ids of calls that Anthropic refuses, such as "functions.Bash:0", or that it has
+// given to another call before.
+func fitCalls(body []byte, warnings []string) ([]byte, []string) {
+	adapted := body
 	results := make(map[string]int) // how many results have an id
-	for id := range resultIDs(body.Data) {
+	for id := range resultIDs(body) {
 		results[id.Raw]++
 	}
+	replaced := false
 	for raw, n := range results {
 		if id := gjson.Parse(raw).Str; n > 1 || !calls.TakesID(id) {
-			adapted = withIDs(adapted, raw, id)
-			warnings = []string{"messages: ids of calls that the provider refuses, replaced"}
+			adapted, replaced = withIDs(adapted, raw, id), true
 		}
+	}
+	if replaced {
+		warnings = append(warnings, "messages: ids of calls that the provider refuses, replaced")
 	}
 	return adapted, warnings
 }
@@ -48,6 +66,7 @@ func withIDs(body []byte, raw, id string) []byte {
 
 // Adapt implements translate.Adapter.
 func (Vertex) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target) (adapted []byte, warnings []string) {
+	t.Model = vertexName(t.Model)
 	return Provider{}.Adapt(d, body, t)
 }
 

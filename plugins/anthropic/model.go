@@ -27,6 +27,8 @@ const (
 	noFormat
 	// early: a model from before thinking.
 	early
+	// adapts: thinking can be adaptive, though it can be limited in tokens, too.
+	adapts
 )
 
 // quirks are the quirks of models by the beginning of their names. The first match counts.
@@ -38,6 +40,8 @@ var quirks = []struct {
 	{"claude-sonnet-5-5", AlwaysThinks | thinksBetweenTools | ChoosesTools},
 	{"claude-fable-5-1", AlwaysThinks | ChoosesTools},
 	{"claude-fable-5", AlwaysThinks},
+	{"claude-opus-4-6", adapts},
+	{"claude-sonnet-4-6", adapts},
 	{"claude-3-7", noFormat},
 	{"claude-3", noFormat | early},
 	{"claude-2", noFormat | early},

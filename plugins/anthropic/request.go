@@ -65,7 +65,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 		return nil, err
 	}
 	p.FitCalls(calls)
-	r := &request{prompt: prompt{Model: t.Model}, Stream: p.Stream, Stop: p.Stop()}
+	r := &request{prompt: prompt{Model: t.Model}, Stream: p.Stream}
 	m := modelOf(t)
 	r.MaxTokens = p.MaxOutputTokens.Or(plugins.Known(m.maxOutput())).N
 	if user := p.SafetyIdentifier; user != "" {
@@ -74,7 +74,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 		r.Metadata = &metadata{p.User}
 	}
 	for _, set := range []func(*translate.Request, *model) error{
-		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,
+		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setStop, r.setServiceTier,
 	} {
 		if err := set(p, m); err != nil {
 			return nil, err
@@ -116,6 +116,18 @@ func (r *request) setSampling(p *translate.Request, m *model) (err error) {
 		r.TopK, err = nil, p.DropWithWarning("top_k", refused)
 	}
 	return err
+}
+
+// setStop sets the stop sequences: "each stop sequence must contain non-whitespace".
+func (r *request) setStop(p *translate.Request, _ *model) error {
+	for _, stop := range p.Stop() {
+		if strings.TrimSpace(stop) != "" {
+			r.Stop = append(r.Stop, stop)
+		} else if err := p.DropWithWarning("stop", "not supported of white space alone, left out"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Sampling returns the temperature and top_p to send. They follow what the

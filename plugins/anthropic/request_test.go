@@ -118,6 +118,8 @@ var mapped = []struct {
 		path:   "messages", want: `[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"text","text":"<system>\nBe brief.\n</system>"}]}]`},
 	{name: "the user begins", target: claude5, fields: `"input":[{"role":"assistant","content":"Hello!"},{"role":"user","content":"hi"}]`,
 		path: "messages.#.role", want: `["user","assistant","user"]`},
+	{name: "stop sequences of white space", target: claude5, fields: `"stop":["a"," ","","\n\n"]`, path: "stop_sequences", want: `["a"]`,
+		warnings: []string{"stop", "stop", "stop"}},
 	{name: "a system message alone", target: claude5, fields: `"input":[{"role":"system","content":"S"}]`,
 		path: "messages.#.role", want: `["user"]`},
 	{name: "blank texts are left out", target: claude5,

@@ -25,7 +25,7 @@ const vertexVersion = "vertex-2023-10-16"
 // Prepare implements translate.Provider.
 func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	known := t
-	known.Model = strings.ReplaceAll(t.Model, "@", "-") // before a date
+	known.Model = vertexName(t.Model)
 	r, err := newRequest(p, known)
 	if err != nil {
 		return nil, err
@@ -38,6 +38,9 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 	r.setBetas(req)
 	return req, nil
 }
+
+// vertexName is a model's name at Anthropic: Vertex has an @ before a date.
+func vertexName(name string) string { return strings.ReplaceAll(name, "@", "-") }
 
 // PrepareNative implements translate.Native.
 func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {

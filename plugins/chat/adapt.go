@@ -48,12 +48,12 @@ func closedFields(body *plugins.Object) (adapted []byte, warnings []string) {
 	warnings = append(warnings, seed...)
 	for i := range body.Members {
 		if name := body.Members[i].Name; slices.Contains(onlyOpenAIs, name) {
-			adapted = openai.DeleteField(adapted, name)
+			adapted = plugins.DeleteField(adapted, name)
 			warnings = append(warnings, name+": not supported by the provider, left out")
 		}
 	}
 	if body.Get("stream_options").Exists() {
-		adapted = openai.DeleteField(adapted, "stream_options")
+		adapted = plugins.DeleteField(adapted, "stream_options")
 		warnings = append(warnings, "stream_options: not supported by the provider, left out: the usage of streams comes unasked")
 	}
 	return adapted, warnings

@@ -127,6 +127,7 @@ var chatResponse = tables(
 		"choices.#.index":         ChoiceIndex,
 		"choices.#.finish_reason": FinishReason,
 		"choices.#.text":          Content,
+		"timings.cache_n":         CacheRead, // llama.cpp (https://github.com/ggml-org/llama.cpp/tree/master/tools/server#timings-and-context-usage)
 	},
 	chatMessage.Under("choices.#.delta"),
 	chatMessage.Under("choices.#.message"),

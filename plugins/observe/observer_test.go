@@ -112,6 +112,10 @@ func TestObserver(t *testing.T) {
 		`{"usage":{"prompt_cache_hit_tokens":5,"prompt_cache_miss_tokens":2,"completion_tokens":1}}`,
 		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(7), Output: known(1), CacheRead: known(5)}},
 	}, {
+		"llama.cpp's cache", plugins.Chat, "custom", sseType,
+		events(`{"choices":[{"delta":{},"finish_reason":"stop"}],"timings":{"cache_n":80,"prompt_n":20,"predicted_n":5}}`, `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105}}`),
+		plugins.ResponseInfo{Stream: true, Finish: "stop", Phase: plugins.Finished, Usage: usage{Input: known(100), Output: known(5), CacheRead: known(80)}},
+	}, {
 		"mistral's cache and content", plugins.Chat, "mistral", sseType,
 		events(`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]}}],"usage":{"prompt_tokens":64,"completion_tokens":6,"total_tokens":70,"num_cached_tokens":32}}`),
 		plugins.ResponseInfo{Stream: true, Content: true, Usage: usage{Input: known(64), Output: known(6), CacheRead: known(32)}},

@@ -3,7 +3,6 @@ package openai
 import (
 	"strconv"
 
-	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -40,17 +39,9 @@ func RenameField(data []byte, body *plugins.Object, from, to string) (renamed []
 	if !value.Exists() {
 		return data, nil
 	}
-	renamed = DeleteField(data, from)
+	renamed = plugins.DeleteField(data, from)
 	if !body.Get(to).Exists() {
 		renamed, _ = sjson.SetRawBytes(renamed, to, []byte(value.Raw)) // an object, and a plain path
 	}
 	return renamed, []string{from + ": not supported by the model, sent as " + to}
-}
-
-// DeleteField removes a top-level field from a body, however often the body has the field.
-func DeleteField(body []byte, field string) []byte {
-	for gjson.GetBytes(body, field).Exists() {
-		body, _ = sjson.DeleteBytes(body, field) // an object, and a plain path
-	}
-	return body
 }

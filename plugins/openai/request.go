@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -139,7 +140,7 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 		return nil, err
 	}
 	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to set or to encrypt
-		return DeleteField(body, "reasoning"), nil
+		return plugins.DeleteField(body, "reasoning"), nil
 	}
 	return sjson.SetBytes(body, "include.-1", encryptedReasoning)
 }
@@ -160,7 +161,7 @@ func withTools(body []byte, p *translate.Request) ([]byte, error) {
 	}
 	if len(p.Tools) == 0 {
 		for _, field := range []string{"tools", "tool_choice", "parallel_tool_calls"} {
-			body = DeleteField(body, field)
+			body = plugins.DeleteField(body, field)
 		}
 		return body, nil
 	}
