@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -53,19 +52,28 @@ func canonical(text []byte) string {
 	return string(text)
 }
 
-// Wrap adds to err where it stands: on the line that begins with the last element of
-// path, behind the line of the one before. An element that no line begins with is passed
-// over.
+// Wrap adds to err where it stands: on the line that begins with the last element of path, in the
+// block of the line of the one before. An element that no line there begins with is passed over, such
+// as the organisation default, which has no block.
 func (l *Lines) Wrap(err error, path ...string) error {
 	if err == nil || l == nil {
 		return err
 	}
-	found, from := -1, 0
+	found := -1
+	block := l.lines
+	if len(block) > 0 && opens(block[0]) { // the option's own
+		block = block[1:]
+	}
+	from := len(l.lines) - len(block)
 	for _, words := range path {
-		i := slices.IndexFunc(l.lines[from:], func(line []caddyfile.Token) bool { return begins(line, strings.Fields(words)) })
-		if i >= 0 {
-			found = from + i
-			from = found + 1
+		i := lineOf(block, strings.Fields(words))
+		if i < 0 {
+			continue
+		}
+		found = from + i
+		from, block = found+1, block[i+1:]
+		if !opens(l.lines[found]) {
+			block = nil
 		}
 	}
 	if found < 0 {
@@ -73,6 +81,29 @@ func (l *Lines) Wrap(err error, path ...string) error {
 	}
 	return fmt.Errorf("%w, at %s:%d", err, l.lines[found][0].File, l.lines[found][0].Line)
 }
+
+// lineOf returns the first of the lines that begins with words, up to the end of the block that they
+// are in and without those of blocks within. It is -1 if there is none.
+func lineOf(lines [][]caddyfile.Token, words []string) int {
+	depth := 0
+	for i, line := range lines {
+		if line[0].Text == "}" {
+			depth--
+		}
+		if depth < 0 {
+			return -1
+		}
+		if depth == 0 && begins(line, words) {
+			return i
+		}
+		if opens(line) {
+			depth++
+		}
+	}
+	return -1
+}
+
+func opens(line []caddyfile.Token) bool { return line[len(line)-1].Text == "{" }
 
 var environment = regexp.MustCompile(`\{env\.([^}]+)\}`)
 

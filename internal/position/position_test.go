@@ -10,7 +10,25 @@ import (
 // A line is named only for the configuration that was made of it, however its JSON is
 // written, and within the block that is meant.
 func TestWrap(t *testing.T) {
-	tokens, err := caddyfile.Tokenize([]byte("llm {\n\tprovider openai {\n\t\tapi_key a\n\t}\n\torg acme {\n\t\tprovider openai {\n\t\t\tapi_key a\n\t\t}\n\t}\n}"), "Caddyfile")
+	tokens, err := caddyfile.Tokenize([]byte(`llm {
+	provider openai {
+		api_key a
+	}
+	org acme {
+		provider openai {
+			api_key a
+		}
+		provider gemini
+		provider groq {
+			api_key b
+		}
+	}
+	org globex {
+		key c
+	}
+	provider groq
+	key c
+}`), "Caddyfile")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +45,12 @@ func TestWrap(t *testing.T) {
 		{[]string{"provider openai", "api_key a"}, "wrong, at Caddyfile:3"},
 		{[]string{"org acme", "provider openai", "api_key a"}, "wrong, at Caddyfile:7"},
 		{[]string{"org acme", "provider openai", "api_key b"}, "wrong, at Caddyfile:6"},
-		{[]string{"org globex", "provider openai"}, "wrong, at Caddyfile:2"},
+		{[]string{"org acme", "provider gemini", "api_key b"}, "wrong, at Caddyfile:9"},
+		{[]string{"org globex", "provider openai"}, "wrong, at Caddyfile:14"},
+		{[]string{"org acme", "key c"}, "wrong, at Caddyfile:5"},
+		{[]string{"provider groq"}, "wrong, at Caddyfile:17"},
+		{[]string{"key c"}, "wrong, at Caddyfile:18"},
+		{[]string{"org default", "key c"}, "wrong, at Caddyfile:18"},
 		{[]string{"provider open"}, "wrong"},
 	} {
 		if err := lines.Wrap(wrong, tc.path...); err.Error() != tc.want || !errors.Is(err, wrong) {
