@@ -20,7 +20,7 @@ func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Targe
 		return body.Data, nil
 	}
 	f := fitting{model: modelOf(t), asked: body, body: body.Data}
-	if t.Capabilities.Described() {
+	if t.Capabilities.Described() || f.Has(early) {
 		f.thinking()
 		f.sampling()
 		f.effort()

@@ -43,6 +43,7 @@ func TestAdaptToTheModel(t *testing.T) {
 		{always, `{"max_tokens":10,"thinking":{"type":"disabled"}}`, `{"max_tokens":10}`, "thinking"},
 		{plain, `{"max_tokens":10,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}}`, `{"max_tokens":10,"output_config":{}}`, "thinking output_config.effort"},
 		{plain, `{"max_tokens":10,"thinking":{"type":"disabled"},"temperature":0}`, "", ""},
+		{translate.Target{Model: "claude-3-5-haiku-20241022"}, `{"max_tokens":10,"thinking":{"type":"adaptive"},"temperature":0}`, `{"max_tokens":10,"temperature":0}`, "thinking"},
 		{translate.Target{Model: "claude-of-tomorrow"}, `{"max_tokens":10,"thinking":{"type":"enabled","budget_tokens":2000},"temperature":0}`, "", ""},
 	} {
 		for _, provider := range []translate.Adapter{Provider{}, Vertex{}} {
