@@ -484,3 +484,42 @@ func TestSpendAlertsAreTold(t *testing.T) {
 		t.Error(got.Raw)
 	}
 }
+
+// A key sees the models that it may call, in both dialects.
+func TestAKeyListsItsModels(t *testing.T) {
+	s := newSite(t)
+	const admin = "acme-admin"
+	path := organization + "projects/" + s.ok(admin, "POST", organization+"projects", `{"name":"search"}`).Get("id").Str
+	secret := s.must(admin, "POST", "/v1/keys", `{"name":"x","project":"search","scopes":["gateway"]}`).Get("secret").Str
+	id := s.must(admin, "GET", "/v1/keys", "").Get("items.0.id").Str
+	ids := func(key string) string {
+		t.Helper()
+		status, answer := s.as(key, "GET", "/v1/models", "")
+		if status != http.StatusOK {
+			t.Fatal(answer.Raw)
+		}
+		return answer.Get("data.#.id").Raw
+	}
+	all := ids(secret)
+	if !strings.Contains(all, `"echo-1"`) || all != ids("") {
+		t.Fatalf("a key without limits sees %s, others %s", all, ids(""))
+	}
+	for _, c := range []struct{ models, project, want string }{
+		{`["echo/echo-1"]`, "", `["echo-1"]`},
+		{`["gpt-*"]`, "", `[]`},
+		{`[]`, `{"mode":"allow_list","model_ids":["second/echo-1"]}`, `["echo-1"]`},
+		{`[]`, `{"mode":"deny_list","model_ids":["*"]}`, `[]`},
+	} {
+		s.must(admin, "PATCH", "/v1/keys/"+id, `{"models":`+c.models+`}`)
+		if c.project != "" {
+			s.ok(admin, "POST", path+"/model_permissions", c.project)
+		}
+		if got := ids(secret); got != c.want {
+			t.Errorf("models %s, project %s: the key sees %s, not %s", c.models, c.project, got, c.want)
+		}
+		want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[c.want != "[]"]
+		if status, answer := s.as(secret, "GET", "/v1/models/echo-1", ""); status != want {
+			t.Errorf("models %s, project %s: %d %s", c.models, c.project, status, answer.Raw)
+		}
+	}
+}

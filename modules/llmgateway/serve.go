@@ -17,11 +17,11 @@ import (
 )
 
 // serveModels answers GET /v1/models and the paths below it. A caller needs no key; with a key,
-// it gets the models of its organisation.
+// it gets the models of its organisation that the key may call.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
 	asked := models.Request{ID: at.id, Multimodal: at.path == modelsPath+"/multimodal"}
 	if key, e := h.checker().Admit(r, access.ScopeGateway, keyFields(models.Dialect(r))...); e == nil {
-		asked.Org = key.Org()
+		asked.Key = key
 	}
 	return h.models.Serve(w, r, asked)
 }

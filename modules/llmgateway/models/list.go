@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
@@ -37,7 +38,11 @@ type entry struct {
 
 	name       string // for people
 	multimodal bool
+	targets    []target // what the id stands for
 }
+
+// target is a model at the account with a label.
+type target struct{ label, model string }
 
 // detail is what `?detail=true` adds to a model.
 type detail struct {
@@ -90,14 +95,14 @@ func entries(r *routing.Resolver) []*entry {
 			if !ok {
 				m = &catalog.Model{}
 			}
-			add(byID, a, id, m)
+			add(byID, a, id, id, m)
 		}
 		if a.Models != nil {
 			continue
 		}
 		for m := range c.Models() {
 			if m.Provider == a.Provider && generates(m) {
-				add(byID, a, m.ID, m)
+				add(byID, a, m.ID, m.ID, m)
 			}
 		}
 	}
@@ -122,9 +127,9 @@ func named(r *routing.Resolver, name string) *entry {
 	for _, t := range targets {
 		switch {
 		case t.Listed != nil:
-			add(byID, t.Account, name, t.Listed)
+			add(byID, t.Account, name, t.Model, t.Listed)
 		case t.Account.Models != nil:
-			add(byID, t.Account, name, &catalog.Model{})
+			add(byID, t.Account, name, t.Model, &catalog.Model{})
 		}
 	}
 	return byID[name]
@@ -138,7 +143,8 @@ func generates(m *catalog.Model) bool {
 		!strings.Contains(id, "embed") && !strings.HasPrefix(id, "bge-")
 }
 
-func add(entries map[string]*entry, a *providers.Account, id string, m *catalog.Model) {
+// add adds a model of an account, as the id that callers use for it.
+func add(entries map[string]*entry, a *providers.Account, id, model string, m *catalog.Model) {
 	e := entries[id]
 	if e == nil {
 		e = &entry{ID: id, Object: "model", OwnedBy: a.Provider, name: cmp.Or(m.Name, id), detail: &detail{
@@ -153,6 +159,7 @@ func add(entries map[string]*entry, a *providers.Account, id string, m *catalog.
 		e.OwnedBy = m.Owner
 	}
 	e.multimodal = e.multimodal || m.Multimodal()
+	e.targets = append(e.targets, target{a.Label, model})
 	if !slices.ContainsFunc(e.Providers, func(o offer) bool { return o.Provider == a.Label }) {
 		e.Providers = append(e.Providers, offer{a.Label, nonNil(m.Prices)})
 	}
@@ -183,8 +190,8 @@ func Dialect(r *http.Request) plugins.Dialect {
 
 // Request says which models a caller wants.
 type Request struct {
-	// Org is the caller's organisation, "" for a caller without a key.
-	Org string
+	// Key is the caller's, nil for a caller without one.
+	Key *access.Key
 	// ID is the id of one model, "" for all models.
 	ID string
 	// Multimodal leaves out models of text alone.
@@ -193,9 +200,12 @@ type Request struct {
 
 // Serve answers a request for models.
 func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) error {
-	models, ok := l.own[asked.Org]
-	if !ok {
-		models = l.everybody
+	models, org := l.everybody, ""
+	if asked.Key != nil {
+		org = asked.Key.Org()
+	}
+	if own, ok := l.own[org]; ok {
+		models = own
 	}
 	dialect := Dialect(r)
 	if asked.ID != "" {
@@ -203,10 +213,10 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) erro
 		if i := slices.IndexFunc(models, func(e *entry) bool { return e.ID == asked.ID }); i >= 0 {
 			found = models[i]
 		} else if l.resolver != nil { // a zero List has nothing
-			found = named(l.resolver(asked.Org), asked.ID)
+			found = named(l.resolver(org), asked.ID)
 		}
 		switch {
-		case found == nil:
+		case found == nil || !found.allowed(asked.Key):
 			return apierror.Write(w, dialect, &plugins.Error{
 				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
 				Message: "The model '" + asked.ID + "' does not exist or cannot be called. GET /v1/models lists those that can.",
@@ -216,9 +226,9 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) erro
 		}
 		return apierror.WriteJSON(w, http.StatusOK, found.shown(r))
 	}
-	if asked.Multimodal {
-		models = slices.DeleteFunc(slices.Clone(models), func(e *entry) bool { return !e.multimodal })
-	}
+	models = slices.DeleteFunc(slices.Clone(models), func(e *entry) bool {
+		return asked.Multimodal && !e.multimodal || !e.allowed(asked.Key)
+	})
 	if dialect == plugins.Messages {
 		return writeAnthropic(w, r, models)
 	}
@@ -227,6 +237,11 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) erro
 		answer.Data = append(answer.Data, e.shown(r))
 	}
 	return apierror.WriteJSON(w, http.StatusOK, answer)
+}
+
+// allowed reports whether a key may call what the entry stands for, at one account at least.
+func (e *entry) allowed(key *access.Key) bool {
+	return slices.ContainsFunc(e.targets, func(t target) bool { return key.MayCall(t.label, t.model) })
 }
 
 // shown returns the entry, without the detail unless the request asks for it.
