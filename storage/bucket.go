@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Buckets are even parts of a window, aligned to the caller's time zone.
+// Buckets are even parts of a window, or months, aligned to the caller's time zone.
 type Buckets struct {
 	// Start is the start of the first bucket, at or before the start of the window.
 	Start Timestamp
-	// Width is in milliseconds.
+	// Width is in milliseconds, 0 for months of the calendar.
 	Width Timestamp
 	// Len is the number of buckets.
 	Len int
@@ -19,6 +19,24 @@ type Buckets struct {
 	// which clocks change has another width in UTC.
 	zone  Zone
 	first Timestamp
+}
+
+// monthBuckets cuts a window into months of the calendar.
+func monthBuckets(w Window, z Zone) Buckets {
+	start, _ := ByMonth.Around(w.From, z)
+	b := Buckets{Start: start, zone: z, first: monthOf(z.local(w.From))}
+	b.Len = b.Index(w.To) + 1
+	return b
+}
+
+// monthOf numbers the month of a local time, and monthStart is when a month of a number begins.
+func monthOf(local Timestamp) Timestamp {
+	at := local.Time()
+	return Timestamp(at.Year()*12 + int(at.Month()) - 1)
+}
+
+func monthStart(number Timestamp) Timestamp {
+	return Millis(time.Date(0, time.Month(number+1), 1, 0, 0, 0, 0, time.UTC))
 }
 
 // MaxBuckets bounds the points of a series.
@@ -70,6 +88,8 @@ const (
 	BucketAuto BucketWidth = "auto"
 	// BucketNone asks for no points.
 	BucketNone BucketWidth = "none"
+	// BucketMonth is a month of the calendar.
+	BucketMonth BucketWidth = "month"
 
 	maxAutoPoints  = 300
 	maxNamedPoints = 1000
@@ -81,7 +101,7 @@ var BucketWidths = func() []BucketWidth {
 	for _, width := range widths {
 		all = append(all, widthName(width))
 	}
-	return all
+	return append(all, BucketMonth)
 }()
 
 func widthName(width Timestamp) BucketWidth {
@@ -116,7 +136,12 @@ func (b BucketWidth) cut(w Window, z Zone) (Buckets, BucketWidth, error) {
 		buckets := newBuckets(w, z, maxAutoPoints)
 		return buckets, widthName(buckets.Width), nil
 	}
-	buckets := evenBuckets(w, z, widths[slices.Index(BucketWidths, b)-2])
+	var buckets Buckets
+	if b == BucketMonth {
+		buckets = monthBuckets(w, z)
+	} else {
+		buckets = evenBuckets(w, z, widths[slices.Index(BucketWidths, b)-2])
+	}
 	if buckets.Len > maxNamedPoints {
 		return Buckets{}, "", &FilterError{Path: "bucket", Problem: fmt.Sprintf("%s would make %d points of the time, of at most %d; name a wider one", b, buckets.Len, maxNamedPoints)}
 	}
@@ -134,6 +159,9 @@ func floor(local, width Timestamp) Timestamp {
 
 // Index is the number of the bucket of a moment in the window.
 func (b Buckets) Index(t Timestamp) int {
+	if b.Width == 0 {
+		return int(monthOf(b.zone.local(t)) - b.first)
+	}
 	if b.zone.Named() {
 		return int((b.zone.local(t) - b.first) / b.Width)
 	}
@@ -142,6 +170,10 @@ func (b Buckets) Index(t Timestamp) int {
 
 // Bounds are the start of a bucket and the start of the next.
 func (b Buckets) Bounds(i int) (start, end Timestamp) {
+	if b.Width == 0 {
+		month := b.first + Timestamp(i)
+		return b.zone.utc(monthStart(month)), b.zone.utc(monthStart(month + 1))
+	}
 	if b.zone.Named() {
 		local := b.first + Timestamp(i)*b.Width
 		return b.zone.utc(local), b.zone.utc(local + b.Width)
@@ -152,7 +184,7 @@ func (b Buckets) Bounds(i int) (start, end Timestamp) {
 
 // Starts are the starts of all buckets if these are of different widths, else nil.
 func (b Buckets) Starts() (starts []int64) {
-	for i := 0; b.zone.Named() && i < b.Len; i++ {
+	for i := 0; (b.zone.Named() || b.Width == 0) && i < b.Len; i++ {
 		start, _ := b.Bounds(i)
 		starts = append(starts, int64(start))
 	}

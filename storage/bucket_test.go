@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,27 @@ func TestBuckets(t *testing.T) {
 	}
 	if got := storage.NewBuckets(storage.Window{From: 2, To: 1}, storage.Zone{}); got.Len != 0 {
 		t.Errorf("an empty window has %d buckets", got.Len)
+	}
+}
+
+// A month is one of the calendar, wherever clocks change.
+func TestMonths(t *testing.T) {
+	berlin, err := storage.ParseTimezone("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &storage.MetricsQuery{Filter: storage.All{}, Window: between("2026-01-31T23:30:00Z", "2026-05-01T00:00:00Z"), Zone: berlin, Bucket: storage.BucketMonth, Limit: 1}
+	got, err := q.Answer(t.Context(), groups(nil))
+	var starts []string
+	for _, p := range got.Points {
+		starts = append(starts, p.RangeStart.String())
+	}
+	if want := "2026-01-31T23:00:00.000Z 2026-02-28T23:00:00.000Z 2026-03-31T22:00:00.000Z 2026-04-30T22:00:00.000Z"; err != nil || strings.Join(starts, " ") != want {
+		t.Errorf("%s, want %s; %v", starts, want, err)
+	}
+	q.Zone = storage.FixedZone(0)
+	if got, err := q.Answer(t.Context(), groups(nil)); err != nil || len(got.Points) != 5 || got.Points[1].RangeStart.String() != "2026-02-01T00:00:00.000Z" {
+		t.Errorf("%+v, %v", got.Points, err)
 	}
 }
 

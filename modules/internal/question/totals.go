@@ -13,7 +13,7 @@ import (
 )
 
 // Buckets are the API's names of the times by which --by groups.
-var Buckets = map[string]storage.BucketWidth{"min": "1m", "hour": "1h", "day": "1d", "week": "7d", "month": "30d"}
+var Buckets = map[string]storage.BucketWidth{"min": "1m", "hour": "1h", "day": "1d", "week": "7d", "month": storage.BucketMonth}
 
 // GroupTotals has a question of /v1/metrics/query group by a field, a time or both. Days begin at
 // midnight here, unless utc.
