@@ -95,6 +95,30 @@ func TestErasuresOfPersons(t *testing.T) {
 	}
 }
 
+// A person whose name is masked is erased by the name, which is all that they know.
+func TestErasuresOfMaskedNames(t *testing.T) {
+	s := newSite(t, "mask email")
+	const admin = "acme-admin"
+	for _, user := range []string{"ada@example.com", "bo@example.com"} {
+		secret := s.must(admin, "POST", "/v1/keys", `{"name":"x","scopes":["gateway"],"user":"`+user+`"}`).Get("secret").Str
+		if status, got := s.call(secret, "echo-1"); status != http.StatusOK {
+			t.Fatal(status, got.Raw)
+		}
+	}
+	preview := func(filter string) int64 {
+		t.Helper()
+		return s.must(admin, "POST", "/v1/erasures", `{"filter":`+filter+`,"what":"record","dry_run":true}`).Get("records").Int()
+	}
+	of := func(operation string) string { return `{"request_response_rmt":{"user_id":` + operation + `}}` }
+	for operation, want := range map[string]int64{
+		`{"equals":"ada@example.com"}`: 1, `{"contains":"ada@example.com"}`: 1, `{"not-equals":"ada@example.com"}`: 1, `{"equals":"eve@example.com"}`: 0,
+	} {
+		if got := preview(of(operation)); got != want {
+			t.Errorf("%s: %d records, not %d", operation, got, want)
+		}
+	}
+}
+
 // An erasure removes the bodies of what its filter chooses from every file, and of nothing else.
 // Its certificate and the audit log do not have the value of the filter.
 func TestErasures(t *testing.T) {

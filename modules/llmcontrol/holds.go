@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -32,7 +33,23 @@ func (c *call) recordFilter(text json.RawMessage) (storage.Filter, error) {
 	if storage.ContentParts(filter) != 0 && !c.key.Allows(access.ScopeQuery) {
 		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
 	}
-	return filter, nil
+	return alsoMasked(filter, c.app.Masker(c.org.Name, mask.Content{})), nil
+}
+
+// alsoMasked returns a filter that takes a name for the label, too, that stands for it where names
+// are masked: whoever wants to be erased knows the name alone.
+func alsoMasked(f storage.Filter, names *mask.Masker) storage.Filter {
+	switch f := f.(type) {
+	case *storage.Branch:
+		return &storage.Branch{Or: f.Or, Left: alsoMasked(f.Left, names), Right: alsoMasked(f.Right, names)}
+	case *storage.Leaf:
+		masked := *f
+		if masked.Text = names.Name(f.Text, nil); masked.Text != f.Text && storage.ContentParts(f) == 0 {
+			negated := f.Op == storage.NotEquals || f.Op == storage.NotContains
+			return &storage.Branch{Or: !negated, Left: f, Right: &masked}
+		}
+	}
+	return f
 }
 
 func placeHold(c *call) (any, error) {
