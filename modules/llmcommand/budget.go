@@ -17,7 +17,7 @@ import (
 )
 
 var budgetColumns = []column{
-	{"budget", "name", plain}, {"for", "for", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "value", plain}, {"counts", "quantity", plain}, {"limit", "limit", plain},
+	{"budget", "name", plain}, {"for", "for", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "whose", plain}, {"counts", "quantity", plain}, {"limit", "limit", plain},
 	{"spent", "spent", plain}, {"reserved", "reserved", plain}, {"remaining", "remaining", plain}, {"would refuse", "would_refuse.calls", plain}, {"ends", "ends_at", moment},
 }
 
@@ -46,7 +46,8 @@ func budgetCommand(cmd *cobra.Command) {
 		for _, budget := range data.Get("items").Array() {
 			budget = withCalls(budget)
 			for _, account := range budget.Get("accounts").Array() { // a row has the fields of both
-				rows = append(rows, merge(budget, account))
+				row := merge(budget, account)
+				rows = append(rows, merge(row, gjson.Parse(`{"whose":`+whose(row)+"}")))
 			}
 			if budget.Get("accounts.#").Int() == 0 {
 				rows = append(rows, budget)
@@ -65,6 +66,15 @@ func addBudgetFlags(cmd *cobra.Command) {
 	f.String("per", "", "Give each user, key, project, … its own limit (default: all calls share the limit)")
 	f.String("project", "", "The project whose calls count (default: all calls)")
 	f.String("for", "", "The calls that count, as a filter such as 'model~opus' (default: all calls)")
+}
+
+// whose is the value of an account in words: calls without a value share one.
+func whose(row gjson.Result) string {
+	value := row.Get("value")
+	if value.Type == gjson.String && value.Str == "" {
+		return question.Quote("(without a " + row.Get("per").Str + ")")
+	}
+	return value.Raw
 }
 
 // withCalls returns a budget or a rule with the words for its filter in the field "for".

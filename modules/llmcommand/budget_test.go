@@ -65,7 +65,7 @@ func TestBudget(t *testing.T) {
 	want := `budget,for,window,per,value,counts,limit,spent,reserved,remaining,would refuse,ends
 all,all,month,,,usd,500,1.5,0.25,498.25,,2026-12-01T00:00:00.000Z
 each,all,total,user,ada,usd,20,2,0,18,,
-each,all,total,user,,usd,20,1,0,19,,
+each,all,total,user,(without a user),usd,20,1,0,19,,
 idle,project=search and Team=blue,day,,,usd,1,,,,,
 `
 	if out.String() != want {

@@ -125,13 +125,17 @@ func expiry(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--expires: expected a time such as 2027-01-31T12:00:00Z, or a duration such as 90d, not %q", text)
 }
 
-// keys asks the endpoint of keys, and returns its data.
+// keys asks the endpoint of keys, and returns its data. What may be wrong goes to stderr.
 func keys(cmd *cobra.Command, method, path string, body any) (gjson.Result, error) {
 	c, err := newClient(cmd)
 	if err != nil {
 		return gjson.Result{}, err
 	}
-	return c.ask(cmd.Context(), method, path, body)
+	data, err := c.ask(cmd.Context(), method, path, body)
+	for _, warning := range data.Get("warnings").Array() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s\n", printable(warning.Str))
+	}
+	return data, err
 }
 
 // keysPath is where keys are: those of the organisation, or with --mine those of the caller.

@@ -48,6 +48,8 @@ type budget struct {
 	// Values is how many values have spent something, Accounts the values that spent the most.
 	Values   int       `json:"values"`
 	Accounts []counted `json:"accounts"`
+	// Warnings say what may be wrong with a budget that is made or changed.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // counted is what a budget counts of one value.
@@ -176,14 +178,14 @@ func (c *call) configured(name string) *llmapp.Budget {
 }
 
 // answerBudget describes a budget that was made while Weir runs.
-func (c *call) answerBudget(name string) (any, error) {
+func (c *call) answerBudget(name string) (budget, error) {
 	r, err := c.ruleNamed(name)
 	if err != nil {
-		return nil, err
+		return budget{}, err
 	}
 	b, err := c.app.Money().ParseStored(c.org.Name, r.Budget)
 	if err != nil {
-		return nil, unreadable(r, err)
+		return budget{}, unreadable(r, err)
 	}
 	return c.describe(b, r, standardPage)
 }
@@ -206,7 +208,7 @@ func setBudget(c *call) (any, error) {
 	if err := c.org.SetRules(c.ctx, s); err != nil {
 		return nil, err
 	}
-	return c.answerBudget(b.Name)
+	return c.answerChanged(b.Name)
 }
 
 func getBudget(c *call) (any, error) {
@@ -258,7 +260,16 @@ func updateBudget(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answerBudget(name)
+	return c.answerChanged(name)
+}
+
+// answerChanged is answerBudget for a budget that the call has changed.
+func (c *call) answerChanged(name string) (any, error) {
+	d, err := c.answerBudget(name)
+	if err == nil {
+		d.Warnings = c.budgetWarnings(&d)
+	}
+	return d, err
 }
 
 func deleteBudget(c *call) (any, error) {

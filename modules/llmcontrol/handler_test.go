@@ -720,3 +720,61 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 }
+
+// A name that nobody knows, such as a misspelt one, is told with the names that are near.
+func TestNamesThatNobodyKnows(t *testing.T) {
+	s := newSite(t)
+	const admin = "acme-admin"
+	s.must(admin, "POST", "/v1/keys", `{"name":"x","project":"search","user":"ada","scopes":["gateway"]}`)
+	secret := s.must(admin, "POST", "/v1/keys", `{"name":"y","project":"search","user":"ada","scopes":["gateway"],"models":["echo/*"],"providers":["second","openai"]}`)
+	if secret.Get("warnings").Exists() {
+		t.Error(secret.Raw)
+	}
+	if status, answer := s.call(secret.Get("secret").Str, "second/echo-1"); status != http.StatusForbidden { // of echo alone
+		t.Fatal(status, answer.Raw)
+	}
+	first := s.must(admin, "POST", "/v1/keys", `{"name":"z","user":"ada","scopes":["gateway"],"properties":{"Team":"blue"}}`).Get("secret").Str
+	if status, answer := s.call(first, "echo/echo-1"); status != http.StatusOK {
+		t.Fatal(answer.Raw)
+	}
+	for _, store := range stores.InUse() {
+		if err := store.Opened().Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for body, says := range map[string]string{
+		`{"project":"serch"}`:                            `["the project \"serch\" did not exist, and is created; did you mean \"search\"?"]`,
+		`{"project":"search","models":["second/eco-1"]}`: `["no provider is known to serve the model \"second/eco-1\"; did you mean \"second/echo-1\"?"]`,
+		`{"providers":["secand"]}`:                       `["there is no provider \"secand\"; did you mean \"second\"?"]`,
+		`{"models":["no-such-maker/*"]}`:                 `["no provider is known to serve the model \"no-such-maker/*\""]`,
+	} {
+		if got := s.must(admin, "POST", "/v1/keys", `{"name":"n","scopes":["gateway"],`+body[1:]).Get("warnings").Raw; got != says {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+	filter := func(field, operation string) string {
+		return `"filter":{"request_response_rmt":{"` + field + `":` + operation + `}}`
+	}
+	for settings, says := range map[string]string{
+		filter("user_id", `{"equals":"ada"}`):              "",
+		filter("user_id", `{"equals":"adda"}`):             `["no call has had the user \"adda\" yet; did you mean \"ada\"?"]`,
+		filter("user_id", `{"contains":"adda"}`):           "",
+		filter("project", `{"equals":"search"}`):           "",
+		filter("project", `{"equals":"serach"}`):           `["no call has had the project \"serach\" yet; did you mean \"search\"?"]`,
+		filter("provider", `{"equals":"opnai"}`):           `["no call has had the provider \"opnai\" yet"]`,
+		filter("model", `{"equals":"eco-1"}`):              `["no call has had the model \"eco-1\" yet; did you mean \"echo-1\"?"]`,
+		filter("properties", `{"Team":{"equals":"bleu"}}`): `["no call has had the property Team \"bleu\" yet; did you mean \"blue\"?"]`,
+		filter("key_id", `{"equals":"key_none"}`):          `["no call has had the key \"key_none\" yet"]`,
+		`"per":"user"`: `["calls without a user share one limit; per key gives each key its own"]`,
+		`"per":"key"`:  "",
+		filter("user_id", `{"equals":"adb"}`) + `,"per":"property.X"`: `["no call has had the user \"adb\" yet; did you mean \"ada\"?","calls without a X share one limit; per key gives each key its own"]`,
+	} {
+		made := s.must(admin, "POST", "/v1/budgets", `{"name":"b","limit":"5",`+settings+`}`)
+		if got := made.Get("warnings").Raw; got != says {
+			t.Errorf("%s: %s", settings, got)
+		}
+		if again := s.must(admin, "GET", "/v1/budgets/b", ""); again.Get("warnings").Exists() {
+			t.Error(again.Raw)
+		}
+	}
+}

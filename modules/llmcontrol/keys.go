@@ -43,6 +43,14 @@ type withSecret struct {
 	*control.Key
 	// Secret is answered once, and kept nowhere.
 	Secret string `json:"secret"`
+	// Warnings say what may be wrong with the key.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// changedKey is a key whose settings have changed.
+type changedKey struct {
+	*control.Key
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func createKey(c *call) (any, error) {
@@ -50,8 +58,9 @@ func createKey(c *call) (any, error) {
 	if err := c.settings(&s); err != nil {
 		return nil, err
 	}
+	before := c.projectLabels()
 	k, secret, err := c.org.CreateKey(c.ctx, s)
-	return withSecret{k, secret}, err
+	return withSecret{k, secret, c.keyWarnings(&k.Settings, before)}, err
 }
 
 // settings reads the body over what a key has.
@@ -185,7 +194,12 @@ func getKey(c *call) (any, error) {
 
 // updateKey leaves the fields that the body does not have as they are.
 func updateKey(c *call) (any, error) {
-	return c.updateKey(c.r.PathValue("id"), c.settings)
+	before := c.projectLabels()
+	k, err := c.updateKey(c.r.PathValue("id"), c.settings)
+	if err != nil {
+		return nil, err
+	}
+	return changedKey{k, c.keyWarnings(&k.Settings, before)}, nil
 }
 
 // updateKey changes a key. It refuses the caller's own key: the key could end its own
@@ -220,7 +234,7 @@ func (c *call) rotate(id string) (any, error) {
 		overlap = time.Duration(*n) * time.Second
 	}
 	k, secret, err := c.org.RotateKey(c.ctx, id, overlap)
-	return withSecret{k, secret}, err
+	return withSecret{Key: k, Secret: secret}, err
 }
 
 func listEvents(c *call) (any, error) {

@@ -217,7 +217,7 @@ func createOwnKey(c *call) (any, error) {
 	if tooMany, ok := errors.AsType[control.TooManyKeysError](err); ok {
 		err = conflict(tooMany.Error())
 	}
-	return withSecret{k, secret}, err
+	return withSecret{k, secret, c.keyWarnings(&s, []string{p.Label})}, err
 }
 
 func listOwnKeys(c *call) (any, error) {

@@ -275,6 +275,9 @@ export function useChange(done) {
   return [change, error && html`<p class="notice bad" role="alert">${error}</p>`];
 }
 
+// Warnings are what may be wrong with what a change has made.
+export const Warnings = ({ of }) => of?.warnings?.map((w) => html`<p class="notice warn" role="status">${w}</p>`);
+
 // Delete asks once more.
 export function Delete({ onSure, what = "Delete" }) {
   const [sure, set] = useState();

@@ -1,7 +1,7 @@
 // What may calls cost, who is near it, and where does it lead? For keys of the scope admin.
 import { html, useState } from "../html.js";
 import { post, remove, useAnswer } from "../api.js";
-import { Answer, Bar, Delete, Dialog, Table, useChange } from "../parts/basics.js";
+import { Answer, Bar, Delete, Dialog, Table, useChange, Warnings } from "../parts/basics.js";
 import { attributes, sayOf } from "../parts/calls.js";
 import { Export } from "../parts/csv.js";
 import { compact, count, date, dollars, dollarsWith, minuteOf, percent, plural, zone } from "../format.js";
@@ -31,7 +31,7 @@ function Used({ b, share }) {
 
 const columns = (edit, change) => [
   { title: "Budget", cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet">${sayOf(b.filter)}${b.observe && `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}`}</span>` },
-  { title: "Whose", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || "(none)"}</span>` },
+  { title: "Whose", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
   { title: "Used", cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
   { title: "Spent", number: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
   { title: "Reserved", number: true, wide: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
@@ -47,8 +47,9 @@ export function Budgets() {
   const state = useAnswer("/v1/budgets?limit=200");
   const [edited, edit] = useState(); // a budget, {} for a new one
   const [change, failed] = useChange();
-  return html`<div class="bar-row"><button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}
-    ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Form} b=${edited} close=${close} />`}<//>`}
+  const [changed, done] = useState();
+  return html`<div class="bar-row"><button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}<${Warnings} of=${changed} />
+    ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Form} b=${edited} close=${close} onDone=${done} />`}<//>`}
     <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${(d) => {
     const rows = rowsOf(d.items), close = rows.filter(({ b, share }) => share >= warns(b)).length;
     return html`<div class="bar-row"><p class="quiet">${plural(d.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}.</p><span class="spring"></span><${Export} name="budgets" columns=${columns(edit, change)} rows=${rows} /></div>
@@ -68,8 +69,8 @@ function scopeOf(filter) {
 
 // Form creates a budget, or changes one. The name and the filter say what was counted: a budget
 // with other ones begins again at 0.
-function Form({ b, close }) {
-  const [change, failed] = useChange(close);
+function Form({ b, close, onDone }) {
+  const [change, failed] = useChange((budget) => (onDone(budget), close()));
   const scope = scopeOf(b.filter);
   const [attribute, setAttribute] = useState(scope ? scope[0] : "other");
   const save = (e) => {

@@ -4,7 +4,7 @@ import { html, useMemo, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
-import { Answer, Bar, Copy, Delete, Dialog, Table, Tile, To, sorting, useChange } from "../parts/basics.js";
+import { Answer, Bar, Copy, Delete, Dialog, Table, Tile, To, sorting, Warnings, useChange } from "../parts/basics.js";
 import { Export } from "../parts/csv.js";
 import { Setup } from "../parts/clients.js";
 import { count, date, dollars, minuteOf, moment, percent, plural, timeOf } from "../format.js";
@@ -81,11 +81,12 @@ export function Keys() {
 function Key({ k, onSecret }) {
   const v = useView();
   const [editing, edit] = useState(false);
+  const [changed, done] = useState();
   const [overlap, setOverlap] = useState(86400);
   const [change, failed] = useChange((key) => key?.secret && onSecret(key));
   const totals = useMetrics(v, { filter: filter({ ...v, f: [{ field: "key_id", op: "equals", value: k.id }], json: "" }), bucket: "none" }).data?.totals;
   const back = { ...elsewhere };
-  return html`<header class="heading bar-row"><h2><span class="quiet">Key</span> <bdi>${k.name}</bdi></h2><${To} change=${back}>All keys<//><${To} change=${having("key_id", k.id, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "audit", find: k.id }}>Its audit<//></header>${failed}
+  return html`<header class="heading bar-row"><h2><span class="quiet">Key</span> <bdi>${k.name}</bdi></h2><${To} change=${back}>All keys<//><${To} change=${having("key_id", k.id, [])}>Its calls<//><${To} change=${{ ...elsewhere, v: "audit", find: k.id }}>Its audit<//></header>${failed}<${Warnings} of=${changed} />
     <div class="tiles"><${Tile} label="Cost" value=${dollars(totals?.cost)} /><${Tile} label="Calls" value=${count(totals?.requests)} detail=${totals?.errors ? `${count(totals.errors)} failed` : ""} /><${Tile} label="Last used" value=${k.last_used_at ? moment(k.last_used_at) : "never"} />
       ${k.budget && html`<${Tile} label=${"Left of " + k.budget.b.name} value=${left(k.budget)} detail=${html`<${Bar} share=${k.budget.share} tone=${k.budget.share >= 1 ? "bad" : k.budget.share >= 0.8 ? "warn" : ""} />`} />`}</div>
     <dl class="facts panel"><dt>State</dt><dd>${stateOf(k)}</dd><dt>Project</dt><dd>${k.project || "none"}</dd><dt>Owner</dt><dd>${k.owner || "nobody"}</dd><dt>User of its calls</dt><dd>${k.user || "as each call says"}</dd>
@@ -96,13 +97,13 @@ function Key({ k, onSecret }) {
     <p class="bar-row"><button class="primary" onClick=${() => edit(true)}>Edit</button><button onClick=${() => change(post(`/v1/keys/${k.id}/rotate`, { overlap_seconds: overlap }))}>Rotate</button>
       <label>the old secret ends <select value=${overlap} onChange=${(e) => setOverlap(Number(e.target.value))}>${Object.entries(overlaps).map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label><span class="spring"></span>
       <button onClick=${() => change(patch("/v1/keys/" + k.id, { disabled: !k.disabled }))}>${k.disabled ? "Enable" : "Disable"}</button><${Delete} onSure=${() => change(remove("/v1/keys/" + k.id).then(() => go(back, true)))} /></p>
-    ${editing && html`<${Form} k=${k} onClose=${() => edit(false)} />`}`;
+    ${editing && html`<${Form} k=${k} onClose=${() => edit(false)} onDone=${done} />`}`;
 }
 
 // Secret shows a secret once, with what to paste where.
 export function Secret({ k, onClose }) {
   return html`<${Dialog} label=${"The secret of " + k.name} onClose=${onClose}>${() => html`<h2>${k.name}</h2>
-    <p role="status">This is the only time that the secret is shown: <code>${k.secret}</code> <${Copy} text=${() => k.secret} /></p>
+    <p role="status">This is the only time that the secret is shown: <code>${k.secret}</code> <${Copy} text=${() => k.secret} /></p><${Warnings} of=${k} />
     ${k.scopes.includes("gateway") && html`<${Setup} secret=${k.secret} />`}
     <form method="dialog"><button class="primary">Done</button></form>`}<//>`;
 }
