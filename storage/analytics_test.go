@@ -493,7 +493,7 @@ func (g grouped) Groups(_ context.Context, q *storage.GroupQuery, each func(*sto
 
 var errScan = errors.New("the disk is on fire")
 
-func (f *failingRows) Scan(filter storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
+func (f *failingRows) Scan(filter storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.RowBatch) bool) error {
 	if f.scans == 0 {
 		return errScan
 	}

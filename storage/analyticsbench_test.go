@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,20 +15,27 @@ import (
 // nothing, so that what aggregates do shows. They are of 90 days.
 type madeRows struct{ rows, groups int }
 
-func (m madeRows) Scan(_ storage.Filter, _ storage.Window, _ storage.RowParts, each func(*storage.Row) bool) error {
+func (m madeRows) Scan(_ storage.Filter, _ storage.Window, _ storage.RowParts, each func(*storage.RowBatch) bool) error {
 	first := at("2026-08-20T00:00:00Z")
 	step := 90 * day / storage.Timestamp(m.rows)
-	r := storage.Row{
-		Status: plugins.Known(200), Latency: plugins.KnownDuration(1500 * time.Millisecond), Cost: plugins.KnownCost(2_000_000),
-		Input: plugins.Known(100), Output: plugins.Known(20), Score: 0.5,
-	}
 	random := uint32(1)
-	for i := range m.rows {
-		random = random*1664525 + 1013904223
-		r.Groups = append(r.Groups[:0], 1+int(random>>8)%m.groups)
-		r.CreatedAt = first + storage.Timestamp(i)*step
-		r.RespondedAt = r.CreatedAt + 1500
-		if !each(&r) {
+	for begin := 0; begin < m.rows; begin += storage.BatchRows {
+		n := min(storage.BatchRows, m.rows-begin)
+		b := storage.RowBatch{
+			Len: n, Groups: [][]int{make([]int, n)}, Attempt: make([]bool, n), CreatedAt: make([]storage.Timestamp, n), RespondedAt: make([]storage.Timestamp, n),
+			Status: slices.Repeat([]plugins.Count{plugins.Known(200)}, n), Latency: slices.Repeat([]plugins.Duration{plugins.KnownDuration(1500 * time.Millisecond)}, n),
+			Cost: slices.Repeat([]plugins.Cost{plugins.KnownCost(2_000_000)}, n), Input: slices.Repeat([]plugins.Count{plugins.Known(100)}, n), Output: slices.Repeat([]plugins.Count{plugins.Known(20)}, n),
+			EndState: make([]storage.EndState, n), TimeToFirstToken: make([]plugins.Duration, n), CacheRead: make([]plugins.Count, n), CacheWrite: make([]plugins.Count, n), Reasoning: make([]plugins.Count, n),
+			CacheSavings: make([]plugins.Cost, n), CacheLoss: make([]plugins.Cost, n), Cached: make([]bool, n), SavedCost: make([]plugins.Cost, n), RoutingSavings: make([]plugins.Cost, n),
+			Score: slices.Repeat([]float64{0.5}, n),
+		}
+		for i := range n {
+			random = random*1664525 + 1013904223
+			b.Groups[0][i] = 1 + int(random>>8)%m.groups
+			b.CreatedAt[i] = first + storage.Timestamp(begin+i)*step
+			b.RespondedAt[i] = b.CreatedAt[i] + 1500
+		}
+		if !each(&b) {
 			break
 		}
 	}
@@ -64,7 +72,7 @@ func BenchmarkAnalytics(b *testing.B) {
 		{"session metrics", 50_000, func(r storage.Rows) (any, error) { return metrics.Answer(context.Background(), grouped{r}) }},
 		{"scores", 10, func(r storage.Rows) (any, error) { return scores.Answer(context.Background(), grouped{r}) }},
 		{"nothing", 10_000, func(r storage.Rows) (any, error) {
-			return nil, r.Scan(nil, storage.Always, storage.DetailParts, func(*storage.Row) bool { return true })
+			return nil, r.Scan(nil, storage.Always, storage.DetailParts, func(*storage.RowBatch) bool { return true })
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

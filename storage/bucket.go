@@ -168,6 +168,21 @@ func (b Buckets) Index(t Timestamp) int {
 	return int((t - b.Start) / b.Width)
 }
 
+// indexes appends the Index of each moment. Moments mostly come in order, many of a bucket.
+func (b Buckets) indexes(moments []Timestamp, to []int32) []int32 {
+	var index int
+	var start, end Timestamp
+	for _, t := range moments {
+		if t < start || t >= end {
+			if index = b.Index(t); !b.zone.Named() { // whose buckets may overlap where clocks change
+				start, end = b.Bounds(index)
+			}
+		}
+		to = append(to, int32(index))
+	}
+	return to
+}
+
 // Bounds are the start of a bucket and the start of the next.
 func (b Buckets) Bounds(i int) (start, end Timestamp) {
 	if b.Width == 0 {

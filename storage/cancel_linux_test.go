@@ -45,13 +45,10 @@ type watched struct {
 	left        int // looks until the query ends, -1 for never
 }
 
-func (w *watched) Scan(f storage.Filter, window storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
-	rows := 0
-	return w.Rows.Scan(f, window, parts, func(r *storage.Row) bool {
-		if rows++; rows%100 == 0 {
-			w.look()
-		}
-		return each(r)
+func (w *watched) Scan(f storage.Filter, window storage.Window, parts storage.RowParts, each func(*storage.RowBatch) bool) error {
+	return w.Rows.Scan(f, window, parts, func(b *storage.RowBatch) bool {
+		w.look()
+		return each(b)
 	})
 }
 

@@ -25,34 +25,39 @@ func countGroups(q *GroupQuery, rows Rows) ([][]count, error) {
 		sets = sets[:1]
 	}
 	parts, value := q.rowTotal()
-	err := q.scanGroups(rows, parts, func(set, group int, r *Row) {
+	err := q.scanGroups(rows, parts, func(set, group int, b *RowBatch, i int) {
 		sets[set] = grown(sets[set], group+1)
-		c := &sets[set][group]
+		c, at := &sets[set][group], b.CreatedAt[i]
 		if c.rows == 0 {
-			c.first, c.last = r.CreatedAt, r.CreatedAt
+			c.first, c.last = at, at
 		}
 		c.rows++
-		c.first, c.last = min(c.first, r.CreatedAt), max(c.last, r.CreatedAt)
-		c.total = c.total.Plus(value(r))
+		c.first, c.last = min(c.first, at), max(c.last, at)
+		c.total = c.total.Plus(value(b, i))
 	})
-	if duration := q.Top.GroupSort().Key.duration(); duration != nil && err == nil {
-		err = q.setPercentiles(rows, sets, duration)
+	if durations := q.Top.GroupSort().Key.duration(); durations != nil && err == nil {
+		err = q.setPercentiles(rows, sets, durations)
 	}
 	return sets, err
 }
 
-// scanGroups calls each with every chosen row, once for its group in each set.
-func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group int, r *Row)) error {
-	return rows.Scan(q.Filter, q.Window, parts, func(r *Row) bool {
-		switch {
-		case q.Known && r.Groups[0] == 0:
-		case len(q.By) == 0:
-			each(0, 0, r)
-		case !q.Apart:
-			each(0, r.Groups[0], r)
-		default:
-			for set, group := range r.Groups {
-				each(set, group, r)
+// scanGroups calls each with every chosen row, once for its group in each set: b.Len calls for a
+// batch, with the row's index in it.
+func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group int, b *RowBatch, i int)) error {
+	sets := len(q.By)
+	if !q.Apart {
+		sets = min(1, sets)
+	}
+	return rows.Scan(q.Filter, q.Window, parts, func(b *RowBatch) bool {
+		for i := range b.Len {
+			if q.Known && b.Groups[0][i] == 0 {
+				continue
+			}
+			if sets == 0 {
+				each(0, 0, b, i)
+			}
+			for set := range sets {
+				each(set, b.Groups[set][i], b, i)
 			}
 		}
 		return true
@@ -61,17 +66,17 @@ func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group 
 
 // setPercentiles replaces the totals by percentiles of a duration. One scan keeps the
 // durations of as many groups as there is room for.
-func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Row) plugins.Duration) error {
+func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, durations func(*RowBatch) []plugins.Duration) error {
 	limit, _ := rows.Limits()
 	for from, behind := 0, true; behind; from += limit {
 		behind = false
-		durations := make([]Pages[distribution], len(sets))
-		err := q.scanGroups(rows, DetailParts, func(set, group int, r *Row) {
+		distributions := make([]Pages[distribution], len(sets))
+		err := q.scanGroups(rows, DetailParts, func(set, group int, b *RowBatch, i int) {
 			switch {
 			case group >= from+limit:
 				behind = true
-			case group >= from && !r.Attempt && duration(r).Valid:
-				durations[set].At(group - from).add(duration(r).N)
+			case group >= from && !b.Attempt[i] && durations(b)[i].Valid:
+				distributions[set].At(group - from).add(durations(b)[i].N)
 			}
 		})
 		if err != nil {
@@ -79,7 +84,7 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Ro
 		}
 		for set, counts := range sets {
 			for group := from; group < min(from+limit, len(counts)); group++ {
-				p := durations[set].At(group - from).percentiles()
+				p := distributions[set].At(group - from).percentiles()
 				counts[group].total = q.Top.total(nil, &Details{Latency: p, TimeToFirstToken: p})
 			}
 		}
@@ -89,20 +94,20 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Ro
 
 // rowTotal returns a function that tells what a row adds to the total by which groups are
 // put into order, and the parts of the row that the function reads.
-func (q *GroupQuery) rowTotal() (RowParts, func(*Row) plugins.Count) {
+func (q *GroupQuery) rowTotal() (RowParts, func(b *RowBatch, i int) plugins.Count) {
 	if q.Top.GroupSort().Key == totalRequests {
-		return CountParts, func(r *Row) plugins.Count {
-			if r.Attempt && !q.CountOnly {
+		return CountParts, func(b *RowBatch, i int) plugins.Count {
+			if b.Attempt[i] && !q.CountOnly {
 				return plugins.Known(0)
 			}
 			return plugins.Known(1)
 		}
 	}
 	c, d := new(Counts), new(Details)
-	return DetailParts, func(r *Row) plugins.Count {
+	return DetailParts, func(b *RowBatch, i int) plugins.Count {
 		*c, *d = Counts{}, Details{}
-		c.add(r)
-		d.add(r)
+		c.add(b, i)
+		d.add(b, i)
 		return q.Top.total(c, d)
 	}
 }

@@ -76,13 +76,13 @@ func thousandths(a Amount) plugins.Count {
 	return plugins.Count{N: int64(math.Round(a.N * 1000)), Valid: a.Valid}
 }
 
-// duration returns the duration of a row whose percentile the total is, nil for a sum.
-func (k TotalKey) duration() func(*Row) plugins.Duration {
+// duration returns the durations of rows whose percentile the total is, nil for a sum.
+func (k TotalKey) duration() func(*RowBatch) []plugins.Duration {
 	switch name, _, _ := strings.Cut(string(k), "."); name {
 	case "latency":
-		return func(r *Row) plugins.Duration { return r.Latency }
+		return func(b *RowBatch) []plugins.Duration { return b.Latency }
 	case "time_to_first_token":
-		return func(r *Row) plugins.Duration { return r.TimeToFirstToken }
+		return func(b *RowBatch) []plugins.Duration { return b.TimeToFirstToken }
 	}
 	return nil
 }

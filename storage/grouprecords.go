@@ -72,37 +72,40 @@ func (g *RecordGrouper) AddRoot(r *Record) {
 func (g *RecordGrouper) Add(r *Record, load func() *Content) {
 	row := newRow(r)
 	if !g.query.Apart {
-		g.addTo(nil, r, &row, load)
+		g.addTo(nil, r, row, load)
 		return
 	}
 	for set, d := range g.query.By {
 		for _, value := range g.values(d, r) {
-			g.add(g.group(set, []string{value}), r, &row, load)
+			g.add(g.group(set, []string{value}), r, row, load)
 		}
 	}
 }
 
-// newRow returns the Row of a record, without Groups.
-func newRow(r *Record) Row {
-	return Row{
-		Attempt:     r.AttemptOf != uuid.Nil,
-		Status:      r.Status,
-		CreatedAt:   r.CreatedAt,
-		RespondedAt: r.RespondedAt,
-		Cost:        r.Cost,
-		Input:       r.Usage.Input,
-		Output:      r.Usage.Output,
-		Latency:     r.Latency,
+// newRow returns a batch of one record, without Groups.
+func newRow(r *Record) *RowBatch {
+	return &RowBatch{
+		Len:         1,
+		Attempt:     []bool{r.AttemptOf != uuid.Nil},
+		Status:      []plugins.Count{r.Status},
+		CreatedAt:   []Timestamp{r.CreatedAt},
+		RespondedAt: []Timestamp{r.RespondedAt},
+		Cost:        []plugins.Cost{r.Cost},
+		Input:       []plugins.Count{r.Usage.Input},
+		Output:      []plugins.Count{r.Usage.Output},
+		Latency:     []plugins.Duration{r.Latency},
 
-		EndState: r.EndState, TimeToFirstToken: r.TimeToFirstToken,
-		CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Reasoning: r.Usage.Reasoning,
-		CacheSavings: r.CacheSavings, CacheLoss: r.CacheLoss,
-		Cached: r.CacheReferenceID != uuid.Nil, SavedCost: r.SavedCost, RoutingSavings: r.RoutingSavings,
+		EndState: []EndState{r.EndState}, TimeToFirstToken: []plugins.Duration{r.TimeToFirstToken},
+		CacheRead: []plugins.Count{r.Usage.CacheRead}, CacheWrite: []plugins.Count{r.Usage.CacheWrite},
+		Reasoning:    []plugins.Count{r.Usage.Reasoning},
+		CacheSavings: []plugins.Cost{r.CacheSavings}, CacheLoss: []plugins.Cost{r.CacheLoss},
+		Cached: []bool{r.CacheReferenceID != uuid.Nil}, SavedCost: []plugins.Cost{r.SavedCost},
+		RoutingSavings: []plugins.Cost{r.RoutingSavings}, Score: make([]float64, 1),
 	}
 }
 
 // addTo adds a record to the groups whose keys begin with key.
-func (g *RecordGrouper) addTo(key []string, r *Record, row *Row, load func() *Content) {
+func (g *RecordGrouper) addTo(key []string, r *Record, row *RowBatch, load func() *Content) {
 	i := len(key)
 	if i == len(g.query.By) {
 		g.add(g.group(0, key), r, row, load)
@@ -114,8 +117,8 @@ func (g *RecordGrouper) addTo(key []string, r *Record, row *Row, load func() *Co
 			continue
 		}
 		if byScore {
-			row.Score, _ = r.Score(value)
-			row.Attempt = false // scores of attempts count as any score
+			row.Score[0], _ = r.Score(value)
+			row.Attempt[0] = false // scores of attempts count as any score
 		}
 		g.addTo(append(key, value), r, row, load)
 	}
@@ -137,14 +140,14 @@ func (g *RecordGrouper) group(set int, key []string) *recordGroup {
 	return x
 }
 
-func (g *RecordGrouper) add(x *recordGroup, r *Record, row *Row, load func() *Content) {
+func (g *RecordGrouper) add(x *recordGroup, r *Record, row *RowBatch, load func() *Content) {
 	q := g.query
 	if q.CountOnly {
 		x.totals.merge(&Totals{Counts: Counts{Requests: 1}, First: r.CreatedAt, Last: r.CreatedAt})
 		return
 	}
 	x.recordSums.add(q, row)
-	if q.ActiveDays && !row.Attempt {
+	if q.ActiveDays && !row.Attempt[0] {
 		x.days[q.Zone.day(r.CreatedAt)] = true
 	}
 	for i, m := range g.any {
@@ -175,13 +178,13 @@ func (q *GroupQuery) cellOf(t Timestamp) (start Timestamp, ok bool) {
 	return start, true
 }
 
-func (s *recordSums) add(q *GroupQuery, row *Row) {
-	s.totals.add(row)
+func (s *recordSums) add(q *GroupQuery, row *RowBatch) {
+	addTotals([]*Totals{&s.totals}, row)
 	if q.GroupsBy(ByScore) {
-		s.scores = append(s.scores, row.Score)
+		s.scores = append(s.scores, row.Score[0])
 	}
 	if q.Details {
-		s.details.add(row)
+		s.details.add(row, 0)
 	}
 }
 

@@ -55,6 +55,10 @@ type rowGrouper struct {
 	// tooMany is true once there are more than mostCells cells, in all scans together.
 	mostCells int
 	tooMany   bool
+	// groups, totals and buckets are of the rows of a batch.
+	groups  []int
+	totals  []*Totals
+	buckets []int32
 }
 
 // rowSet has what the rows of one dimension add up to.
@@ -140,50 +144,76 @@ func (g *rowGrouper) keepLargest(set int) {
 	g.sets[set] = s
 }
 
-func (g *rowGrouper) add(r *Row) (more bool) {
+// add adds the rows of a batch to their groups.
+func (g *rowGrouper) add(b *RowBatch) (more bool) {
 	q := g.query
-	if q.Known && r.Groups[0] == 0 {
-		return true
-	}
-	bucket := 0
 	if q.Buckets.Len > 0 {
-		bucket = q.Buckets.Index(r.CreatedAt)
+		g.buckets = q.Buckets.indexes(b.CreatedAt, g.buckets[:0])
+	} else {
+		g.buckets = slices.Grow(g.buckets[:0], b.Len)[:b.Len]
+		clear(g.buckets)
 	}
-	for i := g.first; i < len(g.sets); i++ {
-		s, group := &g.sets[i], 0
+	for set := g.first; set < len(g.sets); set++ {
+		if !g.place(set, b) {
+			return false
+		}
+		if g.addTo(&g.sets[set], b); g.tooMany {
+			return false
+		}
+	}
+	added := func(t *Totals) bool { return t != nil }
+	return q.Top.Count == 0 || q.Top.By != AnyGroups || !slices.ContainsFunc(g.totals, added)
+}
+
+// place finds the groups of the rows of a batch in a set, -1 for rows that are left out.
+func (g *rowGrouper) place(set int, b *RowBatch) (more bool) {
+	q, s := g.query, &g.sets[set]
+	g.groups = g.groups[:0]
+	for i := range b.Len {
+		group := 0
 		if len(q.By) > 0 {
-			group = r.Groups[i] - g.from
+			group = b.Groups[set][i] - g.from
 		}
 		switch {
-		case q.Top.By == LargestGroups || q.Apart:
-		case group < 0:
-			return true
-		case group >= g.limit:
-			g.later = g.later.include(r.CreatedAt)
-			return true
-		}
-		switch {
+		case q.Known && b.Groups[0][i] == 0:
+			group = -1
 		case s.largest != nil:
 			group = s.largest.places[group]
 		case q.Top.By == LargestGroups && group > fewGroups:
 			g.many = true
 			return false
+		case q.Top.By == LargestGroups || q.Apart:
+		case group >= g.limit:
+			g.later = g.later.include(b.CreatedAt[i])
+			group = -1
 		}
-		s.sums.At(group).add(r)
-		if q.ActiveDays && !r.Attempt {
-			s.days.add(group, q.Zone.day(r.CreatedAt))
+		g.groups = append(g.groups, group)
+	}
+	return true
+}
+
+// addTo adds the rows of a batch to their groups of a set, which are less than 0 for rows that are
+// left out.
+func (g *rowGrouper) addTo(s *rowSet, b *RowBatch) {
+	q := g.query
+	g.totals = slices.Grow(g.totals[:0], b.Len)[:b.Len]
+	for i, group := range g.groups {
+		if g.totals[i] = nil; group < 0 {
+			continue
+		}
+		g.totals[i] = s.sums.At(group)
+		if q.ActiveDays && !b.Attempt[i] {
+			s.days.add(group, q.Zone.day(b.CreatedAt[i]))
 		}
 		if q.Buckets.Len > 0 {
-			s.cells.at(group, int32(bucket)).add(r)
-			if g.tooMany = len(s.cells.links) > g.mostCells; g.tooMany {
-				return false
-			}
+			s.cells.at(group, g.buckets[i]).add(b, i)
 		}
 		if q.Details {
-			s.details.at(group, int32(bucket)).add(r)
+			s.details.at(group, g.buckets[i]).add(b, i)
 		}
 	}
-	return r.Attempt || q.Top.Count == 0 || q.Top.By != AnyGroups
+	addTotals(g.totals, b)
+	g.tooMany = len(s.cells.links) > g.mostCells
 }
 
 // clear makes room for other groups.
@@ -213,15 +243,17 @@ func (s *rowSet) merge(of *rowSet, place func(group int) int) {
 func (g *rowGrouper) any() error {
 	q := g.query
 	g.matched = make([][]bool, len(q.Any))
-	for i, f := range q.Any {
-		err := g.rows.Scan(And(q.Filter, f), g.window, CountParts, func(r *Row) bool {
-			group := 0
-			if len(q.By) > 0 {
-				group = r.Groups[0] - g.from
-			}
-			if 0 <= group && group < g.limit {
-				g.matched[i] = grown(g.matched[i], group+1)
-				g.matched[i][group] = true
+	for at, f := range q.Any {
+		err := g.rows.Scan(And(q.Filter, f), g.window, CountParts, func(b *RowBatch) bool {
+			for i := range b.Len {
+				group := 0
+				if len(q.By) > 0 {
+					group = b.Groups[0][i] - g.from
+				}
+				if 0 <= group && group < g.limit {
+					g.matched[at] = grown(g.matched[at], group+1)
+					g.matched[at][group] = true
+				}
 			}
 			return true
 		})
@@ -357,12 +389,14 @@ func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error 
 	}
 	cells := make(map[cell][]float64)
 	var start, next Timestamp
-	err := rows.Scan(q.Filter, q.Window, CountParts, func(r *Row) bool {
-		if r.CreatedAt < start || r.CreatedAt >= next {
-			start, next = q.Increment.Around(r.CreatedAt, q.Zone)
+	err := rows.Scan(q.Filter, q.Window, CountParts, func(b *RowBatch) bool {
+		for i, at := range b.CreatedAt {
+			if at < start || at >= next {
+				start, next = q.Increment.Around(at, q.Zone)
+			}
+			c := cell{b.Groups[0][i], start}
+			cells[c] = append(cells[c], b.Score[i])
 		}
-		c := cell{r.Groups[0], start}
-		cells[c] = append(cells[c], r.Score)
 		return true
 	})
 	if err != nil {

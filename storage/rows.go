@@ -10,11 +10,11 @@ import (
 // by the RowDimensions of a query. A local backend makes Rows for a query, bound to
 // the query's context, and leaves the arithmetic to GroupRows.
 type Rows interface {
-	// Scan calls each with the requests that the filter and the window choose,
+	// Scan calls each with batches of the requests that the filter and the window choose,
 	// in any order. When each returns false, Scan ends without an error. The filter has
-	// no leaves about users or sessions. The row is valid until each returns, and
+	// no leaves about users or sessions. The batch is valid until each returns, and
 	// has the fields that parts names.
-	Scan(f Filter, w Window, parts RowParts, each func(*Row) bool) error
+	Scan(f Filter, w Window, parts RowParts, each func(*RowBatch) bool) error
 	// Keys returns what groups of a dimension stand for. dimension is the dimension's index
 	// in RowDimensions. Keys may have to be read from the store.
 	Keys(dimension int, groups []int) []Key
@@ -38,31 +38,37 @@ const (
 	DetailParts
 )
 
-// Row is what aggregates read of one request.
-type Row struct {
-	// Groups has the number of the request's group in each dimension, 0 where the request
+// BatchRows bounds the rows of a RowBatch, unless a request has a row for each of its properties:
+// what aggregates read of so many rows stays in the processor's caches.
+const BatchRows = 1024
+
+// RowBatch is what aggregates read of some requests, each field in a slice by the request.
+type RowBatch struct {
+	// Len is the number of requests.
+	Len int
+	// Groups has, for each dimension, the numbers of the requests' groups, 0 where a request
 	// has no value. Numbers begin at 1, have no large gaps, and do not change between scans
 	// of the same Rows.
-	Groups []int
+	Groups [][]int
 	// Attempt is true for an attempt that did not answer its call (its AttemptOf
 	// is set): its cost counts, its other values do not.
-	Attempt bool
+	Attempt []bool
 	// Status, Cost, Input, Output, Latency and the times are the record's.
-	Status                 plugins.Count
-	CreatedAt, RespondedAt Timestamp
-	Cost                   plugins.Cost
-	Input, Output          plugins.Count
-	Latency                plugins.Duration
+	Status                 []plugins.Count
+	CreatedAt, RespondedAt []Timestamp
+	Cost                   []plugins.Cost
+	Input, Output          []plugins.Count
+	Latency                []plugins.Duration
 	// EndState and what follows is what Details add up.
-	EndState                         EndState
-	TimeToFirstToken                 plugins.Duration
-	CacheRead, CacheWrite, Reasoning plugins.Count
-	CacheSavings, CacheLoss          plugins.Cost
+	EndState                         []EndState
+	TimeToFirstToken                 []plugins.Duration
+	CacheRead, CacheWrite, Reasoning []plugins.Count
+	CacheSavings, CacheLoss          []plugins.Cost
 	// Cached is true if Weir's cache answered.
-	Cached                    bool
-	SavedCost, RoutingSavings plugins.Cost
+	Cached                    []bool
+	SavedCost, RoutingSavings []plugins.Cost
 	// Score is the value of the score, when the rows are scores.
-	Score float64
+	Score []float64
 }
 
 // Key is what a group of rows stands for.

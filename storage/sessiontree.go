@@ -93,9 +93,9 @@ func (q *SessionTreeQuery) Answer(ctx context.Context, b Backend) ([]SessionNode
 		} else {
 			n = t.conversation(r)
 		}
-		n.own.add(&r.row)
+		addTotals([]*Totals{&n.own}, r.row)
 		for ; n != nil && !n.listed; n = n.above {
-			n.listed, n.CreatedAt = true, r.row.CreatedAt
+			n.listed, n.CreatedAt = true, r.row.CreatedAt[0]
 			t.nodes = append(t.nodes, n)
 		}
 	}
@@ -108,7 +108,7 @@ type treeRequest struct {
 	before uuid.UUID // the call that the request is an attempt at, or continues
 	begins bool      // the request begins a conversation
 	path   string
-	row    Row
+	row    *RowBatch // of one
 	node   *treeNode // nil until its conversation is looked for
 }
 
@@ -129,7 +129,7 @@ func (q *SessionTreeQuery) read(ctx context.Context, b Backend) ([]*treeRequest,
 	switch {
 	case err == nil:
 		requests = append(requests, newTreeRequest(root))
-		slices.SortStableFunc(requests, func(a, b *treeRequest) int { return cmp.Compare(a.row.CreatedAt, b.row.CreatedAt) })
+		slices.SortStableFunc(requests, func(a, b *treeRequest) int { return cmp.Compare(a.row.CreatedAt[0], b.row.CreatedAt[0]) })
 		return requests, nil
 	case errors.Is(err, ErrNotFound) && len(requests) > 0: // it is older than what is kept
 		return requests, nil

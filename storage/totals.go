@@ -15,12 +15,12 @@ type Counts struct {
 	Cost        plugins.Cost
 }
 
-func (t *Counts) add(r *Row) {
-	t.Cost = t.Cost.Plus(r.Cost)
-	if !r.Cost.Valid {
+func (t *Counts) add(b *RowBatch, i int) {
+	t.Cost = t.Cost.Plus(b.Cost[i])
+	if !b.Cost[i].Valid {
 		t.WithoutCost++
 	}
-	if !r.Attempt {
+	if !b.Attempt[i] {
 		t.Requests++
 	}
 }
@@ -45,26 +45,46 @@ type Totals struct {
 	RateLimited   int64                // requests with the status 429
 }
 
-func (t *Totals) add(r *Row) {
-	t.Counts.add(r)
-	if r.Attempt {
-		return
+// addTotals adds each row of a batch to its totals, nil for a row that is left out, and makes the
+// totals of attempts nil. A loop for a few fields at a time lets the processor wait for the memory
+// of many groups at once.
+func addTotals(totals []*Totals, b *RowBatch) {
+	for i, t := range totals {
+		if t == nil {
+			continue
+		}
+		t.Counts.add(b, i)
+		if b.Attempt[i] {
+			totals[i] = nil
+			continue
+		}
+		at := b.CreatedAt[i]
+		if t.Requests == 1 {
+			t.First, t.Last = at, at
+		}
+		t.First, t.Last, t.Ended = min(t.First, at), max(t.Last, at), max(t.Ended, b.RespondedAt[i])
 	}
-	if t.Requests == 1 {
-		t.First, t.Last = r.CreatedAt, r.CreatedAt
+	for i, t := range totals {
+		if t == nil {
+			continue
+		}
+		input, output := b.Input[i], b.Output[i]
+		t.Input, t.Output = t.Input.Plus(input), t.Output.Plus(output)
+		if input.Valid || output.Valid {
+			t.WithTokens++
+		}
 	}
-	t.First, t.Last = min(t.First, r.CreatedAt), max(t.Last, r.CreatedAt)
-	t.Ended = max(t.Ended, r.RespondedAt)
-	t.Input, t.Output = t.Input.Plus(r.Input), t.Output.Plus(r.Output)
-	if r.Input.Valid || r.Output.Valid {
-		t.WithTokens++
-	}
-	if r.Latency.Valid {
-		t.Latency += r.Latency.N
-		t.WithLatency++
-	}
-	if r.Status.Valid && r.Status.N == http.StatusTooManyRequests {
-		t.RateLimited++
+	for i, t := range totals {
+		if t == nil {
+			continue
+		}
+		if l := b.Latency[i]; l.Valid {
+			t.Latency += l.N
+			t.WithLatency++
+		}
+		if b.Status[i] == plugins.Known(http.StatusTooManyRequests) {
+			t.RateLimited++
+		}
 	}
 }
 
@@ -149,33 +169,33 @@ type detailSums struct {
 }
 
 // add adds all but the Percentiles.
-func (d *Details) add(r *Row) {
-	if r.Attempt {
+func (d *Details) add(b *RowBatch, i int) {
+	if b.Attempt[i] {
 		return
 	}
-	if r.Status.Valid && r.Status.N >= http.StatusBadRequest || r.EndState != Complete {
+	if b.Status[i].Valid && b.Status[i].N >= http.StatusBadRequest || b.EndState[i] != Complete {
 		d.Errors++
 	}
-	d.Input, d.Output = d.Input.Plus(r.Input), d.Output.Plus(r.Output)
-	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(r.CacheRead), d.CacheWrite.Plus(r.CacheWrite)
-	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(r.Reasoning), d.CacheSavings.Plus(r.CacheSavings)
-	d.CacheLoss = d.CacheLoss.Plus(r.CacheLoss)
-	if r.Cached {
+	d.Input, d.Output = d.Input.Plus(b.Input[i]), d.Output.Plus(b.Output[i])
+	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(b.CacheRead[i]), d.CacheWrite.Plus(b.CacheWrite[i])
+	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(b.Reasoning[i]), d.CacheSavings.Plus(b.CacheSavings[i])
+	d.CacheLoss = d.CacheLoss.Plus(b.CacheLoss[i])
+	if b.Cached[i] {
 		d.AnswerCacheHits++
 	}
-	d.SavedCost, d.RoutingSavings = d.SavedCost.Plus(r.SavedCost), d.RoutingSavings.Plus(r.RoutingSavings)
+	d.SavedCost, d.RoutingSavings = d.SavedCost.Plus(b.SavedCost[i]), d.RoutingSavings.Plus(b.RoutingSavings[i])
 }
 
-func (s *detailSums) add(r *Row) {
-	s.sums.add(r)
-	if r.Attempt {
+func (s *detailSums) add(b *RowBatch, i int) {
+	s.sums.add(b, i)
+	if b.Attempt[i] {
 		return
 	}
-	if r.Latency.Valid {
-		s.latencies.add(r.Latency.N)
+	if b.Latency[i].Valid {
+		s.latencies.add(b.Latency[i].N)
 	}
-	if r.TimeToFirstToken.Valid {
-		s.ttfts.add(r.TimeToFirstToken.N)
+	if b.TimeToFirstToken[i].Valid {
+		s.ttfts.add(b.TimeToFirstToken[i].N)
 	}
 }
 

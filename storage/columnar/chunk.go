@@ -156,30 +156,88 @@ func (c *Chunk) respondedAt(row int) storage.Timestamp {
 	return CreatedAt(c.n[row]) + storage.Timestamp(after.N)
 }
 
-// read reads parts of a row of requests, besides its groups and its time.
-func (c *Chunk) read(r *storage.Row, row int, parts storage.RowParts) {
-	r.Attempt = c.at(attemptColumn, row) != 0
+// gather appends the values of rows to a slice that it empties first.
+func gather[T plugins.Unit](c *Chunk, column int, rows []int32, to []plugins.Quantity[T]) []plugins.Quantity[T] {
+	to = slices.Grow(to[:0], len(rows))[:len(rows)]
+	x := c.columns[column]
+	if x == nil {
+		clear(to)
+		return to
+	}
+	for i, row := range rows {
+		switch v := x[row]; v {
+		case 0:
+			to[i] = plugins.Quantity[T]{}
+		case isWide:
+			to[i] = quantityOf[T](c.wideValue(column, int(row)))
+		default:
+			to[i] = plugins.Quantity[T]{N: T(v - 1), Valid: true}
+		}
+	}
+	return to
+}
+
+// gatherFlags appends whether rows have anything but 0 to a slice that it empties first.
+func gatherFlags(c *Chunk, column int, rows []int32, to []bool) []bool {
+	to = slices.Grow(to[:0], len(rows))[:len(rows)]
+	x := c.columns[column]
+	if x == nil {
+		clear(to)
+		return to
+	}
+	for i, row := range rows {
+		to[i] = x[row] != 0
+	}
+	return to
+}
+
+// read reads parts of rows of requests, besides their groups.
+func (c *Chunk) read(b *storage.RowBatch, rows []int32, parts storage.RowParts) {
+	b.Len = len(rows)
+	b.CreatedAt = slices.Grow(b.CreatedAt[:0], len(rows))[:len(rows)]
+	for i, row := range rows {
+		b.CreatedAt[i] = CreatedAt(c.n[row])
+	}
+	b.Attempt = gatherFlags(c, attemptColumn, rows, b.Attempt)
 	if parts == storage.CountParts {
 		return
 	}
-	r.Status = c.value(statusColumn, row)
-	r.Latency = quantityOf[plugins.Milliseconds](c.value(latencyColumn, row))
-	r.Cost = quantityOf[plugins.Nanodollars](c.value(costColumn, row))
-	r.Input = c.value(inputColumn, row)
-	r.Output = c.value(outputColumn, row)
-	r.RespondedAt = c.respondedAt(row)
-	if parts == storage.DetailParts {
-		r.EndState = storage.EndState(c.at(endStateColumn, row))
-		r.TimeToFirstToken = quantityOf[plugins.Milliseconds](c.value(ttftColumn, row))
-		r.CacheRead = c.value(cacheReadColumn, row)
-		r.CacheWrite = c.value(cacheWriteColumn, row)
-		r.Reasoning = c.value(reasoningColumn, row)
-		r.CacheSavings = quantityOf[plugins.Nanodollars](c.value(cacheSavingsColumn, row))
-		r.CacheLoss = quantityOf[plugins.Nanodollars](c.value(cacheLossColumn, row))
-		r.Cached = c.at(cachedColumn, row) != 0
-		r.SavedCost = quantityOf[plugins.Nanodollars](c.value(savedCostColumn, row))
-		r.RoutingSavings = quantityOf[plugins.Nanodollars](c.value(routingSavingsColumn, row))
+	b.Status = gather(c, statusColumn, rows, b.Status)
+	b.Latency = gather(c, latencyColumn, rows, b.Latency)
+	b.Cost = gather(c, costColumn, rows, b.Cost)
+	b.Input = gather(c, inputColumn, rows, b.Input)
+	b.Output = gather(c, outputColumn, rows, b.Output)
+	b.RespondedAt = slices.Grow(b.RespondedAt[:0], len(rows))[:len(rows)]
+	if after := c.columns[respondedColumn]; after == nil {
+		clear(b.RespondedAt)
+	} else {
+		for i, row := range rows {
+			switch v := after[row]; v {
+			case 0:
+				b.RespondedAt[i] = 0
+			case isWide:
+				b.RespondedAt[i] = c.respondedAt(int(row))
+			default:
+				b.RespondedAt[i] = b.CreatedAt[i] + storage.Timestamp(v-1)
+			}
+		}
 	}
+	if parts == storage.TotalParts {
+		return
+	}
+	b.EndState = b.EndState[:0]
+	for _, row := range rows {
+		b.EndState = append(b.EndState, storage.EndState(c.at(endStateColumn, int(row))))
+	}
+	b.TimeToFirstToken = gather(c, ttftColumn, rows, b.TimeToFirstToken)
+	b.CacheRead = gather(c, cacheReadColumn, rows, b.CacheRead)
+	b.CacheWrite = gather(c, cacheWriteColumn, rows, b.CacheWrite)
+	b.Reasoning = gather(c, reasoningColumn, rows, b.Reasoning)
+	b.CacheSavings = gather(c, cacheSavingsColumn, rows, b.CacheSavings)
+	b.CacheLoss = gather(c, cacheLossColumn, rows, b.CacheLoss)
+	b.Cached = gatherFlags(c, cachedColumn, rows, b.Cached)
+	b.SavedCost = gather(c, savedCostColumn, rows, b.SavedCost)
+	b.RoutingSavings = gather(c, routingSavingsColumn, rows, b.RoutingSavings)
 }
 
 // partColumns are the columns that read reads.

@@ -1,6 +1,8 @@
 package columnar
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -12,8 +14,10 @@ import (
 // dimension numbers what the rows of chunks have of a storage.Dimension, from 1; 0
 // is nothing.
 type dimension struct {
-	// number is nil for scores, which have no column.
-	number  func(c *Chunk, row int) int
+	// numbers sets the groups of rows; it is nil for scores, which have no column.
+	numbers func(c *Chunk, rows []int32, groups []int)
+	// expand returns a row for each group of rows, with its group, if rows have several groups.
+	expand  func(c *Chunk, rows []int32, groups []int) ([]int32, []int)
 	keys    func(groups []int) []storage.Key
 	columns []int
 	texts   *textGroups
@@ -44,7 +48,7 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (dimension, error) {
 	switch d.Name {
 	case "":
-		return dimension{number: func(*Chunk, int) int { return 0 }, keys: func(groups []int) []storage.Key { return make([]storage.Key, len(groups)) }}, nil
+		return dimension{numbers: func(_ *Chunk, _ []int32, groups []int) { clear(groups) }, keys: func(groups []int) []storage.Key { return make([]storage.Key, len(groups)) }}, nil
 	case storage.ByScore:
 		texts := newTextGroups(x)
 		return dimension{texts: texts, keys: texts.keys}, nil
@@ -69,6 +73,15 @@ func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[st
 	}
 }
 
+// eachRow makes a function that sets the groups of rows of one that returns the group of a row.
+func eachRow(number func(c *Chunk, row int) int) func(c *Chunk, rows []int32, groups []int) {
+	return func(c *Chunk, rows []int32, groups []int) {
+		for i, row := range rows {
+			groups[i] = number(c, int(row))
+		}
+	}
+}
+
 // knownValue reads a column of small numbers that are always known.
 func knownValue(column int) func(*Chunk, int) plugins.Count {
 	return func(c *Chunk, row int) plugins.Count { return plugins.Known(int64(c.at(column, row))) }
@@ -78,7 +91,7 @@ func knownValue(column int) func(*Chunk, int) plugins.Count {
 func (x *rows) textDimension(column int) dimension {
 	texts := newTextGroups(x)
 	return dimension{
-		number:  func(c *Chunk, row int) int { return texts.number(c.at(column, row)) },
+		numbers: func(c *Chunk, rows []int32, groups []int) { texts.numbers(c.columns[column], rows, groups) },
 		keys:    texts.keys,
 		columns: []int{column},
 		texts:   texts,
@@ -93,7 +106,7 @@ func (x *rows) sessionDimension(tags map[string]string) dimension {
 	ids, names := newTextGroups(x), newTextGroups(x)
 	others := make(map[Session]int) // the groups of an id that has another name than in its first group
 	return dimension{
-		number: func(c *Chunk, row int) int {
+		numbers: eachRow(func(c *Chunk, row int) int {
 			s := Session{c.at(sessionColumn, row), c.at(sessionNameColumn, row)}
 			group := ids.number(s.ID)
 			switch {
@@ -111,7 +124,7 @@ func (x *rows) sessionDimension(tags map[string]string) dimension {
 				others[s] = other
 			}
 			return other
-		},
+		}),
 		keys: func(groups []int) []storage.Key {
 			keys := ids.keys(groups)
 			for i, name := range names.textsOf(groups) {
@@ -135,7 +148,7 @@ func valueDimension(value func(*Chunk, int) plugins.Count, text func(int64) stri
 		return len(keys) - 1
 	}
 	return dimension{
-		number: func(c *Chunk, row int) int {
+		numbers: eachRow(func(c *Chunk, row int) int {
 			v := value(c, row)
 			if !v.Valid {
 				return 0
@@ -150,7 +163,7 @@ func valueDimension(value func(*Chunk, int) plugins.Count, text func(int64) stri
 				rest[v.N] = number(v.N)
 			}
 			return rest[v.N]
-		},
+		}),
 		keys: func(groups []int) []storage.Key {
 			of := make([]storage.Key, len(groups))
 			for i, group := range groups {
@@ -190,74 +203,61 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 	}
 	for set, d := range q.By {
 		if d.Name == storage.ByPropertyName {
-			if err := part(newPropertyRows(x), []int{set}); err != nil {
+			// They wait for no turn: properties have few names, and the query cannot begin anew,
+			// because it has answered its other groups already.
+			names := &rows{ctx: x.ctx, source: x.source, org: x.org, tail: x.tail, turn: &Turn{engine: x.turn.engine, many: true}}
+			names.dimensions = []dimension{names.propertyNameDimension()}
+			if err := part(names, []int{set}); err != nil {
 				return err
 			}
+			x.failed = cmp.Or(x.failed, names.failed)
 		}
 	}
 	return nil
 }
 
-// propertyRows are storage.Rows in which a request has a row for each of its properties.
-// The rows are grouped by the names of the properties.
-type propertyRows struct {
-	*rows
-	names  []string // by group; the first is none
-	groups map[string]int
-	// groupsOf are the groups of the requests that have properties with the same names, by
-	// the number of propertyNames.
-	groupsOf [][]int
-}
-
-// newPropertyRows are rows that wait for no turn: properties have few names, and the query
-// cannot begin anew, because it has answered its other groups already.
-func newPropertyRows(x *rows) *propertyRows {
-	return &propertyRows{
-		rows:   &rows{ctx: x.ctx, source: x.source, org: x.org, tail: x.tail, turn: &Turn{engine: x.turn.engine, many: true}},
-		names:  make([]string, 1),
-		groups: make(map[string]int),
-	}
-}
-
-// Scan gives each the chosen requests once for each of their properties.
-func (x *propertyRows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
+// propertyNameDimension groups by the names of properties: a request has a row for each of its
+// properties.
+func (x *rows) propertyNameDimension() dimension {
 	sets := x.textDimension(propertyNamesColumn)
-	x.dimensions = []dimension{sets}
-	return x.rows.Scan(f, w, parts, func(r *storage.Row) bool {
-		set := r.Groups[0]
-		for set >= len(x.groupsOf) {
-			x.groupsOf = append(x.groupsOf, x.groupsIn(sets.keys([]int{len(x.groupsOf)})[0].ID))
-		}
-		for _, group := range x.groupsOf[set] {
-			r.Groups[0] = group
-			if !each(r) {
-				return false
+	names, numbers := make([]string, 1), make(map[string]int) // by group, and the groups; the first is none
+	var ofSet [][]int                                         // the groups of the names in a set
+	groupsIn := func(set int) (groups []int) {
+		gjson.Parse(sets.keys([]int{set})[0].ID).ForEach(func(_, name gjson.Result) bool {
+			group := numbers[name.Str]
+			if group == 0 {
+				group = len(names)
+				names = append(names, name.Str)
+				numbers[name.Str] = group
 			}
-		}
-		return true
-	})
-}
-
-// groupsIn are the groups of the names in a text of propertyNames.
-func (x *propertyRows) groupsIn(text string) (groups []int) {
-	gjson.Parse(text).ForEach(func(_, name gjson.Result) bool {
-		group := x.groups[name.Str]
-		if group == 0 {
-			group = len(x.names)
-			x.names = append(x.names, name.Str)
-			x.groups[name.Str] = group
-		}
-		groups = append(groups, group)
-		return true
-	})
-	return groups
-}
-
-// Keys are the names of properties.
-func (x *propertyRows) Keys(_ int, groups []int) []storage.Key {
-	keys := make([]storage.Key, len(groups))
-	for i, group := range groups {
-		keys[i].ID = x.names[group]
+			groups = append(groups, group)
+			return true
+		})
+		return groups
 	}
-	return keys
+	var expanded []int32
+	var setOf []int
+	return dimension{
+		expand: func(c *Chunk, rows []int32, groups []int) ([]int32, []int) {
+			expanded, setOf = expanded[:0], slices.Grow(setOf[:0], len(rows))[:len(rows)]
+			sets.numbers(c, rows, setOf)
+			for i, row := range rows {
+				for set := setOf[i]; set >= len(ofSet); {
+					ofSet = append(ofSet, groupsIn(len(ofSet)))
+				}
+				for _, group := range ofSet[setOf[i]] {
+					expanded, groups = append(expanded, row), append(groups, group)
+				}
+			}
+			return expanded, groups
+		},
+		keys: func(groups []int) []storage.Key {
+			keys := make([]storage.Key, len(groups))
+			for i, group := range groups {
+				keys[i].ID = names[group]
+			}
+			return keys
+		},
+		columns: sets.columns,
+	}
 }

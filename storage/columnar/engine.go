@@ -123,9 +123,9 @@ func (t *Turn) Answer(ctx context.Context, q *Query, each func(*storage.GroupTot
 		err := groupPropertyNames(q.GroupQuery, x, each)
 		return cmp.Or(x.failed, err)
 	}
-	rows, err := newestSessions(x, q.GroupQuery)
+	err := x.onlyNewest(q.GroupQuery)
 	if err == nil {
-		err = storage.GroupRows(q.GroupQuery, rows, each)
+		err = storage.GroupRows(q.GroupQuery, x, each)
 	}
 	return cmp.Or(x.failed, err)
 }

@@ -295,8 +295,8 @@ func readBlock[T uint32 | int64](r *fileReader, file io.ReaderAt, b block, buffe
 			values[i] = base
 		}
 	case 1:
-		for i := range values {
-			values[i] = base + T(raw[i])
+		for i, v := range raw {
+			values[i] = base + T(v)
 		}
 	case 2:
 		for i := range values {

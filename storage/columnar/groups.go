@@ -28,6 +28,21 @@ func (t *textGroups) number(id uint32) int {
 	return int(*group)
 }
 
+// numbers sets the groups of rows by a column of ids, nil if no row has one.
+func (t *textGroups) numbers(column []uint32, rows []int32, groups []int) {
+	if column == nil {
+		clear(groups)
+		return
+	}
+	last, group := uint32(0), 0
+	for i, row := range rows {
+		if id := column[row]; id != last {
+			last, group = id, t.number(id)
+		}
+		groups[i] = group
+	}
+}
+
 // add makes the next group, of an id.
 func (t *textGroups) add(id uint32) (group int) {
 	group = t.len

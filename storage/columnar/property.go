@@ -98,12 +98,14 @@ func (x *rows) propertyDimension(name string) (dimension, error) {
 	empty, err := x.source.PropertyValue(name, "")
 	column, texts := propertyColumn{x: x, name: name}, newTextGroups(x)
 	return dimension{
-		number: func(c *Chunk, row int) int {
+		numbers: func(c *Chunk, rows []int32, groups []int) {
 			ids := column.in(c)
-			if ids == nil || ids[row] == empty {
-				return 0
+			texts.numbers(ids, rows, groups)
+			for i, row := range rows {
+				if ids != nil && ids[row] == empty {
+					groups[i] = 0
+				}
 			}
-			return texts.number(ids[row])
 		},
 		keys:     texts.keys,
 		property: name,
@@ -112,7 +114,7 @@ func (x *rows) propertyDimension(name string) (dimension, error) {
 
 // property matches the values of a property. Of requests that lack it the negative
 // operators are true.
-func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
+func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) selection {
 	s.needs.properties = append(s.needs.properties, l.Key)
 	lacks := l.Op.Negative()
 	if l.Op != storage.Equals && l.Op != storage.NotEquals {
@@ -124,7 +126,7 @@ func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
 		s.failed = err
 	}
 	x := labelled{scan: s, id: id, name: l.Key}
-	return func(c *Chunk, row int) bool { return x.has(c, row) != lacks }
+	return keep(func(c *Chunk, row int) bool { return x.has(c, row) != lacks })
 }
 
 // labelled are the requests that have a value of a property: by the column if the chunk has

@@ -20,11 +20,14 @@ type rows struct {
 	dimensions []dimension
 	scores     bool
 	tail       *Tail // nil if it is too large
-	turn       *Turn
+	// sessions are the sessions whose requests are scanned, all in window; nil for all requests.
+	sessions map[Session]bool
+	window   storage.Window
+	turn     *Turn
 	// reader reads the files of all scans: a query with more groups than fit in memory scans
 	// the files several times.
 	reader fileReader
-	// failed is the error of a dimension or a predicate that reads the source.
+	// failed is the error of a dimension or a selection that reads the source.
 	failed error
 }
 
@@ -43,7 +46,10 @@ func (x *rows) Err() error { return x.ctx.Err() }
 
 // Scan calls each with the rows that match a filter. The source decides the part of the filter
 // that the columns cannot.
-func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
+func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.RowBatch) bool) error {
+	if x.sessions != nil {
+		w.From, w.To = max(w.From, x.window.From), min(w.To, x.window.To)
+	}
 	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To), scoreReader: scoreReader{x: x}}
 	s.plan(f)
 	if x.org == 0 {
@@ -117,12 +123,12 @@ var _ storage.Rows = (*rows)(nil)
 // scan is one call of Scan.
 type scan struct {
 	*rows
-	each     func(*storage.Row) bool
+	each     func(*storage.RowBatch) bool
 	parts    storage.RowParts
 	from, to int64 // keys of requests
 	// prefilter is the part of the filter that the columns decide, nil if there is no such part.
 	// residual is the part that the source decides.
-	prefilter predicate
+	prefilter selection
 	residual  storage.Filter
 	// needs says what is read of files.
 	needs       needs
@@ -130,8 +136,11 @@ type scan struct {
 	// all are the keys of all requests between from and to that match the residual, nil until a
 	// chunk needs them.
 	all *keySet
-	// rowsSeen counts the scores, to look at the context now and then.
-	rowsSeen int
+	// every is true if each row of the chunk is of the organisation and between from and to.
+	every bool
+	// selected are the rows that are chosen from, and batch is what each is called with.
+	selected []int32
+	batch    storage.RowBatch
 	// stopped is true once each has returned false. err is the error that ended the scan.
 	stopped bool
 	err     error
@@ -150,7 +159,7 @@ func (s *scan) need(columns ...int) {
 // requests by their properties.
 func (s *scan) plan(f storage.Filter) {
 	cancel := storage.NewCancelCheck(s.ctx.Err)
-	leaves := make(map[*storage.Leaf]predicate)
+	leaves := make(map[*storage.Leaf]selection)
 	planned := func(properties bool) storage.Plan {
 		return storage.PlanFilter(f, func(l *storage.Leaf) storage.Support {
 			if isProperty(l) && !properties {
@@ -186,9 +195,6 @@ func (s *scan) plan(f storage.Filter) {
 	}
 }
 
-// rowsBetweenChecks is the number of rows between two checks of the context.
-const rowsBetweenChecks = 16 << 10
-
 // chunk calls each with the rows of a chunk whose keys are above after and not above to, until
 // each returns false.
 func (s *scan) chunk(c *Chunk, after, to int64) {
@@ -202,50 +208,75 @@ func (s *scan) chunk(c *Chunk, after, to int64) {
 			return
 		}
 	}
+	// Most chunks have requests of one organisation, all in the window.
+	s.every = from == c.low && to == c.high && !slices.ContainsFunc(c.org, func(org uint32) bool { return org != s.org })
 	if s.scores {
 		s.chunkScores(c, from, to, chosen)
 		return
 	}
-	r := storage.Row{Groups: make([]int, len(s.dimensions))}
-	first := 0
+	first, last := 0, len(c.n)
 	if c.sorted {
 		first, _ = slices.BinarySearch(c.n, from)
 	}
-	for i := first; i < len(c.n); i++ {
-		if i%rowsBetweenChecks == 0 {
-			if s.err = s.ctx.Err(); s.err != nil {
-				return
+	for ; first < last && !(c.sorted && c.n[first] > to); first += storage.BatchRows {
+		s.selected = s.selected[:0]
+		for row := first; row < min(first+storage.BatchRows, last); row++ {
+			s.selected = append(s.selected, int32(row))
+		}
+		rows := s.choose(c, s.selected, from, to, chosen)
+		if s.give(c, rows); s.ended() {
+			return
+		}
+	}
+}
+
+// choose keeps the rows with keys from a key to another of which the filter is true.
+func (s *scan) choose(c *Chunk, rows []int32, from, to int64, chosen *keySet) []int32 {
+	kept := rows
+	if !s.every {
+		kept = rows[:0]
+		for _, row := range rows {
+			if n := c.n[row]; c.org[row] == s.org && n >= from && n <= to {
+				kept = append(kept, row)
 			}
-			runtime.Gosched() // calls of clients must not wait for a time slice of 10 ms
-		}
-		n := c.n[i]
-		switch {
-		case c.sorted && n > to:
-			return
-		case c.org[i] != s.org || n < from || n > to || !s.chooses(c, i, chosen):
-			continue
-		}
-		c.read(&r, i, s.parts)
-		if s.give(&r, c, i); s.ended() {
-			return
 		}
 	}
+	if s.prefilter != nil {
+		kept = s.prefilter(c, kept)
+	}
+	if x := s.sessions; x != nil {
+		kept = keep(func(c *Chunk, row int) bool {
+			return x[Session{c.at(sessionColumn, row), c.at(sessionNameColumn, row)}]
+		})(c, kept)
+	}
+	if chosen != nil {
+		kept = keep(func(c *Chunk, row int) bool { return chosen.has(c.n[row]) })(c, kept)
+	}
+	return kept
 }
 
-// chooses reports whether the filter is true of a row.
-func (s *scan) chooses(c *Chunk, row int, chosen *keySet) bool {
-	return (s.prefilter == nil || s.prefilter(c, row)) && (chosen == nil || chosen.has(c.n[row]))
-}
-
-// give calls each with a row, after setting its groups and its time.
-func (s *scan) give(r *storage.Row, c *Chunk, row int) {
+// give calls each with rows, after setting their groups.
+func (s *scan) give(c *Chunk, rows []int32) {
+	if s.err = s.ctx.Err(); s.err != nil {
+		return
+	}
+	runtime.Gosched() // calls of clients must not wait for a time slice of 10 ms
+	if len(rows) == 0 {
+		return
+	}
+	b := &s.batch
+	b.Groups = slices.Grow(b.Groups[:0], len(s.dimensions))[:len(s.dimensions)]
 	for j := range s.dimensions {
-		if number := s.dimensions[j].number; number != nil {
-			r.Groups[j] = number(c, row)
+		d := &s.dimensions[j]
+		if d.expand != nil {
+			rows, b.Groups[j] = d.expand(c, rows, b.Groups[j][:0])
+		} else if d.numbers != nil {
+			b.Groups[j] = slices.Grow(b.Groups[j][:0], len(rows))[:len(rows)]
+			d.numbers(c, rows, b.Groups[j])
 		}
 	}
-	r.CreatedAt = CreatedAt(c.n[row])
+	c.read(b, rows, s.parts)
 	if s.err = s.failed; s.err == nil {
-		s.stopped = !s.each(r)
+		s.stopped = !s.each(b)
 	}
 }

@@ -77,7 +77,7 @@ func (r *scoreReader) in(c *Chunk) scoresByName {
 
 // scored is true of a row if matches is true of its score. lacks is the result for a row without
 // the score.
-func (s *scan) scored(name string, lacks bool, matches func(float64) bool) predicate {
+func (s *scan) scored(name string, lacks bool, matches func(float64) bool) selection {
 	id, err := s.source.Name(ScoreNames, name)
 	if err != nil {
 		s.failed = err
@@ -99,7 +99,7 @@ func (s *scan) scored(name string, lacks bool, matches func(float64) bool) predi
 const ScoreNames = "score"
 
 // scoresText matches the text of all scores of a row.
-func (s *scan) scoresText(matches func(string) bool) predicate {
+func (s *scan) scoresText(matches func(string) bool) selection {
 	s.needs.allScores = true
 	lacks := matches(new(storage.Record).ScoresColumn())
 	return s.ofChunk(func(c *Chunk, results []bool) {
@@ -128,16 +128,22 @@ func (s *scan) scoresText(matches func(string) bool) predicate {
 	})
 }
 
-// ofChunk makes a predicate of a function that sets the results of all rows of a chunk.
-func (s *scan) ofChunk(set func(c *Chunk, results []bool)) predicate {
+// ofChunk makes a selection of a function that sets the results of all rows of a chunk.
+func (s *scan) ofChunk(set func(c *Chunk, results []bool)) selection {
 	var last visited
 	var results []bool
-	return func(c *Chunk, row int) bool {
+	return func(c *Chunk, rows []int32) []int32 {
 		if !last.again(c) {
 			results = slices.Grow(results[:0], len(c.n))[:len(c.n)]
 			set(c, results)
 		}
-		return results[row]
+		kept := rows[:0]
+		for _, row := range rows {
+			if results[row] {
+				kept = append(kept, row)
+			}
+		}
+		return kept
 	}
 }
 
@@ -145,21 +151,26 @@ func (s *scan) ofChunk(set func(c *Chunk, results []bool)) predicate {
 func (s *scan) chunkScores(c *Chunk, from, to int64, chosen *keySet) {
 	texts := s.dimensions[0].texts
 	scores := s.scoreReader.in(c)
-	r := storage.Row{Groups: make([]int, 1)}
+	b := &s.batch
+	b.Groups = [][]int{nil}
 	for _, name := range slices.Sorted(maps.Keys(scores)) {
-		r.Groups[0] = texts.number(name)
-		for i, at := range scores[name].rows {
-			row := int(at)
-			if s.rowsSeen++; s.rowsSeen%rowsBetweenChecks == 0 {
-				if s.err = s.ctx.Err(); s.err != nil {
-					return
+		column := scores[name]
+		for first := 0; first < len(column.rows); first += storage.BatchRows {
+			last := min(first+storage.BatchRows, len(column.rows))
+			s.selected = s.selected[:0]
+			for _, row := range column.rows[first:last] {
+				s.selected = append(s.selected, int32(row))
+			}
+			rows := s.choose(c, s.selected, from, to, chosen)
+			b.Groups[0], b.Score = b.Groups[0][:0], b.Score[:0]
+			next := first
+			for _, row := range rows {
+				for column.rows[next] != uint32(row) {
+					next++
 				}
+				b.Groups[0], b.Score = append(b.Groups[0], texts.number(name)), append(b.Score, column.values[next])
 			}
-			if n := c.n[row]; c.org[row] != s.org || n < from || n > to || !s.chooses(c, row, chosen) {
-				continue
-			}
-			r.Score = scores[name].values[i]
-			if s.give(&r, c, row); s.ended() {
+			if s.give(c, rows); s.ended() {
 				return
 			}
 		}

@@ -13,18 +13,20 @@ func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 	d := x.textDimension(rootColumn)
 	others := x.dimensions
 	x.dimensions = []dimension{d}
-	err := x.Scan(q.Filter, q.Window, storage.CountParts, func(*storage.Row) bool { return true })
+	err := x.Scan(q.Filter, q.Window, storage.CountParts, func(*storage.RowBatch) bool { return true })
 	x.dimensions = others
 	if err != nil {
 		return d, err
 	}
 	roots, err := x.roots(d)
-	named := d.number
-	d.number = func(c *Chunk, row int) int {
-		if group := named(c, row); group > 0 {
-			return group
+	named := d.numbers
+	d.numbers = func(c *Chunk, rows []int32, groups []int) {
+		named(c, rows, groups)
+		for i, row := range rows {
+			if groups[i] == 0 {
+				groups[i] = roots[c.n[row]]
+			}
 		}
-		return roots[c.n[row]]
 	}
 	return d, err
 }

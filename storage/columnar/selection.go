@@ -9,22 +9,73 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// predicate tells whether a filter is true of a row of a chunk of requests.
-type predicate func(c *Chunk, row int) bool
+// selection keeps, of some rows of a chunk, those of which a filter is true, in place and in order.
+type selection func(c *Chunk, rows []int32) []int32
 
-// join makes the predicate of a filter from the predicates of its leaves.
-func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
-	if l, ok := f.(*storage.Leaf); ok {
-		return leaves[l]
+// keep makes a selection of a function that decides for a row.
+func keep(matches func(c *Chunk, row int) bool) selection {
+	return func(c *Chunk, rows []int32) []int32 {
+		kept := rows[:0]
+		for _, row := range rows {
+			if matches(c, int(row)) {
+				kept = append(kept, row)
+			}
+		}
+		return kept
 	}
-	program := storage.Compile(f, nil)
-	steps := make([]predicate, len(program.Steps))
-	for i, step := range program.Steps {
-		steps[i] = leaves[step.Filter.(*storage.Leaf)]
+}
+
+// join makes the selection of a filter from the selections of its leaves.
+func join(f storage.Filter, leaves map[*storage.Leaf]selection) selection {
+	b, ok := f.(*storage.Branch)
+	if !ok {
+		return leaves[f.(*storage.Leaf)]
 	}
-	return func(c *Chunk, row int) bool {
-		return program.Run(func(step int) bool { return steps[step](c, row) })
+	operands := storage.Conjuncts
+	if b.Or {
+		operands = storage.Disjuncts
 	}
+	var parts []selection
+	for part := range operands(f) {
+		parts = append(parts, join(part, leaves))
+	}
+	if b.Or {
+		return anyOf(parts)
+	}
+	return func(c *Chunk, rows []int32) []int32 {
+		for _, part := range parts {
+			if rows = part(c, rows); len(rows) == 0 {
+				break
+			}
+		}
+		return rows
+	}
+}
+
+// anyOf keeps the rows that any of the parts keeps. Each part sees the rows that none before kept.
+func anyOf(parts []selection) selection {
+	var rest, found []int32
+	return func(c *Chunk, rows []int32) []int32 {
+		rest = append(rest[:0], rows...)
+		for _, part := range parts {
+			found = append(found[:0], rest...)
+			rest = without(rest, part(c, found))
+		}
+		return without(rows, rest)
+	}
+}
+
+// without takes some of the rows away, which are in the order of the rows.
+func without(rows, some []int32) []int32 {
+	kept := rows[:0]
+	for _, row := range rows {
+		if len(some) > 0 && some[0] == row {
+			some = some[1:]
+		} else {
+			kept = append(kept, row)
+		}
+	}
+	return kept
 }
 
 // The fields that compare scores.
@@ -46,7 +97,7 @@ func hasName(name string) func(array string) bool {
 }
 
 // leaf compiles a leaf, nil if it compares what the columns have not.
-func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
+func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) selection {
 	switch {
 	case isProperty(l):
 		return s.property(l, p)
@@ -66,8 +117,9 @@ func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	switch {
 	case l.Field.Name == "total_tokens":
 		s.need(inputColumn, outputColumn)
-		return comparison(l, func(c *Chunk, row int) plugins.Count {
-			return plugins.Usage{Input: c.value(inputColumn, row), Output: c.value(outputColumn, row)}.Total()
+		return keep(func(c *Chunk, row int) bool {
+			total := plugins.Usage{Input: c.value(inputColumn, row), Output: c.value(outputColumn, row)}.Total()
+			return l.CompareWhole(total.N, total.Valid)
 		})
 	case l.Field.Column != nil && l.Field.Column.Name == "created_at":
 		return moment(l, func(c *Chunk, row int) storage.Timestamp { return CreatedAt(c.n[row]) })
@@ -78,31 +130,73 @@ func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	switch {
 	case i == respondedColumn:
 		return moment(l, (*Chunk).respondedAt)
-	case i == costColumn, i == cacheSavingsColumn, i == cacheLossColumn, i == savedCostColumn, i == routingSavingsColumn:
-		return comparison(l, func(c *Chunk, row int) plugins.Cost { return quantityOf[plugins.Nanodollars](c.value(i, row)) })
 	case i == endStateColumn:
 		matches := storage.TextMatcher(l.Op, l.Text, p)
-		return func(c *Chunk, row int) bool { return matches(storage.EndState(c.at(i, row)).String()) }
+		return keep(func(c *Chunk, row int) bool { return matches(storage.EndState(c.at(i, row)).String()) })
 	case l.Field.Kind == storage.Boolean:
-		return func(c *Chunk, row int) bool { return (c.at(i, row) != 0) == l.Bool }
+		return keep(func(c *Chunk, row int) bool { return (c.at(i, row) != 0) == l.Bool })
 	case l.Field.Kind == storage.Text:
 		return s.text(l, i, p)
 	}
-	return comparison(l, func(c *Chunk, row int) plugins.Count { return c.value(i, row) })
+	return number(l, i)
 }
 
-func comparison[T plugins.Unit](l *storage.Leaf, value func(*Chunk, int) plugins.Quantity[T]) predicate {
-	return func(c *Chunk, row int) bool {
-		v := value(c, row)
-		return l.CompareWhole(int64(v.N), v.Valid)
+// number compares a column of whole numbers.
+func number(l *storage.Leaf, column int) selection {
+	matches := func(c *Chunk, row int) bool {
+		v := c.value(column, row)
+		return l.CompareWhole(v.N, v.Valid)
+	}
+	low, high, ok := bounds(l)
+	if !ok {
+		return keep(matches)
+	}
+	return func(c *Chunk, rows []int32) []int32 {
+		x, kept := c.columns[column], rows[:0]
+		if x == nil {
+			return kept // of an unknown number no comparison with bounds is true
+		}
+		for _, row := range rows {
+			if v := x[row]; v-low <= high-low && low <= high || v == isWide && matches(c, int(row)) {
+				kept = append(kept, row)
+			}
+		}
+		return kept
 	}
 }
 
-func moment(l *storage.Leaf, value func(*Chunk, int) storage.Timestamp) predicate {
-	return func(c *Chunk, row int) bool {
+// bounds are the least and the largest of the numbers that a leaf is true of, as columns have them.
+// ok is false if it is true of other numbers.
+func bounds(l *storage.Leaf) (low, high uint32, ok bool) {
+	const least, most = 1, isWide - 1
+	if l.Op == storage.IsNull || l.Op == storage.NotEquals {
+		return 0, 0, false
+	}
+	op, to, possible := l.Integer()
+	if !possible {
+		return 0, 0, false
+	}
+	at := uint32(min(max(to, -1), most) + 1) // 0 if all numbers of columns are greater
+	switch op {
+	case storage.GT:
+		return min(at, most) + 1, most, true
+	case storage.GTE:
+		return max(at, least), most, true
+	case storage.LT:
+		return least, max(at, 1) - 1, true
+	case storage.LTE:
+		return least, min(at, most), true
+	case storage.Equals:
+		return max(at, least), min(at, most), true
+	}
+	return 0, 0, false
+}
+
+func moment(l *storage.Leaf, value func(*Chunk, int) storage.Timestamp) selection {
+	return keep(func(c *Chunk, row int) bool {
 		at := value(c, row)
 		return at != 0 && storage.Compare(l.Op, at, l.Time)
-	}
+	})
 }
 
 // isProperty tells whether a leaf compares the value of a property.
@@ -111,7 +205,7 @@ func isProperty(l *storage.Leaf) bool {
 }
 
 // text compares a column of texts.
-func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) predicate {
+func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) selection {
 	if l.Op == storage.Equals {
 		var id uint32
 		if l.Text != "" {
@@ -120,25 +214,25 @@ func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) predica
 				s.failed = err
 			}
 			if id == 0 {
-				return func(*Chunk, int) bool { return false }
+				return func(_ *Chunk, rows []int32) []int32 { return rows[:0] }
 			}
 		}
-		return func(c *Chunk, row int) bool { return c.at(column, row) == id }
+		return keep(func(c *Chunk, row int) bool { return c.at(column, row) == id })
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, p)
 	return s.matches(matches, matches(""), func(c *Chunk) []uint32 { return c.columns[column] })
 }
 
-// matches returns a predicate that matches each text of a column once. lacks is the result
+// matches returns a selection that matches each text of a column once. lacks is the result
 // for a row without a text. The texts of a chunk are read together.
-func (s *scan) matches(matches func(string) bool, lacks bool, column func(*Chunk) []uint32) predicate {
+func (s *scan) matches(matches func(string) bool, lacks bool, column func(*Chunk) []uint32) selection {
 	const (
 		unknown = iota
 		differs
 		matched
 	)
 	var results storage.Pages[uint32]
-	return func(c *Chunk, row int) bool {
+	return keep(func(c *Chunk, row int) bool {
 		of := column(c)
 		if of == nil || of[row] == 0 {
 			return lacks
@@ -165,7 +259,7 @@ func (s *scan) matches(matches func(string) bool, lacks bool, column func(*Chunk
 			}
 		}
 		return *result == matched
-	}
+	})
 }
 
 // keySet is a set of keys of requests, in ascending order.
