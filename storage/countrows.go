@@ -160,15 +160,15 @@ func (q *GroupQuery) behindOf(rows Rows, set int, groups []int, counts []count) 
 		return sort.Search(len(groups), func(i int) bool { return q.Top.compare(counts[groups[i]].total, after) >= order })
 	}
 	equal, behind := groups[at(0):at(1)], groups[at(1):]
-	var kept []int
+	var remaining []int
 	for block := range slices.Chunk(equal, keysAtOnce) {
 		for i, key := range rows.Keys(set, block) {
 			if q.behind(set, after, key.ID) {
-				kept = append(kept, block[i])
+				remaining = append(remaining, block[i])
 			}
 		}
 	}
-	return append(kept, behind...)
+	return append(remaining, behind...)
 }
 
 // leastByKey returns the n groups whose keys come first.

@@ -123,15 +123,15 @@ func (q *GroupQuery) behind(set int, total plugins.Count, key string) bool {
 // ParseGroupSort reads the sort of a MetricsQuery: a total; for a percentile, the name of the
 // percentiles and which percentile. Errors are *FilterError.
 func ParseGroupSort(raw []byte) (GroupSort, error) {
-	known := make(map[TotalKey]bool)
+	seen := make(map[TotalKey]bool)
 	var named []TotalKey
 	for key := range groupTotals {
 		name, _, percentile := strings.Cut(string(key), ".")
-		if known[TotalKey(name)] = true; percentile {
+		if seen[TotalKey(name)] = true; percentile {
 			named = append(named, TotalKey(name))
 		}
 	}
-	sorts, err := parseOrder(raw, known, named, nil)
+	sorts, err := parseOrder(raw, seen, named, nil)
 	if err != nil || len(sorts) == 0 {
 		return GroupSort{}, err
 	}

@@ -19,7 +19,7 @@ type Page[T any] struct {
 	cancel *CancelCheck
 	// want is how many records there are until the end of the page.
 	want, seen int
-	kept       []placed[T]
+	items      []placed[T]
 }
 
 // placed is the item that stands for a record, with the place of the record.
@@ -39,13 +39,13 @@ func NewPage[T any](q *RequestQuery, cancel *CancelCheck) *Page[T] {
 }
 
 // Full reports whether there are as many records as the page needs.
-func (p *Page[T]) Full() bool { return len(p.kept) >= p.want }
+func (p *Page[T]) Full() bool { return len(p.items) >= p.want }
 
 // Done reports whether no record of this time, and no later record, can be on the page.
 // The records come in the order of time if the query sorts by time.
 func (p *Page[T]) Done(at Timestamp) bool {
 	_, byTime := p.query.ByTime()
-	return p.Full() && byTime && at != p.kept[p.want-1].at
+	return p.Full() && byTime && at != p.items[p.want-1].at
 }
 
 // Add adds a record. of is the item that stands for the record. content is needed if the query
@@ -54,37 +54,37 @@ func (p *Page[T]) Add(r *Record, content *Content, of T) {
 	next := placed[T]{of: of, at: r.CreatedAt}
 	if p.query.Random {
 		if p.seen++; !p.Full() {
-			p.kept = append(p.kept, next)
+			p.items = append(p.items, next)
 		} else if i := rand.IntN(p.seen); i < p.want {
-			p.kept[i] = next
+			p.items[i] = next
 		}
 		return
 	}
 	if next.place = p.query.Cursor(r, content); p.query.After != nil && next.place.Compare(p.query.After) <= 0 {
 		return
 	}
-	if p.kept = append(p.kept, next); len(p.kept)-p.want >= max(p.want, sortedLess) {
+	if p.items = append(p.items, next); len(p.items)-p.want >= max(p.want, sortedLess) {
 		p.sort()
 	}
 }
 
 // sort puts the records into order, and forgets the records behind the page.
 func (p *Page[T]) sort() {
-	slices.SortFunc(p.kept, CancellableOrder(p.cancel, func(a, b placed[T]) int { return a.place.Compare(b.place) }))
-	if len(p.kept) > p.want {
-		clear(p.kept[p.want:])
-		p.kept = p.kept[:p.want]
+	slices.SortFunc(p.items, CancellableOrder(p.cancel, func(a, b placed[T]) int { return a.place.Compare(b.place) }))
+	if len(p.items) > p.want {
+		clear(p.items[p.want:])
+		p.items = p.items[:p.want]
 	}
 }
 
 // Items are what stands for the records of the page, in its order.
 func (p *Page[T]) Items() (items []T) {
 	if p.query.Random {
-		rand.Shuffle(len(p.kept), func(i, j int) { p.kept[i], p.kept[j] = p.kept[j], p.kept[i] })
+		rand.Shuffle(len(p.items), func(i, j int) { p.items[i], p.items[j] = p.items[j], p.items[i] })
 	} else {
 		p.sort()
 	}
-	for _, k := range p.kept[min(p.query.Offset, len(p.kept)):] {
+	for _, k := range p.items[min(p.query.Offset, len(p.items)):] {
 		items = append(items, k.of)
 	}
 	return items

@@ -42,23 +42,23 @@ var copying = make(chan struct{}, 1)
 // one copy at a time; the next copy waits for its end.
 func copyStore(w http.ResponseWriter, r *http.Request) error {
 	now := storage.Millis(time.Now())
-	var asked copyRequest
-	app, err := readJSON(w, r, &asked)
+	var request copyRequest
+	app, err := readJSON(w, r, &request)
 	if err != nil {
 		return err
 	}
-	if asked.From == "" || asked.To == "" || asked.From == asked.To {
-		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("from %q, to %q: want the names of two stores", asked.From, asked.To)}
+	if request.From == "" || request.To == "" || request.From == request.To {
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("from %q, to %q: want the names of two stores", request.From, request.To)}
 	}
 	window := storage.Always
-	if asked.Since != 0 {
-		window.From = asked.Since
+	if request.Since != 0 {
+		window.From = request.Since
 	}
-	if window.To = now; asked.Until != 0 {
-		window.To = asked.Until - 1
+	if window.To = now; request.Until != 0 {
+		window.To = request.Until - 1
 	}
-	options := transfer.Options{Window: window, Verify: asked.Verify}
-	for name, j := range map[string]**journal.Journal{asked.From: &options.From, asked.To: &options.To} {
+	options := transfer.Options{Window: window, Verify: request.Verify}
+	for name, j := range map[string]**journal.Journal{request.From: &options.From, request.To: &options.To} {
 		store, err := app.Store(name)
 		if err != nil {
 			return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: err}

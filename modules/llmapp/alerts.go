@@ -53,8 +53,8 @@ func (a *App) provisionAlerts() error {
 		return nil
 	}
 	channels, rules := a.Channels, a.AlertRules
-	if own := a.Organisations[stores.DefaultName]; own != nil {
-		channels, rules = slices.Concat(channels, own.Channels), slices.Concat(rules, own.AlertRules)
+	if org := a.Organisations[stores.DefaultName]; org != nil {
+		channels, rules = slices.Concat(channels, org.Channels), slices.Concat(rules, org.AlertRules)
 	}
 	if err := add(stores.DefaultName, channels, rules); err != nil {
 		return err

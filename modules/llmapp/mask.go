@@ -47,11 +47,11 @@ func (a *App) provisionMask() error {
 	}
 	a.maskOrg = make(map[string]*mask.Masker)
 	for name, org := range sorted(a.Organisations) {
-		own, err := mask.New(org.Mask)
+		masker, err := mask.New(org.Mask)
 		if err != nil {
 			return a.At(fmt.Errorf("org %s: %w", name, err), "org "+name, "mask")
 		}
-		a.maskOrg[name] = mask.Join(a.maskAll, own)
+		a.maskOrg[name] = mask.Join(a.maskAll, masker)
 		for _, key := range org.Keys {
 			if err := a.provisionKeyMask(key); err != nil {
 				return fmt.Errorf("org %s: %w", name, err)

@@ -90,17 +90,17 @@ func parseColumn(name string) (column, error) {
 	if key, ok := strings.CutPrefix(full, question.ScorePrefix); ok && key != "" {
 		return column{name, "scores." + gjson.Escape(key), code}, nil
 	}
-	var known []string
+	var names []string
 	for _, columns := range [][]column{allColumns, bodyColumns} {
 		for _, c := range columns {
 			if c.heading == full {
 				c.heading = name
 				return c, nil
 			}
-			known = append(known, c.heading)
+			names = append(names, c.heading)
 		}
 	}
-	return column{}, fmt.Errorf("unknown column %q; columns are %s, property.<name> and score.<name>", name, strings.Join(known, ", "))
+	return column{}, fmt.Errorf("unknown column %q; columns are %s, property.<name> and score.<name>", name, strings.Join(names, ", "))
 }
 
 // numeric columns align right.
@@ -113,7 +113,7 @@ func (f format) width() int {
 
 // raw is the value as CSV has it, "" if it is unknown. A text is changed if a spreadsheet would
 // take the text for a formula.
-func (c *column) raw(record gjson.Result) string {
+func (c *column) csv(record gjson.Result) string {
 	value := record.Get(c.path).String()
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
 		return value

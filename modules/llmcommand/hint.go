@@ -36,12 +36,12 @@ func writeHints(ctx context.Context, w io.Writer, c *client, f storage.Filter) e
 	if len(properties) == 0 {
 		return nil
 	}
-	known, err := propertyNames(ctx, c)
+	names, err := propertyNames(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, name := range properties {
-		if near := nearest.Name(name, known); near != "" && near != name {
+		if near := nearest.Name(name, names); near != "" && near != name {
 			if _, err := fmt.Fprintf(w, "Hint: recent requests have the property %s, not %s; letter case matters.\n", printable(near), printable(name)); err != nil {
 				return err
 			}

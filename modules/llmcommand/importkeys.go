@@ -39,7 +39,7 @@ type importedKeys struct {
 	imported
 	client       *client
 	secrets      *os.File // nil in a dry run
-	known        map[string]bool
+	existing     map[string]bool
 	taken        map[string]bool // names of rows of this import
 	new, already int64
 }
@@ -58,7 +58,7 @@ type keyRow struct {
 
 // importKeys takes the keys of files.
 func importKeys(ctx context.Context, cmd *cobra.Command, of imported, c *client, files []string) (err error) {
-	i := &importedKeys{imported: of, client: c, known: make(map[string]bool), taken: make(map[string]bool)}
+	i := &importedKeys{imported: of, client: c, existing: make(map[string]bool), taken: make(map[string]bool)}
 	i.noun, i.secretFields = "keys", litellmSecrets
 	if err := i.list(ctx); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (i *importedKeys) list(ctx context.Context) error {
 			return err
 		}
 		for _, k := range page.Get("items").Array() {
-			i.known[k.Get("name").Str] = true
+			i.existing[k.Get("name").Str] = true
 		}
 		after = page.Get("next").Str
 	}
@@ -104,7 +104,7 @@ func (i *importedKeys) row(ctx context.Context, object gjson.Result) (*refusal, 
 	case k.ended:
 		i.skipped["a key that has ended"]++
 		return nil, nil
-	case i.known[k.name]:
+	case i.existing[k.name]:
 		i.already++
 		i.taken[k.name] = true
 		return nil, nil

@@ -42,14 +42,14 @@ func (r *row) get(path string) gjson.Result {
 
 // keep returns the named fields that the row has. The rest of the row need not stay in memory.
 func (r *row) keep(names ...string) map[string]gjson.Result {
-	kept := make(map[string]gjson.Result)
+	fields := make(map[string]gjson.Result)
 	for _, name := range names {
 		if value := r.get(name); value.Exists() {
 			text, _ := json.Marshal(json.RawMessage(value.Raw)) // cannot fail: the value was JSON
-			kept[name] = gjson.ParseBytes(text)
+			fields[name] = gjson.ParseBytes(text)
 		}
 	}
-	return kept
+	return fields
 }
 
 // structure is an object or an array that a text may hold.

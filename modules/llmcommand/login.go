@@ -45,8 +45,8 @@ func clientOfLogin(cmd *cobra.Command, address string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kept, err := logins.Find(c.address); err == nil && kept.CA != "" && !cmd.Flags().Changed("ca") {
-		if c.http, err = trusting(kept.CA); err != nil {
+	if saved, err := logins.Find(c.address); err == nil && saved.CA != "" && !cmd.Flags().Changed("ca") {
+		if c.http, err = trusting(saved.CA); err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
 	}
@@ -182,17 +182,17 @@ func logoutCommand(cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		kept, err := c.logins.Find(c.address)
+		saved, err := c.logins.Find(c.address)
 		if err != nil {
 			return err
 		}
-		revoked, err := c.logins.Forget(cmd.Context(), kept, c.http)
+		revoked, err := c.logins.Forget(cmd.Context(), saved, c.http)
 		if err != nil {
 			return err
 		}
 		text := "You are logged out of %s.\n"
 		switch {
-		case kept.TokenURL == "":
+		case saved.TokenURL == "":
 			text = "The API key of %s is kept no more. It is still valid.\n"
 		case !revoked:
 			text = "You are logged out of %s on this machine. The issuer was not told, so a copy of the refresh token stays valid.\n"

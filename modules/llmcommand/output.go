@@ -153,7 +153,7 @@ func newCSV(w io.Writer, columns []column) (*csvOutput, error) {
 func (o *csvOutput) write(record gjson.Result) error {
 	row := make([]string, len(o.columns))
 	for i := range o.columns {
-		row[i] = o.columns[i].raw(record)
+		row[i] = o.columns[i].csv(record)
 	}
 	return o.w.Write(row)
 }

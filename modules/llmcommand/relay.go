@@ -82,8 +82,8 @@ func newRelay(c *client) (*relay, error) {
 		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport)
-	if own, ok := c.http.Transport.(*http.Transport); ok {
-		transport = own
+	if custom, ok := c.http.Transport.(*http.Transport); ok {
+		transport = custom
 	}
 	transport = transport.Clone()
 	transport.DisableCompression = true // else an answer without a Content-Encoding would come decoded

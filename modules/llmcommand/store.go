@@ -44,24 +44,24 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	flags := cmd.Flags()
-	asked := make(map[string]any)
+	stores := make(map[string]any)
 	for _, name := range []string{"from", "to"} {
 		store, _ := flags.GetString(name)
 		if store == "" {
 			return fmt.Errorf("--%s: name a store of the Caddyfile", name)
 		}
-		asked[name] = store
+		stores[name] = store
 	}
 	now := time.Now()
 	for _, name := range []string{"since", "until"} {
 		if text, _ := flags.GetString(name); text != "" {
-			if asked[name], err = question.ParseMoment(text, now); err != nil {
+			if stores[name], err = question.ParseMoment(text, now); err != nil {
 				return fmt.Errorf("--%s: %w", name, err)
 			}
 		}
 	}
-	asked["verify"], _ = flags.GetBool("verify")
-	body, err := json.Marshal(asked)
+	stores["verify"], _ = flags.GetBool("verify")
+	body, err := json.Marshal(stores)
 	if err != nil {
 		return err
 	}

@@ -204,15 +204,15 @@ func (o *owners) describe(k *control.Key, usedAt *storage.Timestamp) (projectKey
 
 // owners finds the owners of keys.
 type owners struct {
-	ctx   context.Context
-	org   *control.Organisation
-	known map[string]keyOwner
+	ctx    context.Context
+	org    *control.Organisation
+	cached map[string]keyOwner
 }
 
 func (c *call) owners() *owners { return &owners{c.ctx, c.org, make(map[string]keyOwner)} }
 
 func (o *owners) of(id string) (of keyOwner, err error) {
-	of, known := o.known[id]
+	of, known := o.cached[id]
 	if id == "" || known {
 		return of, nil
 	}
@@ -230,7 +230,7 @@ func (o *owners) of(id string) (of keyOwner, err error) {
 	if err != nil && !errors.Is(err, control.ErrNotFound) { // the owner may have ended meanwhile
 		return of, err
 	}
-	o.known[id] = of
+	o.cached[id] = of
 	return of, nil
 }
 

@@ -78,8 +78,8 @@ func listAlertRules(c *call) (any, error) {
 			list = append(list, alertRule{nil, r, r.Condition()})
 		}
 	}
-	kept, err := control.All[control.AlertRule](c.ctx, c.org, control.Page{})
-	for _, k := range kept {
+	rules, err := control.All[control.AlertRule](c.ctx, c.org, control.Page{})
+	for _, k := range rules {
 		r := new(alert.Rule)
 		if err := json.Unmarshal(k.Object.Rule, r); err != nil {
 			return nil, err
@@ -106,11 +106,11 @@ func setAlertRule(c *call) (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	kept, err := control.Named[control.AlertRule](c.ctx, c.org, r.Name)
+	rule, err := control.Named[control.AlertRule](c.ctx, c.org, r.Name)
 	if err != nil {
 		return nil, err
 	}
-	return alertRule{&kept.ID, r, r.Condition()}, nil
+	return alertRule{&rule.ID, r, r.Condition()}, nil
 }
 
 func deleteAlertRule(c *call) (any, error) {
@@ -118,14 +118,14 @@ func deleteAlertRule(c *call) (any, error) {
 	if e := c.app.Alerts(c.org.Name); e != nil && e.Configured(name) != nil {
 		return nil, conflict("the alert " + name + " is in the configuration, which alone changes it")
 	}
-	kept, err := control.Named[control.AlertRule](c.ctx, c.org, name)
+	rule, err := control.Named[control.AlertRule](c.ctx, c.org, name)
 	if errors.Is(err, control.ErrNotFound) {
 		err = control.NotFoundError(control.KindAlertRule)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return nil, control.Delete[control.AlertRule](c.ctx, c.org, kept.ID)
+	return nil, control.Delete[control.AlertRule](c.ctx, c.org, rule.ID)
 }
 
 func listChannels(c *call) (any, error) {

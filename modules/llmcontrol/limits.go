@@ -305,7 +305,7 @@ func setSpendLimit(c *call) (any, error) {
 	}
 	s := c.spendScope()
 	budget := llmapp.Budget{Name: s.rule, Limit: fmt.Sprintf("%d.%02d", body.Amount/100, body.Amount%100), Window: "month"}
-	kept, _, err := s.find(c)
+	stored, _, err := s.find(c)
 	switch {
 	case errors.Is(err, control.ErrNotFound):
 		rule, err := c.rule(budget, storage.All{})
@@ -319,7 +319,7 @@ func setSpendLimit(c *call) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	if _, err := control.Update(c.ctx, c.org, kept.ID, func(r *control.Rule) error {
+	if _, err := control.Update(c.ctx, c.org, stored.ID, func(r *control.Rule) error {
 		budget.Stages = stagesOf(r.Alerts, plugins.Nanodollars(body.Amount)*cent)
 		rule, err := c.rule(budget, storage.All{})
 		r.Budget = rule.Budget

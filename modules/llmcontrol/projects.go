@@ -238,23 +238,23 @@ func (c *call) labels(ids []string) (labels []string, err error) {
 
 // projectNames finds the ids and names of projects by their labels.
 type projectNames struct {
-	ctx   context.Context
-	org   *control.Organisation
-	known map[string]*control.Project
+	ctx    context.Context
+	org    *control.Organisation
+	cached map[string]*control.Project
 }
 
 // of returns the project that has a label, nil if no project has it.
 func (n *projectNames) of(label string) (*control.Project, error) {
-	if p, known := n.known[label]; known || label == "" {
+	if p, known := n.cached[label]; known || label == "" {
 		return p, nil
 	}
 	p, err := control.Named[control.Project](n.ctx, n.org, label)
 	if err != nil && !errors.Is(err, control.ErrNotFound) {
 		return nil, err
 	}
-	if n.known == nil {
-		n.known = make(map[string]*control.Project)
+	if n.cached == nil {
+		n.cached = make(map[string]*control.Project)
 	}
-	n.known[label] = p
+	n.cached[label] = p
 	return p, nil
 }

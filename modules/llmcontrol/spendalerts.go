@@ -56,11 +56,11 @@ func stagesOf(alerts []control.Alert, limit plugins.Nanodollars) (stages []*llma
 // changeAlerts changes the alerts of the spend limit that the path names. Stages of the budget that
 // were not made by alerts stay.
 func (c *call) changeAlerts(set func(*control.Rule) error) error {
-	kept, _, err := c.spendScope().find(c)
+	rule, _, err := c.spendScope().find(c)
 	if err != nil {
 		return err
 	}
-	_, err = control.Update(c.ctx, c.org, kept.ID, func(r *control.Rule) error {
+	_, err = control.Update(c.ctx, c.org, rule.ID, func(r *control.Rule) error {
 		b, err := c.app.Money().ParseStored(c.org.Name, r.Budget)
 		if err != nil {
 			return unreadable(r, err)

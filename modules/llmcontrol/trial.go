@@ -47,34 +47,34 @@ const maxTried = 10_000
 
 // tryBudget answers what a budget would have refused of recorded calls. It makes no budget.
 func tryBudget(c *call) (any, error) {
-	asked := struct {
+	body := struct {
 		Budget json.RawMessage `json:"budget"`
 		From   *time.Time      `json:"from"`
 		To     *time.Time      `json:"to"`
 		Limit  *int            `json:"limit"`
 	}{}
-	if err := c.decode(&asked); err != nil {
+	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
 	limit := standardPage
 	switch {
-	case asked.Budget == nil:
+	case body.Budget == nil:
 		return nil, bad("budget: the settings of a budget are expected")
-	case asked.From == nil:
+	case body.From == nil:
 		return nil, bad("from: the time is expected from which recorded calls count")
-	case asked.Limit != nil && (*asked.Limit < 0 || *asked.Limit > maxTried):
+	case body.Limit != nil && (*body.Limit < 0 || *body.Limit > maxTried):
 		return nil, bad("limit: a number from 0 to %d is expected", maxTried)
-	case asked.Limit != nil:
-		limit = *asked.Limit
+	case body.Limit != nil:
+		limit = *body.Limit
 	}
-	from, to := storage.Millis(*asked.From), storage.Millis(time.Now())
-	if asked.To != nil {
-		to = storage.Millis(*asked.To)
+	from, to := storage.Millis(*body.From), storage.Millis(time.Now())
+	if body.To != nil {
+		to = storage.Millis(*body.To)
 	}
 	if from >= to {
 		return nil, bad("to: a time after from is expected")
 	}
-	b, err := c.app.Money().Parse(c.org.Name, asked.Budget)
+	b, err := c.app.Money().Parse(c.org.Name, body.Budget)
 	if err != nil {
 		return nil, bad("%v", err)
 	}

@@ -124,11 +124,11 @@ func (p *passage) inform(status int, header textproto.MIMEHeader) error {
 	if p.answered {
 		return nil
 	}
-	own := p.w.Header().Clone()
+	clone := p.w.Header().Clone()
 	add(p.w.Header(), withoutHops(http.Header(header), 0))
 	p.w.WriteHeader(status)
 	clear(p.w.Header())
-	maps.Copy(p.w.Header(), own)
+	maps.Copy(p.w.Header(), clone)
 	return nil
 }
 

@@ -150,18 +150,18 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		return a.fail(storage.Complete, e, outcome)
 	}
 	r := &a.x.Record
-	var kept bytes.Buffer
+	var body bytes.Buffer
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.TeeReader(resp.Body, &kept), resp.Body}
+	}{io.TeeReader(resp.Body, &body), resp.Body}
 	e, outcome := a.refusal(resp)
 	if e.Code == apierror.UpstreamAuth { // the answer may name the key
 		a.x.Refusal = e
 	} else {
-		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, recording.MaxError, false)
+		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: body.Bytes()}, recording.MaxError, false)
 	}
-	r.ResponseBytes = int64(kept.Len())
+	r.ResponseBytes = int64(body.Len())
 	return a.fail(storage.Complete, e, outcome)
 }
 

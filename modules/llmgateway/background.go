@@ -49,7 +49,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	client, w, r := c.r, c.w, &c.exchange.Record
 	queued := c.unbegun("queued", nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
-	run := c.h.kept.Runs.Begin(stored.ResponseID(r.ID), r.Org, c.h.kept.Mask(r.Org, mask.Content{}).Name(r.UserID, nil), queued, cancel)
+	run := c.h.responses.Runs.Begin(stored.ResponseID(r.ID), r.Org, c.h.responses.Mask(r.Org, mask.Content{}).Name(r.UserID, nil), queued, cancel)
 	if run == nil {
 		cancel()
 		c.refuse(&plugins.Error{
@@ -69,7 +69,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	go func() {
 		defer release()
 		defer cancel()
-		defer c.h.kept.End(run)
+		defer c.h.responses.End(run)
 		defer events.end()
 		defer c.close()
 		defer func() {
@@ -96,7 +96,7 @@ func (c *call) publish(run *background.Run) (release func()) {
 	if err != nil { // then there is no record either
 		closeStore = func() {}
 	}
-	done := c.h.kept.Publish(stop, run)
+	done := c.h.responses.Publish(stop, run)
 	return func() {
 		if done != nil {
 			<-done

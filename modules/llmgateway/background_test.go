@@ -40,7 +40,7 @@ func (s *site) inBackground(body string, header ...string) string {
 // ended waits for a response in the background.
 func (s *site) ended(id string) string {
 	s.t.Helper()
-	if run := s.handler.kept.Runs.Find("default", "", id); run != nil {
+	if run := s.handler.responses.Runs.Find("default", "", id); run != nil {
 		<-run.Ended()
 	}
 	status, body := s.get("/v1/responses/" + id)
@@ -110,7 +110,7 @@ func TestARefusedResponseInTheBackgroundSaysWhy(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})
 	s.grant(1)
 	id := s.inBackground(bounded, "Authorization", "Bearer payer")
-	<-s.handler.kept.Runs.Find("payer", "", id).Ended()
+	<-s.handler.responses.Runs.Find("payer", "", id).Ended()
 	for _, query := range []string{"", "?stream=true"} {
 		_, got := s.get("/v1/responses/"+id+query, "Authorization", "Bearer payer")
 		if query != "" {
@@ -215,7 +215,7 @@ func TestAResponseInTheBackgroundEndsWithTheProcess(t *testing.T) {
 	}
 	close(proceed)
 	s.ended(id)
-	s.handler.kept.Runs.Forget(s.handler.kept.Runs.Find("default", "", id))
+	s.handler.responses.Runs.Forget(s.handler.responses.Runs.Find("default", "", id))
 	s.kept.mu.Lock()
 	left[0].EndState = storage.Failed // which the ledger shows
 	s.kept.records[left[0].Key()] = left[0]
@@ -252,7 +252,7 @@ func TestCreditsPayForTheBackground(t *testing.T) {
 	s.grant(1e6)
 	resp, got := s.post(`{"model":"one/m","input":"hi","max_output_tokens":9,"background":true}`, "Authorization", "Bearer payer")
 	id := gjson.Get(got, "id").Str
-	run := s.handler.kept.Runs.Find("payer", "", id)
+	run := s.handler.responses.Runs.Find("payer", "", id)
 	if resp.StatusCode != http.StatusOK || run == nil {
 		t.Fatalf("%d %s", resp.StatusCode, got)
 	}

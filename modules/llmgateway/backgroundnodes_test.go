@@ -47,14 +47,14 @@ func serveTwo(t *testing.T, answer upstream) (a, b *site, all *sharedtest.LocalR
 	all = &sharedtest.LocalRuns{Lease: time.Minute}
 	nodeA, nodeB = &cutOff{Runs: all}, &cutOff{Runs: all}
 	a, b = serve(t, map[string][]upstream{"one": {answer}}), serve(t, map[string][]upstream{"one": {status(500)}})
-	a.handler.kept.Nodes = func() shared.Runs { return nodeA }
-	b.handler.kept.Nodes = func() shared.Runs { return nodeB }
+	a.handler.responses.Nodes = func() shared.Runs { return nodeA }
+	b.handler.responses.Nodes = func() shared.Runs { return nodeB }
 	return a, b, all, nodeA, nodeB
 }
 
 // readsRecordsOf lets a node read the records of another one, as from a common store.
 func (s *site) readsRecordsOf(other *site) {
-	s.handler.kept.Journal = func() (stored.Journal, error) { return other.kept, nil }
+	s.handler.responses.Journal = func() (stored.Journal, error) { return other.kept, nil }
 }
 
 // until polls a response of a node until it has one of the statuses.

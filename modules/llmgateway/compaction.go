@@ -67,20 +67,20 @@ func parseCompaction(body []byte) (*translate.Request, error) {
 		return nil, plugins.Invalid("input", "Invalid 'input': there is nothing to compact.")
 	}
 	prompt := plugins.AppendString([]byte(`{"type":"message","role":"user","content":`), compactionPrompt)
-	asked, err := stored.SetItems(body, "input", append(input, string(prompt)+"}"))
-	if err == nil && gjson.GetBytes(asked, "tools.#").Int() > 0 {
-		asked, err = sjson.SetBytes(asked, "tool_choice", "none")
+	request, err := stored.SetItems(body, "input", append(input, string(prompt)+"}"))
+	if err == nil && gjson.GetBytes(request, "tools.#").Int() > 0 {
+		request, err = sjson.SetBytes(request, "tool_choice", "none")
 	}
 	if err == nil {
-		asked, err = sjson.DeleteBytes(asked, "text.format")
+		request, err = sjson.DeleteBytes(request, "text.format")
 	}
 	if err == nil {
-		asked, err = sjson.SetBytes(asked, "store", false)
+		request, err = sjson.SetBytes(request, "store", false)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return translate.ParseRequest(asked)
+	return translate.ParseRequest(request)
 }
 
 // Answer implements lane. It answers the compaction with the summary of the provider.

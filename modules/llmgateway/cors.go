@@ -57,8 +57,8 @@ func (h *Handler) allowOrigin(header http.Header, r *http.Request, methods strin
 	if r.Method == http.MethodOptions {
 		header.Set("Access-Control-Allow-Methods", methods)
 		header.Set("Access-Control-Max-Age", "86400")
-		if asked := r.Header.Values("Access-Control-Request-Headers"); asked != nil {
-			header["Access-Control-Allow-Headers"] = asked
+		if requested := r.Header.Values("Access-Control-Request-Headers"); requested != nil {
+			header["Access-Control-Allow-Headers"] = requested
 		}
 		return
 	}

@@ -103,12 +103,12 @@ type Handler struct {
 
 // gateway is what Provision builds from the configuration of a Handler.
 type gateway struct {
-	site     *recording.Site
-	kept     kept.Deps
-	policy   routing.Policy
-	models   models.List
-	breakers func() shared.Breakers
-	unloaded <-chan struct{} // closed when another configuration takes over
+	site      *recording.Site
+	responses kept.Deps
+	policy    routing.Policy
+	models    models.List
+	breakers  func() shared.Breakers
+	unloaded  <-chan struct{} // closed when another configuration takes over
 	// secrets returns the keys that are derived from the secret of the nodes. It logs errors.
 	secrets func() (*secret.Secrets, error)
 }
@@ -144,7 +144,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		return secret.New(text, store.Memory)
 	})
-	h.kept = kept.Deps{
+	h.responses = kept.Deps{
 		Journal: func() (stored.Journal, error) { return store.Journal() }, Mask: app.Masker,
 		Secrets: h.secrets, Nodes: store.Runs, Runs: &backgroundRuns, Logger: site.Logger,
 	}

@@ -218,8 +218,8 @@ func (n *native) statement(body []byte) []byte {
 // keepFailure keeps for the record what came of an answer that the client does not get.
 func (n *native) keepFailure(contentType string, body []byte) {
 	x := n.a.x
-	kept := bytes.Clone(body[:min(len(body), recording.MaxError)])
-	x.Kept.Response(&x.Record, storage.Body{Type: contentType, Data: kept}, recording.MaxError, len(kept) < len(body))
+	head := bytes.Clone(body[:min(len(body), recording.MaxError)])
+	x.Kept.Response(&x.Record, storage.Body{Type: contentType, Data: head}, recording.MaxError, len(head) < len(body))
 }
 
 func (a *attempt) keepCopy() {

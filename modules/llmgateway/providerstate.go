@@ -118,15 +118,15 @@ func (n *native) withoutUnknownReasoning(body []byte) []byte {
 // conversation. body is nil if the answer is a stream: the record has the stream.
 func (n *native) ended(body []byte) {
 	a, c := n.a, n.a.call
-	kept := a.x.Kept.Content(&a.x.Record).Response
+	recorded := a.x.Kept.Content(&a.x.Record).Response
 	names := c.dialect == plugins.Responses || c.dialect == plugins.Messages ||
-		c.dialect == plugins.Chat && (bytes.Contains(body, []byte(`"audio"`)) || bytes.Contains(kept.Data, []byte(`"audio"`)))
+		c.dialect == plugins.Chat && (bytes.Contains(body, []byte(`"audio"`)) || bytes.Contains(recorded.Data, []byte(`"audio"`)))
 	shares := names && c.shares(a.target.Account)
 	if !shares && c.state.ConversationID == "" {
 		return
 	}
 	if body == nil {
-		body, _ = observe.Transcript(c.dialect).Stored(kept.Type, kept.Data)
+		body, _ = observe.Transcript(c.dialect).Stored(recorded.Type, recorded.Data)
 	}
 	if c.dialect == plugins.Responses {
 		a.extend(body)

@@ -121,7 +121,7 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 	}
 	socket.ServeResponses(w, r, socket.Options{
 		Intake: opened.intake(maxRequest), Unloaded: h.unloaded, Omits: opened.controls.OmitHeader != "",
-		Store:           func() (*stored.Store, error) { return h.kept.Store(&caller) },
+		Store:           func() (*stored.Store, error) { return h.responses.Store(&caller) },
 		OpenCompactions: func(body []byte) ([]byte, error) { return h.openCompactions(caller.Org, body) },
 		Call: func(w http.ResponseWriter, r *http.Request) error {
 			return h.serveCall(w, r, &match{served: byPath[at.path].methods[http.MethodPost]})

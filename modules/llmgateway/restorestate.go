@@ -40,7 +40,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if field == "" && !references {
 		return nil
 	}
-	store, err := c.h.kept.Store(&c.exchange.Record)
+	store, err := c.h.responses.Store(&c.exchange.Record)
 	if err != nil {
 		return err
 	}
@@ -59,15 +59,15 @@ func (c *call) restoreState(targets []routing.Target) error {
 	for _, item := range items {
 		joined += len(item)
 	}
-	own := stored.InputOf(c.body)
-	resolved, err := store.Resolve(c.ctx, own, maxRequest-len(c.body)-joined, func(ctx context.Context, added int64) error {
+	newItems := stored.InputOf(c.body)
+	resolved, err := store.Resolve(c.ctx, newItems, maxRequest-len(c.body)-joined, func(ctx context.Context, added int64) error {
 		return c.received.Grow(ctx, int64(joined)+added)
 	})
 	if err != nil {
 		return err
 	}
 	c.newItems = resolved
-	if items = append(items, resolved...); field == "" && slices.Equal(resolved, own) {
+	if items = append(items, resolved...); field == "" && slices.Equal(resolved, newItems) {
 		return nil
 	}
 	if c.sent, err = stored.SetItems(c.body, "input", items); err != nil {
@@ -79,7 +79,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 		}
 	}
 	if earlier > 0 {
-		c.names = namesBehind(field, earlier, len(own))
+		c.names = namesBehind(field, earlier, len(newItems))
 	}
 	return c.checkSize(c.sent, "input")
 }
@@ -153,7 +153,7 @@ func (a *attempt) extend(response []byte) {
 	}
 	a.extended = true
 	r := &a.x.Record
-	store, err := c.h.kept.Store(r)
+	store, err := c.h.responses.Store(r)
 	if err == nil {
 		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.newItems, stored.Output(response))
 	}
@@ -183,12 +183,12 @@ func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
 
 // namesBehind returns the client's names of the items of an input. Items of an earlier response
 // or conversation, which the field names, stand before the client's own items.
-func namesBehind(field string, earlier, own int) *translate.Names {
+func namesBehind(field string, earlier, newItems int) *translate.Names {
 	names := new(translate.Names)
 	for range earlier {
 		names.Items = append(names.Items, translate.ItemName{Path: field})
 	}
-	for i := range own {
+	for i := range newItems {
 		names.Items = append(names.Items, translate.ItemName{Path: fmt.Sprintf("input[%d]", i)})
 	}
 	return names

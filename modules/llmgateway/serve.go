@@ -19,11 +19,11 @@ import (
 // serveModels answers GET /v1/models and the paths below it. A caller needs no key; with a key,
 // it gets the models of its organisation that the key may call.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
-	asked := models.Request{ID: at.id, Multimodal: at.path == modelsPath+"/multimodal"}
+	request := models.Request{ID: at.id, Multimodal: at.path == modelsPath+"/multimodal"}
 	if key, e := h.checker().Admit(r, access.ScopeGateway, keyFields(models.Dialect(r))...); e == nil {
-		asked.Key = key
+		request.Key = key
 	}
-	return h.models.Serve(w, r, asked)
+	return h.models.Serve(w, r, request)
 }
 
 // serveResource answers what OAuth calls the metadata of a protected resource (RFC 9728). No key
@@ -52,10 +52,10 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 		return apierror.Write(w, q.dialect, e)
 	}
 	var value any
-	store, err := h.kept.Store(&caller)
+	store, err := h.responses.Store(&caller)
 	if err == nil {
 		c := &kept.Call{
-			Deps: &h.kept, Store: store, W: w, R: r, ID: at.id, Item: at.item,
+			Deps: &h.responses, Store: store, W: w, R: r, ID: at.id, Item: at.item,
 			Omits: q.controls.OmitHeader, Body: q.readState, Memory: q.memory(),
 		}
 		defer c.Release()

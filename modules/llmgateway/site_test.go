@@ -493,7 +493,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	}
 	s.handler.gateway = gateway{
 		secrets: secrets,
-		kept: kept.Deps{
+		responses: kept.Deps{
 			Journal: func() (stored.Journal, error) { return s.kept, nil }, Mask: app.Masker, Secrets: secrets,
 			Nodes: func() shared.Runs { return nil }, Runs: new(background.Runs), Logger: zap.NewNop(),
 		},

@@ -137,7 +137,7 @@ func TestAnyProviderAnswersOverAWebSocket(t *testing.T) {
 
 // serveStatus asks the handler itself, for a site that is closed.
 func serveStatus(s *site, id string) (int, string) {
-	store, err := s.handler.kept.Store(&storage.Record{Org: "default", UserID: ""})
+	store, err := s.handler.responses.Store(&storage.Record{Org: "default", UserID: ""})
 	if err != nil {
 		s.t.Fatal(err)
 	}

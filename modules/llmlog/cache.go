@@ -14,7 +14,7 @@ import (
 // repetition is what Weir's cache does for a call.
 type repetition struct {
 	cache       *cache.Options  // nil if neither the client nor the site wants it
-	asked       *plugins.Object // the request, nil if the cache is not asked
+	request     *plugins.Object // the request, nil if the cache is not asked
 	intercepted bool            // the request was shown to the cache
 	lead        *cache.Lead     // ends with the call; nil if no other call can get the answer
 }
@@ -29,7 +29,7 @@ func (x *exchange) askCache(body *plugins.Object) {
 	case x.h.site.Cache() == nil:
 		x.refuseCache("the cache does not open")
 	default:
-		x.asked = body
+		x.request = body
 		x.r = x.r.WithContext(transport.WithInterceptor(x.r.Context(), x.intercept))
 	}
 }
@@ -41,7 +41,7 @@ func (x *exchange) intercept(out *http.Request, via string) *http.Response {
 	x.lead.Withhold() // the upstream before this one has failed
 	q := &cache.Request{
 		Org: x.Record.Org, Target: []string{"proxy", x.h.Provider, via, out.URL.Scheme, out.URL.Host, out.Host, strconv.FormatInt(out.ContentLength-x.r.ContentLength, 10)},
-		Method: out.Method, Path: out.URL.EscapedPath(), Query: out.URL.RawQuery, Dialect: x.Record.Dialect, Header: out.Header, Body: x.asked,
+		Method: out.Method, Path: out.URL.EscapedPath(), Query: out.URL.RawQuery, Dialect: x.Record.Dialect, Header: out.Header, Body: x.request,
 	}
 	if x.usage != nil {
 		q.Target = append(q.Target, "usage is asked for")
@@ -81,7 +81,7 @@ func (x *exchange) announceCache(header http.Header) {
 		x.Hit.SetHeader(header)
 	case x.cache != nil:
 		header["Service-Cache"] = []string{"MISS"}
-		if x.asked != nil && !x.intercepted {
+		if x.request != nil && !x.intercepted {
 			x.refuseCache("the route does not use the transport llm")
 		}
 	}

@@ -32,28 +32,28 @@ func (x *exchange) update() {
 	if x.writer.Tunnel() {
 		x.updateTunnel()
 	}
-	asked, outline := x.updateRequest()
+	info, outline := x.updateRequest()
 	x.Kept.Response(r, storage.Body{Data: x.response.Bytes()}, int64(x.h.MaxBody), x.response.Truncated())
 
 	r.Dialect = cmp.Or(x.Info().Dialect, r.Dialect)
 	r.Provider = x.provider()
-	r.RequestModel = asked.Model
-	control.ReadUser(r, asked.User)
+	r.RequestModel = info.Model
+	control.ReadUser(r, info.User)
 	x.Join(outline, uuid.Nil)
 	if r.RequestModel == "" {
 		r.RequestModel = observe.PathModel(r.Dialect, r.Path)
 	}
 }
 
-func (x *exchange) updateRequest() (asked plugins.RequestInfo, outline *observe.Outline) {
+func (x *exchange) updateRequest() (info plugins.RequestInfo, outline *observe.Outline) {
 	r := &x.Record
 	x.body.Look(func(t *capture.Tap, received int64) {
-		asked, outline = *x.reader.Request(), x.reader.Outline()
+		info, outline = *x.reader.Request(), x.reader.Outline()
 		r.RequestBytes = received + x.writer.Received()
 		x.Kept.Request(r, storage.Body{Data: t.Bytes()}, int64(x.h.MaxBody), t.Truncated())
-		x.Kept.Media(r, asked.Media)
+		x.Kept.Media(r, info.Media)
 	})
-	return asked, outline
+	return info, outline
 }
 
 // updateTunnel is for two-way streams: they have bytes, and no bodies. Over

@@ -113,12 +113,12 @@ func dialectOf(r *http.Request) plugins.Dialect {
 
 // near returns the offered paths that end with the asked path, or that the asked path ends
 // with. Extra slashes do not count.
-func near(asked string, offered []string) []string {
-	asked = segments(asked)
+func near(requested string, offered []string) []string {
+	requested = segments(requested)
 	var found []string
 	for _, path := range offered {
-		known := segments(path)
-		if asked != "/" && (strings.HasSuffix(known, asked) || strings.HasSuffix(asked, known)) {
+		parts := segments(path)
+		if requested != "/" && (strings.HasSuffix(parts, requested) || strings.HasSuffix(requested, parts)) {
 			found = append(found, path)
 		}
 	}

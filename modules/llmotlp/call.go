@@ -164,21 +164,21 @@ func (c *call) asksForStream() bool {
 // answered fills in what the provider reported. The provider's own words, if the span has them,
 // come before the words of the instrumentation.
 func (c *call) answered(r *storage.Record) {
-	own := new(plugins.ResponseInfo)
+	info := new(plugins.ResponseInfo)
 	if body := c.text(responseBody); body != "" {
-		own = observe.Read(c.dialect, "", nil, []byte(body))
+		info = observe.Read(c.dialect, "", nil, []byte(body))
 	}
-	r.Usage = own.Usage
-	if !own.Usage.Input.Valid && !own.Usage.Output.Valid {
+	r.Usage = info.Usage
+	if !info.Usage.Input.Valid && !info.Usage.Output.Valid {
 		r.Usage = c.usage()
 	}
-	r.Usage.ReportedCost = c.statedCost().Or(own.Usage.ReportedCost)
-	r.ResponseModel = short(cmp.Or(c.responded(), own.Model))
-	r.ResponseID = short(cmp.Or(c.responseID(), own.ResponseID))
-	r.Finish = short(cmp.Or(c.finish()[0], own.Finish))
+	r.Usage.ReportedCost = c.statedCost().Or(info.Usage.ReportedCost)
+	r.ResponseModel = short(cmp.Or(c.responded(), info.Model))
+	r.ResponseID = short(cmp.Or(c.responseID(), info.ResponseID))
+	r.Finish = short(cmp.Or(c.finish()[0], info.Finish))
 	kind, message := c.failure()
-	r.ErrorType, r.ErrorMessage = short(cmp.Or(kind, own.ErrorType)), cmp.Or(own.ErrorMessage, message)
-	r.ServiceTier = short(cmp.Or(c.text(tierNames...), own.ServiceTier))
+	r.ErrorType, r.ErrorMessage = short(cmp.Or(kind, info.ErrorType)), cmp.Or(info.ErrorMessage, message)
+	r.ServiceTier = short(cmp.Or(c.text(tierNames...), info.ServiceTier))
 }
 
 // responseID is the id that the provider gave the answer.

@@ -65,38 +65,38 @@ func (c *call) content(r *storage.Record) *storage.Kept {
 
 // request returns nil if the span does not say what was asked.
 func (c *call) request(r *storage.Record, media *bool) any {
-	asked := &request{Model: r.RequestModel, Stream: r.Stream || c.asksForStream()}
+	body := &request{Model: r.RequestModel, Stream: r.Stream || c.asksForStream()}
 	if c.dialect == plugins.Embeddings {
-		asked.Input = c.embedded()
+		body.Input = c.embedded()
 	} else {
-		asked.Messages = c.input()
+		body.Messages = c.input()
 	}
-	if len(asked.Messages)+len(asked.Input) == 0 {
+	if len(body.Messages)+len(body.Input) == 0 {
 		return nil
 	}
-	for _, m := range asked.Messages {
+	for _, m := range body.Messages {
 		*media = *media || m.media
 	}
-	asked.Tools = c.tools()
+	body.Tools = c.tools()
 	for _, p := range []struct {
 		field *json.RawMessage
 		name  string
 		keys  []string
 	}{
-		{&asked.MaxTokens, "max_tokens", []string{"gen_ai.request.max_tokens"}},
-		{&asked.Temperature, "temperature", []string{"gen_ai.request.temperature"}},
-		{&asked.TopP, "top_p", []string{"gen_ai.request.top_p"}},
-		{&asked.FrequencyPenalty, "frequency_penalty", []string{"gen_ai.request.frequency_penalty", "llm.frequency_penalty"}},
-		{&asked.PresencePenalty, "presence_penalty", []string{"gen_ai.request.presence_penalty", "llm.presence_penalty"}},
-		{&asked.Seed, "seed", []string{"gen_ai.request.seed"}},
-		{&asked.Stop, "stop", []string{"gen_ai.request.stop_sequences", "llm.chat.stop_sequences"}},
-		{&asked.N, "n", []string{"gen_ai.request.choice.count"}},
+		{&body.MaxTokens, "max_tokens", []string{"gen_ai.request.max_tokens"}},
+		{&body.Temperature, "temperature", []string{"gen_ai.request.temperature"}},
+		{&body.TopP, "top_p", []string{"gen_ai.request.top_p"}},
+		{&body.FrequencyPenalty, "frequency_penalty", []string{"gen_ai.request.frequency_penalty", "llm.frequency_penalty"}},
+		{&body.PresencePenalty, "presence_penalty", []string{"gen_ai.request.presence_penalty", "llm.presence_penalty"}},
+		{&body.Seed, "seed", []string{"gen_ai.request.seed"}},
+		{&body.Stop, "stop", []string{"gen_ai.request.stop_sequences", "llm.chat.stop_sequences"}},
+		{&body.N, "n", []string{"gen_ai.request.choice.count"}},
 	} {
 		if *p.field = c.json(p.keys...); *p.field == nil {
 			*p.field = json.RawMessage(c.parameter(p.name))
 		}
 	}
-	return asked
+	return body
 }
 
 // response returns nil if the span does not have the answer.

@@ -20,22 +20,22 @@ type side struct {
 	messages string   // OpenTelemetry's, in one attribute
 	flat     []string // messages whose fields are attributes
 	texts    [2]string
-	own      []string // the bodies of OpenLLMetry, which come before events
+	legacy   []string // the bodies of OpenLLMetry, which come before events
 	bodies   []string // the bodies of the others: the provider's own, or nothing but text
 	paths    []string // the paths of the messages in a body
 	events   func(*call) []message
 }
 
 var (
-	asked = side{
+	requestSide = side{
 		role: "user", messages: "gen_ai.input.messages", flat: []string{"gen_ai.prompt.", "llm.input_messages."},
-		texts: [2]string{"llm.prompts.", "prompt.text"}, own: []string{"gen_ai.prompt"},
+		texts: [2]string{"llm.prompts.", "prompt.text"}, legacy: []string{"gen_ai.prompt"},
 		bodies: []string{observation + "input", "request_data", "ai.prompt.messages", "ai.prompt", "mlflow.spanInputs", "genkit:input", "input.value"},
 		paths:  []string{"messages", "input", "contents", "prompt"}, events: (*call).askedEvents,
 	}
 	answered = side{
 		role: "assistant", messages: "gen_ai.output.messages", flat: []string{"gen_ai.completion.", "llm.output_messages."},
-		texts: [2]string{"llm.choices.", "completion.text"}, own: []string{"gen_ai.completion"},
+		texts: [2]string{"llm.choices.", "completion.text"}, legacy: []string{"gen_ai.completion"},
 		bodies: []string{observation + "output", "response_data", "ai.response.text", "ai.response.object", "mlflow.spanOutputs", "genkit:output", "output.value"},
 		paths:  []string{"choices.#.message", "message", "combined_chunk_content"}, events: (*call).choiceEvents,
 	}
@@ -49,7 +49,7 @@ func (c *call) messages(s *side) []message {
 		func() []message { return flatMessages(c.list(s.flat[0]), s.role) },
 		func() []message { return flatMessages(c.list(s.flat[1]), s.role) },
 		func() []message { return texts(c.list(s.texts[0]), s.texts[1], s.role) },
-		func() []message { return c.bodies(s.own, s) },
+		func() []message { return c.bodies(s.legacy, s) },
 		func() []message { return s.events(c) },
 		func() []message { return c.bodies(s.bodies, s) },
 	} {
@@ -81,7 +81,7 @@ func (c *call) bodies(names []string, s *side) (messages []message) {
 
 // input are the messages that the model was given, with its instructions.
 func (c *call) input() []message {
-	messages := c.messages(&asked)
+	messages := c.messages(&requestSide)
 	if len(messages) == 0 {
 		return nil
 	}

@@ -155,7 +155,7 @@ func (b *batch) record(calls []*call) error {
 
 	now := time.Now()
 	all := make([]*report, 0, len(calls))
-	known := make([]keys, 0, len(calls))
+	storedKeys := make([]keys, 0, len(calls))
 	var wanted []storage.SpanKey
 	accepted := calls[:0]
 	for _, c := range calls {
@@ -171,9 +171,9 @@ func (b *batch) record(calls []*call) error {
 		b.key.Stamp(r.Record)
 		c.describe(r.Record, b.site.App.Catalog())
 		c.answered(r.Record)
-		r.kept = c.content(r.Record)
+		r.content = c.content(r.Record)
 		k := c.keys(org, r.ResponseID)
-		accepted, all, known = append(accepted, c), append(all, r), append(known, k)
+		accepted, all, storedKeys = append(accepted, c), append(all, r), append(storedKeys, k)
 		for _, key := range k.wanted(r.empty()) {
 			wanted = append(wanted, storage.SpanKey{Key: key, From: r.CreatedAt - lookAround, Until: max(r.CreatedAt, r.RespondedAt) + lookAround})
 		}
@@ -186,7 +186,7 @@ func (b *batch) record(calls []*call) error {
 	}
 	rs := &reports{ctx: b.ctx, journal: b.journal, byKey: found, loaded: make(map[storage.RecordKey]*report)}
 	for i, c := range accepted {
-		if err := b.place(rs, c, all[i], &known[i], now); err != nil {
+		if err := b.place(rs, c, all[i], &storedKeys[i], now); err != nil {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func (b *batch) place(rs *reports, c *call, r *report, k *keys, now time.Time) e
 		return nil
 	}
 	result := recorded
-	if again := rs.byKey[k.own]; len(again) > 0 {
+	if again := rs.byKey[k.span]; len(again) > 0 {
 		if !b.replace {
 			b.count(duplicate)
 			return nil
@@ -239,7 +239,7 @@ func (b *batch) place(rs *reports, c *call, r *report, k *keys, now time.Time) e
 			b.ignore(sameCall, c.library)
 		}
 	}
-	rs.add(r, k.known(r.empty()))
+	rs.add(r, k.stored(r.empty()))
 	scores, warnings := c.scores(r.Record)
 	b.warn(warnings)
 	if scores != nil {
@@ -254,11 +254,11 @@ func (b *batch) place(rs *reports, c *call, r *report, k *keys, now time.Time) e
 // write writes a record that is new or has changed.
 func (b *batch) write(r *report) error {
 	if r.stored {
-		return b.site.Reimport(b.journal, r.Record, r.kept)
+		return b.site.Reimport(b.journal, r.Record, r.content)
 	}
 	return b.site.Import(b.journal, r.Record, &plugins.ResponseInfo{
 		Model: r.ResponseModel, ResponseID: r.ResponseID, Finish: r.Finish, ErrorType: r.ErrorType, ErrorMessage: r.ErrorMessage, ServiceTier: r.ServiceTier, Usage: r.Usage,
-	}, r.kept)
+	}, r.content)
 }
 
 func (b *batch) warn(warnings []string) {

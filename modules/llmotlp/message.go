@@ -89,8 +89,8 @@ func eachOf(v gjson.Result, do func(element gjson.Result)) {
 
 // messageOf reads one message. The results of several tools are a message each.
 func messageOf(v gjson.Result, role string) []message {
-	if own := v.Get("role").Str; own != "" {
-		role = own
+	if stated := v.Get("role").Str; stated != "" {
+		role = stated
 	}
 	if role == "model" { // Google's name
 		role = "assistant"

@@ -91,7 +91,7 @@ func (c *call) outcome() (plugins.Count, storage.EndState) {
 		return status, storage.Complete
 	}
 	kind, message := c.failure()
-	switch known := statusOf(kind, message); known {
+	switch status := statusOf(kind, message); status {
 	case 0:
 		// It may be the client's own error: the provider's status is unknown.
 		if c.usage().Output.Valid {
@@ -99,9 +99,9 @@ func (c *call) outcome() (plugins.Count, storage.EndState) {
 		}
 		return plugins.Count{}, storage.Failed
 	case 502, 504:
-		return plugins.Known(known), storage.Failed
+		return plugins.Known(status), storage.Failed
 	default:
-		return plugins.Known(known), storage.Complete
+		return plugins.Known(status), storage.Complete
 	}
 }
 

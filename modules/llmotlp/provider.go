@@ -80,8 +80,8 @@ var makers = []string{"openai", "anthropic", "gemini", "mistral", "cohere", "dee
 // openai.responses.
 func providerName(name string, prices *catalog.Catalog) string {
 	for name = strings.ToLower(name); name != ""; name = name[:max(strings.LastIndexByte(name, '.'), 0)] {
-		if known := providers[name]; known != "" {
-			return known
+		if kind := providers[name]; kind != "" {
+			return kind
 		}
 		if prices.Serves(name) {
 			return name

@@ -33,7 +33,7 @@ const sameAnswer = storage.Timestamp(10 * 60 * 1000)
 // report is what is known of one call, from one span or several, from this batch or an earlier.
 type report struct {
 	*storage.Record
-	kept    *storage.Kept // nil if the content stays as it is stored
+	content *storage.Kept // nil if the content stays as it is stored
 	stored  bool          // the record was there before this batch
 	changed bool          // another span was merged into it
 }
@@ -50,11 +50,11 @@ func spanKey(kind, org string, ids ...[]byte) string {
 }
 
 // keys are the span keys of a call.
-type keys struct{ own, parent, child, siblings, empty, response string }
+type keys struct{ span, parent, child, siblings, empty, response string }
 
 func (c *call) keys(org, responseID string) (k keys) {
 	trace, span := c.span.TraceId, c.span.SpanId
-	k.own, k.child = spanKey("span", org, trace, span), spanKey("child", org, trace, span)
+	k.span, k.child = spanKey("span", org, trace, span), spanKey("child", org, trace, span)
 	if len(c.parent) > 0 {
 		k.parent, k.siblings, k.empty = spanKey("span", org, trace, c.parent), spanKey("child", org, trace, c.parent), spanKey("empty", org, trace, c.parent)
 	}
@@ -65,8 +65,8 @@ func (c *call) keys(org, responseID string) (k keys) {
 }
 
 // known are the keys by which the record is found from now on.
-func (k *keys) known(empty bool) []string {
-	all := []string{k.own, k.siblings, k.response}
+func (k *keys) stored(empty bool) []string {
+	all := []string{k.span, k.siblings, k.response}
 	if empty {
 		all = append(all, k.empty)
 	}
@@ -75,7 +75,7 @@ func (k *keys) known(empty bool) []string {
 
 // wanted are the keys by which records of the same call are looked for.
 func (k *keys) wanted(empty bool) []string {
-	all := []string{k.own, k.parent, k.child, k.response, k.empty}
+	all := []string{k.span, k.parent, k.child, k.response, k.empty}
 	if empty {
 		all[len(all)-1] = k.siblings
 	}
@@ -156,13 +156,13 @@ func (rs *reports) merge(r, other *report, innerIsOther bool) {
 	if content.Response.Data == nil {
 		content.Response = theirs.Response
 	}
-	r.kept, r.changed = storage.Keep(r.Record, content, maxBody), true
+	r.content, r.changed = storage.Keep(r.Record, content, maxBody), true
 }
 
 // content is what is kept of a report.
 func (rs *reports) content(r *report) *storage.Content {
-	if r.kept != nil {
-		return r.kept.Content(r.Record)
+	if r.content != nil {
+		return r.content.Content(r.Record)
 	}
 	if c, err := rs.journal.Content(rs.ctx, r.Record); err == nil && c != nil {
 		return c

@@ -25,8 +25,8 @@ var rawUsageNames = []string{"gen_ai.usage.raw", "langsmith.metadata.usage_metad
 func (c *call) usage() plugins.Usage {
 	counts := c.counts()
 	u := counts.usage(c.excludesCache())
-	if own := c.providerUsage(); own != (plugins.Usage{}) {
-		u.Merge(own)
+	if stated := c.providerUsage(); stated != (plugins.Usage{}) {
+		u.Merge(stated)
 	} else {
 		u.Merge(c.observationUsage())
 	}

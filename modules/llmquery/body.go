@@ -17,21 +17,21 @@ import (
 // as absent. A field that no method reads is an error: spelt right, it would change the answer.
 // The first error is kept.
 type body struct {
-	fields map[string]gjson.Result
-	names  []string // of the fields, in their order
-	known  []string // the names that were read, whether or not the body has them
-	path   string   // in front of the names of fields
-	place  string   // in front of errors about the object
-	inner  []*body
-	call   *call // nil for an object within another
-	err    *error
+	fields    map[string]gjson.Result
+	names     []string // of the fields, in their order
+	readNames []string // the names that were read, whether or not the body has them
+	path      string   // in front of the names of fields
+	place     string   // in front of errors about the object
+	inner     []*body
+	call      *call // nil for an object within another
+	err       *error
 }
 
 func (c *call) body() (*body, error) {
-	if err := intake.CheckJSON(c.raw); err != nil {
+	if err := intake.CheckJSON(c.sent); err != nil {
 		return nil, badRequest("%v", err)
 	}
-	object := gjson.ParseBytes(c.raw)
+	object := gjson.ParseBytes(c.sent)
 	if !object.IsObject() {
 		return nil, badRequest("the body is no JSON object")
 	}
@@ -61,8 +61,8 @@ func (b *body) finish() error {
 
 func (b *body) unknown() error {
 	for _, name := range b.names {
-		if !slices.Contains(b.known, name) {
-			return badRequest("%s%s", b.place, storage.Unknown("field", name, b.known))
+		if !slices.Contains(b.readNames, name) {
+			return badRequest("%s%s", b.place, storage.Unknown("field", name, b.readNames))
 		}
 	}
 	for _, inner := range b.inner {
@@ -74,7 +74,7 @@ func (b *body) unknown() error {
 }
 
 // raw is the JSON text of a field, nil when it is absent.
-func (b *body) raw(name string) []byte {
+func (b *body) json(name string) []byte {
 	field, ok := b.field(name)
 	if !ok {
 		return nil
@@ -246,8 +246,8 @@ func (b *body) series() storage.Series {
 }
 
 func (b *body) field(name string) (gjson.Result, bool) {
-	if !slices.Contains(b.known, name) {
-		b.known = append(b.known, name)
+	if !slices.Contains(b.readNames, name) {
+		b.readNames = append(b.readNames, name)
 	}
 	field := b.fields[name]
 	if field.Type == gjson.Null {

@@ -68,7 +68,7 @@ type call struct {
 	ctx     context.Context
 	w       http.ResponseWriter
 	r       *http.Request
-	raw     []byte // the body
+	sent    []byte // the body
 	org     string
 	key     string // its hash, "" of the public
 	content bool   // the caller may read content
@@ -117,7 +117,7 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 		if err := received.Weigh(r.Context(), received.Bytes); err != nil {
 			return err
 		}
-		c.raw = received.Bytes
+		c.sent = received.Bytes
 	}
 	if e.reading != nil {
 		over, ok := e.turns(h.app).Take(r.Context(), c.key)
@@ -251,7 +251,7 @@ func query[Q storage.Question[A], A any](c *call, read func(*body) Q) (q Q, data
 // filter reads a field that holds a filter. Without it, everything matches. groups are the groups
 // whose leaves the endpoint takes.
 func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
-	f, err := b.call.parseFilter(b.raw(field), field, groups...)
+	f, err := b.call.parseFilter(b.json(field), field, groups...)
 	if err != nil && *b.err == nil {
 		*b.err = err
 	}

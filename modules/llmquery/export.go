@@ -37,7 +37,7 @@ func exportRequests(c *call) error {
 	s := shape{content: b.includeContent(), oneLine: true}
 	s.inputs = s.content
 	columns := tableColumns
-	if b.raw("columns") != nil {
+	if b.json("columns") != nil {
 		columns = b.texts("columns", maxColumns)
 		for _, name := range columns {
 			if !slices.Contains(tableColumns, name) && !strings.HasPrefix(name, propertyColumn) {
@@ -64,7 +64,7 @@ func exportRequests(c *call) error {
 	defer a.close()
 	name := "requests-" + time.Now().UTC().Format("20060102T150405Z")
 	write := func(r *storage.Record) error {
-		defer a.raw("\n")
+		defer a.append("\n")
 		return a.record(r)
 	}
 	a.contentType = "application/x-ndjson"

@@ -14,7 +14,7 @@ const (
 
 func queryMetrics(c *call) error {
 	q, metrics, err := query(c, func(b *body) *storage.MetricsQuery {
-		sort, err := storage.ParseGroupSort(b.raw("sort"))
+		sort, err := storage.ParseGroupSort(b.json("sort"))
 		if err != nil {
 			b.reject("%v", err)
 		}

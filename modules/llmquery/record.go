@@ -207,7 +207,7 @@ func (a *answer) close() {
 	}
 }
 
-func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
+func (a *answer) append(json string) { a.buf = append(a.buf, json...) }
 
 // shape says which parts of a record an answer shows. charges has the prices for the parts of the
 // cost, nil to leave them out.

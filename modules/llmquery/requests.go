@@ -38,14 +38,14 @@ func (c *call) requests(groups []storage.Group) error {
 	if err != nil {
 		return err
 	}
-	if b.raw("filter") == nil {
+	if b.json("filter") == nil {
 		b.fail("filter", `is required; "all" matches every request`)
 	}
-	filter, err := c.readFilter(b.raw("filter"), groups...)
+	filter, err := c.readFilter(b.json("filter"), groups...)
 	if err != nil {
 		b.refuse(err)
 	}
-	sort, random, err := c.order(b.raw("sort"))
+	sort, random, err := c.order(b.json("sort"))
 	if err != nil {
 		b.refuse(err)
 	}
@@ -92,21 +92,21 @@ func (c *call) requests(groups []storage.Group) error {
 
 	a := newAnswer(c, s)
 	defer a.close()
-	a.raw(`{"data":[`)
+	a.append(`{"data":[`)
 	a.expect(records)
 	for i, r := range records {
 		if i > 0 {
-			a.raw(",")
+			a.append(",")
 		}
 		if err := a.record(r); err != nil {
 			return a.abandon(err)
 		}
 	}
-	a.raw(`],"error":null,"next":`)
+	a.append(`],"error":null,"next":`)
 	if next != nil && !random {
-		a.raw(`"` + *next + `"}`)
+		a.append(`"` + *next + `"}`)
 	} else {
-		a.raw("null}")
+		a.append("null}")
 	}
 	a.flush()
 	return nil
@@ -177,11 +177,11 @@ func getRequest(c *call) error {
 	}
 	a := newAnswer(c, shape{content: true, inputs: true, charges: c.app.Catalog()})
 	defer a.close()
-	a.raw(`{"data":`)
+	a.append(`{"data":`)
 	if err := a.record(r); err != nil {
 		return a.abandon(err)
 	}
-	a.raw(`,"error":null}`)
+	a.append(`,"error":null}`)
 	a.flush()
 	return nil
 }

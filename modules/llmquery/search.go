@@ -24,7 +24,7 @@ func searchRequests(c *call) error {
 	if err != nil {
 		return err
 	}
-	if b.raw("filter") == nil {
+	if b.json("filter") == nil {
 		b.fail("filter", `is required; "all" matches every request`)
 	}
 	q := &storage.RequestQuery{
@@ -118,10 +118,10 @@ func (s *search) next() (found []*storage.Record, more bool, err error) {
 
 // found writes the line of a step.
 func (a *answer) found(records []*storage.Record, q *storage.RequestQuery, more bool) error {
-	a.raw(`{"data":[`)
+	a.append(`{"data":[`)
 	for i, r := range records {
 		if i > 0 {
-			a.raw(",")
+			a.append(",")
 		}
 		if err := a.record(r); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (a *answer) found(records []*storage.Record, q *storage.RequestQuery, more 
 	if err != nil {
 		return err
 	}
-	a.raw("],")
+	a.append("],")
 	a.buf = append(append(a.buf, rest[1:]...), '\n')
 	a.flush()
 	if a.err != nil {

@@ -12,7 +12,7 @@ func querySessions(c *call) error {
 	q, sessions, err := query(c, func(b *body) *storage.SessionQuery {
 		b.zone("timezoneDifference") // of no effect: sessions have no days
 		search, _ := b.text("search")
-		sort, err := storage.ParseSessionSort(b.raw("sort"))
+		sort, err := storage.ParseSessionSort(b.json("sort"))
 		if err != nil {
 			b.reject("%v", err)
 		}

@@ -13,7 +13,7 @@ const defaultGroups = 50
 
 func queryUsers(c *call) error {
 	q, users, err := query(c, func(b *body) *storage.UserQuery {
-		sort, err := storage.ParseUserSort(b.raw("sort"))
+		sort, err := storage.ParseUserSort(b.json("sort"))
 		if err != nil {
 			b.reject("%v", err)
 		}

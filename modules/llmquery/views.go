@@ -60,11 +60,11 @@ func saveView(c *call) error {
 	if err := b.finish(); err != nil {
 		return err
 	}
-	known, all, err := c.view()
+	saved, all, err := c.view()
 	if err != nil {
 		return err
 	}
-	if known == nil && len(all) >= maxViews {
+	if saved == nil && len(all) >= maxViews {
 		return badRequest("an organisation has at most %d views: delete one", maxViews)
 	}
 	return c.annotate(http.StatusOK, &storage.Annotation{View: v})

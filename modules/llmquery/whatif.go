@@ -58,7 +58,7 @@ func tryPolicy(c *call) error {
 	}
 	values := b.integer("limit", defaultWhatIfValues, maxLimit)
 	var policy *whatif.Policy
-	if text := b.raw("policy"); text == nil {
+	if text := b.json("policy"); text == nil {
 		b.fail("policy", `is required: the name of an alias, or one as JSON, such as ["openai/gpt-5-mini"]`)
 	} else if policy, err = whatif.Parse(text, c.app.Aliases); err != nil {
 		b.fail("policy", "%v", err)

@@ -73,19 +73,19 @@ func (h *Handler) serveLogin(w http.ResponseWriter, r *http.Request) error {
 	if len(view) > maxView {
 		view = ""
 	}
-	kept, err := json.Marshal(attempt{begun, view})
+	cookie, err := json.Marshal(attempt{begun, view})
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, loginCookie(r, base64.RawURLEncoding.EncodeToString(kept), loginLimit))
+	http.SetCookie(w, loginCookie(r, base64.RawURLEncoding.EncodeToString(cookie), loginLimit))
 	return redirect(w, address)
 }
 
 func (h *Handler) serveCallback(w http.ResponseWriter, r *http.Request) error {
 	var a attempt
 	if c, err := r.Cookie(loginCookie(r, "", 0).Name); err == nil {
-		if kept, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
-			_ = json.Unmarshal(kept, &a) // an attempt without a state does not end well
+		if cookie, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
+			_ = json.Unmarshal(cookie, &a) // an attempt without a state does not end well
 		}
 	}
 	http.SetCookie(w, loginCookie(r, "", -1))

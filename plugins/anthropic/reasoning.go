@@ -34,31 +34,31 @@ type Thinker struct {
 // does by itself. The effort that remains in p.Reasoning is a level of the model,
 // and to be sent where effort is true.
 func (t Thinker) Think(p *translate.Request) (thinking *Thinking, effort bool, err error) {
-	asked := p.Reasoning
+	reasoning := p.Reasoning
 	if err := p.CheckEffort(); err != nil {
 		return nil, false, err
 	}
 	switch {
 	case !t.Reasoning:
 		return nil, false, p.DropReasoning(translate.ModelRefuses)
-	case asked.Effort == "none":
+	case reasoning.Effort == "none":
 		return t.disable(p)
 	case t.Forced && !t.Always: // "Thinking may not be enabled when tool_choice forces tool use."
 		if err := p.DropReasoning("not possible where a call is forced, left out"); err != nil {
 			return nil, false, err
 		}
 		return t.disable(p)
-	case asked.Effort == "" && asked.Summary == "":
+	case reasoning.Effort == "" && reasoning.Summary == "":
 		return nil, false, nil
 	case t.Budget.Min > 0:
 		thinking, err = t.budget(p)
 	default:
 		thinking = &Thinking{Type: "adaptive", Display: "omitted"}
-		if asked.Summary != "" {
+		if reasoning.Summary != "" {
 			thinking.Display = "summarized"
 		}
 	}
-	if err != nil || thinking == nil || asked.Effort == "" || len(t.Efforts) == 0 {
+	if err != nil || thinking == nil || reasoning.Effort == "" || len(t.Efforts) == 0 {
 		return thinking, false, err
 	}
 	err = p.LimitEffort(t.Efforts)

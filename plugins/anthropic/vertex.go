@@ -24,9 +24,9 @@ const vertexVersion = "vertex-2023-10-16"
 
 // Prepare implements translate.Provider.
 func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
-	known := t
-	known.Model = vertexName(t.Model)
-	r, err := newRequest(p, known)
+	listed := t
+	listed.Model = vertexName(t.Model)
+	r, err := newRequest(p, listed)
 	if err != nil {
 		return nil, err
 	}

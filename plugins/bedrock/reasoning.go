@@ -24,7 +24,7 @@ type reasoningConfig struct {
 // setReasoning requests reasoning in the format of the model's maker. Only Claude is asked for a summary:
 // the others return their thoughts anyway.
 func (r *request) setReasoning(p *translate.Request, m *model) error {
-	asked := p.Reasoning.Effort
+	effort := p.Reasoning.Effort
 	if m.maker == byAnthropic {
 		return r.setThinking(p, m)
 	}
@@ -34,12 +34,12 @@ func (r *request) setReasoning(p *translate.Request, m *model) error {
 	switch {
 	case !m.Reasoning:
 		return p.DropReasoning(translate.ModelRefuses)
-	case asked == "", asked == "none" && m.maker == byAmazon: // which thinks only when told to
+	case effort == "", effort == "none" && m.maker == byAmazon: // which thinks only when told to
 		return nil
-	case asked == "none" && slices.Contains(m.Efforts, asked):
-		r.fields().ReasoningEffort = asked
+	case effort == "none" && slices.Contains(m.Efforts, effort):
+		r.fields().ReasoningEffort = effort
 		return nil
-	case asked == "none":
+	case effort == "none":
 		return p.DropWithWarning("reasoning.effort", "not possible with a model that always thinks, left out")
 	}
 	err := p.LimitEffort(m.Efforts)

@@ -273,7 +273,7 @@ func TestLookupIsBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := len(c.providers["p"].found.known); got > maxNames {
+	if got := len(c.providers["p"].found.models); got > maxNames {
 		t.Errorf("%d names are remembered", got)
 	}
 }

@@ -200,7 +200,7 @@ func (d *decoder) provider(c *Catalog, v gjson.Result) error {
 		c.providers[id] = p
 		c.order = append(c.order, p)
 	}
-	p.own()
+	p.copyModels()
 	err := object(v, func(key string, v gjson.Result) error {
 		switch key {
 		case "id":

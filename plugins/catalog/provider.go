@@ -20,7 +20,7 @@ type provider struct {
 
 // own copies the models if another catalogue has them, too. Their lists and prices stay shared: reading a
 // catalogue replaces them.
-func (p *provider) own() {
+func (p *provider) copyModels() {
 	if !p.shared {
 		return
 	}
@@ -86,22 +86,22 @@ const (
 // names remembers the models of names that are no ids, nil for names without a model, so that one search does
 // for many calls.
 type names struct {
-	mu    sync.RWMutex
-	known map[string]*Model
+	mu     sync.RWMutex
+	models map[string]*Model
 }
 
 func (n *names) get(name string) (m *Model, ok bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	m, ok = n.known[name]
+	m, ok = n.models[name]
 	return m, ok
 }
 
 func (n *names) put(name string, m *Model) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.known == nil || len(n.known) >= maxNames {
-		n.known = make(map[string]*Model)
+	if n.models == nil || len(n.models) >= maxNames {
+		n.models = make(map[string]*Model)
 	}
-	n.known[strings.Clone(name)] = m
+	n.models[strings.Clone(name)] = m
 }

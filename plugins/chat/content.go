@@ -270,8 +270,8 @@ func (d *decoder) callKey(index gjson.Result, id, name string) int {
 		return max(int(index.Int()), 0)
 	}
 	if id != "" {
-		for i, known := range d.calls {
-			if known == id {
+		for i, call := range d.calls {
+			if call == id {
 				return i
 			}
 		}

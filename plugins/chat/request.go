@@ -123,9 +123,9 @@ func (r *request) setLogprobs(a attempt) {
 // setHints passes the verbosity, and what does not change the answer.
 func (r *request) setHints(a attempt) {
 	for _, s := range []struct {
-		field string
-		sent  *string
-		asked string
+		field     string
+		sent      *string
+		requested string
 	}{
 		{"text.verbosity", &r.Verbosity, a.Verbosity},
 		{"service_tier", &r.ServiceTier, a.ServiceTier},
@@ -134,7 +134,7 @@ func (r *request) setHints(a attempt) {
 		{"prompt_cache_key", &r.PromptCacheKey, a.PromptCacheKey},
 	} {
 		if a.translates(s.field) {
-			*s.sent = s.asked
+			*s.sent = s.requested
 		}
 	}
 	if r.User == "" && a.translates("user") && !a.translates("safety_identifier") {

@@ -21,11 +21,11 @@ import (
 type inflater struct {
 	in   *bufio.Reader
 	gzip gzip.Reader
-	raw  io.ReadCloser
+	body io.ReadCloser
 }
 
 var inflaters = sync.Pool{New: func() any {
-	return &inflater{in: bufio.NewReader(nil), raw: flate.NewReader(bytes.NewReader(nil))}
+	return &inflater{in: bufio.NewReader(nil), body: flate.NewReader(bytes.NewReader(nil))}
 }}
 
 func borrowInflater(r io.Reader) (z *inflater, giveBack func()) {
@@ -60,7 +60,7 @@ func openDeflate(in io.Reader) (io.Reader, func(), error) {
 	if h, err := z.in.Peek(2); err == nil && h[0]&0x0f == 8 && (int(h[0])<<8|int(h[1]))%31 == 0 {
 		_, _ = z.in.Discard(2)
 	}
-	return z.raw, giveBack, z.raw.(flate.Resetter).Reset(z.in, nil)
+	return z.body, giveBack, z.body.(flate.Resetter).Reset(z.in, nil)
 }
 
 // messageEnd holds the four bytes that the sender of a compressed message leaves out
@@ -72,10 +72,10 @@ const messageEnd = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 func InflateMessage(w io.Writer, r io.Reader, window []byte) error {
 	z, giveBack := borrowInflater(io.MultiReader(r, strings.NewReader(messageEnd)))
 	defer giveBack()
-	if err := z.raw.(flate.Resetter).Reset(z.in, window); err != nil {
+	if err := z.body.(flate.Resetter).Reset(z.in, window); err != nil {
 		return err
 	}
-	_, err := z.raw.(io.WriterTo).WriteTo(w)
+	_, err := z.body.(io.WriterTo).WriteTo(w)
 	return err
 }
 

@@ -92,7 +92,7 @@ func (r *request) setAnswerTool(p *translate.Request) error {
 func (r *request) setSampling(p *translate.Request, _ *plugins.Capabilities) error {
 	for _, s := range []struct {
 		field           string
-		asked, sent     **float64
+		requested, sent **float64
 		least, greatest float64
 	}{
 		{"temperature", &p.Temperature, &r.Temperature, 0, 1},
@@ -100,15 +100,15 @@ func (r *request) setSampling(p *translate.Request, _ *plugins.Capabilities) err
 		{"frequency_penalty", &p.FrequencyPenalty, &r.FrequencyPenalty, 0, 1},
 		{"presence_penalty", &p.PresencePenalty, &r.PresencePenalty, 0, 1},
 	} {
-		if *s.asked == nil || s.field == "top_p" && **s.asked == 1 { // 1 is no limit
+		if *s.requested == nil || s.field == "top_p" && **s.requested == 1 { // 1 is no limit
 			continue
 		}
-		value := min(max(**s.asked, s.least), s.greatest)
-		if value != **s.asked {
+		value := min(max(**s.requested, s.least), s.greatest)
+		if value != **s.requested {
 			if err := p.DropWithWarning(s.field, fmt.Sprintf("beyond the provider's limit, %v in its place", value)); err != nil {
 				return err
 			}
-			*s.asked = &value
+			*s.requested = &value
 		}
 		*s.sent = &value
 	}

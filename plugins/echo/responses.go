@@ -22,11 +22,11 @@ func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugin
 		f.Code = "previous_response_not_found"
 		return f
 	}
-	asked, f := read(x.body)
+	request, f := read(x.body)
 	if f != nil {
 		return f
 	}
-	p, f := repeated(x.body, asked.Model)
+	p, f := repeated(x.body, request.Model)
 	if f != nil {
 		return f
 	}
@@ -38,7 +38,7 @@ func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugin
 	if p.State.Stored {
 		x.stored.add(x.id("resp_"))
 	}
-	x.answer(w, r, plugins.Responses, p, asked.Answer())
+	x.answer(w, r, plugins.Responses, p, request.Answer())
 	return nil
 }
 

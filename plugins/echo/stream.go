@@ -42,12 +42,12 @@ func serveAs(d plugins.Dialect) func(http.ResponseWriter, *http.Request, *exchan
 }
 
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request, d plugins.Dialect, p *translate.Request) error {
-	asked, f := read(gjson.ParseBytes(p.Raw))
+	request, f := read(gjson.ParseBytes(p.Raw))
 	if f != nil {
 		return p.Names.Error(f)
 	}
-	asked.Reasoning = asksForReasoning(x.body, "reasoning_effort", "reasoning", "thinking")
-	x.answer(w, r, d, &translate.Request{Raw: p.Raw, Model: asked.Model, Stream: p.Stream}, asked.Answer())
+	request.Reasoning = asksForReasoning(x.body, "reasoning_effort", "reasoning", "thinking")
+	x.answer(w, r, d, &translate.Request{Raw: p.Raw, Model: request.Model, Stream: p.Stream}, request.Answer())
 	return nil
 }
 

@@ -211,7 +211,7 @@ func (m *messagesRequest) appendBlock(b []byte, path, role string, v gjson.Resul
 func (m *messagesRequest) appendDocument(b []byte, path string, v gjson.Result) ([]byte, error) {
 	source, title := v.Get("source"), v.Get("title").Str
 	cited := v.Get("citations.enabled").Bool()
-	known := []string{"type", "source", "title", "citations", "cache_control"}
+	fields := []string{"type", "source", "title", "citations", "cache_control"}
 	switch source.Get("type").Str {
 	case "text", "content":
 		for i, block := range source.Get("content").Array() {
@@ -221,7 +221,7 @@ func (m *messagesRequest) appendDocument(b []byte, path string, v gjson.Result) 
 		}
 		content := source.Get("data").Str + blockText(source.Get("content"))
 		if !cited {
-			known = append(known, "context")
+			fields = append(fields, "context")
 			b = appendParagraphs(b, title, v.Get("context").Str, content)
 			break
 		}
@@ -239,7 +239,7 @@ func (m *messagesRequest) appendDocument(b []byte, path string, v gjson.Result) 
 		}
 		m.cited[path] = title
 	}
-	m.leaveOut(path, v, known...)
+	m.leaveOut(path, v, fields...)
 	return b, nil
 }
 

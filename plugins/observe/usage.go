@@ -14,8 +14,8 @@ import (
 // count: repeated reports are cumulative in every dialect, so that a 0 after another count says
 // nothing.
 type report struct {
-	counts [endOfCounts - firstCount]int64
-	known  uint64 // a bit for each of counts
+	counts   [endOfCounts - firstCount]int64
+	reported uint64 // a bit for each of counts
 }
 
 func (r *report) set(f Field, n int64) {
@@ -26,11 +26,11 @@ func (r *report) set(f Field, n int64) {
 		n = before
 	}
 	r.counts[f-firstCount] = n
-	r.known |= 1 << (f - firstCount)
+	r.reported |= 1 << (f - firstCount)
 }
 
 func (r *report) get(f Field) plugins.Count {
-	return plugins.Count{N: r.counts[f-firstCount], Valid: r.known>>(f-firstCount)&1 != 0}
+	return plugins.Count{N: r.counts[f-firstCount], Valid: r.reported>>(f-firstCount)&1 != 0}
 }
 
 func (r *report) both(f, g Field) plugins.Count { return r.get(f).Plus(r.get(g)) }

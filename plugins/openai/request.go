@@ -19,11 +19,11 @@ func withInput(p *translate.Request) ([]byte, error) {
 	if !input.IsArray() {
 		return p.Raw, nil
 	}
-	kept := keptItems(p)
+	byIndex := keptItems(p)
 	items := make([]byte, 1, len(input.Raw))
 	items[0] = '['
 	for i, v := range input.Array() {
-		item, raw := kept[i], v.Raw
+		item, raw := byIndex[i], v.Raw
 		if r, ok := item.(*translate.ReasoningItem); ok {
 			if raw = replay(r, raw); raw == "" {
 				item = nil
@@ -201,20 +201,20 @@ type function struct {
 
 // keptItems are the items of the turns by their position in the input.
 func keptItems(p *translate.Request) map[int]translate.Item {
-	kept := make(map[int]translate.Item)
+	items := make(map[int]translate.Item)
 	for _, t := range p.Turns {
 		for _, item := range t.Items {
 			switch i := item.(type) {
 			case *translate.Message:
-				kept[i.Index] = item
+				items[i.Index] = item
 			case *translate.ToolCall:
-				kept[i.Index] = item
+				items[i.Index] = item
 			case *translate.ToolOutput:
-				kept[i.Index] = item
+				items[i.Index] = item
 			case *translate.ReasoningItem:
-				kept[i.Index] = item
+				items[i.Index] = item
 			}
 		}
 	}
-	return kept
+	return items
 }

@@ -14,8 +14,8 @@ import (
 // gaps. Of an event that fits the template, only the gaps need to be read. T is the meaning
 // of a gap to the caller.
 type Template[T any] struct {
-	raw  []byte // empty until an event was learned
-	gaps []Gap[T]
+	event []byte // empty until an event was learned
+	gaps  []Gap[T]
 }
 
 // Gap is a part in which events may differ from their template: the inside of a string, or
@@ -31,7 +31,7 @@ type Gap[T any] struct {
 // Reset makes an empty template.
 func (t *Template[T]) Reset() {
 	clear(t.gaps)
-	t.raw, t.gaps = t.raw[:0], t.gaps[:0]
+	t.event, t.gaps = t.event[:0], t.gaps[:0]
 }
 
 // Gap notes a gap of the event that will be learned.
@@ -60,7 +60,7 @@ func (t *Template[T]) Learn(event []byte) {
 		return
 	}
 	slices.SortFunc(t.gaps, func(a, b Gap[T]) int { return cmp.Compare(a.start, b.start) })
-	t.raw = append(t.raw[:0], event...)
+	t.event = append(t.event[:0], event...)
 }
 
 // Gaps are those of the template, which Fits has found in an event.
@@ -84,13 +84,13 @@ func (t *Template[T]) FitsValid(event []byte) bool { return t.fits(event, validI
 // fits compares an event with the template. inside returns the length of the inside of a
 // string, -1 for none.
 func (t *Template[T]) fits(event []byte, inside func([]byte) int) bool {
-	if len(t.raw) == 0 {
+	if len(t.event) == 0 {
 		return false
 	}
 	from, at := 0, 0 // in the template, and in the event
 	for i := range t.gaps {
 		g := &t.gaps[i]
-		rest, ok := bytes.CutPrefix(event[at:], t.raw[from:g.start])
+		rest, ok := bytes.CutPrefix(event[at:], t.event[from:g.start])
 		if !ok {
 			return false
 		}
@@ -105,7 +105,7 @@ func (t *Template[T]) fits(event []byte, inside func([]byte) int) bool {
 		g.at = len(event) - len(rest)
 		from, at = g.end, g.at+g.length
 	}
-	return bytes.Equal(event[at:], t.raw[from:])
+	return bytes.Equal(event[at:], t.event[from:])
 }
 
 // validInside is closingQuote, but -1 also for a string that is not valid.

@@ -119,14 +119,14 @@ func sameCall(list *node, call gjson.Result, i int) (*node, string) {
 		}
 		return nil, ""
 	}
-	known := list.get(index.Raw)
-	if known == nil {
+	toolCall := list.get(index.Raw)
+	if toolCall == nil {
 		return nil, index.Raw
 	}
-	if old := known.get("id"); !old.blank() && id.Str != "" && old.raw != id.Raw && call.Get("function.name").Str != "" {
+	if old := toolCall.get("id"); !old.blank() && id.Str != "" && old.raw != id.Raw && call.Get("function.name").Str != "" {
 		return list.get(id.Str), id.Str
 	}
-	return known, ""
+	return toolCall, ""
 }
 
 var completionChunk = Object(Fields{

@@ -59,11 +59,11 @@ func appendSystem(system []Part, t Turn) ([]Part, error) {
 
 // wrapTexts drops blank texts, and puts each other text between before and after.
 func wrapTexts(items []Item, before, after string) []Item {
-	var kept []Item
+	var merged []Item
 	for _, item := range items {
 		m, ok := item.(*Message)
 		if !ok {
-			kept = append(kept, item)
+			merged = append(merged, item)
 			continue
 		}
 		content := appendNotBlank(nil, m.Content)
@@ -77,9 +77,9 @@ func wrapTexts(items []Item, before, after string) []Item {
 		}
 		wrapped := *m
 		wrapped.Content = content
-		kept = append(kept, &wrapped)
+		merged = append(merged, &wrapped)
 	}
-	return kept
+	return merged
 }
 
 func appendNotBlank(parts, more []Part) []Part {

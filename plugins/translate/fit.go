@@ -31,10 +31,10 @@ func (p *Request) Fit(c *plugins.Capabilities, l Limits) error {
 	reasons := c != nil && c.Reasoning
 	untempered, unpenalized := reasons && !c.Temperature, reasons && l.Unpenalized
 	for _, s := range []struct {
-		field   string
-		asked   *float64
-		nothing float64
-		refused bool
+		field     string
+		requested *float64
+		nothing   float64
+		refused   bool
 	}{
 		{"temperature", p.Temperature, 1, untempered},
 		{"top_p", p.TopP, 1, untempered},
@@ -42,8 +42,8 @@ func (p *Request) Fit(c *plugins.Capabilities, l Limits) error {
 		{"frequency_penalty", p.FrequencyPenalty, 0, unpenalized},
 	} {
 		switch {
-		case s.asked == nil || !s.refused:
-		case *s.asked == s.nothing:
+		case s.requested == nil || !s.refused:
+		case *s.requested == s.nothing:
 			p.change(s.field, "null")
 		default:
 			if err := p.DropWithWarning(s.field, ModelRefuses); err != nil {

@@ -99,8 +99,8 @@ func (p *Request) CheckEffort() error {
 // effort for which there is no level is dropped. A request for reasoning never
 // becomes "none".
 func (p *Request) LimitEffort(levels []string) error {
-	asked := p.Reasoning.Effort
-	if slices.Contains(levels, asked) {
+	effort := p.Reasoning.Effort
+	if slices.Contains(levels, effort) {
 		return nil
 	}
 	best := ""
@@ -109,8 +109,8 @@ func (p *Request) LimitEffort(levels []string) error {
 		case level == "none":
 		case best == "":
 			best = level
-		case effortRank(level) <= effortRank(asked):
-			if effortRank(best) > effortRank(asked) || effortRank(level) > effortRank(best) {
+		case effortRank(level) <= effortRank(effort):
+			if effortRank(best) > effortRank(effort) || effortRank(level) > effortRank(best) {
 				best = level
 			}
 		case effortRank(level) < effortRank(best):

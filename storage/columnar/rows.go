@@ -60,10 +60,10 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, 
 		return err
 	}
 	after := s.from - 1 // the last key that has been scanned
-	for _, known := range regions {
-		s.gap(after, min(known.After, s.to))
-		s.file(known, max(after, known.After), min(known.Last, s.to))
-		after = known.Last
+	for _, region := range regions {
+		s.gap(after, min(region.After, s.to))
+		s.file(region, max(after, region.After), min(region.Last, s.to))
+		after = region.Last
 	}
 	if x.tail == nil {
 		s.gap(after, s.to)

@@ -34,9 +34,9 @@ var ErrManyAlertRules = fmt.Errorf("an organisation has at most %d rules of aler
 // SetAlertRule makes the rule of a name, or replaces it.
 func (o *Organisation) SetAlertRule(ctx context.Context, name string, rule json.RawMessage) error {
 	return o.retry(ctx, func() error {
-		kept, err := Named[AlertRule](ctx, o, name)
+		stored, err := Named[AlertRule](ctx, o, name)
 		if err == nil {
-			_, err = Update(ctx, o, kept.ID, func(r *AlertRule) error {
+			_, err = Update(ctx, o, stored.ID, func(r *AlertRule) error {
 				r.Rule = rule
 				return nil
 			})

@@ -145,8 +145,8 @@ func (o *Organisation) createKey(ctx context.Context, settings Settings, by *Cre
 // if somebody else changes the key meanwhile.
 func (o *Organisation) UpdateKey(ctx context.Context, id string, set func(*Settings) error) (k *Key, err error) {
 	err = o.retry(ctx, func() error {
-		kept, err := o.get(ctx, KindKey, id)
-		if k, err = read[Key](kept, err); err != nil {
+		object, err := o.get(ctx, KindKey, id)
+		if k, err = read[Key](object, err); err != nil {
 			return err
 		}
 		project, owner := k.Project, k.OwnerID
@@ -163,7 +163,7 @@ func (o *Organisation) UpdateKey(ctx context.Context, id string, set func(*Setti
 		if err != nil {
 			return err
 		}
-		return b.commit(ctx, o, o.event(Updated, &kept, &after))
+		return b.commit(ctx, o, o.event(Updated, &object, &after))
 	})
 	return k, err
 }
@@ -228,15 +228,15 @@ type bonds struct {
 // account's project.
 func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err error) {
 	if s.OwnerID != "" {
-		if err := b.own(ctx, o, s); err != nil {
+		if err := b.bindOwner(ctx, o, s); err != nil {
 			return b, err
 		}
 	}
 	if s.Project == "" {
 		return b, nil
 	}
-	kept, err := o.Log.Named(ctx, o.Name, KindProject, s.Project)
-	p, err := read[Project](kept, err)
+	object, err := o.Log.Named(ctx, o.Name, KindProject, s.Project)
+	p, err := read[Project](object, err)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		e, err := o.ProjectCreated(s.Project)
@@ -247,12 +247,12 @@ func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err err
 	case p.ArchivedAt != nil:
 		return b, ErrArchived
 	}
-	b.unchanged = append(b.unchanged, kept)
+	b.unchanged = append(b.unchanged, object)
 	return b, nil
 }
 
 // own finds the owner.
-func (b *bonds) own(ctx context.Context, o *Organisation, s *Settings) error {
+func (b *bonds) bindOwner(ctx context.Context, o *Organisation, s *Settings) error {
 	kind := KindMember
 	switch {
 	case strings.HasPrefix(s.OwnerID, AccountPrefix):
@@ -260,18 +260,18 @@ func (b *bonds) own(ctx context.Context, o *Organisation, s *Settings) error {
 	case strings.HasPrefix(s.OwnerID, keyPrefix):
 		kind = KindKey
 	}
-	kept, err := o.get(ctx, kind, s.OwnerID)
+	object, err := o.get(ctx, kind, s.OwnerID)
 	if err != nil {
 		return err
 	}
 	if kind == KindServiceAccount {
-		a, err := read[ServiceAccount](kept, nil)
+		a, err := read[ServiceAccount](object, nil)
 		if err != nil {
 			return err
 		}
 		s.Project = a.Project
 	}
-	b.unchanged = append(b.unchanged, kept)
+	b.unchanged = append(b.unchanged, object)
 	return nil
 }
 

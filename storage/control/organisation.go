@@ -89,11 +89,11 @@ type Listed[T any] struct {
 
 // get returns an object. The error may be ErrNotFound, which then names the kind.
 func (o *Organisation) get(ctx context.Context, kind Kind, id string) (Object, error) {
-	kept, err := o.Log.Get(ctx, o.Name, kind, id)
+	object, err := o.Log.Get(ctx, o.Name, kind, id)
 	if errors.Is(err, ErrNotFound) {
 		err = NotFoundError(kind)
 	}
-	return kept, err
+	return object, err
 }
 
 // NotFoundError is an ErrNotFound that names what is not there.
@@ -109,9 +109,9 @@ func (NotFoundError) Is(other error) bool { return other == ErrNotFound }
 
 // Get returns an object of a kind. The error may be ErrNotFound.
 func Get[T any, V value[T]](ctx context.Context, o *Organisation, id string) (Listed[T], error) {
-	kept, err := o.get(ctx, kindOf[T, V](), id)
-	v, err := read[T, V](kept, err)
-	return Listed[T]{v, kept.UsedAt}, err
+	object, err := o.get(ctx, kindOf[T, V](), id)
+	v, err := read[T, V](object, err)
+	return Listed[T]{v, object.UsedAt}, err
 }
 
 // Named returns the object of a kind that has a name. The error may be ErrNotFound.
@@ -121,11 +121,11 @@ func Named[T any, V value[T]](ctx context.Context, o *Organisation, name string)
 
 // All returns a page of objects. The error may be ErrNoPlace.
 func All[T any, V value[T]](ctx context.Context, o *Organisation, p Page) ([]Listed[T], error) {
-	kept, err := o.Log.List(ctx, o.Name, kindOf[T, V](), p)
-	list := make([]Listed[T], len(kept))
-	for i := 0; i < len(kept) && err == nil; i++ {
-		list[i].UsedAt = kept[i].UsedAt
-		list[i].Object, err = read[T, V](kept[i], nil)
+	objects, err := o.Log.List(ctx, o.Name, kindOf[T, V](), p)
+	list := make([]Listed[T], len(objects))
+	for i := 0; i < len(objects) && err == nil; i++ {
+		list[i].UsedAt = objects[i].UsedAt
+		list[i].Object, err = read[T, V](objects[i], nil)
 	}
 	return list, err
 }
@@ -138,8 +138,8 @@ func Update[T any, V value[T]](ctx context.Context, o *Organisation, id string, 
 
 func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb string, set func(*T) error) (v V, err error) {
 	err = o.retry(ctx, func() error {
-		kept, err := o.get(ctx, kindOf[T, V](), id)
-		if v, err = read[T, V](kept, err); err != nil {
+		object, err := o.get(ctx, kindOf[T, V](), id)
+		if v, err = read[T, V](object, err); err != nil {
 			return err
 		}
 		if err := set(v); err != nil {
@@ -149,7 +149,7 @@ func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb st
 		if err != nil {
 			return err
 		}
-		e := o.event(verb, &kept, &after)
+		e := o.event(verb, &object, &after)
 		if after.Kind == KindRule {
 			return o.commitRules(ctx, e)
 		}
@@ -161,11 +161,11 @@ func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb st
 // Delete ends an object for good. Its events stay.
 func Delete[T any, V value[T]](ctx context.Context, o *Organisation, id string) error {
 	return o.retry(ctx, func() error {
-		kept, err := o.get(ctx, kindOf[T, V](), id)
+		object, err := o.get(ctx, kindOf[T, V](), id)
 		if err != nil {
 			return err
 		}
-		return o.Log.Commit(ctx, o.Name, []Event{o.event(Deleted, &kept, nil)})
+		return o.Log.Commit(ctx, o.Name, []Event{o.event(Deleted, &object, nil)})
 	})
 }
 

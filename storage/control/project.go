@@ -140,7 +140,7 @@ func (o *Organisation) CreateServiceAccount(ctx context.Context, project, name s
 // these own.
 func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id string) error {
 	err := o.retry(ctx, func() error {
-		kept, err := o.get(ctx, kindOf[T, V](), id)
+		object, err := o.get(ctx, kindOf[T, V](), id)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 		if err != nil {
 			return err
 		}
-		return o.Log.Commit(ctx, o.Name, append(ended, o.event(Deleted, &kept, nil)))
+		return o.Log.Commit(ctx, o.Name, append(ended, o.event(Deleted, &object, nil)))
 	})
 	if err != nil {
 		return err

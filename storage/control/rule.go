@@ -107,12 +107,12 @@ func (o *Organisation) checkRules(ctx context.Context, events ...Event) error {
 	if more <= 0 && longer <= 0 {
 		return nil
 	}
-	kept, err := o.Log.List(ctx, o.Name, KindRule, Page{})
+	objects, err := o.Log.List(ctx, o.Name, KindRule, Page{})
 	size := longer
-	for _, r := range kept {
+	for _, r := range objects {
 		size += len(r.Value)
 	}
-	if err == nil && (more > 0 && len(kept)+more > maxRules || longer > 0 && size > maxRulesSize) {
+	if err == nil && (more > 0 && len(objects)+more > maxRules || longer > 0 && size > maxRulesSize) {
 		err = ErrFull
 	}
 	return err
@@ -132,8 +132,8 @@ func (o *Organisation) SetRules(ctx context.Context, all ...RuleSettings) error 
 	return o.retry(ctx, func() error {
 		var events []Event
 		for _, s := range all {
-			kept, err := o.Log.Named(ctx, o.Name, KindRule, s.Name)
-			r, err := read[Rule](kept, err)
+			object, err := o.Log.Named(ctx, o.Name, KindRule, s.Name)
+			r, err := read[Rule](object, err)
 			switch {
 			case errors.Is(err, ErrNotFound) && s.Budget == nil:
 				continue
@@ -147,7 +147,7 @@ func (o *Organisation) SetRules(ctx context.Context, all ...RuleSettings) error 
 			case err != nil:
 				return err
 			case s.Budget == nil:
-				events = append(events, o.event(Deleted, &kept, nil))
+				events = append(events, o.event(Deleted, &object, nil))
 				continue
 			}
 			r.Project, r.Budget = s.Project, s.Budget
@@ -155,7 +155,7 @@ func (o *Organisation) SetRules(ctx context.Context, all ...RuleSettings) error 
 			if err != nil {
 				return err
 			}
-			events = append(events, o.event(Updated, &kept, &after))
+			events = append(events, o.event(Updated, &object, &after))
 		}
 		err := o.commitRules(ctx, events...)
 		if errors.Is(err, ErrTaken) { // by a rule that was made meanwhile

@@ -204,10 +204,10 @@ func (j *Journal) openSegment() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i, _ := j.log.find(c.at.Segment)
-	if i == len(j.log.raw) {
+	if i == len(j.log.unsealed) {
 		return false
 	}
-	s := j.log.raw[i]
+	s := j.log.unsealed[i]
 	s.refs++
 	c.segment, c.scan, c.entries, c.exchanges = s, s.scanner(0, scanWindow), s.entries, 0
 	if s.number == c.at.Segment && c.at.Ordinal > 0 { // where an earlier process stopped

@@ -55,7 +55,7 @@ func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, matc
 	}
 	defer unlock()
 	defer func() {
-		for _, s := range c.log.raw {
+		for _, s := range c.log.unsealed {
 			s.file.Close()
 		}
 	}()
@@ -71,7 +71,7 @@ type checker struct {
 	report   Report
 	contents map[uint64]ordinals            // with content, by segment
 	records  map[storage.RecordKey]appended // of raw segments, which the backend was not seen to have
-	kept     []age                          // of segments, by number
+	segments []age                          // of segments, by number
 	dangling int64                          // records in the backend whose content is not where it should be
 	pruned   moment                         // the backend's records from before it are deleted
 }
@@ -96,21 +96,21 @@ func (c *checker) problem(format string, args ...any) {
 }
 
 func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*storage.Record)) (storage.Position, error)) error {
-	raw, sealed, _, err := segmentFiles(c.dir)
+	unsealed, sealed, _, err := segmentFiles(c.dir)
 	if err != nil {
 		return err
 	}
 	if err := c.archive.open(); err != nil {
 		c.problem("%v", err)
 	}
-	for n := range raw { // a crash leaves both
+	for n := range unsealed { // a crash leaves both
 		if c.archive.has(n) {
-			delete(raw, n)
+			delete(unsealed, n)
 		} else {
 			delete(sealed, n)
 		}
 	}
-	c.report.Raw, c.report.Sealed = len(raw), len(sealed)
+	c.report.Raw, c.report.Sealed = len(unsealed), len(sealed)
 	for n := range sealed {
 		if !c.archive.has(n) {
 			_ = c.archive.adopt(n) // checkBlocks says why it cannot be read
@@ -118,10 +118,10 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 	}
 	c.archive.settle()
 	c.archive.noteRead()
-	if err := c.log.loadRaw(raw); err != nil {
+	if err := c.log.loadRaw(unsealed); err != nil {
 		return err
 	}
-	for _, s := range c.log.raw {
+	for _, s := range c.log.unsealed {
 		if err := c.checkRaw(ctx, s); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error 
 }
 
 // checkEntries reads the content of a sealed segment. r has the segment open.
-func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment uint64, known []uint32) error {
+func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment uint64, damaged []uint32) error {
 	lost := map[int]int{} // entries by block
 	var cause error
 	for ordinal := range uint32(len(r.index.of) / 4) {
@@ -220,7 +220,7 @@ func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment ui
 		r.content = storage.Content{}
 		found, err := r.readSealed(ordinal)
 		switch {
-		case err != nil && !slices.Contains(known, r.index.blocks[r.broken.block].first):
+		case err != nil && !slices.Contains(damaged, r.index.blocks[r.broken.block].first):
 			lost[r.broken.block]++
 			cause = err
 		case found && err == nil:
@@ -282,25 +282,25 @@ func (c *checker) match(r *storage.Record) {
 
 // sortAges needs all segments.
 func (c *checker) sortAges() {
-	for _, s := range c.log.raw {
+	for _, s := range c.log.unsealed {
 		if s.newest > 0 { // else it has no record
-			c.kept = append(c.kept, age{s.number, s.newest})
+			c.segments = append(c.segments, age{s.number, s.newest})
 		}
 	}
 	for n, s := range c.archive.all() {
-		c.kept = append(c.kept, age{n, moment(s.Newest)})
+		c.segments = append(c.segments, age{n, moment(s.Newest)})
 	}
-	slices.SortFunc(c.kept, func(a, b age) int { return cmp.Compare(a.number, b.number) })
-	for i := 1; i < len(c.kept); i++ {
-		c.kept[i].newest = min(c.kept[i].newest, c.kept[i-1].newest)
+	slices.SortFunc(c.segments, func(a, b age) int { return cmp.Compare(a.number, b.number) })
+	for i := 1; i < len(c.segments); i++ {
+		c.segments[i].newest = min(c.segments[i].newest, c.segments[i-1].newest)
 	}
 }
 
 // outlived reports whether the missing segment with a record's content was not deleted by
 // retention: an older segment is there, which retention would have deleted first.
 func (c *checker) outlived(r *storage.Record) bool {
-	before, _ := slices.BinarySearchFunc(c.kept, r.Content.Segment, func(a age, n uint64) int { return cmp.Compare(a.number, n) })
-	return r.Content != (storage.ContentRef{}) && before > 0 && c.kept[before-1].newest < r.CreatedAt
+	before, _ := slices.BinarySearchFunc(c.segments, r.Content.Segment, func(a age, n uint64) int { return cmp.Compare(a.number, n) })
+	return r.Content != (storage.ContentRef{}) && before > 0 && c.segments[before-1].newest < r.CreatedAt
 }
 
 // compare checks that the backend, which has all entries before a position, fits the

@@ -142,7 +142,7 @@ type splitter struct {
 
 type splitChunk struct {
 	id    chunkID
-	known int32 // its index in the table, 0 if it is not there
+	index int32 // its index in the table, 0 if it is not there
 	// at is where it stands among the literal bytes, if it is not.
 	at, size uint32
 }
@@ -152,9 +152,9 @@ func (s *splitter) split(t *chunkTable, org string, body []byte) {
 	s.extents, s.cuts, s.literal, s.hasParent, s.parent = s.extents[:0], s.cuts[:0], 0, false, 0
 	sum := sha256.Sum256([]byte(org))
 	copy(s.nonce[:], sum[:])
-	known := int32(0)
+	index := int32(0)
 	for len(body) > 0 {
-		i, c := t.after(known)
+		i, c := t.after(index)
 		if i == 0 || int(c.size) > len(body) || s.hash(t, body[:c.size]) != c.id {
 			n := cut(body)
 			c = chunk{id: s.hash(t, body[:n]), size: uint32(n)}
@@ -164,7 +164,7 @@ func (s *splitter) split(t *chunkTable, org string, body []byte) {
 				}
 			}
 		}
-		known = i
+		index = i
 		s.add(i, &c)
 		body = body[c.size:]
 	}
@@ -176,9 +176,9 @@ func (s *splitter) hash(t *chunkTable, b []byte) chunkID {
 }
 
 // add adds the next chunk of a request.
-func (s *splitter) add(known int32, c *chunk) {
-	s.cuts = append(s.cuts, splitChunk{id: c.id, known: known, at: uint32(s.literal), size: c.size})
-	if known == 0 {
+func (s *splitter) add(index int32, c *chunk) {
+	s.cuts = append(s.cuts, splitChunk{id: c.id, index: index, at: uint32(s.literal), size: c.size})
+	if index == 0 {
 		s.extents.own(uint64(c.size))
 		s.literal += int(c.size)
 		return
@@ -196,7 +196,7 @@ func (t *chunkTable) learn(s *splitter, at uint64, owner uint32) {
 	defer t.mu.Unlock()
 	before := int32(0)
 	for _, c := range s.cuts {
-		i := c.known
+		i := c.index
 		if i == 0 && c.size >= minChunk {
 			i = t.index[c.id] // of a request at the same time
 			if i == 0 && len(t.chunks) < maxChunks {

@@ -192,24 +192,24 @@ func (k keptContents) Reader(parts storage.ContentPart) storage.ContentReader {
 // keptReader is the reader of keptContents.
 type keptReader struct {
 	keptContents
-	kept, pending storage.ContentReader
+	stored, pending storage.ContentReader
 }
 
 func (r *keptReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	if r.journal.Pending(rec.Key()) {
 		return r.pending.Content(ctx, rec)
 	}
-	return r.kept.Content(ctx, rec)
+	return r.stored.Content(ctx, rec)
 }
 
 // Prefetch implements storage.Prefetcher.
 func (r *keptReader) Prefetch(records []*storage.Record) {
-	if p, ok := r.kept.(storage.Prefetcher); ok {
+	if p, ok := r.stored.(storage.Prefetcher); ok {
 		p.Prefetch(records)
 	}
 }
 
 func (r *keptReader) Close() {
-	r.kept.Close()
+	r.stored.Close()
 	r.pending.Close()
 }

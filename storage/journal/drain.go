@@ -112,7 +112,7 @@ func (j *Journal) awaitEntry(ctx context.Context) bool {
 		more = c.scan.end < c.segment.size || c.segment.closed
 	} else {
 		i, _ := j.log.find(c.at.Segment)
-		more = i < len(j.log.raw)
+		more = i < len(j.log.unsealed)
 	}
 	if more = more || j.versions.released; more || j.settled {
 		j.mu.Unlock()

@@ -219,8 +219,8 @@ func (j *Journal) findErased(ctx context.Context, org string) (ids map[storage.E
 func (j *Journal) finishErasures(ctx context.Context) error {
 	j.mu.Lock()
 	oldestRaw := uint64(1<<64 - 1)
-	if len(j.log.raw) > 0 {
-		oldestRaw = j.log.raw[0].number
+	if len(j.log.unsealed) > 0 {
+		oldestRaw = j.log.unsealed[0].number
 	}
 	j.mu.Unlock()
 	var ready []*Erasure

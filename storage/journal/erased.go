@@ -168,12 +168,12 @@ func TakeErasures(dir, from string) (taken int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	known := make(map[uuid.UUID]bool)
+	seen := make(map[uuid.UUID]bool)
 	for _, e := range have.Erasures {
-		known[e.ID] = true
+		seen[e.ID] = true
 	}
 	for _, e := range later.Erasures {
-		if known[e.ID] {
+		if seen[e.ID] {
 			continue
 		}
 		again := *e

@@ -122,8 +122,8 @@ func (e *Erasure) erasedRows() {
 func (j *Journal) newestRaw() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if n := len(j.log.raw); n > 0 {
-		return j.log.raw[n-1].number
+	if n := len(j.log.unsealed); n > 0 {
+		return j.log.unsealed[n-1].number
 	}
 	return 0
 }

@@ -78,8 +78,8 @@ func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
 // Next returns the records since the last call, and how many records were missed because
 // Next was called too late. more is closed once there are further records.
 func (f *Follower) Next() (records []*storage.Record, missed int, more <-chan struct{}) {
-	kept, missed, more := f.take()
-	for _, k := range kept {
+	recent, missed, more := f.take()
+	for _, k := range recent {
 		r := &storage.Record{Version: k.version}
 		_ = recordWire.parse(k.metadata, r) // cannot fail: add has encoded the record
 		records = append(records, r)
@@ -89,7 +89,7 @@ func (f *Follower) Next() (records []*storage.Record, missed int, more <-chan st
 }
 
 // take is Next, with the records as they are kept.
-func (f *Follower) take() (kept []recentRecord, missed int, more <-chan struct{}) {
+func (f *Follower) take() (records []recentRecord, missed int, more <-chan struct{}) {
 	r := f.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (f *Follower) take() (kept []recentRecord, missed int, more <-chan struct{}
 		missed = int(oldest - f.next)
 		f.next = oldest
 	}
-	kept = slices.Clone(r.records[len(r.records)-int(r.next-f.next):])
+	records = slices.Clone(r.records[len(r.records)-int(r.next-f.next):])
 	f.next = r.next
-	return kept, missed, r.more
+	return records, missed, r.more
 }

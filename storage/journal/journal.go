@@ -330,10 +330,10 @@ func (j *Journal) settle() {
 // shut gives up the files.
 func (j *Journal) shut() {
 	j.mu.Lock()
-	for _, s := range j.log.raw {
+	for _, s := range j.log.unsealed {
 		j.log.unref(s)
 	}
-	j.log.raw = nil
+	j.log.unsealed = nil
 	j.mu.Unlock()
 	j.ledger.close()
 	j.checkpoints.close()
@@ -386,9 +386,9 @@ func (j *Journal) Status() Status {
 	s := j.counts
 	s.PendingRecords, s.PendingBytes = int64(len(j.versions.pending)), j.pendingBytes
 	s.MaxBytes = j.options.Load().MaxBytes
-	for _, raw := range j.log.raw {
+	for _, segment := range j.log.unsealed {
 		s.RawSegments++
-		s.RawBytes += raw.size
+		s.RawBytes += segment.size
 	}
 	s.Err, s.FailingSince = j.delivery.err, j.delivery.failingSince
 	j.mu.Unlock()

@@ -77,7 +77,7 @@ type backlog struct {
 
 // restore accounts for what earlier processes brought to the backend or to the journal,
 // and for what they could write to the page alone. It returns the number of these exchanges.
-func (l *ledger) restore(c *checkpoint, unapplied backlog, page counted) (known uint64) {
+func (l *ledger) restore(c *checkpoint, unapplied backlog, page counted) (restored uint64) {
 	l.recorded, l.number, l.waiting = c.Recorded, c.Number, unapplied.exchanges
 	l.drained = parseLosses(c.Losses)
 	for _, loss := range slices.Concat(l.drained, unapplied.losses) {
@@ -107,15 +107,15 @@ func (l *ledger) restore(c *checkpoint, unapplied backlog, page counted) (known 
 func (l *ledger) reconcile(c *checkpoint, unapplied backlog, page counted, now moment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.restore(c, unapplied, page)
+	restored := l.restore(c, unapplied, page)
 	// A power cut can leave the page behind the journal. Then the numbers of the journal's
 	// records tell how many exchanges have begun.
-	l.begun = max(page.begun, c.Number, unapplied.number, known)
+	l.begun = max(page.begun, c.Number, unapplied.number, restored)
 	if c.Reach != nil {
 		l.begun = max(l.begun, c.Reach.Begun)
 	}
 	l.ended = l.begun
-	missing := int64(l.begun - known)
+	missing := int64(l.begun - restored)
 	// The drain counts damaged entries, and cannot tell which of the entries were
 	// records.
 	if corrupt := min(missing, unapplied.damaged); corrupt > 0 {

@@ -31,8 +31,8 @@ type log struct {
 
 	// mu is the mutex of the journal. Whoever needs both locks turn first. mu guards the fields
 	// below.
-	mu      *sync.Mutex
-	queue   []*draft   // drafts that the next write writes as one group
-	raw     []*segment // by number
-	failing bool       // the disk refuses writes
+	mu       *sync.Mutex
+	queue    []*draft   // drafts that the next write writes as one group
+	unsealed []*segment // by number
+	failing  bool       // the disk refuses writes
 }

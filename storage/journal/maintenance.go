@@ -192,7 +192,7 @@ func (j *Journal) taken() []*segment {
 	defer j.mu.Unlock()
 	i, _ := j.log.find(j.delivery.position.Segment)
 	segments := j.versions.held.segments()
-	return slices.DeleteFunc(slices.Clone(j.log.raw[:i]), func(s *segment) bool { return segments[s.number] })
+	return slices.DeleteFunc(slices.Clone(j.log.unsealed[:i]), func(s *segment) bool { return segments[s.number] })
 }
 
 // drop removes a raw segment. Whoever reads the segment may go on.
@@ -202,7 +202,7 @@ func (l *log) drop(s *segment) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.raw = slices.DeleteFunc(l.raw, func(r *segment) bool { return r == s })
+	l.unsealed = slices.DeleteFunc(l.unsealed, func(r *segment) bool { return r == s })
 	l.unref(s)
 	return nil
 }

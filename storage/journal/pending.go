@@ -203,8 +203,8 @@ func (j *Journal) flushSoon(ctx context.Context) error {
 func (j *Journal) Flush(ctx context.Context) error {
 	j.mu.Lock()
 	var target storage.Position
-	if n := len(j.log.raw); n > 0 {
-		target = storage.Position{Segment: j.log.raw[n-1].number, Ordinal: j.log.raw[n-1].entries}
+	if n := len(j.log.unsealed); n > 0 {
+		target = storage.Position{Segment: j.log.unsealed[n-1].number, Ordinal: j.log.unsealed[n-1].entries}
 	}
 	for j.delivery.position.Before(target) {
 		progress := j.delivery.progress

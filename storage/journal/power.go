@@ -39,7 +39,7 @@ func (j *Journal) syncFiles() error {
 	var written []*segment
 	var sizes []int64
 	created := false
-	for _, s := range j.log.raw {
+	for _, s := range j.log.unsealed {
 		if s.synced < s.size && !s.leaving {
 			s.refs++
 			written, sizes = append(written, s), append(sizes, s.size)

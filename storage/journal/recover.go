@@ -21,7 +21,7 @@ import (
 // the raw file of a segment exists, the raw file counts: it is deleted only after the
 // sealed file is complete. recover returns the highest number in use.
 func (j *Journal) recover() (last uint64, err error) {
-	raw, sealed, temporary, err := segmentFiles(j.dir)
+	unsealed, sealed, temporary, err := segmentFiles(j.dir)
 	if err != nil {
 		return 0, err
 	}
@@ -30,7 +30,7 @@ func (j *Journal) recover() (last uint64, err error) {
 			return 0, err
 		}
 	}
-	for _, numbers := range []map[uint64]bool{raw, sealed} {
+	for _, numbers := range []map[uint64]bool{unsealed, sealed} {
 		for n := range numbers {
 			last = max(last, n)
 		}
@@ -38,14 +38,14 @@ func (j *Journal) recover() (last uint64, err error) {
 	if err := j.archive.open(); err != nil {
 		j.options.logger().Error("content that was deleted cannot be told", zap.Error(err))
 	}
-	for n := range raw {
+	for n := range unsealed {
 		if !sealed[n] {
 			j.archive.remove(n)
 			continue
 		}
 		suffix, numbers := sealedSuffix, sealed // which of the two files is deleted
 		if j.archive.has(n) {
-			suffix, numbers = rawSuffix, raw
+			suffix, numbers = rawSuffix, unsealed
 		}
 		if err := os.Remove(segmentPath(j.dir, n, suffix)); err != nil {
 			return 0, err
@@ -53,14 +53,14 @@ func (j *Journal) recover() (last uint64, err error) {
 		delete(numbers, n)
 	}
 	j.loadSealed(sealed)
-	return last, j.log.loadRaw(raw)
+	return last, j.log.loadRaw(unsealed)
 }
 
 // segmentFiles lists the numbers of the raw and sealed segments of a directory, and the names of
 // temporary files, which are incomplete.
-func segmentFiles(dir string) (raw, sealed map[uint64]bool, temporary []string, err error) {
+func segmentFiles(dir string) (unsealed, sealed map[uint64]bool, temporary []string, err error) {
 	names, err := os.ReadDir(dir)
-	raw, sealed = map[uint64]bool{}, map[uint64]bool{}
+	unsealed, sealed = map[uint64]bool{}, map[uint64]bool{}
 	for _, entry := range names {
 		name := entry.Name()
 		suffix := filepath.Ext(name)
@@ -71,12 +71,12 @@ func segmentFiles(dir string) (raw, sealed map[uint64]bool, temporary []string, 
 		switch {
 		case err != nil:
 		case suffix == rawSuffix:
-			raw[n] = true
+			unsealed[n] = true
 		case suffix == sealedSuffix:
 			sealed[n] = true
 		}
 	}
-	return raw, sealed, temporary, err
+	return unsealed, sealed, temporary, err
 }
 
 func (l *log) loadRaw(numbers map[uint64]bool) error {
@@ -88,7 +88,7 @@ func (l *log) loadRaw(numbers map[uint64]bool) error {
 	}
 	for _, end := range ends {
 		if i, found := l.find(end.Segment); found {
-			if err := l.raw[i].cut(end.Ordinal, l.options.now()); err != nil {
+			if err := l.unsealed[i].cut(end.Ordinal, l.options.now()); err != nil {
 				return err
 			}
 		}
@@ -185,7 +185,7 @@ func (j *Journal) relocate(to storage.Position) error {
 // how many of them are damaged.
 func (l *log) entries(from, to storage.Position, each func(*segment, storage.Position, *entry)) (size, damaged int64, err error) {
 	i, _ := l.find(from.Segment)
-	for _, s := range l.raw[i:] {
+	for _, s := range l.unsealed[i:] {
 		if s.number > to.Segment {
 			break
 		}
@@ -222,7 +222,7 @@ func (j *Journal) restoreHeld(held []storage.Position) {
 		if !found {
 			continue
 		}
-		s := j.log.raw[i]
+		s := j.log.unsealed[i]
 		e, err := s.scanner(at.Ordinal, headWindow).seek(at.Ordinal)
 		if err != nil || e.ordinal != at.Ordinal {
 			j.options.logger().Error("an entry of the journal that was held back cannot be read", zap.String("file", s.path), zap.Uint32("ordinal", at.Ordinal), zap.Error(err))

@@ -217,18 +217,18 @@ func (x *items) find(ordinal uint32) []byte {
 func (r *contentReader) countLost(cause error) {
 	broken := r.broken
 	first := r.index.blocks[broken.block].first
-	known := r.j.archive.damagedBlocks(r.segment)
-	if slices.Contains(known, first) {
+	damaged := r.j.archive.damagedBlocks(r.segment)
+	if slices.Contains(damaged, first) {
 		return
 	}
 	_, err := r.frame(broken.block, requestFrame)
 	lost := int64(0)
 	for ordinal := range uint32(len(r.index.of) / 4) {
 		block, there := r.index.at(ordinal)
-		if !there || slices.Contains(known, r.index.blocks[block].first) {
+		if !there || slices.Contains(damaged, r.index.blocks[block].first) {
 			continue
 		}
-		if block == broken.block || err != nil && r.needs(ordinal, block, broken.block, known) {
+		if block == broken.block || err != nil && r.needs(ordinal, block, broken.block, damaged) {
 			lost++
 		}
 	}
@@ -237,7 +237,7 @@ func (r *contentReader) countLost(cause error) {
 
 // needs reports whether an entry shares bytes with a block, and with no block that is known
 // to be damaged.
-func (r *contentReader) needs(ordinal uint32, in, block int, known []uint32) (found bool) {
+func (r *contentReader) needs(ordinal uint32, in, block int, damaged []uint32) (found bool) {
 	r.reads++
 	f, err := r.frame(in, requestFrame)
 	if err != nil {
@@ -253,7 +253,7 @@ func (r *contentReader) needs(ordinal uint32, in, block int, known []uint32) (fo
 			continue
 		}
 		of := int(e.at >> 32)
-		if of >= len(r.index.blocks) || slices.Contains(known, r.index.blocks[of].first) {
+		if of >= len(r.index.blocks) || slices.Contains(damaged, r.index.blocks[of].first) {
 			return false
 		}
 		found = found || of == block

@@ -188,15 +188,15 @@ func readAt(r io.ReaderAt, b []byte, at int64) error {
 // acquire returns the raw segment with this number for reading, or nil.
 func (l *log) acquire(number uint64) *segment {
 	if i, found := l.find(number); found {
-		l.raw[i].refs++
-		return l.raw[i]
+		l.unsealed[i].refs++
+		return l.unsealed[i]
 	}
 	return nil
 }
 
 // find needs the mutex, as acquire and unref do.
 func (l *log) find(number uint64) (int, bool) {
-	return slices.BinarySearchFunc(l.raw, number, func(s *segment, n uint64) int {
+	return slices.BinarySearchFunc(l.unsealed, number, func(s *segment, n uint64) int {
 		if s.number < n {
 			return -1
 		}
@@ -245,7 +245,7 @@ func (l *log) create() (*segment, error) {
 		return nil, err
 	}
 	l.mu.Lock()
-	l.raw = append(l.raw, s)
+	l.unsealed = append(l.unsealed, s)
 	l.mu.Unlock()
 	return s, nil
 }
@@ -267,7 +267,7 @@ func (l *log) load(number uint64, ends *[]storage.Position) error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	s.size, s.opened = info.Size(), info.ModTime()
-	l.raw = append(l.raw, s)
+	l.unsealed = append(l.unsealed, s)
 	return s.scan(l.options.now(), ends)
 }
 

@@ -116,7 +116,7 @@ func (w *witness) fill(r *reach) {
 // reach is how far the files reach. It needs the mutex.
 func (j *Journal) reach() *reach {
 	r := &reach{Begun: j.ledger.seen(), List: j.archive.reach()}
-	for _, s := range j.log.raw {
+	for _, s := range j.log.unsealed {
 		if s.entries > 0 && !s.leaving {
 			r.Raw = append(r.Raw, rawReach{s.number, s.entries, s.contents})
 		}
@@ -143,7 +143,7 @@ func (j *Journal) compare(c *checkpoint, page counted, keeps bool) (damage []Fil
 		var is rawReach
 		i, there := j.log.find(was.Segment)
 		if there {
-			s := j.log.raw[i]
+			s := j.log.unsealed[i]
 			is = rawReach{was.Segment, s.entries, s.contents}
 		}
 		delivered := uint32(0)

@@ -207,19 +207,19 @@ func (r reader) nextRegion(ctx context.Context, rows, changes int) (*columnar.Re
 	}
 	after := int64(math.MinInt64)
 	for i := range regions {
-		known := &regions[i]
-		changed, err := r.changes(ctx, known)
+		region := &regions[i]
+		changed, err := r.changes(ctx, region)
 		if err != nil || changed > int64(changes) {
-			return known, err
+			return region, err
 		}
-		if few, err := r.nth(ctx, after, known.After, rows/16); few != nil || err != nil {
-			gap := &columnar.Region{After: after, Last: known.After}
-			if last, failed := r.nth(ctx, after, known.After, rows); last != nil {
+		if few, err := r.nth(ctx, after, region.After, rows/16); few != nil || err != nil {
+			gap := &columnar.Region{After: after, Last: region.After}
+			if last, failed := r.nth(ctx, after, region.After, rows); last != nil {
 				gap.Last, err = *last, failed
 			}
 			return gap, err
 		}
-		after = known.Last
+		after = region.Last
 	}
 	// What is new may still change: as much is left as a file has.
 	if last, err := r.nth(ctx, after, math.MaxInt64, 2*rows); last == nil || err != nil {

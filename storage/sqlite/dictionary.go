@@ -19,8 +19,8 @@ type nameEntry struct {
 
 // dictionary is the writer's side of the table names.
 type dictionary struct {
-	c     *conn
-	known cache[nameKey, nameEntry]
+	c      *conn
+	cached cache[nameKey, nameEntry]
 	// next is the next free id. No id is ever given twice while readers may
 	// remember what it meant.
 	next int64
@@ -45,7 +45,7 @@ const seenStep = storage.Timestamp(24 * time.Hour / time.Millisecond)
 // id is the id of a name, new or not, that a record of the time at uses.
 func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, error) {
 	key := nameKey{kind, name}
-	entry, ok := d.known.get(key)
+	entry, ok := d.cached.get(key)
 	if !ok {
 		var err error
 		if entry, err = d.insert(key, at); err != nil {
@@ -56,7 +56,7 @@ func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, 
 				return nil, err
 			}
 		}
-		d.known.put(key, entry)
+		d.cached.put(key, entry)
 	}
 	if d.used != nil {
 		d.used[entry.id.(int64)] = struct{}{}
@@ -66,7 +66,7 @@ func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, 
 		if _, err := d.c.exec("UPDATE names SET seen = ? WHERE id = ?", int64(at), entry.id); err != nil {
 			return nil, err
 		}
-		d.known.put(key, entry)
+		d.cached.put(key, entry)
 	}
 	return entry.id, nil
 }
@@ -128,7 +128,7 @@ func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
 			ids = append(ids, uint32(x))
 		}
 		w.unused = w.unused[len(ids):]
-		w.names.known.clear()
+		w.names.cached.clear()
 		_, err = w.c.exec("DELETE FROM names WHERE id IN (SELECT value FROM json_each(?)) AND seen < ?", compactJSON(ids), int64(since))
 	}
 	return w.pruneFrom > 0 || len(w.unused) > 0, err

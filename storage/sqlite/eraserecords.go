@@ -123,7 +123,7 @@ func (b *Backend) eraseNames(ctx context.Context) error {
 					}
 					unused = unused[1:]
 				}
-				w.names.known.clear()
+				w.names.cached.clear()
 				_, err := w.c.exec("DELETE FROM names WHERE id IN (SELECT value FROM json_each(?))", compactJSON(ids))
 				return err
 			})

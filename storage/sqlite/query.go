@@ -338,8 +338,8 @@ const (
 
 // nameReader is the readers' side of the table names: what an id means.
 type nameReader struct {
-	mu    sync.Mutex
-	known cache[int64, string]
+	mu     sync.Mutex
+	cached cache[int64, string]
 	// texts are the names that analytics ask for.
 	texts cache[uint32, string]
 }
@@ -349,7 +349,7 @@ func (r *nameReader) names(ctx context.Context, c *conn, ids map[int64]string) e
 	var unknown []int64
 	r.mu.Lock()
 	for id := range ids {
-		name, ok := r.known.get(id)
+		name, ok := r.cached.get(id)
 		if !ok {
 			unknown = append(unknown, id)
 		}
@@ -375,7 +375,7 @@ func (r *nameReader) names(ctx context.Context, c *conn, ids map[int64]string) e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range unknown {
-		r.known.put(id, ids[id])
+		r.cached.put(id, ids[id])
 	}
 	return nil
 }

@@ -110,12 +110,12 @@ func (c *conn) addColumns(ctx context.Context, table string, columns []column) e
 
 // missing are the columns that a table lacks.
 func (c *conn) missing(ctx context.Context, table string, columns []column) ([]column, error) {
-	known := make(map[string]bool)
+	existing := make(map[string]bool)
 	err := c.query(ctx, "SELECT name FROM pragma_table_info(?)", []driver.Value{table}, func(row []driver.Value) error {
-		known[row[0].(string)] = true
+		existing[row[0].(string)] = true
 		return nil
 	})
-	return slices.DeleteFunc(slices.Clone(columns), func(x column) bool { return known[x.name] }), err
+	return slices.DeleteFunc(slices.Clone(columns), func(x column) bool { return existing[x.name] }), err
 }
 
 // hasColumns reports whether the tables have all columns. Those of an earlier version of Weir have

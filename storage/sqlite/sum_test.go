@@ -50,7 +50,7 @@ func TestDamagedValues(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b.names.known.clear()
+			b.names.cached.clear()
 			_, err = b.Requests(t.Context(), &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 100})
 			problems, failed := b.Verify(t.Context())
 			if failed != nil {

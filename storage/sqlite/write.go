@@ -44,7 +44,7 @@ type writer struct {
 
 func newWriter(ctx context.Context, c *conn, tails *tailCache, b bounds) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
-	names := dictionary{c: c, known: cache[nameKey, nameEntry]{generation: nameGeneration}, next: last + 1, block: b.nameBlock}
+	names := dictionary{c: c, cached: cache[nameKey, nameEntry]{generation: nameGeneration}, next: last + 1, block: b.nameBlock}
 	w := &writer{c: c, bounds: b, names: names, tails: tails, pruned: neverPruned}
 	w.names.forgetOldest()
 	w.rows = reader{c, new(nameReader), b}
@@ -61,7 +61,7 @@ func (w *writer) transaction(ctx context.Context, do func() error) error {
 		return err
 	})
 	if err != nil {
-		w.names.known.clear() // some may have been rolled back
+		w.names.cached.clear() // some may have been rolled back
 		w.bucketKnown = false
 	} else {
 		w.tails.follow(w.changed)

@@ -81,24 +81,24 @@ func changes(from, to *storage.Conversation) []*storage.Annotation {
 		}
 		return list[len(list)-1].Conversation
 	}
-	known := make(map[string]bool)
+	copied := make(map[string]bool)
 	if to == nil {
 		creation := at(from.CreatedAt)
 		creation.Created, creation.User, creation.Metadata = true, from.User, from.Metadata
 	} else {
 		for _, item := range to.Items {
-			known[item.ID] = true
+			copied[item.ID] = true
 		}
 	}
 	for _, item := range from.Items {
-		if known[item.ID] {
-			delete(known, item.ID)
+		if copied[item.ID] {
+			delete(copied, item.ID)
 			continue
 		}
 		change := at(item.AddedAt)
 		change.Add, change.Items = append(change.Add, item.ID), append(change.Items, item.JSON)
 	}
-	for id := range known { // and not in from
+	for id := range copied { // and not in from
 		removals = append(removals, &storage.Annotation{At: from.ChangedAt - 1, Conversation: &storage.ConversationChange{ID: from.ID, Remove: id}})
 	}
 	at(from.ChangedAt).Metadata = from.Metadata

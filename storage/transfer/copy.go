@@ -77,21 +77,21 @@ func (c *copier) records(ctx context.Context) error {
 
 // copyRecord copies a record with its bodies and annotations.
 func (c *copier) copyRecord(ctx context.Context, r *storage.Record, from *walk) error {
-	kept, err := from.content(ctx, r)
+	bodies, err := from.content(ctx, r)
 	if err != nil {
 		return err
 	}
-	if kept == nil {
-		kept = new(storage.Kept)
+	if bodies == nil {
+		bodies = new(storage.Kept)
 	}
-	content := kept.Content(r)
+	content := bodies.Content(r)
 	size := int64(len(content.Request.Data) + len(content.Response.Data))
 	if err := c.makeSpace(ctx, size); err != nil {
 		return err
 	}
 	copied := *r
 	copied.Number, copied.Version = 0, storage.Position{}
-	if err := c.To.Append(&copied, kept); err != nil {
+	if err := c.To.Append(&copied, bodies); err != nil {
 		return err
 	}
 	if r.EndState == storage.Interrupted { // no later version follows

@@ -53,15 +53,15 @@ func (r *LocalRuns) Publish(_ context.Context, key shared.Key, news shared.RunNe
 	if news.Trimmed {
 		run.Trimmed, run.Events = true, nil
 	}
-	if known := len(run.Events) - news.From; known >= 0 {
-		run.Events = append(run.Events, news.Events[min(known, len(news.Events)):]...)
+	if next := len(run.Events) - news.From; next >= 0 {
+		run.Events = append(run.Events, news.Events[min(next, len(news.Events)):]...)
 		run.Ended = run.Ended || news.Ended
 	}
-	known := len(run.Events)
+	events := len(run.Events)
 	if run.State == nil {
-		known = -1
+		events = -1
 	}
-	return shared.RunReply{Known: known, Cancelled: run.cancelled}, nil
+	return shared.RunReply{Known: events, Cancelled: run.cancelled}, nil
 }
 
 // Read implements shared.Runs.
@@ -104,10 +104,10 @@ func (r *LocalRuns) Forget(_ context.Context, key shared.Key) error {
 // of a run be silent for longer than a node may.
 func Runs(t *testing.T, a, b shared.Runs, silence func(run shared.Key)) {
 	key := Key("run")
-	publish := func(news shared.RunNews, known int, cancelled bool) {
+	publish := func(news shared.RunNews, events int, cancelled bool) {
 		t.Helper()
 		got, err := a.Publish(t.Context(), key, news)
-		if want := (shared.RunReply{Known: known, Cancelled: cancelled}); err != nil || got != want {
+		if want := (shared.RunReply{Known: events, Cancelled: cancelled}); err != nil || got != want {
 			t.Fatalf("publishing %+v: %+v, %v; want %+v", news, got, err, want)
 		}
 	}

@@ -159,7 +159,7 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	// asked are questions with a filter, by what they ask for.
-	asked := func(f storage.Filter) map[string]func(context.Context) error {
+	queries := func(f storage.Filter) map[string]func(context.Context) error {
 		return map[string]func(context.Context) error{
 			"Users":          errorOf(&storage.UserQuery{Org: orgs[0], Filter: f, Window: storage.Always}, b),
 			"UserOverview":   errorOf(&storage.UserOverviewQuery{Org: orgs[0], Filter: f, Window: storage.Always}, b),
@@ -168,8 +168,8 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 			"Scores":         errorOf(&storage.ScoreQuery{Org: orgs[0], Filter: f, Window: storage.Always, Increment: storage.ByDay}, b),
 		}
 	}
-	ofContent := asked(contentQuery.Filter)
-	for name, ask := range asked(storage.All{}) {
+	ofContent := queries(contentQuery.Filter)
+	for name, ask := range queries(storage.All{}) {
 		if err := ofContent[name](t.Context()); !keeps && !errors.Is(err, broken) {
 			t.Errorf("%s = %v, want the error of Contents", name, err)
 		}

@@ -35,9 +35,9 @@ func checkDetails(t *testing.T, r *rand.Rand, b storage.Grouper, reference stora
 	ask := func(g storage.Grouper) (groups []storage.GroupTotals, err error) {
 		err = g.Groups(t.Context(), q, func(g *storage.GroupTotals) error {
 			slices.SortFunc(g.Cells, func(a, b storage.Cell) int { return cmp.Compare(a.Start, b.Start) })
-			kept := *g // g is valid until each returns
-			kept.Key, kept.Cells = slices.Clone(g.Key), slices.Clone(g.Cells)
-			groups = append(groups, kept)
+			group := *g // g is valid until each returns
+			group.Key, group.Cells = slices.Clone(g.Key), slices.Clone(g.Cells)
+			groups = append(groups, group)
 			return nil
 		})
 		slices.SortFunc(groups, func(a, b storage.GroupTotals) int {

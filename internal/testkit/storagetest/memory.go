@@ -115,7 +115,7 @@ func (m *Memory) view(org string, v storage.View) {
 }
 
 // asked answers a query.
-func asked[T any](ctx context.Context, m *Memory, answer func() (T, error)) (none T, err error) {
+func query[T any](ctx context.Context, m *Memory, answer func() (T, error)) (none T, err error) {
 	if m.Refresh != nil {
 		if err := m.Refresh(ctx); err != nil {
 			return none, err
@@ -131,7 +131,7 @@ func asked[T any](ctx context.Context, m *Memory, answer func() (T, error)) (non
 
 // Requests evaluates the query.
 func (m *Memory) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
-	return asked(ctx, m, func() ([]*storage.Record, error) {
+	return query(ctx, m, func() ([]*storage.Record, error) {
 		var failed error
 		page := storage.Evaluate(q, m.all(), m.load(ctx, &failed))
 		if err := errors.Join(failed, ctx.Err()); err != nil {
@@ -152,7 +152,7 @@ func (m *Memory) load(ctx context.Context, failed *error) func(*storage.Record) 
 
 // Groups evaluates the query.
 func (m *Memory) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	_, err := asked(ctx, m, func() (none struct{}, err error) {
+	_, err := query(ctx, m, func() (none struct{}, err error) {
 		tags := make(map[string]map[string]string)
 		for s, tag := range m.tags {
 			if tags[s.org] == nil {
@@ -183,7 +183,7 @@ func (m *Memory) all() []*storage.Record {
 
 // Request looks one record up.
 func (m *Memory) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
-	return asked(ctx, m, func() (*storage.Record, error) {
+	return query(ctx, m, func() (*storage.Record, error) {
 		if e := m.records[key]; e != nil {
 			return e.record, nil
 		}
@@ -237,12 +237,12 @@ func (m *Memory) EraseUnused(ctx context.Context) error { return ctx.Err() }
 
 // SessionTag looks a tag up.
 func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
-	return asked(ctx, m, func() (string, error) { return m.tags[session{org, sessionID}].text, nil })
+	return query(ctx, m, func() (string, error) { return m.tags[session{org, sessionID}].text, nil })
 }
 
 // Views answers the views of an organisation.
 func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) {
-	return asked(ctx, m, func() ([]storage.View, error) {
+	return query(ctx, m, func() ([]storage.View, error) {
 		byName := func(a, b storage.View) int { return strings.Compare(a.Name, b.Name) }
 		return slices.SortedFunc(maps.Values(m.views[org]), byName), nil
 	})
@@ -250,7 +250,7 @@ func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) 
 
 // Organisations answers the organisations of records, tags, views and conversations.
 func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
-	return asked(ctx, m, func() ([]string, error) {
+	return query(ctx, m, func() ([]string, error) {
 		orgs := make(map[string]bool)
 		for k := range m.records {
 			orgs[k.Org] = true
@@ -270,7 +270,7 @@ func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
 
 // SessionTags answers the tags of an organisation's sessions.
 func (m *Memory) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
-	return asked(ctx, m, func() (tags []*storage.Annotation, err error) {
+	return query(ctx, m, func() (tags []*storage.Annotation, err error) {
 		for s, t := range m.tags {
 			if s.org == org {
 				tags = append(tags, &storage.Annotation{Org: org, SessionID: s.id, Tag: &t.text, At: t.at})

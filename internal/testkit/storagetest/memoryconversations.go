@@ -11,7 +11,7 @@ import (
 
 // Conversation makes a conversation of its changes.
 func (m *Memory) Conversation(ctx context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
-	return asked(ctx, m, func() (*storage.Conversation, error) {
+	return query(ctx, m, func() (*storage.Conversation, error) {
 		c := storage.ConversationOf(m.changesOf(org, id))
 		if c == nil {
 			return nil, storage.ErrNotFound
@@ -31,7 +31,7 @@ func (m *Memory) changesOf(org, id string) (changes []*storage.Annotation) {
 
 // Conversations answers an organisation's conversations.
 func (m *Memory) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
-	return asked(ctx, m, func() ([]*storage.Conversation, error) {
+	return query(ctx, m, func() ([]*storage.Conversation, error) {
 		found := make(map[string]*storage.Conversation)
 		for _, a := range m.changes[org] {
 			id := a.Conversation.ID
@@ -68,11 +68,11 @@ func pruneConversations(changes []*storage.Annotation, before storage.Timestamp)
 		if changed[a.Conversation.ID] < before {
 			continue
 		}
-		kept, change := *a, *a.Conversation
-		if kept.Conversation = &change; a.At < before {
+		annotation, change := *a, *a.Conversation
+		if annotation.Conversation = &change; a.At < before {
 			change.Add, change.Items = nil, nil
 		}
-		remaining = append(remaining, &kept)
+		remaining = append(remaining, &annotation)
 	}
 	return remaining
 }

@@ -358,7 +358,7 @@ func testPrune(t *testing.T, open opener) {
 				t.Fatalf("Prune says after %d steps that there is more", steps)
 			}
 		}
-		var kept []*storage.Record
+		var remaining []*storage.Record
 		for _, r := range records {
 			old := r.CreatedAt < before
 			if old && r.CreatedAt >= before-storage.Timestamp(s.PruneGranularity.Milliseconds()) {
@@ -366,13 +366,13 @@ func testPrune(t *testing.T, open opener) {
 				old = errors.Is(err, storage.ErrNotFound)
 			}
 			if !old {
-				kept = append(kept, r)
+				remaining = append(remaining, r)
 			} else if _, err := s.Request(t.Context(), r.Key()); !errors.Is(err, storage.ErrNotFound) {
 				t.Fatalf("Request = %v for a pruned record", err)
 			}
 		}
-		s.holds(kept)
-		records = kept
+		s.holds(remaining)
+		records = remaining
 	}
 	// What is pruned may come again, without its annotations.
 	again, _ := Records(random(9), 1)

@@ -113,9 +113,9 @@ func (e *Engine) attempt(ctx context.Context, org *control.Organisation, m messa
 		if ctx.Err() != nil && err != nil {
 			return m.Delivery, errStopped
 		}
-		if kept := e.keep(context.WithoutCancel(ctx), org, &m, err); kept != nil {
-			err = errors.Join(err, kept)
-			e.Logger.Error("it is not kept what became of a message, which is sent again", zap.String("id", m.Delivery.ID), zap.Error(kept))
+		if unsaved := e.keep(context.WithoutCancel(ctx), org, &m, err); unsaved != nil {
+			err = errors.Join(err, unsaved)
+			e.Logger.Error("it is not kept what became of a message, which is sent again", zap.String("id", m.Delivery.ID), zap.Error(unsaved))
 		}
 	}
 	return m.Delivery, err

@@ -76,7 +76,7 @@ const (
 	// remembered is how long a subject of which nothing is recorded counts as 0.
 	remembered = storage.Timestamp(7 * 24 * time.Hour / time.Millisecond)
 	// kept is how long resolved alerts are kept.
-	kept = storage.Timestamp(90 * 24 * time.Hour / time.Millisecond)
+	retention = storage.Timestamp(90 * 24 * time.Hour / time.Millisecond)
 	// shortestSlot is the shortest time in which an alert fires once for a subject.
 	shortestSlot = time.Hour
 	// evaluationTimeout bounds the queries of one rule.
@@ -201,12 +201,12 @@ func (e *Engine) Evaluate(ctx context.Context, now time.Time) {
 // rules returns the rules of the configuration and those that were made while Weir runs.
 func (e *Engine) rules(ctx context.Context, org *control.Organisation) ([]*Rule, error) {
 	if version := org.Log.Version(); e.created == nil || version != e.version {
-		kept, err := control.All[control.AlertRule](ctx, org, control.Page{})
+		rules, err := control.All[control.AlertRule](ctx, org, control.Page{})
 		if err != nil {
 			return nil, err
 		}
-		created := make([]*Rule, 0, len(kept))
-		for _, k := range kept {
+		created := make([]*Rule, 0, len(rules))
+		for _, k := range rules {
 			r, err := e.Read(k.Object.Rule)
 			switch {
 			case err != nil:
@@ -393,7 +393,7 @@ func prune(ctx context.Context, org *control.Organisation, now storage.Timestamp
 	const some = 100
 	page, err := org.Firings(ctx, control.Page{Limit: some})
 	for _, f := range page {
-		if err == nil && f.ResolvedAt != nil && *f.ResolvedAt < now-kept {
+		if err == nil && f.ResolvedAt != nil && *f.ResolvedAt < now-retention {
 			err = control.Delete[control.Firing](ctx, org, f.ID)
 		}
 	}

@@ -106,8 +106,8 @@ func (r *Rule) Provision(channels []string) error {
 func (r *Rule) provision(channels []string) (err error) {
 	ofRecords := subjects[r.Total] == ""
 	key := storage.TotalKey(r.Total)
-	if known := slices.Concat(storage.TotalKeys(), keysOf(subjects)); !slices.Contains(known, key) {
-		return fmt.Errorf("when: %s", storage.Unknown("total", r.Total, known))
+	if keys := slices.Concat(storage.TotalKeys(), keysOf(subjects)); !slices.Contains(keys, key) {
+		return fmt.Errorf("when: %s", storage.Unknown("total", r.Total, keys))
 	}
 	if !slices.Contains(Operators, r.Operator) {
 		return fmt.Errorf("when: the operator is one of %s, not %q", strings.Join(Operators, " "), r.Operator)

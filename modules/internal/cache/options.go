@@ -63,25 +63,25 @@ type Options struct {
 
 // Options returns what a caller wants of the cache, nil if that is nothing. c is the site's, nil
 // if only callers decide.
-func (c *Config) Options(asked *control.Cache) *Options {
+func (c *Config) Options(requested *control.Cache) *Options {
 	enabled := c != nil
-	if asked.Enabled != nil {
-		enabled = *asked.Enabled
+	if requested.Enabled != nil {
+		enabled = *requested.Enabled
 	}
-	o := Options{Read: enabled, Save: enabled, Buckets: max(asked.Buckets, 1), Seed: asked.Seed, Ignore: asked.Ignore}
-	if asked.Read != nil {
-		o.Read = *asked.Read
+	o := Options{Read: enabled, Save: enabled, Buckets: max(requested.Buckets, 1), Seed: requested.Seed, Ignore: requested.Ignore}
+	if requested.Read != nil {
+		o.Read = *requested.Read
 	}
-	if asked.Save != nil {
-		o.Save = *asked.Save
+	if requested.Save != nil {
+		o.Save = *requested.Save
 	}
-	o.Asked = on(asked.Enabled) || on(asked.Read) || on(asked.Save)
+	o.Asked = on(requested.Enabled) || on(requested.Read) || on(requested.Save)
 	o.Lifetime = defaultAge
 	if c != nil {
 		o.Lifetime = cmp.Or(time.Duration(c.MaxAge), defaultAge)
 	}
 	o.MaxAge = o.Lifetime
-	if age := asked.MaxAge; age != nil {
+	if age := requested.MaxAge; age != nil {
 		o.MaxAge = *age
 		if *age == 0 { // asks anew, which answer others may get
 			o.Read = false
@@ -89,7 +89,7 @@ func (c *Config) Options(asked *control.Cache) *Options {
 			o.Lifetime = *age
 		}
 	}
-	o.Read, o.Save = o.Read && !asked.NoCache, o.Save && !asked.NoStore
+	o.Read, o.Save = o.Read && !requested.NoCache, o.Save && !requested.NoStore
 	if !o.Read && !o.Save {
 		return nil
 	}

@@ -25,17 +25,17 @@ const (
 // RateLimits returns a JSON object of what a provider's header says is left of a
 // subscription, "" for nothing.
 func RateLimits(header http.Header) string {
-	kept := make(map[string]string)
+	limits := make(map[string]string)
 	for name, values := range header {
 		for _, prefix := range rateLimits {
-			if strings.HasPrefix(name, prefix) && len(name) <= MaxName && len(values[0]) <= maxRateLimitValue && len(kept) < maxRateLimits {
-				kept[strings.ToLower(name)] = values[0]
+			if strings.HasPrefix(name, prefix) && len(name) <= MaxName && len(values[0]) <= maxRateLimitValue && len(limits) < maxRateLimits {
+				limits[strings.ToLower(name)] = values[0]
 			}
 		}
 	}
-	if len(kept) == 0 {
+	if len(limits) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(kept) // strings always marshal
+	text, _ := json.Marshal(limits) // strings always marshal
 	return string(text)
 }

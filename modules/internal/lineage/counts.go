@@ -192,9 +192,9 @@ func (c *Counts) Find(p Pieces) Counted {
 	defer c.mu.Unlock()
 	added := 0
 	for i, m := range slices.Backward(p.messages) {
-		if known, ok := c.of[m.hash]; ok {
-			added += max(m.marks-known.marks, 0) + max(p.beside-known.beside, 0) + newBytes(p.rest, known.rest)
-			return Counted{i + 1, known.tokens, int64(added)}
+		if counted, ok := c.of[m.hash]; ok {
+			added += max(m.marks-counted.marks, 0) + max(p.beside-counted.beside, 0) + newBytes(p.rest, counted.rest)
+			return Counted{i + 1, counted.tokens, int64(added)}
 		}
 		added += m.bytes
 	}
@@ -202,13 +202,13 @@ func (c *Counts) Find(p Pieces) Counted {
 }
 
 // newBytes returns the bytes of the pieces that are not among the known ones.
-func newBytes(pieces []piece, known []uint64) (n int) {
+func newBytes(pieces []piece, hashes []uint64) (n int) {
 	for _, p := range pieces {
-		for len(known) > 0 && known[0] < p.hash {
-			known = known[1:]
+		for len(hashes) > 0 && hashes[0] < p.hash {
+			hashes = hashes[1:]
 		}
-		if len(known) > 0 && known[0] == p.hash {
-			known = known[1:]
+		if len(hashes) > 0 && hashes[0] == p.hash {
+			hashes = hashes[1:]
 		} else {
 			n += p.bytes
 		}

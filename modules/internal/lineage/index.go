@@ -219,8 +219,8 @@ func (x *Index) forget(slot uint32) {
 		if x.calls[k] == c.ref {
 			delete(x.calls, k)
 		}
-		if asked := x.asked(k); len(asked) > 0 {
-			x.wait(k, slices.DeleteFunc(asked, func(r ref) bool { return r == c.ref }))
+		if waiting := x.waiting(k); len(waiting) > 0 {
+			x.wait(k, slices.DeleteFunc(waiting, func(r ref) bool { return r == c.ref }))
 		}
 	}
 	x.letGo(c)

@@ -236,8 +236,8 @@ func (x *Index) find(q *query) (*call, relation) {
 // offer makes a task be found, behind the same ones that other calls asked for before.
 func (x *Index) offer(c *call, scope, task uint64) {
 	k := key(byTask, scope, task)
-	asked := x.asked(k)
-	x.wait(k, append(asked[:min(len(asked), maxSameTasks-1)], c.ref))
+	waiting := x.waiting(k)
+	x.wait(k, append(waiting[:min(len(waiting), maxSameTasks-1)], c.ref))
 	x.addKey(c, k)
 }
 
@@ -245,16 +245,16 @@ func (x *Index) offer(c *call, scope, task uint64) {
 // there is none.
 func (x *Index) take(scope, task uint64) *call {
 	k := key(byTask, scope, task)
-	asked := x.asked(k)
-	if len(asked) == 0 {
+	waiting := x.waiting(k)
+	if len(waiting) == 0 {
 		return nil
 	}
-	x.wait(k, asked[1:])
-	return x.get(asked[0])
+	x.wait(k, waiting[1:])
+	return x.get(waiting[0])
 }
 
 // asked returns the calls that wait for a sub-agent, the first one first.
-func (x *Index) asked(k uint64) (refs []ref) {
+func (x *Index) waiting(k uint64) (refs []ref) {
 	for word := range words(&x.blocks, x.tasks[k]) {
 		refs = append(refs, refOfWord(word))
 	}
@@ -262,13 +262,13 @@ func (x *Index) asked(k uint64) (refs []ref) {
 }
 
 // wait keeps the calls that wait for a sub-agent.
-func (x *Index) wait(k uint64, asked []ref) {
+func (x *Index) wait(k uint64, refs []ref) {
 	if x.tasks == nil {
 		x.tasks = make(map[uint64]stack)
 	}
 	waiting := x.tasks[k]
 	x.size -= drop(&x.blocks, &waiting)
-	for _, r := range slices.Backward(asked) {
+	for _, r := range slices.Backward(refs) {
 		x.size += push(&x.blocks, &waiting, r.word())
 	}
 	if x.tasks[k] = waiting; waiting == 0 {
@@ -335,13 +335,13 @@ func (x *Index) edited(q *query, messages int) *call {
 				q.set[m.Hash] = true
 			}
 		}
-		kept := 0
+		remaining := 0
 		for m := range words(&x.blocks, c.messages) {
 			if q.set[m] {
-				kept++
+				remaining++
 			}
 		}
-		if 2*kept >= int(c.count) {
+		if 2*remaining >= int(c.count) {
 			return c
 		}
 	}

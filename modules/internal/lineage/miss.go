@@ -106,8 +106,8 @@ func minCacheable(model string) int64 {
 
 // cacheLife returns how long a provider keeps what nobody asks for again, at least, in
 // milliseconds. asked is what the request says, in the provider's words.
-func cacheLife(asked string) storage.Timestamp {
-	life, err := time.ParseDuration(asked)
+func cacheLife(ttl string) storage.Timestamp {
+	life, err := time.ParseDuration(ttl)
 	if err != nil {
 		life = MarkedLife
 	}

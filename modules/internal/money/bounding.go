@@ -87,10 +87,10 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 			continue
 		}
 		h := m.hold(b, r, v.full.CreatedAt)
-		if (counted > 0 || b.own != nil) && all.find(h.Account) != nil { // the names of other budgets differ
+		if (counted > 0 || b.callerLimit != nil) && all.find(h.Account) != nil { // the names of other budgets differ
 			continue
 		}
-		if b.own != nil {
+		if b.callerLimit != nil {
 			if err := m.callers.admit(h); err != nil {
 				return nil, err
 			}

@@ -96,19 +96,19 @@ type Budget struct {
 
 // counted is what a budget makes of its options.
 type counted struct {
-	org       string
-	limit     plugins.Nanodollars
-	zone      storage.Zone
-	quantity  *quantity
-	increment storage.Increment // "" for a rolling window, and for one without an end
-	rolling   credits.Rolling   // 0 unless the window moves
-	filter    storage.Filter
-	takes     *storage.Program             // the filter
-	per       func(*storage.Record) string // nil if all calls share the limit
-	label     metric.Label
-	own       *callerLimit      // nil unless the caller of a call set the limit
-	since     storage.Timestamp // 0 unless a new budget begins with records
-	begun     *atomic.Bool      // what was before counts; nil without since
+	org         string
+	limit       plugins.Nanodollars
+	zone        storage.Zone
+	quantity    *quantity
+	increment   storage.Increment // "" for a rolling window, and for one without an end
+	rolling     credits.Rolling   // 0 unless the window moves
+	filter      storage.Filter
+	takes       *storage.Program             // the filter
+	per         func(*storage.Record) string // nil if all calls share the limit
+	label       metric.Label
+	callerLimit *callerLimit      // nil unless the caller of a call set the limit
+	since       storage.Timestamp // 0 unless a new budget begins with records
+	begun       *atomic.Bool      // what was before counts; nil without since
 }
 
 // windowTotal is the window without an end.

@@ -41,12 +41,12 @@ func CallerLimit(org, policy string) (*Budget, *plugins.Error) {
 	}
 	malformed := plugins.Invalid("", "The rate limit policy '%.100s' is malformed: want `<quota>;w=<seconds, 60 to 31536000>;u=request|cents;s=user|<property>`.", policy)
 	parts := strings.Split(policy, ";")
-	own := &callerLimit{policy: policy, unit: 1}
+	limit := &callerLimit{policy: policy, unit: 1}
 	quota, err := strconv.ParseInt(strings.TrimSpace(parts[0]), 10, 48)
-	if own.quota = quota; err != nil || quota < 1 {
+	if limit.quota = quota; err != nil || quota < 1 {
 		return nil, malformed
 	}
-	b := &Budget{Limit: strconv.FormatInt(quota, 10), Quantity: requestCount.name, Trust: true, counted: counted{own: own}}
+	b := &Budget{Limit: strconv.FormatInt(quota, 10), Quantity: requestCount.name, Trust: true, counted: counted{callerLimit: limit}}
 	for _, part := range parts[1:] {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch unit := strings.ToLower(value); {
@@ -58,7 +58,7 @@ func CallerLimit(org, policy string) (*Budget, *plugins.Error) {
 			b.Window = value + "s"
 		case name == "u" && unit == "request":
 		case name == "u" && unit == "cents":
-			own.unit = centNano
+			limit.unit = centNano
 			b.Quantity, b.Limit = dollars.name, fmt.Sprintf("%d.%02d", quota/100, quota%100)
 		case name == "s" && value == "user":
 			b.Per = value
@@ -128,15 +128,15 @@ func (c *callerAccounts) admit(h credits.Hold) error {
 // SetCallerLimit tells a client what is left of the limit that it set.
 func (t *Bill) SetCallerLimit(ctx context.Context, header http.Header) {
 	for _, b := range t.bounding {
-		if b.own == nil {
+		if b.callerLimit == nil {
 			continue
 		}
 		balance, err := t.ledger.Balance(ctx, b.hold)
 		if err != nil { // the call goes on, and its client is told nothing
 			return
 		}
-		header["Service-Ratelimit-Limit"] = []string{strconv.FormatInt(b.own.quota, 10)}
-		header["Service-Ratelimit-Remaining"] = []string{strconv.FormatInt(int64(max(balance.Available(), 0)/b.own.unit), 10)}
-		header["Service-Ratelimit-Policy"] = []string{b.own.policy}
+		header["Service-Ratelimit-Limit"] = []string{strconv.FormatInt(b.callerLimit.quota, 10)}
+		header["Service-Ratelimit-Remaining"] = []string{strconv.FormatInt(int64(max(balance.Available(), 0)/b.callerLimit.unit), 10)}
+		header["Service-Ratelimit-Policy"] = []string{b.callerLimit.policy}
 	}
 }

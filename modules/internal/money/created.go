@@ -28,7 +28,7 @@ type createdBudgets struct {
 // budgetsOf are the budgets of an organisation as of a version of its control objects.
 type budgetsOf struct {
 	version uint64
-	kept    map[string]*Budget // those that were made while Weir runs, by their configurations
+	created map[string]*Budget // those that were made while Weir runs, by their configurations
 	all     []*Budget
 }
 
@@ -55,16 +55,16 @@ func (m *Budgets) Of(org string) ([]*Budget, error) {
 		found, _ = m.created.LoadOrStore(org, new(createdBudgets))
 	}
 	k := found.(*createdBudgets)
-	if known := k.now.Load(); known != nil && known.version == version {
-		return known.all, nil
+	if current := k.now.Load(); current != nil && current.version == version {
+		return current.all, nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known := k.now.Load()
-	if known != nil && known.version == version { // another call has read them
-		return known.all, nil
+	current := k.now.Load()
+	if current != nil && current.version == version { // another call has read them
+		return current.all, nil
 	}
-	read, err := m.read(log, org, known)
+	read, err := m.read(log, org, current)
 	if err != nil {
 		return nil, fmt.Errorf("the budgets of %s that were made while Weir runs cannot be read: %w", org, err)
 	}
@@ -104,7 +104,7 @@ func (m *Budgets) read(log control.Log, org string, before *budgetsOf) (*budgets
 	if err != nil {
 		return nil, err
 	}
-	read := &budgetsOf{kept: make(map[string]*Budget, len(rules)), all: slices.Clone(m.configured[org])}
+	read := &budgetsOf{created: make(map[string]*Budget, len(rules)), all: slices.Clone(m.configured[org])}
 	for _, rule := range rules {
 		if slices.ContainsFunc(m.configured[org], func(b *Budget) bool { return b.Name == rule.Name }) {
 			m.Logger.Error("a budget of the configuration takes the place of one that was made while Weir runs", zap.String("org", org), zap.String("budget", rule.Name))
@@ -112,7 +112,7 @@ func (m *Budgets) read(log control.Log, org string, before *budgetsOf) (*budgets
 		}
 		var b *Budget
 		if before != nil {
-			b = before.kept[string(rule.Budget)]
+			b = before.created[string(rule.Budget)]
 		}
 		if b == nil {
 			if b, err = m.ParseStored(org, rule.Budget); err != nil {
@@ -120,7 +120,7 @@ func (m *Budgets) read(log control.Log, org string, before *budgetsOf) (*budgets
 			}
 			b.label = ruleNames.Of(b.Name)
 		}
-		read.kept[string(rule.Budget)], read.all = b, append(read.all, b)
+		read.created[string(rule.Budget)], read.all = b, append(read.all, b)
 	}
 	return read, nil
 }

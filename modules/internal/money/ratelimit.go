@@ -29,7 +29,7 @@ func (t *Bill) SetRateLimits(ctx context.Context, header http.Header) {
 	tightest := make(map[string]plugins.Nanodollars)
 	now := time.Now()
 	for _, b := range t.bounding {
-		if b.own != nil || b.Observe || b.quantity == dollars || b.quantity == concurrent {
+		if b.callerLimit != nil || b.Observe || b.quantity == dollars || b.quantity == concurrent {
 			continue
 		}
 		balance, err := t.ledger.Balance(ctx, b.hold)

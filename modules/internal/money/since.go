@@ -116,11 +116,11 @@ func (m *Budgets) Begin(ctx context.Context, ledger credits.Ledger, b *Budget) e
 // account that is charged together with first. A budget that has counted before began at 0.
 func beginning(ctx context.Context, ledger credits.Ledger, of, first, at credits.Hold, now storage.Timestamp) (storage.Timestamp, error) {
 	first.Begins, first.Ends, at.Begins, at.Ends = 0, 0, 0, 0
-	known, err := ledger.Counted(ctx, at)
+	balances, err := ledger.Counted(ctx, at)
 	if err != nil {
 		return 0, err
 	}
-	if len(known) == 0 {
+	if len(balances) == 0 {
 		counted, err := ledger.Counted(ctx, of)
 		if err != nil {
 			return 0, err
@@ -135,14 +135,14 @@ func beginning(ctx context.Context, ledger credits.Ledger, of, first, at credits
 		case first:
 			return now, nil
 		}
-		if known, err = ledger.Counted(ctx, at); err != nil {
+		if balances, err = ledger.Counted(ctx, at); err != nil {
 			return 0, err
 		}
 	}
-	if len(known) == 0 { // another node is about to charge it
+	if len(balances) == 0 { // another node is about to charge it
 		return 0, errBeginning
 	}
-	return storage.ParseTimestamp(known[0].Value)
+	return storage.ParseTimestamp(balances[0].Value)
 }
 
 // chargeOnce charges an amount to accounts, unless the first has been charged before. It reports

@@ -29,13 +29,13 @@ type Accounts struct {
 	providers []*Provider           // of the platform
 	platform  []*Account            // with a key
 	keyless   []*Account            // without a key
-	own       map[string][]*Account // by organisation
+	byOrg     map[string][]*Account // by organisation
 	transport *transport.Transport  // of providers that have none of their own, nil if there is no such provider
 }
 
 // New returns Accounts without accounts. Errors name the lines of the configuration.
 func New(models *catalog.Catalog, lines *position.Lines, logger *zap.Logger) Accounts {
-	return Accounts{models: models, lines: lines, logger: logger, own: make(map[string][]*Account)}
+	return Accounts{models: models, lines: lines, logger: logger, byOrg: make(map[string][]*Account)}
 }
 
 // Add adds the account of a provider of the platform.
@@ -73,7 +73,7 @@ func (a *Accounts) AddOwn(ctx caddy.Context, org string, p *Provider) error {
 	if !account.payable(p.settings != "") {
 		return a.lines.Wrap(fmt.Errorf("provider %s: set an api_key of its own; the credentials for all are not inherited", p.Label), "org "+org, "provider "+p.Label)
 	}
-	a.own[org] = append(a.own[org], account)
+	a.byOrg[org] = append(a.byOrg[org], account)
 	return nil
 }
 
@@ -108,30 +108,30 @@ func (a *Accounts) Cleanup() {
 // Of returns what an organisation can call, in the order of preference where nothing else
 // decides: its own accounts, then those of the platform.
 func (a *Accounts) Of(org string) []*Account {
-	own := a.own[org]
-	if len(own) == 0 {
+	accounts := a.byOrg[org]
+	if len(accounts) == 0 {
 		return a.platform
 	}
-	return append(own[:len(own):len(own)], a.platform...)
+	return append(accounts[:len(accounts):len(accounts)], a.platform...)
 }
 
 // Keyless returns the accounts that an organisation cannot call because they have no key, neither
 // its own nor one of the platform.
 func (a *Accounts) Keyless(org string) []*Account {
-	own := a.own[org]
-	if len(own) == 0 {
+	accounts := a.byOrg[org]
+	if len(accounts) == 0 {
 		return a.keyless
 	}
 	return slices.DeleteFunc(slices.Clone(a.keyless), func(k *Account) bool {
-		return slices.ContainsFunc(own, func(account *Account) bool { return account.Label == k.Label })
+		return slices.ContainsFunc(accounts, func(account *Account) bool { return account.Label == k.Label })
 	})
 }
 
 // All returns those of the platform, with and without a key, and of all organisations.
 func (a *Accounts) All() []*Account {
 	all := slices.Concat(a.platform, a.keyless)
-	for _, org := range slices.Sorted(maps.Keys(a.own)) {
-		all = append(all, a.own[org]...)
+	for _, org := range slices.Sorted(maps.Keys(a.byOrg)) {
+		all = append(all, a.byOrg[org]...)
 	}
 	return all
 }

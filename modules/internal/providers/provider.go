@@ -126,7 +126,7 @@ func (p *Provider) provision(ctx caddy.Context, inherited *Provider, shared func
 }
 
 func (p *Provider) provisionTransport(ctx caddy.Context, inherited *Provider, shared func(caddy.Context) (http.RoundTripper, error)) (err error) {
-	own, answersItself := p.api.(http.RoundTripper)
+	transport, answersItself := p.api.(http.RoundTripper)
 	switch {
 	case p.TransportRaw != nil:
 		mod, err := ctx.LoadModule(p, "TransportRaw")
@@ -143,7 +143,7 @@ func (p *Provider) provisionTransport(ctx caddy.Context, inherited *Provider, sh
 	case inherited != nil && inherited.TransportRaw != nil:
 		p.transport = inherited.transport
 	case answersItself:
-		p.transport = own
+		p.transport = transport
 	default:
 		p.transport, err = shared(ctx)
 	}

@@ -48,7 +48,7 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 		}
 		return
 	}
-	if asked := models[len(models)-1]; r.Provider == "bedrock" && models[0] != "" && strings.Contains(asked, "."+models[0]) {
+	if requested := models[len(models)-1]; r.Provider == "bedrock" && models[0] != "" && strings.Contains(requested, "."+models[0]) {
 		slices.Reverse(models) // Claude's answers leave out the inference profile, such as us.anthropic, and the price depends on it
 	}
 	cost, model := prices.first(r.Usage, models)
@@ -102,15 +102,15 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 	r.ErrorMessage = reportedError(r, answer, k.Content(r).Response)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	reader := observe.NewRequestReader(r.Dialect)
-	kept := k.Content(r)
-	reader.Write(kept.Request.Data)
+	content := k.Content(r)
+	reader.Write(content.Request.Data)
 	link := s.join(r, reader.Outline(), uuid.Nil)
 	if link != nil {
 		link.Miss(r, unknownAccount)
 	}
 	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
 	if link != nil {
-		link.Answered(r, unknownAccount, 0, kept.Response)
+		link.Answered(r, unknownAccount, 0, content.Response)
 	}
 	if err := to.Append(r, k); err != nil {
 		return err

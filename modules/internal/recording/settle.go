@@ -97,12 +97,12 @@ func (x *Exchange) length(s Settling) money.Length {
 	case s.Written != nil:
 		length.Bytes, length.Events = s.Written()
 	case r.ResponseBytes > 0:
-		kept := x.Kept.Content(r).Response
+		response := x.Kept.Content(r).Response
 		var ok bool
-		if length.Bytes, ok = bound.Written(r.Dialect, kept); !ok {
+		if length.Bytes, ok = bound.Written(r.Dialect, response); !ok {
 			length.Bytes = r.ResponseBytes
 		}
-		length.Events = int64(bytes.Count(kept.Data, []byte("data:")))
+		length.Events = int64(bytes.Count(response.Data, []byte("data:")))
 	}
 	return length
 }
@@ -115,16 +115,16 @@ func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 	if !e.Broken || r.Status.N != http.StatusOK || x.Answer == nil || used.ReportedCost.Valid {
 		return
 	}
-	kept := x.Kept.Content(r)
+	content := x.Kept.Content(r)
 	request := s.Request
 	if request == nil {
-		request, _ = plugins.ParseObject(kept.Request.Data)
+		request, _ = plugins.ParseObject(content.Request.Data)
 	}
 	tells := used.Input.Valid // which is enough if the request is omitted
 	if s.Request != nil || !r.RequestOmitted {
 		tells = bound.Countable(r.Dialect, request, used.Input)
 	}
-	_, shown := bound.Written(r.Dialect, kept.Response)
+	_, shown := bound.Written(r.Dialect, content.Response)
 	shown = s.Written != nil || shown && !r.ResponseTruncated
 	call := x.Bill.Call()
 	if call == nil {
@@ -147,12 +147,12 @@ func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 // request has some, and what is kept of the answer does not show that none was called.
 func (x *Exchange) hosted(request *plugins.Object) bool {
 	r := &x.Record
-	kept := x.Kept.Content(r)
+	content := x.Kept.Content(r)
 	if request == nil {
-		request, _ = plugins.ParseObject(kept.Request.Data)
+		request, _ = plugins.ParseObject(content.Request.Data)
 	}
 	if !bound.Of(r.Dialect, request, nil).Hosted && (x.Bill == nil || !x.Bill.Hosted()) {
 		return false
 	}
-	return r.ResponseTruncated || bound.MayHaveCalled(r.Dialect, kept.Response.Data)
+	return r.ResponseTruncated || bound.MayHaveCalled(r.Dialect, content.Response.Data)
 }

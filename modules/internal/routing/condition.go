@@ -27,7 +27,7 @@ var conditionNames = map[string]string{
 
 // known are the fields of a record that are known before a call is sent, and the tokens, which are
 // estimated.
-var known = []string{
+var attributes = []string{
 	"country_code", "job_id", "key_id", "node_id", "organization_id", "project", "prompt_id", "prompt_tokens", "prompt_version",
 	"properties", "request_created_at", "request_model", "request_path", "request_referrer", "session_id", "stream", "threat",
 	"total_tokens", "trace_id", "user_id", "verified_by",
@@ -40,9 +40,9 @@ func parseCondition(when string) (storage.Filter, error) {
 		return nil, err
 	}
 	for leaf := range storage.Leaves(f) {
-		if !slices.Contains(known, leaf.Field.Name) {
+		if !slices.Contains(attributes, leaf.Field.Name) {
 			return nil, fmt.Errorf("%s is not known before the call is sent; a condition takes tools, images, tokens, stream and what the caller says: %s",
-				leaf.Field.Name, strings.Join(known, ", "))
+				leaf.Field.Name, strings.Join(attributes, ", "))
 		}
 	}
 	return f, nil

@@ -47,13 +47,13 @@ func (l *Loads) get(circuit shared.Key) *load {
 	if l.of == nil {
 		l.of = make(map[shared.Key]*load)
 	}
-	known := l.of[circuit]
-	if known == nil {
+	current := l.of[circuit]
+	if current == nil {
 		l.makeRoom()
-		known = new(load)
-		l.of[circuit] = known
+		current = new(load)
+		l.of[circuit] = current
 	}
-	return known
+	return current
 }
 
 // makeRoom forgets idle targets if there are too many: clients choose the names of models.
@@ -61,8 +61,8 @@ func (l *Loads) makeRoom() {
 	if len(l.of) < shared.MaxCircuits {
 		return
 	}
-	for circuit, known := range l.of {
-		if known.underWay == 0 {
+	for circuit, current := range l.of {
+		if current.underWay == 0 {
 			delete(l.of, circuit)
 		}
 	}
@@ -72,13 +72,13 @@ func (l *Loads) makeRoom() {
 func (l *Loads) Begin(circuit shared.Key) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.get(circuit)
-	known.underWay++
-	known.tried = time.Now()
+	current := l.get(circuit)
+	current.underWay++
+	current.tried = time.Now()
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		known.underWay--
+		current.underWay--
 	}
 }
 
@@ -87,16 +87,16 @@ func (l *Loads) Begin(circuit shared.Key) (end func()) {
 func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.get(circuit)
-	known.limited = time.Time{}
-	known.times[known.next] = timing{time.Now(), first}
-	known.next = (known.next + 1) % len(known.times)
+	current := l.get(circuit)
+	current.limited = time.Time{}
+	current.times[current.next] = timing{time.Now(), first}
+	current.next = (current.next + 1) % len(current.times)
 	switch {
 	case output <= 0:
-	case known.output == 0:
-		known.output = output
+	case current.output == 0:
+		current.output = output
 	default:
-		known.output += (output - known.output) / 8
+		current.output += (output - current.output) / 8
 	}
 }
 
@@ -126,18 +126,18 @@ type Load struct {
 func (l *Loads) Of(circuit shared.Key) Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.of[circuit]
-	if known == nil {
+	current := l.of[circuit]
+	if current == nil {
 		return Load{Output: likelyOutput}
 	}
 	now := time.Now()
 	var times []time.Duration
-	for _, t := range known.times {
+	for _, t := range current.times {
 		if !t.at.IsZero() && now.Sub(t.at) < recently {
 			times = append(times, t.first)
 		}
 	}
-	found := Load{UnderWay: known.underWay, Tried: now.Sub(known.tried) < time.Minute, Limited: now.Before(known.limited), Output: known.output}
+	found := Load{UnderWay: current.underWay, Tried: now.Sub(current.tried) < time.Minute, Limited: now.Before(current.limited), Output: current.output}
 	if found.Output == 0 {
 		found.Output = likelyOutput
 	}

@@ -94,7 +94,7 @@ func (c *Config) Provision(ctx caddy.Context, name string, logger *zap.Logger) e
 	if err != nil {
 		return fmt.Errorf("loading its backend: %w", err)
 	}
-	kept, ok := mod.(Storage)
+	module, ok := mod.(Storage)
 	if !ok {
 		return fmt.Errorf("module %T is no storage backend", mod)
 	}
@@ -115,7 +115,7 @@ func (c *Config) Provision(ctx caddy.Context, name string, logger *zap.Logger) e
 		}
 	}
 	c.name, c.logger = name, logger
-	c.store = storeOf(kept, name)
+	c.store = storeOf(module, name)
 	c.store.hold()
 	c.store.enter(c)
 	c.locked = true
@@ -196,8 +196,8 @@ var stores = caddy.NewUsagePool()
 // that the second waits for the first.
 var storesByKey sync.Map
 
-func storeOf(kept Storage, name string) *Store {
-	s, _ := storesByKey.LoadOrStore(kept.Key(), &Store{name: name, key: kept.Key(), storage: kept})
+func storeOf(module Storage, name string) *Store {
+	s, _ := storesByKey.LoadOrStore(module.Key(), &Store{name: name, key: module.Key(), storage: module})
 	return s.(*Store)
 }
 

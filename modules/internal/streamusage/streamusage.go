@@ -85,17 +85,17 @@ func (f *Filter) Write(p []byte) (int, error) {
 		f.partial = append(f.partial, p...)
 		pending = f.partial
 	}
-	kept, next := 0, 0 // pending[kept:next] is to go out
+	written, next := 0, 0 // pending[kept:next] is to go out
 	for {
 		n := EventLen(pending[next:])
 		if n == 0 {
 			break
 		}
 		if !f.long && n <= maxEvent && isUsageOnly(pending[next:next+n]) {
-			if err := f.pass(pending[kept:next]); err != nil {
+			if err := f.pass(pending[written:next]); err != nil {
 				return 0, err
 			}
-			kept = next + n
+			written = next + n
 		}
 		next += n
 		f.long = false
@@ -103,7 +103,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	if f.long = f.long || len(pending)-next > maxEvent; f.long {
 		next += len(bytes.TrimRight(pending[next:], "\r\n")) // the rest may be the first half of a blank line
 	}
-	if err := f.pass(pending[kept:next]); err != nil {
+	if err := f.pass(pending[written:next]); err != nil {
 		return 0, err
 	}
 	f.partial = append(f.partial[:0], pending[next:]...)

@@ -147,7 +147,7 @@ func (r *Reader) data() error {
 			err = r.frames.Discard()
 		}
 	} else {
-		_, err = io.CopyBuffer(kept{r}, &r.frames, r.scratch[:])
+		_, err = io.CopyBuffer(plainMessage{r}, &r.frames, r.scratch[:])
 	}
 	if err == nil {
 		r.on(r.message.Bytes(), r.message.Truncated())
@@ -156,9 +156,9 @@ func (r *Reader) data() error {
 }
 
 // kept keeps a message that is not compressed.
-type kept struct{ *Reader }
+type plainMessage struct{ *Reader }
 
-func (k kept) Write(p []byte) (int, error) {
+func (k plainMessage) Write(p []byte) (int, error) {
 	k.message.Write(p)
 	return len(p), nil
 }

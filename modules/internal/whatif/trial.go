@@ -56,9 +56,9 @@ const maxTurns = 1_000_000
 
 // New returns a trial of a policy, whose models stand for what they do for an organisation.
 func New(p *Policy, resolver *routing.Resolver) (*Trial, error) {
-	own := *resolver
-	own.Aliases = map[string]*routing.Alias{trialName: &p.Alias}
-	targets, _, err := own.Resolve(trialName)
+	trial := *resolver
+	trial.Aliases = map[string]*routing.Alias{trialName: &p.Alias}
+	targets, _, err := trial.Resolve(trialName)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type Runs struct {
 	byID    map[key]*Run
 	running int
 	ended   []*Run // the first to end first
-	kept    int    // bytes
+	size    int    // bytes
 
 	published int // bytes of events that other nodes have
 }
@@ -68,8 +68,8 @@ func (s *Runs) End(r *Run) {
 	defer close(r.ended) // who waits for the end may then call Forget
 	s.running--
 	s.ended = append(s.ended, r)
-	s.kept += r.size
-	for s.kept > maxKept {
+	s.size += r.size
+	for s.size > maxKept {
 		s.drop(s.ended[0])
 	}
 	time.AfterFunc(keepEnded, func() { s.Forget(r) })
@@ -86,7 +86,7 @@ func (s *Runs) Forget(r *Run) {
 func (s *Runs) drop(r *Run) {
 	if i := slices.Index(s.ended, r); i >= 0 {
 		s.ended = slices.Delete(s.ended, i, i+1)
-		s.kept -= r.size
+		s.size -= r.size
 		s.published -= r.published
 		r.published = 0
 		delete(s.byID, key{r.Org, r.ID})

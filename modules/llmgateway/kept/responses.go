@@ -49,8 +49,8 @@ func (c *Call) DeleteResponse() (any, error) {
 	if err := c.Store.Delete(c.R.Context(), c.ID); err != nil {
 		return nil, stored.Error(err, "Response", c.ID)
 	}
-	if own, ok := run.(*background.Run); ok {
-		c.Runs.Forget(own)
+	if local, ok := run.(*background.Run); ok {
+		c.Runs.Forget(local)
 	}
 	if link := c.link(c.Store.Org, c.ID); link != nil {
 		_ = link.Forget(c.R.Context()) // it is forgotten soon

@@ -106,11 +106,11 @@ func (s *server) functions() []translate.Tool {
 // needsApproval reports whether the client has to approve the calls of a tool. The client has
 // to, unless the request says otherwise.
 func (s *server) needsApproval(t mcpclient.Tool) bool {
-	asked := s.tool.Get("require_approval")
-	if !asked.IsObject() {
-		return asked.Str != "never"
+	approval := s.tool.Get("require_approval")
+	if !approval.IsObject() {
+		return approval.Str != "never"
 	}
-	never, always := asked.Get("never"), asked.Get("always")
+	never, always := approval.Get("never"), approval.Get("always")
 	switch {
 	case always.Exists() && matchesTools(always, t):
 		return true

@@ -165,11 +165,11 @@ func (m *Tools) parse(body []byte) (*translate.Request, error) {
 // resume makes the calls that the client approves, and puts them in the place of the
 // approvals. A call that the client does not approve has failed.
 func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
-	asked, answered := make(map[string]gjson.Result), make(map[string]bool)
+	approvals, answered := make(map[string]gjson.Result), make(map[string]bool)
 	for _, item := range input {
 		switch item.Get("type").Str {
 		case "mcp_approval_request":
-			asked[item.Get("id").Str] = item
+			approvals[item.Get("id").Str] = item
 		case "mcp_call":
 			answered[item.Get("approval_request_id").Str] = true
 		}
@@ -181,7 +181,7 @@ func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 		if item.Get("type").Str != "mcp_approval_response" || answered[id] {
 			continue
 		}
-		request, ok := asked[id]
+		request, ok := approvals[id]
 		if !ok {
 			return nil, plugins.Invalid(fmt.Sprintf("input[%d].approval_request_id", i), "No approval request found with the id '%.128s'.", id)
 		}

@@ -62,7 +62,7 @@ type offer struct {
 // List has the models that organisations can call.
 type List struct {
 	everybody []*entry            // for organisations without providers of their own
-	own       map[string][]*entry // by organisation
+	byOrg     map[string][]*entry // by organisation
 	resolver  func(org string) *routing.Resolver
 }
 
@@ -71,10 +71,10 @@ func New(app *llmapp.App) List {
 	resolver := func(org string) *routing.Resolver {
 		return &routing.Resolver{Catalog: app.Catalog(), Accounts: app.Accounts().Of(org), Aliases: app.Aliases}
 	}
-	l := List{everybody: entries(resolver("")), own: make(map[string][]*entry), resolver: resolver}
+	l := List{everybody: entries(resolver("")), byOrg: make(map[string][]*entry), resolver: resolver}
 	for name, org := range app.Organisations {
 		if len(org.Providers) > 0 {
-			l.own[name] = entries(resolver(name))
+			l.byOrg[name] = entries(resolver(name))
 		}
 	}
 	return l
@@ -148,7 +148,7 @@ func add(entries map[string]*entry, a *providers.Account, id, model string, m *c
 	e := entries[id]
 	if e == nil {
 		e = &entry{ID: id, Object: "model", OwnedBy: a.Provider, name: cmp.Or(m.Name, id), detail: &detail{
-			Input: nonNil(m.Input), Output: nonNil(m.Output), Context: known(m.Context), MaxOutput: known(m.MaxOutput),
+			Input: nonNil(m.Input), Output: nonNil(m.Output), Context: nilIfZero(m.Context), MaxOutput: nilIfZero(m.MaxOutput),
 		}}
 		entries[id] = e
 	}
@@ -166,7 +166,7 @@ func add(entries map[string]*entry, a *providers.Account, id, model string, m *c
 }
 
 // known returns nil for 0, which JSON has as null.
-func known(n int64) *int64 {
+func nilIfZero(n int64) *int64 {
 	if n == 0 {
 		return nil
 	}
@@ -199,27 +199,27 @@ type Request struct {
 }
 
 // Serve answers a request for models.
-func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) error {
+func (l *List) Serve(w http.ResponseWriter, r *http.Request, query Request) error {
 	models, org := l.everybody, ""
-	if asked.Key != nil {
-		org = asked.Key.Org()
+	if query.Key != nil {
+		org = query.Key.Org()
 	}
-	if own, ok := l.own[org]; ok {
-		models = own
+	if listed, ok := l.byOrg[org]; ok {
+		models = listed
 	}
 	dialect := Dialect(r)
-	if asked.ID != "" {
+	if query.ID != "" {
 		var found *entry
-		if i := slices.IndexFunc(models, func(e *entry) bool { return e.ID == asked.ID }); i >= 0 {
+		if i := slices.IndexFunc(models, func(e *entry) bool { return e.ID == query.ID }); i >= 0 {
 			found = models[i]
 		} else if l.resolver != nil { // a zero List has nothing
-			found = named(l.resolver(org), asked.ID)
+			found = named(l.resolver(org), query.ID)
 		}
 		switch {
-		case found == nil || !found.allowed(asked.Key):
+		case found == nil || !found.allowed(query.Key):
 			return apierror.Write(w, dialect, &plugins.Error{
 				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
-				Message: "The model '" + asked.ID + "' does not exist or cannot be called. GET /v1/models lists those that can.",
+				Message: "The model '" + query.ID + "' does not exist or cannot be called. GET /v1/models lists those that can.",
 			})
 		case dialect == plugins.Messages:
 			return apierror.WriteJSON(w, http.StatusOK, found.toAnthropic())
@@ -227,7 +227,7 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request, asked Request) erro
 		return apierror.WriteJSON(w, http.StatusOK, found.shown(r))
 	}
 	models = slices.DeleteFunc(slices.Clone(models), func(e *entry) bool {
-		return asked.Multimodal && !e.multimodal || !e.allowed(asked.Key)
+		return query.Multimodal && !e.multimodal || !e.allowed(query.Key)
 	})
 	if dialect == plugins.Messages {
 		return writeAnthropic(w, r, models)
@@ -299,8 +299,8 @@ func writeAnthropic(w http.ResponseWriter, r *http.Request, list []*entry) error
 // page cuts a page out of the list. more reports that there are models beyond it.
 func page(list []*entry, query url.Values) (page []*entry, more bool, err error) {
 	limit := defaultModels
-	if asked := query.Get("limit"); asked != "" {
-		if limit, err = strconv.Atoi(asked); err != nil || limit < 1 || limit > maxModels {
+	if text := query.Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxModels {
 			return nil, false, plugins.Invalid("limit", "Invalid 'limit': expected a number of 1 to %d.", maxModels)
 		}
 	}

@@ -220,12 +220,12 @@ func (s *responses) forget() {
 // continued returns the body with the conversation that this socket alone has, and the
 // items of the conversation if remembers says that it must have them afterwards.
 func (s *responses) continued(received *intake.Body, body []byte, remembers bool) (request []byte, items []string, err error) {
-	previous, own := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
+	previous, newItems := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
 	if previous != "" && previous == s.last.id {
 		if err := received.Grow(s.ctx, s.last.size); err != nil {
 			return nil, nil, err
 		}
-		items = slices.Concat(s.last.items, own)
+		items = slices.Concat(s.last.items, newItems)
 		if body, err = sjson.DeleteBytes(body, "previous_response_id"); err == nil {
 			body, err = stored.SetItems(body, "input", items)
 		}
@@ -247,7 +247,7 @@ func (s *responses) continued(received *intake.Body, body []byte, remembers bool
 			return nil, nil, err
 		}
 	}
-	return body, append(items, own...), nil
+	return body, append(items, newItems...), nil
 }
 
 // warmUp answers a call that shall generate nothing: its response can be continued.

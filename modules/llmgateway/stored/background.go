@@ -71,9 +71,9 @@ func settled(r *storage.Record, request, response []byte) []byte {
 		if message := body.Get("error.message").Str; r.Status.N >= http.StatusBadRequest && message != "" {
 			e.Message, e.Code = message, cmp.Or(body.Get("error.code").Str, e.Code)
 		}
-		asked := &translate.Request{Raw: request, Model: r.RequestModel}
-		asked.State.Background, asked.State.Stored = true, true
-		response = Unbegun(asked, r.ID, "failed", e)
+		parsed := &translate.Request{Raw: request, Model: r.RequestModel}
+		parsed.State.Background, parsed.State.Stored = true, true
+		response = Unbegun(parsed, r.ID, "failed", e)
 	}
 	return Ended(InBackground(response, ResponseID(r.ID)), r.Properties[Cancelled] == "true")
 }

@@ -222,14 +222,14 @@ func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) er
 		case "input_mchars", "input_text_messages_kcount", "output_citation_mtok", "output_video_mtok":
 			return errUncounted
 		}
-		known, ok := genaiUnits[name]
+		unit, ok := genaiUnits[name]
 		if !ok {
 			return fmt.Errorf("unknown unit %q of price", name)
 		}
-		if known.rate == "" {
+		if unit.rate == "" {
 			continue
 		}
-		if err := known.set(p, rate.at(input)); err != nil {
+		if err := unit.set(p, rate.at(input)); err != nil {
 			return err
 		}
 	}

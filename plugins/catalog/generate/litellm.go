@@ -169,7 +169,7 @@ func (m *litellmModel) readPrices() error {
 	sets := map[when]*catalog.Price{{}: {}}
 	for field, dollars := range m.rates {
 		parts := condition.FindStringSubmatch(field)
-		known, ok := litellmUnits[parts[1]]
+		unit, ok := litellmUnits[parts[1]]
 		if !ok {
 			continue
 		}
@@ -179,7 +179,7 @@ func (m *litellmModel) readPrices() error {
 		if sets[w] == nil {
 			sets[w] = &catalog.Price{Tier: w.tier, InputAbove: w.above}
 		}
-		if err := known.set(sets[w], dollars); err != nil {
+		if err := unit.set(sets[w], dollars); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
 	}

@@ -203,7 +203,7 @@ func addPriced(providers []provider, of []*offers) ([]provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := catalog.Parse(text)
+	models, err := catalog.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func addPriced(providers []provider, of []*offers) ([]provider, error) {
 			if err != nil {
 				return nil, err
 			}
-			m, ok := known.Lookup(o.id, name)
+			m, ok := models.Lookup(o.id, name)
 			if len(prices) == 0 || ok && (m.Provider == o.id && named(m, name) || covers(m.Prices, prices)) {
 				continue
 			}

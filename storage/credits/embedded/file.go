@@ -61,10 +61,10 @@ func (f *file) open(apply func(entry)) error {
 // read opens the file and hands its entries to apply. The error is fs.ErrNotExist if there is
 // no file, and never was.
 func (f *file) read(flag int, apply func(entry)) error {
-	var known state
+	var witness state
 	saved, err := os.ReadFile(f.statePath())
 	switch {
-	case err == nil && !parseLine(saved, &known):
+	case err == nil && !parseLine(saved, &witness):
 		return f.refuse("its state is damaged")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
@@ -72,13 +72,13 @@ func (f *file) read(flag int, apply func(entry)) error {
 	f.f, err = journal.OpenFile(f.path, flag, 0)
 	switch {
 	case err == nil:
-	case errors.Is(err, fs.ErrNotExist) && known.Generation > 0:
+	case errors.Is(err, fs.ErrNotExist) && witness.Generation > 0:
 		return f.refuse("it has been deleted")
 	default:
 		return err
 	}
 	err = f.load(apply)
-	if err == nil && (f.state.Generation < known.Generation || f.state.Generation == known.Generation && f.size < known.Size) {
+	if err == nil && (f.state.Generation < witness.Generation || f.state.Generation == witness.Generation && f.size < witness.Size) {
 		err = f.refuse("it has been cut, or replaced by an older one")
 	}
 	return err

@@ -201,7 +201,7 @@ func (l *Ledger) apply(e entry) {
 
 // account is the balance of an account, which begins with nothing.
 func (l *Ledger) account(of credits.Account) *credits.Balance {
-	a := l.known(of)
+	a := l.lookup(of)
 	if a == nil {
 		a = &credits.Balance{Account: of}
 		all := shared(of)
@@ -214,7 +214,7 @@ func (l *Ledger) account(of credits.Account) *credits.Balance {
 }
 
 // known is the balance of an account, nil if the account has nothing. It needs mu.
-func (l *Ledger) known(of credits.Account) *credits.Balance { return l.accounts[shared(of)][of.Value] }
+func (l *Ledger) lookup(of credits.Account) *credits.Balance { return l.accounts[shared(of)][of.Value] }
 
 // shared is an account without its value.
 func shared(of credits.Account) credits.Account {
@@ -236,7 +236,7 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
-	a, closed := l.known(credits.Account{Org: org}), l.closed
+	a, closed := l.lookup(credits.Account{Org: org}), l.closed
 	var granted plugins.Nanodollars // only the turn's owner changes it
 	if a != nil {
 		granted = a.Granted
@@ -301,12 +301,12 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 	}
 	for _, h := range r.Holds {
 		b, freeAt := h.Standing(r.Amount, l.balance)
-		if h.Budget == "" && l.known(h.Account) == nil || b.Available() < r.Amount {
+		if h.Budget == "" && l.lookup(h.Account) == nil || b.Available() < r.Amount {
 			return &credits.InsufficientError{Balance: b, FreeAt: freeAt}
 		}
 	}
 	for _, h := range r.Holds {
-		if h.Endless() && l.known(h.Account) == nil && len(l.accounts[shared(h.Account)]) >= l.maxValues {
+		if h.Endless() && l.lookup(h.Account) == nil && len(l.accounts[shared(h.Account)]) >= l.maxValues {
 			return &credits.FullError{Account: h.Account}
 		}
 	}
@@ -400,7 +400,7 @@ func (l *Ledger) drop(of credits.Account) {
 
 // balance is the state of an account. It needs mu.
 func (l *Ledger) balance(of credits.Account) credits.Balance {
-	if a := l.known(of); a != nil {
+	if a := l.lookup(of); a != nil {
 		return *a
 	}
 	return credits.Balance{Account: of}

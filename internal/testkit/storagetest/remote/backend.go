@@ -38,7 +38,7 @@ type Backend struct {
 	mu       sync.Mutex
 	contents storage.Contents // of the host, nil when closed
 	done     map[string]bool
-	kept     sync.Map // keptContent by storage.RecordKey
+	stored   sync.Map // keptContent by storage.RecordKey
 	// notes are the annotations of records. Annotations may come before their records.
 	notes []*storage.Annotation
 }
@@ -72,7 +72,7 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (p storage.Position
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.contents, b.done, b.notes = h.Contents, make(map[string]bool), nil
-	b.kept.Clear()
+	b.stored.Clear()
 	b.Forget()
 	_, err = b.Memory.Open(ctx, &storage.Host{Contents: visibleContents{b}})
 	return h.Position, err
@@ -147,11 +147,11 @@ func (b *Backend) entry(ctx context.Context, batch *storage.Batch) (*entry, erro
 		if err != nil {
 			return nil, err
 		}
-		kept := content{Known: c != nil}
+		stored := content{Known: c != nil}
 		if c != nil {
-			kept.Content = *c
+			stored.Content = *c
 		}
-		e.Contents = append(e.Contents, kept)
+		e.Contents = append(e.Contents, stored)
 	}
 	for _, a := range batch.Annotations {
 		e.Notes = append(e.Notes, note{*a, a.Tag != nil})
@@ -189,8 +189,8 @@ func (b *Backend) apply(e *entry) error {
 	ctx := context.Background() // of an entry, all is applied
 	batch := &storage.Batch{Journal: e.Journal, ID: e.ID, Records: e.Records, End: e.End}
 	for i, r := range e.Records {
-		if _, known := b.kept.Load(r.Key()); e.Contents[i].Known || !known {
-			b.kept.Store(r.Key(), keptContent{e.Contents[i], r.CreatedAt})
+		if _, known := b.stored.Load(r.Key()); e.Contents[i].Known || !known {
+			b.stored.Store(r.Key(), keptContent{e.Contents[i], r.CreatedAt})
 		}
 	}
 	if len(e.Records) > 0 {
@@ -206,13 +206,13 @@ func (b *Backend) apply(e *entry) error {
 			b.notes = append(b.notes, &a)
 		}
 	}
-	b.kept.Range(func(k, c any) bool {
+	b.stored.Range(func(k, c any) bool {
 		switch at := c.(keptContent).createdAt; {
 		case at < e.Prune:
-			b.kept.Delete(k)
+			b.stored.Delete(k)
 			b.notes = slices.DeleteFunc(b.notes, func(a *storage.Annotation) bool { return a.Key() == k })
 		case at < e.PruneContent:
-			b.kept.Store(k, keptContent{createdAt: at})
+			b.stored.Store(k, keptContent{createdAt: at})
 		}
 		return true
 	})
@@ -226,7 +226,7 @@ func (b *Backend) apply(e *entry) error {
 	if err == nil && e.Erase != nil {
 		b.notes = slices.DeleteFunc(b.notes, func(a *storage.Annotation) bool { return a.Org == e.Org && slices.Contains(e.Erase, a.RequestID) })
 		for _, id := range e.Erase {
-			b.kept.Delete(storage.RecordKey{Org: e.Org, ID: id})
+			b.stored.Delete(storage.RecordKey{Org: e.Org, ID: id})
 		}
 		err = b.Memory.EraseRecords(ctx, e.Org, e.Erase, storage.ErasureScope(e.Scope))
 	}
@@ -296,7 +296,7 @@ type visibleContents struct{ *Backend }
 
 // Content implements storage.Contents.
 func (v visibleContents) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
-	if found, ok := v.kept.Load(r.Key()); ok {
+	if found, ok := v.stored.Load(r.Key()); ok {
 		if c := found.(keptContent); c.Known {
 			return &c.Content, ctx.Err()
 		}

@@ -48,8 +48,8 @@ type BatchPart struct {
 const maxBatchParts = 20
 
 // ParseBatch reads what a record has of a batch.
-func ParseBatch(kept storage.JSONText) (b Batch) {
-	if json.Unmarshal([]byte(kept), &b) != nil {
+func ParseBatch(text storage.JSONText) (b Batch) {
+	if json.Unmarshal([]byte(text), &b) != nil {
 		return Batch{}
 	}
 	return b
@@ -190,8 +190,8 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	}
 	// With a header, calls of a batch write more than the model's limit
 	// (https://platform.claude.com/docs/en/build-with-claude/batch-processing#extended-output-beta).
-	if asked, err := r.OutputLimit(); d == plugins.Messages && err == nil {
-		u.Output.N += max(asked-m.OutputLimit(), 0)
+	if limit, err := r.OutputLimit(); d == plugins.Messages && err == nil {
+		u.Output.N += max(limit-m.OutputLimit(), 0)
 	}
 	i := slices.IndexFunc(a.sum, func(part *BatchPart) bool { return part.Model == model && part.Endpoint == endpoint })
 	if i < 0 {

@@ -418,7 +418,7 @@ func modelsOf(tool gjson.Result) (models []string) {
 // Usage returns the most that a call uses, by the tokens that text has by a scale. The request
 // has so many bytes, sent as it is or as a translation, and asks for so many answers of at most
 // asked tokens each; 0 is no limit.
-func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) plugins.Usage {
+func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, answerTokens, answers int64) plugins.Usage {
 	limit := m.InputLimit() * max(d.prompts, 1)
 	searches := d.Searches || slices.ContainsFunc(searchModels, func(part string) bool { return strings.Contains(m.ID, part) })
 	unbounded := d.Unbounded || d.Hosted || searches || d.linked > 0 && slices.Contains(hostsOfGemini, m.Provider) ||
@@ -454,8 +454,8 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, asked, answers int64) 
 		u.CacheWrite1h = u.Input
 	}
 	output := m.OutputLimit()
-	if asked > 0 {
-		output = min(output, asked)
+	if answerTokens > 0 {
+		output = min(output, answerTokens)
 	}
 	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + written)
 	if searches {

@@ -70,8 +70,8 @@ func (c *Call) Lowerable(least int64) Limits {
 		return Limits{}
 	}
 	l := Limits{Least: least, Asked: c.Model.OutputLimit()}
-	if asked, err := c.OutputLimit(); err == nil {
-		l = l.Below(asked)
+	if limit, err := c.OutputLimit(); err == nil {
+		l = l.Below(limit)
 	}
 	return l
 }

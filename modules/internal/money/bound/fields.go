@@ -16,14 +16,14 @@ var fieldList string
 type meaning uint8
 
 const (
-	unlisted meaning = iota
-	own              // nothing: it is the client's own text
-	kept             // what the provider keeps
-	named            // what the provider keeps, if it is the id of an object
+	unlisted      meaning = iota
+	clientText            // nothing: it is the client's own text
+	providerState         // what the provider keeps
+	named                 // what the provider keeps, if it is the id of an object
 )
 
 // meanings are those of fetched addresses and of models, too, which are no ids.
-var meanings = map[string]meaning{"kept": kept, "named": named, "fetched": own, "model": own, "own": own}
+var meanings = map[string]meaning{"kept": providerState, "named": named, "fetched": clientText, "model": clientText, "own": clientText}
 
 // api are the fields of the requests of one API.
 type api struct {
@@ -69,7 +69,7 @@ func (a *api) add(name string, m meaning) {
 	if a.fields == nil {
 		a.fields = make(map[string]meaning)
 	}
-	if m > own && a.fields[name] <= own {
+	if m > clientText && a.fields[name] <= clientText {
 		a.ids = append(a.ids, name)
 	}
 	a.fields[name] = max(a.fields[name], m)
@@ -97,7 +97,7 @@ func (a *api) listed(name string) meaning { return a.fields[name] }
 func (a *api) meaning(name string) meaning {
 	m := a.fields[name]
 	if m == unlisted && isID(name) {
-		return kept
+		return providerState
 	}
 	return m
 }

@@ -39,16 +39,16 @@ func (r Request) OutputLimit() (limit int64, err error) {
 	}
 	unlimited := false
 	for _, field := range observe.OutputLimits(r.Dialect) {
-		asked := r.Field(field)
-		if asked.Type == gjson.Null {
+		value := r.Field(field)
+		if value.Type == gjson.Null {
 			continue
 		}
-		if asked.Type == gjson.Number && asked.Num < 0 {
-			return 0, plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, asked.Raw).
+		if value.Type == gjson.Number && value.Num < 0 {
+			return 0, plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, value.Raw).
 				WithCode("integer_below_min_value")
 		}
-		unlimited = unlimited || asked.Type != gjson.Number || asked.Num > math.MaxInt32 || r.Dialect.OfChat() && asked.Int() == 0
-		limit = max(limit, asked.Int(), 1)
+		unlimited = unlimited || value.Type != gjson.Number || value.Num > math.MaxInt32 || r.Dialect.OfChat() && value.Int() == 0
+		limit = max(limit, value.Int(), 1)
 	}
 	if unlimited {
 		return 0, nil
@@ -100,7 +100,7 @@ func prompts(v gjson.Result) (n int64) {
 // bytes and reads what is given. limit is how many tokens an answer has at most, 0 if the
 // request alone says so. ok is false if the request does not tell.
 func (r Request) Uses(m *catalog.Model, reads *Demand, bytes, limit int64) (u plugins.Usage, ok bool) {
-	asked, err := r.OutputLimit()
+	requested, err := r.OutputLimit()
 	switch {
 	case err != nil:
 		return u, false
@@ -109,9 +109,9 @@ func (r Request) Uses(m *catalog.Model, reads *Demand, bytes, limit int64) (u pl
 		u.Output = plugins.Known(0)
 	case len(observe.OutputLimits(r.Dialect)) > 0, r.Dialect == plugins.GenerateContent, r.Dialect.OfResponses():
 		if limit > 0 {
-			asked = limit
+			requested = limit
 		}
-		u = reads.Usage(m, UpperBound, bytes, asked, r.Answers())
+		u = reads.Usage(m, UpperBound, bytes, requested, r.Answers())
 	default:
 		return u, false
 	}
@@ -146,7 +146,7 @@ func (r Request) Check() (err error) {
 		return err
 	}
 	for _, field := range []string{"n", "best_of"} {
-		if asked := r.Field(field); asked.Type != gjson.Null && (asked.Int() < 1 || asked.Int() > maxAnswers) {
+		if answers := r.Field(field); answers.Type != gjson.Null && (answers.Int() < 1 || answers.Int() > maxAnswers) {
 			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxAnswers)
 		}
 	}

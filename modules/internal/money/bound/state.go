@@ -176,8 +176,8 @@ func (s *State) addBelow(param string, v gjson.Result, meaningOf func(name strin
 func (s *State) addField(param, name string, v gjson.Result, meaningOf func(name string) meaning, depth int) {
 	var ids []StateID
 	switch m := meaningOf(name); {
-	case m <= own, isPublic(name, v.Str):
-	case m == kept && !v.IsObject():
+	case m <= clientText, isPublic(name, v.Str):
+	case m == providerState && !v.IsObject():
 		ids = appendIDs(ids, param, v)
 	case v.IsObject():
 		ids = appendIDs(ids, param, v.Get("id"))

@@ -70,15 +70,15 @@ func (s *stream) pass(b, p []byte) []byte {
 	if s.over {
 		return b
 	}
-	looked := max(0, len(s.held)-len("\r\n\r\n")) // no event ends before
+	searched := max(0, len(s.held)-len("\r\n\r\n")) // no event ends before
 	s.held = append(s.held, p...)
 	rest := s.held
 	for {
-		n := streamusage.EventLen(rest[looked:])
+		n := streamusage.EventLen(rest[searched:])
 		if n == 0 {
 			break
 		}
-		n, looked = n+looked, 0
+		n, searched = n+searched, 0
 		if e, fits := s.take(rest[:n]); !fits {
 			b = s.end(b, e)
 			s.held, s.over = nil, true

@@ -13,7 +13,7 @@ type responses struct {
 	response string // as the latest event has it
 	sequence int64  // of the next event
 	items    []*item
-	kept     int // bytes of what was added to items
+	added    int // bytes of what was added to items
 }
 
 // item is an item of the output.
@@ -69,9 +69,9 @@ func (r *responses) keep(e gjson.Result) {
 	}
 	index := e.Get("output_index").Int()
 	if delta := e.Get("delta"); delta.Type == gjson.String {
-		r.kept += len(delta.Raw)
+		r.added += len(delta.Raw)
 	} else {
-		r.kept += len(e.Raw)
+		r.added += len(e.Raw)
 	}
 	if kind == "response.output_item.added" && index == int64(len(r.items)) {
 		i := &item{json: strings.Clone(e.Get("item").Raw)}
@@ -97,7 +97,7 @@ func (r *responses) keep(e gjson.Result) {
 	}
 }
 
-func (r *responses) size() int { return r.kept }
+func (r *responses) size() int { return r.added }
 
 func (i *item) addPart(list string, e gjson.Result) {
 	part := e.Get("part")
