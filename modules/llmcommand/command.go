@@ -82,8 +82,8 @@ They do no more than you may:
 Administers the projects of an organisation, with a key of the scope admin. A project has
 members, keys, and a limit of dollars a month.
 
-	weir project create search
-	weir project limit search 500
+	weir project create search mail --limit 500
+	weir project limit search 800
 	weir project limit search none
 	weir project keys search members --max 5 --lifetime 90d
 	weir project members search` + connection,

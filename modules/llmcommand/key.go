@@ -50,7 +50,9 @@ func keyCommand(cmd *cobra.Command) {
 		own.Flags().Bool("mine", false, "Keys of your own, which your key or login creates where a project allows it (weir project keys)")
 	}
 
-	cmd.AddCommand(list, show, keyAction("import <file.csv>", "Creates a key for each row of a CSV file, and writes the rows with their ids and secrets", cobra.ExactArgs(1), importKeyRows),
+	importRows := keyAction("import <file.csv>", "Creates a key for each row of a CSV file, and writes the rows with their ids and secrets", cobra.ExactArgs(1), importKeyRows)
+	importRows.Flags().String("secrets", "", "A new file for the ids and secrets, which you alone can read (default: standard output)")
+	cmd.AddCommand(list, show, importRows,
 		create, admin, update, rotate,
 		keyAction("disable <id>", "Disables a key", cobra.ExactArgs(1), setDisabled(true)),
 		keyAction("enable <id>", "Enables a disabled key", cobra.ExactArgs(1), setDisabled(false)), remove)

@@ -44,7 +44,16 @@ func importKeyRows(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	out := csv.NewWriter(cmd.OutOrStdout())
+	secrets := cmd.OutOrStdout()
+	if name, _ := cmd.Flags().GetString("secrets"); name != "" {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return fmt.Errorf("--secrets names a new file: %w", err)
+		}
+		defer f.Close() // each secret is written when its key is created
+		secrets = f
+	}
+	out := csv.NewWriter(secrets)
 	_ = out.Write([]string{"name", "id", "secret"}) // an error stays until Flush
 	var created []string
 	for i, body := range bodies {
@@ -53,13 +62,17 @@ func importKeyRows(cmd *cobra.Command, args []string) error {
 			created = append(created, k.Get("id").Str)
 			_ = out.Write([]string{spreadsheet.Text(k.Get("name").Str), k.Get("id").Str, k.Get("secret").Str})
 			out.Flush()
+			for _, warning := range k.Get("warnings").Array() {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Warning: row %d: %s\n", i+2, printable(warning.Str))
+			}
 			err = out.Error() // whoever reads has gone, and nobody has the secret
 		}
 		if err != nil {
 			return c.deleteKeys(cmd.Context(), created, fmt.Errorf("%s, row %d: %w", args[0], i+2, err))
 		}
 	}
-	return nil
+	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "%d keys are created. Their secrets are shown only this once.\n", len(created))
+	return err
 }
 
 // deleteKeys deletes keys because of an error, which it returns with what became of them.

@@ -35,10 +35,10 @@ func projectCommand(cmd *cobra.Command) {
 	creators := keyAction("keys <project> <who>...", "Allows owners, members or keys of a project to create keys of their own (weir key create --mine), or none", cobra.MinimumNArgs(2), allowKeys)
 	creators.Flags().Int("max", 10, "How many keys each of them has at most")
 	creators.Flags().String("lifetime", "90d", "How long such a key lives at most")
-	cmd.AddCommand(list, members, creators,
-		keyAction("create <name>", "Creates a project", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
-			return change(cmd, http.MethodPost, projectsPath, map[string]any{"name": args[0]}, args[0], "created")
-		}),
+	create := keyAction("create <name>...", "Creates projects", cobra.MinimumNArgs(1), createProjects)
+	create.Flags().String("limit", "none", "What each of them may spend in a month, in dollars")
+	create.Flags().StringSlice("keys", nil, "Who creates keys of their own in them, as weir project keys says")
+	cmd.AddCommand(list, members, creators, create,
 		keyAction("limit <project> <dollars>", "Sets what a project may spend in a month, or removes the limit: none", cobra.ExactArgs(2), limitProject),
 		keyAction("archive <project>", "Archives a project for good: its keys open nothing", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 			path, err := projectPath(cmd, args[0])
@@ -49,19 +49,59 @@ func projectCommand(cmd *cobra.Command) {
 		}))
 }
 
+func createProjects(cmd *cobra.Command, args []string) error {
+	text, _ := cmd.Flags().GetString("limit")
+	limit, err := spendLimit(text)
+	if err != nil {
+		return err
+	}
+	who, _ := cmd.Flags().GetStringSlice("keys")
+	for _, name := range args {
+		if err := change(cmd, http.MethodPost, projectsPath, map[string]any{"name": name}, name, "created"); err != nil {
+			return err
+		}
+		if limit == nil && len(who) == 0 {
+			continue
+		}
+		path, err := projectPath(cmd, name)
+		if err == nil && limit != nil {
+			_, err = keys(cmd, http.MethodPost, path+"/spend_limit", limit)
+		}
+		if err == nil && len(who) > 0 {
+			_, err = keys(cmd, http.MethodPost, path+"/key_permissions", map[string]any{"creators": who})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spendLimit is what the API takes as a limit in dollars a month, nil for none.
+func spendLimit(text string) (map[string]any, error) {
+	if text == "none" {
+		return nil, nil
+	}
+	dollars, err := strconv.ParseFloat(text, 64)
+	if cents := int64(dollars*100 + 0.5); err == nil && cents > 0 {
+		return map[string]any{"threshold_amount": cents, "currency": "USD", "interval": "month"}, nil
+	}
+	return nil, fmt.Errorf("expected an amount in dollars such as 500, or none, not %q", text)
+}
+
 func limitProject(cmd *cobra.Command, args []string) error {
+	limit, err := spendLimit(args[1])
+	if err != nil {
+		return err
+	}
 	path, err := projectPath(cmd, args[0])
 	if err != nil {
 		return err
 	}
-	if args[1] == "none" {
+	if limit == nil {
 		return change(cmd, http.MethodDelete, path+"/spend_limit", nil, args[0], "without a limit")
 	}
-	dollars, err := strconv.ParseFloat(args[1], 64)
-	if cents := int64(dollars*100 + 0.5); err == nil && cents > 0 {
-		return change(cmd, http.MethodPost, path+"/spend_limit", map[string]any{"threshold_amount": cents, "currency": "USD", "interval": "month"}, args[0], "limited to $"+args[1]+" a month")
-	}
-	return fmt.Errorf("expected an amount in dollars such as 500, or none, not %q", args[1])
+	return change(cmd, http.MethodPost, path+"/spend_limit", limit, args[0], "limited to $"+args[1]+" a month")
 }
 
 func allowKeys(cmd *cobra.Command, args []string) error {

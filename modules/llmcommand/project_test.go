@@ -21,8 +21,11 @@ func TestATeamIsSetUp(t *testing.T) {
 		}
 		return out.String()
 	}
-	ask(projectCommand, "create", "search")
-	ask(projectCommand, "limit", "search", "500")
+	ask(projectCommand, "create", "search", "mail", "--limit", "500", "--keys", "members")
+	if out := ask(budgetCommand, "--format", "csv"); !strings.Contains(out, "mail: spend limit,project=mail,month") {
+		t.Errorf("the limit of the second project is no budget: %s", out)
+	}
+	ask(projectCommand, "limit", "mail", "none")
 	if out := ask(budgetCommand, "--format", "csv"); !strings.Contains(out, "search: spend limit,project=search,month") {
 		t.Errorf("the limit is no budget: %s", out)
 	}
@@ -40,7 +43,16 @@ func TestATeamIsSetUp(t *testing.T) {
 		}
 	}
 	write("\uFEFFname,owner,project,models,expires\nada,Ada,search,gpt-5-mini claude-*,90d\nbob,Bob,search,,\n")
-	lines := strings.Split(strings.TrimSpace(ask(keyCommand, "import", file)), "\n")
+	secrets := filepath.Join(t.TempDir(), "secrets.csv")
+	ask(keyCommand, "import", file, "--secrets", secrets)
+	if info, err := os.Stat(secrets); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("others can read the secrets: %v, %v", info, err)
+	}
+	text, err := os.ReadFile(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if len(lines) != 3 || lines[0] != "name,id,secret" || !strings.HasPrefix(lines[1], "ada,key_") || !strings.Contains(lines[2], ",weir_") {
 		t.Fatalf("the keys: %q", lines)
 	}

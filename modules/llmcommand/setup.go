@@ -224,7 +224,10 @@ func budgetLeft(budget gjson.Result) string {
 	if quantity := budget.Get("quantity").Str; quantity != "usd" {
 		return fmt.Sprintf("%.0f left of %.0f %s", remaining.Num, limit, printable(quantity))
 	}
-	return fmt.Sprintf("%s left of %s", nanodollars(remaining.Num), nanodollars(limit))
+	if limit < 1 { // of cents, each counts
+		return fmt.Sprintf("%s left of %s", nanodollars(remaining.Num), nanodollars(limit))
+	}
+	return fmt.Sprintf("$%.2f left of $%.2f", remaining.Num, limit)
 }
 
 func undoSetup(cmd *cobra.Command, agent *clientconfig.Client, project string) error {

@@ -106,7 +106,7 @@ func TestSetup(t *testing.T) {
 
 	scopes = `["gateway"]`
 	output = setup(key, "y\n", "claude")
-	expect(output, "The key is ada of acme. Project: search. Budget monthly: $41.250000 left of $50.000000. Budget pace: 100 left of 100 requests.",
+	expect(output, "The key is ada of acme. Project: search. Budget monthly: $41.25 left of $50.00. Budget pace: 100 left of 100 requests.",
 		file, `+ env.ANTHROPIC_AUTH_TOKEN: …`, "Claude Code calls "+server.URL, "Warning: $ANTHROPIC_API_KEY is set")
 	written(true, output)
 	output = setup(key, "y\n", "claude", "--undo")
