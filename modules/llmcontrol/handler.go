@@ -207,7 +207,7 @@ func (c *call) decode(v any) error {
 		return nil
 	}
 	if err := intake.Decode(c.body, v); err != nil {
-		return bad("the body is not what is expected: %v", err)
+		return bad("%v", err)
 	}
 	return nil
 }

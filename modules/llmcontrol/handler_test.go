@@ -454,7 +454,8 @@ func TestMalformedCalls(t *testing.T) {
 	id := s.must("acme-admin", "POST", "/v1/keys", `{"name":"x","scopes":["query"]}`).Get("id").Str
 	for _, c := range []struct{ method, path, body, says string }{
 		{"POST", "/v1/keys", ``, "name"},
-		{"POST", "/v1/keys", `[]`, "the body is not what is expected"},
+		{"POST", "/v1/keys", `[]`, "the body: an object is expected, not an array"},
+		{"POST", "/v1/keys", `{"name":7}`, "name: a string is expected, not a number"},
 		{"POST", "/v1/keys", `{"name":"x"}`, "scopes"},
 		{"POST", "/v1/keys", `{"name":"x","scopes":["root"]}`, "no scope root"},
 		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"scope":"admin"}`, `unknown field "scope"`},
@@ -470,7 +471,7 @@ func TestMalformedCalls(t *testing.T) {
 		{"POST", "/v1/keys", `{"name":"` + strings.Repeat("x", 257) + `","scopes":["query"]}`, "name"},
 		{"POST", "/v1/keys", `{"name":"x","scopes":["query"],"models":[""]}`, "empty"},
 		{"PATCH", "/v1/keys/" + id, `{"scopes":[]}`, "scopes"},
-		{"PATCH", "/v1/keys/" + id, `{"expires_at":"soon"}`, "not what is expected"},
+		{"PATCH", "/v1/keys/" + id, `{"expires_at":"soon"}`, "is no timestamp"},
 		{"PATCH", "/v1/keys/" + id, `{"organization":"globex"}`, "unknown field"},
 		{"POST", "/v1/keys/" + id + "/rotate", `{"overlap_seconds":-1}`, "overlap_seconds"},
 		{"GET", "/v1/keys?limit=0", ``, "limit"},

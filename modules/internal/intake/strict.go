@@ -2,10 +2,12 @@ package intake
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime"
 	"strings"
 	"unicode/utf8"
@@ -30,10 +32,41 @@ func Decode(raw []byte, v any) error {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(v); err != nil {
+	err = decoder.Decode(v)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		kind, number, _ := strings.Cut(wrong.Value, " ") // a number that the type cannot have is named
+		return fmt.Errorf("%s: %s is expected, not %s", cmp.Or(wrong.Field, "the body"), kindOf(wrong.Type), cmp.Or(number, valueKinds[kind]))
+	case err != nil:
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
+}
+
+// valueKinds are the kinds of values in JSON by the words that encoding/json has for them.
+var valueKinds = map[string]string{
+	"string": "a string", "number": "a number", "bool": "true or false", "array": "an array", "object": "an object",
+}
+
+// kindOf is the kind of the values that a type takes.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Pointer:
+		return kindOf(t.Elem())
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	default:
+		return "a whole number"
+	}
 }
 
 // CheckJSON refuses what is no JSON text in UTF-8, and what has a key twice in one object:
