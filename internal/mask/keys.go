@@ -2,20 +2,26 @@ package mask
 
 import "bytes"
 
-// keys are what the keys of providers and services begin with, and how many letters follow at
-// least. https://docs.github.com/code-security/secret-scanning/introduction/supported-secret-scanning-patterns
-// lists who gives them.
-var keys = []struct {
+// keyPrefix is what keys of a service begin with, and the least number of bytes that follow.
+type keyPrefix struct {
 	prefix string
 	least  int
-}{
+}
+
+// tokenPrefix begins a JSON Web Token, which has three parts with dots between them.
+const tokenPrefix = "eyJ"
+
+// keys are what the keys of providers and services begin with, as
+// https://docs.github.com/code-security/secret-scanning/introduction/supported-secret-scanning-patterns
+// lists them.
+var keys = []keyPrefix{
 	{"sk-", 20}, {"gsk_", 20}, {"xai-", 20}, {"pplx-", 20}, {"nvapi-", 20}, {"hf_", 20}, {"r8_", 20}, {"fw_", 20},
 	{"csk-", 20}, {"tgp_", 20}, {"ek_", 20}, {"AIza", 30}, {"ya29.", 20}, {"GOCSPX-", 20},
 	{"AKIA", 16}, {"ASIA", 16}, {"ghp_", 30}, {"gho_", 30}, {"ghu_", 30}, {"ghs_", 30}, {"ghr_", 30}, {"github_pat_", 30},
 	{"glpat-", 20}, {"xoxb-", 20}, {"xoxp-", 20}, {"xoxa-", 20}, {"xoxs-", 20}, {"xoxr-", 20}, {"xapp-", 20},
 	{"sk_live_", 16}, {"sk_test_", 16}, {"rk_live_", 16}, {"rk_test_", 16}, {"whsec_", 20},
 	{"npm_", 30}, {"pypi-", 40}, {"dop_v1_", 40}, {"SG.", 40}, {"dapi", 32}, {"shpat_", 30}, {"lin_api_", 30},
-	{"eyJ", 40}, {"weir_", 20}, {pemBegin, 0},
+	{tokenPrefix, 40}, {"weir_", 20}, {pemBegin, 0},
 }
 
 // maxWithoutDigit is how far from its beginning a key of several parts has its first digit, in
@@ -43,39 +49,48 @@ func (f *finder) keyAt(text []byte, at int) int {
 		if k.prefix == pemBegin {
 			return privateKey(text, at)
 		}
-		token := k.prefix == "eyJ"
+		token := k.prefix == tokenPrefix
 		if token && at < f.tokens { // it was read up to there
 			continue
 		}
-		end, digits, capitals, parts, dots := at+len(k.prefix), 0, 0, 1, 0
-		for ; end < len(text) && (digits > 0 || parts == 1 || token || end-at <= maxWithoutDigit); end++ {
-			c := text[end]
-			switch {
-			case isDigit(c):
-				digits++
-			case c == '-' || c == '_':
-				parts++
-			case c == '.' && (token || k.prefix == "SG." || k.prefix == "ya29."):
-				parts, dots = parts+1, dots+1
-			case 'A' <= c && c <= 'Z':
-				capitals++
-			case !isAlnum(c):
-				goto read
-			}
-		}
-	read:
+		body := k.scan(text, at)
 		if token {
-			f.tokens = end
+			f.tokens = body.end
 		}
-		if token && dots < 2 { // a JSON Web Token has three parts
+		if token && body.dots < 2 {
 			continue
 		}
 		// One part of letters alone is random if some are capitals; words with dashes are a name.
-		if end-at-len(k.prefix) >= k.least && (digits > 0 || parts == 1 && capitals > 0) {
-			return end
+		if body.end-at-len(k.prefix) >= k.least && (body.digits > 0 || body.parts == 1 && body.capitals > 0) {
+			return body.end
 		}
 	}
 	return 0
+}
+
+// keyBody is what follows a prefix: where it ends, and what it consists of.
+type keyBody struct{ end, digits, capitals, parts, dots int }
+
+// scan reads what follows the prefix at an offset, as far as keys of the service have such bytes.
+func (k *keyPrefix) scan(text []byte, at int) keyBody {
+	token := k.prefix == tokenPrefix
+	dotted := token || k.prefix == "SG." || k.prefix == "ya29."
+	b := keyBody{end: at + len(k.prefix), parts: 1}
+	for ; b.end < len(text) && (b.digits > 0 || b.parts == 1 || token || b.end-at <= maxWithoutDigit); b.end++ {
+		switch c := text[b.end]; {
+		case isDigit(c):
+			b.digits++
+		case c == '-' || c == '_':
+			b.parts++
+		case c == '.' && dotted:
+			b.parts, b.dots = b.parts+1, b.dots+1
+		case 'A' <= c && c <= 'Z':
+			b.capitals++
+		case !isAlnum(c):
+			return b
+		}
+	}
+	return b
 }
 
 // privateKey returns where a private key in PEM ends.

@@ -1,0 +1,48 @@
+package mask
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+)
+
+var pseudonymText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+func (f *finder) appendLabel(b []byte, k *kind, s *span) []byte {
+	if s.number {
+		b = append(b, '"')
+	}
+	b = append(append(b, '['), k.label...)
+	if f.pseudonym(k) && f.m.key != nil {
+		mac := hmac.New(sha256.New, f.m.key)
+		mac.Write([]byte(k.name + "\x00" + canonical(s.kind, s.value)))
+		var sum [sha256.Size]byte
+		text := pseudonymText.EncodeToString(mac.Sum(sum[:0]))
+		b = append(append(b, ':'), text[:12]...) // 60 bits
+	}
+	b = append(b, ']')
+	if s.number {
+		b = append(b, '"')
+	}
+	return b
+}
+
+// canonical is a value without the ways to write it.
+func canonical(kind detector, value string) string {
+	switch kind {
+	case cardKind, ibanKind, phoneKind, nationalKind:
+		return strings.Map(func(r rune) rune {
+			switch {
+			case '0' <= r && r <= '9', 'A' <= r && r <= 'Z', r == '+':
+				return r
+			case 'a' <= r && r <= 'z':
+				return r - 'a' + 'A'
+			}
+			return -1
+		}, value)
+	case keyKind:
+		return value
+	}
+	return strings.ToLower(value)
+}
