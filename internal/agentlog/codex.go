@@ -27,43 +27,49 @@ var codex = &Agent{
 		}
 		return ""
 	},
-	read: func(f *file) {
-		var c Call        // what all calls after a line have in common
-		var origin string // the session whose calls a line begins, which may be another one's
-		var total gjson.Result
-		for line := range f.lines(`"token_count"`, `"turn_context"`, `"session_meta"`) {
-			at, payload := line.Get("timestamp"), line.Get("payload")
-			switch line.Get("type").Str {
-			case "session_meta":
-				// A fork begins with the lines of the session that it continues, some with new times:
-				// https://github.com/ryoppippi/ccusage/issues/1370
-				if origin = payload.Get("id").Str; c.Session != "" {
-					continue
-				}
-				c.Session, c.Project, c.Branch = payload.Get("id").Str, payload.Get("cwd").Str, payload.Get("git.branch").Str
-				c.Provider = payload.Get("model_provider").Str
-				if source := payload.Get("source.subagent"); source.Exists() { // a thread of its own
-					c.SubAgent = c.Session
-					c.Session = first(source.Get("thread_spawn.parent_thread_id"), gjson.Result{Str: c.Session})
-				}
-			case "turn_context":
-				c.Model = first(payload.Get("model"), gjson.Result{Str: c.Model})
-				c.Project = first(payload.Get("cwd"), gjson.Result{Str: c.Project})
-			case "event_msg":
-				info := payload.Get("info")
-				now, last := info.Get("total_token_usage"), info.Get("last_token_usage")
-				if payload.Get("type").Str != "token_count" || !now.IsObject() || now.Raw == total.Raw {
-					continue
-				}
-				c.At, c.id = timeOf(at), origin+now.Raw
-				if c.Usage = codexUsage(last); !last.IsObject() {
-					c.Usage = less(codexUsage(now), codexUsage(total))
-				}
-				total = now
-				f.add(c)
+	read: readCodex,
+}
+
+// readCodex reads the calls of a session, which may begin with those of the session that it
+// continues.
+func readCodex(f *file) {
+	var (
+		c      Call         // what the calls of the session have in common
+		origin string       // the id of the session that made the call, which may be an earlier one
+		total  gjson.Result // what the session has used up to the last call
+	)
+	for line := range f.lines(`"token_count"`, `"turn_context"`, `"session_meta"`) {
+		at, payload := line.Get("timestamp"), line.Get("payload")
+		switch line.Get("type").Str {
+		case "session_meta":
+			// A fork begins with the lines of the session that it continues, some with new times:
+			// https://github.com/ryoppippi/ccusage/issues/1370
+			if origin = payload.Get("id").Str; c.Session != "" {
+				continue
 			}
+			c.Session, c.Project, c.Branch = payload.Get("id").Str, payload.Get("cwd").Str, payload.Get("git.branch").Str
+			c.Provider = payload.Get("model_provider").Str
+			if source := payload.Get("source.subagent"); source.Exists() { // a thread of its own
+				c.SubAgent = c.Session
+				c.Session = first(source.Get("thread_spawn.parent_thread_id"), gjson.Result{Str: c.Session})
+			}
+		case "turn_context":
+			c.Model = first(payload.Get("model"), gjson.Result{Str: c.Model})
+			c.Project = first(payload.Get("cwd"), gjson.Result{Str: c.Project})
+		case "event_msg":
+			info := payload.Get("info")
+			now, last := info.Get("total_token_usage"), info.Get("last_token_usage")
+			if payload.Get("type").Str != "token_count" || !now.IsObject() || now.Raw == total.Raw {
+				continue
+			}
+			c.At, c.id = timeOf(at), origin+now.Raw
+			if c.Usage = codexUsage(last); !last.IsObject() {
+				c.Usage = usageSince(codexUsage(now), codexUsage(total))
+			}
+			total = now
+			f.add(c)
 		}
-	},
+	}
 }
 
 func codexUsage(v gjson.Result) plugins.Usage {
@@ -73,9 +79,9 @@ func codexUsage(v gjson.Result) plugins.Usage {
 	}
 }
 
-// less returns the part of a usage that an earlier one did not have. Totals began anew if one of
-// them has become smaller.
-func less(now, before plugins.Usage) plugins.Usage {
+// usageSince returns the difference between two totals of a session. If a total is smaller than
+// before, the totals were reset, and the later one is the difference.
+func usageSince(now, before plugins.Usage) plugins.Usage {
 	if now.Input.N < before.Input.N || now.CacheRead.N < before.CacheRead.N || now.Output.N < before.Output.N || now.Reasoning.N < before.Reasoning.N {
 		return now
 	}
