@@ -40,13 +40,14 @@ func acceptable(p *translate.Request, field string, schema json.RawMessage) (jso
 	return written, nil
 }
 
+// schemaWriter writes a schema as the provider takes it.
 type schemaWriter struct {
-	field      string
-	root       gjson.Result // where references point into
-	open       []string     // the references whose schemas are being written
-	references int          // inlined so far
-	dropsConst bool
-	err        error
+	field      string       // of the request, for errors
+	root       gjson.Result // the schema, into which references point
+	enclosing  []string     // the inlined references in which the writer is, the outermost first
+	inlined    int          // how many references were inlined
+	dropsConst bool         // a constant was left out
+	err        error        // the first reference that points nowhere
 }
 
 func (w *schemaWriter) appendSchema(b []byte, schema gjson.Result) []byte {
@@ -83,44 +84,48 @@ func (w *schemaWriter) appendMembers(b []byte, schema gjson.Result, written map[
 			name = "$defs"
 		}
 		written[name] = true
-		b = appendName(b, name)
-		switch {
-		case name == "$ref":
-			text, _ := json.Marshal(strings.Replace(v.Str, "#/definitions/", "#/$defs/", 1))
-			b = append(b, text...)
-		case v.IsObject() && (name == "properties" || name == "$defs"):
-			b = append(b, '{')
-			v.ForEach(func(key, v gjson.Result) bool {
-				b = w.appendSchema(appendName(b, key.Str), v)
-				return true
-			})
-			b = append(b, '}')
-		case name == "items" || name == "additionalProperties":
-			b = w.appendSchema(b, v)
-		case v.IsArray() && (name == "prefixItems" || strings.HasSuffix(name, "Of")):
-			b = append(b, '[')
-			for i, part := range v.Array() {
-				if i > 0 {
-					b = append(b, ',')
-				}
-				b = w.appendSchema(b, part)
-			}
-			b = append(b, ']')
-		default:
-			b = append(b, v.Raw...)
-		}
+		b = w.appendValue(appendName(b, name), name, v)
 		return true
 	})
 	switch {
 	case inlines && base.IsObject():
 		return w.appendMembers(b, base, written)
 	case inlines:
-		w.references++
-		w.open = append(w.open, ref.Str)
+		w.inlined++
+		w.enclosing = append(w.enclosing, ref.Str)
 		b = w.appendMembers(b, w.resolve(ref.Str), written)
-		w.open = w.open[:len(w.open)-1]
+		w.enclosing = w.enclosing[:len(w.enclosing)-1]
 	}
 	return b
+}
+
+// appendValue appends the value of a keyword, and the schemas within the value as the provider takes
+// them.
+func (w *schemaWriter) appendValue(b []byte, keyword string, v gjson.Result) []byte {
+	switch {
+	case keyword == "$ref":
+		text, _ := json.Marshal(strings.Replace(v.Str, "#/definitions/", "#/$defs/", 1))
+		return append(b, text...)
+	case v.IsObject() && (keyword == "properties" || keyword == "$defs"):
+		b = append(b, '{')
+		v.ForEach(func(key, v gjson.Result) bool {
+			b = w.appendSchema(appendName(b, key.Str), v)
+			return true
+		})
+		return append(b, '}')
+	case keyword == "items" || keyword == "additionalProperties":
+		return w.appendSchema(b, v)
+	case v.IsArray() && (keyword == "prefixItems" || strings.HasSuffix(keyword, "Of")):
+		b = append(b, '[')
+		for i, part := range v.Array() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = w.appendSchema(b, part)
+		}
+		return append(b, ']')
+	}
+	return append(b, v.Raw...)
 }
 
 // appendName appends the name of a member, after a comma unless it is the first.
@@ -136,7 +141,7 @@ func appendName(b []byte, name string) []byte {
 // reference only to $defs and with nothing beside it. A schema within itself stays a reference,
 // which the provider unfolds as far as it can.
 func (w *schemaWriter) inlines(schema gjson.Result, ref string, size int) bool {
-	if slices.Contains(w.open, ref) || w.references == maxReferences || size > maxInlined {
+	if slices.Contains(w.enclosing, ref) || w.inlined == maxReferences || size > maxInlined {
 		return false
 	}
 	inlines := !strings.HasPrefix(ref, "#/$defs/") && !strings.HasPrefix(ref, "#/definitions/")
