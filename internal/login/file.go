@@ -165,85 +165,25 @@ func (f File) Forget(ctx context.Context, l Login, client *http.Client) (revoked
 		return false, err
 	}
 	defer unlock()
-	if all, err := f.read(); err != nil {
+	all, err := f.read()
+	if err != nil {
 		return false, err
-	} else if i := slices.IndexFunc(all, func(a Login) bool { return a.Address == l.Address }); i >= 0 {
-		l = all[i] // another process may have renewed it
-		// Before the login is gone: a keychain that is locked would keep a secret that nobody knows of.
-		secret, err := l.secret()
-		if err != nil && !errors.As(err, new(*NoLoginError)) {
-			return false, err
-		}
-		if err := f.write(slices.Delete(all, i, i+1)); err != nil {
-			return false, err
-		}
-		if err == nil && l.InKeychain {
-			err = keyring.Delete(keychainService, l.Address)
-		}
-		return l.revoke(ctx, secret, client), err
 	}
-	return false, nil
-}
-
-// keychainService is the name of Weir in keychains.
-const keychainService = "weir"
-
-// hide moves the secret to the keychain, if there is one that takes it: Windows takes 2560 bytes,
-// and servers have none.
-func (l *Login) hide() {
-	if l.Secret != "" && keyring.Set(keychainService, l.Address, l.Secret) == nil {
-		l.Secret, l.InKeychain = "", true
+	i := slices.IndexFunc(all, func(a Login) bool { return a.Address == l.Address })
+	if i < 0 {
+		return false, nil
 	}
-}
-
-func (l *Login) secret() (string, error) {
-	if !l.InKeychain {
-		return l.Secret, nil
+	l = all[i] // another process may have renewed it
+	// Before the login is gone: a keychain that is locked would keep a secret that nobody knows of.
+	secret, err := l.secret()
+	if err != nil && !errors.As(err, new(*NoLoginError)) {
+		return false, err
 	}
-	secret, err := keyring.Get(keychainService, l.Address)
-	if errors.Is(err, keyring.ErrNotFound) {
-		return "", &NoLoginError{l.Address, errors.New("the keychain has lost it")}
+	if err := f.write(slices.Delete(all, i, i+1)); err != nil {
+		return false, err
 	}
-	if err != nil {
-		return "", fmt.Errorf("the keychain cannot be read: unlock it, or run `weir login %s`: %w", l.Address, err)
+	if err == nil && l.InKeychain {
+		err = keyring.Delete(keychainService, l.Address)
 	}
-	return secret, nil
-}
-
-// renewTimeout is how long a caller waits for a new token at most, in which an agent waits.
-const renewTimeout = 20 * time.Second
-
-// Fresh returns a token of a login with at least half of its life before it. Of several processes,
-// one renews it.
-func (f File) Fresh(ctx context.Context, address string, client *http.Client) (string, error) {
-	l, err := f.Find(address)
-	switch {
-	case err != nil:
-		return "", err
-	case l.isKey():
-		return l.secret()
-	case time.Now().Before(l.RenewAt):
-		return l.Token, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
-	defer cancel()
-	unlock, err := f.lock(ctx)
-	if err != nil {
-		if time.Now().Before(l.EndsAt) { // whoever has the lock waits for the issuer
-			return l.Token, nil
-		}
-		return "", err
-	}
-	defer unlock()
-	if l, err = f.Find(l.Address); err != nil || l.isKey() || time.Now().Before(l.RenewAt) { // another process has renewed it, or logged in anew
-		if err == nil && l.isKey() {
-			return l.secret()
-		}
-		return l.Token, err
-	}
-	err = l.renew(ctx, client)
-	if time.Now().Before(l.EndsAt) { // also if the issuer is away, or gives no refresh tokens
-		err = nil
-	}
-	return l.Token, errors.Join(err, f.put(l, false))
+	return l.revoke(ctx, secret, client), err
 }
