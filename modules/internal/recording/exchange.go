@@ -7,27 +7,21 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/internal/redact"
-	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
-	"github.com/weirhq/weir/modules/internal/stores"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/journal"
 )
 
 // Exchange owns the record of one call from Begin to Close. A version of the
@@ -90,12 +84,6 @@ type Exchange struct {
 type clock struct {
 	started time.Time
 	stopped time.Time // zero while the clock runs
-}
-
-// spent is what the model has used and what it cost, in rounds of one exchange.
-type spent struct {
-	usage               plugins.Usage
-	cost, savings, loss plugins.Cost
 }
 
 // version is what tells two versions of a record apart.
@@ -286,48 +274,9 @@ func (x *Exchange) measure() {
 	}
 }
 
-// price computes the cost of r, which is the record or has another usage. What a caller says
-// does not choose what is paid.
-func (x *Exchange) price(r *storage.Record) {
-	if x.uncounted {
-		r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
-		return
-	}
-	models := []string{r.Model, x.TargetModel, r.RequestModel}
-	switch {
-	case r.PassthroughBilling:
-		models = []string{r.ResponseModel, x.TargetModel}
-	case x.Bill != nil && x.Bill.Bounded():
-		models[0] = r.ResponseModel
-	}
-	price(r, x.Info().Beside, x.site.App.Catalog(), x.started, models...)
-}
-
 // BrokenOff reports whether the provider did not come to the end of its answer.
 func (x *Exchange) BrokenOff(end storage.EndState) bool {
 	return end == storage.ClientAborted || end == storage.UpstreamAborted || x.Cut
-}
-
-// addRounds adds what earlier rounds have used and cost. Each is priced by itself: prices
-// may depend on the length of the input.
-func (x *Exchange) addRounds() {
-	r := &x.Record
-	if e := x.spent; e != nil {
-		r.Usage.Add(e.usage)
-		r.Cost = r.Cost.Both(e.cost)
-		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
-	}
-	if r.CostCounted = x.counted > r.Cost.N; r.CostCounted {
-		r.Cost = plugins.KnownCost(x.counted)
-	}
-}
-
-// NextRound begins another request to the provider for the same answer, to which the
-// model goes on: what is reported from now on is added to what was.
-func (x *Exchange) NextRound() {
-	x.measure()
-	r := &x.Record
-	x.spent, x.counted = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
 }
 
 // noAnswer is what is known of an answer before there is one.
@@ -415,59 +364,6 @@ func (x *Exchange) Close() {
 	x.release()
 }
 
-// Recorder is the part of a journal that an exchange needs.
-type Recorder interface {
-	// Begin counts an exchange, which lives until Abandon.
-	Begin(r *storage.Record)
-	// Append writes a version of the record. One whose EndState is
-	// storage.Interrupted is followed by another one as long as the process lives.
-	Append(r *storage.Record, k *storage.Kept) error
-	// Abandon ends an exchange. It is lost if nothing was appended.
-	Abandon(r *storage.Record)
-	// Claim reserves the key of a record whose id a client chose, until Release. It
-	// is false if the organisation has used the id.
-	Claim(ctx context.Context, key storage.RecordKey) bool
-	Release(key storage.RecordKey)
-	// Known reports whether there is such a record. It fails if the backend cannot
-	// tell at once.
-	Known(ctx context.Context, key storage.RecordKey) (bool, error)
-	// Response returns the newest record of a provider's id of a response or a batch.
-	Response(ctx context.Context, org, responseID string) (*storage.Record, error)
-}
-
-// Opener gets hold of a recorder for one exchange, which cancel cuts off. Its
-// store stays open until release, whatever becomes of the configuration.
-type Opener func(cancel context.CancelFunc) (rec Recorder, release func(), err error)
-
-// Open returns the opener of a store.
-func Open(store *stores.Store) Opener {
-	return func(cancel context.CancelFunc) (Recorder, func(), error) {
-		release := store.HoldExchange(cancel)
-		j, err := store.Journal()
-		if err != nil {
-			release()
-			return nil, nil, err
-		}
-		return j, release, nil
-	}
-}
-
-// discardRecorder replaces a store that does not open: traffic goes on.
-type discardRecorder struct{}
-
-func (discardRecorder) Begin(*storage.Record)                         {}
-func (discardRecorder) Abandon(*storage.Record)                       {}
-func (discardRecorder) Append(*storage.Record, *storage.Kept) error   { return nil }
-func (discardRecorder) Claim(context.Context, storage.RecordKey) bool { return true }
-func (discardRecorder) Release(storage.RecordKey)                     {}
-func (discardRecorder) Known(context.Context, storage.RecordKey) (bool, error) {
-	return false, nil
-}
-
-func (discardRecorder) Response(context.Context, string, string) (*storage.Record, error) {
-	return nil, storage.ErrNotFound
-}
-
 // identify returns the id that the client chose if it is free, else a new one. A claimed
 // id must be released.
 func identify(ctx context.Context, rec Recorder, org string, c *control.Controls) (id uuid.UUID, claimed bool) {
@@ -488,74 +384,4 @@ func identify(ctx context.Context, rec Recorder, org string, c *control.Controls
 // RequestOf keeps what another exchange of the same client keeps of its request.
 func (x *Exchange) RequestOf(other *Exchange) {
 	x.Kept.RequestOf(&x.Record, &other.Kept, &other.Record)
-}
-
-// Interface guards
-var (
-	_ Recorder = (*journal.Journal)(nil)
-	_ Recorder = discardRecorder{}
-)
-
-// Site is what the exchanges of one handler have in common.
-type Site struct {
-	App    *llmapp.App
-	Store  string // the name of the store that Open opens
-	Open   Opener
-	Logger *zap.Logger    // of bounded rate
-	Calls  *lineage.Index // of the store, nil to link none
-	// Cache returns the cache of the store's answers, nil if it does not open.
-	Cache func() *cache.Cache
-	mask  *mask.Masker // what is masked in the content of its records, nil for nothing
-}
-
-// Stamp writes into a record what is masked in its content by the site and by the key of the
-// caller, nil for none.
-func (s *Site) Stamp(r *storage.Record, key *access.Key) {
-	r.MaskContent(mask.Content{Site: s.mask, Key: key.Masker()})
-}
-
-// NewSite returns the site of a handler that ctx provisions, and the store of that
-// name, `default` if there is none. The rules mask the content of the site's records.
-func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *stores.Store, error) {
-	app, opened, err := llmapp.Use(ctx, store)
-	if err != nil {
-		return nil, nil, err
-	}
-	masker, err := app.MaskSite(rules)
-	if err != nil {
-		return nil, nil, err
-	}
-	name := cmp.Or(store, stores.DefaultName)
-	logger := llmapp.BoundedLogger(ctx.Logger())
-	answers := sync.OnceValue(func() *cache.Cache {
-		secret, err := app.Secret(opened)
-		var answers *cache.Cache
-		if err == nil {
-			answers, err = opened.Cache(secret)
-		}
-		if err != nil {
-			logger.Error("no answer is cached: the cache does not open", zap.String("store", name), zap.Error(err))
-		}
-		return answers
-	})
-	return &Site{
-		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(), Cache: answers, mask: masker,
-	}, opened, nil
-}
-
-// Warm is Exchange.Warm for a call that is not recorded.
-func (s *Site) Warm(r *storage.Record, o *observe.Outline, previous uuid.UUID) (target uint64, tokens int64) {
-	if o == nil || s.Calls == nil {
-		return 0, 0
-	}
-	return s.Calls.Warm(r, o, previous, storage.Millis(time.Now()))
-}
-
-// join is Exchange.Join for a record. It returns nil if the call is not part of a
-// conversation.
-func (s *Site) join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *lineage.Link {
-	if o == nil || s.Calls == nil || r.Dialect.CountsTokens() {
-		return nil
-	}
-	return s.Calls.Join(r, o, previous)
 }

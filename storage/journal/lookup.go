@@ -5,59 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/weirhq/weir/storage"
 )
-
-// claimTimeout bounds how long an exchange waits for a backend that knows whether
-// its id was used before.
-const claimTimeout = 250 * time.Millisecond
-
-// Claim reserves the key of a record if a client chose the id. It returns false when the key
-// is claimed, pending, known to the backend or erased, and when the backend cannot tell at
-// once.
-func (j *Journal) Claim(ctx context.Context, key storage.RecordKey) bool {
-	if j.Erased(key) > 0 {
-		return false
-	}
-	j.mu.Lock()
-	claimed := j.versions.claim(key)
-	j.mu.Unlock()
-	if !claimed {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
-	defer cancel()
-	_ = j.Connected(ctx) // it may still be opening; the request tells if it failed
-	if _, err := j.backend.Request(ctx, key); !errors.Is(err, storage.ErrNotFound) {
-		j.Release(key)
-		return false
-	}
-	return true
-}
-
-// Known reports whether there is such a record. It fails if the backend cannot tell at
-// once.
-func (j *Journal) Known(ctx context.Context, key storage.RecordKey) (bool, error) {
-	if j.Pending(key) {
-		return true, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
-	defer cancel()
-	_, err := j.backend.Request(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// Release gives up a claim, once the record was appended or will not be.
-func (j *Journal) Release(key storage.RecordKey) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.versions.claims, key)
-}
 
 // Pending reports whether there is a record that was appended and is not in the backend
 // yet.
@@ -66,9 +16,6 @@ func (j *Journal) Pending(key storage.RecordKey) bool {
 	defer j.mu.Unlock()
 	return j.versions.waits(key)
 }
-
-// drainTimeout bounds how long a read of one record waits for the drain.
-const drainTimeout = time.Second
 
 // Request answers a record, or storage.ErrNotFound. A record that the backend does not
 // take is read from the journal.
@@ -190,40 +137,4 @@ func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 		r.Content = storage.ContentRef(place)
 	}
 	return r, nil
-}
-
-// flushSoon is Flush for as long as a read of one record waits for the drain.
-func (j *Journal) flushSoon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	return j.Flush(ctx)
-}
-
-// Flush waits until everything appended before the call is in the backend.
-func (j *Journal) Flush(ctx context.Context) error {
-	j.mu.Lock()
-	var target storage.Position
-	if n := len(j.log.unsealed); n > 0 {
-		target = storage.Position{Segment: j.log.unsealed[n-1].number, Ordinal: j.log.unsealed[n-1].entries}
-	}
-	for j.delivery.position.Before(target) {
-		progress := j.delivery.progress
-		j.mu.Unlock()
-		signal(j.delivery.wake) // the drain need not rest
-		select {
-		case <-progress:
-		case <-j.delivery.ended:
-			return errClosed
-		case <-ctx.Done():
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			if j.delivery.err != nil {
-				return errors.Join(ctx.Err(), storage.ErrUnavailable, j.delivery.err)
-			}
-			return ctx.Err()
-		}
-		j.mu.Lock()
-	}
-	j.mu.Unlock()
-	return nil
 }

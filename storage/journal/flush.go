@@ -1,0 +1,48 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// drainTimeout bounds how long a read of one record waits for the drain.
+const drainTimeout = time.Second
+
+// flushSoon is Flush for as long as a read of one record waits for the drain.
+func (j *Journal) flushSoon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	return j.Flush(ctx)
+}
+
+// Flush waits until everything appended before the call is in the backend.
+func (j *Journal) Flush(ctx context.Context) error {
+	j.mu.Lock()
+	var target storage.Position
+	if n := len(j.log.unsealed); n > 0 {
+		target = storage.Position{Segment: j.log.unsealed[n-1].number, Ordinal: j.log.unsealed[n-1].entries}
+	}
+	for j.delivery.position.Before(target) {
+		progress := j.delivery.progress
+		j.mu.Unlock()
+		signal(j.delivery.wake) // the drain need not rest
+		select {
+		case <-progress:
+		case <-j.delivery.ended:
+			return errClosed
+		case <-ctx.Done():
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if j.delivery.err != nil {
+				return errors.Join(ctx.Err(), storage.ErrUnavailable, j.delivery.err)
+			}
+			return ctx.Err()
+		}
+		j.mu.Lock()
+	}
+	j.mu.Unlock()
+	return nil
+}
