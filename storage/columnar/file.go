@@ -50,12 +50,13 @@ type block struct {
 	Offset int64  `json:"offset"`
 	Count  int    `json:"count"`
 	Width  int    `json:"width"` // bytes of a value: 0, 1, 2, 4 or 8
-	Base   int64  `json:"base"`
+	Base   int64  `json:"base"`  // the smallest value
+	Max    int64  `json:"max"`   // the largest value
 	Sum    uint32 `json:"sum"`
 }
 
 var (
-	fileFormat = strings.Join(Columns[:], " ") + " properties scores"
+	fileFormat = strings.Join(Columns[:], " ") + " properties scores max"
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
@@ -86,8 +87,8 @@ func writeBlock[T uint32 | int64](w *fileWriter, values []T) block {
 		return b
 	}
 	least := slices.Min(values)
-	b.Base = int64(least)
-	switch span := uint64(slices.Max(values)) - uint64(least); {
+	b.Base, b.Max = int64(least), int64(slices.Max(values))
+	switch span := uint64(b.Max) - uint64(b.Base); {
 	case span == 0:
 	case span <= math.MaxUint8:
 		b.Width = 1
@@ -183,10 +184,12 @@ type needs struct {
 	// scores are the ids of the names of the scores that are read, unless allScores is true.
 	scores    []uint32
 	allScores bool
+	// ranges are what a row must have. A file whose columns have no such value is not read.
+	ranges []columnRange
 }
 
-// read reads what is needed of a region's file. An error means that the file is missing or
-// damaged.
+// read reads what is needed of a region's file, no row if none can have what a row must have. An
+// error means that the file is missing or damaged.
 func (r *fileReader) read(path string, of Region, needs *needs) (*Chunk, error) {
 	if r.indexes == nil {
 		r.indexes, r.properties = make(map[string]fileIndex), make(map[string][]uint32)
@@ -205,6 +208,11 @@ func (r *fileReader) read(path string, of Region, needs *needs) (*Chunk, error) 
 	}
 	if index.Format != fileFormat || index.Last != of.Last || index.After > of.After || index.Rows == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errDamaged)
+	}
+	for _, x := range needs.ranges {
+		if !x.mayBeIn(index.Columns[x.column]) {
+			return new(Chunk), nil
+		}
 	}
 	old := r.chunk
 	c := Chunk{sorted: true, live: index.Rows}

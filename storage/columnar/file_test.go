@@ -69,6 +69,18 @@ func TestFilesReadBack(t *testing.T) {
 	if got.columns[userColumn] != nil {
 		t.Error("a column is read that is not needed")
 	}
+	for _, x := range []struct {
+		columnRange
+		none bool
+	}{
+		{columnRange{sessionColumn, 0, 1000}, true}, {columnRange{sessionColumn, 0, 1100}, false},
+		{columnRange{sessionColumn, 1201, 1300}, true}, {columnRange{modelColumn, 0, 0}, false}, {columnRange{modelColumn, 1, 5}, true},
+		{columnRange{providerColumn, 0, 1}, false}, // which has wide values
+	} {
+		if got, err := new(fileReader).read(path, known, &needs{ranges: []columnRange{x.columnRange}}); err != nil || (got.Len() == 0) != x.none {
+			t.Errorf("%d rows may be in %v, %v", got.Len(), x.columnRange, err)
+		}
+	}
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

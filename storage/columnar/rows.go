@@ -50,7 +50,7 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, 
 	if x.sessions != nil {
 		w.From, w.To = max(w.From, x.window.From), min(w.To, x.window.To)
 	}
-	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To), scoreReader: scoreReader{x: x}}
+	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To), scoreReader: scoreReader{x: x}, ranges: make(map[*storage.Leaf][]columnRange)}
 	s.plan(f)
 	if x.org == 0 {
 		return nil
@@ -130,6 +130,8 @@ type scan struct {
 	// residual is the part that the source decides.
 	prefilter selection
 	residual  storage.Filter
+	// ranges are what leaves are true of, for leaves that compare with bounds.
+	ranges map[*storage.Leaf][]columnRange
 	// needs says what is read of files.
 	needs       needs
 	scoreReader scoreReader
@@ -183,6 +185,11 @@ func (s *scan) plan(f storage.Filter) {
 	s.residual = plan.Residual
 	if plan.Prefilter != (storage.All{}) {
 		s.prefilter = join(plan.Prefilter, leaves)
+	}
+	for part := range storage.Conjuncts(plan.Prefilter) {
+		if l, ok := part.(*storage.Leaf); ok {
+			s.needs.ranges = append(s.needs.ranges, s.ranges[l]...)
+		}
 	}
 	for _, d := range s.dimensions {
 		s.need(d.columns...)

@@ -138,11 +138,22 @@ func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) selection {
 	case l.Field.Kind == storage.Text:
 		return s.text(l, i, p)
 	}
-	return number(l, i)
+	return s.number(l, i)
+}
+
+// columnRange is a range of values of a column, as the column has them.
+type columnRange struct {
+	column    int
+	low, high uint32
+}
+
+// mayBeIn reports whether a block may have a value of the range. A value that is wide may be any.
+func (r columnRange) mayBeIn(b block) bool {
+	return b.Max == isWide || int64(r.low) <= b.Max && int64(r.high) >= b.Base
 }
 
 // number compares a column of whole numbers.
-func number(l *storage.Leaf, column int) selection {
+func (s *scan) number(l *storage.Leaf, column int) selection {
 	matches := func(c *Chunk, row int) bool {
 		v := c.value(column, row)
 		return l.CompareWhole(v.N, v.Valid)
@@ -151,6 +162,7 @@ func number(l *storage.Leaf, column int) selection {
 	if !ok {
 		return keep(matches)
 	}
+	s.ranges[l] = []columnRange{{column, low, high}}
 	return func(c *Chunk, rows []int32) []int32 {
 		x, kept := c.columns[column], rows[:0]
 		if x == nil {
@@ -217,6 +229,7 @@ func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) selecti
 				return func(_ *Chunk, rows []int32) []int32 { return rows[:0] }
 			}
 		}
+		s.ranges[l] = []columnRange{{column, id, id}}
 		return keep(func(c *Chunk, row int) bool { return c.at(column, row) == id })
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, p)

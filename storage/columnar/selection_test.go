@@ -71,7 +71,7 @@ func TestSelections(t *testing.T) {
 				want = append(want, int32(i))
 			}
 		}
-		var s scan
+		s := scan{ranges: make(map[*storage.Leaf][]columnRange)}
 		leaves := make(map[*storage.Leaf]selection)
 		for l := range storage.Leaves(f) {
 			leaves[l] = s.leaf(l, nil)

@@ -134,6 +134,7 @@ func analytics(s *Backend, last *storage.Record) []asked {
 		{"sums by property Tenant", sums(storage.All{}, storage.Always, 0, storage.Dimension{Name: storage.ByProperty, Property: "Tenant"})},
 		{"sums by property name", sums(storage.All{}, storage.Always, 0, storage.Dimension{Name: storage.ByPropertyName})},
 		{"sums by model of slow ones", sums(&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: storage.DecimalOf(4000)}, storage.Always, 0, byModel)},
+		{"sums by model of a new session", sums(&storage.Leaf{Field: field("session_id"), Text: last.SessionID}, storage.Always, 0, byModel)},
 		{"sums by model of a score", sums(accurate, storage.Always, 0, byModel)},
 		{"sums by model of a text of scores in a week", sums(&storage.Leaf{Field: field("scores_column"), Op: storage.Contains, Text: "accuracy"}, week, 0, byModel)},
 		{"users", users(storage.All{})},
