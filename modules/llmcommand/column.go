@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -143,6 +144,13 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 		return nanodollars(value.Num).String()
 	case count:
 		return formatCount(value.Int())
+	}
+	if value.IsArray() {
+		words := make([]string, 0, len(value.Array()))
+		for _, v := range value.Array() {
+			words = append(words, v.String())
+		}
+		return printable(cmp.Or(strings.Join(words, ", "), "-"))
 	}
 	return printable(value.String())
 }

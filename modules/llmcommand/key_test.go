@@ -33,6 +33,9 @@ func TestKeys(t *testing.T) {
 	if len(list) != 2 || !strings.Contains(list[1], `,search agents,,search,"[""gateway"",""log""]",`) {
 		t.Fatalf("the list is %q", list)
 	}
+	if table := ask("list"); !strings.Contains(table, "gateway, log") {
+		t.Errorf("the table is %q", table)
+	}
 	id, _, _ := strings.Cut(list[1], ",")
 	if other := strings.TrimSpace(ask("rotate", id, "--overlap", "0s")); other == secret || !strings.HasPrefix(other, "weir_") {
 		t.Errorf("the other secret is %q", other)
