@@ -90,11 +90,7 @@ func (r *request) addTurn(p *translate.Request, t translate.Turn) error {
 		case *translate.Message:
 			said.Text += text(item.Content)
 		case *translate.ToolCall:
-			input, err := item.Object()
-			if err != nil {
-				return err
-			}
-			said.Calls = append(said.Calls, call{len(said.Calls), item.CallID, item.Name, string(input)})
+			said.Calls = append(said.Calls, call{len(said.Calls), item.CallID, item.Name, string(item.Object())})
 		case *translate.ToolOutput:
 			said.Results = append(said.Results, result{item.CallID, text(item.Content)})
 		case *translate.ReasoningItem:
