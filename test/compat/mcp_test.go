@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +21,8 @@ import (
 const beMCPClient = "COMPAT_BE_MCP_CLIENT"
 
 // callMCPTools calls each tool of a server once.
-func callMCPTools(url string) error {
-	session := mcpclient.Open(mcpclient.Server{URL: url, Timeout: patience})
+func callMCPTools(address string) error {
+	session := mcpclient.Open(mcpclient.Server{URL: address, Timeout: patience})
 	tools, err := session.Tools(context.Background(), 100, func(int) error { return nil })
 	for _, tool := range tools {
 		_, failed := session.Call(context.Background(), tool.Name, json.RawMessage(`{"a": 1, "b": 2}`))
@@ -52,6 +55,52 @@ func TestMCPConformance(t *testing.T) {
 			defer cancel()
 			command := exec.CommandContext(ctx, "node", judge, "client", "--command", self, "--scenario", scenario)
 			command.Env, command.Dir = append(os.Environ(), beMCPClient+"=1"), t.TempDir()
+			out, err := command.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "0 failed, 0 warnings") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// The MCP server of a site passes those of their tests that need no server of their own making
+// (a tool `test_simple_text`, prompts, resources), nor one without a key, which a page of the web
+// could reach by a name of its own. The tests send no key: a proxy adds it.
+func TestMCPServerConformance(t *testing.T) {
+	if !*withClients {
+		t.Skip("the conformance tests need Node.js: see README.md, then go test ./test/compat -compat")
+	}
+	judge, err := filepath.Abs("node/node_modules/@modelcontextprotocol/conformance/dist/index.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWeir(t, strings.NewReader(`{
+	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
+	persist_config off
+	llm {
+		store sqlite {$WEIR_DATA}/weir.db
+		key k
+	}
+}
+http://:{$WEIR_PORT} {
+	bind 127.0.0.1
+	llm_mcp_server
+}`))
+	site, err := url.Parse(w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(site)
+		r.Out.Header.Set("Authorization", "Bearer k")
+	}})
+	defer front.Close()
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list"} {
+		t.Run(scenario, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			command := exec.CommandContext(ctx, "node", judge, "server", "--url", front.URL+"/mcp", "--scenario", scenario)
+			command.Dir = t.TempDir()
 			out, err := command.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "0 failed, 0 warnings") {
 				t.Errorf("%v\n%s", err, out)
