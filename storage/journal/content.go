@@ -31,7 +31,7 @@ func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Co
 // itself has streams only assembled.
 func (j *Journal) Answer(ctx context.Context, rec *storage.Record) (storage.Body, error) {
 	if keeper, ok := j.backend.(storage.ContentKeeper); ok && !j.Pending(rec.Key()) {
-		c, err := keeper.Content(ctx, rec)
+		c, err := keptContents{j, keeper}.Content(ctx, rec)
 		if c == nil || err != nil {
 			return storage.Body{}, err
 		}
@@ -182,6 +182,9 @@ func (k keptContents) Content(ctx context.Context, r *storage.Record) (*storage.
 	if k.journal.Pending(r.Key()) {
 		return k.journal.Content(ctx, r)
 	}
+	if k.journal.erasures.hides(r) {
+		return nil, nil
+	}
 	return k.keeper.Content(ctx, r)
 }
 
@@ -198,6 +201,9 @@ type keptReader struct {
 func (r *keptReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	if r.journal.Pending(rec.Key()) {
 		return r.pending.Content(ctx, rec)
+	}
+	if r.journal.erasures.hides(rec) {
+		return nil, nil
 	}
 	return r.stored.Content(ctx, rec)
 }

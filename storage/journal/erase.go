@@ -14,7 +14,9 @@ import (
 // eraseLate removes from a batch what was erased of its records: a restored segment may have them.
 func (j *Journal) eraseLate(b *storage.Batch) {
 	var content map[string][]storage.ContentRef
-	b.Records, content = j.erasures.records.Load().apply(b.Records)
+	if b.Records, content = j.erasures.records.Load().apply(b.Records); j.Shared() {
+		return
+	}
 	for org, refs := range content {
 		left := leftOf(refs)
 		of := j.Erasures(org)
@@ -110,10 +112,10 @@ func (j *Journal) erasedSegment(number uint64, ordinals []uint32) error {
 		next := *e
 		next.Left = maps.Clone(e.Left)
 		delete(next.Left, number)
-		if e.Scope <= storage.EraseContent {
+		if !j.erasesRows(e.Scope) {
 			next.Erased += int64(len(mine))
 		}
-		if next.settled() && next.Scope <= storage.EraseContent { // else the backend's files come next
+		if next.settled() && !j.erasesRows(e.Scope) { // else the backend's files come next
 			next.DoneAt = j.options.now()
 		}
 		j.erasures.all[i] = &next
@@ -139,10 +141,10 @@ func (j *Journal) eraseRecords(ctx context.Context, all []*Erasure) error {
 		case e.ids == nil:
 			unknown[e.Org] = append(unknown[e.Org], e)
 		default:
-			if err := j.eraseRows(ctx, e.Org, e.ids, e.Scope); err != nil {
+			if err := j.eraseRows(ctx, e.Org, e.ids, max(e.Scope, storage.EraseContent)); err != nil {
 				return err
 			}
-			if err := j.change(e.ID, (*Erasure).erasedRows); err != nil {
+			if err := j.change(e.ID, j.erasedRows); err != nil {
 				return err
 			}
 		}
@@ -155,14 +157,14 @@ func (j *Journal) eraseRecords(ctx context.Context, all []*Erasure) error {
 				e.Segment = max(e.Segment, j.newestRaw())
 			})
 		}
-		for _, scope := range []storage.ErasureScope{storage.EraseIdentity, storage.EraseRecord} {
-			if err == nil {
+		for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
+			if err == nil && j.erasesRows(scope) {
 				err = j.eraseRows(ctx, org, ids[scope], scope)
 			}
 		}
 		for _, e := range erasures {
 			if err == nil {
-				err = j.change(e.ID, (*Erasure).erasedRows)
+				err = j.change(e.ID, j.erasedRows)
 			}
 		}
 		if err != nil {
@@ -205,7 +207,7 @@ func (j *Journal) findErased(ctx context.Context, org string) (ids map[storage.E
 				continue
 			}
 			ids[scope] = append(ids[scope], r.ID)
-			if r.Content != (storage.ContentRef{}) {
+			if r.Content != (storage.ContentRef{}) && !j.Shared() {
 				content = append(content, r.Content)
 			}
 		}
@@ -228,7 +230,7 @@ func (j *Journal) finishErasures(ctx context.Context) error {
 	for _, e := range j.erasures.unfinished() {
 		if e.settled() && e.Segment < oldestRaw {
 			ready = append(ready, e)
-			rows = rows || e.Scope > storage.EraseContent
+			rows = rows || j.erasesRows(e.Scope)
 		}
 	}
 	if rows {

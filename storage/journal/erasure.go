@@ -85,7 +85,7 @@ func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 func (j *Journal) take(e *Erasure, chosen []Chosen) error {
 	ids, content := make([]uuid.UUID, len(chosen)), make([]storage.ContentRef, 0, len(chosen))
 	for i, c := range chosen {
-		if ids[i] = c.ID; c.Content != (storage.ContentRef{}) {
+		if ids[i] = c.ID; c.Content != (storage.ContentRef{}) && !j.Shared() {
 			content = append(content, c.Content)
 		}
 	}
@@ -95,7 +95,7 @@ func (j *Journal) take(e *Erasure, chosen []Chosen) error {
 	}
 	j.erasures.records.Store(records)
 	e.add(leftOf(content))
-	if e.Scope > storage.EraseContent { // what is appended from now on has nothing of them
+	if j.erasesRows(e.Scope) { // what is appended from now on has nothing of them
 		if !e.Find || e.ids != nil {
 			e.ids = slices.Concat(e.ids, ids)
 		}
@@ -110,10 +110,16 @@ func (j *Journal) take(e *Erasure, chosen []Chosen) error {
 // settled reports whether nothing is left to find or to write.
 func (e *Erasure) settled() bool { return !e.Find && len(e.Left) == 0 }
 
+// erasesRows reports whether an erasure needs the backend: for what it erases of records, or
+// because the backend keeps content.
+func (j *Journal) erasesRows(scope storage.ErasureScope) bool {
+	return scope > storage.EraseContent || j.Shared()
+}
+
 // erasedRows notes that the backend has erased the records.
-func (e *Erasure) erasedRows() {
+func (j *Journal) erasedRows(e *Erasure) {
 	e.Find, e.ids = false, nil
-	if e.Scope > storage.EraseContent {
+	if j.erasesRows(e.Scope) {
 		e.Erased = e.Records - int64(len(e.Held))
 	}
 }

@@ -82,7 +82,10 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 		err = j.expire(ctx, kept, content)
 	}
 	j.archive.check()
-	var z sealer
+	z := sealer{elsewhere: j.Shared()}
+	if z.elsewhere {
+		j.dropContent(ctx)
+	}
 	for _, s := range j.taken() {
 		if err := j.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
 			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
@@ -151,6 +154,20 @@ func (j *Journal) inSteps(ctx context.Context, step func() (more bool, err error
 		j.delivery.writer.Unlock()
 		if err = cmp.Or(err, ctx.Err()); err != nil || !more {
 			return err
+		}
+	}
+}
+
+// dropContent deletes the content that earlier versions of Weir have sealed, although the backend
+// keeps it.
+func (j *Journal) dropContent(ctx context.Context) {
+	var w rewriter
+	for number, s := range j.archive.all() {
+		if s.Size == 0 {
+			continue
+		}
+		if err := j.archive.rewrite(ctx, &w, number, func(uint32) bool { return true }); err != nil && ctx.Err() == nil {
+			j.options.logger().Error("content that the backend keeps cannot be deleted here", zap.String("file", segmentPath(j.dir, number, sealedSuffix)), zap.Error(err))
 		}
 	}
 }

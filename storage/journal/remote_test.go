@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
 	"github.com/weirhq/weir/storage"
 )
@@ -106,4 +109,56 @@ func TestContentThatTheBackendKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(other.Contents())
+}
+
+// Where the backend keeps content, the journal has it only until the backend has it, and an erasure
+// of any scope removes it from both, and from nothing else.
+func TestErasureWhereTheBackendKeepsContent(t *testing.T) {
+	for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
+		t.Run(scope.String(), func(t *testing.T) {
+			server, socket := listening(t, remote.Faults{})
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			j := open(t, remote.New(socket), Options{Dir: dir})
+			var chosen []Chosen
+			var all []*storage.Record
+			for n := range 30 {
+				r, c := personal(n)
+				j.Begin(r)
+				if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+					t.Fatal(err)
+				}
+				if all = append(all, r); r.UserID == person {
+					chosen = append(chosen, Chosen{r.ID, r.Content})
+				}
+			}
+			flush(t, j)
+			e := Erasure{ID: uuid.New(), Org: "acme", Scope: scope, RequestedAt: 1, Records: int64(len(chosen))}
+			if err := j.Erase(e, chosen); err != nil {
+				t.Fatal(err)
+			}
+			if c, err := j.Contents().Content(t.Context(), all[0]); c != nil || err != nil {
+				t.Errorf("the content can be read before it is erased: %v, %v", c, err)
+			}
+			eventually(t, "the erasure is done", func() bool {
+				signal(j.maintenance.wake)
+				got := j.Erasures("acme")[0]
+				return got.DoneAt != 0 && got.Erased == got.Records
+			})
+			if names := append(holding(t, dir, []byte(person)), files(t, dir, sealedSuffix)...); len(names) > 0 {
+				t.Errorf("the journal has %v", names)
+			}
+			for _, r := range all {
+				got, err := j.Backend().Request(t.Context(), r.Key())
+				if gone := r.UserID == person && scope == storage.EraseRecord; gone != errors.Is(err, storage.ErrNotFound) {
+					t.Fatalf("record %s: %v, %v", r.ID, got, err)
+				}
+				if c, err := j.Contents().Content(t.Context(), r); (c == nil) != (r.UserID == person) || err != nil {
+					t.Errorf("the content of %s: %v, %v", r.ID, c, err)
+				}
+			}
+		})
+	}
 }

@@ -20,6 +20,8 @@ import (
 
 // sealer rewrites segments, one after the other, in memory that it keeps.
 type sealer struct {
+	// elsewhere is true if the backend keeps content: what is sealed has none.
+	elsewhere bool
 	w         sealedWriter
 	assembler transcript.Assembler
 	buffer    contentBuffer
@@ -66,7 +68,7 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 	}
 	as.recordCount, as.Newest = records, int64(s.newest)
 	damaged = max(s.contents-found-max(s.damaged, 0), 0) // heads, since they were drained
-	if len(current) == 0 && damaged == 0 {
+	if z.elsewhere || len(current) == 0 && damaged == 0 {
 		return as, 0, nil
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

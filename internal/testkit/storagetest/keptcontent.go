@@ -7,10 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/storage"
 )
 
-// A backend that keeps content returns it, until it is pruned, even if the journal does not have
+// A backend that keeps content returns it, until it is erased or pruned, even if the journal does not have
 // it, as on another node.
 func testKeptContent(t *testing.T, open opener) {
 	b := open.new(t)
@@ -49,6 +51,28 @@ func testKeptContent(t *testing.T, open opener) {
 				}
 			}
 		}
+	}
+	check(0)
+	if eraser, ok := b.(storage.RecordEraser); ok {
+		var ids []uuid.UUID
+		for i, r := range records {
+			if i%10 == 0 && r.Org == records[0].Org && r.Content != (storage.ContentRef{}) {
+				ids, records[i] = append(ids, r.ID), r.Erased(storage.EraseContent)
+			}
+		}
+		if err := eraser.EraseRecords(t.Context(), records[0].Org, ids, storage.EraseContent); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			got, err := b.Request(t.Context(), storage.RecordKey{Org: records[0].Org, ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c, err := keeper.Content(t.Context(), got); c != nil || err != nil {
+				t.Fatalf("the erased content is %+v, %v", c, err)
+			}
+		}
+		s.holds(records)
 	}
 	check(0)
 	before := epoch + 10*24*3600*1000

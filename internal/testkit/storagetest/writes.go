@@ -224,7 +224,7 @@ func testErasedRecords(t *testing.T, open opener) {
 	if !ok {
 		t.Skip("single records cannot be erased")
 	}
-	records, contents := Records(random(7), 200)
+	records, contents := Records(random(7), 80)
 	twin := *records[0]
 	twin.Org, twin.Scores, twin.Feedback = "twin of "+twin.Org, nil, nil
 	s := start(t, open, b, contents)
@@ -232,7 +232,7 @@ func testErasedRecords(t *testing.T, open opener) {
 	batch := Batch(append(slices.Clone(records), &twin), end)
 	tagged := make(map[string]bool)
 	for i, r := range records {
-		if r.SessionID == "" || i > 100 {
+		if r.SessionID == "" || i > 40 {
 			r.SessionID = fmt.Sprint("session of ", i/3)
 			batch.Records[i].SessionID = r.SessionID
 		}
