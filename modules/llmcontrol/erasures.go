@@ -73,6 +73,9 @@ var remains = map[storage.ErasureScope][]string{
 	storage.EraseRecord: {copiesRemain},
 }
 
+// clickHouseRemains is what remains in ClickHouse, and at other nodes that write to it.
+const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, and imports, which other nodes do not refuse: erase again"
+
 // copiesRemain is what remains where SQLite would be busy for too long.
 const copiesRemain = "copies that SQLite has left in free parts of a database of more than 4 GiB, until you run VACUUM; earlier versions of records that were recorded again hours later, until content_retention ends"
 
@@ -94,11 +97,14 @@ type erasureDetails struct {
 	Bytes    int64                `json:"bytes"`
 }
 
-func describeErasure(e *journal.Erasure) erasure {
+func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 	scope := max(e.Scope, storage.EraseContent)
 	d := erasure{
 		What: scope, Searched: e.Searched, RequestedAt: e.RequestedAt, RequestedBy: e.RequestedBy,
 		Records: e.Records, Bytes: e.Bytes, Erased: e.Erased, Remains: slices.Concat(remains[scope], alwaysRemains),
+	}
+	if j.Shared() {
+		d.Remains = append(slices.DeleteFunc(d.Remains, func(r string) bool { return r == copiesRemain }), clickHouseRemains)
 	}
 	if len(e.Held) > 0 {
 		d.Held = &heldRecords{len(e.Held), e.Holds}
@@ -142,13 +148,7 @@ func createErasure(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, keeps := j.Backend().(storage.ContentKeeper); keeps {
-		return nil, &plugins.Error{
-			Status:  http.StatusNotImplemented,
-			Message: "the store of this organisation keeps content in ClickHouse, from which Weir cannot erase single records; content_retention deletes it",
-		}
-	}
-	if _, erases := j.Backend().(storage.RecordEraser); !erases && scope > storage.EraseContent {
+	if _, erases := j.Backend().(storage.RecordEraser); !erases {
 		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation cannot erase single records; retention deletes them"}
 	}
 	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: searched(filter)}
@@ -167,7 +167,7 @@ func createErasure(c *call) (any, error) {
 		}
 		return j.Erase(e, chosen)
 	})
-	return describeErasure(&e), err
+	return describeErasure(j, &e), err
 }
 
 // flush waits until the database has the calls that have ended.
@@ -256,7 +256,7 @@ func listErasures(c *call) (any, error) {
 	}
 	items, answer := []erasure{}, page{}
 	for i := range all[:min(limit, len(all))] {
-		items = append(items, describeErasure(&all[i]))
+		items = append(items, describeErasure(j, &all[i]))
 	}
 	if len(all) > limit {
 		id := all[limit-1].ID.String()
@@ -273,7 +273,7 @@ func getErasure(c *call) (any, error) {
 	}
 	for _, e := range j.Erasures(c.org.Name) {
 		if e.ID.String() == c.r.PathValue("id") {
-			return describeErasure(&e), nil
+			return describeErasure(j, &e), nil
 		}
 	}
 	return nil, control.ErrNotFound
