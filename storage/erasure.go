@@ -74,7 +74,7 @@ func (r *Record) anonymous() *Record {
 		Model: r.Model, RequestModel: r.RequestModel, ResponseModel: r.ResponseModel, ModelOverride: r.ModelOverride,
 		Finish: r.Finish, ErrorType: r.ErrorType, ServiceTier: r.ServiceTier, InferenceGeo: r.InferenceGeo,
 		RequestBytes: r.RequestBytes, ResponseBytes: r.ResponseBytes,
-		Usage: r.Usage, Cost: r.Cost, CostCounted: r.CostCounted, ListCost: r.ListCost, PriceVersion: r.PriceVersion, Batch: r.Batch,
+		Usage: r.Usage, Cost: r.Cost, CostCounted: r.CostCounted, UsageComplete: r.UsageComplete, ListCost: r.ListCost, PriceVersion: r.PriceVersion, Batch: r.Batch,
 		CacheSavings: r.CacheSavings, CacheMiss: r.CacheMiss, CacheMissAt: r.CacheMissAt, CacheMissed: r.CacheMissed, CacheLoss: r.CacheLoss,
 		RoutingSavings: r.RoutingSavings, PassthroughBilling: r.PassthroughBilling, Subscription: r.Subscription,
 		CacheEnabled: r.CacheEnabled, CacheReferenceID: r.CacheReferenceID, AnswerCache: r.AnswerCache, SavedCost: r.SavedCost,

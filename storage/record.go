@@ -118,6 +118,10 @@ type Record struct {
 	// ended before the provider had stated what it used; or if Cost is the most that a call can
 	// have cost that a kill cut off.
 	CostCounted bool
+	// UsageComplete is true if Usage has all that the provider has billed, in one call, so that
+	// the cost follows from Usage and a price. It is false where nobody knows, as in records of
+	// earlier versions of Weir.
+	UsageComplete bool
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool
 	// Subscription is true when a subscription of the client paid, such as a Claude or
@@ -338,6 +342,9 @@ var Schema = []*Column{
 	{Wire: 90, Name: "cost_counted", Field: "is_cost_counted", Filter: true,
 		At:    func(r *Record) any { return &r.CostCounted },
 		About: "Whether `cost` is computed from the length of the answer, because the answer was broken off before the provider stated its usage. For an `interrupted` call, and for one that a budget counts and whose answer states no usage, `cost` is the most that the call can have cost. The usage stays as stated."},
+	{Wire: 102, Name: "usage_complete", Field: "is_usage_complete", Filter: true,
+		At:    func(r *Record) any { return &r.UsageComplete },
+		About: "Whether the tokens and pieces of the record are all that the provider has billed for the call, so that `weir reprice` can compute `cost` again."},
 	{Wire: 42, Name: "passthrough", Field: "is_passthrough_billing", Filter: true,
 		At: func(r *Record) any { return &r.PassthroughBilling }, About: "Whether the call used the operator's key, and credits paid."},
 	{Wire: 79, Name: "subscription", Field: "is_subscription", Filter: true,

@@ -158,6 +158,19 @@ message to a channel to test it. The API key needs the scope admin.
 	weir alert redeliver alert_0123456789abcdef0123456789abcdef` + connection,
 		CobraFunc: alertCommand,
 	}, {
+		Name:  "reprice",
+		Usage: "<filter>... [--yes] [--format table|jsonl|json|csv]",
+		Short: "Computes the costs of recorded requests again, at the prices of their time",
+		Long: `
+Shows which costs of the requests that a filter matches the catalogue would change, by model,
+and with --yes changes them. A request gets the prices of its own time. Budgets and credits stay
+as they are. If it is interrupted, the same command changes the rest. The API key needs the
+scope admin.
+
+	weir reprice model=acme-large since=2026-11-01
+	weir reprice model=acme-large since=2026-11-01 --yes` + filterHelp + connection,
+		CobraFunc: repriceCommand,
+	}, {
 		Name:  "erase",
 		Usage: "[<filter>...] [--content|--identity|--record] [--yes] [--utc] [--format table|jsonl|json|csv]",
 		Short: "Erases the requests that match a filter, or a part of them",

@@ -89,6 +89,10 @@ var endpoints = slices.Concat(
 		{http.MethodPost, "/v1/alerts/channels/{name}/test", testChannel,
 			"testChannel", "Sends a message to a channel, once, and answers what became of it", nil, "", "Delivery"},
 	}),
+	section("repricings", access.ScopeAdmin, http.StatusOK, []route{
+		{http.MethodPost, "/v1/repricings", createRepricing,
+			"createRepricing", "Computes the costs of the records that a filter matches again, at the prices of their time, or says what would change", nil, "RepricingSettings", "Repricing"},
+	}),
 	section("erasures", access.ScopeAdmin, http.StatusAccepted, []route{
 		{http.MethodPost, "/v1/erasures", createErasure,
 			"createErasure", "Erases the bodies of the records that a filter matches now, or counts them", nil, "ErasureSettings", "Erasure"},

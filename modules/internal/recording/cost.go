@@ -15,7 +15,7 @@ type spent struct {
 // does not choose what is paid.
 func (x *Exchange) price(r *storage.Record) {
 	if x.uncounted {
-		r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
+		unpriced(r)
 		return
 	}
 	models := []string{r.Model, x.TargetModel, r.RequestModel}
@@ -36,6 +36,7 @@ func (x *Exchange) addRounds() {
 		r.Usage.Add(e.usage)
 		r.Cost = r.Cost.Both(e.cost)
 		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
+		r.UsageComplete = false
 	}
 	if r.CostCounted = x.counted > r.Cost.N; r.CostCounted {
 		r.Cost = plugins.KnownCost(x.counted)

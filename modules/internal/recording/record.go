@@ -35,7 +35,7 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 // tokens, for a batch, whose calls have records of their own, and for an error without usage.
 // Otherwise the cost is unknown if a usage or a price is unknown.
 func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at time.Time, models ...string) {
-	r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
+	unpriced(r)
 	if r.Dialect.CountsTokens() || r.Dialect == plugins.Batches {
 		r.Cost = plugins.KnownCost(0)
 		return
@@ -48,6 +48,7 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 		}
 		return
 	}
+	r.UsageComplete = beside == nil && !r.Usage.ReportedCost.Valid
 	if requested := models[len(models)-1]; r.Provider == "bedrock" && models[0] != "" && strings.Contains(requested, "."+models[0]) {
 		slices.Reverse(models) // Claude's answers leave out the inference profile, such as us.anthropic, and the price depends on it
 	}
@@ -68,6 +69,11 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 	if r.CacheMissed.Valid {
 		r.CacheLoss = c.CacheLoss(r.Provider, model, r.Usage, r.CacheMissed.N, prices.conditions)
 	}
+}
+
+// unpriced removes what price sets.
+func unpriced(r *storage.Record) {
+	r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion, r.UsageComplete = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, "", false
 }
 
 // prices looks up prices of a provider under some conditions.

@@ -1,0 +1,154 @@
+package llmcontrol
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/modules/internal/access"
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// repricing is what it changes that records get the prices of their time, or what that would
+// change. Costs are those of the changed records.
+type repricing struct {
+	// ID is null for a preview.
+	ID *uuid.UUID `json:"id"`
+	// PriceVersion is that of the catalogue.
+	PriceVersion string `json:"price_version"`
+	// Records counts the records that match, Changed those whose cost changes. Unknown counts those
+	// that stay as they are because nobody can say what they cost.
+	Records int64           `json:"records"`
+	Changed int64           `json:"changed"`
+	Unknown int64           `json:"unknown"`
+	Models  []repricedModel `json:"models"`
+}
+
+// repricedModel are the changed records of a model of a provider.
+type repricedModel struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Changed  int64  `json:"changed"`
+	// Unpriced counts the changed records without a cost before.
+	Unpriced int64        `json:"unpriced"`
+	Before   plugins.Cost `json:"cost_before"`
+	After    plugins.Cost `json:"cost_after"`
+}
+
+// repricingDetails are what the audit log has of a repricing.
+type repricingDetails struct {
+	PriceVersion string   `json:"price_version"`
+	Searched     []string `json:"searched"`
+	Changed      int64    `json:"changed"`
+}
+
+// createRepricing gives the records that a filter matches the prices of their time, or says what
+// that would change. It ends with its client, or with the process: what was changed by then
+// stays, and the same request changes the rest. Budgets, credits and ledgers stay as they are.
+func createRepricing(c *call) (any, error) {
+	asked := struct {
+		Filter json.RawMessage `json:"filter"`
+		DryRun bool            `json:"dry_run"`
+	}{}
+	if err := c.decode(&asked); err != nil {
+		return nil, err
+	}
+	if asked.Filter == nil {
+		return nil, bad(`filter: the filter of the records is expected, or "all"`)
+	}
+	filter, err := storage.ParseFilter(asked.Filter, storage.RequestResponse)
+	if err == nil {
+		err = storage.CheckFilterWork(filter)
+	}
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	if storage.ContentParts(filter) != 0 && !c.key.Allows(access.ScopeQuery) {
+		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
+	}
+	j, err := c.store.Journal()
+	if err != nil {
+		return nil, err
+	}
+	preview, err := c.reprice(j, filter, nil)
+	if err != nil || asked.DryRun || preview.Changed == 0 {
+		return preview, err
+	}
+	id := uuid.New()
+	// The audit log comes first: nothing is changed that it does not have.
+	if err := c.org.Tell(c.ctx, "repricing.created", id.String(), repricingDetails{preview.PriceVersion, searched(filter), preview.Changed}); err != nil {
+		return nil, err
+	}
+	done, err := c.reprice(j, filter, func(r *storage.Record) error { return j.Append(r, nil) })
+	if err != nil {
+		return nil, err
+	}
+	done.ID = &id
+	return done, nil
+}
+
+// reprice adds up what changes of the records that a filter matches, and has them written unless
+// write is nil.
+func (c *call) reprice(j *journal.Journal, filter storage.Filter, write func(*storage.Record) error) (*repricing, error) {
+	if err := c.flush(j); err != nil {
+		return nil, err
+	}
+	prices := c.app.Catalog()
+	answer := &repricing{PriceVersion: prices.Version(), Models: []repricedModel{}}
+	type modelOf struct{ provider, model string }
+	models := make(map[modelOf]*repricedModel)
+	err := j.EachPage(c.ctx, c.org.Name, filter, func(records []*storage.Record) error {
+		changed := answer.Changed
+		for _, r := range records {
+			answer.Records++
+			next := recording.Reprice(r, prices)
+			if next == nil {
+				answer.Unknown++
+				continue
+			}
+			before, after := r.Cost.Or(r.ListCost), next.Cost.Or(next.ListCost)
+			if before == after {
+				continue
+			}
+			if write != nil {
+				next.UpdatedAt = storage.Millis(time.Now())
+				if err := write(next); err != nil {
+					return err
+				}
+			}
+			answer.Changed++
+			at := modelOf{r.Provider, r.Model}
+			m := models[at]
+			if m == nil {
+				m = &repricedModel{Provider: r.Provider, Model: r.Model, Before: plugins.KnownCost(0), After: plugins.KnownCost(0)}
+				models[at] = m
+			}
+			m.Changed++
+			if !before.Valid {
+				m.Unpriced++
+			}
+			m.Before.N, m.After.N = m.Before.N+before.N, m.After.N+after.N
+		}
+		if write == nil || answer.Changed == changed {
+			return c.ctx.Err()
+		}
+		return c.flush(j) // so that what waits for the database stays few
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range models {
+		answer.Models = append(answer.Models, *m)
+	}
+	slices.SortFunc(answer.Models, func(a, b repricedModel) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
+	})
+	return answer, nil
+}
