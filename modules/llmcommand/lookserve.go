@@ -115,8 +115,8 @@ const (
 
 // endOf returns nil for an error that the user's interrupt has caused.
 func endOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-		return nil
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the user has ended it
 	}
 	return err
 }

@@ -69,8 +69,8 @@ func (c *call) neverCalled(what string, leaf *storage.Leaf) (string, error) {
 		field, name = storage.PropertyPrefix+leaf.Key, "property "+leaf.Key
 	}
 	dimension, err := storage.ParseDimension(field)
-	if err != nil { // nothing groups by the field
-		return "", nil
+	if err != nil {
+		return "", nil //nolint:nilerr // nothing groups by the field
 	}
 	j, err := c.store.Journal()
 	if err != nil {

@@ -94,7 +94,7 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 // next sends the ith request.
 func (e *translatedEndpoint) next(i int) (*http.Response, *plugins.Error) {
 	a := e.a
-	resp, err := a.x.Bill.Send(e.call.Requests[i].WithContext(a.req.Context())) //nolint:bodyclose // Answer closes it
+	resp, err := a.x.Bill.Send(e.call.Requests[i].WithContext(a.req.Context()))
 	if err != nil {
 		failure, _ := a.unreached(false, err)
 		return nil, failure

@@ -125,16 +125,15 @@ func positive(m plugins.Member) (int64, error) {
 }
 
 func truncation(m plugins.Member) (Truncation, error) {
-	switch v := m.Value; {
-	case v.Type == gjson.True:
+	switch m.Value.Type {
+	case gjson.True:
 		return TruncateEnd, nil
-	case v.Type == gjson.False:
+	case gjson.False:
 		return TruncateNone, nil
-	default:
-		switch t := Truncation(strings.ToUpper(v.Str)); t {
-		case TruncateNone, TruncateStart, TruncateEnd:
-			return t, nil
-		}
+	}
+	switch t := Truncation(strings.ToUpper(m.Value.Str)); t {
+	case TruncateNone, TruncateStart, TruncateEnd:
+		return t, nil
 	}
 	return "", plugins.Invalid(m.Name, "'%s' is 'NONE', 'START' or 'END'.", m.Name)
 }

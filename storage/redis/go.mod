@@ -4,7 +4,10 @@ go 1.26.0
 
 require github.com/weirhq/weir v0.1.0
 
-require go.uber.org/mock v0.6.0 // indirect
+require (
+	github.com/tidwall/sjson v1.2.5 // indirect
+	go.uber.org/mock v0.6.0 // indirect
+)
 
 replace github.com/weirhq/weir => ../..
 
