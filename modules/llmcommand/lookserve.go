@@ -42,10 +42,15 @@ func serveLook(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("the index of the calls belongs into your cache folder: %w", err)
 	}
+	folder := filepath.Join(cache, "weir", "look")
+	var ended time.Time // of the last run, zero before the first
+	if info, err := os.Stat(filepath.Join(folder, "weir.db")); err == nil {
+		ended = info.ModTime()
+	}
 	// The key is new with each start: pages of other sites, and other users, do not know it.
 	key := rand.Text()
 	for name, value := range map[string]string{
-		"WEIR_LOOK_STORE": filepath.Join(cache, "weir", "look", "weir.db"), "WEIR_LOOK_KEY": key,
+		"WEIR_LOOK_STORE": filepath.Join(folder, "weir.db"), "WEIR_LOOK_KEY": key,
 		"WEIR_LOOK_ADDRESS": listen, "WEIR_LOOK_HOST": host,
 	} {
 		if err := os.Setenv(name, value); err != nil {
@@ -72,17 +77,25 @@ func serveLook(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	c := &client{http: http.DefaultClient, address: "http://" + listen, key: key, stderr: cmd.ErrOrStderr(), warned: make(map[string]bool)}
+	c := &client{
+		http: http.DefaultClient, address: "http://" + listen, key: key, header: make(http.Header),
+		stderr: cmd.ErrOrStderr(), warned: make(map[string]bool),
+	}
 	again := *c
 	again.header = http.Header{"Service-Replace": {"true"}}
 	f := &agentFollower{
-		prices: catalog.Default(), sent: make(map[string]plugins.Usage),
+		prices: catalog.Default(), ended: ended, sent: make(map[string]plugins.Usage),
 		sender: &spanSender{client: c, refused: refused}, again: &spanSender{client: &again, refused: refused},
 	}
 	page := c.address + "/#key=" + key
 	fmt.Fprintf(out, "Dashboard  %s\n", page)
-	if hasBrowser() {
-		openBrowser(ctx, page)
+	if hasBrowser() { // by a file: others on this machine can read the arguments of programs
+		file := filepath.Join(folder, "open.html")
+		redirect := fmt.Sprintf(`<!doctype html><meta http-equiv="refresh" content="0; url=%s">`, page)
+		if err := os.WriteFile(file, []byte(redirect), 0o600); err != nil {
+			return err
+		}
+		openBrowser(ctx, file)
 	}
 	begun := time.Now()
 	reports, err := f.follow(ctx, time.Time{})
@@ -124,6 +137,7 @@ func endOf(ctx context.Context, err error) error {
 // agentFollower reports what agents write to a site.
 type agentFollower struct {
 	prices *catalog.Catalog
+	ended  time.Time                // of the run before, zero for none
 	sent   map[string]plugins.Usage // by the id of the call
 	sender *spanSender
 	again  *spanSender // for calls that have used more since
@@ -144,7 +158,7 @@ func (f *agentFollower) follow(ctx context.Context, since time.Time) ([]agentlog
 		}
 		f.sent[id] = c.Usage
 		to := f.sender
-		if known {
+		if known || c.At.After(f.ended.Add(-lookOverlap)) && !f.ended.IsZero() { // or it went on when nobody looked
 			to = f.again
 		}
 		if err := to.add(ctx, f.span(c, id), origin{File: c.Agent, Row: int64(i)}); err != nil {
@@ -154,9 +168,10 @@ func (f *agentFollower) follow(ctx context.Context, since time.Time) ([]agentlog
 	return reports, errors.Join(f.sender.flush(ctx), f.again.flush(ctx))
 }
 
-// span is a call as OpenTelemetry describes it. A trace is a session.
+// span is a call as OpenTelemetry describes it. Its ids do not depend on the session: a fork that
+// repeats a call has another one.
 func (f *agentFollower) span(c *agentlog.Call, id string) *span {
-	s := &span{TraceID: hexID(c.Agent+c.Session, 16), SpanID: hexID(id, 8), Name: "chat"}
+	s := &span{TraceID: hexID(id, 16), SpanID: hexID(id, 8), Name: "chat"}
 	s.took(c.At, time.Time{})
 	s.text("gen_ai.operation.name", "chat")
 	s.text("gen_ai.provider.name", c.Provider)

@@ -3,6 +3,7 @@ package llmcontrol
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -77,6 +78,9 @@ func createRepricing(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.Shared() {
+		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation is in ClickHouse, where Weir cannot change the costs of records that other nodes wrote"}
+	}
 	preview, err := c.reprice(j, filter, nil)
 	if err != nil || asked.DryRun || preview.Changed == 0 {
 		return preview, err
@@ -118,6 +122,14 @@ func (c *call) reprice(j *journal.Journal, filter storage.Filter, write func(*st
 				continue
 			}
 			if write != nil {
+				same, err := c.isStored(j, r)
+				if err != nil {
+					return err
+				}
+				if !same {
+					answer.Unknown++
+					continue
+				}
 				next.UpdatedAt = storage.Millis(time.Now())
 				if err := write(next); err != nil {
 					return err
@@ -151,4 +163,17 @@ func (c *call) reprice(j *journal.Journal, filter storage.Filter, write func(*st
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
 	})
 	return answer, nil
+}
+
+// isStored reports whether a record still is as it was read. A later version may have another usage,
+// and content of its own.
+func (c *call) isStored(j *journal.Journal, r *storage.Record) (bool, error) {
+	if j.Pending(r.Key()) {
+		return false, nil
+	}
+	now, err := j.Request(c.ctx, r.Key())
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && now.UpdatedAt == r.UpdatedAt && now.Content == r.Content, err
 }

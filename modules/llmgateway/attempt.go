@@ -102,19 +102,10 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	defer resp.Body.Close()
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
-	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" { // some providers compress what nobody asked them to
-		decoded, known := coding.NewReader(encoding, resp.Body, maxDecoded) //nolint:forbidigo // intake is for what clients send
-		if !known {
-			return a.broken(plugins.Upstream("The provider answered with the Content-Encoding %q, which is not known.", encoding))
-		}
-		defer decoded.Close()
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{decoded, resp.Body}
-		resp.Header.Del("Content-Encoding")
-		resp.ContentLength = -1
+	if e := decode(resp); e != nil {
+		return a.broken(e)
 	}
+	defer resp.Body.Close()
 	if refuses(resp.StatusCode) && !(a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices) {
 		return a.refused(resp)
 	}
@@ -124,6 +115,30 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	defer a.client.copy.Free()
 	return a.lane.Answer(resp)
 }
+
+// decode decodes an answer: some providers compress what nobody asked them to.
+func decode(resp *http.Response) *plugins.Error {
+	encoding := resp.Header.Get("Content-Encoding")
+	if encoding == "" {
+		return nil
+	}
+	decoded, known := coding.NewReader(encoding, resp.Body, maxDecoded) //nolint:forbidigo // intake is for what clients send
+	if !known {
+		return plugins.Upstream("The provider answered with the Content-Encoding %q, which is not known.", encoding)
+	}
+	resp.Body = decodedBody{decoded, resp.Body}
+	resp.Header.Del("Content-Encoding")
+	resp.ContentLength = -1
+	return nil
+}
+
+// decodedBody is a body that closes what it reads from, too.
+type decodedBody struct {
+	io.ReadCloser
+	encoded io.Closer
+}
+
+func (b decodedBody) Close() error { return errors.Join(b.ReadCloser.Close(), b.encoded.Close()) }
 
 // unreachable ends an attempt whose provider gave no answer.
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {

@@ -1,11 +1,15 @@
 package llmgateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -34,11 +38,13 @@ func (e *translatedEndpoint) Request() (*http.Request, error) {
 		field, _, _ := strings.Cut(e.call.Warnings[0], ":")
 		return nil, plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the provider.", field)
 	}
-	a.warnings = append(a.warnings, e.call.Warnings...)
-	for _, req := range e.call.Requests {
-		e.passRequestHeaders(req)
+	req, err := e.call.Request(0)
+	if err != nil {
+		return nil, err
 	}
-	return e.call.Requests[0], nil
+	a.warnings = append(a.warnings, e.call.Warnings...)
+	e.passRequestHeaders(req)
+	return req, nil
 }
 
 // Answer implements lane. The provider charges for each request that it has answered, so that no
@@ -49,41 +55,41 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 	a.x.Answer = observer
 	memory := a.call.answerMemory(resp)
 	defer memory.Release()
-	from := &struct{ io.Reader }{resp.Body}
+	from := new(struct{ io.Reader })
 	bounded := memory.Reader(from) // counts the bytes of all answers
 	var answers []translate.EndpointAnswer
-	for i := 0; ; {
+	for {
+		from.Reader = resp.Body
 		body, err := translate.ReadAll(bounded, resp.ContentLength)
+		resp.Body.Close()
 		if refused, ok := errors.AsType[*plugins.Error](err); ok {
 			return a.noRoom(refused)
 		}
 		if err != nil {
-			return a.partly(plugins.Upstream("The provider broke off its answer."), i)
+			return e.partly(observer, answers, true, plugins.Upstream("The provider broke off its answer."))
 		}
 		if !plugins.ValidJSON(body) {
-			return a.partly(plugins.Upstream("The provider answered with something that is no response."), i)
+			return e.partly(observer, answers, true, plugins.Upstream("The provider answered with something that is no response."))
 		}
 		answers = append(answers, translate.EndpointAnswer{Header: resp.Header, Body: body})
-		if i++; i == len(e.call.Requests) {
+		if len(answers) == e.call.Count {
 			break
 		}
 		var failure *plugins.Error
-		if resp, failure = e.next(i); failure != nil {
-			return a.partly(failure, i)
+		var begun bool
+		if resp, begun, failure = e.next(len(answers)); failure != nil {
+			return e.partly(observer, answers, begun, failure)
 		}
-		defer resp.Body.Close()
-		from.Reader = resp.Body
 	}
 	body := e.call.Read(answers)
 	if body == nil {
-		return a.partly(plugins.Upstream("The provider answered with something that is no response."), len(answers)-1)
+		return e.partly(observer, answers[:len(answers)-1], true, plugins.Upstream("The provider answered with something that is no response."))
 	}
 	observer.Write(body)
 	observer.Close()
 	if a.call.dialect == plugins.Embeddings {
 		body = packEmbeddings(a.call.body, body)
 	}
-	a.x.Record.ResponseBytes = int64(len(body))
 	a.writeObject(body, jsonType, resp.Header)
 	a.finish(true)
 	a.x.Answer = nil
@@ -91,29 +97,63 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 	return routing.Answered, nil
 }
 
-// next sends the ith request.
-func (e *translatedEndpoint) next(i int) (*http.Response, *plugins.Error) {
+// next sends the ith request. begun is true if the provider may charge for a failed one.
+func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, failure *plugins.Error) {
 	a := e.a
-	resp, err := a.x.Bill.Send(e.call.Requests[i].WithContext(a.req.Context()))
+	req, err := e.call.Request(i)
 	if err != nil {
-		failure, _ := a.unreached(false, err)
-		return nil, failure
+		return nil, false, apierror.Of(err)
+	}
+	warnings := a.warnings
+	e.passRequestHeaders(req)
+	a.warnings = warnings // the first request has the same
+	if key := req.Header.Get("Idempotency-Key"); key != "" {
+		req.Header.Set("Idempotency-Key", key+"-"+strconv.Itoa(i)) // equal keys would get equal answers
+	}
+	ctx, cancel := context.WithCancelCause(a.req.Context())
+	timer := time.AfterFunc(a.call.h.policy.FirstByte(false, true), func() { cancel(errFirstByte) })
+	resp, err = a.x.Bill.Send(req.WithContext(ctx)) //nolint:bodyclose // Answer closes it
+	timer.Stop()
+	if err != nil {
+		failure, _ = a.unreached(errors.Is(context.Cause(ctx), errFirstByte), err)
+		cancel(nil)
+		return nil, true, failure
+	}
+	resp.Body = decodedBody{resp.Body, closer(func() { cancel(nil) })}
+	if failure = decode(resp); failure != nil {
+		resp.Body.Close()
+		return nil, true, failure
 	}
 	if refuses(resp.StatusCode) {
-		defer resp.Body.Close()
-		failure, _ := a.refusal(resp)
-		return nil, failure
+		timer.Reset(maxErrorTime)
+		failure, _ = a.refusal(resp)
+		timer.Stop()
+		resp.Body.Close()
+		return nil, false, failure
 	}
-	return resp, nil
+	return resp, false, nil
+}
+
+// closer closes what has no errors.
+type closer func()
+
+func (c closer) Close() error {
+	c()
+	return nil
 }
 
 // partly ends an attempt that failed after answers to some of its requests, for which the provider
-// charges.
-func (a *attempt) partly(failure *plugins.Error, answers int) (routing.Outcome, *plugins.Error) {
-	if answers == 0 || a.call.ctx.Err() != nil {
+// charges. If the provider may charge for the failed request, too, nobody knows how much.
+func (e *translatedEndpoint) partly(observer plugins.Observer, answers []translate.EndpointAnswer, begun bool, failure *plugins.Error) (routing.Outcome, *plugins.Error) {
+	a := e.a
+	if len(answers) == 0 || a.call.ctx.Err() != nil {
 		return a.broken(failure)
 	}
+	if !begun {
+		observer.Write(e.call.Read(answers))
+		observer.Close()
+	}
 	a.x.Stop()
-	a.settleAs(storage.UpstreamAborted, true)
+	a.settleAs(storage.UpstreamAborted, begun)
 	return a.fail(storage.UpstreamAborted, failure, routing.Abort)
 }

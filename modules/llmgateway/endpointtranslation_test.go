@@ -41,7 +41,7 @@ func TestTranslatedEndpoints(t *testing.T) {
 		"a retry":      {two, []upstream{status(500), first, second}, nil, 200, vectors("[1]", "[-0.5]"), plugins.Known(5), storage.Complete, 2},
 		"no vector":    {two, []upstream{first, embed(`{"tokens":3}`)}, nil, 502, "no response", plugins.Count{}, storage.UpstreamAborted, 2},
 		"no JSON":      {two, []upstream{first, embed(`oops`)}, nil, 502, "no response", plugins.Count{}, storage.UpstreamAborted, 2},
-		"half refused": {two, []upstream{first, status(400)}, nil, 400, "", plugins.Count{}, storage.UpstreamAborted, 1},
+		"half refused": {two, []upstream{first, status(400)}, nil, 400, "", plugins.Known(2), storage.UpstreamAborted, 1},
 		"strictly":     {strings.Replace(two, `,"input"`, `,"user":"u","input"`, 1), []upstream{first}, []string{"Service-Strict", "true"}, 400, "'user'", plugins.Count{}, storage.Complete, 0},
 		"tokens":       {`{"model":"raw/embeds","input":[[1]]}`, []upstream{first}, nil, 400, "is no text", plugins.Count{}, storage.Complete, 0},
 	} {
@@ -64,13 +64,22 @@ func TestTranslatedEndpoints(t *testing.T) {
 	}
 }
 
-// A budget is charged for the texts that were embedded before another one failed.
+// A budget is charged for the texts that were embedded before another one was refused, and for all
+// if nobody knows what the other one has cost.
 func TestHalfAnEmbeddingIsCharged(t *testing.T) {
-	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"vector":[1],"tokens":2}`)
-	}, status(400)}})
-	_, _ = s.postTo("/v1/embeddings", strings.NewReader(`{"model":"raw/embeds","input":["a","b"]}`), "Authorization", "Bearer capped", "Service-User-Id", "ada")
-	if r := s.kept.all()[0]; !r.Cost.Valid || r.Cost.N <= 0 {
-		t.Errorf("the record is %+v", r)
+	first := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"vector":[1],"tokens":2}`) }
+	for name, c := range map[string]struct {
+		second upstream
+		least  plugins.Nanodollars
+		exact  bool
+	}{
+		"refused":    {status(400), 2_000_000, true}, // 2 tokens at $1,000 a million
+		"broken off": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 4_000_000, false},
+	} {
+		s := serve(t, map[string][]upstream{"raw": {first, c.second}})
+		_, _ = s.postTo("/v1/embeddings", strings.NewReader(`{"model":"raw/embeds","input":["a","b"]}`), "Authorization", "Bearer capped", "Service-User-Id", "ada")
+		if r := s.kept.all()[0]; !r.Cost.Valid || r.Cost.N < c.least || c.exact && r.Cost.N != c.least {
+			t.Errorf("%s: the cost is %v", name, r.Cost)
+		}
 	}
 }

@@ -196,18 +196,12 @@ func (*nativeProvider) TranslateEndpoint(ctx context.Context, d plugins.Dialect,
 	if err != nil {
 		return nil, err
 	}
-	var requests []*http.Request
-	for _, text := range e.Texts {
-		req, err := t.Post(ctx, "/embed", translate.Bearer, map[string]string{"text": text})
-		if err != nil {
-			return nil, err
-		}
-		requests = append(requests, req)
-	}
-	return e.Call(t.Model, func(a translate.EndpointAnswer) retrieval.Vectors {
+	return e.Call(t.Model, 1, func(texts []string) (*http.Request, error) {
+		return t.Post(ctx, "/embed", translate.Bearer, map[string]string{"text": texts[0]})
+	}, func(a translate.EndpointAnswer) retrieval.Vectors {
 		answer := gjson.ParseBytes(a.Body)
 		return retrieval.Vectors{All: []gjson.Result{answer.Get("vector")}, Tokens: plugins.Known(answer.Get("tokens").Int())}
-	}, requests...), nil
+	}), nil
 }
 
 // ledger is a recorder that remembers what it was given.

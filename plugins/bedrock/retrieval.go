@@ -50,13 +50,9 @@ func (b *Provider) titan(ctx context.Context, body *plugins.Object, t translate.
 	if e.Truncate != "" {
 		e.LeaveOut("truncate")
 	}
-	requests := make([]*http.Request, len(e.Texts))
-	for i, text := range e.Texts {
-		if requests[i], err = b.invoke(ctx, t, titanRequest{text, e.Dimensions}); err != nil {
-			return nil, err
-		}
-	}
-	return e.Call(t.Model, readTitan, requests...), nil
+	return e.Call(t.Model, 1, func(texts []string) (*http.Request, error) {
+		return b.invoke(ctx, t, titanRequest{texts[0], e.Dimensions})
+	}, readTitan), nil
 }
 
 func readTitan(a translate.EndpointAnswer) retrieval.Vectors {
@@ -73,11 +69,9 @@ func (b *Provider) cohereEmbed(ctx context.Context, body *plugins.Object, t tran
 	if err != nil {
 		return nil, err
 	}
-	req, err := b.invoke(ctx, t, e.ForCohere())
-	if err != nil {
-		return nil, err
-	}
-	return e.Call(t.Model, retrieval.ReadCohere, req), nil
+	return e.Call(t.Model, len(e.Texts), func([]string) (*http.Request, error) {
+		return b.invoke(ctx, t, e.ForCohere())
+	}, retrieval.ReadCohere), nil
 }
 
 // rerankRequest is what models of both makers take. Cohere's demand their version

@@ -3,6 +3,7 @@ package cohere
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/retrieval"
@@ -21,11 +22,9 @@ func (Provider) TranslateEndpoint(ctx context.Context, d plugins.Dialect, body *
 	}
 	request := e.ForCohere()
 	request["model"] = t.Model
-	req, err := t.Post(ctx, "/v2/embed", translate.Bearer, request)
-	if err != nil {
-		return nil, err
-	}
-	return e.Call(t.Model, retrieval.ReadCohere, req), nil
+	return e.Call(t.Model, len(e.Texts), func([]string) (*http.Request, error) {
+		return t.Post(ctx, "/v2/embed", translate.Bearer, request)
+	}, retrieval.ReadCohere), nil
 }
 
 func hasOwnParameter(body *plugins.Object) bool {

@@ -52,6 +52,9 @@ const (
 	TruncateEnd   Truncation = "END"
 )
 
+// maxTexts is how many texts a request has at most, as at OpenAI.
+const maxTexts = 2048
+
 // ParseEmbeddings reads a request. Its errors are *plugins.Error.
 func ParseEmbeddings(body *plugins.Object) (*Embeddings, error) {
 	e := new(Embeddings)
@@ -88,8 +91,8 @@ func ParseEmbeddings(body *plugins.Object) (*Embeddings, error) {
 			return nil, err
 		}
 	}
-	if len(e.Texts) == 0 {
-		return nil, plugins.Invalid("input", "'input' is a text, or a list of texts.")
+	if len(e.Texts) == 0 || len(e.Texts) > maxTexts {
+		return nil, plugins.Invalid("input", "'input' is a text, or a list of at most %d texts.", maxTexts)
 	}
 	return e, nil
 }
@@ -156,9 +159,13 @@ type Vectors struct {
 	Tokens plugins.Count  // that were read
 }
 
-// Call returns the call that makes requests to a model and reads each answer by read.
-func (e *Embeddings) Call(model string, read func(translate.EndpointAnswer) Vectors, requests ...*http.Request) *translate.EndpointCall {
-	return &translate.EndpointCall{Requests: requests, Warnings: e.Warnings, Read: func(answers []translate.EndpointAnswer) []byte {
+// Call returns the call that sends the texts to a model, so many in each request, and reads each
+// answer by read.
+func (e *Embeddings) Call(model string, size int, request func(texts []string) (*http.Request, error), read func(translate.EndpointAnswer) Vectors) *translate.EndpointCall {
+	call := &translate.EndpointCall{Count: (len(e.Texts) + size - 1) / size, Warnings: e.Warnings, Request: func(i int) (*http.Request, error) {
+		return request(e.Texts[i*size : min((i+1)*size, len(e.Texts))])
+	}}
+	call.Read = func(answers []translate.EndpointAnswer) []byte {
 		var all []gjson.Result
 		tokens := plugins.Known(0)
 		for _, answer := range answers {
@@ -166,11 +173,12 @@ func (e *Embeddings) Call(model string, read func(translate.EndpointAnswer) Vect
 			all = append(all, v.All...)
 			tokens = plugins.Count{N: tokens.N + v.Tokens.N, Valid: tokens.Valid && v.Tokens.Valid}
 		}
-		if len(all) != len(e.Texts) {
+		if len(all) != min(len(answers)*size, len(e.Texts)) {
 			return nil
 		}
 		return encodeEmbeddings(model, all, tokens)
-	}}
+	}
+	return call
 }
 
 // encodeEmbeddings returns OpenAI's object, nil if a vector is none.

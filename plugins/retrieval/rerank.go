@@ -22,6 +22,9 @@ type Rerank struct {
 	Warnings []string
 }
 
+// maxDocuments is how many documents a request has at most, as at Cohere.
+const maxDocuments = 10_000
+
 // ParseRerank reads a request. Its errors are *plugins.Error.
 func ParseRerank(body *plugins.Object) (*Rerank, error) {
 	r := new(Rerank)
@@ -52,8 +55,8 @@ func ParseRerank(body *plugins.Object) (*Rerank, error) {
 	switch {
 	case r.Query == "":
 		return nil, plugins.Invalid("query", "'query' is a text.")
-	case len(r.Documents) == 0:
-		return nil, plugins.Invalid("documents", "'documents' is a list of texts.")
+	case len(r.Documents) == 0 || len(r.Documents) > maxDocuments:
+		return nil, plugins.Invalid("documents", "'documents' is a list of at most %d texts.", maxDocuments)
 	}
 	return r, nil
 }
@@ -74,7 +77,7 @@ func documents(v gjson.Result) (all []string, err error) {
 // Call returns the call that makes a request whose answer has a list of results at path. Each has
 // `index` and `relevance_score`, as all vendors name them.
 func (r *Rerank) Call(path string, request *http.Request) *translate.EndpointCall {
-	return &translate.EndpointCall{Requests: []*http.Request{request}, Warnings: r.Warnings, Read: func(answers []translate.EndpointAnswer) []byte {
+	return &translate.EndpointCall{Count: 1, Request: func(int) (*http.Request, error) { return request, nil }, Warnings: r.Warnings, Read: func(answers []translate.EndpointAnswer) []byte {
 		return r.encode(gjson.ParseBytes(answers[0].Body), path)
 	}}
 }

@@ -142,11 +142,15 @@ func TestVendors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(call.Requests) != len(c.sent) {
-				t.Fatalf("%d requests", len(call.Requests))
+			if call.Count != len(c.sent) {
+				t.Fatalf("%d requests", call.Count)
 			}
 			var answers []translate.EndpointAnswer
-			for i, r := range call.Requests {
+			for i := range c.sent {
+				r, err := call.Request(i)
+				if err != nil {
+					t.Fatal(err)
+				}
 				body, _ := io.ReadAll(r.Body)
 				if got := r.URL.EscapedPath() + " " + string(body); got != c.sent[i] || r.Header.Get("Authorization") != "Bearer key" {
 					t.Errorf("sent %s\nwant %s", got, c.sent[i])
@@ -170,6 +174,7 @@ func TestRefused(t *testing.T) {
 		param string // "" for what the target lacks
 	}{
 		"tokens":                      {request{voyage, "m", embeddings, `{"input":[[1,2]]}`}, "input"},
+		"too much input":              {request{voyage, "m", embeddings, `{"input":["a"` + strings.Repeat(`,"a"`, 2048) + `]}`}, "input"},
 		"no input":                    {request{voyage, "m", embeddings, `{"input":[]}`}, "input"},
 		"no dimension":                {request{jina, "m", embeddings, `{"input":"a","dimensions":0}`}, "dimensions"},
 		"a fraction":                  {request{jina, "m", embeddings, `{"input":"a","dimensions":1.5}`}, "dimensions"},

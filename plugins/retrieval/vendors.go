@@ -135,11 +135,9 @@ func (p *Provider) embeddings(ctx context.Context, body *plugins.Object, t trans
 	case cuts != nil:
 		request[v.truncate] = *cuts
 	}
-	req, err := t.Post(ctx, "/embeddings", translate.Bearer, request)
-	if err != nil {
-		return nil, err
-	}
-	return e.Call(t.Model, readOpenAI, req), nil
+	return e.Call(t.Model, len(e.Texts), func([]string) (*http.Request, error) {
+		return t.Post(ctx, "/embeddings", translate.Bearer, request)
+	}, readOpenAI), nil
 }
 
 // readOpenAI reads vectors as OpenAI has them. All of these vendors count tokens as a total.

@@ -17,13 +17,15 @@ type EndpointTranslator interface {
 
 // EndpointCall is a call of an endpoint in the provider's format.
 type EndpointCall struct {
-	// Requests are made in their order, each after the answer to the one before. Most providers
-	// take one; some embed one text a request.
-	Requests []*http.Request
+	// Count is how many requests the call takes, each after the answer to the one before. Most
+	// providers take one; some embed one text a request.
+	Count int
+	// Request returns the ith request, right before it is sent: a signature holds for minutes.
+	Request func(i int) (*http.Request, error)
 	// Warnings say "<field>: <what was done>" about what the provider does not get.
 	Warnings []string
-	// Read returns the answer in the client's format, given the successful answers to Requests.
-	// It returns nil if they are no answer.
+	// Read returns the answer in the client's format, given the successful answers to the first
+	// requests. It returns nil if they are no answer.
 	Read func(answers []EndpointAnswer) []byte
 }
 

@@ -55,19 +55,13 @@ func (v Provider) TranslateEndpoint(ctx context.Context, d plugins.Dialect, body
 		size = 1
 	}
 	path := "/v1/projects/" + v.Project + "/locations/" + v.Location + "/publishers/google/models/" + url.PathEscape(model) + ":predict"
-	var requests []*http.Request
-	for i := 0; i < len(e.Texts); i += size {
+	return e.Call(t.Model, size, func(texts []string) (*http.Request, error) {
 		p := prediction{Parameters: parameters{cuts, e.Dimensions}}
-		for _, text := range e.Texts[i : i+size] {
+		for _, text := range texts {
 			p.Instances = append(p.Instances, instance{text, taskTypes[e.InputType]})
 		}
-		req, err := t.Post(ctx, path, translate.Bearer, p)
-		if err != nil {
-			return nil, err
-		}
-		requests = append(requests, req)
-	}
-	return e.Call(t.Model, readPredictions, requests...), nil
+		return t.Post(ctx, path, translate.Bearer, p)
+	}, readPredictions), nil
 }
 
 func readPredictions(a translate.EndpointAnswer) retrieval.Vectors {

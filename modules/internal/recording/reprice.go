@@ -11,10 +11,13 @@ import (
 
 // Reprice returns the record with what its usage costs by the catalogue, at the prices of the
 // record's own time, or nil if that is not known: if the record does not have all that the provider
-// billed, or no model has a price. No known cost becomes unknown.
+// billed, if its call is not known to have ended, or if no model has a price. No known cost becomes unknown.
 func Reprice(r *storage.Record, c *catalog.Catalog) *storage.Record {
-	if !r.UsageComplete || r.CostCounted {
+	if !r.UsageComplete || r.CostCounted || r.EndState == storage.Interrupted {
 		return nil
+	}
+	if r.ModelOverride != "" && r.ModelOverride != r.ResponseModel && !r.PassthroughBilling {
+		return nil // the record does not say whether a budget had priced what answered
 	}
 	next := *r
 	price(&next, nil, c, r.CreatedAt.Time(), pricedModels(r)...)

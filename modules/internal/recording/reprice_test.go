@@ -40,6 +40,8 @@ func TestReprice(t *testing.T) {
 		"a model without a price":                             {func(r *storage.Record) { r.Model, r.ResponseModel = "small", "small" }, plugins.Cost{}, plugins.Cost{}},
 		"more than the usage is billed":                       {func(r *storage.Record) { r.UsageComplete = false }, plugins.Cost{}, plugins.Cost{}},
 		"a counted cost":                                      {func(r *storage.Record) { r.CostCounted = true }, plugins.Cost{}, plugins.Cost{}},
+		"a call that a crash cut off":                         {func(r *storage.Record) { r.EndState = storage.Interrupted }, plugins.Cost{}, plugins.Cost{}},
+		"a model that the caller named":                       {func(r *storage.Record) { r.ModelOverride, r.Model = "large", "large"; r.ResponseModel = "other" }, plugins.Cost{}, plugins.Cost{}},
 	} {
 		r := record(test.change)
 		was := *r
