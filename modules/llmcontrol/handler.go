@@ -136,7 +136,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		refused = &plugins.Error{Status: http.StatusNotFound, Message: err.Error()}
 	case errors.Is(err, control.ErrTaken), errors.Is(err, control.ErrArchived), errors.Is(err, control.ErrFull):
 		refused = &plugins.Error{Status: http.StatusConflict, Message: err.Error()}
-	case errors.Is(err, control.ErrNoPlace):
+	case errors.Is(err, control.ErrNoPlace), errors.Is(err, control.ErrOwnsItself):
 		refused = &plugins.Error{Status: http.StatusBadRequest, Message: err.Error()}
 	case errors.Is(err, credits.ErrUnavailable):
 		h.logger.Error("the credits and budgets cannot be read", zap.String("path", r.URL.Path), zap.Error(err))

@@ -114,6 +114,22 @@ func TestOwnKeys(t *testing.T) {
 	s.refused(404, "key", admin, "GET", "/v1/keys/"+childID, "")
 }
 
+// A key gets no owner that it owns.
+func TestKeysDoNotOwnThemselves(t *testing.T) {
+	s := newSite(t)
+	const admin = "acme-admin"
+	made := func(more string) string {
+		return s.must(admin, "POST", "/v1/keys", `{"name":"x","scopes":["gateway"]`+more+`}`).Get("id").Str
+	}
+	a := made("")
+	b := made(`,"owner_id":"` + a + `"`)
+	for _, owner := range []string{a, b} {
+		s.refused(400, "owner_id", admin, "PATCH", "/v1/keys/"+a, `{"owner_id":"`+owner+`"}`)
+	}
+	s.must(admin, "DELETE", "/v1/keys/"+a, "")
+	s.refused(404, "key", admin, "GET", "/v1/keys/"+b, "")
+}
+
 // Budgets count the keys that a key created as the key: many keys do not have many limits. A
 // budget that names one of them counts it, too.
 func TestOwnKeysShareABudget(t *testing.T) {

@@ -119,7 +119,7 @@ func (o *Organisation) newKey(settings Settings) (k *Key, secret string) {
 }
 
 // CreateKey keeps a new key with a secret of its own, which nobody can read again. The error
-// may be ErrArchived, or ErrNotFound if the owner is unknown.
+// may be ErrArchived, ErrOwnsItself, or ErrNotFound if the owner is unknown.
 func (o *Organisation) CreateKey(ctx context.Context, settings Settings) (k *Key, secret string, err error) {
 	return o.createKey(ctx, settings, nil)
 }
@@ -128,7 +128,7 @@ func (o *Organisation) createKey(ctx context.Context, settings Settings, by *Cre
 	k, secret = o.newKey(settings)
 	k.Creator = by
 	err = o.retry(ctx, func() error {
-		b, err := o.bonds(ctx, &k.Settings)
+		b, err := o.bonds(ctx, k.ID, &k.Settings)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,8 @@ func (o *Organisation) createKey(ctx context.Context, settings Settings, by *Cre
 }
 
 // UpdateKey changes the settings of a key. set may be called again, with the new settings,
-// if somebody else changes the key meanwhile.
+// if somebody else changes the key meanwhile. The error may be ErrArchived, ErrOwnsItself, or
+// ErrNotFound.
 func (o *Organisation) UpdateKey(ctx context.Context, id string, set func(*Settings) error) (k *Key, err error) {
 	err = o.retry(ctx, func() error {
 		object, err := o.get(ctx, KindKey, id)
@@ -155,7 +156,7 @@ func (o *Organisation) UpdateKey(ctx context.Context, id string, set func(*Setti
 		}
 		var b bonds
 		if k.Project != project || k.OwnerID != owner {
-			if b, err = o.bonds(ctx, &k.Settings); err != nil {
+			if b, err = o.bonds(ctx, id, &k.Settings); err != nil {
 				return err
 			}
 		}
@@ -218,17 +219,17 @@ func (k *Key) ends(hash Hash) storage.Timestamp {
 	return ends
 }
 
-// bonds are what a key depends on: its project and its owner.
+// bonds are what a key depends on: its project and its owner, with the owners of a key that owns it.
 type bonds struct {
 	creation  []Event // make the project, if the key is its first
 	unchanged []Object
 }
 
-// bonds finds the project and the owner of a key. A key of a service account is in the
-// account's project.
-func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err error) {
+// bonds finds the project and the owner of the key with an id, "" for no key. A key of a service
+// account is in the account's project.
+func (o *Organisation) bonds(ctx context.Context, id string, s *Settings) (b bonds, err error) {
 	if s.OwnerID != "" {
-		if err := b.bindOwner(ctx, o, s); err != nil {
+		if err := b.bindOwner(ctx, o, id, s); err != nil {
 			return b, err
 		}
 	}
@@ -251,8 +252,8 @@ func (o *Organisation) bonds(ctx context.Context, s *Settings) (b bonds, err err
 	return b, nil
 }
 
-// own finds the owner.
-func (b *bonds) bindOwner(ctx context.Context, o *Organisation, s *Settings) error {
+// bindOwner finds the owner.
+func (b *bonds) bindOwner(ctx context.Context, o *Organisation, id string, s *Settings) error {
 	kind := KindMember
 	switch {
 	case strings.HasPrefix(s.OwnerID, AccountPrefix):
@@ -272,7 +273,35 @@ func (b *bonds) bindOwner(ctx context.Context, o *Organisation, s *Settings) err
 		s.Project = a.Project
 	}
 	b.unchanged = append(b.unchanged, object)
+	if kind == KindKey {
+		return b.bindOwners(ctx, o, id, object)
+	}
 	return nil
+}
+
+// bindOwners finds the keys that own the owner of a key, and refuses the key among them.
+func (b *bonds) bindOwners(ctx context.Context, o *Organisation, id string, owner Object) error {
+	for seen := make(map[string]bool); !seen[owner.ID]; {
+		seen[owner.ID] = true
+		k, err := read[Key](owner, nil)
+		switch {
+		case err != nil:
+			return err
+		case k.ID == id:
+			return ErrOwnsItself
+		case !strings.HasPrefix(k.OwnerID, keyPrefix):
+			return nil
+		}
+		owner, err = o.Log.Get(ctx, o.Name, KindKey, k.OwnerID)
+		if errors.Is(err, ErrNotFound) { // it ends now, and so does what it owns
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.unchanged = append(b.unchanged, owner)
+	}
+	return nil // an older version let these keys own each other
 }
 
 // commit makes the event happen if what the key depends on stands.

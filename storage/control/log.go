@@ -27,6 +27,9 @@ var (
 	// ErrArchived means that the project takes nothing new.
 	ErrArchived = errors.New("the project is archived")
 
+	// ErrOwnsItself means that a key shall have an owner that it owns.
+	ErrOwnsItself = errors.New("owner_id: the key would own itself, directly or by keys that it owns: name another owner")
+
 	// ErrNoPlace means that a page shall begin at an object or an event that the
 	// organisation does not have, or has no more.
 	ErrNoPlace = errors.New("there is nothing of the id at which the page begins: ask for the first page again")

@@ -1,11 +1,13 @@
 package control_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +161,101 @@ func TestOwners(t *testing.T) {
 	}
 	if _, err := Get[Key](ctx, o, adas.ID); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// A key has no owner that it owns, even by other keys, and even if two administrators say so at once.
+func TestNoKeyOwnsItself(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	var ids []string
+	for range 3 {
+		k, _, err := o.CreateKey(ctx, Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, k.ID)
+	}
+	own := func(key, owner string) error {
+		_, err := o.UpdateKey(ctx, key, func(s *Settings) error { s.OwnerID = owner; return nil })
+		return err
+	}
+	a, b, c := ids[0], ids[1], ids[2]
+	if err := errors.Join(own(a, b), own(b, c)); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{b, c} {
+		if err := own(key, a); !errors.Is(err, ErrOwnsItself) {
+			t.Errorf("key %d is owned by a key that it owns: %v", slices.Index(ids, key), err)
+		}
+	}
+	if err := own(a, a); !errors.Is(err, ErrOwnsItself) {
+		t.Error("a key owns itself:", err)
+	}
+	if err := errors.Join(own(b, ""), own(a, c)); err != nil {
+		t.Error(err)
+	}
+	// While a's owner b is found to have the owner c, c gets the owner a.
+	if err := errors.Join(own(a, ""), own(b, c)); err != nil {
+		t.Fatal(err)
+	}
+	o.Log = &meanwhile{Log: o.Log, do: func() {
+		other := &Organisation{Log: o.Log.(*meanwhile).Log, Name: o.Name}
+		if _, err := other.UpdateKey(ctx, c, func(s *Settings) error { s.OwnerID = a; return nil }); err != nil {
+			t.Error(err)
+		}
+	}}
+	if err := own(a, b); !errors.Is(err, ErrOwnsItself) {
+		t.Error("two changes at once made a key own itself:", err)
+	}
+}
+
+// meanwhile is a log in which somebody else does something before the first change.
+type meanwhile struct {
+	Log
+	do func()
+}
+
+func (m *meanwhile) Commit(ctx context.Context, org string, events []Event, unchanged ...Object) error {
+	if do := m.do; do != nil {
+		m.do = nil
+		do()
+	}
+	return m.Log.Commit(ctx, org, events, unchanged...)
+}
+
+// Keys that own each other, as an older version let them, end together.
+func TestKeysThatOwnEachOtherEnd(t *testing.T) {
+	ctx, o := t.Context(), acme(t)
+	var before []Object
+	for range 4 {
+		k, _, err := o.CreateKey(ctx, Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := o.Log.Get(ctx, o.Name, KindKey, k.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, object)
+	}
+	for i, owner := range []int{1, 2, 0, 3} { // three in a circle, and one that owns itself
+		after := before[i]
+		after.Value, after.Lists = bytes.Replace(after.Value, []byte(`"scopes"`), fmt.Appendf(nil, `"owner_id":%q,"scopes"`, before[owner].ID), 1), []List{OwnedBy(before[owner].ID)}
+		e := Event{ID: fmt.Sprint("evt_", i), Action: "key.updated", Object: after.ID, Before: &before[i], After: &after}
+		if err := o.Log.Commit(ctx, o.Name, []Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := o.CreateKey(ctx, Settings{OwnerID: before[0].ID}); err != nil {
+		t.Error(err)
+	}
+	for _, i := range []int{1, 3} {
+		if err := DeleteOwner[Key](ctx, o, before[i].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := All[Key](ctx, o, Page{}); err != nil || len(left) > 0 {
+		t.Errorf("%d keys are left, %v", len(left), err)
 	}
 }
 

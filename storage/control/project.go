@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -113,7 +114,7 @@ func (o *Organisation) ArchiveProject(ctx context.Context, id string) (*Project,
 func (o *Organisation) CreateServiceAccount(ctx context.Context, project, name string, key *Settings) (a *ServiceAccount, k *Key, secret string, err error) {
 	a = &ServiceAccount{ID: newID(AccountPrefix), Org: o.Name, Project: project, Name: name, CreatedAt: now()}
 	err = o.retry(ctx, func() error {
-		b, err := o.bonds(ctx, &Settings{Project: project})
+		b, err := o.bonds(ctx, "", &Settings{Project: project})
 		if err != nil {
 			return err
 		}
@@ -163,15 +164,24 @@ func DeleteOwner[T any, V value[T]](ctx context.Context, o *Organisation, id str
 	})
 }
 
-// ended are the events that end all keys of an owner.
+// ended are the events that end all keys of an owner, each key once: what an older version kept may
+// have keys that own each other. A key ends before its owner.
 func (o *Organisation) ended(ctx context.Context, owner string) (events []Event, err error) {
-	list, err := o.Log.List(ctx, o.Name, KindKey, Page{List: OwnedBy(owner)})
-	for i := 0; i < len(list) && err == nil; i++ {
-		var owned []Event
-		owned, err = o.ended(ctx, list[i].ID)
-		events = append(append(events, owned...), o.event(Deleted, &list[i], nil))
+	owners, seen := []string{owner}, map[string]bool{owner: true}
+	for i := 0; i < len(owners); i++ {
+		list, err := o.Log.List(ctx, o.Name, KindKey, Page{List: OwnedBy(owners[i])})
+		if err != nil {
+			return nil, err
+		}
+		for j := range list {
+			if id := list[j].ID; !seen[id] {
+				seen[id], owners = true, append(owners, id)
+				events = append(events, o.event(Deleted, &list[j], nil))
+			}
+		}
 	}
-	return events, err
+	slices.Reverse(events)
+	return events, nil
 }
 
 // Allow reports whether the keys of the project may call a model, by whichever of its names.
