@@ -8,12 +8,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/models"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage/control"
 )
 
 func parseCatalog(t *testing.T) *catalog.Catalog {
@@ -141,6 +143,47 @@ func TestModelDetail(t *testing.T) {
 	price := offer["prices"].([]any)[0].(map[string]any)
 	if offer["provider"] != "mine" || price["input"] != "2" {
 		t.Errorf("the offer is %v", offer)
+	}
+}
+
+// The detail of a model names the accounts alone that the caller's key may call.
+func TestModelDetailOfAKey(t *testing.T) {
+	list := models.Of(&routing.Resolver{
+		Catalog:  parseCatalog(t),
+		Accounts: []*providers.Account{{Label: "one", Provider: "alpha"}, {Label: "two", Provider: "beta"}},
+		Aliases:  map[string]*routing.Alias{"any": routing.InTheirOrder("one/big", "two/maker/open")},
+	})
+	for _, c := range []struct {
+		settings control.Settings
+		path, id string
+		want     string
+	}{
+		{control.Settings{}, "/v1/models", "", "one two"},
+		{control.Settings{Providers: []string{"two"}}, "/v1/models", "", "two"},
+		{control.Settings{Models: []string{"one/*"}}, "/v1/models", "", "one"},
+		{control.Settings{Providers: []string{"two"}}, "/v1/models/maker/open", "maker/open", "two"},
+		{control.Settings{Models: []string{"big"}}, "/v1/models/any", "any", "one"},
+		{control.Settings{}, "/v1/models/any", "any", "one two"}, // what one key may not call, another may
+	} {
+		key, err := access.NewKey(&control.Key{Settings: c.settings}, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		if err := list.Serve(w, httptest.NewRequest("GET", c.path+"?detail=true", nil), models.Request{Key: key, ID: c.id}); err != nil {
+			t.Fatal(err)
+		}
+		entry := gjson.ParseBytes(w.Body.Bytes())
+		if c.id == "" {
+			entry = entry.Get(`data.#(id="maker/open")`)
+		}
+		var got []string
+		for _, label := range entry.Get("providers.#.provider").Array() {
+			got = append(got, label.Str)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s with %+v: the accounts are %q, want %s", c.path, c.settings, got, c.want)
+		}
 	}
 }
 

@@ -224,7 +224,7 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request, query Request) erro
 		case dialect == plugins.Messages:
 			return apierror.WriteJSON(w, http.StatusOK, found.toAnthropic())
 		}
-		return apierror.WriteJSON(w, http.StatusOK, found.shown(r))
+		return apierror.WriteJSON(w, http.StatusOK, found.shown(r, query.Key))
 	}
 	models = slices.DeleteFunc(slices.Clone(models), func(e *entry) bool {
 		return query.Multimodal && !e.multimodal || !e.allowed(query.Key)
@@ -234,7 +234,7 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request, query Request) erro
 	}
 	answer := list{Object: "list", Data: []*entry{}}
 	for _, e := range models {
-		answer.Data = append(answer.Data, e.shown(r))
+		answer.Data = append(answer.Data, e.shown(r, query.Key))
 	}
 	return apierror.WriteJSON(w, http.StatusOK, answer)
 }
@@ -244,14 +244,18 @@ func (e *entry) allowed(key *access.Key) bool {
 	return slices.ContainsFunc(e.targets, func(t target) bool { return key.MayCall(t.label, t.model) })
 }
 
-// shown returns the entry, without the detail unless the request asks for it.
-func (e *entry) shown(r *http.Request) *entry {
-	if r.URL.Query().Get("detail") == "true" {
-		return e
+// shown returns the entry, without the detail unless the request asks for it. The detail has the
+// accounts alone that the key may call.
+func (e *entry) shown(r *http.Request, key *access.Key) *entry {
+	shown := *e
+	if shown.detail = nil; r.URL.Query().Get("detail") == "true" {
+		d := *e.detail
+		d.Providers = slices.DeleteFunc(slices.Clone(d.Providers), func(o offer) bool {
+			return !slices.ContainsFunc(e.targets, func(t target) bool { return t.label == o.Provider && key.MayCall(t.label, t.model) })
+		})
+		shown.detail = &d
 	}
-	brief := *e
-	brief.detail = nil
-	return &brief
+	return &shown
 }
 
 // anthropicModel is a model as Anthropic lists it
