@@ -152,8 +152,8 @@ func (r *erasedRecords) apply(records []*storage.Record) (kept []*storage.Record
 }
 
 // TakeErasures has a journal that no process uses repeat the erasures that another directory of
-// the same journal knows, and it does not: those that were requested after it was copied. It
-// returns how many these are.
+// the same journal knows, and it does not: those that were requested after it was copied, and
+// those that have taken more since, because a hold was lifted. It returns how many these are.
 func TakeErasures(dir, from string) (taken int, err error) {
 	l, err := lock(dir)
 	if err != nil {
@@ -168,35 +168,44 @@ func TakeErasures(dir, from string) (taken int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	seen := make(map[uuid.UUID]bool)
+	known := make(map[uuid.UUID]*Erasure)
 	for _, e := range have.Erasures {
-		seen[e.ID] = true
+		known[e.ID] = e
 	}
 	for _, e := range later.Erasures {
-		if seen[e.ID] {
+		again := known[e.ID]
+		switch {
+		case again == nil:
+			again = new(*e)
+			again.Left, again.Segment = nil, 0
+			have.Erasures = append(have.Erasures, again)
+		case len(e.Held) < len(again.Held):
+			again.Held, again.Holds = e.Held, e.Holds
+		default:
 			continue
 		}
-		again := *e
-		again.Left, again.Segment, again.Erased, again.DoneAt, again.Find = nil, 0, 0, 0, true
-		have.Erasures = append(have.Erasures, &again)
+		again.Erased, again.DoneAt, again.Find = 0, 0, true
 		taken++
 	}
-	if taken == 0 {
-		return 0, nil
-	}
-	if have.records, err = have.records.union(dir, later.records); err != nil {
+	all, err := have.records.union(later.records)
+	if err != nil {
 		return 0, fmt.Errorf("the erasures of %s: %w", from, err)
 	}
-	if have.records != nil {
-		have.Records = have.records.file
+	if taken == 0 && all == have.records {
+		return 0, nil
+	}
+	if all != have.records {
+		if err := all.write(dir); err != nil {
+			return 0, err
+		}
+		have.records, have.Records = all, all.file
 	}
 	have.Generation = max(have.Generation, later.Generation) + 1
 	return taken, have.write(dir)
 }
 
-// union returns r with the records of another journal of the same origin, and writes them to the
-// file.
-func (r *erasedRecords) union(dir string, other *erasedRecords) (*erasedRecords, error) {
+// union returns r with the records of another journal of the same origin, r itself if it has all.
+func (r *erasedRecords) union(other *erasedRecords) (*erasedRecords, error) {
 	if other == nil {
 		return r, nil
 	}
@@ -208,11 +217,19 @@ func (r *erasedRecords) union(dir string, other *erasedRecords) (*erasedRecords,
 		for hash, scope := range r.scopes {
 			all.scopes[hash] = max(all.scopes[hash], scope)
 		}
+		if maps.Equal(all.scopes, r.scopes) {
+			return r, nil
+		}
 	}
-	text := slices.Clone(all.key)
-	for hash, scope := range all.scopes {
+	return all, nil
+}
+
+// write writes the file anew.
+func (r *erasedRecords) write(dir string) error {
+	text := slices.Clone(r.key)
+	for hash, scope := range r.scopes {
 		text = append(append(text, hash[:]...), byte(scope))
 	}
-	all.file = erasedFile{int64(len(text)), crc32.Checksum(text, castagnoli)}
-	return all, replaceFile(filepath.Join(dir, erasedName), text)
+	r.file = erasedFile{int64(len(text)), crc32.Checksum(text, castagnoli)}
+	return replaceFile(filepath.Join(dir, erasedName), text)
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -210,5 +211,64 @@ func TestErasureTakesWhatIsReleased(t *testing.T) {
 				t.Errorf("the person is in %v", names)
 			}
 		})
+	}
+}
+
+// What an erasure took after a backup, because a hold was lifted, it takes again in what is restored
+// from that backup.
+func TestRestoreTakesWhatWasReleased(t *testing.T) {
+	s := newHeldStore(t, Options{})
+	s.holds.set(t, s.Journal, holdOf("two", ofPerson))
+	records, err := s.b.Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Erasure{ID: uuid.New(), Org: "acme", Scope: storage.EraseRecord, RequestedAt: 1, Records: 20, Holds: []string{"two"}}
+	for n := 0; n < 60; n += 3 {
+		e.Held = append(e.Held, s.all[n].ID)
+	}
+	if err := s.Erase(e, nil); err != nil {
+		t.Fatal(err)
+	}
+	done := func(held int) {
+		t.Helper()
+		eventually(t, "the erasure has come to rest", func() bool {
+			signal(s.maintenance.wake)
+			e := s.Erasures("acme")[0]
+			return e.DoneAt != 0 && len(e.Held) == held && e.Erased == 20-int64(held)
+		})
+	}
+	done(20)
+	s.Close(t.Context())
+	backup := t.TempDir()
+	if err := os.CopyFS(backup, os.DirFS(s.dir)); err != nil {
+		t.Fatal(err)
+	}
+	s.Journal = open(t, s.b, Options{Dir: s.dir, Holds: s.holds.holds, now: s.clock.now})
+	s.holds.set(t, s.Journal)
+	done(0)
+	s.Close(t.Context())
+	for _, want := range []int{1, 0} {
+		if taken, err := TakeErasures(backup, s.dir); taken != want || err != nil {
+			t.Errorf("%d erasures are taken, want %d: %v", taken, want, err)
+		}
+	}
+	s.b = &backend{}
+	if _, err := s.b.Open(t.Context(), &storage.Host{Journal: s.identity, Contents: s.Journal}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.b.Write(t.Context(), &storage.Batch{Journal: s.identity, Records: records, End: s.delivery.position}); err != nil {
+		t.Fatal(err)
+	}
+	s.Journal = open(t, s.b, Options{Dir: backup, Holds: s.holds.holds, now: s.clock.now})
+	if s.Erased(s.all[0].Key()) != storage.EraseRecord {
+		t.Error("a record is readable again")
+	}
+	done(0)
+	if ids := s.ids(); len(ids) != 40 {
+		t.Errorf("%d records are left", len(ids))
+	}
+	if names := holding(t, backup, []byte(person)); names != nil {
+		t.Errorf("the person is in %v", names)
 	}
 }
