@@ -36,6 +36,10 @@ const (
 type delivery struct {
 	// writer is held during each Write and Prune of the backend.
 	writer sync.Mutex
+	// late are the organisations of which records from before old were written since retention last
+	// read the backend. The writer guards both.
+	late map[string]bool
+	old  storage.Timestamp
 
 	// position is how far the backend is, progress is closed when that changes.
 	position storage.Position
@@ -167,6 +171,11 @@ func (j *Journal) deliver(ctx context.Context, d *batch) bool {
 func (j *Journal) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bool {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		j.delivery.writer.Lock()
+		for _, r := range b.Records {
+			if r.CreatedAt < j.delivery.old {
+				j.delivery.late[r.Org] = true
+			}
+		}
 		err := j.backend.Write(ctx, b)
 		j.delivery.writer.Unlock()
 		entries := len(b.Records) + len(b.Annotations)

@@ -19,8 +19,9 @@ type Hold struct {
 	Filter  storage.Filter
 }
 
-// errHoldsChanged ends a run of retention that began under other holds. The next one begins at once.
-var errHoldsChanged = errors.New("a hold was placed or lifted meanwhile")
+// errHoldsChanged ends a run of retention that began with other holds, or without records that a
+// hold may keep. The next one begins anew.
+var errHoldsChanged = errors.New("what is under hold has changed meanwhile")
 
 // UnderHolds calls do with the holds of organisations, which stay in force until it returns.
 // Whoever decides that records are deleted does so in do: if the holds cannot be read, nothing is

@@ -214,6 +214,64 @@ func TestErasureTakesWhatIsReleased(t *testing.T) {
 	}
 }
 
+// A record that comes while retention runs is kept if a hold keeps it, with its content.
+func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
+	s := newHeldStore(t, Options{Retention: 24 * time.Hour})
+	alone(s.Journal)
+	s.holds.set(t, s.Journal, holdOf("two", ofPerson))
+	s.clock.Add((48 * time.Hour).Milliseconds())
+	cutoff := s.options.Load().cutoff(24 * time.Hour)
+	kept, err := s.findRetained(t.Context(), cutoff)
+	if err != nil || kept == nil {
+		t.Fatal(kept, err)
+	}
+	late, c := personal(90)
+	late.CreatedAt = s.all[0].CreatedAt - 1000
+	if err := s.Append(late, storagetest.Kept(late, c)); err != nil {
+		t.Fatal(err)
+	}
+	s.log.turn.Lock()
+	s.log.close(s.log.active)
+	s.log.turn.Unlock()
+	flush(t, s.Journal)
+	if err := s.expire(t.Context(), kept, cutoff); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.prune(t.Context(), kept, cutoff, cutoff); !errors.Is(err, errHoldsChanged) {
+		t.Errorf("retention goes on: %v", err)
+	}
+	s.runMaintenance(t.Context())
+	if ids := s.ids(); len(ids) != 21 || ids[0] != late.ID {
+		t.Errorf("%d records are left, the first %v", len(ids), ids[0])
+	}
+	if c, err := s.Content(t.Context(), late); c == nil || err != nil {
+		t.Errorf("its content is %v, %v", c, err)
+	}
+}
+
+// A hold keeps the content of a record that was dated ahead, and so is younger than its segment.
+func TestRetentionKeepsHeldContentThatWasDatedAhead(t *testing.T) {
+	const day = 24 * time.Hour
+	var holds placed
+	var now clock
+	now.Store(1_700_000_000_000)
+	j := open(t, &backend{}, Options{Dir: t.TempDir(), ContentRetention: 30 * day, Holds: holds.holds, now: now.now})
+	alone(j)
+	holds.set(t, j, holdOf("two", ofPerson))
+	r, c := personal(0)
+	r.CreatedAt = storage.Millis(now.now().Add(10 * day))
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+		t.Fatal(err)
+	}
+	now.Add((35 * day).Milliseconds())
+	j.retire()
+	flush(t, j)
+	j.runMaintenance(t.Context())
+	if c, err := j.Content(t.Context(), r); c == nil || err != nil {
+		t.Errorf("its content is %v, %v", c, err)
+	}
+}
+
 // What an erasure took after a backup, because a hold was lifted, it takes again in what is restored
 // from that backup.
 func TestRestoreTakesWhatWasReleased(t *testing.T) {

@@ -20,10 +20,12 @@ const retainedEvery = time.Hour
 type retained struct {
 	orgs  []string
 	holds []Hold
+	// raw are the raw segments of which the backend had all records when these were read.
+	raw []*segment
 	// oldest is when the oldest record under hold was created; with none, later than any other.
 	oldest storage.Timestamp
-	// content are the entries of segments that have the content of records under hold, sorted, by
-	// segment.
+	// content are the entries of old segments that have the content of records under hold, sorted,
+	// by segment.
 	content map[uint64][]uint32
 	at      time.Time // when they were found
 }
@@ -48,6 +50,12 @@ func (j *Journal) findRetained(ctx context.Context, before storage.Timestamp) (*
 	default: // which records are under hold is not known yet
 		return nil, nil
 	}
+	// What is late ends the run. That the backend refuses records does not: it may lack the room
+	// that retention makes.
+	_ = j.flushSoon(ctx)
+	j.delivery.writer.Lock()
+	j.delivery.old, j.delivery.late = before, make(map[string]bool)
+	j.delivery.writer.Unlock()
 	var err error
 	if r.orgs, err = j.backend.Organisations(ctx); err != nil {
 		return nil, err
@@ -59,14 +67,21 @@ func (j *Journal) findRetained(ctx context.Context, before storage.Timestamp) (*
 	if last := j.maintenance.retained; last != nil && len(r.holds) > 0 && sameHolds(last.holds, r.holds) && now.Sub(last.at) < retainedEvery {
 		return nil, nil
 	}
+	r.raw = j.taken()
+	old := make(map[uint64]bool) // the segments that expire
+	for number, s := range j.archive.all() {
+		old[number] = s.Newest < int64(before)
+	}
+	for _, s := range r.raw {
+		old[s.number] = s.newest < before
+	}
 	var refs []storage.ContentRef
-	// A segment is as old as its newest record, but no younger than its file.
-	old := storage.Or(createdAt(storage.LT, before), createdAt(storage.GT, storage.Millis(now)))
 	for _, h := range r.holds {
-		err := j.EachPage(ctx, h.Org, storage.And(h.Filter, old), func(records []*storage.Record) error {
+		// Of any age: a segment can be older than a record in it that was dated ahead.
+		err := j.EachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
 			for _, held := range records {
 				r.oldest = min(r.oldest, held.CreatedAt)
-				if held.Content != (storage.ContentRef{}) {
+				if old[held.Content.Segment] && held.Content != (storage.ContentRef{}) {
 					refs = append(refs, held.Content)
 				}
 			}
@@ -94,6 +109,19 @@ func (j *Journal) retainStep(ctx context.Context, r *retained, step func() error
 	})
 }
 
+// deleteStep deletes records from the backend, unless old records have been written since it was
+// read that a hold may keep.
+func (j *Journal) deleteStep(r *retained, step func() error) error {
+	j.delivery.writer.Lock()
+	defer j.delivery.writer.Unlock()
+	for org := range j.delivery.late {
+		if !slices.Contains(r.orgs, org) || slices.ContainsFunc(r.holds, func(h Hold) bool { return h.Org == org }) {
+			return errHoldsChanged
+		}
+	}
+	return step()
+}
+
 // expire deletes the content of segments that have only records from before a time, but for the
 // content that a hold keeps.
 func (j *Journal) expire(ctx context.Context, r *retained, before storage.Timestamp) error {
@@ -119,7 +147,7 @@ func (j *Journal) expire(ctx context.Context, r *retained, before storage.Timest
 			return err
 		}
 	}
-	for _, s := range j.taken() {
+	for _, s := range r.raw {
 		if s.newest >= before || len(r.content[s.number]) > 0 { // then it is sealed, and rewritten later
 			continue
 		}
@@ -159,11 +187,11 @@ func (j *Journal) pruneBefore(ctx context.Context, r *retained, before storage.T
 		return nil
 	}
 	for more := true; more; {
-		if err := j.retainStep(ctx, r, func() (err error) {
-			j.delivery.writer.Lock()
-			defer j.delivery.writer.Unlock()
-			more, err = prune(ctx, min(before, r.oldest))
-			return cmp.Or(err, ctx.Err())
+		if err := j.retainStep(ctx, r, func() error {
+			return j.deleteStep(r, func() (err error) {
+				more, err = prune(ctx, min(before, r.oldest))
+				return cmp.Or(err, ctx.Err())
+			})
 		}); err != nil {
 			return err
 		}
@@ -222,7 +250,7 @@ func (j *Journal) eraseUnheld(ctx context.Context, eraser storage.RecordEraser, 
 		return nil
 	}
 	j.maintenance.unused = true
-	j.delivery.writer.Lock()
-	defer j.delivery.writer.Unlock()
-	return eraser.EraseRecords(ctx, org, slices.Collect(maps.Keys(unheld)), scope)
+	return j.deleteStep(r, func() error {
+		return eraser.EraseRecords(ctx, org, slices.Collect(maps.Keys(unheld)), scope)
+	})
 }
