@@ -112,7 +112,7 @@ func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, failu
 	}
 	ctx, cancel := context.WithCancelCause(a.req.Context())
 	timer := time.AfterFunc(a.call.h.policy.FirstByte(false, true), func() { cancel(errFirstByte) })
-	resp, err = a.x.Bill.Send(req.WithContext(ctx)) //nolint:bodyclose // Answer closes it
+	resp, err = a.x.Bill.Send(req.WithContext(ctx))
 	timer.Stop()
 	if err != nil {
 		failure, _ = a.unreached(errors.Is(context.Cause(ctx), errFirstByte), err)
