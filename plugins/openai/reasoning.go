@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -14,7 +15,8 @@ import (
 // GPT-5.5 do unless told otherwise (https://github.com/openai/openai-openapi/issues/541,
 // https://github.com/BerriAI/litellm/pull/34569).
 func NeedsResponses(t translate.Target, body *plugins.Object) bool {
-	if c := t.Capabilities; c.Described() && !c.Reasoning || !body.Get("tools").Get("0").Exists() {
+	if c := t.Capabilities; c.Described() && !c.Reasoning || !body.Get("tools").Get("0").Exists() ||
+		strings.HasPrefix(t.Model, "gpt-35-") { // which is Azure's name for GPT-3.5
 		return false
 	}
 	var major, minor int

@@ -109,6 +109,7 @@ func TestReasoningWithTools(t *testing.T) {
 		{"gpt-5.2", "https://api.openai.com/v1", tools + medium, true},
 		{"gpt-5-2025-08-07", "https://api.openai.com/v1", tools + medium, true},
 		{"gpt-4o", "https://api.openai.com/v1", tools, true},
+		{"gpt-35-turbo", "https://api.openai.com/v1", tools, true},
 		{"o3", "https://api.openai.com/v1", tools + medium, true},
 		{"gpt-5.6", "http://localhost:1234/v1", tools, true}, // which may have no Responses
 	} {
