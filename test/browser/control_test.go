@@ -22,7 +22,7 @@ const administered = `{
 	llm {
 		store sqlite {$WEIR_DATA}/weir.db
 		provider echo
-		key the-administrator-0123456789 admin query gateway
+		key the-administrator-0123456789 admin query gateway write
 		key the-reader-0123456789 query
 		budget team 25 month {
 			per user
@@ -123,16 +123,45 @@ func TestKeysAreAdministered(t *testing.T) {
 	p.until(`document.querySelector("[aria-label=Budgets] tbody tr")?.innerText.startsWith("team all calls\teach user\t")`)
 }
 
-// Of 500 keys, those in sight are drawn alone, all are found, and a column sorts them.
+// An administrator pastes the rows of 500 developers, and gets the secrets of all, or no key. Of 500
+// keys, those in sight are drawn alone, all are found, and a column sorts them.
 func TestManyKeysAreFluent(t *testing.T) {
 	t.Parallel()
 	w := newAdministered(t)
+	rows := "name,owner,expires\n"
 	for i := range 500 {
-		w.post("/v1/keys", map[string]any{"name": fmt.Sprintf("laptop %d", i), "owner": fmt.Sprintf("dev-%d", i), "scopes": []string{"gateway"}}, "Authorization: Bearer "+w.key)
+		rows += fmt.Sprintf("laptop %d,dev-%d,90d\n", i, i)
 	}
 	p := newTab(w)
 	p.login("the-administrator-0123456789")
 	p.show("?v=keys")
+	paste := func(rows string) {
+		t.Helper()
+		p.until(`document.querySelector("dialog [name=rows]:enabled")`)
+		js[bool](p, `((field) => (field.value = `+quote(rows)+`, field.dispatchEvent(new Event("input", {bubbles: true}))))(document.querySelector("dialog [name=rows]"))`)
+	}
+	press := func(name string) {
+		t.Helper()
+		button := `[...document.querySelectorAll("main button")].find((b) => b.innerText === ` + quote(name) + ` && !b.disabled)`
+		p.until(`%s`, button)
+		js[bool](p, `(`+button+`.click(), true)`)
+	}
+	press("Import…")
+	paste("name,ownr\nx,y\n")
+	p.until(`document.querySelector("dialog [role=alert]").innerText.startsWith("There is no column “ownr”")`)
+	paste("name\tscopes\nthe \"first\"\tgateway\n\"a \"\"second\"\"\"\tnothing\n")
+	p.until(`document.querySelector("dialog [role=alert]").innerText.startsWith("Row 2: a quotation mark stands alone")`)
+	paste("name\tscopes\nthe first\tgateway\n\"a \"\"second\"\"\"\tnothing\n")
+	press("Create 2 keys")
+	p.until(`/^Row 3: .*nothing.* No key is created/.test(document.querySelector("dialog [role=alert]")?.innerText)`)
+	paste(rows)
+	press("Create 500 keys")
+	const secrets = `decodeURIComponent(document.querySelector("dialog a[download]")?.href.split(",").slice(1).join(","))`
+	p.until(`%s.startsWith("name,id,secret\r\nlaptop 0,key_")`, secrets)
+	if n := strings.Count(js[string](p, secrets), ",weir_"); n != 500 {
+		t.Errorf("the page tells %d secrets", n)
+	}
+	press("Done")
 	p.until(`document.querySelector("main [role=status]")?.innerText === "500 keys"`)
 	if drawn := js[int](p, `document.querySelectorAll("[aria-label='API keys'] tbody tr:not(.gap)").length`); drawn > 80 {
 		t.Errorf("%d rows are drawn", drawn)
@@ -206,12 +235,20 @@ func TestErrorsAreGrouped(t *testing.T) {
 	p.until(`document.querySelector("[aria-label=Requests] tbody").innerText.includes("'nope-2'")`)
 }
 
-// An administrator creates a budget in the page, changes it and deletes it. One of the Caddyfile
+// An administrator tries a budget on past calls, creates it, changes it and deletes it. One of the Caddyfile
 // stays as it is.
 func TestBudgetsAreAdministered(t *testing.T) {
 	t.Parallel()
-	p := newTab(newAdministered(t))
-	p.login("the-administrator-0123456789")
+	w := newAdministered(t)
+	w.post("/v1/organization/projects", map[string]any{"name": "search"}, "Authorization: Bearer "+w.key)
+	var key struct{ Data struct{ Secret string } }
+	if err := json.Unmarshal(w.post("/v1/keys", map[string]any{"name": "robot", "project": "search", "scopes": []string{"gateway"}}, "Authorization: Bearer "+w.key), &key); err != nil {
+		t.Fatal(err)
+	}
+	w.post("/v1/responses", map[string]any{"model": "echo-1", "input": "hello"}, "Authorization: Bearer "+key.Data.Secret)
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
 	p.show("?v=budgets")
 	press := func(name string) {
 		t.Helper()
@@ -223,11 +260,17 @@ func TestBudgetsAreAdministered(t *testing.T) {
 	press("Create a budget")
 	p.do(
 		chromedp.SendKeys(chromedp.CSS("dialog input[name=name]"), "search team"),
-		chromedp.SendKeys(chromedp.CSS("dialog input[name=limit]"), "500"),
+		chromedp.SendKeys(chromedp.CSS("dialog input[name=limit]"), "0.000001"),
 		chromedp.SetValue(chromedp.CSS("dialog [aria-label='Which calls count']"), "project"),
 	)
 	js[bool](p, `(document.querySelector("dialog [aria-label='Which calls count']").dispatchEvent(new Event("change", {bubbles: true})), true)`)
-	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=value]"), "search\r"))
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=value]"), "search"))
+	press("Try it on past calls")
+	p.until(`document.querySelector("dialog [role=status]")?.innerText.startsWith("Of 1 call, 1 would have been refused")`)
+	js[bool](p, `(document.querySelector("dialog input[name=limit]").value = "", true)`)
+	p.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=limit]"), "500"))
+	p.until(`!document.querySelector("dialog [role=status]")`)
+	press("Create")
 	p.until(`%s?.innerText.includes("project is search") && %[1]s.innerText.includes("$500.00 a month")`, row)
 	press("Edit")
 	p.until(`document.querySelector("dialog input[name=limit]")?.value === "500" && document.querySelector("dialog input[name=value]").value === "search" && document.querySelector("dialog input[name=alert]").value === "80"`)
@@ -314,7 +357,6 @@ func TestPrivacyIsAdministered(t *testing.T) {
 	table("Holds", `/case 4711\s+model is echo-1/`)
 	press("Erase…")
 	js[bool](p, `(document.querySelector("dialog input[value=record]").click(), true)`)
-	press("Show what that is")
 	p.until(`/3 calls with .* of which 3 under hold stay/.test(document.querySelector("dialog [role=status]")?.innerText)`)
 	press("Erase 3 calls for good")
 	table("Erasures", `/waits for holds[^]*model equals[^]*0 of 3/`)
@@ -376,7 +418,7 @@ func TestPeopleOwnKeys(t *testing.T) {
 // What a table shows is what its file has.
 func TestTablesAreExported(t *testing.T) {
 	t.Parallel()
-	w := newAdministered(t, "\t\tkey the-rater-0123456789 write")
+	w := newAdministered(t)
 	w.post("/v1/keys", map[string]any{"name": "laptop", "owner": "ada", "scopes": []string{"gateway"}}, "Authorization: Bearer "+w.key)
 	w.post("/v1/responses", map[string]any{"model": "echo-1", "input": "hello"}, "Authorization: Bearer "+w.key, "Service-Session-Id: s-1", "Service-User-Id: ada")
 	w.until(1)
@@ -386,7 +428,7 @@ func TestTablesAreExported(t *testing.T) {
 	w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all"}, &records)
 	p := newTab(w)
 	p.login(w.key)
-	w.post("/v1/request/"+records[0].ID+"/score", map[string]any{"scores": map[string]any{"good": 0.5}}, "Authorization: Bearer the-rater-0123456789")
+	w.post("/v1/request/"+records[0].ID+"/score", map[string]any{"scores": map[string]any{"good": 0.5}}, "Authorization: Bearer "+w.key)
 	js[bool](p, `(URL.createObjectURL = (blob) => (blob.text().then((text) => (window.csv = text)), "blob:"), HTMLAnchorElement.prototype.click = () => {}, true)`)
 	for view, begins := range map[string]string{
 		"sessions": "Session,Cost,Calls,Tokens,Duration,Mean latency,Began,Last call\r\ns-1,",

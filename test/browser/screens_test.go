@@ -27,7 +27,7 @@ func TestAViewIsSavedUnderAName(t *testing.T) {
 	colleague.login(w.key)
 	colleague.do(chromedp.Click(chromedp.CSS("#menu-views summary")), chromedp.Click(chromedp.CSS(".saved a")))
 	colleague.until(`location.search.includes("from=1h") && document.querySelector(".chip").innerText.includes("echo-1") && document.querySelector("h1").innerText === "Requests"`)
-	js[bool](colleague, `(document.querySelector(".saved button.quiet").click(), true)`)
+	js[bool](colleague, `(document.querySelector(".saved [aria-label^=Delete]").click(), true)`)
 	colleague.until(`document.querySelector("#menu-views").innerText.includes("Nothing is saved")`)
 }
 

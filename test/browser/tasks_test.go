@@ -71,17 +71,22 @@ func (a *actions) find(text, kind string) {
 	a.settled()
 }
 
-// write writes a text into a field, and presses Enter.
-func (a *actions) write(selector, text string) {
+// enter writes a text into a field, write also presses Enter.
+func (a *actions) enter(selector, text string) {
 	a.t.Helper()
 	a.n++
 	if a.keyboard {
 		a.reach(`document.querySelector(` + quote(selector) + `)`)
-		a.press(text + "\r")
+		a.press(text)
 	} else {
-		a.do(chromedp.SendKeys(chromedp.CSS(selector), text+"\r"))
+		a.do(chromedp.SendKeys(chromedp.CSS(selector), text))
 	}
 	a.settled()
+}
+
+func (a *actions) write(selector, text string) {
+	a.t.Helper()
+	a.enter(selector, text+"\r")
 }
 
 func (a *actions) key(keys string) {

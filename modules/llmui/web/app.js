@@ -1,6 +1,6 @@
 // The frame: login, navigation, time and filter, and the screen of the view.
 import { html, render, useEffect, useRef, useState } from "./html.js";
-import { elsewhere, go, pageIn, pages, publish, range, screen, useView, view } from "./state.js";
+import { elsewhere, go, open, pageIn, pages, pins, publish, range, screen, useView, view } from "./state.js";
 import { beat, caller, login, logout, pace, retry, session, useOnline, whenLoggedOut } from "./api.js";
 import { Conditions, Later, Menu, To, typing } from "./parts/basics.js";
 import { minuteOf, timeOf, utc, zone } from "./format.js";
@@ -157,6 +157,7 @@ function Frame({ onLogout }) {
   }, [title]);
   return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
       ${Object.entries(screens).map(([key, [title, , file]]) => (caller.admin || !administration.has(file)) && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      ${Object.entries(pins()).map(([name, address]) => html`<a class="pin" href=${"?" + address} onClick=${(e) => (e.preventDefault(), open(address))}>${name}</a>`)}
       <span class="spring"></span><span class="quiet who" title="The organisation whose calls are shown"><small>Organisation</small> ${caller.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
       ${caller.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions">${!unfiltered.has(v.v) && html`<${Conditions} v=${v} />`}</span><${Find} />

@@ -81,6 +81,19 @@ export function go(change, replace) {
 // elsewhere is what another screen does not take over.
 export const elsewhere = { id: "", session: "", name: "", sort: "", by: "", tab: "", show: "", tool: "", find: "", a: "", b: "" };
 
+// open shows an address as it is: what cannot be read of it is said there.
+export function open(address) {
+  history.pushState(null, "", "?" + address);
+  publish();
+}
+
+// pins are the saved views that this browser keeps in the navigation: their addresses by name.
+export const pins = () => JSON.parse(localStorage.getItem("pins") || "{}");
+export function pin(name, address) {
+  localStorage.setItem("pins", JSON.stringify({ ...pins(), [name]: address }));
+  publish();
+}
+
 // screen goes to another screen and keeps time and filter.
 export const screen = (v, change) => go({ v, ...elsewhere, ...change });
 

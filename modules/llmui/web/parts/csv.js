@@ -15,7 +15,7 @@ function textOf(node) {
 }
 
 // quoted is a field of CSV that no spreadsheet takes for a formula, unless it is a number.
-function quoted(text) {
+export function quoted(text) {
   const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? "'" + text : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -73,26 +73,44 @@ function Form({ b, close, onDone }) {
   const [change, failed] = useChange((budget) => (onDone(budget), close()));
   const scope = scopeOf(b.filter);
   const [attribute, setAttribute] = useState(scope ? scope[0] : "other");
-  const save = (e) => {
-    e.preventDefault();
-    const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim(), alert = Number(text("alert"));
+  const settings = (target) => {
+    const form = new FormData(target), text = (name) => (form.get(name) || "").trim(), alert = Number(text("alert"));
     const kept = (b.stages || []).filter((s) => s.use || s.at === 100);
-    change(post("/v1/budgets", {
+    return {
       name: b.name || text("name"), limit: text("limit"), quantity: text("quantity"), timezone: b.timezone || zone,
       ...(text("quantity") !== "concurrent" && { window: text("window") }), ...(text("per") && { per: text("per") }),
       ...(attribute === "other" ? { filter: b.filter } : attribute && { filter: { request_response_rmt: { [attributes[attribute]]: { equals: text("value") } } } }),
       ...(alert || kept.length ? { stages: [...(alert ? [{ at: alert }] : []), ...kept] } : {}),
       ...(b.trust && { trust: true }), ...(b.cut && { cut: true }), ...(b.wait && b.wait !== "0s" && { wait: b.wait }), ...(b.on_unpriced === "pass" && { on_unpriced: "pass" }), ...(b.since && { since: b.since }), ...(b.observe && { observe: true }),
-    }));
+    };
   };
-  return html`<form onSubmit=${save}>
+  const [trial, setTrial] = useState({}); // {asking}, {error} or what the API answers
+  const attempt = ({ target: { form } }) => {
+    const { limit, value, days } = form.elements;
+    if (!limit.reportValidity() || (value && !value.reportValidity())) return;
+    setTrial({ asking: true });
+    // Records have no other names than those that calls say of themselves.
+    post("/v1/budgets/try", { budget: { ...settings(form), name: "trial", trust: true }, from: new Date(Date.now() - days.value * 864e5).toISOString(), limit: 0 }).then(setTrial, (error) => setTrial({ error: error.message }));
+  };
+  return html`<form onSubmit=${(e) => (e.preventDefault(), change(post("/v1/budgets", settings(e.target))))} onInput=${() => setTrial({})}>
       <h2>${b.name ? b.name : "Create a budget"}</h2>
       ${!b.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="search team" /></label>`}
       <label>Limit <span class="bar-row"><input name="limit" required inputmode="decimal" pattern="[0-9]+([.][0-9]+)?" defaultValue=${b.limit ?? ""} placeholder="500" /><select name="quantity" aria-label="What counts">${choice(quantities, b.quantity)}</select><select name="window" aria-label="Window">${choice(Object.hasOwn(windows, b.window || "month") ? windows : { ...windows, [b.window]: b.window }, b.window || "month")}</select></span></label>
       <label>Counts <span class="bar-row"><select aria-label="Which calls count" value=${attribute} onChange=${(e) => setAttribute(e.target.value)}><option value="">all calls</option>${Object.keys(attributes).map((a) => html`<option value=${a}>calls of one ${a}</option>`)}${!scope && html`<option value="other">${sayOf(b.filter)}</option>`}</select>${attribute && attribute !== "other" && html`<input name="value" required aria-label=${"Which " + attribute} placeholder=${attribute} defaultValue=${scope?.[1] || ""} />`}</span></label>
       <label>Give each its own limit <select name="per">${choice({ "": "no, all share it", ...Object.fromEntries([...Object.keys(attributes), "tree"].map((a) => [a, a === "tree" ? "each agent run" : "each " + a])) }, b.per || "")}</select></label>
       <label>Report at <span class="bar-row"><input name="alert" type="number" min="0" max="99" defaultValue=${b.name ? (b.stages.find((s) => !s.use && s.at < 100)?.at ?? "") : 80} /> % of the limit</span></label>
-      ${b.name && html`<p class="quiet">If you change which calls count, the budget starts again at zero.</p>`}${failed}
+      ${b.name && html`<p class="quiet">If you change which calls count, the budget starts again at zero.</p>`}
+      <div class="bar-row"><button type="button" onClick=${attempt} disabled=${trial.asking}>Try it on past calls</button><select name="days" aria-label="Which past calls">${choice({ 7: "of 7 days", 30: "of 30 days", 90: "of 90 days" }, "30")}</select></div>
+      <${Tried} t=${trial} />${failed}
       <p class="bar-row"><button class="primary">${b.name ? "Save" : "Create"}</button><button type="button" onClick=${close}>Cancel</button></p>
     </form>`;
+}
+
+// Tried says what a budget would have refused.
+function Tried({ t }) {
+  if (t.asking) return html`<p class="quiet" role="status">Reading the calls…</p>`;
+  if (t.error) return html`<p class="notice bad" role="alert">${t.error}</p>`;
+  if (t.calls === undefined) return null;
+  const amount = (n) => (t.quantity === "usd" ? dollars(n) : `${count(n)} ${quantities[t.quantity]}`);
+  return html`<p role="status">Of ${plural(t.calls, "call")}, ${t.refused ? html`<b class="warn">${count(t.refused)} would have been refused</b>, of ${plural(t.callers, "caller")}, the first on ${date(t.first_refused_at)}. ${amount(t.spared)} would have been left out, and ${amount(t.admitted)} counted` : html`<b>none would have been refused</b>. ${amount(t.admitted)} would have counted`}.${t.unpriced > 0 && ` ${plural(t.unpriced, "call")} had no price.`}</p>`;
 }

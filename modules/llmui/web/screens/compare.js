@@ -47,10 +47,32 @@ const totals = [
 // both are the answers of two questions as one.
 const both = (a, b) => ({ data: a.data && b.data && [a.data, b.data], error: a.error || b.error, loading: a.loading || b.loading });
 
+// meansOf are the means of scores by their names.
+function meansOf(points) {
+  const sums = {};
+  for (const { score_key: key, score_avg: mean, score_count: n } of points || []) {
+    const [sum, all] = sums[key] || [0, 0];
+    sums[key] = [sum + mean * n, all + n];
+  }
+  return Object.fromEntries(Object.entries(sums).map(([key, [sum, n]]) => [key, sum / n]));
+}
+
+const day = 864e5, ever = 730 * day;
+
+// useScores asks for the scores of a question, by the day.
+function useScores({ filter, timeFilter: t }) {
+  const today = Math.ceil(Date.now() / day) * day, iso = (time) => new Date(time).toISOString();
+  return meansOf(useAnswer("/v1/dashboard/scores/query", {
+    timeFilter: { start: iso(t?.startTimeUnixMs ?? today - ever), end: iso(t?.endTimeUnixMs ?? today) }, userFilter: filter, dbIncrement: "day", timeZoneDifference: offset(),
+  }).data);
+}
+
 // Totals compares the requests of two questions: {filter, timeFilter}.
 function Totals({ v, questions, names }) {
   const [a, b] = questions.map((q) => useAnswer("/v1/metrics/query", { timezoneDifference: offset(), bucket: bucket(v), ...q }));
-  return html`<${Answer} state=${both(a, b)}>${(d) => html`<${Figures} sides=${d.map((x) => x.totals)} figures=${totals} names=${names} /><${Courses} d=${d} names=${names} />`}<//>`;
+  const scores = questions.map(useScores);
+  const figures = [...totals, ...[...new Set(scores.flatMap(Object.keys))].sort().map((key) => ({ title: key, value: (t) => t.scores[key] ?? null, format: (n) => (n === null ? "—" : n.toFixed(2)) }))];
+  return html`<${Answer} state=${both(a, b)}>${(d) => html`<${Figures} sides=${d.map((x, i) => ({ ...x.totals, scores: scores[i] }))} figures=${figures} names=${names} /><${Courses} d=${d} names=${names} />`}<//>`;
 }
 
 // Values compares two values of a field, such as two models.

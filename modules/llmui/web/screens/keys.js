@@ -4,7 +4,7 @@ import { html, useMemo, useState } from "../html.js";
 import { filter } from "../filter.js";
 import { elsewhere, go, having, useView } from "../state.js";
 import { patch, post, remove, useAll, useAnswer, useCosts, useMetrics } from "../api.js";
-import { Answer, Bar, Copy, Delete, Dialog, Table, Tile, To, sorting, Warnings, useChange } from "../parts/basics.js";
+import { Answer, Bar, Copy, Delete, Dialog, Later, Table, Tile, To, sorting, Warnings, useChange } from "../parts/basics.js";
 import { Export } from "../parts/csv.js";
 import { Setup } from "../parts/clients.js";
 import { count, date, dollars, minuteOf, moment, percent, plural, timeOf } from "../format.js";
@@ -51,6 +51,7 @@ export function Keys() {
   const costs = useCosts(v, "key_id");
   const [chosen, choose] = useState(new Set());
   const [creating, create] = useState(false);
+  const [importing, fill] = useState(false);
   const [secret, show] = useState(); // the key that has just got its secret
   const [change, failed] = useChange(() => choose(new Set()));
   const { key, descending } = sorting(v.sort || "name");
@@ -71,7 +72,8 @@ export function Keys() {
   return html`<div class="requests"><div class="bar-row"><input type="search" aria-label="Find keys" placeholder="name, owner, project, model…" value=${v.find} onInput=${(e) => go({ find: e.target.value }, true)} />
       <span class="quiet" role="status">${keys.data && (rows.length === keys.data.length ? plural(rows.length, "key") : `${count(rows.length)} of ${plural(keys.data.length, "key")}`)}</span><span class="spring"></span><${Export} name="keys" columns=${shown} rows=${rows} />
       ${chosen.size > 0 && html`<button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: true }))}>Disable ${count(chosen.size)}</button><button onClick=${() => each((id) => patch("/v1/keys/" + id, { disabled: false }))}>Enable</button><${Delete} onSure=${() => each((id) => remove("/v1/keys/" + id))} />`}
-      <button class="primary" onClick=${() => create(true)}>Create a key</button></div>${failed}
+      <button onClick=${() => fill(true)}>Import…</button><button class="primary" onClick=${() => create(true)}>Create a key</button></div>${failed}
+    ${importing && html`<${Later} file="../parts/importkeys" name="ImportKeys" onClose=${() => fill(false)} />`}
     ${creating && html`<${Form} onClose=${() => create(false)} onDone=${show} />`}
     ${secret && html`<${Secret} k=${secret} onClose=${() => show()} />`}
     <${Answer} state=${keys} empty=${(d) => !d.length} none="There is no key yet. Create one for a person, a team or a service: it says who calls, what they may call, and until when.">${() => html`<div class="results"><${Table} label="API keys" columns=${shown} rows=${rows} sort=${v.sort || "name"} keyOf=${(k) => k.id} onSight=${() => {}} /></div>`}<//></div>`;
@@ -108,10 +110,10 @@ export function Secret({ k, onClose }) {
     <form method="dialog"><button class="primary">Done</button></form>`}<//>`;
 }
 
-// Form creates a key, or changes all that the API can change of one.
-export const Form = ({ k, onClose, onDone }) => html`<${Dialog} label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}>${(close) => html`<${Fields} k=${k} close=${close} onDone=${onDone} />`}<//>`;
+// Form creates a key, in a project if one is given, or changes all that the API can change of one.
+export const Form = ({ k, project, onClose, onDone }) => html`<${Dialog} label=${k ? "Edit " + k.name : "Create a key"} onClose=${onClose}>${(close) => html`<${Fields} k=${k} project=${project} close=${close} onDone=${onDone} />`}<//>`;
 
-function Fields({ k, close, onDone }) {
+function Fields({ k, project, close, onDone }) {
   const projects = useAnswer("/v1/organization/projects?limit=100");
   const [change, failed] = useChange((key) => (onDone?.(key), close()));
   const save = (e) => {
@@ -130,7 +132,7 @@ function Fields({ k, close, onDone }) {
   const field = (name, label, value, rest) => html`<label>${label} <input name=${name} defaultValue=${value || ""} ...${rest} /></label>`;
   return html`<form onSubmit=${save}><h2>${k ? k.name : "Create a key"}</h2>
       ${field("name", "Name", k?.name, { required: true, maxlength: 256, autofocus: true, placeholder: "search team" })}
-      ${field("project", "Project", k?.project, { list: "projects", placeholder: "whose limits hold for the key" })}<datalist id="projects">${(projects.data || []).map((p) => html`<option value=${p.name}></option>`)}</datalist>
+      ${field("project", "Project", k?.project || project, { list: "projects", placeholder: "whose limits hold for the key" })}<datalist id="projects">${(projects.data || []).map((p) => html`<option value=${p.name}></option>`)}</datalist>
       ${field("owner", "Owner", k?.owner, { placeholder: "who answers for the key" })}
       <fieldset><legend>May</legend>${Object.entries(scopes).map(([s, text]) => html`<label><input type="checkbox" name="scope" value=${s} defaultChecked=${k ? k.scopes.includes(s) : s === "gateway"} /> ${text} <code>${s}</code></label>`)}</fieldset>
       <details open=${Boolean(k)}><summary>Limits and labels</summary>

@@ -2,7 +2,7 @@
 import { html, useMemo } from "../html.js";
 import { filter, withCondition } from "../filter.js";
 import { elsewhere, having, pageIn, pageOf, pages, timeFilter, useView } from "../state.js";
-import { cached, useAnswer, useMetrics } from "../api.js";
+import { cached, caller, useAnswer, useMetrics } from "../api.js";
 import { Answer, Bar, Mark, Spark, Table, Tile, To, sorting } from "../parts/basics.js";
 import { Chart, coloursOf } from "../parts/chart.js";
 import { compact, count, dollars, duration, midnight, moment, offset, percent, plural } from "../format.js";
@@ -25,7 +25,7 @@ export function Overview() {
 
 // Heading names the user or the model that a page is about.
 const Heading = ({ one }) => html`<header class="heading bar-row"><h2><span class="quiet">${pages[one.field]}</span> <bdi>${one.value}</bdi></h2>
-  <${To} change=${{ ...elsewhere, v: "requests" }}>Requests<//><${To} change=${having("failed", true)}>Errors<//><${To} change=${{ ...elsewhere, v: "sessions", sort: "-total_cost" }}>Sessions<//><${Mark} id=${one.value} by=${one.field} /></header>`;
+  <${To} change=${{ ...elsewhere, v: "requests" }}>Requests<//><${To} change=${having("failed", true)}>Errors<//><${To} change=${{ ...elsewhere, v: "sessions", sort: "-total_cost" }}>Sessions<//>${caller.admin && one.field === "user_id" && html`<${To} change=${{ ...elsewhere, v: "privacy", show: "erase" }}>Erase…<//>`}<${Mark} id=${one.value} by=${one.field} /></header>`;
 
 // useYesterday are the totals of yesterday until this time of day, for a view of today.
 function useYesterday(v) {

@@ -1,6 +1,6 @@
 // What was erased, what is kept from that, and what the filter of the view would erase. For keys of
 // the scope admin.
-import { html, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { useView } from "../state.js";
 import { filter } from "../filter.js";
 import { caller, post, remove, useAnswer } from "../api.js";
@@ -18,8 +18,8 @@ const parts = {
 // Privacy shows holds and erasures, and makes them of the calls that match the filter of the view, of
 // all time.
 export function Privacy() {
-  const chosen = filter(useView());
-  const [form, open] = useState();
+  const v = useView(), chosen = filter(v);
+  const [form, open] = useState(v.show);
   const close = () => open();
   return html`<div class="bar-row"><p><span class="quiet">About</span> <span dir="auto">${sayOf(chosen)}</span><span class="quiet">, of all time</span></p><span class="spring"></span>
       ${caller.admin && html`<button class="primary" onClick=${() => open("hold")}>Place a hold…</button><button onClick=${() => open("erase")}>Erase…</button>`}</div>
@@ -40,21 +40,25 @@ function Hold({ chosen, close }) {
       <p class="bar-row"><button class="primary">Place the hold</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
 }
 
-// Erase first shows what would be erased.
+// Erase shows what would be erased, and erases it.
 function Erase({ chosen, close }) {
   const [what, choose] = useState("content");
   const [seen, see] = useState(); // the preview
-  const [change, failed] = useChange((answer) => (answer.id ? close() : see(answer)));
-  const ask = (e) => {
-    e.preventDefault();
-    change(post("/v1/erasures", { filter: chosen, what, dry_run: !seen }));
-  };
-  return html`<form onSubmit=${ask}><h2>Erase calls</h2>
+  const [error, fail] = useState("");
+  const [change, failed] = useChange(close);
+  const body = { filter: chosen, what };
+  useEffect(() => {
+    const abort = new AbortController();
+    see();
+    post("/v1/erasures", { ...body, dry_run: true }, abort.signal).then(see, (failure) => failure.name !== "AbortError" && fail(failure.message));
+    return () => abort.abort();
+  }, [what]);
+  return html`<form onSubmit=${(e) => (e.preventDefault(), change(post("/v1/erasures", body)))}><h2>Erase calls</h2>
       <p><span class="quiet">Of</span> <b dir="auto">${sayOf(chosen)}</b></p>
-      <div role="radiogroup" aria-label="What is erased">${Object.entries(parts).map(([value, [name, says]]) => html`<label class="bar-row"><input type="radio" name="what" value=${value} checked=${what === value} onChange=${() => (choose(value), see())} /> <span>${name} <span class="quiet">${says}</span></span></label>`)}</div>
-      ${seen && html`<p role="status">${plural(seen.records, "call")} with ${bytes(seen.bytes)} of bodies${seen.held && html`, of which <b>${count(seen.held.records)}</b> under hold stay until the holds are lifted`}.</p>
+      <div role="radiogroup" aria-label="What is erased">${Object.entries(parts).map(([value, [name, says]]) => html`<label class="bar-row"><input type="radio" name="what" value=${value} checked=${what === value} onChange=${() => choose(value)} /> <span>${name} <span class="quiet">${says}</span></span></label>`)}</div>
+      ${error ? html`<p class="notice bad" role="alert">${error}</p>` : !seen ? html`<p class="quiet" role="status">Counting the calls…</p>` : html`<p role="status">${plural(seen.records, "call")} with ${bytes(seen.bytes)} of bodies${seen.held && html`, of which <b>${count(seen.held.records)}</b> under hold stay until the holds are lifted`}.</p>
       <details><summary>What remains</summary><ul>${seen.remains.map((r) => html`<li>${r}</li>`)}</ul></details>`}${failed}
-      <p class="bar-row"><button class=${seen ? "bad" : "primary"} disabled=${seen && !seen.records}>${seen ? `Erase ${plural(seen.records, "call")} for good` : "Show what that is"}</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
+      <p class="bar-row"><button class="bad" disabled=${!seen?.records}>Erase ${seen ? plural(seen.records, "call") : "them"} for good</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
 }
 
 function Holds() {
