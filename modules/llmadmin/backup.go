@@ -3,8 +3,10 @@ package llmadmin
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2"
@@ -36,7 +38,7 @@ func makeBackup(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer backups.Unlock()
 	var stores []backup.Store
-	for _, name := range app.StoreNames() {
+	for _, name := range slices.Sorted(maps.Keys(app.Stores)) {
 		store, err := app.Store(name)
 		if err != nil {
 			return err

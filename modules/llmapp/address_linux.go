@@ -16,13 +16,16 @@ import (
 // configurations: one that reloads has the address of the one before.
 var claims = caddy.NewUsagePool()
 
-// claimAddresses makes sure that no other Weir serves an address of the sites.
+// claimed are the addresses, host:port, that a configuration serves.
+type claimed []string
+
+// claimSites makes sure that no other Weir serves an address of the sites.
 // Caddy listens with SO_REUSEPORT, with which the kernel spreads the connections of
 // one address over all processes that ask for it, without an error. A claim is an
 // abstract Unix socket: only one process can bind a name, it is gone with the
 // process, and it is seen as far as the address is, which is the network namespace.
-func (a *App) claimAddresses() error {
-	loaded, err := a.ctx.AppIfConfigured("http")
+func (c *claimed) claimSites(ctx caddy.Context) error {
+	loaded, err := ctx.AppIfConfigured("http")
 	if errors.Is(err, caddy.ErrNotConfigured) {
 		return nil
 	}
@@ -40,20 +43,14 @@ func (a *App) claimAddresses() error {
 				continue // each process has one of its own
 			}
 			for _, one := range address.Expand() {
-				if err := a.claim(one.JoinHostPort(0)); err != nil {
+				address := one.JoinHostPort(0)
+				if err := ClaimAddress(address); err != nil {
 					return err
 				}
+				*c = append(*c, address)
 			}
 		}
 	}
-	return nil
-}
-
-func (a *App) claim(address string) error {
-	if err := ClaimAddress(address); err != nil {
-		return err
-	}
-	a.claimed = append(a.claimed, address)
 	return nil
 }
 
@@ -73,12 +70,12 @@ func ClaimAddress(address string) error {
 	return nil
 }
 
-// releaseAddresses gives up what claimAddresses took.
-func (a *App) releaseAddresses() {
-	for _, address := range a.claimed {
+// release gives the addresses up.
+func (c *claimed) release() {
+	for _, address := range *c {
 		_, _ = claims.Delete(address) // nothing depends on the close
 	}
-	a.claimed = nil
+	*c = nil
 }
 
 // claim is closed with the last configuration that has its address.

@@ -2,10 +2,14 @@
 
 package llmapp
 
-// claimAddresses does nothing where there are no abstract Unix sockets.
-func (*App) claimAddresses() error { return nil }
+import "github.com/caddyserver/caddy/v2"
 
-func (*App) releaseAddresses() {}
+// claimed is empty where there are no abstract Unix sockets.
+type claimed struct{}
+
+func (claimed) claimSites(caddy.Context) error { return nil }
+
+func (claimed) release() {}
 
 // ClaimAddress does nothing where there are no abstract Unix sockets.
 func ClaimAddress(string) error { return nil }

@@ -19,11 +19,12 @@ import (
 func (a *App) provisionAlerts() error {
 	a.alerts = make(map[string]*alert.Engine)
 	add := func(org string, channels []*alert.Channel, rules []*alert.Rule) error {
+		m := measures{a, org}
 		e := alert.New(alert.Options{
-			Org: org, Channels: channels, Rules: rules, Measures: a.measures(org), Logger: a.bounded.Named("alert"),
-			Control: func() (control.Log, error) { return a.controlOf(org) },
+			Org: org, Channels: channels, Rules: rules, Measures: m.all(), Logger: a.bounded.Named("alert"),
+			Control: m.control,
 			Groups: func() (storage.Grouper, error) {
-				journal, err := a.journalOf(org)
+				journal, err := m.journal()
 				if err != nil {
 					return nil, err
 				}
@@ -73,33 +74,36 @@ func (a *App) provisionAlerts() error {
 func (a *App) Alerts(org string) *alert.Engine { return a.alerts[org] }
 
 // measures are what alerts of an organisation can be about beside records.
-func (a *App) measures(org string) map[string]alert.Measure {
+type measures struct {
+	app *App
+	org string
+}
+
+func (m measures) all() map[string]alert.Measure {
 	return map[string]alert.Measure{
 		alert.BudgetPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
-			return a.money.Percents(ctx, org)
+			return m.app.money.Percents(ctx, m.org)
 		},
 		alert.BudgetForecastPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
-			return a.money.ForecastPercents(ctx, org)
+			return m.app.money.ForecastPercents(ctx, m.org)
 		},
-		alert.KeyDaysLeft: hourly(func(ctx context.Context) (map[string]float64, error) { return a.keyDaysLeft(ctx, org) }),
-		alert.LostRecords: func(_ context.Context, over time.Duration) (map[string]float64, error) {
-			return a.lostRecords(org, over)
-		},
+		alert.KeyDaysLeft: hourly(m.keyDaysLeft),
+		alert.LostRecords: m.lostRecords,
 	}
 }
 
-// controlOf returns the control log of an organisation's store.
-func (a *App) controlOf(org string) (control.Log, error) {
-	store, err := a.Store(a.StoreOf(org))
+func (m measures) store() (*stores.Store, error) { return m.app.Store(m.app.keys.StoreOf(m.org)) }
+
+func (m measures) control() (control.Log, error) {
+	store, err := m.store()
 	if err != nil {
 		return nil, err
 	}
 	return store.Control()
 }
 
-// journalOf returns the journal of an organisation's store.
-func (a *App) journalOf(org string) (*journal.Journal, error) {
-	store, err := a.Store(a.StoreOf(org))
+func (m measures) journal() (*journal.Journal, error) {
+	store, err := m.store()
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +111,12 @@ func (a *App) journalOf(org string) (*journal.Journal, error) {
 }
 
 // keyDaysLeft returns for how many days API keys are valid yet that end.
-func (a *App) keyDaysLeft(ctx context.Context, org string) (map[string]float64, error) {
-	log, err := a.controlOf(org)
+func (m measures) keyDaysLeft(ctx context.Context) (map[string]float64, error) {
+	log, err := m.control()
 	if err != nil {
 		return nil, err
 	}
-	keys, err := control.All[control.Key](ctx, &control.Organisation{Log: log, Name: org}, control.Page{})
+	keys, err := control.All[control.Key](ctx, &control.Organisation{Log: log, Name: m.org}, control.Page{})
 	days := make(map[string]float64)
 	for _, k := range keys {
 		if ends := k.Object.ExpiresAt; ends != nil && !k.Object.Disabled && time.Until(ends.Time()) > 0 {
@@ -122,10 +126,10 @@ func (a *App) keyDaysLeft(ctx context.Context, org string) (map[string]float64, 
 	return days, err
 }
 
-// lostRecords returns how many records the store of an organisation has lost that lost some within
-// a time, by the reason.
-func (a *App) lostRecords(org string, over time.Duration) (map[string]float64, error) {
-	journal, err := a.journalOf(org)
+// lostRecords returns how many records the store of an organisation has lost, of losses within a
+// time, by the reason.
+func (m measures) lostRecords(_ context.Context, over time.Duration) (map[string]float64, error) {
+	journal, err := m.journal()
 	if err != nil {
 		return nil, err
 	}

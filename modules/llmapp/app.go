@@ -26,12 +26,12 @@ import (
 	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/masking"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
-	"github.com/weirhq/weir/storage"
 )
 
 func init() {
@@ -121,11 +121,11 @@ type provisioned struct {
 	money    *money.Budgets
 	counts   lineage.Counts
 	alerts   map[string]*alert.Engine // of organisations with channels
-	claimed  []string                 // host:port
 	accounts providers.Accounts
-	names
-	turns
-	masks
+	maskers  *masking.Maskers
+	metrics  *Metrics
+	turns    Turns
+	claimed  claimed
 }
 
 // CaddyModule returns the Caddy module information.
@@ -153,7 +153,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	for name, config := range sorted(a.Stores) {
-		config.Mask = a.Masker
+		config.Mask = a.maskers.Of
 		if err := config.Provision(ctx, name, a.logger); err != nil {
 			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
@@ -162,7 +162,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 	}
 
-	if err := a.provisionQueries(); err != nil {
+	if a.turns, err = newTurns(a.Queries, a.QueriesPerKey); err != nil {
 		return a.At(err, "queries")
 	}
 	if a.headers, err = control.NewHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
@@ -190,9 +190,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a.money.CheckProperties(a.headers)
-	a.provisionLabels()
-	if err := a.provisionAliases(); err != nil {
-		return err
+	a.metrics = newMetrics(a.catalog, a.accounts.All())
+	for name, alias := range sorted(a.Aliases) {
+		if err := checkAlias(name, alias, func(name string) bool { return a.Aliases[name] != nil }); err != nil {
+			return a.At(err, "alias "+name)
+		}
 	}
 	return registerMetrics(ctx.GetMetricsRegistry())
 }
@@ -218,8 +220,8 @@ func (a *App) Validate() error {
 // settings when that is cleaned up: until then the new one may still fail.
 func (a *App) Start() error {
 	redact.StandardLog()
-	a.maskLogs()
-	if err := a.claimAddresses(); err != nil {
+	a.maskers.MaskLogs()
+	if err := a.claimed.claimSites(a.ctx); err != nil {
 		return err
 	}
 	for name, config := range sorted(a.Stores) {
@@ -251,7 +253,7 @@ func (a *App) Stop() error {
 // Cleanup gives up the app's references on its addresses and stores, and the
 // connections that nobody uses.
 func (a *App) Cleanup() error {
-	a.releaseAddresses()
+	a.claimed.release()
 	a.accounts.Cleanup()
 	for _, config := range a.Stores {
 		config.Release()
@@ -292,36 +294,14 @@ func (a *App) Store(name string) (*stores.Store, error) {
 	return config.Store(), nil
 }
 
-// StoreNames returns the names of all stores, sorted.
-func (a *App) StoreNames() []string { return slices.Sorted(maps.Keys(a.Stores)) }
-
 // Authenticator returns what finds whose a key or a token is.
 func (a *App) Authenticator() *access.Authenticator { return &a.keys }
-
-// StoreOf returns the name of an organisation's store.
-func (a *App) StoreOf(org string) string { return a.keys.StoreOf(org) }
 
 // Accounts returns the accounts by which models are called.
 func (a *App) Accounts() *providers.Accounts { return &a.accounts }
 
 // Money returns what decides what calls may cost.
 func (a *App) Money() *money.Budgets { return a.money }
-
-// CheckProxy returns why calls of a store cannot pass through a proxy: a budget would
-// send them to another model.
-func (a *App) CheckProxy(store string) error {
-	org, b := a.money.Diverting(store)
-	if b == nil {
-		return nil
-	}
-	return a.At(fmt.Errorf("budget %s of org %s uses another model at a part of its limit, and a proxy sends calls as they are: give the proxy another store, or the budget alerts alone", b.Name, org), "org "+org, "budget "+b.Name)
-}
-
-// Shares reports whether an account of the platform also serves callers whom the
-// organisation does not trust: other organisations, or the platform that grants its credits.
-func (a *App) Shares(org string, account *providers.Account) bool {
-	return account.Platform && (a.money.HasCredits(org) || a.keys.ServesOthers(org))
-}
 
 // Catalog returns the models and prices in force.
 func (a *App) Catalog() *catalog.Catalog { return a.catalog }
@@ -330,19 +310,17 @@ func (a *App) Catalog() *catalog.Catalog { return a.catalog }
 // all callers without a key if org is "".
 func (a *App) Memory(org string) *admission.Memory { return a.memory.Of(org) }
 
+// Metrics returns what counts calls.
+func (a *App) Metrics() *Metrics { return a.metrics }
+
+// Turns returns what bounds queries.
+func (a *App) Turns() Turns { return a.turns }
+
 // Counts returns how many tokens providers counted for the turns of conversations.
 func (a *App) Counts() *lineage.Counts { return &a.counts }
 
 // Headers returns how control headers are spelled.
 func (a *App) Headers() *control.Headers { return a.headers }
-
-// Export sends the record of a call that is over to the collector of its store,
-// if that has one, masked as it is stored. It never waits, and keeps nothing of k.
-func (a *App) Export(r *storage.Record, k *storage.Kept) {
-	if config := a.Stores[a.StoreOf(r.Org)]; config != nil {
-		config.Store().Export(k.Masked(r, a.Masker(r.Org, r.ContentMask())))
-	}
-}
 
 // At adds to an error of the configuration where in the Caddyfile it stands: path are
 // the first words of lines, each within the block of the one before. Where the

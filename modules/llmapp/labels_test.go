@@ -31,8 +31,7 @@ func seriesOfCalls(t *testing.T) (n int) {
 // Callers and spans choose names of models and providers. However many they choose, the
 // number of series stays that of the names in the catalogue and the configuration.
 func TestChosenNamesMakeNoSeries(t *testing.T) {
-	a := &App{provisioned: provisioned{catalog: catalog.Default()}}
-	a.provisionLabels()
+	metrics := newMetrics(catalog.Default(), nil)
 	observe := func(i int) {
 		for _, r := range []storage.Record{
 			{Provider: "openai", Model: fmt.Sprintf("gpt-4o-mini@%d", i)},
@@ -42,7 +41,7 @@ func TestChosenNamesMakeNoSeries(t *testing.T) {
 			{Provider: fmt.Sprintf("vendor-%d", i), Model: "gpt-4o-mini"},
 		} {
 			r.Usage = plugins.Usage{Input: plugins.Known(1), Output: plugins.Known(1)}
-			a.Observe(&r)
+			metrics.Observe(&r)
 		}
 	}
 	observe(0)

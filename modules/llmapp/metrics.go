@@ -11,9 +11,11 @@ import (
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/export"
 	"github.com/weirhq/weir/modules/internal/money"
+	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/internal/websocket"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -88,22 +90,27 @@ func callOf(key callKey) *call {
 	return c.(*call)
 }
 
-// names are the names that metrics have of calls, beside the catalogue's ids of models.
-type names struct{ providerNames, modelNames, listedModels metric.Set }
+// Metrics counts the calls of a configuration, under the names of providers and models that it
+// and the catalogue have.
+type Metrics struct {
+	catalog           *catalog.Catalog
+	providers, models metric.Set
+	listed            metric.Set // the catalogue's ids of models
+}
 
-// provisionLabels collects the names of providers and models that metrics have.
-func (a *App) provisionLabels() {
-	a.providerNames, a.modelNames, a.listedModels = make(metric.Set), make(metric.Set), make(metric.Set)
-	a.providerNames.Add(NoProvider)
-	a.providerNames.Add(plugins.Vendors()...)
-	for m := range a.catalog.Models() {
-		a.providerNames.Add(m.Provider)
-		a.listedModels.Add(m.ID)
+func newMetrics(prices *catalog.Catalog, accounts []*providers.Account) *Metrics {
+	m := &Metrics{prices, make(metric.Set), make(metric.Set), make(metric.Set)}
+	m.providers.Add(NoProvider)
+	m.providers.Add(plugins.Vendors()...)
+	for model := range prices.Models() {
+		m.providers.Add(model.Provider)
+		m.listed.Add(model.ID)
 	}
-	for _, account := range a.accounts.All() {
-		a.providerNames.Add(account.Provider)
-		a.modelNames.Add(account.Models...)
+	for _, account := range accounts {
+		m.providers.Add(account.Provider)
+		m.models.Add(account.Models...)
 	}
+	return m
 }
 
 // NoProvider is the name of a provider that has no name of its own.
@@ -111,25 +118,25 @@ const NoProvider = "custom"
 
 // NameProvider makes the provider that a handler is configured with a name of metrics.
 // It is called while the configuration is provisioned.
-func (a *App) NameProvider(name string) {
+func (m *Metrics) NameProvider(name string) {
 	if name != "" {
-		a.providerNames.Add(name)
+		m.providers.Add(name)
 	}
 }
 
 // labels returns the names of a call in metrics. A model has the catalogue's id, however
 // the call spells it.
-func (a *App) labels(r *storage.Record) callKey {
-	key := callKey{a.providerNames.Of(r.Provider), a.modelNames.Of(r.Model)}
-	if m, ok := a.catalog.Lookup(r.Provider, r.Model); ok {
-		key.model = a.listedModels.Of(m.ID)
+func (m *Metrics) labels(r *storage.Record) callKey {
+	key := callKey{m.providers.Of(r.Provider), m.models.Of(r.Model)}
+	if model, ok := m.catalog.Lookup(r.Provider, r.Model); ok {
+		key.model = m.listed.Of(model.ID)
 	}
 	return key
 }
 
-// Observe counts a record in the metrics.
-func (a *App) Observe(r *storage.Record) {
-	key := a.labels(r)
+// Observe counts a record.
+func (m *Metrics) Observe(r *storage.Record) {
+	key := m.labels(r)
 	c := callOf(key)
 	requests.With(key.provider, key.model, endStates.Of(r.EndState.String()), statusClass(r.Status)).Inc()
 	c.observeUsage(r)
@@ -155,7 +162,7 @@ func (a *App) Observe(r *storage.Record) {
 
 // ObserveUsage counts what a record that was counted before has got since: its usage and
 // its cost.
-func (a *App) ObserveUsage(r *storage.Record) { callOf(a.labels(r)).observeUsage(r) }
+func (m *Metrics) ObserveUsage(r *storage.Record) { callOf(m.labels(r)).observeUsage(r) }
 
 func (c *call) observeUsage(r *storage.Record) {
 	for _, t := range []struct {

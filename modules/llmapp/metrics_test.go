@@ -18,8 +18,7 @@ func TestUnpricedCallsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &App{provisioned: provisioned{catalog: listed}}
-	a.provisionLabels()
+	metrics := newMetrics(listed, nil)
 	for _, r := range []storage.Record{
 		{Provider: "lab", Model: "listed", Usage: usage},
 		{Provider: "lab", Model: "listed", Usage: usage, Cost: plugins.KnownCost(1)},
@@ -29,7 +28,7 @@ func TestUnpricedCallsAreCounted(t *testing.T) {
 		{Provider: "lab", Model: "answered", Cost: plugins.KnownCost(0), AnswerCache: storage.CacheHit, SavedCost: plugins.KnownCost(2e9)},
 		{Provider: "lab", Model: "routed", Cost: plugins.KnownCost(0), AnswerCache: storage.CacheMiss, RoutingSavings: plugins.KnownCost(3e9)},
 	} {
-		a.Observe(&r)
+		metrics.Observe(&r)
 	}
 	registry := prometheus.NewRegistry()
 	if err := registerMetrics(registry); err != nil {

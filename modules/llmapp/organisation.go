@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/stores"
 )
 
@@ -115,7 +116,7 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 // provisionBudgets collects the budgets and the credits of all organisations.
 func (a *App) provisionBudgets() error {
 	a.money = money.New(&a.keys, a.Stores, func(name string) bool { return a.Aliases[name] != nil }, &a.counts, a.bounded)
-	a.money.Mask = a.Masker
+	a.money.Mask = a.maskers.Of
 	budgets := map[string][]*money.Budget{stores.DefaultName: a.Budgets}
 	for name, org := range sorted(a.Organisations) {
 		budgets[name] = slices.Concat(budgets[name], org.Budgets)
@@ -135,19 +136,16 @@ func (a *App) provisionBudgets() error {
 	return nil
 }
 
-// provisionAliases rejects aliases that nobody could call.
-func (a *App) provisionAliases() error {
-	isAlias := func(name string) bool { return a.Aliases[name] != nil }
-	for name, alias := range a.Aliases {
-		if name == "" || strings.Contains(name, ",") {
-			return a.At(fmt.Errorf("alias %q: a name has no comma, which separates models", name), "alias "+name)
-		}
-		if alias == nil {
-			return a.At(fmt.Errorf("alias %s: name at least one model", name), "alias "+name)
-		}
-		if err := alias.Check(isAlias); err != nil {
-			return a.At(fmt.Errorf("alias %s: %w", name, err), "alias "+name)
-		}
+// checkAlias rejects an alias that nobody could call.
+func checkAlias(name string, alias *routing.Alias, isAlias func(name string) bool) error {
+	if name == "" || strings.Contains(name, ",") {
+		return fmt.Errorf("alias %q: a name has no comma, which separates models", name)
+	}
+	if alias == nil {
+		return fmt.Errorf("alias %s: name at least one model", name)
+	}
+	if err := alias.Check(isAlias); err != nil {
+		return fmt.Errorf("alias %s: %w", name, err)
 	}
 	return nil
 }

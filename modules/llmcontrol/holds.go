@@ -33,7 +33,7 @@ func (c *call) recordFilter(text json.RawMessage) (storage.Filter, error) {
 	if storage.ContentParts(filter) != 0 && !c.key.Allows(access.ScopeQuery) {
 		return nil, &plugins.Error{Status: http.StatusForbidden, Message: `insufficient_scope: The API key lacks the scope "query", and may not ask for the content of requests.`}
 	}
-	return alsoMasked(filter, c.app.Masker(c.org.Name, mask.Content{})), nil
+	return alsoMasked(filter, c.app.Maskers().Of(c.org.Name, mask.Content{})), nil
 }
 
 // alsoMasked returns a filter that takes a name for the label, too, that stands for it where names

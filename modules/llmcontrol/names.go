@@ -80,7 +80,7 @@ func (c *call) neverCalled(what string, leaf *storage.Leaf) (string, error) {
 		q := &storage.FacetQuery{Org: c.org.Name, Filter: f, Window: storage.Always, Fields: []storage.Dimension{dimension}}
 		return q.Answer(c.ctx, j.Backend())
 	}
-	if found, err := values(alsoMasked(leaf, c.app.Masker(c.org.Name, mask.Content{}))); err != nil || found.Count > 0 {
+	if found, err := values(alsoMasked(leaf, c.app.Maskers().Of(c.org.Name, mask.Content{}))); err != nil || found.Count > 0 {
 		return "", err
 	}
 	usual, err := values(storage.All{})

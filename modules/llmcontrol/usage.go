@@ -205,7 +205,7 @@ func usage(kind usageKind) func(*call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		over, ok := c.app.QueryTurns().Take(c.ctx, c.key.Hash())
+		over, ok := c.app.Turns().Queries.Take(c.ctx, c.key.Hash())
 		if !ok {
 			return nil, &plugins.Error{Status: http.StatusTooManyRequests, RetryAfter: 5 * time.Second, Message: "too many queries of this API key, or in all, are waiting; ask fewer at a time"}
 		}

@@ -251,7 +251,7 @@ func (c *call) readBody() error {
 		control.ReadUser(r, c.reader.Request().User)
 	}
 	if err == nil {
-		if refused := c.h.site.App.CheckMasked(r, c.body); refused != nil {
+		if refused := c.h.site.App.Maskers().Check(r, c.body); refused != nil {
 			return refused
 		}
 	}

@@ -145,7 +145,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return secret.New(text, store.Memory)
 	})
 	h.responses = kept.Deps{
-		Journal: func() (stored.Journal, error) { return store.Journal() }, Mask: app.Masker,
+		Journal: func() (stored.Journal, error) { return store.Journal() }, Mask: app.Maskers().Of,
 		Secrets: h.secrets, Nodes: store.Runs, Runs: &backgroundRuns, Logger: site.Logger,
 	}
 	h.breakers = store.Breakers

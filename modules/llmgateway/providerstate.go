@@ -34,7 +34,7 @@ func (c *call) targetsWithState(targets []routing.Target) ([]routing.Target, err
 
 // shares reports whether others than the organisation use the account.
 func (c *call) shares(account *providers.Account) bool {
-	return c.h.site.App.Shares(c.exchange.Record.Org, account)
+	return c.h.site.App.Money().Shares(c.exchange.Record.Org, account)
 }
 
 // allow refuses what an organisation must not ask of an account: models that the key may not

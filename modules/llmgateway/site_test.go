@@ -488,7 +488,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	s.handler.gateway = gateway{
 		secrets: secrets,
 		responses: kept.Deps{
-			Journal: func() (stored.Journal, error) { return s.kept, nil }, Mask: app.Masker, Secrets: secrets,
+			Journal: func() (stored.Journal, error) { return s.kept, nil }, Mask: app.Maskers().Of, Secrets: secrets,
 			Nodes: func() shared.Runs { return nil }, Runs: new(background.Runs), Logger: zap.NewNop(),
 		},
 		breakers: func() shared.Breakers { return s.breakers },

@@ -36,10 +36,10 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	r := &x.Record
 	app := x.h.site.App
 	pays := x.account != nil
-	if app.Masker(r.Org, r.ContentMask()).Refuses() {
+	if app.Maskers().Of(r.Org, r.ContentMask()).Refuses() {
 		body, refused := x.readBody(&x.writer)
 		if refused == nil {
-			refused = app.CheckMasked(r, body)
+			refused = app.Maskers().Check(r, body)
 		}
 		if refused != nil {
 			return refused
@@ -49,14 +49,14 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	if x.limit != nil {
 		budgets = append(slices.Clip(budgets), x.limit)
 	}
-	uncounted := !pays && (len(budgets) == 0 && err == nil || r.Subscription || x.isFree())
-	if uncounted && x.cache == nil {
+	uncounted := !pays && (len(budgets) == 0 && err == nil || r.Subscription || x.operation().isFree())
+	if uncounted && x.repetition.options == nil {
 		return nil
 	}
 	var sent []byte
 	unread := false
 	reads := !uncounted && (pays || err != nil || money.ReadBodies(budgets)) // budgets that cannot be read now may count the call in a moment
-	if reads || x.cache != nil {
+	if reads || x.repetition.options != nil {
 		var refused *plugins.Error
 		sent, refused = x.readBody(&x.writer)
 		// Budgets that only observe, and the cache, let pass what they cannot read, unless a part
@@ -76,12 +76,12 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
 	}
 	var batch bound.Batch
-	makesBatch := r.Dialect == plugins.Batches && !x.isFree()
+	makesBatch := r.Dialect == plugins.Batches && !x.operation().isFree()
 	if makesBatch {
 		batch = x.batched(s.Model, object)
 		s.Model, s.Batch = "", append([]string{}, batch.Models()...)
 	}
-	if x.isBatch() {
+	if x.operation().isBatch() {
 		s.Files, s.Names = true, batch.Names()
 	}
 	if pays {
@@ -90,11 +90,11 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 			return err
 		}
 	}
-	if x.cache != nil {
+	if x.repetition.options != nil {
 		if unread {
 			object = &plugins.Object{}
 		}
-		x.askCache(object)
+		x.repetition.ask(object)
 	}
 	if uncounted {
 		return nil
@@ -115,12 +115,12 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	switch {
 	case unread && reads:
 		s.MaxUsage = func(int64) bound.Used { return bound.Used{} }
-	case x.isFree():
+	case x.operation().isFree():
 		call.Free = true
 	case makesBatch:
 		s.MaxUsage = func(int64) bound.Used { return batch.MaxUsage(app.Catalog(), s.Provider, call.Conditions.At) }
 	}
-	if s.Call = call; x.asksForEvents(request) && !call.Silent() {
+	if s.Call = call; x.operation().asksForEvents(request) && !call.Silent() {
 		s.Cut = call.Lowerable(bound.LeastOutput)
 	}
 	if x.h.site.App.Money().Bounds(s) && s.Model != "" {
@@ -157,39 +157,9 @@ func (x *exchange) adder() bound.Adder {
 	return bound.Adder{Catalog: x.h.site.App.Catalog(), Provider: cmp.Or(x.Record.Provider, x.h.Provider)}
 }
 
-// uploads reports whether the request uploads a file, which may have the calls of a batch.
-func (x *exchange) uploads() bool {
-	return x.r.Method == http.MethodPost && x.Record.Dialect == plugins.Batches && observe.IsUpload(x.Record.Path)
-}
-
-// isFree reports whether the call costs nothing. Where a path has encoded slashes, the provider
-// decides which they are.
-func (x *exchange) isFree() bool {
-	if x.r.URL.RawPath != "" {
-		return !x.makes()
-	}
-	return x.Record.Dialect.CountsTokens() || !x.makes() || x.uploads() || observe.IsChange(x.Record.Path)
-}
-
-// makes reports whether the request makes the provider do something, or opens a connection on
-// which it may.
-func (x *exchange) makes() bool {
-	switch x.r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
-		return x.r.Header.Get("Upgrade") != "" ||
-			slices.ContainsFunc(methodOverrides, func(name string) bool { return x.r.Header.Get(name) != "" }) ||
-			x.r.URL.Query().Has("$httpMethod")
-	}
-	return true
-}
-
-// methodOverrides are the fields that name another method, which Google and others obey
-// (https://cloud.google.com/apis/docs/system-parameters).
-var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
-
 // readBody reads the body for what the call may cost.
 func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *plugins.Error) {
-	if !x.hasBody() || x.r.Method == http.MethodConnect {
+	if !hasBody(x.r) || x.r.Method == http.MethodConnect {
 		return nil, nil
 	}
 	if contentEncoding(x.r.Header) != "" {
@@ -207,14 +177,15 @@ func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *plugins.Error) {
 // settle counts an answer whose cost or usage the provider has not stated.
 func (x *exchange) settle(end storage.EndState) {
 	x.Settle(recording.Settling{
-		End: end, Left: x.Record.Status.N == recording.StatusClientLeft || x.timedOut(), Streams: x.streams, Served: x.Record.ResponseBytes > 0,
+		End: end, Left: x.Record.Status.N == recording.StatusClientLeft || x.failed && timedOut(x.err), Streams: x.streams, Served: x.Record.ResponseBytes > 0,
 	})
 }
 
-// timedOut reports whether the provider got the request, and had no time for its answer.
-func (x *exchange) timedOut() bool {
+// timedOut reports whether a call failed because the provider, which got the request, had no time
+// for its answer.
+func timedOut(err error) bool {
 	var dial reverseproxy.DialError
-	return x.failed && errorStatus(x.err) == http.StatusGatewayTimeout && !errors.As(x.err, &dial)
+	return errorStatus(err) == http.StatusGatewayTimeout && !errors.As(err, &dial)
 }
 
 // release frees what is set aside and was not charged.

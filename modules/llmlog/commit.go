@@ -29,10 +29,20 @@ func (x *exchange) update() {
 	if status := x.writer.Status(); status != 0 {
 		r.Status = plugins.Known(int64(status))
 	}
-	if x.writer.Tunnel() {
-		x.updateTunnel()
+	if x.writer.Tunnel() { // it has bytes, and no bodies
+		r.Status = plugins.Known(http.StatusSwitchingProtocols) // for which the client's 200 stands over HTTP/2 and 3
+		r.ResponseBytes = x.writer.Sent()
 	}
-	info, outline := x.updateRequest()
+	var (
+		info    plugins.RequestInfo
+		outline *observe.Outline
+	)
+	x.body.Look(func(t *capture.Tap, received int64) {
+		info, outline = *x.reader.Request(), x.reader.Outline()
+		r.RequestBytes = received + x.writer.Received()
+		x.Kept.Request(r, storage.Body{Data: t.Bytes()}, int64(x.h.MaxBody), t.Truncated())
+		x.Kept.Media(r, info.Media)
+	})
 	x.Kept.Response(r, storage.Body{Data: x.response.Bytes()}, int64(x.h.MaxBody), x.response.Truncated())
 
 	r.Dialect = cmp.Or(x.Info().Dialect, r.Dialect)
@@ -43,24 +53,6 @@ func (x *exchange) update() {
 	if r.RequestModel == "" {
 		r.RequestModel = observe.PathModel(r.Dialect, r.Path)
 	}
-}
-
-func (x *exchange) updateRequest() (info plugins.RequestInfo, outline *observe.Outline) {
-	r := &x.Record
-	x.body.Look(func(t *capture.Tap, received int64) {
-		info, outline = *x.reader.Request(), x.reader.Outline()
-		r.RequestBytes = received + x.writer.Received()
-		x.Kept.Request(r, storage.Body{Data: t.Bytes()}, int64(x.h.MaxBody), t.Truncated())
-		x.Kept.Media(r, info.Media)
-	})
-	return info, outline
-}
-
-// updateTunnel is for two-way streams: they have bytes, and no bodies. Over
-// HTTP/2 and 3 the client's 200 stands for the provider's 101.
-func (x *exchange) updateTunnel() {
-	x.Record.Status = plugins.Known(http.StatusSwitchingProtocols)
-	x.Record.ResponseBytes = x.writer.Sent()
 }
 
 // provider is who answers: as configured, else by the host of the upstream. An

@@ -2,26 +2,12 @@ package llmlog
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/money/cut"
-	"github.com/weirhq/weir/plugins"
 )
-
-// asksForEvents reports whether the answer is a stream that can be cut.
-func (x *exchange) asksForEvents(request bound.Request) bool {
-	if request.Answers() > 1 {
-		return false
-	}
-	if request.Dialect == plugins.GenerateContent {
-		return strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent") && x.r.URL.Query().Get("alt") == "sse"
-	}
-	return cut.Possible(request.Dialect) && request.Field("stream").Type == gjson.True
-}
 
 // pass hands the call on. A stream that a budget ends has ended well, whatever becomes of the
 // connection to the provider.

@@ -21,7 +21,7 @@ import (
 // end finalises the record. It runs deferred and recovers nothing: a panic is
 // how reverse_proxy cuts an answer off, and must reach the server.
 func (x *exchange) end() {
-	defer func() { x.lead.End() }() // if a panic passes
+	defer func() { x.repetition.lead.End() }() // if a panic passes
 	if x.usage != nil {
 		x.usage.Close()
 	}
@@ -40,7 +40,7 @@ func (x *exchange) end() {
 	}
 	x.settle(end)
 	x.End(end)
-	x.saveAnswer(end)
+	x.repetition.save(end)
 	x.release()
 
 	x.body.Detach()
@@ -70,7 +70,7 @@ func (x *exchange) endState() storage.EndState {
 		return storage.ClientAborted
 	case w.Status() == recording.StatusClientLeft && x.r.Context().Err() != nil:
 		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
-	case x.isWhole(), x.phase() == plugins.Ended && w.Err() == nil && !w.Short(): // official clients hang up at the terminal event
+	case x.isWhole(), x.Info().Phase == plugins.Ended && w.Err() == nil && !w.Short(): // official clients hang up at the terminal event
 		return x.ended()
 	case x.observer != nil && x.Record.Stream && x.Info().ErrorType != "":
 		return storage.UpstreamAborted
@@ -127,18 +127,18 @@ func (x *exchange) answerError() error {
 	x.failed = true
 	x.Record.Status = plugins.Known(int64(status))
 	x.readUnsent()
-	e := apierror.Unanswered(status, x.hostport(), x.err)
+	e := apierror.Unanswered(status, upstreamOf(x.ctx), x.err)
 	if errors.Is(x.err, money.ErrCredentials) {
 		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
 	}
-	refusal := recording.Refuse(x.clientDialect(), e)
+	refusal := recording.Refuse(x.operation().clientDialect(), e)
 	x.Reply(refusal)
 	if x.h.Errors == errorsPass {
 		x.announce(x.writer.Header())
-		return x.passedError(status)
+		return passedError(x.err, status)
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
-		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.String("host", x.hostport()), zap.Error(redact.Upstream(x.err)))
+		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.String("host", upstreamOf(x.ctx)), zap.Error(redact.Upstream(x.err)))
 	_ = refusal.Write(&x.writer) // the client is gone
 	return nil
 }
@@ -149,7 +149,7 @@ const unsentTimeout = 5 * time.Second
 // readUnsent reads the request of a call that no provider has read, so that its record says
 // what was asked, of which model.
 func (x *exchange) readUnsent() {
-	if !x.hasBody() || x.r.Method == http.MethodConnect {
+	if !hasBody(x.r) || x.r.Method == http.MethodConnect {
 		return
 	}
 	connection := http.NewResponseController(&x.writer)
@@ -163,10 +163,10 @@ func (x *exchange) readUnsent() {
 }
 
 // passedError is the error for Caddy's error routes and log, which quote it.
-func (x *exchange) passedError(status int) error {
-	h, ok := errors.AsType[caddyhttp.HandlerError](x.err)
+func passedError(err error, status int) error {
+	h, ok := errors.AsType[caddyhttp.HandlerError](err)
 	if !ok {
-		h = caddyhttp.Error(status, x.err)
+		h = caddyhttp.Error(status, err)
 	}
 	h.Err = redact.Upstream(h.Err)
 	return h

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -52,7 +51,7 @@ type exchange struct {
 	requestSide
 	answerSide
 	payment
-	repetition
+	repetition repetition
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
 
@@ -100,6 +99,7 @@ func begin(h *Handler, r *http.Request) *exchange {
 	x := &exchange{h: h, ctx: r.Context()}
 	ctx, cancel := context.WithCancel(x.ctx)
 	x.r, x.cancel = r.WithContext(ctx), cancel
+	x.repetition.of = x
 	offerWebSocketAlone(x.r.Header)
 	x.Record.Path = r.URL.Path
 	x.Record.Dialect = observe.Detect(h.Provider, r.URL.Path)
@@ -131,7 +131,7 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	if c.DryRun {
 		return nil, plugins.Invalid("Service-Dry-Run", "A proxy has one target, and sends what it gets: only the gateway can tell where a call would go.")
 	}
-	key, err := x.authenticate(c)
+	key, err := x.h.authenticate(x.r, c)
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +151,13 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	x.h.site.Stamp(r, key)
 	if r.Org == "" {
 		r.Org = stores.DefaultName
-	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
+	} else if x.h.site.App.Authenticator().StoreOf(r.Org) != x.h.site.Store {
 		return nil, access.WrongRegion("organization")
 	}
 	if c.Refused != nil {
 		return nil, c.Refused
 	}
-	x.cache = x.h.Cache.Options(&c.Cache)
+	x.repetition.options = x.h.Cache.Options(&c.Cache)
 	if x.limit, err = money.CallerLimit(r.Org, c.RateLimitPolicy); err != nil {
 		return nil, err
 	}
@@ -178,54 +178,6 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	return key, nil
 }
 
-// authenticate returns the key of the call, nil if there is none.
-func (x *exchange) authenticate(c *control.Controls) (*access.Key, *plugins.Error) {
-	if x.h.Credentials != "" {
-		return x.keyOfCaller(c)
-	}
-	field := x.removeKeys()
-	switch {
-	case field != "" && !c.Keyed:
-		return nil, plugins.Rejected(http.StatusUnauthorized, "misplaced_api_key",
-			"%s has a key of Weir, which this proxy does not send to the provider. Send it as Service-Auth, beside a key of the provider, or call the gateway at /v1 with it.", field)
-	case field != "":
-		c.Warn(field, "a key of Weir, removed")
-	case !c.Keyed:
-		if x.h.RequireKey {
-			return nil, access.Missing("Service-Auth")
-		}
-		return nil, nil
-	}
-	key, err := x.h.checker.Check(x.r, c.Secret, access.ScopeLog)
-	if err == nil && !key.MayCall(x.h.Provider, "") { // the model is not known before the call passes
-		err = access.NotAllowed("models through this proxy")
-	}
-	return key, err
-}
-
-// removeKeys removes keys of Weir from where keys of providers stand, so that no provider gets them.
-// field is the last of these places, "" if there is none.
-func (x *exchange) removeKeys() (field string) {
-	keys := x.h.checker.Keys
-	for _, name := range keyFields {
-		for _, value := range x.r.Header[name] {
-			if keys.Knows(x.ctx, control.Bearer(value)) {
-				x.r.Header.Del(name)
-				field = name
-				break
-			}
-		}
-	}
-	if x.r.URL.RawQuery == "" {
-		return field
-	}
-	if query := x.r.URL.Query(); query.Has("key") && keys.Knows(x.ctx, query.Get("key")) { // as for Gemini
-		query.Del("key")
-		x.r.URL.RawQuery, field = query.Encode(), "key"
-	}
-	return field
-}
-
 // watch puts the exchange between the two sides.
 func (x *exchange) watch(w http.ResponseWriter) {
 	x.reader = observe.NewRequestReader(x.Record.Dialect)
@@ -233,7 +185,7 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	if x.account != nil {
 		x.Account = lineage.Hash(string(x.account.ID[:]))
 	}
-	if x.hasBody() {
+	if hasBody(x.r) {
 		x.body.ReadCloser = x.r.Body //nolint:forbidigo // the body passes as it comes
 		x.body.Length = x.r.ContentLength
 		x.body.Look(x.openRequest)
@@ -245,7 +197,7 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		x.usage = streamusage.NewFilter(w)
 		w = x.usage
 	}
-	if x.account != nil && x.tellsResults() {
+	if x.account != nil && x.operation().tellsResults() {
 		x.addressed = &addressed{
 			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), memory: x.memory.Answer(x.ctx, -1, maxAddressed),
 		}
@@ -254,9 +206,9 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	x.writer.Watch(w, x.r.Method, x)
 }
 
-// hasBody reports whether the request has a body.
-func (x *exchange) hasBody() bool {
-	return x.r.Body != nil && x.r.Body != http.NoBody //nolint:forbidigo // nothing is read
+// hasBody reports whether a request has a body.
+func hasBody(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody //nolint:forbidigo // nothing is read
 }
 
 var errNotKept = errors.New("the body of the request is longer than max_body, so that it cannot be sent again")
@@ -286,7 +238,7 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 		t.Keep(int64(x.h.MaxBody), x.r.ContentLength)
 	}
 	encoding := contentEncoding(x.r.Header)
-	if x.uploads() && encoding == "" { // else the provider might read something else
+	if x.operation().uploads() && encoding == "" { // else the provider might read something else
 		x.upload = &bound.Upload{Adder: x.adder()}
 		t.Open("", x.upload)
 		return
@@ -295,15 +247,15 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 }
 
 // Early implements capture.Observer.
-func (x *exchange) Early(header http.Header) { x.hide(header) }
+func (x *exchange) Early(header http.Header) { hideAccount(header, x.account) }
 
 // Header implements capture.Observer.
 func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.ahead.Release() // it was sent
 	x.body.FreeWire()
-	x.hide(header)
+	hideAccount(header, x.account)
 	if cache.Forbids(header) {
-		x.lead.Withhold()
+		x.repetition.lead.Withhold()
 	}
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {
@@ -352,7 +304,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 // Chunk implements capture.Observer: the client gets nothing that says that the
 // answer has come to its end before the record stands.
 func (x *exchange) Chunk(p []byte, last bool) {
-	before := x.phase()
+	before := x.Info().Phase
 	x.Cut = x.cutter != nil && x.cutter.Over()
 	x.Record.ResponseBytes += int64(len(p))
 	x.response.Write(p)
@@ -363,7 +315,7 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	if x.Record.Stream && !x.Record.TimeToFirstToken.Valid {
 		x.MarkFirstToken()
 	}
-	switch now := x.phase(); {
+	switch now := x.Info().Phase; {
 	case last:
 		end := x.ended()
 		x.commit(end)
@@ -376,8 +328,6 @@ func (x *exchange) Chunk(p []byte, last bool) {
 		x.commit(storage.Interrupted)
 	}
 }
-
-func (x *exchange) phase() plugins.Phase { return x.Info().Phase }
 
 // closeResponse says that the answer ended, and whether all of it has passed.
 func (x *exchange) closeResponse(whole bool) {
@@ -398,15 +348,15 @@ func (x *exchange) announce(header http.Header) {
 	if x.Bill != nil {
 		x.Bill.SetCallerLimit(x.ctx, header)
 	}
-	x.announceCache(header)
+	x.repetition.announce(header)
 	if len(x.warnings) > 0 {
 		header["Service-Warnings"] = x.warnings
 	}
 }
 
-// hostport is the address of the upstream, "" before one is selected.
-func (x *exchange) hostport() (hostport string) {
-	if repl, ok := x.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+// upstreamOf returns the address of the upstream of a request, "" before one is selected.
+func upstreamOf(ctx context.Context) (hostport string) {
+	if repl, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		hostport, _ = repl.GetString("http.reverse_proxy.upstream.hostport")
 	}
 	return hostport
@@ -418,7 +368,7 @@ func (x *exchange) locate() {
 		x.upstream = x.Hit.Record.Provider
 		return // the record has it
 	}
-	hostport := x.hostport()
+	hostport := upstreamOf(x.ctx)
 	x.upstream = observe.Provider(hostport)
 	x.Record.TargetURL = targetURL(hostport, x.r.URL)
 	x.Record.Provider = x.provider()
@@ -454,7 +404,7 @@ func (x *exchange) follow(header http.Header) {
 		return
 	}
 	if x.key != nil && x.key.Kept() != nil {
-		go x.watchKey(x.r.Context())
+		go x.h.watchKey(x.r.Context(), x.key, x.cancel)
 	}
 	t := tunnel.Open(&x.Exchange, header, tunnel.Options{
 		MaxBody: int64(x.h.MaxBody), RequestModel: x.r.URL.Query().Get("model"), Logger: x.h.site.Logger,
@@ -465,23 +415,6 @@ func (x *exchange) follow(header http.Header) {
 	x.tunnel = t
 	x.writer.Follow(&t.Client, &t.Server)
 	x.body.Look(func(body *capture.Tap, _ int64) { body.Open("", &t.Client) }) // of a CONNECT
-}
-
-// watchKey ends a WebSocket whose key has ended. ctx ends with the WebSocket.
-func (x *exchange) watchKey(ctx context.Context) {
-	again := time.NewTicker(access.RecheckInterval)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-again.C:
-			if errors.Is(x.h.site.App.Authenticator().Recheck(ctx, x.key), access.ErrUnknownKey) {
-				x.cancel()
-				return
-			}
-		}
-	}
 }
 
 // Interface guard

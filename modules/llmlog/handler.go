@@ -150,14 +150,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.site = site
 	app, name := h.site.App, h.site.Store
 	h.checker = access.Checker{Keys: app.Authenticator(), Store: name}
-	if err := app.CheckProxy(name); err != nil {
-		return err
+	if org, b := app.Money().Diverting(name); b != nil {
+		return app.At(fmt.Errorf("budget %s of org %s uses another model at a part of its limit, and a proxy sends calls as they are: give the proxy another store, or the budget alerts alone", b.Name, org), "org "+org, "budget "+b.Name)
 	}
-	app.NameProvider(h.Provider)
+	app.Metrics().NameProvider(h.Provider)
 	if err := h.provisionCredentials(); err != nil {
 		return err
 	}
-	if home := app.StoreOf(cmp.Or(h.Org, stores.DefaultName)); home != name && !h.RequireKey && h.Credentials == "" {
+	if home := app.Authenticator().StoreOf(cmp.Or(h.Org, stores.DefaultName)); home != name && !h.RequireKey && h.Credentials == "" {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
 			cmp.Or(h.Org, stores.DefaultName), home, name)
 	}
@@ -186,8 +186,8 @@ func (h *Handler) Validate() error {
 	if h.Errors != "" && h.Errors != errorsPass {
 		return fmt.Errorf("errors %q: want %s, or nothing", h.Errors, errorsPass)
 	}
-	if h.Org != "" && h.site.App.StoreOf(h.Org) != h.site.Store {
-		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, h.site.App.StoreOf(h.Org), h.site.Store)
+	if h.Org != "" && h.site.App.Authenticator().StoreOf(h.Org) != h.site.Store {
+		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, h.site.App.Authenticator().StoreOf(h.Org), h.site.Store)
 	}
 	return nil
 }
@@ -229,18 +229,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	key, err := x.admit()
 	if err != nil {
 		x.cancel()
-		return apierror.Write(w, x.clientDialect(), err)
+		return apierror.Write(w, x.operation().clientDialect(), err)
 	}
 	defer x.end()
 	x.watch(w)
 	if err := x.reserve(key); err != nil {
 		x.returned = true
-		refusal := recording.Refuse(x.clientDialect(), apierror.To(r, err))
+		refusal := recording.Refuse(x.operation().clientDialect(), apierror.To(r, err))
 		x.Reply(refusal)
 		return refusal.Write(&x.writer)
 	}
 	x.err = x.pass(next)
-	x.hide(w.Header()) // the trailers, which the server sends next
+	hideAccount(w.Header(), x.account) // the trailers, which the server sends next
 	x.returned = true
 	if x.err == nil && x.writer.Status() == 0 && !x.writer.Tunnel() {
 		x.err = errNothing

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
-	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
@@ -21,9 +19,6 @@ import (
 
 // credentialsPlatform is the value of Credentials by which Weir pays providers.
 const credentialsPlatform = "platform"
-
-// keyFields are the header fields in which the libraries of vendors send a key.
-var keyFields = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
 
 // provisionCredentials finds an account that calls can be made with.
 func (h *Handler) provisionCredentials() error {
@@ -49,25 +44,6 @@ func (h *Handler) provisionCredentials() error {
 	return nil
 }
 
-// keyOfCaller returns the key of a call that Weir pays for. The libraries of vendors send
-// the key of Weir where they send that of the vendor.
-func (x *exchange) keyOfCaller(c *control.Controls) (*access.Key, *plugins.Error) {
-	if c.Keyed {
-		return x.h.checker.Check(x.r, c.Secret, access.ScopeGateway)
-	}
-	if key := x.r.URL.Query().Get("key"); key != "" && x.r.Header.Get("X-Goog-Api-Key") == "" {
-		x.r.Header.Set("X-Goog-Api-Key", key)
-	}
-	return x.h.checker.Admit(x.r, access.ScopeGateway, keyFields...)
-}
-
-// payable are the dialects of calls that Weir pays for: whatever else a request refers to at
-// the provider is known.
-var payable = []plugins.Dialect{
-	plugins.Chat, plugins.Completions, plugins.Responses, plugins.Compaction, plugins.InputTokens, plugins.Messages, plugins.CountTokens,
-	plugins.GenerateContent, plugins.EmbedContent, plugins.Embeddings, plugins.Moderations, plugins.Images, plugins.Speech, plugins.Rerank,
-}
-
 // takeAccount puts the account that pays in the place of the caller's key. Other requests
 // than calls, and lists of models, are refused: they would reach what the account keeps.
 func (x *exchange) takeAccount() *plugins.Error {
@@ -79,7 +55,7 @@ func (x *exchange) takeAccount() *plugins.Error {
 	x.account = accounts[i]
 	x.Record.Account = x.account.Label
 	x.Record.Provider, x.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.Record.Path)
-	if !x.isCall() && !x.isBatch() {
+	if !x.operation().isCall() && !x.operation().isBatch() {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")
 	}
 	x.Record.PassthroughBilling = x.h.site.App.Money().PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
@@ -90,9 +66,9 @@ func (x *exchange) takeAccount() *plugins.Error {
 			header[name] = values
 		}
 	}
-	x.warnings = x.account.PassHeaders(x.Record.Org, x.h.site.App.Shares(x.Record.Org, x.account), x.r.Header, header)
+	x.warnings = x.account.PassHeaders(x.Record.Org, x.h.site.App.Money().Shares(x.Record.Org, x.account), x.r.Header, header)
 	x.account.Authorize(header)
-	if x.tellsResults() {
+	if x.operation().tellsResults() {
 		header.Set("Accept-Encoding", "identity")
 	}
 	to := *x.r.URL
@@ -130,9 +106,10 @@ var passedQuery = []string{"after", "after_id", "alt", "api-version", "before_id
 // hidden are the header fields of answers that tell whose account it is.
 var hidden = []string{"Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie"}
 
-// hide takes the hidden fields out of a header, or of trailers, if the account is not the caller's.
-func (x *exchange) hide(header http.Header) {
-	if x.account == nil {
+// hideAccount takes the hidden fields out of the header of an answer, or of its trailers, if an
+// account pays that is not the caller's, nil for none.
+func hideAccount(header http.Header, account *providers.Account) {
+	if account == nil {
 		return
 	}
 	for _, name := range hidden {
@@ -141,33 +118,12 @@ func (x *exchange) hide(header http.Header) {
 	}
 }
 
-// isPlain reports whether the path is written in the one way which no server reads in two.
-func (x *exchange) isPlain() bool {
-	p := x.r.URL.Path
-	return p == path.Clean(p) && strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:@-") == "" && x.r.URL.RawPath == ""
-}
-
-// isCall reports whether the request is a call of a model, or asks which models there are.
-func (x *exchange) isCall() bool {
-	p := x.r.URL.Path
-	if !x.isPlain() {
-		return false
-	}
-	switch x.r.Method {
-	case http.MethodPost:
-		return slices.Contains(payable, x.Record.Dialect)
-	case http.MethodGet:
-		return strings.HasSuffix(p, "/models") && x.r.Header.Get("Upgrade") == ""
-	}
-	return false
-}
-
 // checkCall refuses what a call may not ask of the account that pays for it.
 func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugins.Object, isObject bool) *plugins.Error {
 	if err := x.checkBatch(); err != nil {
 		return err
 	}
-	if !x.makes() || observe.IsChange(x.Record.Path) {
+	if !x.operation().makes() || observe.IsChange(x.Record.Path) {
 		return nil
 	}
 	if !isObject {
@@ -176,7 +132,7 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 	if err := key.CheckModels(request, x.account.Label); err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // CheckModels returns no other
 	}
-	if !x.h.site.App.Shares(x.Record.Org, x.account) {
+	if !x.h.site.App.Money().Shares(x.Record.Org, x.account) {
 		return nil
 	}
 	for _, named := range bound.StateOf(request.Dialect, body).IDs {

@@ -9,42 +9,16 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 )
-
-// batchRoutes are what clients do with batches that Weir pays for.
-var batchRoutes = []paths.Route{
-	{Method: http.MethodGet, Path: observe.MessageBatches}, {Method: http.MethodPost, Path: observe.MessageBatches},
-	{Method: http.MethodGet, Path: observe.MessageBatches + "/{id}"}, {Method: http.MethodDelete, Path: observe.MessageBatches + "/{id}"},
-	{Method: http.MethodGet, Path: observe.MessageBatches + "/{id}/results"}, {Method: http.MethodPost, Path: observe.MessageBatches + "/{id}/cancel"},
-	{Method: http.MethodPost, Path: "/v1beta/models/{model}:batchGenerateContent"}, {Method: http.MethodGet, Path: "/v1beta/batches"},
-	{Method: http.MethodGet, Path: "/v1beta/batches/{id}"}, {Method: http.MethodDelete, Path: "/v1beta/batches/{id}"},
-	{Method: http.MethodPost, Path: "/v1beta/batches/{id}:cancel"},
-}
-
-// isBatch reports whether the request is one of batchRoutes.
-func (x *exchange) isBatch() bool {
-	b, ok := observe.ParseInlineBatch(x.Record.Path)
-	if !ok || !x.isPlain() || x.r.Header.Get("Upgrade") != "" {
-		return false
-	}
-	switch x.r.Method {
-	case http.MethodPost:
-		return b.Makes || b.Part == "cancel"
-	case http.MethodDelete:
-		return b.ID != "" && b.Part == ""
-	}
-	return x.r.Method == http.MethodGet && b.Part != "cancel" && (b.Dialect == plugins.Messages || !b.Makes)
-}
 
 // checkBatch refuses what an account that others use keeps for them: batches that no record shows
 // to be the organisation's, and the list of all.
 func (x *exchange) checkBatch() *plugins.Error {
 	b, ok := observe.ParseInlineBatch(x.Record.Path)
 	switch {
-	case !ok || b.Makes && x.r.Method == http.MethodPost || !x.h.site.App.Shares(x.Record.Org, x.account):
+	case !ok || b.Makes && x.r.Method == http.MethodPost || !x.h.site.App.Money().Shares(x.Record.Org, x.account):
 		return nil
 	case b.ID == "":
 		return plugins.Rejected(http.StatusForbidden, notPayable, "%s has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.", x.account.Label)
@@ -52,20 +26,6 @@ func (x *exchange) checkBatch() *plugins.Error {
 		return plugins.Rejected(http.StatusNotFound, "not_found", "No batch with the id '%.200s' was made here.", b.ID)
 	}
 	return nil
-}
-
-// clientDialect is the dialect whose errors the client reads.
-func (x *exchange) clientDialect() plugins.Dialect {
-	if b, ok := observe.ParseInlineBatch(x.Record.Path); ok {
-		return b.Dialect
-	}
-	return x.Record.Dialect
-}
-
-// tellsResults reports whether the answer may tell where a client finds the results of a batch.
-func (x *exchange) tellsResults() bool {
-	b, ok := observe.ParseInlineBatch(x.Record.Path)
-	return ok && b.Dialect == plugins.Messages && b.Part != "results"
 }
 
 // maxAddressed bounds an answer with addresses, in bytes, where there is memory for as many.

@@ -15,7 +15,7 @@ import (
 // and does not say. It tells whether it did; the answer then has a chunk that
 // the client must not see.
 func (x *exchange) askForUsage(w http.ResponseWriter) bool {
-	if !x.hasBody() {
+	if !hasBody(x.r) {
 		return false
 	}
 	if contentEncoding(x.r.Header) != "" {

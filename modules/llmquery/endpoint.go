@@ -40,16 +40,16 @@ type endpoint struct {
 
 // reading is how much an endpoint reads, nil if nothing.
 type reading struct {
-	// turns admits the calls.
-	turns func(*llmapp.App) *admission.Turns
+	// turns returns what admits the calls.
+	turns func(llmapp.Turns) *admission.Turns
 	// long: a call can take long, and runs behind traffic.
 	long bool
 }
 
 var (
-	manyRecords = &reading{turns: (*llmapp.App).QueryTurns, long: true}
-	oneRecord   = &reading{turns: (*llmapp.App).RecordTurns}
-	aStream     = &reading{turns: (*llmapp.App).StreamTurns, long: true}
+	manyRecords = &reading{turns: func(t llmapp.Turns) *admission.Turns { return t.Queries }, long: true}
+	oneRecord   = &reading{turns: func(t llmapp.Turns) *admission.Turns { return t.Annotations }}
+	aStream     = &reading{turns: func(t llmapp.Turns) *admission.Turns { return t.Streams }, long: true}
 )
 
 // scopeNone is the scope of endpoints that need no key.
@@ -120,7 +120,7 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 		c.sent = received.Bytes
 	}
 	if e.reading != nil {
-		over, ok := e.turns(h.app).Take(r.Context(), c.key)
+		over, ok := e.turns(h.app.Turns()).Take(r.Context(), c.key)
 		if !ok {
 			return &plugins.Error{
 				Status: http.StatusTooManyRequests, RetryAfter: retryAfter,

@@ -116,7 +116,7 @@ func (c *call) requests(groups []storage.Group) error {
 // each page, so that a long one keeps nobody waiting.
 func (c *call) page(q *storage.RequestQuery) ([]*storage.Record, error) {
 	for {
-		over, ok := c.app.QueryTurns().Take(c.ctx, c.key)
+		over, ok := c.app.Turns().Queries.Take(c.ctx, c.key)
 		if ok {
 			defer over()
 		}

@@ -125,7 +125,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	over, ok := app.(*llmapp.App).QueryTurns().Take(waiting, "key")
+	over, ok := app.(*llmapp.App).Turns().Queries.Take(waiting, "key")
 	if !ok {
 		t.Fatal("there are no turns left")
 	}

@@ -73,6 +73,12 @@ func (m *Budgets) HasCredits(org string) bool {
 	return has
 }
 
+// Shares reports whether an account of the platform also serves callers whom the organisation does
+// not trust: other organisations, or the platform that grants its credits.
+func (m *Budgets) Shares(org string, account *providers.Account) bool {
+	return account.Platform && (m.HasCredits(org) || m.keys.ServesOthers(org))
+}
+
 // PaysWithCredits reports whether an organisation pays for calls of the account with
 // credits.
 func (m *Budgets) PaysWithCredits(org string, account *providers.Account) bool {

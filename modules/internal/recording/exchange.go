@@ -318,8 +318,8 @@ func (x *Exchange) Supersede(end storage.EndState) {
 }
 
 func (x *Exchange) report() {
-	x.site.App.Observe(&x.Record)
-	x.site.App.Export(&x.Record, &x.Kept)
+	x.site.App.Metrics().Observe(&x.Record)
+	x.site.export(&x.Record, &x.Kept)
 }
 
 // Answered reports whether a record proves that a provider at an address has given the

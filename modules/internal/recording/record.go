@@ -122,7 +122,7 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 		return err
 	}
 	if time.Since(time.UnixMilli(int64(r.UpdatedAt))) < history {
-		s.App.Observe(r)
+		s.App.Metrics().Observe(r)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInf
 	if err := to.Append(r, nil); err != nil {
 		return err
 	}
-	s.App.ObserveUsage(r)
+	s.App.Metrics().ObserveUsage(r)
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 func (x *Exchange) logAccess() {
 	if extra, ok := x.ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		var none *storage.Kept // the log has no content
-		masked, _ := none.Masked(&x.Record, x.site.App.Masker(x.Record.Org, x.Record.ContentMask()))
+		masked, _ := none.Masked(&x.Record, x.site.App.Maskers().Of(x.Record.Org, x.Record.ContentMask()))
 		extra.Set(zap.Object("llm", (*logged)(masked)))
 	}
 }

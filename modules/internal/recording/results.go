@@ -215,5 +215,5 @@ func (rs *Results) record(result *observe.Result) {
 		x.site.Logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.site.Store), zap.Error(err))
 		return
 	}
-	x.site.App.Export(&r, k)
+	x.site.export(&r, k)
 }

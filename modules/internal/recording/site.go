@@ -44,7 +44,7 @@ func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *store
 	if err != nil {
 		return nil, nil, err
 	}
-	masker, err := app.MaskSite(rules)
+	masker, err := app.Maskers().AddSite(rules)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,6 +64,14 @@ func NewSite(ctx caddy.Context, store string, rules []*mask.Rule) (*Site, *store
 	return &Site{
 		App: app, Store: name, Open: Open(opened), Logger: logger, Calls: opened.Calls(), Cache: answers, mask: masker,
 	}, opened, nil
+}
+
+// export sends the record of a call that is over to the collector of its organisation's store, if
+// that has one, masked as it is stored. It never waits, and keeps nothing of k.
+func (s *Site) export(r *storage.Record, k *storage.Kept) {
+	if config := s.App.Stores[s.App.Authenticator().StoreOf(r.Org)]; config != nil {
+		config.Store().Export(k.Masked(r, s.App.Maskers().Of(r.Org, r.ContentMask())))
+	}
 }
 
 // Warm is Exchange.Warm for a call that is not recorded.
