@@ -21,7 +21,7 @@ func (m *messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
 			blocks = appendBlocks(blocks, item)
 		}
 	}
-	return appendMessage(nil, a, blocks, messagesEndings.of(a))
+	return appendMessage(nil, a, blocks, stopReason(a))
 }
 
 // appendMessage appends a message. stop is "" for a message that begins.

@@ -212,9 +212,19 @@ func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
 		return append(appendMessagesError(b, e), "\n\n"...)
 	}
 	b = append(b, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""...)
-	b = append(append(b, messagesEndings.of(a)...), `","stop_sequence":null},"usage":`...)
+	b = append(append(b, stopReason(a)...), `","stop_sequence":null},"usage":`...)
 	b = append(appendMessagesUsage(b, a), "}\n\n"...)
 	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
+}
+
+// stopReason is why a message ended. OpenAI's models refuse in a part of their own, with the finish
+// reason `stop` (https://platform.openai.com/docs/guides/structured-outputs#refusals).
+func stopReason(a *translate.Assembler) string {
+	reason := messagesEndings.of(a)
+	if reason == messagesEndings.stop && slices.ContainsFunc(a.Outputs(), func(o *translate.Output) bool { return o.Refused }) {
+		return messagesEndings.filter
+	}
+	return reason
 }
 
 var messagesEndings = endings{limit: "max_tokens", filter: "refusal", sequence: "stop_sequence", call: "tool_use", stop: "end_turn"}

@@ -226,10 +226,28 @@ func BenchmarkMessages(b *testing.B) {
 	plugintest.BenchmarkEncode(b, plugins.Messages, anthropic.Provider{}, stream)
 }
 
-// A stop sequence that the provider tells from the end of a turn is told to the client.
-func TestStopSequence(t *testing.T) {
-	for d, want := range map[plugins.Dialect]string{plugins.Messages: `"stop_reason":"stop_sequence"`, plugins.Chat: `"finish_reason":"stop"`} {
-		api, _ := inbound.Of(d)
+// Clients are told why an answer ended in the words of their dialect: by a stop sequence, or by a
+// refusal, for which Chat Completions have a field and no reason.
+func TestStopReason(t *testing.T) {
+	sequence := func(a *translate.Assembler) {
+		a.Text(0, "hello")
+		a.Finish(translate.ReasonStopSequence)
+	}
+	refusal := func(a *translate.Assembler) {
+		a.Refusal(0, "I can't help with that.")
+		a.Finish(translate.ReasonStop)
+	}
+	for _, c := range []struct {
+		dialect plugins.Dialect
+		answer  func(*translate.Assembler)
+		want    string
+	}{
+		{plugins.Messages, sequence, `"stop_reason":"stop_sequence"`},
+		{plugins.Chat, sequence, `"finish_reason":"stop"`},
+		{plugins.Messages, refusal, `"stop_reason":"refusal"`},
+		{plugins.Chat, refusal, `"finish_reason":"stop"`},
+	} {
+		api, _ := inbound.Of(c.dialect)
 		p, err := api.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`))
 		if err != nil {
 			t.Fatal(err)
@@ -239,11 +257,10 @@ func TestStopSequence(t *testing.T) {
 			var out strings.Builder
 			a := translate.NewAssembler(p, &out, translate.Options{Encoder: api.Encoder(p)})
 			a.Start("m", "r")
-			a.Text(0, "hello")
-			a.Finish(translate.ReasonStopSequence)
+			c.answer(a)
 			out.Write(a.End())
-			if got := out.String(); !strings.Contains(got, want) {
-				t.Errorf("%s, streamed %t: %s", d, stream, got)
+			if got := out.String(); !strings.Contains(got, c.want) {
+				t.Errorf("%s, streamed %t: want %s: %s", c.dialect, stream, c.want, got)
 			}
 		}
 	}

@@ -155,7 +155,9 @@ func (a *Assembler) Text(key int, s string) {
 // Refusal adds to a message's refusal.
 func (a *Assembler) Refusal(key int, s string) {
 	if a.takes(len(s)) {
-		a.appendText(a.opened(MessageOutput, key), RefusalPart, s)
+		o := a.opened(MessageOutput, key)
+		o.Refused = o.Refused || s != ""
+		a.appendText(o, RefusalPart, s)
 	}
 }
 

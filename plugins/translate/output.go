@@ -20,6 +20,8 @@ type Output struct {
 	CallID, Name, Namespace string
 	// Sealed is the encrypted_content of a reasoning, "" if it has none yet.
 	Sealed string
+	// Refused is whether a message has a refusal of the model.
+	Refused bool
 	// Image is that of ImageOutput in base64, and Format is png, jpeg or webp.
 	Image, Format string
 	// JSON is the whole item as the Responses API has it, nil until it closes.
