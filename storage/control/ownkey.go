@@ -2,10 +2,13 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // KeyPermissions say who of a project creates keys of their own in it, without an administrator.
@@ -33,6 +36,18 @@ type Creator struct {
 	// AuthHash is the AuthHash of records of the member's own calls, "" for a key.
 	AuthHash string `json:"auth_hash,omitempty"`
 }
+
+// AsCaller returns the record of a call of the created key as if the creator had made the call.
+func (c *Creator) AsCaller(r *storage.Record) *storage.Record {
+	as := *r
+	as.KeyID, as.AuthHash = c.ID, ""
+	if !c.isKey() { // a member, whose calls have no key
+		as.KeyID, as.AuthHash = "", c.AuthHash
+	}
+	return &as
+}
+
+func (c *Creator) isKey() bool { return strings.HasPrefix(c.ID, keyPrefix) }
 
 // keyPrefix begins the ids of keys, and of no other object.
 const keyPrefix = "key_"
@@ -79,10 +94,31 @@ func FindCreator(ctx context.Context, log Log, k *Key) (m *Member, by *Key, err 
 		return nil, nil, nil
 	}
 	o := &Organisation{Log: log, Name: k.Org}
-	if strings.HasPrefix(k.Creator.ID, keyPrefix) {
+	if k.Creator.isKey() {
 		found, err := Get[Key](ctx, o, k.Creator.ID)
 		return nil, found.Object, err
 	}
 	found, err := Get[Member](ctx, o, k.Creator.ID)
 	return found.Object, nil, err
+}
+
+// CreatorOf returns who created the key with an id as their own, nil for any other key and for an id
+// that is no key's. A deleted key is in the event that ended it.
+func (o *Organisation) CreatorOf(ctx context.Context, id string) (*Creator, error) {
+	found, err := Get[Key](ctx, o, id)
+	if !errors.Is(err, ErrNotFound) {
+		if err != nil {
+			return nil, err
+		}
+		return found.Object.Creator, nil
+	}
+	events, err := o.Log.Events(ctx, o.Name, id, "", 1)
+	if err != nil || len(events) == 0 || events[0].Before == nil {
+		return nil, err
+	}
+	k, err := read[Key](*events[0].Before, nil)
+	if err != nil {
+		return nil, err
+	}
+	return k.Creator, nil
 }

@@ -51,11 +51,7 @@ func (k *Key) AsCreator(r *storage.Record) *storage.Record {
 	if k == nil || k.kept == nil || k.kept.Creator == nil {
 		return r
 	}
-	by, as := k.kept.Creator, *r
-	if as.KeyID, as.AuthHash = by.ID, ""; k.creator == nil { // a member, whose calls have no key
-		as.KeyID, as.AuthHash = "", by.AuthHash
-	}
-	return &as
+	return k.kept.Creator.AsCaller(r)
 }
 
 // Creator is who creates keys of their own with the key: the member who has the token, or the key

@@ -80,7 +80,7 @@ func (m *Budgets) boundingOf(v *view, s *Spending, budgets []*Budget, all boundi
 		}
 		takes := b.takes
 		if s.Batch != nil && len(s.Batch) == 0 {
-			takes = storage.Compile(ofAnyModel(b.filter), nil)
+			takes = storage.Compile(without(b.filter, "model", "request_model"), nil)
 		}
 		r := b.counts(takes, s.Key, &v.full, &v.vouched)
 		if r == nil {
@@ -124,13 +124,13 @@ func (all bounding) find(account credits.Account) *Budget {
 	return nil
 }
 
-// ofAnyModel returns the filter that takes what a filter may take whose models are not known.
-func ofAnyModel(f storage.Filter) storage.Filter {
+// without returns a filter that takes what f takes whatever the fields are.
+func without(f storage.Filter, fields ...string) storage.Filter {
 	switch f := f.(type) {
 	case *storage.Branch:
-		return &storage.Branch{Or: f.Or, Left: ofAnyModel(f.Left), Right: ofAnyModel(f.Right)}
+		return &storage.Branch{Or: f.Or, Left: without(f.Left, fields...), Right: without(f.Right, fields...)}
 	case *storage.Leaf:
-		if f.Field.Name == "model" || f.Field.Name == "request_model" {
+		if slices.Contains(fields, f.Field.Name) {
 			return storage.All{}
 		}
 	}
@@ -145,7 +145,12 @@ func (b *Budget) counts(takes *storage.Program, k *access.Key, full, vouched *st
 	if b.Trust {
 		r = full
 	}
-	as := k.AsCreator(r)
+	return asCounted(takes, k.AsCreator(r), r)
+}
+
+// asCounted returns as, the record r with the creator of its key as the caller, unless the filter of
+// a budget takes neither.
+func asCounted(takes *storage.Program, as, r *storage.Record) *storage.Record {
 	if !takes.Match(as, withoutContent) && (as == r || !takes.Match(r, withoutContent)) {
 		return nil
 	}

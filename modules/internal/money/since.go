@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -177,7 +178,8 @@ func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timesta
 }
 
 // records calls each for the records that a budget counts from a time up to another, the oldest
-// first.
+// first. As in calls, who created a key as their own is the caller of its calls, and stays so when
+// the key is deleted.
 func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, each func(*storage.Record)) error {
 	store, err := m.store(b.org)
 	if err != nil {
@@ -187,21 +189,42 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 	if err == nil {
 		err = journal.Flush(ctx)
 	}
+	var log control.Log
+	if err == nil {
+		log, err = store.ControlIfAny()
+	}
 	if err != nil {
 		return err
 	}
+	org := &control.Organisation{Log: log, Name: b.org}
+	creators := make(map[string]*control.Creator)
 	created := storage.LookupField(storage.RequestResponse, "request_created_at")
 	page := &storage.RequestQuery{
 		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
-		Filter: storage.And(storage.And(b.filter, &storage.Leaf{Field: created, Op: storage.GTE, Time: from}), &storage.Leaf{Field: created, Op: storage.LT, Time: to}),
+		Filter: storage.And(storage.And(without(b.filter, "key_id"), &storage.Leaf{Field: created, Op: storage.GTE, Time: from}), &storage.Leaf{Field: created, Op: storage.LT, Time: to}),
 	}
 	ask := func(page *storage.RequestQuery) ([]*storage.Record, error) {
 		return journal.Backend().Requests(ctx, page)
 	}
 	return page.EachPage(ask, func(records []*storage.Record) error {
 		for _, r := range records {
-			if r.Arm != routing.ShadowArm { // which no budget counts
-				each(r)
+			if r.Arm == routing.ShadowArm { // which no budget counts
+				continue
+			}
+			by, known := creators[r.KeyID]
+			if !known && log != nil && r.KeyID != "" {
+				var err error
+				if by, err = org.CreatorOf(ctx, r.KeyID); err != nil {
+					return err
+				}
+				creators[r.KeyID] = by
+			}
+			as := r
+			if by != nil {
+				as = by.AsCaller(r)
+			}
+			if as = asCounted(b.takes, as, r); as != nil {
+				each(as)
 			}
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -109,5 +110,82 @@ func TestSinceNeedsWhatRecordsTell(t *testing.T) {
 	b := &Budget{Name: "b", Limit: "1", Window: "day", Since: "2026-11-01", Timezone: "Europe/Berlin", Per: "user", Trust: true}
 	if err := b.provision(stores.DefaultName, func(string) bool { return false }); err != nil || b.since.Time().UTC().Hour() != 23 {
 		t.Errorf("midnight in Berlin is %s, %v", b.since, err)
+	}
+}
+
+// Recorded calls of keys that somebody created as their own count as their creator's, as calls do
+// while they are made, also when such a key is deleted by now. A filter may name either.
+func TestRecordedCallsOfOwnKeys(t *testing.T) {
+	m, store := withStore(t)
+	journal, err := store.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := store.Control()
+	if err != nil {
+		t.Fatal(err)
+	}
+	org := &control.Organisation{Log: log, Name: stores.DefaultName}
+	parent, _, err := org.CreateKey(t.Context(), control.Settings{Name: "parent", Scopes: []string{"gateway"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{parent.ID, "", ""}
+	for i := range 2 {
+		own, _, err := org.CreateOwnKey(t.Context(), control.Creator{ID: parent.ID}, control.Settings{Name: "own", Scopes: []string{"gateway"}}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[1+i] = own.ID
+	}
+	if err := control.Delete[control.Key](t.Context(), org, keys[2]); err != nil {
+		t.Fatal(err)
+	}
+	begin := storage.Millis(time.Now().Add(-time.Minute))
+	for i, key := range append(keys, "key_stranger") {
+		r := &storage.Record{
+			Org: stores.DefaultName, ID: uuid.New(), KeyID: key, CreatedAt: begin + storage.Timestamp(i), GatewayNode: "n", TargetURL: "/v1",
+			Cost: plugins.KnownCost(plugins.Nanodollars(10 + i)),
+		}
+		if err := journal.Append(r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const named = `{"request_response_rmt":{"key_id":{"%s":%q}}}`
+	for _, test := range []struct {
+		filter, want string
+		refused      int64
+	}{
+		{"", parent.ID + " 33;key_stranger 13;", 2},
+		{fmt.Sprintf(named, "equals", parent.ID), parent.ID + " 33;", 2},
+		{fmt.Sprintf(named, "equals", keys[2]), parent.ID + " 12;", 0},
+		{fmt.Sprintf(named, "not-equals", parent.ID), parent.ID + " 23;key_stranger 13;", 1},
+	} {
+		b := &Budget{Name: "b" + test.filter, Limit: "1", Window: "total", Per: "key", Since: begin.String(), Filter: []byte(test.filter)}
+		pace := &Budget{Name: "pace", Limit: "1", Quantity: "requests", Window: "24h", Per: "key", Filter: b.Filter}
+		for _, b := range []*Budget{b, pace} {
+			if err := b.provision(stores.DefaultName, func(string) bool { return false }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ledger := ledgerOf(t, m)
+		if err := m.Begin(t.Context(), ledger, b); err != nil {
+			t.Fatal(err)
+		}
+		counted, err := b.Counted(t.Context(), ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, a := range counted {
+			got += fmt.Sprintf("%s %d;", a.Value, a.Spent)
+		}
+		if got != test.want {
+			t.Errorf("%s begins with %s, want %s", test.filter, got, test.want)
+		}
+		tried, err := m.Try(t.Context(), pace, begin, begin+1000, func(*Refusal) {})
+		if err != nil || tried.Refused != test.refused {
+			t.Errorf("%s: %+v, %v, want %d calls refused", test.filter, tried, err, test.refused)
+		}
 	}
 }
