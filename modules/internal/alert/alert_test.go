@@ -1,10 +1,12 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -28,6 +30,11 @@ import (
 	"github.com/weirhq/weir/storage/control/embedded"
 )
 
+// calls is how many calls TestManyCalls makes:
+//
+//	go test -run ManyCalls ./modules/internal/alert -calls 1000000
+var calls = flag.Int("calls", 5_000, "calls of which three nodes tell")
+
 // records answers groups from what it has, in the plainest way.
 type records struct {
 	mu   sync.Mutex
@@ -40,7 +47,8 @@ func (r *records) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 	defer r.mu.Unlock()
 	g := storage.NewRecordGrouper(q, nil, storage.NewCancelCheck(ctx.Err))
 	takes := storage.NewMatcher(q.Filter, storage.NewCancelCheck(ctx.Err))
-	for _, one := range r.all {
+	first, _ := slices.BinarySearchFunc(r.all, q.Window.From, func(r *storage.Record, from storage.Timestamp) int { return cmp.Compare(r.CreatedAt, from) })
+	for _, one := range r.all[first:] { // in the order of time
 		if one.Org == q.Org && q.Window.Contains(one.CreatedAt) && takes.Match(one, func() *storage.Content { return nil }) {
 			r.read++
 			g.Add(one, func() *storage.Content { return nil })
@@ -85,7 +93,7 @@ func (r *receiver) told() (all []string) {
 	return all
 }
 
-func openLog(t *testing.T) control.Log {
+func openLog(t testing.TB) control.Log {
 	t.Helper()
 	log, err := embedded.Open(t.TempDir(), nil, zap.NewNop())
 	if err != nil {
@@ -95,7 +103,7 @@ func openLog(t *testing.T) control.Log {
 	return log
 }
 
-func newEngine(t *testing.T, log control.Log, g storage.Grouper, channels map[string]*receiver, rules ...*Rule) *Engine {
+func newEngine(t testing.TB, log control.Log, g storage.Grouper, channels map[string]*receiver, rules ...*Rule) *Engine {
 	t.Helper()
 	o := Options{
 		Org: "acme", Logger: zap.NewNop(), Control: func() (control.Log, error) { return log, nil },
@@ -163,6 +171,95 @@ func TestOneMessageOfManyNodes(t *testing.T) {
 		want(t, ops.told(), "firing dear ada", "resolved dear ada", "firing dear ada")
 		if first, third := ops.got[0], ops.got[2]; first.Firing.ID == third.Firing.ID || first.Delivery.ID == third.Delivery.ID {
 			t.Error("another window has the same id")
+		}
+	})
+}
+
+// A rule over very many calls tells once in each window, whichever of the nodes is first, and once
+// that it is over.
+func TestManyCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window, windows = 60, 2 // minutes
+		log, db, ops := openLog(t), new(records), new(receiver)
+		var nodes []*Engine
+		for range 3 {
+			nodes = append(nodes, newEngine(t, log, db, map[string]*receiver{"ops": ops}, &Rule{
+				Name: "busy", Total: "requests", Operator: ">", Threshold: 100, Over: caddy.Duration(10 * time.Minute), To: []string{"ops"},
+			}))
+		}
+		slots := make(map[storage.Timestamp]bool)
+		for range window * windows {
+			db.add("ada", 1)
+			call := db.all[len(db.all)-1]
+			db.all = append(db.all, slices.Repeat([]*storage.Record{call}, *calls/(window*windows))...)
+			slots[slot(nodes[0].Rules[0], storage.Millis(time.Now().Add(time.Minute)))] = true
+			minute(t, nodes...)
+		}
+		want(t, ops.told(), "firing busy ") // it is one alert as long as it lasts
+		for range 20 {
+			minute(t, nodes...)
+		}
+		want(t, ops.told(), "firing busy ", "resolved busy ")
+		if len(db.all) < *calls || len(slots) < windows {
+			t.Errorf("%d calls in %d windows are no test", len(db.all), len(slots))
+		}
+	})
+}
+
+// Whoever names users decides how many subjects a rule has, but not how many messages are sent.
+func TestManySubjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), new(receiver)
+		dear := dearRule()
+		dear.Over = caddy.Duration(10 * time.Minute)
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, dear)
+		for i := range 10_000 {
+			db.add(fmt.Sprint("user ", i), float64(11+i))
+		}
+		for range 3 {
+			minute(t, e)
+		}
+		told := ops.told()
+		if len(told) != maxSubjects+1 || !slices.Contains(told, "firing dear user 9999") || !slices.Contains(told, "firing dear "+othersSubject) {
+			t.Errorf("%d messages: %q", len(told), told)
+		}
+		for _, m := range ops.got {
+			if m.Subject == othersSubject && m.Value != 10_000-maxSubjects {
+				t.Errorf("there are %v others", m.Value)
+			}
+		}
+		for range 15 {
+			minute(t, e)
+		}
+		if told = ops.told(); len(told) != 2*(maxSubjects+1) {
+			t.Errorf("%d messages after the end", len(told))
+		}
+	})
+}
+
+// A channel that takes its time, and one that hangs, keep no message from another channel.
+func TestSlowChannels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), new(receiver)
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, dearRule())
+		e.Channels = append(e.Channels,
+			&Channel{Name: "slow", send: func(context.Context, message) error { time.Sleep(sendTimeout - time.Second); return nil }},
+			&Channel{Name: "hangs", send: func(ctx context.Context, _ message) error { <-ctx.Done(); return ctx.Err() }},
+		)
+		e.Rules[0].To = e.ChannelNames()
+		for i := range 20 {
+			db.add(fmt.Sprint("user ", i), 11)
+		}
+		minute(t, e)
+		db.add("ada", 11)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		e.Evaluate(t.Context(), began)
+		for len(ops.told()) < 21 {
+			e.Deliver(t.Context())
+		}
+		if took := time.Since(began); took > sendTimeout {
+			t.Errorf("the message came after %s", took)
 		}
 	})
 }
@@ -387,6 +484,37 @@ func TestChannels(t *testing.T) {
 				t.Errorf("the error tells the address: %v", err)
 			}
 		})
+	}
+}
+
+// Many receivers repeat what they were sent. An error is kept, logged and shown.
+func TestErrorsHaveNoSecret(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, "%s Cannot POST %s: %s", strings.Repeat(" ", 150), r.RequestURI, body)
+	}))
+	defer server.Close()
+	for _, c := range []*Channel{
+		{Kind: "slack", Address: server.URL + "/services/T0/B0/hush?token=hush"},
+		{Kind: "teams", Address: server.URL + "/hush%20hush"},
+		{Kind: "pagerduty", Address: "hush", URL: server.URL + "/v2"},
+	} {
+		c.Name = "ops"
+		if err := c.Provision(); err != nil {
+			t.Fatal(err)
+		}
+		log, db := openLog(t), new(records)
+		e := newEngine(t, log, db, nil)
+		e.Channels = []*Channel{c}
+		org, err := e.Organisation()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := e.Test(t.Context(), org, "ops")
+		if err != nil || !strings.HasPrefix(d.Error, "it answered 404 Not Found: Cannot POST ") || strings.Contains(d.Error, "hush") {
+			t.Errorf("%s: %q, %v", c.Kind, d.Error, err)
+		}
 	}
 }
 

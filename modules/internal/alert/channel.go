@@ -45,7 +45,7 @@ type Channel struct {
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 
-	// send sends a message. Its error has no secret.
+	// send sends a message. Its error may have secrets that the receiver repeats.
 	send func(context.Context, message) error
 }
 
@@ -117,7 +117,8 @@ func checkURL(text string) error {
 // client follows no redirect: it would carry a message to an address that nobody configured.
 var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// post sends JSON. An answer other than 2xx is an error, with the beginning of what it says.
+// post sends JSON. An answer other than 2xx is an error, with the beginning of what it
+// says.
 func post(ctx context.Context, address string, body []byte, header http.Header) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -136,13 +137,33 @@ func post(ctx context.Context, address string, body []byte, header http.Header) 
 		return err
 	}
 	defer response.Body.Close()
-	const maxAnswer = 200 // bytes
-	text := make([]byte, maxAnswer)
-	n, _ := io.ReadFull(response.Body, text)
 	if response.StatusCode/100 == 2 {
 		return nil
 	}
-	return fmt.Errorf("it answered %s: %s", response.Status, strings.ToValidUTF8(strings.TrimSpace(string(text[:n])), ""))
+	text := make([]byte, 4*maxError)
+	n, _ := io.ReadFull(response.Body, text)
+	return fmt.Errorf("it answered %s: %s", response.Status, strings.TrimSpace(string(text[:n])))
+}
+
+// maxError bounds what is kept of the error of an attempt, in bytes.
+const maxError = 200
+
+// redact leaves out of the error of an attempt what receivers repeat: many name the path that they
+// do not know, and the path of a webhook is a secret.
+func (c *Channel) redact(text string) string {
+	secrets := append(slices.Clone(c.Secrets), c.Password)
+	if c.Kind != "email" {
+		secrets = append(secrets, c.Address)
+		if u, err := url.Parse(c.Address); err == nil {
+			secrets = append(secrets, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery)
+		}
+	}
+	for _, secret := range secrets {
+		if len(secret) > len("/") {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	return strings.ToValidUTF8(text[:min(len(text), maxError)], "")
 }
 
 // postJSON is post for a value.

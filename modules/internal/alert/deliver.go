@@ -18,6 +18,8 @@ const (
 	// sendTimeout bounds an attempt, and claimed is how long no other node begins the next one.
 	sendTimeout = 15 * time.Second
 	claimed     = time.Minute
+	// slowChannel is after how long a call of Deliver sends no further message to a channel.
+	slowChannel = 5 * time.Second
 	// firstRetry and lastRetry are the pauses after the first and after later attempts, and
 	// giveUp is how long attempts are made.
 	firstRetry = 5 * time.Second
@@ -64,8 +66,9 @@ func (e *Engine) Deliver(ctx context.Context) {
 	var channels sync.WaitGroup
 	for _, messages := range due {
 		channels.Go(func() {
+			begun := time.Now() // a slow channel leaves the rest to the next call: the others wait for it
 			for _, m := range messages {
-				if _, err := e.attempt(ctx, org, m); err != nil {
+				if _, err := e.attempt(ctx, org, m); err != nil || time.Since(begun) > slowChannel {
 					return
 				}
 			}
@@ -128,7 +131,10 @@ func (e *Engine) sendTo(ctx context.Context, m message) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	return c.send(ctx, m)
+	if err := c.send(ctx, m); err != nil {
+		return errors.New(c.redact(err.Error()))
+	}
+	return nil
 }
 
 // keep keeps what became of an attempt, and whether the channel is an alert.

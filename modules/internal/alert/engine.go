@@ -1,10 +1,12 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +81,10 @@ const (
 	retention = storage.Timestamp(90 * 24 * time.Hour / time.Millisecond)
 	// shortestSlot is the shortest time in which an alert fires once for a subject.
 	shortestSlot = time.Hour
+	// maxSubjects bounds the subjects of a rule that fire at the same time, and othersSubject stands
+	// for all further ones.
+	maxSubjects   = 100
+	othersSubject = "(others)"
 	// evaluationTimeout bounds the queries of one rule.
 	evaluationTimeout = 30 * time.Second
 	// deliveryInterval is how often messages of other nodes are looked for.
@@ -258,18 +264,8 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Tim
 	if err != nil || !storage.TotalKey(r.Total).IsSum() {
 		return values, err
 	}
-	for subject := range values {
-		w.seen[subject] = at
-	}
-	if r.Per == "" {
-		w.seen[""] = at
-	}
-	for subject, seen := range w.seen {
-		if at-seen > remembered {
-			delete(w.seen, subject)
-		} else if _, ok := values[subject]; !ok {
-			values[subject] = 0 // a sum of no records
-		}
+	if r.isTrue(0) { // a sum of no records
+		w.remember(values, r.Per == "", at)
 	}
 	if w.before == nil {
 		return values, nil
@@ -287,6 +283,24 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Tim
 	return times, nil
 }
 
+// remember adds the subjects that had records some time ago to the values, as 0. A rule about all
+// records has one subject always.
+func (w *watched) remember(values map[string]float64, ofAll bool, at storage.Timestamp) {
+	if ofAll {
+		w.seen[""] = at
+	}
+	for subject := range values {
+		w.seen[subject] = at
+	}
+	for subject, seen := range w.seen {
+		if at-seen > remembered {
+			delete(w.seen, subject)
+		} else if _, ok := values[subject]; !ok {
+			values[subject] = 0
+		}
+	}
+}
+
 // evaluate keeps which alerts of a rule fire, and resolves those of firing that do no longer.
 func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rule, w *watched, firing map[string]*control.Firing, at storage.Timestamp) error {
 	ctx, cancel := context.WithTimeout(ctx, evaluationTimeout)
@@ -295,8 +309,9 @@ func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rul
 	if err != nil {
 		return err
 	}
-	for subject, value := range values {
-		if firing[subject] == nil && r.isTrue(value) {
+	exceeding := r.exceeding(values, firing)
+	for subject, value := range exceeding {
+		if firing[subject] == nil {
 			f := &control.Firing{
 				ID: alertID(r.Name, subject, slot(r, at)), Org: e.Org, Rule: r.Name, Per: r.subject(), Subject: subject,
 				Condition: r.Condition(), Value: value, FiredAt: storage.Millis(time.Now()),
@@ -307,7 +322,7 @@ func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rul
 		}
 	}
 	for subject, f := range firing {
-		if value, known := values[subject]; known && r.isTrue(value) {
+		if _, exceeds := exceeding[subject]; exceeds {
 			delete(w.calm, subject)
 			continue
 		}
@@ -317,6 +332,36 @@ func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rul
 		}
 	}
 	return nil
+}
+
+// exceeding returns the subjects of which the condition is true, with their values: those that fire
+// already, and then those that are farthest from the threshold, up to maxSubjects. othersSubject
+// stands for the rest, with their number: whoever names users or sessions could otherwise have any
+// number of messages sent.
+func (r *Rule) exceeding(values map[string]float64, firing map[string]*control.Firing) map[string]float64 {
+	exceeding := make(map[string]float64)
+	var fresh []string
+	for subject, value := range values {
+		switch {
+		case !r.isTrue(value):
+		case firing[subject] != nil:
+			exceeding[subject] = value
+		default:
+			fresh = append(fresh, subject)
+		}
+	}
+	distance := func(subject string) float64 { return math.Abs(values[subject] - r.Threshold) }
+	slices.SortFunc(fresh, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance(b), distance(a)), cmp.Compare(a, b))
+	})
+	fit := min(len(fresh), max(maxSubjects-len(exceeding), 0))
+	for _, subject := range fresh[:fit] {
+		exceeding[subject] = values[subject]
+	}
+	if rest := len(fresh) - fit; rest > 0 {
+		exceeding[othersSubject] = float64(rest)
+	}
+	return exceeding
 }
 
 // slot is the part of time in which an alert fires once for a subject.
