@@ -31,12 +31,7 @@ func TestNodesCap(t *testing.T) {
 		t.Skip("takes minutes: -full")
 	}
 	const limit, spenders, kills = 10_000_000_000, 200, 20
-	program := filepath.Join(t.TempDir(), "weir")
-	build := exec.Command("go", "build", "-o", program, "./weir")
-	build.Dir = "../../examples/cluster"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := clusterProgram(t)
 	m := new(meter)
 	upstream := httptest.NewServer(m)
 	t.Cleanup(upstream.Close)
@@ -128,6 +123,17 @@ func TestNodesCap(t *testing.T) {
 	}
 	t.Logf("%d kills: %d answers, %d refused, %d records of %d, %d of them cut off, %d are spent, the provider charged %d",
 		kills, answered.Load(), refused.Load(), records, cost, left, spent, charged)
+}
+
+// clusterProgram builds the weir that shares in Redis.
+func clusterProgram(t *testing.T) string {
+	program := filepath.Join(t.TempDir(), "weir")
+	build := exec.Command("go", "build", "-o", program, "./weir")
+	build.Dir = "../../examples/cluster"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
 }
 
 // redisServer keeps what it acknowledges over its kills.
