@@ -41,6 +41,7 @@ type benchCase struct {
 var (
 	small     = traffic{requestBytes: 2 << 10, answerBytes: 1500}
 	same      = traffic{requestBytes: 2 << 10, answerBytes: 1500, repeats: true}
+	cached    = traffic{requestBytes: 2 << 10, answerBytes: 1500, repeats: true, cached: true}
 	tooled    = traffic{requestBytes: 8 << 10, answerBytes: 1500, tools: 20}
 	refused   = traffic{requestBytes: 2 << 10, answerBytes: 200, refused: true}
 	embedded  = traffic{requestBytes: 20 << 10, answerBytes: 20 << 10, inputs: 100}
@@ -61,6 +62,8 @@ var cases = []benchCase{
 	{name: "small-200/s", traffic: small, load: load{rate: 200}},
 	{name: "same-1", traffic: same, load: load{clients: 1}},
 	{name: "same-16", traffic: same, load: load{clients: 16}},
+	{name: "cached-1", traffic: cached, load: load{clients: 1}},
+	{name: "cached-16", traffic: cached, load: load{clients: 16}},
 	{name: "tools-16", traffic: tooled, load: load{clients: 16}},
 	{name: "errors-16", traffic: refused, load: load{clients: 16}},
 	{name: "embeddings-16", traffic: embedded, load: load{clients: 16}},

@@ -67,6 +67,9 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 	defer os.RemoveAll(p["DIR"])
 	calls := newCaller(t, p.expand(t.url(c.traffic)), p)
 	defer calls.close()
+	if c.traffic.cached {
+		calls.header["Service-Cache-Enabled"] = []string{"true"}
+	}
 
 	result := &cell{Case: c.name, Target: t.Name}
 	if len(t.Command) == 0 {

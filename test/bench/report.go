@@ -152,7 +152,11 @@ var goals = slices.Concat(
 	cpuGoals("gateway", "weir", 1.10, "small-1", "small-16", "same-16", "small-256", "large-16", "conversation-16", "stream-16"),
 	cpuGoals("gateway-anthropic", plain, 1.10, "responses-16", "chat-16"),
 	cpuGoals("gateway-gemini", plain, 1.10, "responses-16", "chat-16", "messages-16"),
+	cpuGoals("weir", plain, 1, "cached-1", "cached-16"),
+	cpuGoals("gateway", plain, 1, "cached-1", "cached-16"),
 	[]goal{
+		{"added p50 latency of a hit, ms", "cached-1", "weir", difference(p50, direct), 0.3, []string{direct}},
+		{"added p50 latency of a hit, ms", "cached-1", "gateway", difference(p50, direct), 0.3, []string{direct}},
 		{"added p99 latency, × caddy", "small-256", "weir", addedRatio(p99), 1.5, []string{plain, direct}},
 		{"added p50 latency, × caddy", "small-1", "weir", addedRatio(p50), 1.15, []string{plain, direct}},
 		{"late events, %", "streams-2000", "weir", value(late), 0, nil},

@@ -40,6 +40,7 @@ type traffic struct {
 	streams string
 	agents  bool // whole conversations
 	repeats bool // all calls have one prompt
+	cached  bool // Weir's cache answers if it can
 	tools   int  // tools that a conversation begins with; the answer calls one of the tools
 	inputs  int  // inputs of a call of embeddings, else 0
 	refused bool // the provider answers 429
