@@ -55,10 +55,11 @@ func (v *visited) again(c *Chunk) bool {
 // propertyColumn answers the values of a property in the rows of a chunk, as ids of names:
 // from the file if the file has the property, else from the source.
 type propertyColumn struct {
-	x    *rows
-	name string
-	last visited
-	ids  []uint32 // of the last chunk
+	x        *rows
+	name     string
+	last     visited
+	from, to int64    // of the last scan
+	ids      []uint32 // of the last chunk, between these keys
 }
 
 // property returns the column of a property, nil if no row has it. It is not known if the
@@ -70,9 +71,10 @@ func (c *Chunk) property(name string) (column []uint32, known bool) {
 
 // in returns the column of a chunk, nil if no row has the property.
 func (p *propertyColumn) in(c *Chunk) []uint32 {
-	if p.last.again(c) {
+	if p.last.again(c) && p.from == p.x.from && p.to == p.x.to {
 		return p.ids
 	}
+	p.from, p.to = p.x.from, p.x.to
 	column, known := c.property(p.name)
 	if p.ids = column; !known {
 		p.ids = make([]uint32, len(c.n))
@@ -83,7 +85,7 @@ func (p *propertyColumn) in(c *Chunk) []uint32 {
 
 func (p *propertyColumn) read(c *Chunk) {
 	rowOf := c.finder()
-	err := p.x.source.Properties(p.name, c.low, c.high, func(key int64, value uint32) {
+	err := p.x.source.Properties(p.name, max(c.low, p.from), min(c.high, p.to), func(key int64, value uint32) {
 		if i := rowOf(key); i >= 0 {
 			p.ids[i] = value
 		}
@@ -158,7 +160,7 @@ func (x *labelled) has(c *Chunk, row int) bool {
 // in asks once for all chunks of requests that came out of order: these chunks overlap.
 func (x *labelled) in(c *Chunk) *keySet {
 	if c.sorted {
-		return x.read(c.low, c.high)
+		return x.read(max(c.low, x.from), min(c.high, x.to))
 	}
 	if x.everywhere == nil {
 		x.everywhere = x.read(x.from, x.to)

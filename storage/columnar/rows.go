@@ -23,6 +23,8 @@ type rows struct {
 	// sessions are the sessions whose requests are scanned, all in window; nil for all requests.
 	sessions map[Session]bool
 	window   storage.Window
+	// from and to are the keys of requests between which a scan looks.
+	from, to int64
 	turn     *Turn
 	// reader reads the files of all scans: a query with more groups than fit in memory scans
 	// the files several times.
@@ -50,7 +52,8 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, 
 	if x.sessions != nil {
 		w.From, w.To = max(w.From, x.window.From), min(w.To, x.window.To)
 	}
-	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To), scoreReader: scoreReader{x: x}, ranges: make(map[*storage.Leaf][]columnRange)}
+	x.from, x.to = FirstKey(w.From), LastKey(w.To)
+	s := scan{rows: x, each: each, parts: parts, scoreReader: scoreReader{x: x}, ranges: make(map[*storage.Leaf][]columnRange)}
 	s.plan(f)
 	if x.org == 0 {
 		return nil
@@ -123,9 +126,8 @@ var _ storage.Rows = (*rows)(nil)
 // scan is one call of Scan.
 type scan struct {
 	*rows
-	each     func(*storage.RowBatch) bool
-	parts    storage.RowParts
-	from, to int64 // keys of requests
+	each  func(*storage.RowBatch) bool
+	parts storage.RowParts
 	// prefilter is the part of the filter that the columns decide, nil if there is no such part.
 	// residual is the part that the source decides.
 	prefilter selection

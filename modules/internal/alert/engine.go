@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -265,6 +266,7 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Tim
 		return values, err
 	}
 	if r.isTrue(0) { // a sum of no records
+		values = maps.Clone(values)
 		w.remember(values, r.Per == "", at)
 	}
 	if w.before == nil {

@@ -18,8 +18,18 @@ type series struct {
 	// read is the end of what has been read, 0 for nothing, and refreshed when the last day was
 	// read again.
 	read, refreshed storage.Timestamp
-	// cells are the totals by subject and the start of the cell.
-	cells map[string]map[storage.Timestamp]float64
+	// cells are the totals by the start of the cell and the subject, money in nanodollars, and sums
+	// those of all cells by subject.
+	cells map[storage.Timestamp]map[string]int64
+	sums  map[string]sum
+	// values are the sums as the rule compares them.
+	values map[string]float64
+}
+
+// sum is the total of a number of cells.
+type sum struct {
+	total int64
+	cells int
 }
 
 const (
@@ -36,13 +46,15 @@ const (
 func newSeries(r *Rule, ago time.Duration) *series {
 	minutes := time.Duration(r.Over).Milliseconds() / time.Minute.Milliseconds()
 	return &series{
-		rule: r, ago: storage.Timestamp(ago.Milliseconds()), cells: make(map[string]map[storage.Timestamp]float64),
+		rule: r, ago: storage.Timestamp(ago.Milliseconds()),
+		cells: make(map[storage.Timestamp]map[string]int64), sums: make(map[string]sum), values: make(map[string]float64),
 		width: storage.Timestamp((minutes + maxCells - 1) / maxCells * time.Minute.Milliseconds()),
 	}
 }
 
 // at returns the totals of the window that ends before a time, by subject. Unknown totals are
-// missing, and so are sums of no records.
+// missing, and so are sums of no records. The caller may not change the totals, which hold until the
+// next call.
 func (s *series) at(ctx context.Context, g storage.Grouper, org string, now storage.Timestamp) (map[string]float64, error) {
 	now -= s.ago
 	over := storage.Timestamp(time.Duration(s.rule.Over).Milliseconds())
@@ -50,8 +62,8 @@ func (s *series) at(ctx context.Context, g storage.Grouper, org string, now stor
 		Org: org, Filter: s.rule.filter, By: s.rule.by, Details: true, Window: storage.Window{From: now - over, To: now - 1},
 	}
 	total := storage.TotalKey(s.rule.Total)
-	values := make(map[string]float64)
 	if !total.IsSum() {
+		values := make(map[string]float64)
 		return values, g.Groups(ctx, q, func(group *storage.GroupTotals) error {
 			if n := total.Of(group); n.Valid {
 				values[subjectOf(group)] = float64(n.N) / 1000
@@ -71,50 +83,54 @@ func (s *series) at(ctx context.Context, g storage.Grouper, org string, now stor
 	}
 	q.Window.From = from
 	q.Buckets = storage.Buckets{Start: from, Width: s.width, Len: int((now - from + s.width - 1) / s.width)}
-	fresh := make(map[string]map[storage.Timestamp]float64)
-	scale := 1.0
-	if total.IsMoney() {
-		scale = 1e-9
-	}
+	fresh := make(map[storage.Timestamp]map[string]int64)
 	err := g.Groups(ctx, q, func(group *storage.GroupTotals) error {
-		cells := make(map[storage.Timestamp]float64, len(group.Cells))
+		subject := subjectOf(group)
 		for i := range group.Cells {
-			if n := total.OfCell(&group.Cells[i]); n.Valid {
-				cells[group.Cells[i].Start] = float64(n.N) * scale
+			n, start := total.OfCell(&group.Cells[i]), group.Cells[i].Start
+			if !n.Valid {
+				continue
 			}
+			if fresh[start] == nil {
+				fresh[start] = make(map[string]int64)
+			}
+			fresh[start][subject] = n.N
 		}
-		fresh[subjectOf(group)] = cells
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.read = now
-	for subject, cells := range s.cells {
-		for start := range cells {
-			if start < begins || start >= from {
-				delete(cells, start)
-			}
-		}
-		if len(cells) == 0 {
-			delete(s.cells, subject)
+	for start, cell := range s.cells {
+		if start < begins || start >= from {
+			s.add(cell, -1)
+			delete(s.cells, start)
 		}
 	}
-	for subject, cells := range fresh {
-		if s.cells[subject] == nil {
-			s.cells[subject] = cells
+	for start, cell := range fresh {
+		s.add(cell, 1)
+		s.cells[start] = cell
+	}
+	return s.values, nil
+}
+
+// add adds the totals of a cell to the sums, or takes them away if sign is -1.
+func (s *series) add(cell map[string]int64, sign int) {
+	scale := 1.0
+	if storage.TotalKey(s.rule.Total).IsMoney() {
+		scale = 1e-9
+	}
+	for subject, n := range cell {
+		of := s.sums[subject]
+		of.total += int64(sign) * n
+		if of.cells += sign; of.cells == 0 {
+			delete(s.sums, subject)
+			delete(s.values, subject)
 			continue
 		}
-		for start, n := range cells {
-			s.cells[subject][start] = n
-		}
+		s.sums[subject], s.values[subject] = of, float64(of.total)*scale
 	}
-	for subject, cells := range s.cells {
-		for _, n := range cells {
-			values[subject] += n
-		}
-	}
-	return values, nil
 }
 
 // subjectOf is the value of the attribute of a rule.
