@@ -96,7 +96,7 @@ func TestEveryTextOfARecordIsMasked(t *testing.T) {
 	const canary = "alice@example.com"
 	own := []string{
 		"Org", "AuthHash", "KeyID", "Project", "VerifiedBy", "Account", "Arm", "GatewayNode", "PriceVersion", "Dialect", "AnswerCache",
-		"TraceID", "SpanID", "SpanKeys", "Assets", "Masked", // hexadecimal digits, and counts
+		"TraceID", "SpanID", "SpanKeys", "Charges", "Assets", "Masked", // hexadecimal digits, and counts
 	}
 	r := new(storage.Record)
 	var fill func(v reflect.Value)

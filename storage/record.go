@@ -207,6 +207,11 @@ type Record struct {
 	// Only the first version of a record carries the number to the journal, which
 	// removes it: backends never see a number. 0 means that there is no number.
 	Number uint64
+
+	// Charges are what a ledger in the journal's directory was charged for the call: a
+	// credits.Charge in JSON by the ID of each reservation. Only the journal keeps them, so that
+	// the ledger can be charged again after a power cut.
+	Charges map[string]string
 }
 
 // RecordKey names a record. Organisations choose IDs independently: an ID may name a
@@ -468,6 +473,7 @@ var Schema = []*Column{
 	{Wire: 71, Name: "content_ordinal", Detail: true, At: func(r *Record) any { return &r.Content.Ordinal }},
 	{Wire: 72, At: func(r *Record) any { return &r.Number }},
 	{Wire: 95, At: func(r *Record) any { return &r.SpanKeys }},
+	{Wire: 112, At: func(r *Record) any { return &r.Charges }},
 }
 
 // ofFeedback is the At of a value of feedback.

@@ -119,6 +119,22 @@ type Ledger interface {
 	Close(ctx context.Context) error
 }
 
+// Charge is what a call was charged by a reservation, as its record in the journal keeps it.
+type Charge struct {
+	Org      string              `json:"org"`
+	Accounts []Account           `json:"accounts"`
+	Total    plugins.Nanodollars `json:"total"`
+}
+
+// Recoverer is a Ledger in a file, from which a power cut may take charges whose records are
+// left.
+type Recoverer interface {
+	Ledger
+	// Recover charges again what the records of calls say and the ledger has lost. It comes
+	// before Settle, and before the first Reserve.
+	Recover(context.Context) error
+}
+
 // QuantityMark ends the name of a budget in an Account. Names have no line breaks.
 const QuantityMark = "\n"
 

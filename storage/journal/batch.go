@@ -127,6 +127,7 @@ func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
 			o.Logger.Warn("the media of a request are not known", zap.Stringer("request_id", r.ID), zap.Error(err))
 		}
 		key := r.Key()
+		r.Charges = nil
 		if r.Number > 0 {
 			d.exchanges++
 			d.number = max(d.number, r.Number)

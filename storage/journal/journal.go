@@ -30,6 +30,9 @@ type Options struct {
 	// Sync flushes the disk before Append returns, once a group of concurrent
 	// appends, so that records survive a power cut.
 	Sync bool
+	// AwaitLedger keeps segments from being sealed or deleted before LedgerRead is called: a ledger
+	// reads their charges first.
+	AwaitLedger bool
 	// Retention is how long records are kept, 0 for ever. ContentRetention is how long
 	// their bodies are kept, 0 for as long as the records.
 	Retention, ContentRetention time.Duration
@@ -131,7 +134,9 @@ type Journal struct {
 	closed  bool // nothing is appended any more
 	settled bool // and what was being appended is
 	full    bool // entries were lost since the backend last took some
-	counts  Status
+	// awaitsLedger is true until LedgerRead if Options.AwaitLedger is.
+	awaitsLedger bool
+	counts       Status
 	// versions and pendingBytes are what the backend has not taken yet.
 	versions     versions
 	pendingBytes int64
@@ -151,6 +156,7 @@ func newJournal(b storage.Backend, o Options) *Journal {
 	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
 	o = o.withDefaults()
 	j.options.Store(&o)
+	j.awaitsLedger = o.AwaitLedger
 	return j
 }
 

@@ -177,6 +177,7 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 	if err := j.archive.seal(ctx, z, s); err != nil {
 		return err
 	}
+	j.syncAttached() // no one can charge again from a sealed segment
 	return j.drop(s)
 }
 
@@ -198,7 +199,8 @@ func (j *Journal) drop(s *segment) error {
 }
 
 // taken lists the raw segments that the backend has taken whole. It lists no segment before
-// the backend is open: then the backend may prove to have less than before.
+// the backend is open: then the backend may prove to have less than before. It lists none before
+// the ledger has read the charges of all.
 func (j *Journal) taken() []*segment {
 	select {
 	case <-j.delivery.connected:
@@ -207,6 +209,9 @@ func (j *Journal) taken() []*segment {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.awaitsLedger {
+		return nil
+	}
 	i, _ := j.log.find(j.delivery.position.Segment)
 	segments := j.versions.held.segments()
 	return slices.DeleteFunc(slices.Clone(j.log.unsealed[:i]), func(s *segment) bool { return segments[s.number] })

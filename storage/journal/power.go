@@ -35,6 +35,22 @@ func (j *Journal) syncEverySecond(ctx context.Context) {
 // files reach. No lock is held while the disk works.
 func (j *Journal) syncFiles() error {
 	changed := j.syncAttached()
+	written, err := j.syncEntries()
+	if changed || written {
+		j.saveReach(false)
+		err = errors.Join(err, j.checkpoints.sync())
+	}
+	return err
+}
+
+// SyncEntries makes the entries that were appended survive a power cut.
+func (j *Journal) SyncEntries() error {
+	_, err := j.syncEntries()
+	return err
+}
+
+// syncEntries syncs the raw segments, and reports whether anything was written.
+func (j *Journal) syncEntries() (changed bool, err error) {
 	j.mu.Lock()
 	var written []*segment
 	var sizes []int64
@@ -51,7 +67,7 @@ func (j *Journal) syncFiles() error {
 	if created {
 		noDir = SyncDir(j.dir)
 	}
-	err := noDir
+	err = noDir
 	for i, s := range written {
 		failed := s.file.sync()
 		j.mu.Lock()
@@ -62,11 +78,7 @@ func (j *Journal) syncFiles() error {
 		j.mu.Unlock()
 		err = errors.Join(err, failed)
 	}
-	if changed || len(written) > 0 {
-		j.saveReach(false)
-		err = errors.Join(err, j.checkpoints.sync())
-	}
-	return err
+	return len(written) > 0, err
 }
 
 // syncAttached syncs the files of other packages, and reports whether one of them reaches

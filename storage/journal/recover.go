@@ -136,6 +136,47 @@ func (j *Journal) replay() (unapplied backlog, err error) {
 // of a record.
 var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72], 95: recordWire[95]}
 
+// End is behind all entries that were appended.
+func (j *Journal) End() storage.Position {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if n := len(j.log.unsealed); n > 0 {
+		s := j.log.unsealed[n-1]
+		return storage.Position{Segment: s.number, Ordinal: s.entries}
+	}
+	return storage.Position{Segment: j.log.next.Load()}
+}
+
+// Charges calls each with the Charges of each version of a record at or after a position, the
+// oldest first. Those of sealed segments are not read: a segment is sealed after the ledger was
+// synced, and with Options.AwaitLedger after LedgerRead.
+func (j *Journal) Charges(from storage.Position, each func(charges map[string]string)) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, _, err := j.log.entries(from, storage.Position{Segment: math.MaxUint64}, func(_ *segment, _ storage.Position, e *entry) {
+		var r record
+		if e.kind == kindRecord && chargesWire.parse(e.metadata, &r) == nil && len(r.Charges) > 0 {
+			each(r.Charges)
+		}
+	})
+	return err
+}
+
+// LedgerRead ends the wait of Options.AwaitLedger.
+func (j *Journal) LedgerRead() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.awaitsLedger = false
+	signal(j.maintenance.wake)
+}
+
+// chargesWire reads only the Charges of a record.
+var chargesWire = func() message[record] {
+	wire := make(message[record], len(recordWire))
+	wire[112] = recordWire[112]
+	return wire
+}()
+
 // relocate moves the position to the backend's own. After a power cut of the backend or from its
 // restored backup, the backend has less than the journal noted; if the journal could not write its
 // checkpoint, it has more. Exchanges between the two positions change from recorded to waiting, or

@@ -246,6 +246,14 @@ func Knows(dir, name string) bool {
 	return known
 }
 
+// Reached returns how far the checkpoint says that a file reaches: what was appended before the file
+// came so far has been synced.
+func (j *Journal) Reached(name string) Reach {
+	j.witness.mu.Lock()
+	defer j.witness.mu.Unlock()
+	return j.witness.others[name]
+}
+
 // Note says how far a file reaches that another package keeps in the directory.
 func (j *Journal) Note(name string, is Reach) {
 	if j.witness.set(name, is) {

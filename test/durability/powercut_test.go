@@ -5,6 +5,7 @@ package durability
 import (
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,21 +14,24 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/tidwall/gjson"
 	"golang.org/x/sys/unix"
 )
 
 // TestPowerCuts cuts the power again and again, while calls are recorded: the file system forgets
-// what was not synced. Nothing older than a second and the time of a sync may be missing.
+// what was not synced. Nothing older than a second and the time of a sync may be missing, and a
+// budget counts what the records cost.
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
 	const late = 3 * time.Second // a second, and a sync on a busy machine
 	p := newProvider(t)
 	w := newWeir(t, p)
 	disk := newDisk(t, filepath.Join(w.dir, "data"))
+	counting := config{site: "llm_control", llm: "budget all 100000 total"}
 	since, oldest := time.Now(), time.Duration(0)
 	made := map[*call]string{}
 	for range rounds(1, 50) {
-		w.start(config{})
+		w.start(counting)
 		ended := map[*call]time.Time{}
 		var clients sync.WaitGroup
 		var mu sync.Mutex
@@ -57,8 +61,9 @@ func TestPowerCuts(t *testing.T) {
 		w.kill()
 		clients.Wait()
 		disk.repair(t)
-		w.start(config{})
+		w.start(counting)
 		w.flush()
+		w.checkBudget(t, since)
 		records := w.records(since)
 		for c, id := range made {
 			r := records[c.name()]
@@ -72,8 +77,34 @@ func TestPowerCuts(t *testing.T) {
 		}
 		w.kill()
 	}
-	w.start(config{})
+	w.start(counting)
 	t.Logf("of %d calls that are recorded none is lost; the oldest that is lost ended %v before the power", len(made), oldest)
+}
+
+// checkBudget compares what the budget has counted with what the records cost.
+func (w *weir) checkBudget(t *testing.T, since time.Time) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+w.site+"/v1/key", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	answer, err := exchange(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.flush() // what was in flight counts as the most that it can have cost
+	records := w.records(since)
+	var cost int64 // nanodollars
+	for _, r := range records {
+		if r.Cost != nil {
+			cost += nanodollars(*r.Cost)
+		}
+	}
+	counted := gjson.GetBytes(answer, "data.budgets.0.accounts.0")
+	if spent := nanodollars(counted.Get("spent").Num); spent != cost || counted.Get("reserved").Num != 0 {
+		t.Errorf("%d records cost %d, and the budget counts %d: %s", len(records), cost, spent, counted.Raw)
+	}
 }
 
 // disk is a file system in a file.

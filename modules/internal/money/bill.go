@@ -3,6 +3,7 @@ package money
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -158,6 +159,31 @@ func (t *Bill) Charge(ctx context.Context, total bound.Used) error {
 		}
 	}
 	return failed
+}
+
+// NoteCharges adds to a record what the bill has charged, if the ledger recovers charges from
+// records. t may be nil.
+func (t *Bill) NoteCharges(r *storage.Record) error {
+	if t == nil {
+		return nil
+	}
+	if _, recovers := t.ledger.(credits.Recoverer); !recovers {
+		return nil
+	}
+	for _, part := range t.shares {
+		if part.charged == 0 {
+			continue
+		}
+		text, err := json.Marshal(credits.Charge{Org: part.Org, Accounts: part.Accounts(), Total: part.charged})
+		if err != nil {
+			return err
+		}
+		if r.Charges == nil {
+			r.Charges = make(map[string]string, len(t.shares))
+		}
+		r.Charges[part.ID.String()] = string(text)
+	}
+	return nil
 }
 
 // Settle returns what the call has used so far, with what earlier rounds have used, if its answer

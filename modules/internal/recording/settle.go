@@ -73,7 +73,11 @@ func (x *Exchange) charge(used bound.Used) {
 	if x.Bill == nil {
 		return
 	}
-	if err := x.Bill.Charge(x.ctx, used); err != nil {
+	err := x.Bill.Charge(x.ctx, used)
+	if err == nil {
+		err = x.Bill.NoteCharges(&x.Record)
+	}
+	if err != nil {
 		x.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", used.Cost.N), zap.Error(err))
 	}
 }

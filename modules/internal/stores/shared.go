@@ -31,10 +31,11 @@ type sharing struct {
 	nodes    atomic.Pointer[shared.State] // nil while nothing is shared with other nodes
 
 	// The mutex of the store guards the rest.
-	key          string         // of what is open, "" for this process
-	credits      credits.Ledger // nil until they are asked for, or opened with nodes
-	err          error          // why they do not open. The next configuration tries again
-	stopSettling func()         // ends the settler of the credits, nil if there is none
+	key          string           // of what is open, "" for this process
+	credits      credits.Ledger   // nil until they are asked for, or opened with nodes
+	ledger       *embedded.Ledger // open, and not settled yet; nil once it is credits
+	err          error            // why they do not open. The next configuration tries again
+	stopSettling func()           // ends the settler of the credits, nil if there is none
 	retired      []closer
 }
 
@@ -80,8 +81,10 @@ func (s *sharing) retire() {
 		s.retired = append(s.retired, *state)
 	} else if s.credits != nil {
 		s.retired = append(s.retired, s.credits)
+	} else if s.ledger != nil {
+		s.retired = append(s.retired, s.ledger)
 	}
-	s.credits = nil
+	s.credits, s.ledger = nil, nil
 }
 
 // close closes all that was open.
@@ -110,8 +113,7 @@ func (s *Store) sharedNodes() (*shared.State, error) {
 // nodes share, or a file beside the journal. They are open as long as it is. A ledger
 // that does not open is tried again when a configuration starts.
 func (s *Store) Credits() (credits.Ledger, error) {
-	j, err := s.Journal()
-	if err != nil {
+	if _, err := s.Journal(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -120,17 +122,36 @@ func (s *Store) Credits() (credits.Ledger, error) {
 	if s.shared.credits != nil || s.shared.err != nil {
 		return s.shared.credits, s.shared.err
 	}
-	ledger, err := embedded.Open(s.storage.Dir(), j, s.options.Logger)
-	if err != nil {
-		s.shared.err = err
+	if err := s.openLedger(); err != nil {
 		return nil, err
 	}
+	ledger := s.shared.ledger
 	settler := s.settler(ledger)
 	if settled, _ := settler.settle(context.Background()); !settled { // run tells why
 		s.shared.stopSettling = settler.run()
 	}
-	s.shared.credits = ledger
+	s.shared.credits, s.shared.ledger = ledger, nil
 	return ledger, nil
+}
+
+// openLedger opens the ledger beside the journal, and charges again what a power cut has taken. It
+// needs the mutex, and an open journal.
+func (s *Store) openLedger() error {
+	if s.shared.ledger != nil || s.shared.err != nil {
+		return s.shared.err
+	}
+	defer s.journal.LedgerRead() // a ledger that does not open is replaced
+	ctx := context.Background()
+	ledger, err := embedded.Open(s.storage.Dir(), s.journal, s.options.Logger)
+	if err == nil {
+		if err = ledger.Recover(ctx); err != nil {
+			err = errors.Join(err, ledger.Close(ctx))
+		}
+	}
+	if s.shared.err = err; err == nil {
+		s.shared.ledger = ledger
+	}
+	return err
 }
 
 // Memory returns what the gateways of the store remember of answers.

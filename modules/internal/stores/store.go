@@ -25,6 +25,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control/embedded"
+	ledger "github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -147,6 +148,7 @@ func (c *Config) options() journal.Options {
 		Retention:        time.Duration(c.Retention),
 		ContentRetention: time.Duration(c.ContentRetention),
 		Holds:            c.store.Holds,
+		AwaitLedger:      c.shared == nil && ledger.Exists(c.store.Dir()),
 		LowPriority:      lowpriority.Run,
 		Mask:             c.Mask,
 		Logger:           c.logger.Named("store." + c.name),
@@ -331,6 +333,9 @@ func (s *Store) Journal() (*journal.Journal, error) {
 		return nil, err
 	}
 	s.journal = j
+	if s.options.AwaitLedger {
+		_ = s.openLedger() // Credits says why it does not open
+	}
 	if !s.shares() && !embedded.Exists(s.Dir()) {
 		s.control.knowNone() // while the directory is as the journal opened it
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -29,6 +31,9 @@ type file struct {
 	size  int64    // length of the whole lines, in bytes
 	torn  bool     // there may be more bytes than size
 	state state
+	// certain is how far the file reached, in bytes, when the journal had synced the records of all
+	// calls that had ended.
+	certain int64
 	// synced is how much of size the disk is sure to have, in bytes.
 	synced int64
 	// limit is the size, in bytes, from which the file is replaced by its balances:
@@ -43,7 +48,7 @@ func (f *file) open(apply func(entry)) error {
 		if err := f.compare(); err != nil {
 			return err
 		}
-		return f.replace(nil, nil)
+		return f.replace(nil, nil, f.end())
 	}
 	if err == nil {
 		err = f.compare()
@@ -77,7 +82,7 @@ func (f *file) read(flag int, apply func(entry)) error {
 	default:
 		return err
 	}
-	err = f.load(apply)
+	err = f.load(witness, apply)
 	if err == nil && (f.state.Generation < witness.Generation || f.state.Generation == witness.Generation && f.size < witness.Size) {
 		err = f.refuse("it has been cut, or replaced by an older one")
 	}
@@ -93,7 +98,7 @@ func (f *file) refuse(why string) error {
 }
 
 // load reads the file. Lines at its end that are not whole are what a crash left.
-func (f *file) load(apply func(entry)) error {
+func (f *file) load(witness state, apply func(entry)) error {
 	lines := bufio.NewReader(f.f)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
@@ -106,6 +111,7 @@ func (f *file) load(apply func(entry)) error {
 			if !complete || !parseLine(line, &f.state) || f.state.Generation == 0 {
 				return f.refuse("line 1 is damaged")
 			}
+			f.trust(witness)
 		case complete && parseLine(line, &e):
 			if f.torn {
 				return f.refuse(fmt.Sprintf("a line before line %d is damaged", n))
@@ -120,6 +126,21 @@ func (f *file) load(apply func(entry)) error {
 		if !f.torn {
 			f.size += int64(len(line))
 		}
+	}
+}
+
+// trust finds out which lines are certain. witness is the state beside the file.
+func (f *file) trust(witness state) {
+	f.certain = math.MaxInt64
+	if f.journal == nil {
+		return
+	}
+	f.certain = 0
+	if witness.Generation == f.state.Generation {
+		f.certain = witness.Size
+	}
+	if known := f.journal.Reached(filepath.Base(f.path)); known.Generation == f.state.Generation {
+		f.certain = max(f.certain, known.Size)
 	}
 }
 
@@ -172,14 +193,33 @@ func (f *file) compare() error {
 	return f.journal.Compare(FileName, f.reach())
 }
 
+// syncRecords has the journal sync the records of the calls that have ended.
+func (f *file) syncRecords() error {
+	if f.journal == nil {
+		return nil
+	}
+	return f.journal.SyncEntries()
+}
+
 // full reports whether it is time to replace the file.
-func (f *file) full() bool { return f.f != nil && f.size >= f.limit }
+func (f *file) full() bool {
+	return f.f != nil && (f.size >= f.limit || f.journal != nil && f.state.Counted == storage.Position{})
+}
+
+// end is the end of the journal, zero if there is none.
+func (f *file) end() (end storage.Position) {
+	if f.journal != nil {
+		end = f.journal.End()
+	}
+	return end
+}
 
 // replace replaces the file by a file of the next generation, which has only the balances and
-// the open reservations. After an error the file is as before.
-func (f *file) replace(balances []credits.Balance, open []entry) error {
+// the open reservations. The balances have the charges of all records before counted. After an
+// error the file is as before. No balance survives a power cut that takes its records.
+func (f *file) replace(balances []credits.Balance, open []entry, counted storage.Position) error {
 	f.limit = f.size + f.minLimit // when to try again
-	next := state{Generation: f.state.Generation + 1}
+	next := state{Generation: f.state.Generation + 1, Counted: counted}
 	text := appendLine(nil, next)
 	for _, b := range balances {
 		if b.Budget != "" && b.Granted == 0 && b.Spent == 0 { // open has what is held
@@ -193,6 +233,9 @@ func (f *file) replace(balances []credits.Balance, open []entry) error {
 	}
 	for _, e := range open {
 		text = appendLine(text, e)
+	}
+	if err := f.syncRecords(); err != nil {
+		return err
 	}
 	fresh, err := f.replaceAt(f.path, text)
 	if fresh == nil {
@@ -227,7 +270,7 @@ func (f *file) close() error {
 	if f.f == nil {
 		return nil
 	}
-	err := errors.Join(f.cut(), f.saveState(), f.f.Close())
+	err := errors.Join(f.cut(), f.syncRecords(), f.saveState(), f.f.Close())
 	f.f = nil
 	return err
 }

@@ -9,6 +9,7 @@ package embedded
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,17 +41,21 @@ type Ledger struct {
 	accounts     map[credits.Account]map[string]*credits.Balance // by the account without a value, and by the value
 	maxValues    int                                             // of values of a budget without an end
 	reservations map[uuid.UUID]*reservation
-	until        storage.Timestamp // the first Until of all reservations, or an earlier time
-	unsettled    []*reservation    // left by the process before, until Settle
-	lines        []byte            // lines that are not in the file yet
-	spare        []byte            // memory of written lines, to use again
-	failing      bool              // the file did not take the lines that came before
-	closed       bool
+	// charged has the charges of the file, by reservation, until Recover.
+	charged   map[uuid.UUID]plugins.Nanodollars
+	until     storage.Timestamp // the first Until of all reservations, or an earlier time
+	unsettled []*reservation    // left by the process before, until Settle
+	lines     []byte            // lines that are not in the file yet
+	spare     []byte            // memory of written lines, to use again
+	failing   bool              // the file did not take the lines that came before
+	closed    bool
 }
 
 type reservation struct {
 	credits.Reservation
 	charged plugins.Nanodollars
+	// released is true until Recover if the call has ended, and its record may be lost.
+	released bool
 }
 
 // entry returns an entry of the reservation. All accounts share the entry, so that a crash
@@ -76,6 +81,12 @@ const FileName = "credits"
 // dropped, and logged.
 func Open(dir string, j *journal.Journal, logger *zap.Logger) (*Ledger, error) {
 	return open(&file{path: filepath.Join(dir, FileName), journal: j, minLimit: 1 << 20, logger: logger, sync: (*os.File).Sync})
+}
+
+// Exists reports whether a directory has a ledger.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, FileName))
+	return err == nil
 }
 
 // Check reads the ledger of a directory, and changes nothing. was is how far the ledger must
@@ -104,7 +115,7 @@ func Forget(dir string) error {
 }
 
 func open(f *file) (*Ledger, error) {
-	l := &Ledger{file: f, maxValues: credits.MaxValues, accounts: make(map[credits.Account]map[string]*credits.Balance), reservations: make(map[uuid.UUID]*reservation)}
+	l := &Ledger{file: f, maxValues: credits.MaxValues, accounts: make(map[credits.Account]map[string]*credits.Balance), reservations: make(map[uuid.UUID]*reservation), charged: make(map[uuid.UUID]plugins.Nanodollars)}
 	if err := f.open(l.load); err != nil {
 		return nil, unavailable(err)
 	}
@@ -149,6 +160,13 @@ func (l *Ledger) load(e entry) {
 		l.apply(e)
 	}
 	switch {
+	case e.ID == uuid.Nil:
+	case e.Charged != 0:
+		l.charged[e.ID] = e.Charged
+	default:
+		l.charged[e.ID] += e.Charge
+	}
+	switch {
 	case e.Lost > 0:
 		stored = &reservation{Reservation: credits.Reservation{ID: e.ID, Org: e.Org, Amount: e.Lost, Lost: e.Lost, Until: e.Until}, charged: e.Charged}
 		for _, of := range e.accounts() {
@@ -159,11 +177,76 @@ func (l *Ledger) load(e entry) {
 		}
 		l.reservations[e.ID] = stored
 		l.unsettled = append(l.unsettled, stored)
+	case stored != nil && e.Released && stored.charged > 0 && l.file.size >= l.file.certain:
+		stored.Amount, stored.Lost, stored.released = stored.charged, stored.charged, true
 	case stored != nil && e.Released:
 		delete(l.reservations, e.ID)
 	case stored != nil:
 		stored.charged += e.Charge
 	}
+}
+
+// Recover implements credits.Recoverer.
+func (l *Ledger) Recover(context.Context) error {
+	charged := l.charged
+	l.charged = nil
+	if l.file.journal == nil {
+		return nil
+	}
+	from := l.file.state.Counted
+	if from == (storage.Position{}) {
+		from = l.file.end()
+	}
+	recorded := make(map[uuid.UUID]credits.Charge)
+	err := l.file.journal.Charges(from, func(charges map[string]string) {
+		for name, text := range charges {
+			var c credits.Charge
+			id, err := uuid.Parse(name)
+			if err == nil {
+				err = json.Unmarshal([]byte(text), &c)
+			}
+			if err != nil {
+				l.file.logger.Error("a charge in the journal cannot be read", zap.String("reservation", name), zap.Error(err))
+				continue
+			}
+			recorded[id] = c
+		}
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	l.mu.Lock()
+	again := 0
+	for id, c := range recorded {
+		e := entry{Org: c.Org, ID: id, Accounts: c.Accounts, Charge: c.Total - charged[id]}
+		if e.Charge == 0 {
+			continue
+		}
+		again++
+		l.apply(e)
+		if stored := l.reservations[id]; stored != nil {
+			reserved := stored.reserved()
+			stored.charged = c.Total
+			l.hold(stored, stored.reserved()-reserved)
+		}
+		l.lines = appendLine(l.lines, e)
+	}
+	for id, stored := range l.reservations {
+		if !stored.released {
+			continue
+		}
+		stored.released = false
+		if _, there := recorded[id]; there {
+			delete(l.reservations, id)
+		} else {
+			l.lines = appendLine(l.lines, stored.line()) // Settle looks for its record
+		}
+	}
+	l.mu.Unlock()
+	if again > 0 {
+		l.file.logger.Warn("calls are charged again, because a power cut has taken their charges", zap.Int("calls", again))
+	}
+	return l.flush()
 }
 
 // Settle implements credits.Ledger. What the process before has reserved stays set aside until
@@ -562,16 +645,17 @@ func (l *Ledger) compact() {
 	}
 	l.mu.Lock()
 	l.forget()
+	counted := l.file.end() // before the balances, which have at least the charges of its records
 	balances, lines := l.balances(func(credits.Account) bool { return true }), l.lines
 	l.lines = nil
 	var open []entry
 	for _, stored := range l.reservations {
-		if stored.Lost > 0 {
+		if stored.Lost > 0 || stored.charged != 0 { // the record of a charge may come after the balances
 			open = append(open, stored.line())
 		}
 	}
 	l.mu.Unlock()
-	if err := l.file.replace(balances, open); err != nil {
+	if err := l.file.replace(balances, open, counted); err != nil {
 		l.file.logger.Error("the credits cannot be compacted: the file grows until they can", zap.String("file", l.file.path), zap.Error(err))
 		l.mu.Lock()
 		l.lines = append(lines, l.lines...)
@@ -600,4 +684,4 @@ func (l *Ledger) Close(context.Context) error {
 }
 
 // Interface guards
-var _ credits.Ledger = (*Ledger)(nil)
+var _ credits.Recoverer = (*Ledger)(nil)

@@ -25,6 +25,9 @@ type state struct {
 	Generation uint64 `json:"generation"`
 	// Size is what was on disk, in bytes, when the state was written.
 	Size int64 `json:"size,omitempty"`
+	// Counted is the end of the journal when the balances were written: they have the charges of
+	// all records before it. It is zero if nobody knows.
+	Counted storage.Position `json:"counted,omitzero"`
 }
 
 func (s state) appendJSON(b []byte) []byte {
