@@ -98,6 +98,9 @@ func (c *call) classify() metric.Label {
 	switch {
 	case aggregates[kind(c.span.GetName())]:
 		return aggregate
+	case named && c.span.GetName() == codexCall, c.attributes[codexUsage] != nil:
+		c.dialect = plugins.Chat
+		return recorded
 	case named && (slices.ContainsFunc(providerNames, func(name string) bool { return c.text(name) != "" }) || c.counts().used()):
 		c.dialect = plugins.Chat
 		return recorded

@@ -25,6 +25,8 @@ import (
 //   - Mastra: mastra.*  https://mastra.ai/docs/observability/tracing/overview
 //   - Logfire and Pydantic AI: logfire.*, request_data, response_data
 //   - Claude Code: span.type, input_tokens  https://code.claude.com/docs/en/monitoring-usage
+//   - Codex: one span has the model, and another within has the usage
+//     https://github.com/openai/codex/blob/main/codex-rs/core/src/session/turn.rs
 
 // operations are the kinds of spans that are calls of models, by their normalized names, each
 // with the dialect in which Weir keeps the content.
@@ -54,6 +56,13 @@ var aggregates = map[string]bool{
 	"guardrail": true, "evaluator": true, "evaluate": true, "evaluation": true, "prompt": true, "prompttemplate": true, "parser": true,
 	"span": true, "event": true, "util": true, "component": true, "pipeline": true, "trace": true,
 }
+
+// codexCall is the name of Codex' span of a call, which has the model. codexUsage is an attribute of
+// the span within that has the usage, and no model.
+const (
+	codexCall  = "try_run_sampling_request"
+	codexUsage = "codex.usage.total_tokens"
+)
 
 // kindNames are the attributes that say of which kind a span is.
 var kindNames = []string{

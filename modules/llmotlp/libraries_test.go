@@ -234,6 +234,41 @@ func TestAggregates(t *testing.T) {
 	}
 }
 
+// TestCodex: Codex reports the usage of a call in a span for the last event of the stream, and the
+// model in one around it, which ends after the tools that were called, in a later batch.
+func TestCodex(t *testing.T) {
+	const call = 200
+	for name, batches := range map[string]int{"one batch": 1, "two batches": 2} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, "")
+			turn := reported(call, "session_task.turn", attrs{"model": "gpt-5", "codex.turn.token_usage.input_tokens": 2000, "codex.turn.token_usage.output_tokens": 200})
+			outer := within(turn, call+1, 1, "try_run_sampling_request", attrs{"turn_id": "t1", "model": "gpt-5"})
+			stream := within(outer, call+2, 2, "receiving_stream", nil)
+			last := within(stream, call+3, 3, "completed", attrs{
+				"gen_ai.usage.input_tokens": 1000, "gen_ai.usage.cache_read.input_tokens": 400, "gen_ai.usage.output_tokens": 100,
+				"codex.usage.reasoning_output_tokens": 60, "codex.usage.total_tokens": 1100,
+			})
+			delta := within(stream, call+4, 4, "text_delta", attrs{"from": "output_item_done"})
+			spans := []*tracepb.Span{delta, last, stream, outer, turn}
+			s.send("root", export(t, spans[:len(spans)-2*(batches-1)]...), binary...)
+			if batches > 1 {
+				s.send("root", export(t, spans[3:]...), binary...)
+			}
+			records := s.records("root")
+			if len(records) != 1 {
+				t.Fatalf("%d records: %v", len(records), records)
+			}
+			for field, want := range map[string]string{
+				"provider": `"openai"`, "request_model": `"gpt-5"`, "model": `"gpt-5"`, "prompt_tokens": "1000", "prompt_cache_read_tokens": "400", "completion_tokens": "100", "reasoning_tokens": "60", "cost": "0.0018",
+			} {
+				if got := records[0].Get(field).Raw; got != want {
+					t.Errorf("%s is %s, not %s", field, got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestExportersKeys: exporters send the key as they can.
 func TestExportersKeys(t *testing.T) {
 	s := newSite(t, "")

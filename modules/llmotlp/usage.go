@@ -122,7 +122,7 @@ func (c *call) excludesCache() bool {
 var python = strings.NewReplacer("'", `"`, "None", "null")
 
 // usagePrefixes begin attributes that have a count each. The first that has a count wins.
-var usagePrefixes = []string{"gen_ai.usage.", "llm.usage.", "llm.token_count.", "ai.usage.", "mastra.usage.", "gen_ai.usage.details.", ""}
+var usagePrefixes = []string{"gen_ai.usage.", "llm.usage.", "llm.token_count.", "ai.usage.", "mastra.usage.", "gen_ai.usage.details.", "codex.usage.", ""}
 
 // counts are the attributes that have a count each.
 func (c *call) counts() tally {
