@@ -108,7 +108,7 @@ func TestNodesAlert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return gjson.ParseBytes(answer)
+		return gjson.GetBytes(answer, "data")
 	}
 	const rule = `{"name":"busy","total":"requests","operator":">","threshold":10,"over":"1m","to":["ops"]}`
 	administer(nodes[0], "POST", "/v1/alerts/rules", rule)
