@@ -22,6 +22,8 @@ type (
 	Refusals = money.Refusals
 	// Refusal is a recorded call that a budget would have refused.
 	Refusal = money.Refusal
+	// TrialSummary is what a budget would have refused of recorded calls.
+	TrialSummary = money.TrialSummary
 	// Stage is what happens when a part of a budget's limit is spent.
 	Stage = money.Stage
 	// AccountTransport sends what `llm_log` with `credentials platform` has admitted.

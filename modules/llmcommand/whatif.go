@@ -34,7 +34,7 @@ func whatIf(cmd *cobra.Command, args []string) error {
 	by, _ := cmd.Flags().GetString("by")
 	columns := []column{
 		{by, "value", plain}, {"calls", "calls", plain}, {"recorded", "compared_cost", plain}, {"expected", "expected_cost", plain},
-		{"at least", "low_cost", plain}, {"at most", "high_cost", plain}, {"unknown", "unknown_calls", plain},
+		{"at least", "low_cost", plain}, {"at most", "high_cost", plain}, {"unknown", "unknown_calls", plain}, {"refused", "refused_calls", plain},
 	}
 	out, err := outputOf(cmd, cmd.OutOrStdout(), false, columns, queryFormats...)
 	if err != nil {
@@ -86,6 +86,10 @@ func writeWhatIf(cmd *cobra.Command, out output, data gjson.Result, by string) e
 	}
 	for _, assumed := range data.Get("assumptions").Array() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "Assumed:", assumed.Str)
+	}
+	for _, b := range data.Get("budgets").Array() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Budget %s: refuses %d of %d calls, of %d callers, which would have cost $%s\n",
+			b.Get("name").Str, b.Get("refused").Int(), b.Get("calls").Int(), b.Get("callers").Int(), b.Get("saved_cost").Raw)
 	}
 	return writeRows(out, rows)
 }

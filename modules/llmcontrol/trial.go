@@ -5,30 +5,16 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
-// trial is what a budget would have refused. Amounts are US dollars, or numbers of another
-// quantity.
+// trial is what a budget would have refused.
 type trial struct {
-	Name     string             `json:"name"`
-	Quantity string             `json:"quantity"`
-	Limit    json.RawMessage    `json:"limit"`
-	Window   string             `json:"window"`
-	Per      *string            `json:"per"`
-	From     storage.Timestamp  `json:"from"`
-	To       storage.Timestamp  `json:"to"`
-	Calls    int64              `json:"calls"`
-	Refused  int64              `json:"refused"`
-	Unpriced int64              `json:"unpriced"`
-	Callers  int                `json:"callers"`
-	Values   int                `json:"values"`
-	Admitted json.RawMessage    `json:"admitted"`
-	Spared   json.RawMessage    `json:"spared"`
-	Saved    json.RawMessage    `json:"saved_cost"`
-	First    *storage.Timestamp `json:"first_refused_at"`
-	Items    []refusedCall      `json:"refused_calls"`
+	llmapp.TrialSummary
+	From  storage.Timestamp  `json:"from"`
+	To    storage.Timestamp  `json:"to"`
+	First *storage.Timestamp `json:"first_refused_at"`
+	Items []refusedCall      `json:"refused_calls"`
 }
 
 // refusedCall is a recorded call that the budget would have refused.
@@ -78,12 +64,7 @@ func tryBudget(c *call) (any, error) {
 	if err != nil {
 		return nil, bad("%v", err)
 	}
-	answer := trial{
-		Name: b.Name, Quantity: b.Counts(), Limit: b.Amount(b.Cap()), Window: b.Window, From: from, To: to, Items: []refusedCall{},
-	}
-	if b.Per != "" {
-		answer.Per = &b.Per
-	}
+	answer := trial{From: from, To: to, Items: []refusedCall{}}
 	tried, err := c.app.Money().Try(c.ctx, b, from, to, func(r *llmapp.Refusal) {
 		if answer.First == nil {
 			answer.First = &r.CreatedAt
@@ -102,8 +83,6 @@ func tryBudget(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer.Calls, answer.Refused, answer.Unpriced, answer.Callers, answer.Values = tried.Calls, tried.Refused, tried.Unpriced, tried.Callers, tried.Values
-	answer.Admitted, answer.Spared = b.Amount(tried.Admitted), b.Amount(tried.Spared)
-	answer.Saved = plugins.KnownCost(tried.Saved).AppendJSON(nil)
+	answer.TrialSummary = tried.Summary()
 	return answer, nil
 }

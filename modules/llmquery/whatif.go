@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/whatif"
 	"github.com/weirhq/weir/plugins"
@@ -31,11 +32,13 @@ type whatIfLine struct {
 // whatIfResult is what recorded calls would have cost.
 type whatIfResult struct {
 	// Policy is the alias of the configuration that the policy is, null for another one.
-	Policy      *string                  `json:"policy"`
-	Total       *whatif.Amount           `json:"total"`
-	By          map[string][]whatIfValue `json:"by"`
-	Targets     []whatIfValue            `json:"targets"`
-	Assumptions []string                 `json:"assumptions"`
+	Policy  *string                  `json:"policy"`
+	Total   *whatif.Amount           `json:"total"`
+	By      map[string][]whatIfValue `json:"by"`
+	Targets []whatIfValue            `json:"targets"`
+	// Budgets are those of the policy, with what they would have refused.
+	Budgets     []money.TrialSummary `json:"budgets"`
+	Assumptions []string             `json:"assumptions"`
 }
 
 // whatIfValue is the amount of a value of an attribute.
@@ -60,7 +63,7 @@ func tryPolicy(c *call) error {
 	var policy *whatif.Policy
 	if text := b.json("policy"); text == nil {
 		b.fail("policy", `is required: the name of an alias, or one as JSON, such as ["openai/gpt-5-mini"]`)
-	} else if policy, err = whatif.Parse(text, c.app.Aliases); err != nil {
+	} else if policy, err = whatif.Parse(text, c.app.Aliases, func(text []byte) (*money.Budget, error) { return c.app.Money().Parse(c.org, text) }); err != nil {
 		b.fail("policy", "%v", err)
 	}
 	if err := b.finish(); err != nil {
@@ -81,7 +84,7 @@ func tryPolicy(c *call) error {
 		}
 		return lines.Encode(whatIfLine{Error: new("the store failed while the calls were read; ask again"), Calls: trial.Total.Calls})
 	}
-	result := &whatIfResult{Total: trial.Total, By: make(map[string][]whatIfValue), Targets: valuesOf(trial.Targets, maxLimit), Assumptions: trial.Assumptions()}
+	result := &whatIfResult{Total: trial.Total, By: make(map[string][]whatIfValue), Targets: valuesOf(trial.Targets, maxLimit), Budgets: trial.Budgets(), Assumptions: trial.Assumptions()}
 	if policy.Name != "" {
 		result.Policy = &policy.Name
 	}

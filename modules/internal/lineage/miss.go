@@ -54,7 +54,7 @@ func (l *Link) reason(before *call, r *storage.Record, account uint64, cacheable
 	was, is := &before.features, &l.features
 	marks := needsMarks(r)
 	switch {
-	case cacheable < minCacheable(r.Model):
+	case cacheable < MinCacheable(r.Model):
 		return belowMinimum, ""
 	case marks && !(was.marked && is.marked):
 		return neverMarked, ""
@@ -87,9 +87,9 @@ func needsMarks(r *storage.Record) bool {
 // format of the request.
 func NeedsMarks(model string) bool { return strings.Contains(model, "claude") }
 
-// minCacheable is how many tokens a model's provider caches at least. Where the docs
+// MinCacheable is how many tokens a model's provider caches at least. Where the docs
 // of a provider say nothing, it is OpenAI's.
-func minCacheable(model string) int64 {
+func MinCacheable(model string) int64 {
 	for _, m := range [...]struct {
 		name   string
 		tokens int64

@@ -2,30 +2,54 @@ package money
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
+	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
-// Trial is what a budget would have refused of recorded calls, had it been there from From on. It
-// sets aside what a call has used. A budget that refuses sets aside what a call may use at most,
-// and so refuses these calls, and others that come near to the limit.
+// Trial is what a budget would have refused of recorded calls, had it been there from the first of
+// them on. It sets aside what a call has used. A budget that refuses sets aside what a call may use at
+// most, and so refuses these calls, and others that come near to the limit.
 type Trial struct {
-	From, To storage.Timestamp
 	Calls    int64 // that the budget counts
 	Refused  int64
 	Unpriced int64 // of those refused, because the price is not known
 	// Admitted and Spared are what the calls have used that the budget admits and refuses, as the
 	// budget counts. Saved is what the refused calls have cost.
 	Admitted, Spared, Saved plugins.Nanodollars
-	Callers                 int // users, or keys of calls without a user, of refused calls
-	Values                  int // of the budget's attribute that ran into the limit
+
+	budget  *Budget
+	refused func(*Refusal)
+	counts  map[credits.Account]plugins.Nanodollars
+	swept   storage.Timestamp              // when counts last lost the windows that were over
+	running map[string][]storage.Timestamp // when the calls end that run, by value
+	callers map[string]bool
+	values  map[string]bool
+}
+
+// TrialSummary is a trial as answers have it. Amounts are US dollars, or numbers of another quantity.
+type TrialSummary struct {
+	Name     string          `json:"name"`
+	Quantity string          `json:"quantity"`
+	Limit    json.RawMessage `json:"limit"`
+	Window   string          `json:"window"`
+	Per      *string         `json:"per"` // null if all calls share the limit
+	Calls    int64           `json:"calls"`
+	Refused  int64           `json:"refused"`
+	Unpriced int64           `json:"unpriced"`
+	Callers  int             `json:"callers"` // users, or keys of calls without a user, of refused calls
+	Values   int             `json:"values"`  // of the budget's attribute that ran into the limit
+	Admitted json.RawMessage `json:"admitted"`
+	Spared   json.RawMessage `json:"spared"`
+	Saved    plugins.Cost    `json:"saved_cost"`
 }
 
 // Refusal is a recorded call that a budget would have refused.
@@ -43,55 +67,92 @@ type Refusal struct {
 // another, the oldest first. Users, sessions and properties count as the records name them. It
 // makes no call and counts nothing.
 func (m *Budgets) Try(ctx context.Context, b *Budget, from, to storage.Timestamp, refused func(*Refusal)) (*Trial, error) {
-	t := &trial{
-		Trial: Trial{From: from, To: to}, budget: b, refused: refused,
+	t := NewTrial(b, refused)
+	err := m.records(ctx, b, from, to, func(r *storage.Record) {
+		if t.Fits(r) {
+			t.Admit(r)
+		} else {
+			t.Refuse(r)
+		}
+	})
+	return t, err
+}
+
+// NewTrial returns a trial of a budget, which calls refused for each call that is refused. The calls
+// are those of one organisation, in the order in which they were made.
+func NewTrial(b *Budget, refused func(*Refusal)) *Trial {
+	return &Trial{
+		budget: b, refused: refused,
 		counts: make(map[credits.Account]plugins.Nanodollars), running: make(map[string][]storage.Timestamp),
 		callers: make(map[string]bool), values: make(map[string]bool),
 	}
-	err := m.records(ctx, b, from, to, t.call)
-	t.Callers, t.Values = len(t.callers), len(t.values)
-	return &t.Trial, err
 }
 
-type trial struct {
-	Trial
-	budget  *Budget
-	refused func(*Refusal)
-	counts  map[credits.Account]plugins.Nanodollars
-	swept   storage.Timestamp              // when counts last lost the windows that were over
-	running map[string][]storage.Timestamp // when the calls end that run, by value
-	callers map[string]bool
-	values  map[string]bool
+// takes reports whether the budget would have counted a call.
+func (t *Trial) takes(r *storage.Record) bool {
+	sent := r.GatewayNode != "" && r.TargetURL != ""
+	return sent && !r.Subscription && r.Arm != routing.ShadowArm && !r.Dialect.CountsTokens() && storage.Match(t.budget.filter, r, noContent)
 }
 
-// call admits or refuses a call.
-func (t *trial) call(r *storage.Record) {
-	b := t.budget
-	if r.GatewayNode == "" || r.TargetURL == "" || r.Subscription || r.Dialect.CountsTokens() { // no call that a budget could refuse
+func noContent() *storage.Content { return new(storage.Content) }
+
+// Fits reports whether the budget admits a call. It counts nothing.
+func (t *Trial) Fits(r *storage.Record) bool {
+	if !t.takes(r) {
+		return true
+	}
+	amount, known := t.budget.used(r)
+	if !known {
+		return t.budget.Unpriced == passUnpriced
+	}
+	return t.counted(t.budget.hold(r, r.CreatedAt), r.CreatedAt)+amount <= t.budget.limit
+}
+
+// Admit counts a call.
+func (t *Trial) Admit(r *storage.Record) {
+	if !t.takes(r) {
 		return
 	}
 	t.Calls++
-	amount, known := b.used(r)
-	hold := b.hold(r, r.CreatedAt)
-	counted := t.counted(hold, r.CreatedAt)
-	switch {
-	case known && counted+amount <= b.limit, !known && b.Unpriced == passUnpriced:
-		t.Admitted += amount
-		if b.quantity == concurrent {
-			t.running[hold.Value] = append(t.running[hold.Value], r.CreatedAt+storage.Timestamp(r.Latency.N))
-		} else {
-			t.counts[hold.Account] += amount
-		}
-		return
-	case !known:
+	amount, _ := t.budget.used(r)
+	t.Admitted += amount
+	hold := t.budget.hold(r, r.CreatedAt)
+	if t.budget.quantity == concurrent {
+		t.running[hold.Value] = append(t.running[hold.Value], r.CreatedAt+storage.Timestamp(r.Latency.N))
+	} else {
+		t.counts[hold.Account] += amount
+	}
+}
+
+// Refuse counts a call that does not fit.
+func (t *Trial) Refuse(r *storage.Record) {
+	amount, known := t.budget.used(r)
+	if !known {
 		t.Unpriced++
 	}
+	t.Calls++
 	t.Refused++
 	t.Spared += amount
 	t.Saved += r.Cost.N
 	t.callers[callerOf(r)] = true
+	hold := t.budget.hold(r, r.CreatedAt)
 	t.values[hold.Value] = true
-	t.refused(&Refusal{ID: r.ID, CreatedAt: r.CreatedAt, User: r.UserID, Value: hold.Value, Amount: amount, Counted: counted, Unpriced: !known})
+	t.refused(&Refusal{
+		ID: r.ID, CreatedAt: r.CreatedAt, User: r.UserID, Value: hold.Value, Amount: amount, Counted: t.counted(hold, r.CreatedAt), Unpriced: !known,
+	})
+}
+
+// Summary is the trial as answers have it.
+func (t *Trial) Summary() TrialSummary {
+	b := t.budget
+	s := TrialSummary{
+		Name: b.Name, Quantity: b.Counts(), Limit: b.Amount(b.limit), Window: b.Window, Calls: t.Calls, Refused: t.Refused, Unpriced: t.Unpriced,
+		Callers: len(t.callers), Values: len(t.values), Admitted: b.Amount(t.Admitted), Spared: b.Amount(t.Spared), Saved: plugins.KnownCost(t.Saved),
+	}
+	if b.Per != "" {
+		s.Per = &b.Per
+	}
+	return s
 }
 
 // used is how much of what the budget counts a call has used. known is false for a call that the
@@ -106,7 +167,7 @@ func (b *Budget) used(r *storage.Record) (amount plugins.Nanodollars, known bool
 }
 
 // counted is what the window of a call has counted before it.
-func (t *trial) counted(h credits.Hold, at storage.Timestamp) (sum plugins.Nanodollars) {
+func (t *Trial) counted(h credits.Hold, at storage.Timestamp) (sum plugins.Nanodollars) {
 	if t.budget.quantity == concurrent {
 		t.running[h.Value] = slices.DeleteFunc(t.running[h.Value], func(ends storage.Timestamp) bool { return ends <= at })
 		return plugins.Nanodollars(len(t.running[h.Value]))

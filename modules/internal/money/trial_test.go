@@ -121,7 +121,7 @@ func TestTrialOfConcurrentCalls(t *testing.T) {
 	}
 	var refused []string
 	tried, err := m.Try(t.Context(), b, begin, begin+1000, func(r *Refusal) { refused = append(refused, r.User) })
-	if err != nil || !slices.Equal(refused, []string{"2 true"}) || tried.Calls != 4 || tried.Callers != 1 {
+	if err != nil || !slices.Equal(refused, []string{"2 true"}) || tried.Calls != 4 || len(tried.callers) != 1 {
 		t.Errorf("%v, %+v, refused %v", err, tried, refused)
 	}
 }

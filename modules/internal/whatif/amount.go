@@ -15,6 +15,8 @@ type Amount struct {
 	Compared plugins.Cost `json:"compared_cost"`
 	// Unknown counts the calls of which it cannot be said.
 	Unknown int64 `json:"unknown_calls"`
+	// Refused counts the calls that the budgets of the policy refuse, which cost nothing.
+	Refused int64 `json:"refused_calls"`
 }
 
 func newAmount() *Amount {
@@ -22,14 +24,12 @@ func newAmount() *Amount {
 	return &Amount{Recorded: zero, Expected: zero, Low: zero, High: zero, Compared: zero}
 }
 
-// span is what a call would have cost.
-type span struct{ low, expected, high plugins.Nanodollars }
-
-func exactly(n plugins.Nanodollars) span { return span{n, n, n} }
-
 // add counts a call that has cost so much, and would have cost a span, nil if unknown.
-func (a *Amount) add(recorded plugins.Cost, would *span) {
+func (a *Amount) add(recorded plugins.Cost, would *span, refused bool) {
 	a.Calls++
+	if refused {
+		a.Refused++
+	}
 	if recorded.Valid {
 		a.Recorded.N += recorded.N
 	}
@@ -38,5 +38,5 @@ func (a *Amount) add(recorded plugins.Cost, would *span) {
 		return
 	}
 	a.Compared.N += recorded.N
-	a.Low.N, a.Expected.N, a.High.N = a.Low.N+would.low, a.Expected.N+would.expected, a.High.N+would.high
+	a.Low.N, a.Expected.N, a.High.N = a.Low.N+would.low.cost, a.Expected.N+would.expected.cost, a.High.N+would.high.cost
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/routing"
 )
 
@@ -22,13 +23,21 @@ type Policy struct {
 	Tier string
 	// NoAffinity: calls go where the strategy sends them, whatever the provider's caches have.
 	NoAffinity bool
+	// CacheLife is how long providers keep what requests mark, `5m` or `1h`. Default: as long as
+	// each recorded request has asked for.
+	CacheLife string
+	// Budgets refuse calls, as if they had been there from the first of them on. Default: none.
+	Budgets []*money.Budget
 	// Name is that of the alias of the configuration that the policy is, "" for another one.
 	Name string
 }
 
-// Parse reads a policy: the name of an alias, or the JSON of an alias, which may have the fields `tier`
-// and `affinity`, too.
-func Parse(text []byte, aliases map[string]*routing.Alias) (*Policy, error) {
+// longLife is the longer CacheLife.
+const longLife = "1h"
+
+// Parse reads a policy: the name of an alias, or the JSON of an alias, which may have the fields `tier`,
+// `affinity`, `cache_life` and `budgets`, too. budget reads the settings of a budget.
+func Parse(text []byte, aliases map[string]*routing.Alias, budget func([]byte) (*money.Budget, error)) (*Policy, error) {
 	var name string
 	if json.Unmarshal(text, &name) == nil {
 		alias := aliases[name]
@@ -42,14 +51,14 @@ func Parse(text []byte, aliases map[string]*routing.Alias) (*Policy, error) {
 	var models []string
 	if json.Unmarshal(text, &models) == nil {
 		p.Alias = *routing.InTheirOrder(models...)
-	} else if err := p.parse(text); err != nil {
+	} else if err := p.parse(text, budget); err != nil {
 		return nil, err
 	}
 	if err := p.Check(func(name string) bool { return aliases[name] != nil }); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(aliases)) { // the one that ran is known by its name
-		if p.Tier == "" && !p.NoAffinity && same(&p.Alias, aliases[name]) {
+		if p.Tier == "" && !p.NoAffinity && p.CacheLife == "" && same(&p.Alias, aliases[name]) {
 			p.Name = name
 		}
 	}
@@ -76,19 +85,26 @@ var figures = []string{
 
 // Columns are the columns of a record on which its cost depends, nil for all.
 func (p *Policy) Columns() []string {
-	if p.Split != "" || slices.ContainsFunc(p.Models, func(c *routing.Choice) bool { return c.When != "" }) {
+	if p.Split != "" || p.hasConditions() || len(p.Budgets) > 0 {
 		return nil
 	}
 	return figures
 }
 
+// hasConditions reports whether models take some calls alone.
+func (p *Policy) hasConditions() bool {
+	return slices.ContainsFunc(p.Models, func(c *routing.Choice) bool { return c.When != "" })
+}
+
 // parse reads an alias with what a policy has beside it. A field that is misspelt is an error.
-func (p *Policy) parse(text []byte) error {
+func (p *Policy) parse(text []byte, budget func([]byte) (*money.Budget, error)) error {
 	type plain routing.Alias // without the list, which is read before
 	settings := struct {
 		plain
-		Tier     string `json:"tier"`
-		Affinity *bool  `json:"affinity"`
+		Tier      string            `json:"tier"`
+		Affinity  *bool             `json:"affinity"`
+		CacheLife string            `json:"cache_life"`
+		Budgets   []json.RawMessage `json:"budgets"`
 	}{}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -100,6 +116,16 @@ func (p *Policy) parse(text []byte) error {
 	}
 	p.Alias, p.Tier = routing.Alias(settings.plain), settings.Tier
 	p.NoAffinity = settings.Affinity != nil && !*settings.Affinity
+	if p.CacheLife = settings.CacheLife; p.CacheLife != "" && p.CacheLife != longLife && p.CacheLife != "5m" {
+		return fmt.Errorf("cache_life %s: want 5m or %s", p.CacheLife, longLife)
+	}
+	for _, text := range settings.Budgets {
+		b, err := budget(text)
+		if err != nil {
+			return fmt.Errorf("budgets: %w", err)
+		}
+		p.Budgets = append(p.Budgets, b)
+	}
 	return nil
 }
 

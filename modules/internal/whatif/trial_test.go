@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
@@ -52,12 +53,14 @@ func newLab(t *testing.T) *lab {
 }
 
 func (l *lab) policy(text string) *Policy {
-	p, err := Parse([]byte(text), l.resolver.Aliases)
+	p, err := Parse([]byte(text), l.resolver.Aliases, parseBudget)
 	if err != nil {
 		l.t.Fatalf("%s: %v", text, err)
 	}
 	return p
 }
+
+func parseBudget(text []byte) (*money.Budget, error) { return new(money.Budgets).Parse("org", text) }
 
 // talk is what was asked in a turn of a conversation.
 type talk struct {
@@ -90,7 +93,7 @@ func talks(r *rand.Rand, chats, turns int) (all []talk) {
 }
 
 // run makes the calls by a policy, and returns their records. Models of beta count 1.3 times the input
-// and write 0.8 times the output.
+// and write 0.8 times the output. What the budgets of the policy refuse is not made.
 func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugins.Nanodollars) {
 	own := *l.resolver
 	own.Aliases = map[string]*routing.Alias{"it": &p.Alias}
@@ -106,8 +109,12 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 	went := make(map[int]place)          // the turn before, by conversation
 	kept := make(map[string]place)       // what each target's cache has, by target and conversation
 	shared := make(map[string]time.Time) // when a target last had the common beginning
+	var budgets trials
+	for _, b := range p.Budgets {
+		budgets = append(budgets, money.NewTrial(b, func(*money.Refusal) {}))
+	}
 	for _, c := range all {
-		r := &storage.Record{ID: c.id, ParentID: c.parent, CreatedAt: storage.Millis(c.at), Dialect: plugins.Chat, RequestModel: "it", UserID: fmt.Sprint("user", c.chat%5)}
+		r := &storage.Record{ID: c.id, ParentID: c.parent, CreatedAt: storage.Millis(c.at), Dialect: plugins.Chat, RequestModel: "it", UserID: fmt.Sprint("user", c.chat%5), GatewayNode: "n", TargetURL: "/v1", Status: plugins.Known(200)}
 		ask := &routing.Ask{Record: r, Tokens: c.input, Warm: func(t routing.Target) int64 {
 			if w := went[c.chat]; w.target == t.Name() && c.at.Sub(w.at) <= time.Hour && !p.NoAffinity {
 				return w.input
@@ -131,7 +138,6 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		} else if at, ok := shared[to.Name()]; ok && c.at.Sub(at) <= time.Hour {
 			read = count(2000)
 		}
-		went[c.chat], kept[in], shared[to.Name()] = place{to.Name(), c.at, c.input}, place{to.Name(), c.at, c.input}, c.at
 		r.Provider, r.Account, r.Model, r.Arm = to.Account.Provider, to.Account.Label, to.Model, to.Arm()
 		r.Usage = plugins.Usage{Input: plugins.Known(count(c.input)), Output: plugins.Known(int64(float64(c.output) * out))}
 		if to.Model != "plain" {
@@ -142,6 +148,11 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		if !r.Cost.Valid {
 			l.t.Fatalf("%s has no price", to.Name())
 		}
+		if !budgets.fit(r) {
+			continue
+		}
+		budgets.admit(r)
+		went[c.chat], kept[in], shared[to.Name()] = place{to.Name(), c.at, c.input}, place{to.Name(), c.at, c.input}, c.at
 		cost += r.Cost.N
 		records = append(records, r)
 	}
@@ -255,6 +266,72 @@ func TestOtherPoliciesAreWithinTheRange(t *testing.T) {
 	}
 }
 
+// The budgets of a policy refuse of the recorded calls what a run of them refuses, exactly under the
+// policy that ran, and else within the range. Who refused them is counted by user.
+func TestBudgetsOfAPolicy(t *testing.T) {
+	l := newLab(t)
+	all := talks(rand.New(rand.NewPCG(3, 3)), 40, 10)
+	ran := l.policy(ranPolicy)
+	l.resolver.Aliases["it"] = &ran.Alias
+	records, _ := l.run(all, ran)
+	for _, budgets := range []string{
+		`{"name":"all","limit":"1"}`,
+		`{"name":"each","limit":"0.15","window":"day","per":"user","trust":true}`,
+		`{"name":"pace","limit":"15","quantity":"requests","window":"5m","per":"user","trust":true},{"name":"all","limit":"2"}`,
+		`{"name":"words","limit":"9000","quantity":"uncached_tokens","window":"3m"}`,
+		`{"name":"of one","limit":"0.4","filter":{"request_response_rmt":{"user_id":{"equals":"user1"}}}}`,
+	} {
+		for _, text := range []string{
+			ranPolicy, `{"models":[{"model":"a/big"}]}`, `{"models":[{"model":"d/other"}]}`,
+			`{"strategy":"weight","affinity":false,"models":[{"model":"a/small","weight":3},{"model":"b/big"},{"model":"d/other"}]}`,
+		} {
+			p := l.policy(strings.TrimSuffix(text, "}") + `,"budgets":[` + budgets + `]}`)
+			tried := l.try(records, p)
+			got := tried.Total
+			if got.Refused == 0 || got.Refused == got.Calls || got.Low.N > got.Expected.N || got.Expected.N > got.High.N {
+				t.Errorf("%s, %s: %+v", budgets, text, got)
+			}
+			var byUser, byBudget int64
+			for _, a := range tried.By["user"] {
+				byUser += a.Refused
+			}
+			for _, b := range tried.Budgets() {
+				byBudget += b.Refused
+			}
+			if byUser != got.Refused || byBudget < got.Refused {
+				t.Errorf("%s, %s: %d calls are refused, of users %d, by budgets %d", budgets, text, got.Refused, byUser, byBudget)
+			}
+			if text == ranPolicy {
+				if want := admitted(records, p.Budgets); got.Expected.N != want || got.Low.N != want || got.High.N != want {
+					t.Errorf("%s: of the policy that ran, %+v, want %d", budgets, got, want)
+				}
+				continue
+			}
+			for range 10 {
+				_, cost := l.run(all, p)
+				if cost < got.Low.N || cost > got.High.N {
+					t.Errorf("%s, %s: a run costs %d, the trial says %d to %d", budgets, text, cost, got.Low.N, got.High.N)
+				}
+			}
+		}
+	}
+}
+
+// admitted is what those of some calls have cost that all of some budgets admit.
+func admitted(records []*storage.Record, budgets []*money.Budget) (cost plugins.Nanodollars) {
+	var tried trials
+	for _, b := range budgets {
+		tried = append(tried, money.NewTrial(b, func(*money.Refusal) {}))
+	}
+	for _, r := range records {
+		if tried.fit(r) {
+			tried.admit(r)
+			cost += r.Cost.N
+		}
+	}
+	return cost
+}
+
 // What cannot be said is counted, and not guessed.
 func TestUnknownCosts(t *testing.T) {
 	l := newLab(t)
@@ -290,9 +367,10 @@ func TestUnknownCosts(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`"nobody"`: "there is no alias nobody", `{"strategy":"dice","models":[{"model":"a/big"}]}`: "want order",
-		`{"models":[{"model":"a/big","when":"tools=true"}]}`: "is not recorded", `7`: "a policy is", `{"modles":["a/big"]}`: "modles",
+		`{"models":[{"model":"a/big","when":"tools=true"}]}`: "is not recorded", `7`: "a policy is", `{"cache_life":"2h","models":["a/big"]}`: "a policy is",
+		`{"cache_life":"2h","models":[{"model":"a/big"}]}`: "want 5m or 1h", `{"models":[{"model":"a/big"}],"budgets":[{"name":"b","limit":"x"}]}`: "budgets: budget b: limit", `{"modles":["a/big"]}`: "modles",
 	} {
-		if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte(text), nil, parseBudget); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

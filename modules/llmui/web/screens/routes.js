@@ -90,10 +90,12 @@ function Trial({ alias }) {
     { title: "At least", number: true, mid: true, cell: (a) => dollars(a.low_cost) },
     { title: "At most", number: true, mid: true, cell: (a) => dollars(a.high_cost) },
     { title: "Unknown", number: true, semi: true, cell: (a) => count(a.unknown_calls) },
+    ...(found.budgets?.length ? [{ title: "Refused", number: true, cell: (a) => count(a.refused_calls) }] : []),
   ];
   return html`<details><summary>Try another policy on these calls</summary><form class="bar-row" onSubmit=${ask}>
       <input name="policy" required aria-label=${"Policy for the calls of " + alias} placeholder='openai/gpt-5-mini, or {"strategy": "weight", "models": […]}' size="60" /><button class="primary" disabled=${found.asking}>Try</button></form>
     ${found.asking && html`<p class="quiet" role="status">${found.calls ? `${count(found.calls)} calls read …` : "Reading the calls …"}</p>`}${found.error && html`<p class="bad" role="alert">${found.error}</p>`}
     ${found.total && html`<${Table} label=${"What the calls of " + alias + " would have cost"} columns=${columns} rows=${[{ value: "All calls", ...found.total }, ...found.by.model.map((a) => ({ ...a, value: "Model " + a.value })), ...found.by.user.filter((a) => a.value).slice(0, 10).map((a) => ({ ...a, value: "User " + a.value }))]} keyOf=${(a) => a.value} />
+      ${found.budgets.map((b) => html`<p>The budget <b dir="auto">${b.name}</b> would have refused ${count(b.refused)} of ${count(b.calls)} calls, of ${count(b.callers)} callers. They would have cost ${dollars(b.saved_cost)}.</p>`)}
       <details><summary>What this assumes</summary><ul>${found.assumptions.map((text) => html`<li>${text}</li>`)}</ul></details>`}</details>`;
 }

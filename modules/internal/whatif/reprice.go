@@ -1,0 +1,240 @@
+package whatif
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+)
+
+// recorded is a recorded call with what its price under another policy depends on.
+type recorded struct {
+	*storage.Record
+	listed *catalog.Model  // its model, nil if the catalogue does not know it
+	before *turn           // the turn before, nil if none is known
+	shares []routing.Share // the targets that could get it
+	spans  []*span         // what it would have cost at each of them, nil if nobody can say
+}
+
+// span is what a call would have cost and used, at least, probably and at most.
+type span struct{ low, expected, high estimate }
+
+type estimate struct {
+	cost  plugins.Nanodollars
+	usage plugins.Usage
+}
+
+func exactly(cost plugins.Nanodollars, u plugins.Usage) span {
+	e := estimate{cost, u}
+	return span{e, e, e}
+}
+
+// tokens are all that the call would have used.
+func (e *estimate) tokens() int64 { return e.usage.Input.N + e.usage.Output.N }
+
+// moves reports whether a policy chooses where a call goes.
+func moves(r *storage.Record) bool {
+	switch r.Dialect {
+	case plugins.Chat, plugins.Responses, plugins.Messages, plugins.GenerateContent, plugins.Converse, plugins.Invoke, plugins.Completions:
+		return r.AttemptOf == uuid.Nil
+	}
+	return false
+}
+
+// would returns what a call would have cost, nil if nobody can say, and the target that most such calls
+// would get, nil for the one that the call had.
+func (t *Trial) would(r *recorded) (*span, *routing.Share) {
+	switch {
+	case !r.Cost.Valid:
+		return nil, nil
+	case !moves(r.Record), r.AnswerCache == storage.CacheHit, r.Usage == plugins.Usage{}, t.ran(r.Record):
+		return new(exactly(r.Cost.N, r.Usage)), nil
+	case len(r.shares) == 0:
+		return nil, nil
+	}
+	spans := make([]*span, len(r.shares))
+	for i := range r.shares {
+		if spans[i] = t.at(r, &r.shares[i]); spans[i] == nil {
+			return nil, nil
+		}
+	}
+	r.spans = spans
+	first := 0 // the target that most such calls would get
+	for i := range r.shares {
+		if t.policy.Strategy == routing.Cheapest && spans[i].expected.cost < spans[first].expected.cost || r.shares[i].Part > r.shares[first].Part {
+			first = i
+		}
+	}
+	if r.shares[first].Part == 1 {
+		return spans[first], &r.shares[first]
+	}
+	all := *spans[first]
+	mean := 0.0
+	for i, one := range spans {
+		all.low, all.high = lower(all.low, one.low), higher(all.high, one.high)
+		mean += float64(one.expected.cost) * r.shares[i].Part
+	}
+	if t.policy.Strategy != routing.Cheapest {
+		all.expected.cost = min(max(plugins.Nanodollars(mean), all.low.cost), all.high.cost)
+	}
+	return &all, &r.shares[first]
+}
+
+// lower returns the lower of two costs, with the lower usage.
+func lower(a, b estimate) estimate {
+	if b.tokens() < a.tokens() {
+		a.usage = b.usage
+	}
+	a.cost = min(a.cost, b.cost)
+	return a
+}
+
+// higher returns the higher of two costs, with the higher usage.
+func higher(a, b estimate) estimate {
+	if b.tokens() > a.tokens() {
+		a.usage = b.usage
+	}
+	a.cost = max(a.cost, b.cost)
+	return a
+}
+
+// ran reports whether the policy is the one that the call went by.
+func (t *Trial) ran(r *storage.Record) bool {
+	return t.policy.Name != "" && r.RequestModel == t.policy.Name
+}
+
+// Tokenizers differ, and so does how much models write. Where the recorded model and another one are of
+// different makers, the counts are taken to be these parts of the recorded ones.
+const (
+	leastInput, mostInput   = 0.7, 1.5
+	leastOutput, mostOutput = 0.5, 2.0
+)
+
+// at returns what a call would have cost at a target, nil if nobody can say.
+func (t *Trial) at(r *recorded, s *routing.Share) *span {
+	if s.Listed == nil {
+		return nil
+	}
+	needsMarks := lineage.NeedsMarks(s.Listed.ID)
+	life := storage.Timestamp(lineage.UnmarkedLife.Milliseconds())
+	if needsMarks && r.before != nil {
+		life = r.before.life
+	}
+	follows := r.before != nil && r.CreatedAt-r.before.at <= life
+
+	input := r.Usage.Input.N
+	cached := float64(min(t.common, input)) // that a cache is expected to have
+	switch {
+	case needsMarks && !r.marked():
+		cached = 0
+	case follows && t.policy.NoAffinity && s.Part < 1:
+		cached = max(cached, r.before.cached[s.Name()])
+	case follows:
+		cached = float64(min(r.before.input, input))
+	}
+	if cached < float64(lineage.MinCacheable(s.Listed.ID)) {
+		cached = 0
+	}
+
+	at := catalog.Conditions{At: r.CreatedAt.Time(), Tier: cmp.Or(t.policy.Tier, r.ServiceTier), Geography: r.InferenceGeo}
+	usage := r.Usage
+	usage.ReportedCost = plugins.Cost{}
+	limit(&usage, s.Choice)
+	of := span{
+		low:      estimate{usage: t.withCache(r, usage, s.Listed, min(t.longest, input))}, // what another call has sent
+		expected: estimate{usage: t.withCache(r, usage, s.Listed, int64(cached))},
+		high:     estimate{usage: t.withCache(r, usage, s.Listed, 0)},
+	}
+	if needsMarks && !r.marked() { // nobody knows whether its client would have asked for a cache
+		of.low.usage.CacheWrite, of.expected.usage.CacheWrite, of.expected.usage.CacheWrite1h = plugins.Count{}, plugins.Count{}, plugins.Count{}
+		of.low.usage.CacheWrite1h = plugins.Count{}
+	}
+	asItWas := t.policy.CacheLife == "" && r.wasAt(s) && (!t.policy.NoAffinity || s.Part == 1) &&
+		(!follows || r.before.account == r.Account && r.before.model == r.listed)
+	if asItWas {
+		of.expected.usage = usage
+	}
+	if r.listed == nil || owner(r.listed) != owner(s.Listed) {
+		scale(&of.low.usage, leastInput, leastOutput)
+		scale(&of.high.usage, mostInput, mostOutput)
+	}
+	for _, e := range []*estimate{&of.low, &of.expected, &of.high} {
+		cost := s.Listed.Cost(e.usage, at)
+		if !cost.Valid {
+			return nil
+		}
+		e.cost = cost.N
+	}
+	if asItWas && usage.Output == r.Usage.Output && at.Tier == r.ServiceTier {
+		of.expected.cost = r.Cost.N // with all that is beside the tokens
+	}
+	of.low.cost, of.high.cost = min(of.low.cost, of.expected.cost), max(of.high.cost, of.expected.cost)
+	return &of
+}
+
+// wasAt reports whether a call went to a target.
+func (r *recorded) wasAt(s *routing.Share) bool {
+	return r.listed != nil && r.listed.ID == s.Listed.ID && r.listed.Provider == s.Listed.Provider && s.Account.Label == r.Account
+}
+
+// marked reports whether the request has marked what to cache, as far as its usage tells.
+func (r *recorded) marked() bool {
+	return r.Usage.CacheWrite.N > 0 || r.Usage.CacheRead.N > 0 && r.listed != nil && lineage.NeedsMarks(r.listed.ID)
+}
+
+// life is how long a provider that caches what requests mark keeps a call.
+func (t *Trial) life(r *recorded) time.Duration {
+	switch {
+	case t.policy.CacheLife == longLife, t.policy.CacheLife == "" && r.Usage.CacheWrite1h.N > 0:
+		return time.Hour
+	case t.policy.CacheLife == "" && r.before != nil && r.Usage.CacheWrite.N == 0: // it wrote nothing
+		return time.Duration(r.before.life) * time.Millisecond
+	}
+	return lineage.MarkedLife
+}
+
+// withCache returns a usage of which the cache has so many tokens, at a model that caches all.
+func (t *Trial) withCache(r *recorded, u plugins.Usage, m *catalog.Model, cached int64) plugins.Usage {
+	u.CacheRead, u.CacheReadAudio, u.CacheWrite, u.CacheWrite1h = plugins.Known(cached), plugins.Count{}, plugins.Count{}, plugins.Count{}
+	if lineage.NeedsMarks(m.ID) {
+		u.CacheWrite = plugins.Known(max(u.Input.N-cached, 0))
+		if t.life(r) > lineage.MarkedLife {
+			u.CacheWrite1h = u.CacheWrite
+		}
+	}
+	return u
+}
+
+// limit lowers the output of a call to what a choice allows.
+func limit(u *plugins.Usage, c *routing.Choice) {
+	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+		if limit, ok := c.Limit[name]; ok {
+			u.Output.N, u.BilledOutput.N, u.Reasoning.N = min(u.Output.N, limit), min(u.BilledOutput.N, limit), min(u.Reasoning.N, limit)
+		}
+	}
+}
+
+// owner is the maker of a model, whose tokenizer it has.
+func owner(m *catalog.Model) string {
+	if m.Owner != "" {
+		return strings.ToLower(m.Owner)
+	}
+	return m.Provider
+}
+
+// scale multiplies the counts of a usage.
+func scale(u *plugins.Usage, input, output float64) {
+	for _, n := range []*plugins.Count{&u.Input, &u.BilledInput, &u.CacheRead, &u.CacheReadAudio, &u.CacheWrite, &u.CacheWrite1h, &u.InputAudio, &u.InputImage} {
+		n.N = int64(float64(n.N) * input)
+	}
+	for _, n := range []*plugins.Count{&u.Output, &u.BilledOutput, &u.Reasoning, &u.OutputAudio, &u.OutputImage} {
+		n.N = int64(float64(n.N) * output)
+	}
+}
