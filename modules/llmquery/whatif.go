@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/whatif"
@@ -78,11 +79,12 @@ func tryPolicy(c *call) error {
 	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
 	c.w.Header().Set("Content-Type", "application/x-ndjson")
 	lines := json.NewEncoder(c.w)
-	if err := c.readCalls(q, trial, lines); err != nil {
-		if trial.Total.Calls == 0 {
+	calls, err := c.readCalls(q, trial, lines)
+	if err != nil {
+		if calls == 0 {
 			return err
 		}
-		return lines.Encode(whatIfLine{Error: new("the store failed while the calls were read; ask again"), Calls: trial.Total.Calls})
+		return lines.Encode(whatIfLine{Error: new("the store failed while the calls were read; ask again"), Calls: calls})
 	}
 	result := &whatIfResult{Total: trial.Total, By: make(map[string][]whatIfValue), Targets: valuesOf(trial.Targets, maxLimit), Budgets: trial.Budgets(), Assumptions: trial.Assumptions()}
 	if policy.Name != "" {
@@ -91,26 +93,41 @@ func tryPolicy(c *call) error {
 	for attribute, amounts := range trial.By {
 		result.By[attribute] = valuesOf(amounts, values)
 	}
-	return lines.Encode(whatIfLine{Data: result, Calls: trial.Total.Calls})
+	return lines.Encode(whatIfLine{Data: result, Calls: calls})
 }
 
-// readCalls adds the calls of a query to a trial, the oldest first.
-func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *json.Encoder) error {
-	reportedAt, connection := time.Now(), http.NewResponseController(c.w)
-	return q.EachPage(c.page, func(records []*storage.Record) error {
-		for _, r := range records {
-			trial.Add(r)
+// readCalls adds the calls of a query to a trial, the oldest first, and returns how many it has read.
+// While it adds those of a page, it reads the next one.
+func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *json.Encoder) (calls int64, err error) {
+	pages := make(chan []*storage.Record)
+	wait := lowpriority.Start(func() {
+		defer func() {
+			for range pages { // the reader does not wait if it panics
+			}
+		}()
+		for records := range pages {
+			for _, r := range records {
+				trial.Add(r)
+			}
 		}
+	})
+	defer wait()
+	defer close(pages)
+	reportedAt, connection := time.Now(), http.NewResponseController(c.w)
+	err = q.EachPage(c.page, func(records []*storage.Record) error {
+		pages <- records
+		calls += int64(len(records))
 		if time.Since(reportedAt) < whatIfProgress || len(records) < q.Limit {
 			return nil
 		}
 		reportedAt = time.Now()
-		if err := lines.Encode(whatIfLine{Calls: trial.Total.Calls}); err != nil {
+		if err := lines.Encode(whatIfLine{Calls: calls}); err != nil {
 			return err
 		}
 		_ = connection.Flush() // the client reads the line later
 		return nil
 	})
+	return calls, err
 }
 
 // valuesOf returns the values whose costs would differ most, in that order.

@@ -10,9 +10,12 @@ import (
 
 // Run calls do, and returns or panics as do does. Where the system can, do runs on a
 // thread of its own that gets a processor when traffic leaves one.
-func Run(do func()) {
+func Run(do func()) { Start(do)() }
+
+// Start begins what Run does. The function that it returns, which must be called once, waits for do, and
+// returns or panics as do does.
+func Start(do func()) (wait func()) {
 	threads.begin()
-	defer threads.end()
 	var panicked any
 	finished := false
 	done := make(chan struct{})
@@ -27,9 +30,12 @@ func Run(do func()) {
 		do()
 		finished = true
 	}()
-	<-done
-	if !finished {
-		panic(panicked)
+	return func() {
+		defer threads.end()
+		<-done
+		if !finished {
+			panic(panicked)
+		}
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 type recorded struct {
 	*storage.Record
 	listed *catalog.Model  // its model, nil if the catalogue does not know it
+	place  int32           // the number of where it went
 	before *turn           // the turn before, nil if none is known
 	shares []routing.Share // the targets that could get it
-	spans  []*span         // what it would have cost at each of them, nil if nobody can say
 }
 
 // span is what a call would have cost and used, at least, probably and at most.
@@ -49,8 +49,9 @@ func moves(r *storage.Record) bool {
 }
 
 // would returns what a call would have cost, nil if nobody can say, and the target that most such calls
-// would get, nil for the one that the call had.
+// would get, nil for the one that the call had. It sets the spans.
 func (t *Trial) would(r *recorded) (*span, *routing.Share) {
+	t.spans = t.spans[:0]
 	switch {
 	case !r.Cost.Valid:
 		return nil, nil
@@ -59,25 +60,26 @@ func (t *Trial) would(r *recorded) (*span, *routing.Share) {
 	case len(r.shares) == 0:
 		return nil, nil
 	}
-	spans := make([]*span, len(r.shares))
 	for i := range r.shares {
-		if spans[i] = t.at(r, &r.shares[i]); spans[i] == nil {
+		one, ok := t.at(r, &r.shares[i])
+		if !ok {
+			t.spans = t.spans[:0]
 			return nil, nil
 		}
+		t.spans = append(t.spans, one)
 	}
-	r.spans = spans
 	first := 0 // the target that most such calls would get
 	for i := range r.shares {
-		if t.policy.Strategy == routing.Cheapest && spans[i].expected.cost < spans[first].expected.cost || r.shares[i].Part > r.shares[first].Part {
+		if t.policy.Strategy == routing.Cheapest && t.spans[i].expected.cost < t.spans[first].expected.cost || r.shares[i].Part > r.shares[first].Part {
 			first = i
 		}
 	}
 	if r.shares[first].Part == 1 {
-		return spans[first], &r.shares[first]
+		return &t.spans[first], &r.shares[first]
 	}
-	all := *spans[first]
+	all := t.spans[first]
 	mean := 0.0
-	for i, one := range spans {
+	for i, one := range t.spans {
 		all.low, all.high = lower(all.low, one.low), higher(all.high, one.high)
 		mean += float64(one.expected.cost) * r.shares[i].Part
 	}
@@ -117,10 +119,10 @@ const (
 	leastOutput, mostOutput = 0.5, 2.0
 )
 
-// at returns what a call would have cost at a target, nil if nobody can say.
-func (t *Trial) at(r *recorded, s *routing.Share) *span {
+// at returns what a call would have cost at a target. ok is false if nobody can say.
+func (t *Trial) at(r *recorded, s *routing.Share) (of span, ok bool) {
 	if s.Listed == nil {
-		return nil
+		return of, false
 	}
 	needsMarks := lineage.NeedsMarks(s.Listed.ID)
 	life := storage.Timestamp(lineage.UnmarkedLife.Milliseconds())
@@ -135,7 +137,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) *span {
 	case needsMarks && !r.marked():
 		cached = 0
 	case follows && t.policy.NoAffinity && s.Part < 1:
-		cached = max(cached, r.before.cached[s.Name()])
+		cached = max(cached, t.cached[r.ParentID][s.Name()])
 	case follows:
 		cached = float64(min(r.before.input, input))
 	}
@@ -147,7 +149,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) *span {
 	usage := r.Usage
 	usage.ReportedCost = plugins.Cost{}
 	limit(&usage, s.Choice)
-	of := span{
+	of = span{
 		low:      estimate{usage: t.withCache(r, usage, s.Listed, min(t.longest, input))}, // what another call has sent
 		expected: estimate{usage: t.withCache(r, usage, s.Listed, int64(cached))},
 		high:     estimate{usage: t.withCache(r, usage, s.Listed, 0)},
@@ -157,7 +159,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) *span {
 		of.low.usage.CacheWrite1h = plugins.Count{}
 	}
 	asItWas := t.policy.CacheLife == "" && r.wasAt(s) && (!t.policy.NoAffinity || s.Part == 1) &&
-		(!follows || r.before.account == r.Account && r.before.model == r.listed)
+		(!follows || r.before.place == r.place)
 	if asItWas {
 		of.expected.usage = usage
 	}
@@ -168,7 +170,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) *span {
 	for _, e := range []*estimate{&of.low, &of.expected, &of.high} {
 		cost := s.Listed.Cost(e.usage, at)
 		if !cost.Valid {
-			return nil
+			return of, false
 		}
 		e.cost = cost.N
 	}
@@ -176,7 +178,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) *span {
 		of.expected.cost = r.Cost.N // with all that is beside the tokens
 	}
 	of.low.cost, of.high.cost = min(of.low.cost, of.expected.cost), max(of.high.cost, of.expected.cost)
-	return &of
+	return of, true
 }
 
 // wasAt reports whether a call went to a target.

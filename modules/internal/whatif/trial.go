@@ -22,28 +22,35 @@ type Trial struct {
 	// Targets has what the calls that could go to each target would have cost, with their shares.
 	Targets map[string]*Amount
 
-	policy   *Policy
-	catalog  *catalog.Catalog
-	targets  []routing.Target
-	shares   []routing.Share // of all calls, nil if conditions decide
-	limits   limits
-	turns    map[uuid.UUID]turn
+	policy  *Policy
+	catalog *catalog.Catalog
+	targets []routing.Target
+	shares  []routing.Share // of all calls, nil if conditions decide
+	limits  limits
+	spans   []span // of the call that is added, at each of its targets
+	turns   map[uuid.UUID]turn
+	places  map[place]int32 // their numbers
+	// cached are the tokens that each target's cache is expected to have of a conversation, by its
+	// last turn and the name of the target. It is nil if conversations stay at their target.
+	cached   map[uuid.UUID]map[string]float64
 	common   int64  // tokens that caches had of calls that begin a conversation, the most so far
 	longest  int64  // input so far
 	day      string // of the call before, and when it begins
 	midnight storage.Timestamp
 }
 
-// turn is what a later turn needs to know of a call.
+// turn is what a later turn needs to know of a call. It has no pointers, because there are many.
 type turn struct {
-	at      storage.Timestamp
-	input   int64
+	at    storage.Timestamp
+	life  storage.Timestamp // how long a provider's cache keeps it that caches what requests mark
+	input int64             // tokens
+	place int32             // the number of where it went
+}
+
+// place is where a call went.
+type place struct {
 	account string
-	model   *catalog.Model    // nil if the catalogue does not know it
-	life    storage.Timestamp // how long a provider's cache keeps it that caches what requests mark
-	// cached are the tokens that each target's cache is expected to have of the conversation, by
-	// the name of the target, if calls go where the strategy sends them.
-	cached map[string]float64
+	model   *catalog.Model // nil if the catalogue does not know it
 }
 
 // maxValues bounds the values of an attribute that amounts are kept of; the others are together in
@@ -67,7 +74,10 @@ func New(p *Policy, resolver *routing.Resolver) (*Trial, error) {
 	}
 	t := &Trial{
 		Total: newAmount(), By: make(map[string]map[string]*Amount), Targets: make(map[string]*Amount),
-		policy: p, catalog: resolver.Catalog, targets: targets, limits: newLimits(p.Budgets), turns: make(map[uuid.UUID]turn),
+		policy: p, catalog: resolver.Catalog, targets: targets, limits: newLimits(p.Budgets), turns: make(map[uuid.UUID]turn), places: make(map[place]int32),
+	}
+	if p.NoAffinity {
+		t.cached = make(map[uuid.UUID]map[string]float64)
 	}
 	if !p.hasConditions() {
 		t.shares = p.Shares(targets, &routing.Ask{Record: new(storage.Record)})
@@ -84,7 +94,7 @@ func (t *Trial) Add(r *storage.Record) {
 	}
 	listed, _ := t.catalog.Lookup(r.Provider, r.Model)
 	before, follows := t.turns[r.ParentID]
-	c := &recorded{Record: r, listed: listed, shares: t.sharesOf(r)}
+	c := &recorded{Record: r, listed: listed, place: t.placeOf(r.Account, listed), shares: t.sharesOf(r)}
 	if follows {
 		c.before = &before
 	}
@@ -92,25 +102,43 @@ func (t *Trial) Add(r *storage.Record) {
 	refused := t.limits.judge(r, at, would)
 	t.count(r, would, refused)
 	if !refused {
-		for i, one := range c.spans {
-			t.countAt(&c.shares[i], one)
+		for i := range t.spans {
+			t.countAt(&c.shares[i], &t.spans[i])
 		}
-	}
-	if len(t.turns) >= maxTurns {
-		clear(t.turns)
 	}
 	if !follows {
 		t.common = max(t.common, r.Usage.CacheRead.N)
 	}
 	t.longest = max(t.longest, r.Usage.Input.N)
-	now := turn{at: r.CreatedAt, input: r.Usage.Input.N, account: r.Account, model: listed, life: storage.Timestamp(t.life(c).Milliseconds())}
-	if t.policy.NoAffinity {
-		now.cached = make(map[string]float64, len(c.shares))
-		for _, s := range c.shares {
-			now.cached[s.Name()] = float64(now.input)*s.Part + before.cached[s.Name()]*(1-s.Part)
-		}
+	t.remember(c)
+}
+
+// remember keeps a call for the turn that follows.
+func (t *Trial) remember(r *recorded) {
+	if len(t.turns) >= maxTurns {
+		clear(t.turns)
+		clear(t.cached)
 	}
-	t.turns[r.ID] = now
+	t.turns[r.ID] = turn{at: r.CreatedAt, life: storage.Timestamp(t.life(r).Milliseconds()), input: r.Usage.Input.N, place: r.place}
+	if t.cached == nil {
+		return
+	}
+	before, now := t.cached[r.ParentID], make(map[string]float64, len(r.shares))
+	for _, s := range r.shares {
+		now[s.Name()] = float64(r.Usage.Input.N)*s.Part + before[s.Name()]*(1-s.Part)
+	}
+	t.cached[r.ID] = now
+}
+
+// placeOf returns the number of where a call went.
+func (t *Trial) placeOf(account string, m *catalog.Model) int32 {
+	p := place{account, m}
+	number, ok := t.places[p]
+	if !ok {
+		number = int32(len(t.places))
+		t.places[p] = number
+	}
+	return number
 }
 
 // sharesOf returns the targets that could get a call.
