@@ -49,6 +49,9 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			}
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit())
+				if len(places) > 1 {
+					c.tellNodes(a)
+				}
 				return target.Alias
 			}
 			if outcome == routing.Retry || failure.Status >= 500 {

@@ -89,8 +89,8 @@ func BenchmarkStream(b *testing.B) {
 	app := loaded.(*llmapp.App)
 	h := &Handler{MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools}
 	h.gateway = gateway{
-		breakers: func() shared.Breakers { return breakers },
-		secrets:  func() (*secret.Secrets, error) { return secret.New([]byte("secret"), nil) },
+		breakers: func() shared.Breakers { return breakers }, affinity: func() shared.Affinity { return nil },
+		secrets: func() (*secret.Secrets, error) { return secret.New([]byte("secret"), nil) },
 		site: &recording.Site{
 			App: app, Store: stores.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {

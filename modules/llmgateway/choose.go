@@ -16,20 +16,30 @@ import (
 
 // choose returns the targets in the order in which the call tries them.
 func (c *call) choose(targets []routing.Target) ([]routing.Place, error) {
-	return routing.Choose(targets, c.ask(), routing.Health{Breakers: c.h.breakers(), Loads: &routing.InProcess})
+	return routing.Choose(targets, c.ask(len(targets) > 1), routing.Health{Breakers: c.h.breakers(), Loads: &routing.InProcess})
 }
 
-// ask is what the choice of a target depends on.
-func (c *call) ask() *routing.Ask {
+// ask is what the choice of a target depends on, which other nodes are asked for too where there is a
+// choice.
+func (c *call) ask(isChoice bool) *routing.Ask {
 	ask := &routing.Ask{Record: &c.exchange.Record, Stream: c.streams(), Tokens: c.tokens(bound.Likely)}
 	ask.Images = c.reader.Request().Media
 	if outline := c.reader.Outline(); outline != nil {
 		ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
 	}
-	warm := sync.OnceValues(c.warm) // most calls have one target, and are not asked
+	warm, elsewhere := sync.OnceValues(c.warm), sync.OnceValues(c.warmElsewhere) // most calls have one target, and are not asked
 	ask.Warm = func(t routing.Target) int64 {
-		if target, tokens := warm(); target != 0 && target == lineageTarget(t) {
-			return tokens
+		target, tokens := warm()
+		if target != 0 || !isChoice {
+			if target == lineageTarget(t) {
+				return tokens
+			}
+			return 0
+		}
+		if there, tokens := elsewhere(); tokens > 0 {
+			if known, err := c.sharedTarget(t); err == nil && known == there {
+				return tokens
+			}
 		}
 		return 0
 	}

@@ -108,7 +108,8 @@ type gateway struct {
 	policy    routing.Policy
 	models    models.List
 	breakers  func() shared.Breakers
-	unloaded  <-chan struct{} // closed when another configuration takes over
+	affinity  func() shared.Affinity // nil if nodes share nothing
+	unloaded  <-chan struct{}        // closed when another configuration takes over
 	// secrets returns the keys that are derived from the secret of the nodes. It logs errors.
 	secrets func() (*secret.Secrets, error)
 }
@@ -148,7 +149,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Journal: func() (stored.Journal, error) { return store.Journal() }, Mask: app.Maskers().Of,
 		Secrets: h.secrets, Nodes: store.Runs, Runs: &backgroundRuns, Logger: site.Logger,
 	}
-	h.breakers = store.Breakers
+	h.breakers, h.affinity = store.Breakers, store.Affinity
 	h.policy = routing.Policy{
 		Retries: defaultRetries, Backoff: backoff, TryDuration: time.Duration(h.TryDuration), FirstByteTimeout: time.Duration(h.FirstByteTimeout),
 	}

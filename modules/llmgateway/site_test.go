@@ -491,7 +491,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			Journal: func() (stored.Journal, error) { return s.kept, nil }, Mask: app.Maskers().Of, Secrets: secrets,
 			Nodes: func() shared.Runs { return nil }, Runs: new(background.Runs), Logger: zap.NewNop(),
 		},
-		breakers: func() shared.Breakers { return s.breakers },
+		breakers: func() shared.Breakers { return s.breakers }, affinity: func() shared.Affinity { return nil },
 		site: &recording.Site{
 			App: app, Store: stores.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },

@@ -71,6 +71,8 @@ type outliner struct {
 	text       textHash
 	texts      [3]uint64 // texts of the message under way
 	textLength int       // length of texts
+
+	fingerprints *fingerprinter // nil unless they are asked for
 }
 
 var (
@@ -97,6 +99,7 @@ func (o *outliner) begin(f Field, c byte, depth int) {
 		o.part, o.depth, o.role = f, depth, o.role[:0]
 		o.texts, o.textLength = [3]uint64{}, 0
 		o.hash.SetSeed(hashSeed)
+		o.fingerprints.begin()
 	}
 }
 
@@ -106,6 +109,7 @@ func (o *outliner) write(p []byte, text bool) {
 		return
 	}
 	_, _ = o.hash.Write(p)
+	o.fingerprints.write(p)
 	o.fed = true
 	if text && o.part == Message {
 		switch {
@@ -126,6 +130,7 @@ func (o *outliner) ended(depth int) {
 		return
 	case o.fed:
 		_, _ = o.hash.Write(separator)
+		o.fingerprints.write(separator)
 		o.fed = false
 	}
 	if hash, ok := o.text.end(); ok {
@@ -145,8 +150,10 @@ func (o *outliner) ended(depth int) {
 	switch f {
 	case Tools:
 		o.Tools = o.hash.Sum64()
+		o.fingerprints.end(false)
 	case Instructions:
 		o.Instructions = mix(o.Instructions, o.hash.Sum64())
+		o.fingerprints.end(false)
 	case Message:
 		o.message()
 	}
@@ -162,6 +169,7 @@ func (o *outliner) message() {
 	switch role {
 	case "system", "developer":
 		o.Instructions = mix(o.Instructions, o.hash.Sum64())
+		o.fingerprints.end(false)
 		if len(o.Messages) == 0 {
 			o.Tasks = o.Tasks[:0]
 		}
@@ -176,6 +184,7 @@ func (o *outliner) message() {
 	}
 	if len(o.Messages) < maxMessages {
 		o.Messages = append(o.Messages, MessageHash{o.hash.Sum64(), at, model, o.texts})
+		o.fingerprints.end(true)
 	}
 }
 

@@ -15,6 +15,7 @@ type State struct {
 	ledger   *Ledger
 	memory   memory
 	breakers *breakers
+	affinity *affinity
 	control  *controlLog
 }
 
@@ -28,7 +29,7 @@ func Open(o Options) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &State{client: c, ledger: ledger, memory: memory{client: c, max: maxMemory}, breakers: newBreakers(c), control: newControlLog(c, ledger)}, nil
+	return &State{client: c, ledger: ledger, memory: memory{client: c, max: maxMemory}, breakers: newBreakers(c), affinity: newAffinity(c), control: newControlLog(c, ledger)}, nil
 }
 
 // Credits implements shared.State.
@@ -40,6 +41,9 @@ func (s *State) Memory() shared.Memory { return &s.memory }
 // Breakers implements shared.State.
 func (s *State) Breakers() shared.Breakers { return s.breakers }
 
+// Affinity implements shared.State.
+func (s *State) Affinity() shared.Affinity { return s.affinity }
+
 // Runs implements shared.State.
 func (s *State) Runs() shared.Runs { return &runs{s.client, s.ledger.wasAway} }
 
@@ -49,6 +53,7 @@ func (s *State) Control() control.Log { return s.control }
 // Close implements shared.State. Charges that Redis has not taken wait in the file.
 func (s *State) Close(ctx context.Context) error {
 	s.breakers.close()
+	s.affinity.close()
 	err := errors.Join(s.control.Close(ctx), s.ledger.Close(ctx))
 	s.client.close()
 	return err

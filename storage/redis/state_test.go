@@ -33,6 +33,12 @@ func TestSharedContract(t *testing.T) {
 			return openState(t, o).Breakers(), openState(t, o).Breakers()
 		})
 	})
+	t.Run("affinity", func(t *testing.T) {
+		o := s.options()
+		a, b := openState(t, o), openState(t, o)
+		eventually(t, func() bool { return a.client.answers.Load() && b.client.answers.Load() })
+		sharedtest.Affinity(t, a.Affinity(), b.Affinity())
+	})
 	t.Run("runs", func(t *testing.T) {
 		o := s.options()
 		a, b := openState(t, o), openState(t, o)

@@ -1,6 +1,6 @@
 // Package shared is the contract of what the gateways of one store have in common
-// beside its records: credits, what they remember of answers, circuit breakers, and the
-// responses that they generate in the background. It has the memory and the breakers of
+// beside its records: credits, what they remember of answers, circuit breakers, where conversations
+// are cached, and the responses that they generate in the background. It has the memory and the breakers of
 // a single process; package credits/embedded has the credits of a single process. Package
 // sharedtest tests implementations.
 package shared
@@ -8,6 +8,7 @@ package shared
 import (
 	"context"
 	"crypto/sha256"
+	"time"
 
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
@@ -18,6 +19,7 @@ type State interface {
 	Credits() credits.Ledger
 	Memory() Memory
 	Breakers() Breakers
+	Affinity() Affinity
 	Runs() Runs
 	Control() control.Log
 
@@ -59,4 +61,17 @@ type Breakers interface {
 	Succeeded(circuit Key)
 	// Open tells whether calls had better go elsewhere.
 	Open(circuit Key) bool
+}
+
+// Affinity remembers for some conversations which account has them in its provider's cache. It
+// is safe for use by several goroutines.
+type Affinity interface {
+	// Remember notes where a conversation is cached, for a time from a millisecond on, in place of what
+	// was noted before. It does not wait for other nodes, which learn of it within a second, or never.
+	// value is not changed afterwards.
+	Remember(conversation Key, value []byte, life time.Duration)
+	// Recall returns what was noted of the first of some conversations of which something is known, and
+	// which of them it is. It returns nil and -1 if nothing is known, or the nodes do not answer. It
+	// bounds by itself how long a call takes.
+	Recall(ctx context.Context, conversations []Key) (value []byte, n int)
 }

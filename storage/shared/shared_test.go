@@ -23,6 +23,10 @@ func TestContract(t *testing.T) {
 			return all, all
 		})
 	})
+	t.Run("affinity of a test", func(t *testing.T) {
+		all := new(sharedtest.LocalAffinity)
+		sharedtest.Affinity(t, all, all)
+	})
 	t.Run("runs of a test", func(t *testing.T) {
 		all := &sharedtest.LocalRuns{Lease: time.Minute}
 		sharedtest.Runs(t, all, all, func(shared.Key) { all.Age(2 * all.Lease) })

@@ -17,6 +17,41 @@ import (
 // Key is the key of a text.
 func Key(text string) shared.Key { return sha256.Sum256([]byte(text)) }
 
+// Affinity checks a kind of Affinity, as two nodes see it, which is empty.
+func Affinity(t *testing.T, a, b shared.Affinity) {
+	recall := func(at shared.Affinity, conversations ...string) string {
+		var keys []shared.Key
+		for _, c := range conversations {
+			keys = append(keys, Key(c))
+		}
+		value, n := at.Recall(t.Context(), keys)
+		return fmt.Sprintf("%s %d", value, n)
+	}
+	expect := func(want string, conversations ...string) {
+		t.Helper()
+		for _, at := range []shared.Affinity{a, b} {
+			deadline := time.Now().Add(10 * time.Second)
+			for recall(at, conversations...) != want && time.Now().Before(deadline) {
+				time.Sleep(time.Millisecond)
+			}
+			if got := recall(at, conversations...); got != want {
+				t.Errorf("of %q a node knows %q, want %q", conversations, got, want)
+			}
+		}
+	}
+	expect(" -1")
+	expect(" -1", "x", "y")
+	a.Remember(Key("x"), []byte("east\x00\xff"), time.Hour)
+	expect("east\x00\xff 0", "x")
+	expect("east\x00\xff 2", "unknown", "y", "x")
+	b.Remember(Key("y"), []byte("west"), time.Hour)
+	expect("west 1", "unknown", "y", "x")
+	b.Remember(Key("x"), []byte("south"), time.Hour)
+	expect("south 0", "x", "y")
+	a.Remember(Key("y"), []byte("gone"), time.Millisecond)
+	expect(" -1", "y")
+}
+
 // Memory checks a kind of Memory. nodes makes a new, empty Memory, and returns it as two
 // nodes see it; a and b are the same value where there is a single node.
 func Memory(t *testing.T, nodes func() (a, b shared.Memory)) {

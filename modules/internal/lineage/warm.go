@@ -58,12 +58,22 @@ func (x *Index) warm(before *call, at storage.Timestamp) (target uint64, tokens 
 	if before == nil || !before.answer.came || before.input == unknown {
 		return 0, 0
 	}
-	life := before.features.cacheLife
-	if !before.features.marked {
-		life = max(life, storage.Timestamp(UnmarkedLife.Milliseconds()))
-	}
-	if at-before.created > life {
+	if at-before.created > before.features.life() {
 		return 0, 0
 	}
 	return before.target, before.input
+}
+
+// Life is how long a provider keeps what a request makes it cache.
+func Life(o *observe.Outline) time.Duration {
+	f := featuresOf(o)
+	return time.Duration(f.life()) * time.Millisecond
+}
+
+// life is that of what is cached, in milliseconds.
+func (f *features) life() storage.Timestamp {
+	if f.marked {
+		return f.cacheLife
+	}
+	return max(f.cacheLife, storage.Timestamp(UnmarkedLife.Milliseconds()))
 }

@@ -170,6 +170,15 @@ func (s *Store) Breakers() shared.Breakers {
 	return &s.shared.breakers
 }
 
+// Affinity returns where other nodes have conversations in a provider's cache, nil while nothing is
+// shared with other nodes.
+func (s *Store) Affinity() shared.Affinity {
+	if state := s.shared.nodes.Load(); state != nil {
+		return (*state).Affinity()
+	}
+	return nil
+}
+
 // Runs returns the responses that nodes generate in the background, nil while nothing is
 // shared with other nodes.
 func (s *Store) Runs() shared.Runs {

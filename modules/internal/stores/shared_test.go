@@ -48,6 +48,7 @@ type sharedState struct {
 func (s *sharedState) Credits() credits.Ledger   { return s.ledger }
 func (s *sharedState) Memory() shared.Memory     { return &s.memory }
 func (s *sharedState) Breakers() shared.Breakers { return &s.breakers }
+func (s *sharedState) Affinity() shared.Affinity { return nil }
 func (s *sharedState) Runs() shared.Runs         { return nil }
 func (s *sharedState) Control() control.Log      { return s.control }
 func (s *sharedState) Close(ctx context.Context) error {
