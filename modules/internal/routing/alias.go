@@ -65,7 +65,8 @@ type Choice struct {
 	// field gets the value, too. Default: none.
 	Limit map[string]int64 `json:"limit,omitempty"`
 
-	condition storage.Filter // of When, nil without one
+	condition storage.Filter   // of When, nil without one
+	program   *storage.Program // of the condition
 }
 
 // Shadow is a model that gets calls which another one has answered.
@@ -224,6 +225,7 @@ func (c *Choice) check(isAlias func(name string) bool) (err error) {
 		if c.condition, err = parseCondition(c.When); err != nil {
 			return fmt.Errorf("model %s: when %s: %w", c.Model, c.When, err)
 		}
+		c.program = storage.Compile(c.condition, nil)
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func Survey(targets []Target, health Health) []Place {
 
 // takes reports whether a described call matches the condition.
 func (c *Choice) takes(described *storage.Record) bool {
-	return c.condition == nil || storage.Match(c.condition, described, noContent)
+	return c.program == nil || c.program.Match(described, noContent)
 }
 
 func noContent() *storage.Content { return new(storage.Content) }

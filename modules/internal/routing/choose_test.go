@@ -398,25 +398,3 @@ func TestSharesOfOwnAccounts(t *testing.T) {
 		t.Errorf("shares %v", got)
 	}
 }
-
-// The choice among eight accounts costs microseconds, next to a call's hundreds.
-func BenchmarkChoose(b *testing.B) {
-	alias := &Alias{Strategy: ByWeight, Models: choices("big")}
-	if err := alias.Check(func(string) bool { return false }); err != nil {
-		b.Fatal(err)
-	}
-	r := &Resolver{Catalog: parseCatalog(b), Aliases: map[string]*Alias{"it": alias}}
-	for i := range 8 {
-		account := &providers.Account{Label: fmt.Sprint("account", i), Provider: "alpha", API: needsKey{}}
-		account.ID[0] = byte(i)
-		r.Accounts = append(r.Accounts, account)
-	}
-	targets, _, _ := r.Resolve("it")
-	ask, health := &Ask{Record: new(storage.Record), Warm: nowhere}, Health{new(shared.LocalBreakers), new(Loads)}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Choose(targets, ask, health); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -23,8 +23,9 @@ type load struct {
 	tried    time.Time // when a call last began, zero if none did
 	limited  time.Time // until then, the provider refuses calls; zero if it does not
 	times    [32]timing
-	next     int   // of times
-	output   int64 // mean of the last answers, in tokens; 0 is unknown
+	next     int           // of times
+	median   time.Duration // of those of the five minutes before the last answer
+	output   int64         // mean of the last answers, in tokens; 0 is unknown
 }
 
 // timing is how long an answer took to begin.
@@ -89,8 +90,10 @@ func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) 
 	defer l.mu.Unlock()
 	current := l.get(circuit)
 	current.limited = time.Time{}
-	current.times[current.next] = timing{time.Now(), first}
+	now := time.Now()
+	current.times[current.next] = timing{now, first}
 	current.next = (current.next + 1) % len(current.times)
+	current.setMedian(now)
 	switch {
 	case output <= 0:
 	case current.output == 0:
@@ -98,6 +101,20 @@ func (l *Loads) Answered(circuit shared.Key, first time.Duration, output int64) 
 	default:
 		current.output += (output - current.output) / 8
 	}
+}
+
+// setMedian computes the median at an answer: calls ask for it at each target.
+func (l *load) setMedian(now time.Time) {
+	var times [len(l.times)]time.Duration
+	n := 0
+	for _, t := range l.times {
+		if !t.at.IsZero() && now.Sub(t.at) < recently {
+			times[n] = t.first
+			n++
+		}
+	}
+	slices.Sort(times[:n])
+	l.median = times[n/2]
 }
 
 // Limited notes that a target refuses calls for a time, because of a limit or an empty account.
@@ -131,19 +148,12 @@ func (l *Loads) Of(circuit shared.Key) Load {
 		return Load{Output: likelyOutput}
 	}
 	now := time.Now()
-	var times []time.Duration
-	for _, t := range current.times {
-		if !t.at.IsZero() && now.Sub(t.at) < recently {
-			times = append(times, t.first)
-		}
-	}
 	found := Load{UnderWay: current.underWay, Tried: now.Sub(current.tried) < time.Minute, Limited: now.Before(current.limited), Output: current.output}
 	if found.Output == 0 {
 		found.Output = likelyOutput
 	}
-	if len(times) > 0 {
-		slices.Sort(times)
-		found.Median = times[len(times)/2]
+	if last := current.times[(current.next+len(current.times)-1)%len(current.times)]; now.Sub(last.at) < recently {
+		found.Median = current.median
 	}
 	return found
 }

@@ -37,14 +37,14 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 	var missing []string
 	entries := 0
 	add := func(name string, alias *Alias, choice *Choice) {
-		found := r.entry(name)
-		if found == nil {
+		found := r.entry(targets, name)[len(targets):] // behind the targets, in the same memory
+		if len(found) == 0 {
 			missing = append(missing, name)
 		}
 		entries++
 		for _, t := range found {
 			t.Alias, t.Choice, t.entry = alias, choice, entries
-			if !slices.ContainsFunc(targets, t.repeats) {
+			if !slices.ContainsFunc(targets, func(other Target) bool { return t.repeats(&other) }) {
 				targets = append(targets, t)
 			}
 		}
@@ -52,6 +52,7 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 	for name := range strings.SplitSeq(model, ",") {
 		name = strings.TrimSpace(name)
 		if alias, ok := r.Aliases[name]; ok {
+			targets = slices.Grow(targets, len(alias.Models))
 			for _, choice := range alias.Models {
 				add(choice.Model, alias, choice)
 			}
@@ -59,7 +60,7 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 		}
 		add(name, nil, nil)
 	}
-	if targets == nil {
+	if len(targets) == 0 {
 		return nil, nil, r.notFound(missing)
 	}
 	for _, name := range missing {
@@ -68,32 +69,31 @@ func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, e
 	return targets, warnings, nil
 }
 
-// entry returns the targets of one name that is no alias, by the first rule that
+// entry appends the targets of one name that is no alias, by the first rule that
 // finds any. The name of a model may have slashes of its own.
-func (r *Resolver) entry(name string) []Target {
+func (r *Resolver) entry(to []Target, name string) []Target {
 	label, model, _ := strings.Cut(name, "/")
-	if found := r.labelled(label, model, r.serves); found != nil {
-		return found
+	if all := r.labelled(to, label, model, r.serves); len(all) > len(to) {
+		return all
 	}
 	if found := r.unlabelled(name); found != nil {
-		return found
+		return append(to, found...)
 	}
-	if found := r.labelled(label, model, mayServe); found != nil {
-		return found
+	if all := r.labelled(to, label, model, mayServe); len(all) > len(to) {
+		return all
 	}
 	i := strings.LastIndexByte(name, '/')
-	return r.labelled(name[i+1:], name[:max(i, 0)], mayServe)
+	return r.labelled(to, name[i+1:], name[:max(i, 0)], mayServe)
 }
 
-// labelled returns the accounts of that label which serve the model.
-func (r *Resolver) labelled(label, model string, serves func(*providers.Account, string) bool) []Target {
-	var found []Target
+// labelled appends the accounts of that label which serve the model.
+func (r *Resolver) labelled(to []Target, label, model string, serves func(*providers.Account, string) bool) []Target {
 	for _, a := range r.Accounts {
 		if a.Label == label && model != "" && serves(a, model) {
-			found = append(found, r.target(a, model))
+			to = append(to, r.target(a, model))
 		}
 	}
-	return found
+	return to
 }
 
 // unlabelled returns the accounts that list the model under exactly this name:

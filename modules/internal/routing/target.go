@@ -6,7 +6,6 @@ package routing
 import (
 	"crypto/sha256"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/providers"
@@ -50,7 +49,8 @@ func (t Target) price() plugins.Nanodollars {
 }
 
 func newTarget(a *providers.Account, model string, listed *catalog.Model) Target {
-	return Target{Account: a, Model: model, Listed: listed, circuit: sha256.Sum256(slices.Concat(a.ID[:], []byte(model)))}
+	text := make([]byte, 0, 128) // on the stack
+	return Target{Account: a, Model: model, Listed: listed, circuit: sha256.Sum256(append(append(text, a.ID[:]...), model...))}
 }
 
 // Circuit identifies the target at any node, and in any configuration.
@@ -58,7 +58,7 @@ func (t Target) Circuit() shared.Key { return t.circuit }
 
 // repeats reports whether a call that failed at another target would be the same one at this
 // target.
-func (t Target) repeats(other Target) bool {
+func (t *Target) repeats(other *Target) bool {
 	same := t.Account == other.Account && t.Model == other.Model
 	return same && (t.Choice == other.Choice || t.Choice.conditionText() == other.Choice.conditionText() && !t.Choice.HasParameters() && !other.Choice.HasParameters() && t.Arm() == other.Arm())
 }
