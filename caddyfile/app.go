@@ -65,6 +65,9 @@ import (
 //		alert <name> {
 //			<see parseAlert>
 //		}
+//		bill <name> [<provider>] {
+//			<see parseBill>
+//		}
 //		org <name> {
 //			store    <name>
 //			key      <secret> [<scopes...>]
@@ -87,6 +90,9 @@ import (
 //			alert <name> {
 //				...
 //			}
+//			bill <name> [<provider>] {
+//				...
+//			}
 //			mask <kinds...> {
 //				...
 //			}
@@ -105,7 +111,7 @@ import (
 //		secret         <secret>
 //	}
 //
-// `key`, `identity`, `budget`, `limit`, `channel` and `alert` outside of an `org` belong to the
+// `key`, `identity`, `budget`, `limit`, `channel`, `alert` and `bill` outside of an `org` belong to the
 // organisation `default`; `mask` holds for all.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next() // consume option name
@@ -125,6 +131,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"limit":          parseLimit(&app.Budgets),
 		"channel":        parseChannel(&app.Channels),
 		"alert":          parseAlert(&app.AlertRules),
+		"bill":           parseBill(&app.Bills),
 		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
 		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
 		"mask":           llmapp.MaskOption(&app.Mask),
@@ -197,6 +204,7 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"limit":    parseLimit(&org.Budgets),
 		"channel":  parseChannel(&org.Channels),
 		"alert":    parseAlert(&org.AlertRules),
+		"bill":     parseBill(&org.Bills),
 		"credits":  parseCredits(&org.Credits),
 		"mask":     llmapp.MaskOption(&org.Mask),
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"strings"
@@ -36,6 +37,29 @@ func (d Day) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Window is the days from From, before To.
 type Window struct{ From, To Day }
+
+// Month returns the days of the month of a time, in UTC.
+func Month(t time.Time) Window {
+	first := time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+	return Window{DayOf(first), DayOf(first.AddDate(0, 1, 0))}
+}
+
+// LastMonth returns the days of the month before a time.
+func LastMonth(t time.Time) Window { return Month(Month(t).From.Time().AddDate(0, 0, -1)) }
+
+// ParseWindow reads the first day and the day after the last one.
+func ParseWindow(since, until string) (w Window, err error) {
+	if w.From, err = ParseDay(since); err != nil {
+		return w, fmt.Errorf("since: %w", err)
+	}
+	if w.To, err = ParseDay(until); err != nil {
+		return w, fmt.Errorf("until: %w", err)
+	}
+	if w.From >= w.To {
+		return w, errors.New("until must be after since")
+	}
+	return w, nil
+}
 
 // Padded has a few days more on both sides: a call may be billed on another day than it is
 // recorded.
@@ -133,6 +157,8 @@ type Bill struct {
 	CountsRequests bool
 	// SearchesApart is true if searches have costs of their own, without a model.
 	SearchesApart bool
+	// WithoutTiers is true if the bill has no service tiers.
+	WithoutTiers bool
 	// CostsByDay is true if the costs are of days, and of no models.
 	CostsByDay bool
 	// OwnNames is true if the bill has names of models that no API takes.

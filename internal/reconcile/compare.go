@@ -24,6 +24,16 @@ type Options struct {
 	Losses []Loss
 }
 
+// ByAccount reports whether the accounts of Weir are compared apart.
+func (o *Options) ByAccount() bool {
+	for _, account := range o.Keys {
+		if account != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Loss is a number of calls of a time that have no record.
 type Loss struct {
 	From, To time.Time
@@ -61,6 +71,7 @@ type comparison struct {
 	// that lack a price.
 	costs   map[modelDay]plugins.Nanodollars
 	unknown map[modelDay]bool
+	lines   map[modelDay]*Line
 	report  *Report
 	// withoutTokens are the models whose tokens the bill does not state.
 	withoutTokens map[string]bool
@@ -78,7 +89,7 @@ func Compare(bill *Bill, records *Records, options Options) *Report {
 	c := &comparison{
 		bill: bill, records: records, Options: options,
 		billed: make(map[group]count), byKey: make(map[string]map[group]count),
-		costs: make(map[modelDay]plugins.Nanodollars), unknown: make(map[modelDay]bool),
+		costs: make(map[modelDay]plugins.Nanodollars), unknown: make(map[modelDay]bool), lines: make(map[modelDay]*Line),
 		report: &Report{Providers: bill.Providers, From: options.Window.From, To: options.Window.To - 1, Differences: []Difference{}, Incomparable: []Item{}},
 	}
 	c.recorded = records.byDay(shift{})
@@ -95,6 +106,9 @@ func Compare(bill *Bill, records *Records, options Options) *Report {
 	c.listIncomparable()
 	slices.SortStableFunc(c.report.Differences, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Tier, b.Tier))
+	})
+	c.report.Lines = slices.SortedFunc(maps.Values(c.lines), func(a, b *Line) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model))
 	})
 	c.report.Agrees = len(c.report.Differences) == 0
 	return c.report
@@ -118,12 +132,23 @@ func (c *comparison) addUsage() {
 		c.byKey[u.Key][g] = c.byKey[u.Key][g].plus(n)
 		if c.Window.contains(u.Day) {
 			total = total.plus(n)
+			line := c.line(modelDay{g.day, g.model})
+			line.Billed.Requests.N += n.requests
+			line.Billed.Tokens = line.Billed.Tokens.plus(countsOf(n.tokens))
 		}
 		if known {
 			c.billed[g] = c.billed[g].plus(n)
 		}
 	}
 	c.report.Billed = Sum{Requests: c.requests(total.requests), Tokens: countsOf(total.tokens)}
+}
+
+// line returns the line of a model on a day.
+func (c *comparison) line(at modelDay) *Line {
+	if c.lines[at] == nil {
+		c.lines[at] = &Line{Day: at.day, Model: at.model, Billed: Sum{Requests: c.requests(0)}, Recorded: Sum{Requests: plugins.Known(0)}}
+	}
+	return c.lines[at]
 }
 
 // modelOf is the catalogue's name of a model of the bill.
@@ -133,7 +158,7 @@ func (c *comparison) modelOf(name string) string {
 	}
 	if c.bill.OwnNames {
 		for _, without := range [][]string{skuWords, slices.Concat(skuWords, modalities)} {
-			if model := c.byWords[wordsOf(name, without...)]; model != "" {
+			if model := c.byWords[wordsOf(periodPattern.ReplaceAllString(name, ""), without...)]; model != "" {
 				return model
 			}
 		}

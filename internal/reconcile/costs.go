@@ -16,7 +16,7 @@ const searches = "web search"
 // dayCost compares the costs of a model on a day.
 type dayCost struct {
 	modelDay
-	billed, rounding plugins.Nanodollars
+	billed, recorded, rounding plugins.Nanodollars
 	// expected is what the records and the differences of tokens cost.
 	expected plugins.Nanodollars
 	// estimate is the part of expected that calls without a usage have.
@@ -41,8 +41,14 @@ func (c *comparison) compareCosts() {
 	discount := discountOf(days)
 	var rounding plugins.Nanodollars
 	for _, d := range days {
+		line := c.line(d.modelDay)
+		line.Billed.Cost, line.Recorded.Cost, line.Rounding = plugins.KnownCost(d.billed), plugins.KnownCost(d.recorded), plugins.KnownCost(0)
 		if d.agrees() {
 			rounding += d.rest()
+			line.Rounding = plugins.KnownCost(d.rest())
+			continue
+		}
+		if c.explainCachedInput(d) {
 			continue
 		}
 		reason, explanation := Price, "the provider's price is not the catalogue's"
@@ -70,6 +76,39 @@ func (c *comparison) compareCosts() {
 		c.report.Differences = append(c.report.Differences, difference)
 	}
 	c.report.Rounding = plugins.KnownCost(rounding)
+}
+
+// explainCachedInput reports whether the only difference of a model's tokens on a day may cost what
+// remains of the day, because the bill does not say how much of its input came from a cache. It then
+// costs that.
+func (c *comparison) explainCachedInput(d *dayCost) bool {
+	var only *Difference
+	for i := range c.report.Differences {
+		if other := &c.report.Differences[i]; other.Day == d.day && other.Model == d.model {
+			if only != nil {
+				return false
+			}
+			only = other
+		}
+	}
+	if c.bill.States[CacheRead] || only == nil || !only.Cost.Valid {
+		return false
+	}
+	g := group{d.day, series{model: d.model, tier: only.Tier}}
+	least, most := only.Cost.N, only.Cost.N
+	for _, kind := range []Kind{CacheRead, CacheWrite} {
+		tokens := Tokens{Output: only.Tokens.Output}
+		tokens[kind] = only.Tokens.Input
+		if cost := c.price(g, tokens); cost.Valid {
+			least, most = min(least, cost.N), max(most, cost.N)
+		}
+	}
+	cost := only.Cost.N + d.rest()
+	if cost < least-d.rounding || cost > most+d.rounding {
+		return false
+	}
+	only.Cost.N = cost
+	return true
 }
 
 // dayCosts adds up the costs, and the sums of the report.
@@ -105,12 +144,15 @@ func (c *comparison) dayCosts() []*dayCost {
 		}
 		recorded += t.Cost
 		d := at(g.day, g.model)
+		d.recorded += t.Cost - t.SearchCost
 		d.expected += t.Cost - t.SearchCost
 		d.unpriced += t.Unpriced
 		d.estimate += t.EstimatedCost
 		d.rounding += plugins.Nanodollars(t.Requests + 1) // each cost is rounded to a billionth
 		if t.SearchCost != 0 {
-			at(g.day, searches).expected += t.SearchCost
+			search := at(g.day, searches)
+			search.recorded += t.SearchCost
+			search.expected += t.SearchCost
 		}
 	}
 	for key, cost := range c.costs {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -10,9 +11,12 @@ import (
 
 // skuWords are the words of a SKU's description that are not of the model's name.
 var skuWords = []string{
-	"ga", "input", "output", "thinking", "on", "off", "predictions", "prediction", "online", "regional", "caching", "cached", "cache", "hit",
+	"ga", "input", "output", "thinking", "on", "off", "predictions", "prediction", "online", "regional", "caching", "cached", "cache", "hit", "write", "read",
 	"batch", "flex", "priority", "tokens", "token", "count", "generate", "content", "generative", "context", "long", "short", "vertex", "api",
 }
+
+// periodPattern finds for how long a SKU keeps its cache, which is no word of the model's name.
+var periodPattern = regexp.MustCompile(`(?i)\b(5 ?m(in(ute)?s?)?|1 ?h(ours?)?)\b`)
 
 // modalities are words of a description that may be of the model's name, too.
 var modalities = []string{"text", "image", "audio", "video"}

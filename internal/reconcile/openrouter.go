@@ -21,7 +21,7 @@ func (a API) OpenRouter(ctx context.Context, window Window) (*Bill, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bill{Providers: []string{"openrouter"}, States: [kinds]bool{Input: true, Output: true}, CountsRequests: true}
+	b := &Bill{Providers: []string{"openrouter"}, States: [kinds]bool{Input: true, Output: true}, CountsRequests: true, WithoutTiers: true}
 	padded := window.Padded()
 	for _, item := range answer.Get("data").Array() {
 		date, _, _ := strings.Cut(item.Get("date").Str, " ") // some dates have a time

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,18 +40,23 @@ type billedCall struct {
 // traffic is a month of calls, with some of the days before and after.
 func traffic(provider string) (calls []Call) {
 	random := rand.New(rand.NewPCG(1, 2))
-	models := map[string][]string{"openai": {"gpt-4o-mini-2024-07-18", "gpt-5-2025-08-07"}, "anthropic": {"claude-sonnet-4-20250514", "claude-haiku-4-5-20251001"}}[provider]
+	models := map[string][]string{
+		"openai": {"gpt-4o-mini-2024-07-18", "gpt-5-2025-08-07"}, "anthropic": {"claude-sonnet-4-20250514", "claude-haiku-4-5-20251001"},
+		"openrouter": {"openai/gpt-4o-mini", "anthropic/claude-sonnet-4"}, "bedrock": {"amazon.nova-lite-v1:0", "anthropic.claude-sonnet-4-5-20250929-v1:0"},
+		"vertex": {"gemini-2.5-flash", "claude-sonnet-4-5@20250929"},
+	}[provider]
 	for day := month.From - padding; day < month.To+padding; day++ {
 		for i := range 24 {
 			at := day.Time().Add(time.Duration(i)*time.Hour + time.Duration(random.IntN(50))*time.Minute)
 			u := plugins.Usage{
 				Input: plugins.Known(1000 + random.Int64N(1000)), Output: plugins.Known(500 + random.Int64N(100)), CacheRead: plugins.Known(random.Int64N(500)),
 			}
-			if provider == "anthropic" {
+			if provider != "openrouter" && strings.Contains(models[i%2], "claude") {
 				u.CacheWrite = plugins.Known(random.Int64N(400))
 				u.CacheWrite1h = plugins.Known(0)
-			} else {
-				u.Reasoning = plugins.Known(random.Int64N(100))
+			}
+			if provider != "anthropic" {
+				u.Reasoning = plugins.Known(1 + random.Int64N(99))
 			}
 			calls = append(calls, priced(Call{
 				Start: at, End: at.Add(time.Minute), Provider: provider, Model: models[i%2], Name: models[i%2], Tier: "default",
@@ -86,6 +93,10 @@ type vendor struct {
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer admin" && r.Header.Get("X-Api-Key") != "admin" {
 		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if v.provider == "openrouter" {
+		v.activity(w)
 		return
 	}
 	results := make(map[Day][]any)
@@ -218,12 +229,15 @@ func (s *scene) compare(t *testing.T) *Report {
 	t.Helper()
 	server := httptest.NewServer(&s.vendor)
 	defer server.Close()
-	api := API{URL: server.URL, Key: "admin"}
-	read := api.OpenAI
-	if s.vendor.provider == "anthropic" {
-		read = api.Anthropic
+	source := Source{Provider: s.vendor.provider, API: API{URL: server.URL, Key: "admin"}}
+	if export := exports[s.vendor.provider]; export.provider != "" {
+		path := filepath.Join(t.TempDir(), "bill")
+		if err := os.WriteFile(path, []byte(export.write(&s.vendor)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source = Source{Provider: export.provider, Files: []string{path}}
 	}
-	bill, err := read(context.Background(), month)
+	bill, err := source.Read(context.Background(), month)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,10 +254,31 @@ func (s *scene) compare(t *testing.T) *Report {
 // checkSums checks that what was billed is what was recorded and the differences.
 func checkSums(t *testing.T, r *Report) {
 	t.Helper()
+	type sum struct {
+		tokens int64
+		cost   plugins.Nanodollars
+	}
 	tokens, cost := r.Recorded.Tokens.Total, r.Recorded.Cost.N+r.Rounding.N
+	explained, costsByDay := make(map[modelDay]sum), false
 	for _, d := range r.Differences {
 		tokens += d.Tokens.Total
 		cost += d.Cost.N
+		of := explained[modelDay{d.Day, d.Model}]
+		explained[modelDay{d.Day, d.Model}] = sum{of.tokens + d.Tokens.Total, of.cost + d.Cost.N}
+	}
+	var lines sum
+	for _, l := range r.Lines {
+		costsByDay = costsByDay || l.Model == ""
+	}
+	for _, l := range r.Lines {
+		d := explained[modelDay{l.Day, l.Model}]
+		if l.Recorded.Tokens.Total+d.tokens != l.Billed.Tokens.Total || !costsByDay && l.Recorded.Cost.N+d.cost+l.Rounding.N != l.Billed.Cost.N {
+			t.Errorf("%s %s: %+v recorded, %+v explained, %s rounding, %+v billed", l.Day, l.Model, l.Recorded, d, l.Rounding.N, l.Billed)
+		}
+		lines = sum{lines.tokens + l.Billed.Tokens.Total, lines.cost + l.Billed.Cost.N}
+	}
+	if lines != (sum{r.Billed.Tokens.Total, r.Billed.Cost.N}) {
+		t.Errorf("the lines are %+v, billed are %d and %s", lines, r.Billed.Tokens.Total, r.Billed.Cost.N)
 	}
 	if tokens != r.Billed.Tokens.Total || cost != r.Billed.Cost.N {
 		t.Errorf("recorded and differences are %d tokens and %s, billed are %d and %s", tokens, cost, r.Billed.Tokens.Total, r.Billed.Cost.N)
@@ -376,21 +411,11 @@ func TestPlantedDifferences(t *testing.T) {
 			s := newScene(tc.provider)
 			tc.plant(s)
 			report := s.compare(t)
-			var found []string
-			for _, d := range report.Differences {
-				found = append(found, fmt.Sprintf("%s %d", d.Reason, d.Day-month.From+1))
-			}
-			switch name {
+			switch found := reasonsOf(report); name {
 			case "another time zone":
-				if len(found) == 0 || slices.ContainsFunc(report.Differences, func(d Difference) bool { return d.Reason != TimeZone || !strings.HasSuffix(d.Explanation, "UTC-8") }) {
-					t.Errorf("found %q", found)
-				}
+				checkTimeZone(t, report)
 			case "a discount":
-				if len(found) != 62 || slices.ContainsFunc(report.Differences, func(d Difference) bool {
-					return d.Reason != Discount || d.Explanation != "all prices are 10 % lower than the catalogue's"
-				}) {
-					t.Errorf("found %q", found)
-				}
+				checkDiscount(t, report)
 			default:
 				if !slices.Equal(found, tc.want) {
 					t.Errorf("found %q, expected %q: %+v", found, tc.want, report.Differences)
@@ -400,6 +425,32 @@ func TestPlantedDifferences(t *testing.T) {
 				t.Errorf("what cannot be compared is %v, without %q", report.Incomparable, tc.listed)
 			}
 		})
+	}
+}
+
+// reasonsOf are the differences, as reason and day of October.
+func reasonsOf(r *Report) (found []string) {
+	for _, d := range r.Differences {
+		found = append(found, fmt.Sprintf("%s %d", d.Reason, d.Day-month.From+1))
+	}
+	return found
+}
+
+// checkTimeZone checks that the days of the bill are those of UTC-8, and that nothing else differs.
+func checkTimeZone(t *testing.T, r *Report) {
+	t.Helper()
+	if r.Agrees || slices.ContainsFunc(r.Differences, func(d Difference) bool { return d.Reason != TimeZone || !strings.HasSuffix(d.Explanation, "UTC-8") }) {
+		t.Errorf("found %q", reasonsOf(r))
+	}
+}
+
+// checkDiscount checks that both models are 10 % cheaper on each day.
+func checkDiscount(t *testing.T, r *Report) {
+	t.Helper()
+	if len(r.Differences) != 62 || slices.ContainsFunc(r.Differences, func(d Difference) bool {
+		return d.Reason != Discount || d.Explanation != "all prices are 10 % lower than the catalogue's"
+	}) {
+		t.Errorf("found %q", reasonsOf(r))
 	}
 }
 
@@ -413,10 +464,7 @@ func TestAllPlantedDifferencesAtOnce(t *testing.T) {
 			want = append(want, tc.want...)
 		}
 	}
-	var found []string
-	for _, d := range s.compare(t).Differences {
-		found = append(found, fmt.Sprintf("%s %d", d.Reason, d.Day-month.From+1))
-	}
+	found := reasonsOf(s.compare(t))
 	slices.Sort(want)
 	slices.Sort(found)
 	if !slices.Equal(found, want) {
@@ -464,7 +512,7 @@ func TestSums(t *testing.T) {
 }
 
 func TestAMonthWithoutDifferences(t *testing.T) {
-	for _, provider := range []string{"openai", "anthropic"} {
+	for _, provider := range []string{"openai", "anthropic", "openrouter", "bedrock", "vertex"} {
 		if report := newScene(provider).compare(t); !report.Agrees || len(report.Incomparable) != 0 || report.Billed.Tokens != report.Recorded.Tokens || report.Billed.Tokens.Total == 0 {
 			t.Errorf("%s: %+v", provider, report)
 		}

@@ -170,7 +170,10 @@ func (r *Records) totalsOf(c *Call) *Totals {
 	if names := r.names[model]; c.Name != "" && !slices.Contains(names, c.Name) {
 		r.names[model] = append(names, c.Name)
 	}
-	s := series{model: model, tier: catalog.TierName(c.Tier)}
+	s := series{model: model}
+	if !r.bill.WithoutTiers {
+		s.tier = catalog.TierName(c.Tier)
+	}
 	if r.byAccount {
 		s.account = c.Account
 	}

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"encoding/json"
+
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -51,6 +53,8 @@ type Difference struct {
 	Query     string   `json:"query"`
 	Names     []string `json:"-"`
 	Condition string   `json:"-"`
+	// Filter is the same in the filter language of the query API.
+	Filter json.RawMessage `json:"filter,omitempty"`
 }
 
 // TokenCounts are Tokens as reports have them.
@@ -67,11 +71,27 @@ func countsOf(t Tokens) TokenCounts {
 	return TokenCounts{t.Total(), t[Input], t[CacheRead], t[CacheWrite], t[CacheWrite1h], t[Output]}
 }
 
+func (t TokenCounts) plus(o TokenCounts) TokenCounts {
+	return TokenCounts{t.Total + o.Total, t.Input + o.Input, t.CacheRead + o.CacheRead, t.CacheWrite + o.CacheWrite, t.CacheWrite1h + o.CacheWrite1h, t.Output + o.Output}
+}
+
 // Sum is all that was billed, or recorded.
 type Sum struct {
 	Requests plugins.Count `json:"requests"`
 	Tokens   TokenCounts   `json:"tokens"`
 	Cost     plugins.Cost  `json:"cost"`
+}
+
+// Line is what a model has on a day of the bill and of the records. Billed is Recorded, the
+// Differences of the day and model and Rounding together. If the bill's costs are of days alone,
+// costs are in lines without a model.
+type Line struct {
+	Day Day `json:"day"`
+	// Model is "" for costs of a day, and "web search" for those of searches.
+	Model    string       `json:"model"`
+	Billed   Sum          `json:"billed"`
+	Recorded Sum          `json:"recorded"`
+	Rounding plugins.Cost `json:"rounding"`
 }
 
 // Report is what a comparison finds. Billed is Recorded, the Differences and Rounding together.
@@ -81,10 +101,12 @@ type Report struct {
 	From Day `json:"from"`
 	To   Day `json:"to"`
 	// Agrees is true without differences.
-	Agrees      bool         `json:"agrees"`
-	Billed      Sum          `json:"billed"`
-	Recorded    Sum          `json:"recorded"`
-	Rounding    plugins.Cost `json:"rounding"`
+	Agrees   bool         `json:"agrees"`
+	Billed   Sum          `json:"billed"`
+	Recorded Sum          `json:"recorded"`
+	Rounding plugins.Cost `json:"rounding"`
+	// Lines are the same by day and model, in this order.
+	Lines       []*Line      `json:"lines"`
 	Differences []Difference `json:"differences"`
 	// Incomparable is what the figures above do not include.
 	Incomparable []Item `json:"incomparable"`

@@ -45,6 +45,9 @@ func (c *comparison) compareTokens() {
 			if !c.withoutTokens[g.model] {
 				sum.Tokens = sum.Tokens.plus(t.Tokens)
 				sum.Requests += t.Requests
+				line := c.line(modelDay{g.day, g.model})
+				line.Recorded.Requests.N += t.Requests
+				line.Recorded.Tokens = line.Recorded.Tokens.plus(countsOf(t.Tokens))
 			}
 		}
 	}

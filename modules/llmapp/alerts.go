@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/internal/reconcile"
 	"github.com/weirhq/weir/modules/internal/alert"
+	"github.com/weirhq/weir/modules/internal/bills"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
@@ -80,6 +82,19 @@ type measures struct {
 }
 
 func (m measures) all() map[string]alert.Measure {
+	watch := &bills.Watch{Context: m.app.ctx, Bills: m.app.bills[m.org], Compare: func(ctx context.Context, b *bills.Bill, w reconcile.Window) (*reconcile.Report, error) {
+		return m.app.Reconcile(ctx, m.org, b, w)
+	}}
+	ofBills := func(of func(*reconcile.Report) float64) alert.Measure {
+		return func(_ context.Context, over time.Duration) (map[string]float64, error) {
+			reports, err := watch.Reports(int(over / (24 * time.Hour)))
+			values := make(map[string]float64, len(reports))
+			for name, report := range reports {
+				values[name] = of(report)
+			}
+			return values, err
+		}
+	}
 	return map[string]alert.Measure{
 		alert.BudgetPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
 			return m.app.money.Percents(ctx, m.org)
@@ -87,8 +102,10 @@ func (m measures) all() map[string]alert.Measure {
 		alert.BudgetForecastPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
 			return m.app.money.ForecastPercents(ctx, m.org)
 		},
-		alert.KeyDaysLeft: hourly(m.keyDaysLeft),
-		alert.LostRecords: m.lostRecords,
+		alert.KeyDaysLeft:        hourly(m.keyDaysLeft),
+		alert.LostRecords:        m.lostRecords,
+		alert.BillDifferences:    ofBills(func(r *reconcile.Report) float64 { return float64(len(r.Differences)) }),
+		alert.BillDifferenceCost: ofBills(bills.Dollars),
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/alert"
+	"github.com/weirhq/weir/modules/internal/bills"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/masking"
@@ -56,6 +57,10 @@ type App struct {
 
 	// AlertRules say when alerts of the organisation `default` fire.
 	AlertRules []*alert.Rule `json:"alerts,omitempty"`
+
+	// Bills are the bills of providers that are compared with the records of the organisation
+	// `default`.
+	Bills []*bills.Bill `json:"bills,omitempty"`
 
 	// Identities admit people and workloads by the tokens of an issuer, to the organisation
 	// `default` or to the one that a claim names.
@@ -121,6 +126,7 @@ type provisioned struct {
 	money    *money.Budgets
 	counts   lineage.Counts
 	alerts   map[string]*alert.Engine // of organisations with channels
+	bills    map[string][]*bills.Bill // by organisation
 	accounts providers.Accounts
 	maskers  *masking.Maskers
 	metrics  *Metrics
@@ -184,6 +190,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	if err := a.provisionBudgets(); err != nil {
+		return err
+	}
+	if err := a.provisionBills(); err != nil {
 		return err
 	}
 	if err := a.provisionAlerts(); err != nil {

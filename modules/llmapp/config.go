@@ -3,6 +3,7 @@ package llmapp
 import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/alert"
+	"github.com/weirhq/weir/modules/internal/bills"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
@@ -40,6 +41,8 @@ type (
 	Choice = routing.Choice
 	// Shadow is a model that gets calls of an alias which another one has answered.
 	Shadow = routing.Shadow
+	// Bill is the bill of a provider for an organisation's calls.
+	Bill = bills.Bill
 	// AlertRule says when an alert fires, and whom it tells.
 	AlertRule = alert.Rule
 	// Key is an API key of one organisation.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/alert"
+	"github.com/weirhq/weir/modules/internal/bills"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
@@ -43,6 +44,9 @@ type Organisation struct {
 
 	// AlertRules say when alerts of the organisation fire.
 	AlertRules []*alert.Rule `json:"alerts,omitempty"`
+
+	// Bills are the bills of providers that are compared with the records of the organisation.
+	Bills []*bills.Bill `json:"bills,omitempty"`
 
 	// Mask says what is masked in all that is stored of the organisation, besides what is masked
 	// for all.

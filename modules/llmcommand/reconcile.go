@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,17 +10,16 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/reconcile"
+	"github.com/weirhq/weir/modules/internal/bills"
 	"github.com/weirhq/weir/modules/internal/question"
 	"github.com/weirhq/weir/modules/llmadmin"
 	"github.com/weirhq/weir/plugins"
@@ -30,29 +30,9 @@ import (
 // exitDiffers is the exit code if a bill and the records differ. Errors have 1.
 const exitDiffers = 3
 
-// apiBill is the bill of a provider that has an API for it.
-type apiBill struct {
-	// key names the key that may read the bill, unless a flag does.
-	key  string
-	read func(reconcile.API, context.Context, reconcile.Window) (*reconcile.Bill, error)
-}
-
-var apiBills = map[string]apiBill{
-	"openai":     {"{env.OPENAI_ADMIN_KEY}", reconcile.API.OpenAI},
-	"anthropic":  {"{env.ANTHROPIC_ADMIN_KEY}", reconcile.API.Anthropic},
-	"openrouter": {"{env.OPENROUTER_MANAGEMENT_KEY}", reconcile.API.OpenRouter},
-}
-
-// fileBill is the bill of a cloud, which is exported to files.
-type fileBill struct {
-	// providers are the names that records have for what the cloud bills.
-	providers []string
-	add       func(*reconcile.Bill, io.Reader) error
-}
-
-var fileBills = map[string]fileBill{
-	"aws":    {[]string{"bedrock"}, (*reconcile.Bill).AddAWS},
-	"google": {[]string{"vertex", "gemini"}, (*reconcile.Bill).AddGoogle},
+// adminKeys name the keys that may read bills, unless a flag does.
+var adminKeys = map[string]string{
+	"openai": "{env.OPENAI_ADMIN_KEY}", "anthropic": "{env.ANTHROPIC_ADMIN_KEY}", "openrouter": "{env.OPENROUTER_MANAGEMENT_KEY}",
 }
 
 func reconcileCommand(cmd *cobra.Command) {
@@ -102,18 +82,13 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	byAccount := false
-	for _, account := range options.Keys {
-		byAccount = byAccount || account != ""
-	}
-	records := reconcile.NewRecords(prices, bill, byAccount)
+	records := reconcile.NewRecords(prices, bill, options.ByAccount())
 	if err := readCalls(ctx, cmd, bill.Providers, window, records); err != nil {
 		return err
 	}
 	report := reconcile.Compare(bill, records, options)
-	for i := range report.Differences {
-		d := &report.Differences[i]
-		d.Query = differenceQuery(report.Providers, d)
+	if err := bills.Link(report); err != nil {
+		return err
 	}
 	if err := printReport(cmd.OutOrStdout(), report, format); err != nil || report.Agrees {
 		return err
@@ -127,28 +102,20 @@ func reconcileWindow(cmd *cobra.Command, now time.Time) (w reconcile.Window, err
 	month, _ := cmd.Flags().GetString("month")
 	since, _ := cmd.Flags().GetString("since")
 	until, _ := cmd.Flags().GetString("until")
-	if since == "" && until == "" {
-		first := time.Date(now.UTC().Year(), now.UTC().Month()-1, 1, 0, 0, 0, 0, time.UTC)
-		if month != "" {
-			if first, err = time.Parse("2006-01", month); err != nil {
-				return w, fmt.Errorf("--month: %q is not a month; write it as 2026-10", month)
-			}
-		}
-		return reconcile.Window{From: reconcile.DayOf(first), To: reconcile.DayOf(first.AddDate(0, 1, 0))}, nil
-	}
-	if month != "" || since == "" || until == "" {
+	if month != "" && (since != "" || until != "") || (since == "") != (until == "") {
 		return w, errors.New("give --month, or --since and --until")
 	}
-	if w.From, err = reconcile.ParseDay(since); err != nil {
-		return w, fmt.Errorf("--since: %w", err)
+	if since != "" {
+		return reconcile.ParseWindow(since, until)
 	}
-	if w.To, err = reconcile.ParseDay(until); err != nil {
-		return w, fmt.Errorf("--until: %w", err)
+	if month == "" {
+		return reconcile.LastMonth(now), nil
 	}
-	if w.From >= w.To {
-		return w, errors.New("--until must be after --since")
+	first, err := time.Parse("2006-01", month)
+	if err != nil {
+		return w, fmt.Errorf("--month: %q is not a month; write it as 2026-10", month)
 	}
-	return w, nil
+	return reconcile.Month(first), nil
 }
 
 // reconcileKeys reads the ids of keys, with their accounts.
@@ -182,54 +149,23 @@ func reconcileLosses(cmd *cobra.Command) ([]reconcile.Loss, error) {
 	return losses, nil
 }
 
-// placeholder is how a key is named: a value in the arguments of a process can be read by others.
-var placeholder = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
-
 // readBill reads the bill that the arguments name.
 func readBill(ctx context.Context, cmd *cobra.Command, args []string, window reconcile.Window) (*reconcile.Bill, error) {
-	if f, ok := fileBills[args[0]]; ok {
-		return f.read(args[1:])
+	source := reconcile.Source{Provider: args[0], Files: args[1:]}
+	if err := source.Check(); err != nil {
+		return nil, err
 	}
-	b, ok := apiBills[args[0]]
-	if !ok {
-		return nil, fmt.Errorf("%q has no bill that can be read; expected openai, anthropic, openrouter, aws or google", args[0])
-	}
-	if len(args) > 1 {
-		return nil, fmt.Errorf("%s: the bill is read from its API, not from %s", args[0], args[1])
-	}
-	flags := cmd.Flags()
-	reference, _ := flags.GetString("admin-key")
-	if reference == "" {
-		reference = b.key
-	}
-	if !placeholder.MatchString(reference) {
-		return nil, errors.New("--admin-key: expected {env.NAME} or {file./path}, and not the key itself: others can read the arguments of a process")
-	}
-	key, err := caddy.NewReplacer().ReplaceOrErr(reference, true, true)
-	if err != nil {
-		return nil, fmt.Errorf("--admin-key: %w", err)
-	}
-	url, _ := flags.GetString("provider-url")
-	return b.read(reconcile.API{URL: url, Key: strings.TrimSpace(key)}, ctx, window)
-}
-
-func (f fileBill) read(paths []string) (*reconcile.Bill, error) {
-	if len(paths) == 0 {
-		return nil, errors.New("name the files of the export")
-	}
-	bill := reconcile.NewFileBill(f.providers...)
-	for _, path := range paths {
-		file, err := os.Open(path)
+	if len(source.Files) == 0 {
+		flags := cmd.Flags()
+		reference, _ := flags.GetString("admin-key")
+		key, err := bills.AdminKey(cmp.Or(reference, adminKeys[source.Provider]))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--admin-key: %w", err)
 		}
-		err = f.add(bill, file)
-		file.Close()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
+		source.API.Key = key
+		source.API.URL, _ = flags.GetString("provider-url")
 	}
-	return bill, nil
+	return source.Read(ctx, window)
 }
 
 // readCalls adds the calls of a window, and of some days around it.
@@ -239,7 +175,7 @@ func readCalls(ctx context.Context, cmd *cobra.Command, providers []string, wind
 		return err
 	}
 	padded := window.Padded()
-	filter, err := question.ParseFilter([]string{anyOf("provider", providers), "until=" + padded.To.String()}, time.Now())
+	filter, err := question.ParseFilter(bills.Calls(providers, padded), time.Now())
 	if err != nil {
 		return err
 	}
@@ -300,33 +236,6 @@ func callOf(record gjson.Result) (*reconcile.Call, error) {
 		}
 	}
 	return call, nil
-}
-
-// differenceQuery is the command that shows the calls of a difference.
-func differenceQuery(providers []string, d *reconcile.Difference) string {
-	terms := []string{anyOf("provider", providers), "since=" + d.Day.String(), "until=" + (d.Day + 1).String()}
-	if len(d.Names) > 0 {
-		terms = append(terms, anyOf("model", d.Names))
-	}
-	if d.Account != "" {
-		terms = append(terms, anyOf("account", []string{d.Account}))
-	}
-	if d.Condition != "" {
-		terms = append(terms, d.Condition)
-	}
-	return "weir query '" + strings.ReplaceAll(strings.Join(terms, " "), "'", `'\''`) + "'"
-}
-
-// anyOf is the term of a filter for one of some values.
-func anyOf(field string, values []string) string {
-	terms := make([]string, len(values))
-	for i, value := range values {
-		terms[i] = field + "=" + question.Quote(value)
-	}
-	if len(terms) == 1 {
-		return terms[0]
-	}
-	return "(" + strings.Join(terms, " or ") + ")"
 }
 
 func printReport(w io.Writer, r *reconcile.Report, format string) error {

@@ -120,7 +120,7 @@ func TestReconcileRefuses(t *testing.T) {
 		"no bill that can be read":          {"mistral"},
 		"401 Unauthorized: no such key: …;": {"openai"},
 		`"october" is not a month`:          {"openai", "--month", "october"},
-		"--until must be after --since":     {"openai", "--since", "2026-10-02", "--until", "2026-10-02"},
+		"until must be after since":         {"openai", "--since", "2026-10-02", "--until", "2026-10-02"},
 		"give --month, or --since and":      {"openai", "--since", "2026-10-02"},
 		"{file./nowhere} is empty":          {"openai", "--admin-key", "{file./nowhere}"},
 		"--admin-key":                       {"openai", "--admin-key", "{env.NO_SUCH_VARIABLE}"},

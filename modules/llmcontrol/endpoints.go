@@ -93,6 +93,12 @@ var endpoints = slices.Concat(
 		{http.MethodPost, "/v1/repricings", createRepricing,
 			"createRepricing", "Computes the costs of the records that a filter matches again, at the prices of their time, or says what would change", nil, "RepricingSettings", "Repricing"},
 	}),
+	section("reconciliations", access.ScopeAdmin, http.StatusOK, []route{
+		{http.MethodGet, "/v1/reconciliations/bills", listBills,
+			"listBills", "Lists the bills of the configuration, without what names their keys", nil, "", "BillPage"},
+		{http.MethodPost, "/v1/reconciliations", createReconciliation,
+			"createReconciliation", "Compares the bill of a provider with the records, and says where each difference comes from", nil, "ReconciliationSettings", "Reconciliation"},
+	}),
 	section("erasures", access.ScopeAdmin, http.StatusAccepted, []route{
 		{http.MethodPost, "/v1/erasures", createErasure,
 			"createErasure", "Erases the bodies of the records that a filter matches now, or counts them", nil, "ErasureSettings", "Erasure"},

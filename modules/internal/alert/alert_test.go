@@ -361,6 +361,30 @@ func TestAbsence(t *testing.T) {
 	})
 }
 
+// A bill that cannot be read hides no other, and resolves nothing.
+func TestMeasureWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ops := new(receiver)
+		e := newEngine(t, openLog(t), new(records), map[string]*receiver{"ops": ops}, &Rule{
+			Name: "bill", Total: BillDifferences, Operator: ">", Over: caddy.Duration(7 * 24 * time.Hour), To: []string{"ops"},
+		})
+		values, failure := map[string]float64{"openai": 2}, error(nil)
+		e.Measures = map[string]Measure{BillDifferences: func(context.Context, time.Duration) (map[string]float64, error) { return values, failure }}
+		minute(t, e)
+		want(t, ops.told(), "firing bill openai")
+		values, failure = map[string]float64{"anthropic": 1}, errors.New("bill openai: 401")
+		for range 5 {
+			minute(t, e)
+		}
+		want(t, ops.told(), "firing bill openai", "firing bill anthropic")
+		values, failure = map[string]float64{"openai": 0, "anthropic": 1}, nil
+		for range 5 {
+			minute(t, e)
+		}
+		want(t, ops.told(), "firing bill openai", "firing bill anthropic", "resolved bill openai")
+	})
+}
+
 func TestThanLastWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, db, ops := openLog(t), new(records), new(receiver)

@@ -23,8 +23,11 @@ import (
 )
 
 // Measure returns what a total that is not of records is now, by subject. Subjects whose total is
-// unknown are missing.
+// unknown are missing. With an error, there may be subjects besides; no alert is resolved then.
 type Measure func(ctx context.Context, over time.Duration) (map[string]float64, error)
+
+// ErrNotYet is the error of a total that is not known yet, and will be.
+var ErrNotYet = errors.New("the total is not known yet")
 
 // Options are what an engine works with.
 type Options struct {
@@ -183,10 +186,10 @@ func (e *Engine) Evaluate(ctx context.Context, now time.Time) {
 		w := e.watch(r)
 		watched[r.identity()] = w
 		err := e.evaluate(ctx, org, r, w, byRule[r.Name], at)
-		if err != nil && !w.failed && ctx.Err() == nil {
+		if err != nil && !w.failed && ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
 			e.Logger.Error("an alert cannot be evaluated", zap.String("alert", r.Name), zap.Error(err))
 		}
-		w.failed = err != nil
+		w.failed = err != nil && !errors.Is(err, ErrNotYet)
 		delete(byRule, r.Name)
 	}
 	e.watched = watched
@@ -307,10 +310,7 @@ func (w *watched) remember(values map[string]float64, ofAll bool, at storage.Tim
 func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rule, w *watched, firing map[string]*control.Firing, at storage.Timestamp) error {
 	ctx, cancel := context.WithTimeout(ctx, evaluationTimeout)
 	defer cancel()
-	values, err := e.values(ctx, r, w, at)
-	if err != nil {
-		return err
-	}
+	values, unknown := e.values(ctx, r, w, at)
 	exceeding := r.exceeding(values, firing)
 	for subject, value := range exceeding {
 		if firing[subject] == nil {
@@ -322,6 +322,9 @@ func (e *Engine) evaluate(ctx context.Context, org *control.Organisation, r *Rul
 				return err
 			}
 		}
+	}
+	if unknown != nil {
+		return unknown
 	}
 	for subject, f := range firing {
 		if _, exceeds := exceeding[subject]; exceeds {

@@ -24,8 +24,9 @@ type Rule struct {
 	// Total is what is compared: a total as the `sort` of /v1/metrics/query names it, such as
 	// `cost`, `errors` or `latency.p95`; or `budget_percent` and `budget_forecast_percent` (of
 	// the limits of budgets that are spent, or will be at the end of the window),
-	// `key_days_left` (until an API key ends) or `lost_records`. Costs are in US dollars,
-	// times in milliseconds.
+	// `key_days_left` (until an API key ends), `lost_records`, or `bill_differences` and
+	// `bill_difference_cost` (between bills of providers and the records, in number and in
+	// dollars). Costs are in US dollars, times in milliseconds.
 	Total string `json:"total"`
 
 	// Operator is `>`, `>=`, `<` or `<=`.
@@ -35,7 +36,8 @@ type Rule struct {
 	Threshold float64 `json:"threshold"`
 
 	// Over is the length of the window, which ends now: 1 minute to 31 days; for percentiles, at
-	// most 1 hour. Totals of budgets and keys have none.
+	// most 1 hour; for bills, whole days, of which the last is the one before yesterday. Totals of
+	// budgets and keys have none.
 	Over caddy.Duration `json:"over,omitempty"`
 
 	// Than is `last_week` to compare how many times the total is that of the same window a week
@@ -66,12 +68,18 @@ const (
 	BudgetForecastPercent = "budget_forecast_percent"
 	KeyDaysLeft           = "key_days_left"
 	LostRecords           = "lost_records"
+	BillDifferences       = "bill_differences"
+	BillDifferenceCost    = "bill_difference_cost"
 )
 
 // subjects are the attributes that the totals which are not of records have.
 var subjects = map[string]string{
 	BudgetPercent: "budget", BudgetForecastPercent: "budget", KeyDaysLeft: "key", LostRecords: "reason",
+	BillDifferences: "bill", BillDifferenceCost: "bill",
 }
+
+// present are the totals that are what holds now, and have no window.
+var present = map[string]bool{BudgetPercent: true, BudgetForecastPercent: true, KeyDaysLeft: true}
 
 // dimensions are the dimensions of records by the attributes of rules.
 var dimensions = map[string]storage.DimensionName{
@@ -117,11 +125,13 @@ func (r *Rule) provision(channels []string) (err error) {
 	}
 	over := time.Duration(r.Over)
 	switch {
-	case !ofRecords && r.Total != LostRecords && over != 0:
+	case present[r.Total] && over != 0:
 		return fmt.Errorf("%s is what holds now: leave out `over`", r.Total)
-	case !ofRecords && r.Total != LostRecords:
+	case present[r.Total]:
 	case over < minWindow || over > maxWindow || over%time.Minute != 0:
 		return fmt.Errorf("over takes whole minutes, from 1m to 31d, not %s", over)
+	case subjects[r.Total] == "bill" && over%(24*time.Hour) != 0:
+		return fmt.Errorf("%s is over whole days, as in `over 7d`, not %s: bills are of days", r.Total, over)
 	case ofRecords && !key.IsSum() && over > maxQuantileRange:
 		return fmt.Errorf("a percentile is over 1h at most, not %s", over)
 	}

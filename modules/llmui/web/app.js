@@ -21,6 +21,7 @@ const screens = {
   connect: ["Connect", "q", "connect", "Connect"],
   alerts: ["Alerts", "l", "alerts", "Alerts"],
   budgets: ["Budgets", "b", "budgets", "Budgets"],
+  bill: ["Bill", "d", "bill", "Bill"],
   projects: ["Projects", "k", "projects", "Projects"],
   people: ["People", "w", "control", "People"],
   keys: ["API keys", "i", "keys", "Keys"],
@@ -28,10 +29,10 @@ const screens = {
   privacy: ["Privacy", "v", "privacy", "Privacy"],
 };
 // administration are the files of screens for the scope admin.
-const administration = new Set(["alerts", "budgets", "control", "keys", "privacy", "projects"]);
+const administration = new Set(["alerts", "bill", "budgets", "control", "keys", "privacy", "projects"]);
 // timeless are the screens that show the present, whatever time and filter others have,
 // unfiltered those that have a time alone, and privacy has a filter alone.
-const timeless = new Set(["alerts", "budgets", "audit", "connect"]), unfiltered = new Set(["keys", "mine", "people", "projects", ...timeless]);
+const timeless = new Set(["alerts", "bill", "budgets", "audit", "connect"]), unfiltered = new Set(["keys", "mine", "people", "projects", ...timeless]);
 // compare is a screen that others lead to.
 const compare = ["Compare", "", "compare", "Compare"];
 const screenOf = (v) => (v.v === "compare" ? compare : Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);

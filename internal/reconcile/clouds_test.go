@@ -1,0 +1,182 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// billed adds up the calls of a bill as files and activities have them: by day, model and tier.
+func (v *vendor) billed() (lines []Usage, costs []plugins.Nanodollars) {
+	type key struct {
+		day         Day
+		model, tier string
+	}
+	at := make(map[key]int)
+	for _, c := range v.calls {
+		k := key{v.day(&c), c.Model, c.Tier}
+		i, ok := at[k]
+		if !ok {
+			i = len(lines)
+			at[k] = i
+			lines, costs = append(lines, Usage{Day: k.day, Model: k.model, Tier: k.tier}), append(costs, 0)
+		}
+		lines[i].Requests++
+		lines[i].Tokens = lines[i].Tokens.plus(tokensOf(c.Usage, [kinds]bool{true, true, true, true, true}))
+		costs[i] += c.Cost.N
+	}
+	return lines, costs
+}
+
+func (v *vendor) amount(n plugins.Nanodollars) string {
+	return strconv.FormatFloat(n.Dollars()*v.rate, 'f', v.decimals, 64)
+}
+
+// activity answers as OpenRouter, which has no service tiers.
+func (v *vendor) activity(w io.Writer) {
+	lines, costs := v.billed()
+	var data []any
+	for i, u := range lines {
+		data = append(data, map[string]any{
+			"date": u.Day.String() + " 00:00:00", "model": u.Model, "usage": json.Number(v.amount(costs[i])), "requests": u.Requests,
+			"prompt_tokens": u.Tokens.Total() - u.Tokens[Output], "completion_tokens": u.Tokens[Output],
+		})
+	}
+	json.NewEncoder(w).Encode(map[string]any{"data": data})
+}
+
+// exports write the bills of clouds, whose models have names of their own.
+var exports = map[string]struct {
+	provider string
+	write    func(*vendor) string
+}{"bedrock": {"aws", (*vendor).cur}, "vertex": {"google", (*vendor).cloudBilling}}
+
+func (v *vendor) cur() string {
+	names := map[string]string{"amazon.nova-lite-v1:0": "NovaLite", "anthropic.claude-sonnet-4-5-20250929-v1:0": "Claude4.5Sonnet"}
+	kindNames := [kinds]string{"input-tokens", "cache-read-input-token-count", "cache-write-input-token-count", "cache-write-1h-input-token-count", "output-tokens"}
+	text := strings.SplitAfter(cur, "\n")[0]
+	lines, costs := v.billed()
+	for i, u := range lines {
+		for k, n := range u.Tokens {
+			usage, amount := "USE1-"+names[u.Model]+"-"+kindNames[k], "0.0000000000"
+			if u.Tier == plugins.BatchTier {
+				usage += "-batch"
+			}
+			if Kind(k) == Output {
+				amount = v.amount(costs[i])
+			}
+			text += fmt.Sprintf("%sT05:00:00.000Z,Usage,AmazonBedrock,%s,%.3f,%s,USD,,1K tokens,{}\n", u.Day, usage, float64(n)/1000, amount)
+		}
+	}
+	return text
+}
+
+func (v *vendor) cloudBilling() (text string) {
+	names := map[string]string{"gemini-2.5-flash": "Gemini 2.5 Flash GA Text", "claude-sonnet-4-5@20250929": "Claude Sonnet 4.5"}
+	kindNames := [kinds]string{"Input", "Input Caching", "Input Cache Write 5m", "Input Cache Write 1h", "Output"}
+	lines, costs := v.billed()
+	for i, u := range lines {
+		for k, n := range u.Tokens {
+			sku, amount := names[u.Model]+" "+kindNames[k], "0.0000000000"
+			if u.Tier == plugins.BatchTier {
+				sku += " Batch"
+			}
+			if Kind(k) == Output {
+				amount = v.amount(costs[i])
+			}
+			text += fmt.Sprintf(`{"sku":{"description":%q},"usage_start_time":"%s 05:00:00 UTC","cost":%s,"currency":"USD","cost_type":"regular","usage":{"amount":%d}}`+"\n", sku+" - Predictions", u.Day, amount, n)
+		}
+	}
+	return text
+}
+
+// TestPlantedDifferencesOfOthers has the differences that the bills of OpenRouter, AWS and Google can
+// have, each alone. A bill without tiers or caches shows theirs as prices.
+func TestPlantedDifferencesOfOthers(t *testing.T) {
+	for _, provider := range []string{"openrouter", "bedrock", "vertex"} {
+		hasKinds := provider != "openrouter"
+		for name, tc := range map[string]struct {
+			plant func(*scene)
+			want  []string
+		}{
+			"calls around Weir": {func(s *scene) {
+				for _, day := range []int{3, 4, 9} {
+					s.vendor.calls = append(s.vendor.calls, billedCall{s.recorded[s.on(day, 2)], "key_other"})
+				}
+			}, []string{"outside 3", "outside 4", "outside 9"}},
+			"a record twice": {func(s *scene) { s.recorded = append(s.recorded, s.recorded[s.on(5, 3)]) }, []string{"duplicate 5"}},
+			"another tier": {func(s *scene) {
+				c := &s.vendor.calls[s.on(6, 0)]
+				if c.Cost.N /= 2; hasKinds {
+					s.recorded[s.on(6, 0)].Usage.CacheRead = plugins.Known(0)
+					s.recorded[s.on(6, 0)] = priced(s.recorded[s.on(6, 0)])
+					c.Call = priced(with(s.recorded[s.on(6, 0)], func(c *Call) { c.Tier = plugins.BatchTier }))
+				}
+			}, map[bool][]string{true: {"tier 6", "tier 6"}, false: {"price 6"}}[hasKinds]},
+			"a cache of an hour": {func(s *scene) {
+				c := &s.vendor.calls[s.on(7, 1)]
+				if c.Cost.N *= 2; hasKinds {
+					c.Usage.CacheWrite1h = c.Usage.CacheWrite
+					c.Call = priced(c.Call)
+				}
+			}, map[bool][]string{true: {"cache 7"}, false: {"price 7"}}[hasKinds]},
+			"amounts rounded to cents": {func(s *scene) { s.vendor.decimals = 2 }, nil},
+			"a batch that is late": {func(s *scene) {
+				c := with(s.recorded[s.on(8, 0)], func(c *Call) { c.ResponseID = "late" })
+				if hasKinds {
+					c = priced(with(c, func(c *Call) { c.Tier, c.Usage.CacheRead = plugins.BatchTier, plugins.Known(0) }))
+				}
+				s.recorded = append(s.recorded, c)
+				c.Start = c.Start.AddDate(0, 0, 1)
+				s.vendor.calls = append(s.vendor.calls, billedCall{c, "key_weir"})
+			}, []string{"timing 8", "timing 9"}},
+			"another time zone": {func(s *scene) { s.vendor.zone = -8 }, nil},
+			"a failed call that is billed": {func(s *scene) {
+				c := &s.recorded[s.on(10, 4)]
+				c.Usage, c.Cost, c.Complete, c.Status, c.Tier = plugins.Usage{}, plugins.Cost{}, false, 502, ""
+			}, []string{"failed 10"}},
+			"reasoning apart from output": {func(s *scene) {
+				c := &s.vendor.calls[s.on(11, 4)]
+				c.Usage.Output.N += c.Usage.Reasoning.N
+				c.Call = priced(c.Call)
+			}, []string{"reasoning 11"}},
+			"a discount": {func(s *scene) { s.vendor.rate = 0.9 }, nil},
+			"a subscription": {func(s *scene) {
+				c := with(s.recorded[s.on(12, 0)], func(c *Call) { c.ResponseID = "subscription" })
+				c.Subscription, c.ListCost, c.Cost = true, c.Cost, plugins.Cost{}
+				s.recorded = append(s.recorded, c)
+			}, nil},
+			"a lost segment": {func(s *scene) {
+				i := s.on(13, 6)
+				s.options.Losses = []Loss{{s.recorded[i].Start, s.recorded[i+1].End, 2}}
+				s.recorded = slices.Delete(s.recorded, i, i+2)
+			}, []string{"lost 13", "lost 13"}},
+			"a tier that the bill lacks": {func(s *scene) {
+				if !hasKinds {
+					s.recorded[s.on(14, 1)].Tier = "priority"
+				}
+			}, nil},
+		} {
+			t.Run(provider+"/"+name, func(t *testing.T) {
+				s := newScene(provider)
+				tc.plant(s)
+				switch report := s.compare(t); name {
+				case "another time zone":
+					checkTimeZone(t, report)
+				case "a discount":
+					checkDiscount(t, report)
+				default:
+					if found := reasonsOf(report); !slices.Equal(found, tc.want) || report.Agrees != (len(tc.want) == 0) {
+						t.Errorf("found %q, expected %q: %+v", found, tc.want, report.Differences)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package llmcontrol
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/internal/reconcile"
+	"github.com/weirhq/weir/modules/internal/bills"
+	"github.com/weirhq/weir/plugins"
+)
+
+// billOutput is a bill of the configuration, without what names its key.
+type billOutput struct {
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+}
+
+func listBills(c *call) (any, error) {
+	items := []billOutput{}
+	for _, b := range c.app.BillsOf(c.org.Name) {
+		items = append(items, billOutput{b.Name, b.Provider})
+	}
+	return page{Items: items}, nil
+}
+
+// maxReconciledDays bounds the days that are compared at once.
+const maxReconciledDays = 366
+
+// createReconciliation compares a bill with the records of the caller's organisation. It ends with
+// its client.
+func createReconciliation(c *call) (any, error) {
+	asked := struct {
+		Bill  string `json:"bill"`
+		Since string `json:"since"`
+		Until string `json:"until"`
+	}{}
+	if err := c.decode(&asked); err != nil {
+		return nil, err
+	}
+	all := c.app.BillsOf(c.org.Name)
+	i := slices.IndexFunc(all, func(b *bills.Bill) bool { return b.Name == asked.Bill })
+	if i < 0 {
+		return nil, bad("bill: there is no bill %q in the configuration; GET /v1/reconciliations/bills lists those that it has", asked.Bill)
+	}
+	window := reconcile.LastMonth(time.Now())
+	if asked.Since != "" || asked.Until != "" {
+		var err error
+		if window, err = reconcile.ParseWindow(asked.Since, asked.Until); err != nil {
+			return nil, bad("%v", err)
+		}
+	}
+	if window.To-window.From > maxReconciledDays {
+		return nil, bad("until: at most %d days are compared at once", maxReconciledDays)
+	}
+	report, err := c.app.Reconcile(c.ctx, c.org.Name, all[i], window)
+	if unreadable, ok := errors.AsType[*bills.Unreadable](err); ok && c.ctx.Err() == nil {
+		return nil, &plugins.Error{Status: http.StatusBadGateway, Message: unreadable.Error()}
+	}
+	return report, err
+}
