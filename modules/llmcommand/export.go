@@ -17,11 +17,12 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-var exportFormats = []string{formatJSONL, formatJSON, formatCSV, formatFOCUS}
+var exportFormats = []string{formatJSONL, formatJSON, formatCSV, formatFOCUS, formatParquet, formatFOCUSParquet}
 
 func exportCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addOutputFlags(cmd, exportFormats...)
+	cmd.Flags().String("folder", "", "Folder for the files of the formats "+formatParquet+" and "+formatFOCUSParquet+", one a day")
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = export
 }
@@ -32,7 +33,19 @@ func export(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	w := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
+	var files *dayFiles
 	out, err := newOutput(cmd, w, false, exportFormats...)
+	switch o := out.(type) {
+	case *parquetOutput:
+		files = o.dayFiles
+	case *focusOutput:
+		if rows, ok := o.rows.(*focusParquet); ok {
+			files = rows.dayFiles
+		}
+	}
+	if folder, _ := cmd.Flags().GetString("folder"); err == nil && files == nil && folder != "" {
+		err = fmt.Errorf("--folder goes with the formats %s and %s", formatParquet, formatFOCUSParquet)
+	}
 	if err != nil {
 		return err
 	}
@@ -54,6 +67,9 @@ func export(cmd *cobra.Command, args []string) error {
 		return nil
 	})
 	p.end()
+	if err != nil && files != nil {
+		err = errors.Join(err, files.abandon())
+	}
 	if err = errors.Join(err, out.flush(), w.Flush()); err == nil {
 		return nil
 	}

@@ -142,18 +142,31 @@ func tokens(c *charge) string {
 // focusOutput writes a charge for each call that has a cost. FOCUS knows no charge whose cost is
 // unknown: such calls are counted and left out.
 type focusOutput struct {
-	w        *csv.Writer
+	rows interface {
+		writeRow(at time.Time, row []string) error
+		finish() error
+	}
 	stderr   io.Writer
 	unpriced int64
 }
 
+// focusCSV are rows of CSV.
+type focusCSV struct{ *csv.Writer }
+
+func (r focusCSV) writeRow(_ time.Time, row []string) error { return r.Write(row) }
+
+func (r focusCSV) finish() error {
+	r.Flush()
+	return r.Error()
+}
+
 func newFOCUS(w, stderr io.Writer) (*focusOutput, error) {
-	o := &focusOutput{w: csv.NewWriter(w), stderr: stderr}
+	rows := focusCSV{csv.NewWriter(w)}
 	names := make([]string, len(focusColumns))
 	for i, column := range focusColumns {
 		names[i] = column.name
 	}
-	return o, o.w.Write(names)
+	return &focusOutput{rows: rows, stderr: stderr}, rows.Write(names)
 }
 
 func (o *focusOutput) write(record gjson.Result) error {
@@ -170,13 +183,12 @@ func (o *focusOutput) write(record gjson.Result) error {
 	for i, column := range focusColumns {
 		row[i] = column.value(c)
 	}
-	return o.w.Write(row)
+	return o.rows.writeRow(c.at, row)
 }
 
 func (o *focusOutput) flush() error {
 	if o.unpriced > 0 {
 		fmt.Fprintf(o.stderr, "%s calls have no cost, because a subscription paid or no price is known: they are left out\n", formatCount(o.unpriced))
 	}
-	o.w.Flush()
-	return o.w.Error()
+	return o.rows.finish()
 }

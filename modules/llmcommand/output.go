@@ -87,6 +87,13 @@ func outputOf(cmd *cobra.Command, w io.Writer, live bool, columns []column, form
 		return newCSV(w, columns)
 	case formatFOCUS:
 		return newFOCUS(w, cmd.ErrOrStderr())
+	case formatParquet:
+		folder, _ := cmd.Flags().GetString("folder")
+		return newParquet(folder)
+	case formatFOCUSParquet:
+		folder, _ := cmd.Flags().GetString("folder")
+		rows, err := newFOCUSParquet(folder)
+		return &focusOutput{rows: rows, stderr: cmd.ErrOrStderr()}, err
 	case formatJSON:
 		return &jsonArray{w: w}, nil
 	default:
