@@ -90,7 +90,7 @@ func Compare(bill *Bill, records *Records, options Options) *Report {
 		bill: bill, records: records, Options: options,
 		billed: make(map[group]count), byKey: make(map[string]map[group]count),
 		costs: make(map[modelDay]plugins.Nanodollars), unknown: make(map[modelDay]bool), lines: make(map[modelDay]*Line),
-		report: &Report{Providers: bill.Providers, From: options.Window.From, To: options.Window.To - 1, Differences: []Difference{}, Incomparable: []Item{}},
+		report: &Report{Providers: bill.Providers, From: options.Window.From, To: options.Window.To - 1, Lines: []*Line{}, Differences: []Difference{}, Incomparable: []Item{}},
 	}
 	c.recorded = records.byDay(shift{})
 	if bill.OwnNames {
@@ -107,7 +107,8 @@ func Compare(bill *Bill, records *Records, options Options) *Report {
 	slices.SortStableFunc(c.report.Differences, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Tier, b.Tier))
 	})
-	c.report.Lines = slices.SortedFunc(maps.Values(c.lines), func(a, b *Line) int {
+	c.report.Lines = slices.AppendSeq(c.report.Lines, maps.Values(c.lines))
+	slices.SortFunc(c.report.Lines, func(a, b *Line) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model))
 	})
 	c.report.Agrees = len(c.report.Differences) == 0
