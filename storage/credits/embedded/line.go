@@ -76,12 +76,7 @@ func (e entry) appendJSON(b []byte) []byte {
 		} else {
 			o.b = append(o.b, ',')
 		}
-		o.b = plugins.AppendString(append(o.b, `{"org":`...), a.Org)
-		o.text("budget", a.Budget)
-		o.text("value", a.Value)
-		o.moment("begins", a.Begins)
-		o.moment("ends", a.Ends)
-		if o.b = append(o.b, '}'); i == len(e.Accounts)-1 {
+		if o.b = a.AppendJSON(o.b); i == len(e.Accounts)-1 {
 			o.b = append(o.b, ']')
 		}
 	}

@@ -3,7 +3,6 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,11 +50,10 @@ func TestChargesComeBackFromRecords(t *testing.T) {
 				l.file.limit = 0
 				must(t, l.flush())
 			}
-			text, err := json.Marshal(credits.Charge{Org: r.Org, Accounts: r.Accounts(), Total: cost})
-			must(t, err)
+			charge := credits.Charge{Org: r.Org, Accounts: r.Accounts(), Total: cost}
 			record := &storage.Record{
 				ID: uuid.New(), Org: r.Org, CreatedAt: 1, EndState: storage.Complete,
-				Charges: map[string]string{r.ID.String(): string(text)},
+				Charges: map[string]string{r.ID.String(): string(charge.AppendJSON(nil))},
 			}
 			j.Begin(record)
 			must(t, j.Append(record, nil), l.Release(ctx, r))
