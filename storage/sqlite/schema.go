@@ -31,6 +31,9 @@ func (c *conn) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if version < 0 {
+		return fmt.Errorf("the schema has version %d: %w", version, errDamaged)
+	}
 	if version > int64(len(steps)) {
 		return fmt.Errorf("the schema has version %d, and this Weir knows versions up to %d: use a newer Weir: %w", version, len(steps), storage.ErrRejected)
 	}

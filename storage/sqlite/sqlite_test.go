@@ -116,6 +116,16 @@ func TestOpenRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "use a newer Weir"},
+		{"a version below 0", func(t *testing.T, path string) { // a flipped bit
+			b := New(path)
+			opened(t, b)
+			if _, err := b.writer.c.exec("PRAGMA user_version = -2147483647"); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}, "the database is damaged"},
 		{"a damaged file", func(t *testing.T, path string) {
 			b := New(path)
 			opened(t, b)
