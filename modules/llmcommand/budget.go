@@ -17,8 +17,8 @@ import (
 )
 
 var budgetColumns = []column{
-	{"budget", "name", plain}, {"for", "for", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "whose", plain}, {"counts", "quantity", plain}, {"limit", "limit", plain},
-	{"spent", "spent", plain}, {"reserved", "reserved", plain}, {"remaining", "remaining", plain}, {"would refuse", "would_refuse.calls", plain}, {"ends", "ends_at", moment},
+	{"budget", "name", plain}, {"for", "for", plain}, {"window", "window", plain}, {"per", "per", plain}, {"value", "whose", plain}, {"counts", "quantity", plain}, {"limit", "limit", amount},
+	{"spent", "spent", amount}, {"reserved", "reserved", amount}, {"remaining", "remaining", amount}, {"would refuse", "would_refuse.calls", count}, {"ends", "ends_at", moment},
 }
 
 func budgetCommand(cmd *cobra.Command) {

@@ -13,13 +13,13 @@ import (
 
 var (
 	trialColumns = []column{
-		{"calls", "calls", plain}, {"refused", "refused", plain}, {"callers", "callers", plain}, {"at the limit", "values", plain},
-		{"first refused", "first_refused_at", moment}, {"counts", "quantity", plain}, {"admitted", "admitted", plain}, {"refused amount", "spared", plain},
-		{"cost of the refused", "saved_cost", plain}, {"without a price", "unpriced", plain},
+		{"calls", "calls", count}, {"refused", "refused", count}, {"callers", "callers", count}, {"at the limit", "values", count},
+		{"first refused", "first_refused_at", moment}, {"counts", "quantity", plain}, {"admitted", "admitted", amount}, {"refused amount", "spared", amount},
+		{"cost of the refused", "saved_cost", dollars}, {"without a price", "unpriced", count},
 	}
 	refusedColumns = []column{
 		{"time", "created_at", moment}, {"request", "request_id", plain}, {"user", "user_id", plain}, {"value", "value", plain},
-		{"amount", "amount", plain}, {"counted before", "counted", plain}, {"without a price", "unpriced", plain},
+		{"amount", "amount", amount}, {"counted before", "counted", amount}, {"without a price", "unpriced", plain},
 	}
 )
 
@@ -60,7 +60,10 @@ func tryBudget(cmd *cobra.Command, args []string) error {
 	}
 	rows := []gjson.Result{answer}
 	if listed > 0 {
-		rows = answer.Get("refused_calls").Array()
+		rows = nil
+		for _, call := range answer.Get("refused_calls").Array() {
+			rows = append(rows, merge(call, gjson.Parse(`{"quantity":`+answer.Get("quantity").Raw+"}")))
+		}
 	}
 	return writeRows(out, rows)
 }

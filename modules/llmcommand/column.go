@@ -34,6 +34,7 @@ const (
 	moment
 	millis
 	dollars
+	amount // US dollars to the cent, or a number of what the row's quantity says
 	count
 	code // a number that counts nothing
 )
@@ -109,7 +110,7 @@ func (f format) numeric() bool { return f >= millis }
 
 // width is what values of a format mostly need.
 func (f format) width() int {
-	return [...]int{moment: 19, millis: 7, dollars: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
+	return [...]int{moment: 19, millis: 7, dollars: 9, amount: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
 }
 
 // raw is the value as CSV has it, "" if it is unknown. A text is changed if a spreadsheet would
@@ -125,11 +126,14 @@ func (c *column) csv(record gjson.Result) string {
 // maxIndent bounds the depth by which a table indents a value.
 const maxIndent = 16
 
+// unknownCell stands for a value that is not known.
+const unknownCell = "-"
+
 // cell is the value as a table has it.
 func (c *column) cell(record gjson.Result, zone *time.Location) string {
 	value := record.Get(c.path)
 	if value.Type == gjson.Null {
-		return "-"
+		return unknownCell
 	}
 	switch c.format {
 	case nested:
@@ -142,6 +146,8 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 		return plugins.Milliseconds(value.Int()).String()
 	case dollars:
 		return nanodollars(value.Num).String()
+	case amount:
+		return formatAmount(value.Num, record.Get("quantity").Str)
 	case count:
 		return formatCount(value.Int())
 	}
@@ -158,6 +164,22 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 // nanodollars is an amount of the API, which is in dollars.
 func nanodollars(dollars float64) plugins.Nanodollars {
 	return plugins.Nanodollars(math.Round(dollars * 1e9))
+}
+
+// formatAmount writes an amount of a budget. Dollars have cents; less than one has all of its decimals.
+func formatAmount(n float64, quantity string) string {
+	cost := nanodollars(n)
+	switch {
+	case quantity != "usd":
+		return formatCount(int64(n))
+	case cost != 0 && max(cost, -cost) < plugins.Nanodollars(1e7):
+		return cost.String()
+	}
+	sign := ""
+	if n < 0 {
+		sign = "-"
+	}
+	return sign + "$" + humanize.FormatFloat("#,###.##", math.Abs(n))
 }
 
 // formatCount groups the digits by three.

@@ -20,8 +20,10 @@ type grid struct {
 	limit    int
 	headings []string
 	right    []bool // which columns align right
+	points   []bool // which columns align at the decimal point
 	yields   []bool // which columns give way if there is a limit
 	widths   []int
+	decimals []int // how many characters the longest fraction of a column has
 	rows     [][]string
 	headed   bool
 }
@@ -30,6 +32,7 @@ func (g *grid) add(row []string) { g.rows = append(g.rows, row) }
 
 // flush prints the rows that were added, under the headings at first.
 func (g *grid) flush() error {
+	g.alignPoints()
 	if !g.headed {
 		g.rows = append([][]string{g.headings}, g.rows...)
 		g.headed = true
@@ -50,6 +53,35 @@ func (g *grid) flush() error {
 	g.rows = g.rows[:0]
 	_, err := io.WriteString(g.w, b.String())
 	return err
+}
+
+// alignPoints puts blanks after the amounts that have fewer decimals than others of their column.
+func (g *grid) alignPoints() {
+	for i, align := range g.points {
+		if !align {
+			continue
+		}
+		if g.decimals == nil {
+			g.decimals = make([]int, len(g.points))
+		}
+		for _, row := range g.rows {
+			g.decimals[i] = max(g.decimals[i], decimals(row[i]))
+		}
+		for _, row := range g.rows {
+			if row[i] != unknownCell {
+				row[i] += strings.Repeat(" ", g.decimals[i]-decimals(row[i]))
+			}
+		}
+	}
+}
+
+// decimals is how many characters a number has from its decimal point on.
+func decimals(number string) int {
+	_, fraction, found := strings.Cut(number, ".")
+	if !found {
+		return 0
+	}
+	return 1 + len(fraction)
 }
 
 // gap is the number of blanks between columns.

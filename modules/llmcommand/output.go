@@ -121,6 +121,7 @@ func newTable(w io.Writer, columns []column, zone *time.Location, live bool) (*t
 	for _, c := range columns {
 		t.grid.headings = append(t.grid.headings, printable(strings.ToUpper(c.heading)))
 		t.grid.right = append(t.grid.right, c.format.numeric())
+		t.grid.points = append(t.grid.points, c.format == dollars || c.format == amount)
 		t.grid.yields = append(t.grid.yields, c.format <= nested)
 		if live {
 			t.grid.widths = append(t.grid.widths, c.format.width())

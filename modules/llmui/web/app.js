@@ -5,6 +5,11 @@ import { beat, caller, login, logout, pace, retry, session, useOnline, whenLogge
 import { Conditions, Later, Menu, To, typing } from "./parts/basics.js";
 import { minuteOf, timeOf, utc, zone } from "./format.js";
 
+// dress sets the theme that was chosen, "" for that of the system.
+const dress = (theme) => (document.documentElement.dataset.theme = theme);
+const chosenTheme = localStorage.getItem("theme") || "";
+dress(chosenTheme);
+
 // screens have a title, a key, a file and the name of their component in it.
 const screens = {
   overview: ["Overview", "o", "overview", "Overview"],
@@ -129,9 +134,8 @@ function focusOn(id, tries = 40) {
 function Frame({ onLogout }) {
   const v = useView();
   const help = useRef();
-  const [theme, setTheme] = useState(localStorage.getItem("theme") || "");
-  document.documentElement.dataset.theme = theme;
-  useEffect(() => localStorage.setItem("theme", theme), [theme]);
+  const [theme, setTheme] = useState(chosenTheme);
+  useEffect(() => (dress(theme), localStorage.setItem("theme", theme)), [theme]);
   useEffect(() => {
     let before = "";
     const press = (e) => {
@@ -157,7 +161,7 @@ function Frame({ onLogout }) {
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [title]);
   return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
-      ${Object.entries(screens).map(([key, [title, , file]]) => (caller.admin || !administration.has(file)) && html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      ${Object.entries(screens).map(([key, [title, , file]]) => (caller.admin || !administration.has(file)) && html`<${To} change=${{ v: key, ...elsewhere }} class=${key === "mine" || key === "alerts" ? "apart" : ""} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
       ${Object.entries(pins()).map(([name, address]) => html`<a class="pin" href=${"?" + address} onClick=${(e) => (e.preventDefault(), open(address))}>${name}</a>`)}
       <span class="spring"></span><span class="quiet who" title="The organisation whose calls are shown"><small>Organisation</small> ${caller.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
       ${caller.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>

@@ -182,9 +182,9 @@ const rowHeight = 32, overscan = 10; // of rows that are drawn when they are in 
 // sorting reads a sort of the address: a key, with a minus before it to descend.
 export const sorting = (text) => ({ key: text.replace("-", ""), descending: text.startsWith("-") });
 
-// classOf are the classes of a column: the least room that it is shown in is wide, semi
+// classOf are the classes of a column: the least room that it is shown in is vast, wide, semi
 // or mid.
-const classOf = (c) => ["number", "text", "wrap", "wide", "semi", "mid"].filter((name) => c[name]).join(" ");
+const classOf = (c) => ["number", "text", "wrap", "vast", "wide", "semi", "mid"].filter((name) => c[name]).join(" ");
 
 function Headings({ columns, sort = "" }) {
   const { key, descending } = sorting(sort);
@@ -221,8 +221,8 @@ function measured(columns, rows) {
   );
 }
 
-// Table shows rows by columns of {title, key, cell, dollars, ms, raw, number, text, wrap, wide,
-// semi, mid}. One with a key sorts. Of one that is unseen, the title is for those who hear the
+// Table shows rows by columns of {title, key, cell, dollars, ms, raw, number, text, wrap, vast,
+// wide, semi, mid}. One with a key sorts. Of one that is unseen, the title is for those who hear the
 // page. selected is the key of a row. A table with onSight draws the rows in sight alone, and
 // tells which these are; those that are gone are drawn empty.
 export function Table({ label, columns: described, rows, keyOf, sort, selected, onOpen, onSight }) {

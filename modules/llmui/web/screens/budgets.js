@@ -34,11 +34,11 @@ const columns = (edit, change) => [
   { title: "Whose", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
   { title: "Used", cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
   { title: "Spent", number: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
-  { title: "Reserved", number: true, wide: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
+  { title: "Reserved", number: true, vast: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
   { title: "Limit", number: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
   { title: "Remaining", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },
   { title: "Forecast", number: true, semi: true, cell: ({ b, a }) => (passed(b) > 0 ? html`<span class=${a.spent / passed(b) > b.limit ? "bad" : ""} title="spent by the end of the window, at the pace so far">${amountOf(b)(a.spent / passed(b))}</span>` : "—") },
-  { title: "Resets", semi: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
+  { title: "Resets", wide: true, cell: ({ b }) => (b.ends_at ? html`<span title=${`${minuteOf(Date.parse(b.ends_at))}; the window is that of ${b.timezone}`}>${date(b.ends_at)}</span>` : b.window === "total" ? "never" : "—") },
   { title: "Change", mid: true, cell: ({ b }) => (b.id ? html`<button class="quiet" onClick=${() => edit(b)}>Edit</button><${Delete} onSure=${() => change(remove("/v1/budgets/" + encodeURIComponent(b.name)))} />` : html`<span class="quiet" title="A budget of the Caddyfile is changed there">in the Caddyfile</span>`) },
 ];
 
@@ -48,13 +48,10 @@ export function Budgets() {
   const [edited, edit] = useState(); // a budget, {} for a new one
   const [change, failed] = useChange();
   const [changed, done] = useState();
-  return html`<div class="bar-row"><button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}<${Warnings} of=${changed} />
+  const rows = state.data && rowsOf(state.data.items), close = rows?.filter(({ b, share }) => share >= warns(b)).length, shown = columns(edit, change);
+  return html`<div class="bar-row">${rows && html`<span class="quiet">${plural(state.data.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}</span>`}<span class="spring"></span>${rows && html`<${Export} name="budgets" columns=${shown} rows=${rows} />`}<button class="primary" onClick=${() => edit({})}>Create a budget</button></div>${failed}<${Warnings} of=${changed} />
     ${edited && html`<${Dialog} label=${edited.name ? "Edit the budget " + edited.name : "Create a budget"} onClose=${() => edit()}>${(close) => html`<${Form} b=${edited} close=${close} onDone=${done} />`}<//>`}
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${(d) => {
-    const rows = rowsOf(d.items), close = rows.filter(({ b, share }) => share >= warns(b)).length;
-    return html`<div class="bar-row"><p class="quiet">${plural(d.items.length, "budget")}, ${close ? html`<span class="warn">${count(close)} near the limit</span>` : "none near the limit"}.</p><span class="spring"></span><${Export} name="budgets" columns=${columns(edit, change)} rows=${rows} /></div>
-      <${Table} label="Budgets" columns=${columns(edit, change)} rows=${rows} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")} />`;
-  }}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no budget yet. A budget refuses calls before they cost more than its limit: $500 a month for a project, $5 a day for each user.">${() => html`<${Table} label="Budgets" columns=${shown} rows=${rows} keyOf=${({ b, a }) => b.name + "\n" + (a.value ?? "")} />`}<//>`;
 }
 
 const choice = (all, chosen) => Object.entries(all).map(([value, text]) => html`<option value=${value} selected=${value === chosen}>${text}</option>`);

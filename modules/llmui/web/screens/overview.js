@@ -127,7 +127,7 @@ const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.t
 // column shows what a function makes of the totals of a group. key is the total that the
 // API sorts by, none for what it does not answer.
 const column = (title, key, value, format, rest) => ({ title, key, number: true, raw: (g) => value(g.totals), cell: (g) => format(value(g.totals)), ...rest });
-const wide = { wide: true }, semi = { semi: true };
+const vast = { vast: true }, wide = { wide: true }, semi = { semi: true };
 // many is the share of errors from which on their number stands out.
 const many = 0.05;
 
@@ -145,10 +145,10 @@ export const columns = (title, by, d, all) => [
   column("From cache", "", cached, percent, semi),
   { title: "Saved", key: "cache_savings", dollars: (g) => g.totals.cache_savings, around: (text, g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""}>${text}</span>`, ...wide },
   { title: "Lost", key: "cache_loss", dollars: (g) => g.totals.cache_loss, ...wide },
-  { title: "Saved by answers", key: "saved_cost", dollars: (g) => g.totals.saved_cost, ...wide },
-  column("Output", "completion_tokens", (t) => t.completion_tokens, compact, wide),
-  { title: "$ per 1M tokens", dollars: (g) => price(g.totals), ...wide },
-  { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },
+  { title: "Saved by answers", key: "saved_cost", dollars: (g) => g.totals.saved_cost, ...vast },
+  column("Output", "completion_tokens", (t) => t.completion_tokens, compact, vast),
+  { title: "$ per 1M tokens", dollars: (g) => price(g.totals), ...vast },
+  { title: "Over time", ...vast, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },
   { title: "Compare", unseen: true, mid: true, cell: (g) => g.key !== null && html`<${Mark} id=${g.key} by=${by.replace(":", ".")} />` },
 ];
 
