@@ -29,6 +29,8 @@ type Client struct {
 	TakesCommand bool
 	// Overrides are the environment variables that win over the file.
 	Overrides []string
+	// Path is one that the site must serve beside those of llm_gateway; empty for none.
+	Path string
 	// Note is what else the user has to know; empty for nothing.
 	Note string
 

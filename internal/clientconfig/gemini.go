@@ -9,6 +9,7 @@ import (
 var gemini = &Client{
 	Name: "gemini", Title: "Gemini CLI",
 	Overrides: []string{"GOOGLE_GEMINI_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS"},
+	Path:      "/gemini/v1beta/models",
 	Note: "Gemini CLI calls Google with your own Gemini key (GEMINI_API_KEY), through the path /gemini of Weir. " +
 		"If it says that no valid auth method is selected, select \"Use Gemini API key\" by /auth: it takes an address alone for another method. " +
 		"It reads the first .env file that it finds: one in your folder or above hides this one.",

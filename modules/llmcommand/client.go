@@ -201,6 +201,25 @@ func (c *client) envelope(ctx context.Context, method, path string, body any) (g
 	return gjson.ParseBytes(text), nil
 }
 
+// serves tells whether the site has a path, which may be one of a provider: no key is sent there. An
+// empty path is served.
+func (c *client) serves(ctx context.Context, path string) (bool, error) {
+	if path == "" {
+		return true, nil
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.address+path, http.NoBody)
+	if err != nil {
+		return false, err
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	// Caddy answers 200 without a body where a site has nothing.
+	return response.StatusCode != http.StatusNotFound && (response.StatusCode != http.StatusOK || response.ContentLength != 0), nil
+}
+
 // send sends a request. body may be nil.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var text []byte

@@ -255,6 +255,24 @@ func TestGridKeepsItsColumns(t *testing.T) {
 	}
 }
 
+// Amounts stand below each other at the decimal point, and those of later rows below the earlier ones.
+func TestGridAlignsAmounts(t *testing.T) {
+	var out bytes.Buffer
+	g := &grid{w: &out, headings: []string{"COST", "USER"}, right: []bool{true, false}, points: []bool{true, false}}
+	for _, rows := range [][][]string{{{"$31.5684897", "ada"}, {"-", "bo"}, {"$2.313258825", "cy"}}, {{"100", "di"}}} {
+		for _, row := range rows {
+			g.add(row)
+		}
+		if err := g.flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "         COST  USER\n$31.5684897    ada\n            -  bo\n $2.313258825  cy\n 100           di\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for _, tc := range []struct{ got, want string }{
 		{formatCount(0), "0"},
@@ -262,6 +280,12 @@ func TestNumbers(t *testing.T) {
 		{formatCount(1000), "1,000"},
 		{formatCount(-123456), "-123,456"},
 		{formatCount(1234567), "1,234,567"},
+		{formatAmount(1312.047, "usd"), "$1,312.05"},
+		{formatAmount(-1.76, "usd"), "-$1.76"},
+		{formatAmount(0.0195, "usd"), "$0.02"},
+		{formatAmount(0.000021, "usd"), "$0.000021"},
+		{formatAmount(0, "usd"), "$0.00"},
+		{formatAmount(1234, "tokens"), "1,234"},
 		{formatBytes(0), "0 B"},
 		{formatBytes(999), "999 B"},
 		{formatBytes(1000), "1.0 kB"},

@@ -71,6 +71,12 @@ func setup(cmd *cobra.Command, args []string) error {
 	if err := checkKey(cmd, c, agent, &gateway); err != nil {
 		return err
 	}
+	if served, err := c.serves(cmd.Context(), agent.Path); err != nil {
+		return err
+	} else if !served {
+		lane, _, _ := strings.Cut(strings.TrimPrefix(agent.Path, "/"), "/")
+		return fmt.Errorf("%s needs the path /%s, which %s does not have: add `handle_path /%[2]s/* { llm_proxy %[2]s https://… }` to its site, as docs/llm_proxy.md says", agent.Title, lane, c.address)
+	}
 	out := cmd.OutOrStdout()
 	if agent.Steps != nil {
 		_, err := io.WriteString(out, agent.Steps(gateway))

@@ -79,6 +79,7 @@ func TestSetup(t *testing.T) {
 	}
 
 	const key = "sk-weir-secret"
+	expect(setup(key, "y\n", "gemini"), "Gemini CLI needs the path /gemini, which "+server.URL+" does not have")
 	for _, c := range []struct {
 		key, answer string
 		args        []string

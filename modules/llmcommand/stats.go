@@ -53,6 +53,9 @@ func stats(cmd *cobra.Command, _ []string) error {
 	if err := g.flush(); err != nil {
 		return err
 	}
+	if _, err := fmt.Fprintln(out, "These are the calls that passed through Weir; those that were reported or imported do not count."); err != nil {
+		return err
+	}
 	var wrong error
 	for _, b := range balances {
 		for _, l := range b.Losses {

@@ -57,6 +57,7 @@ func TestStats(t *testing.T) {
 STORE     SEEN  RECORDED      WAITING  IN FLIGHT  LOST  BODIES  STATE
 default  1,250     1,234  5 (34.6 kB)          3     8  3.5 MB  failing since ` + local(15, 5) + `: database is locked
 eu           0         0      0 (0 B)          0     0     0 B  ok
+These are the calls that passed through Weir; those that were reported or imported do not count.
 default lost 6 exchanges (9 entries) from ` + local(15, 5) + ` to ` + local(15, 6) + `: journal_full
 default lost 2 exchanges (2 entries) from ` + local(16, 5) + ` to ` + local(16, 5) + `: interrupted
 `

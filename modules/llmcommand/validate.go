@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,7 +20,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// validate is Caddy's command, which also finds addresses that another program has.
+// validate is Caddy's command, which also finds addresses that another program has, and stores that
+// can have no files.
 func validate(next func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if environment, _ := cmd.Flags().GetStringSlice("envfile"); len(environment) > 0 {
@@ -27,17 +29,17 @@ func validate(next func(*cobra.Command, []string) error) func(*cobra.Command, []
 		}
 		file, _ := cmd.Flags().GetString("config")
 		adapter, _ := cmd.Flags().GetString("adapter")
-		if err := checkPorts(cmp.Or(file, "Caddyfile"), adapter); err != nil {
+		if err := checkMachine(cmp.Or(file, "Caddyfile"), adapter); err != nil {
 			return err
 		}
 		return next(cmd, args)
 	}
 }
 
-// checkPorts finds addresses that another program has. Whether this user, on this machine,
-// may have them says nothing of where Weir will run. Addresses of another Weir pass: it is taken
-// to be the Weir that shall get the configuration.
-func checkPorts(file, adapter string) error {
+// checkMachine finds addresses that another program has, and stores whose folder cannot be made.
+// Whether this user, on this machine, may have them says nothing of where Weir will run. Addresses
+// of another Weir pass: it is taken to be the Weir that shall get the configuration.
+func checkMachine(file, adapter string) error {
 	text, _, _, err := caddycmd.LoadConfig(file, adapter)
 	if err != nil {
 		return err
@@ -49,10 +51,23 @@ func checkPorts(file, adapter string) error {
 					Listen []string `json:"listen"`
 				} `json:"servers"`
 			} `json:"http"`
+			LLM struct {
+				Stores map[string]struct {
+					Storage struct {
+						Path string `json:"path"`
+					} `json:"storage"`
+				} `json:"stores"`
+			} `json:"llm"`
 		} `json:"apps"`
 	}
 	if err := json.Unmarshal(text, &config); err != nil {
 		return err
+	}
+	stores := config.Apps.LLM.Stores
+	for _, name := range slices.Sorted(maps.Keys(stores)) {
+		if err := checkFolder(filepath.Dir(stores[name].Storage.Path)); err != nil {
+			return fmt.Errorf("the store %s cannot have files: %w; name another path in the store option", name, err)
+		}
 	}
 	servers := config.Apps.HTTP.Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -63,6 +78,32 @@ func checkPorts(file, adapter string) error {
 		}
 	}
 	return nil
+}
+
+// checkFolder makes a folder where that is missing, and removes it again.
+func checkFolder(folder string) error {
+	there := folder
+	for {
+		info, err := os.Stat(there)
+		switch {
+		case err == nil && info.IsDir() && there == folder:
+			return nil
+		case err == nil && !info.IsDir():
+			return &os.PathError{Op: "mkdir", Path: folder, Err: syscall.ENOTDIR}
+		case err == nil:
+			made, err := os.MkdirTemp(there, ".weir-validate-")
+			if errors.Is(err, os.ErrPermission) {
+				return nil
+			}
+			if err != nil {
+				return &os.PathError{Op: "mkdir", Path: folder, Err: errors.Unwrap(err)}
+			}
+			return os.Remove(made)
+		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) || there == filepath.Dir(there):
+			return nil // a folder that cannot be seen
+		}
+		there = filepath.Dir(there)
+	}
 }
 
 func checkListen(address string) error {

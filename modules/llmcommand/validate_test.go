@@ -10,6 +10,26 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
 
+// validate finds a store whose folder cannot be made, and makes none.
+func TestValidateFindsStoresWithoutAFolder(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	for path, fails := range map[string]bool{
+		filepath.Join(dir, "a", "b", "weir.db"): false, filepath.Join(file, "weir.db"): true, filepath.Join(file, "a", "weir.db"): true,
+	} {
+		if err := os.WriteFile(file, []byte(`{"apps":{"llm":{"stores":{"main":{"storage":{"backend":"sqlite","path":"`+filepath.ToSlash(path)+`"}}}}}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := checkMachine(file, "")
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "the store main cannot have files: mkdir ") {
+			t.Errorf("of %s the error is %v", path, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v is left: %v", left, err)
+	}
+}
+
 // validate finds a port that another program has, and names the line.
 func TestValidateFindsPortsInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -23,7 +43,7 @@ func TestValidateFindsPortsInUse(t *testing.T) {
 		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return checkPorts(file, "caddyfile")
+		return checkMachine(file, "caddyfile")
 	}
 	err = check("{\n\tadmin off\n}\nhttp://127.0.0.1:" + port + " {\n\tbind 127.0.0.1\n\trespond ok\n}\n")
 	if err == nil || !strings.Contains(err.Error(), "address already in use; stop the program that has it, or listen elsewhere, at "+file+":4") {

@@ -82,7 +82,7 @@ def test_what_weir_refuses_is_lost_and_counted(
 ) -> None:
     collector.status = status
     CALLS[CALL](provider, "Hi")
-    assert logger.flush()
+    assert not logger.flush()
     assert logger.lost == 1
     assert f"answers {status}" in caplog.text
     collector.status = 200
@@ -95,7 +95,7 @@ def test_what_weir_refuses_is_lost_and_counted(
 def test_what_weir_refuses_of_a_batch_is_counted(provider: str, collector: Collector, logger: AsyncLogger) -> None:
     collector.rejected = 1
     CALLS[CALL](provider, "Hi")
-    assert logger.flush()
+    assert not logger.flush()
     assert logger.lost == 1
 
 

@@ -133,9 +133,10 @@ class AsyncLogger:
         return self._sender.lost
 
     def flush(self, timeout: float = 10) -> bool:
-        """Wait until all calls are sent, at most so many seconds, and say whether they are.
+        """Wait until all calls are sent, at most so many seconds, and say whether Weir has taken them.
 
-        While logging is off, they are not.
+        While logging is off, they are not sent. Calls that Weir refuses count in lost; of these, the
+        next flush says nothing.
         """
         return self._sender.flush(timeout)
 

@@ -67,6 +67,7 @@ class Sender:
         self._session = requests.Session()
         self._warned = -LONGEST_PAUSE
         self.lost = 0
+        self._lost_before = 0  # when flush was last asked
 
     def put(self, span: ReadableSpan) -> None:
         """Have the span sent, or count it as lost."""
@@ -86,13 +87,15 @@ class Sender:
             self._changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until all is sent, which it isn't while logging is off."""
+        """Wait until all is sent, which it isn't while logging is off, and say whether nothing was lost since."""
         with self._changed:
             self._flushing += 1
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._waiting or not self._modes.logging, timeout)
             self._flushing -= 1
-            return not self._waiting
+            taken = self.lost == self._lost_before
+            self._lost_before = self.lost
+            return taken and not self._waiting
 
     def close(self, timeout: float) -> None:
         """Send what waits, each span tried once more, and take no more."""
