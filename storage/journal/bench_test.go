@@ -197,8 +197,9 @@ func BenchmarkContentSealed(b *testing.B) {
 
 func readAll(b *testing.B, j *Journal, segment uint64) {
 	for n := range b.N {
-		ref := storage.ContentRef{Segment: segment, Ordinal: uint32(n*379) % 1000}
-		if c, err := j.Content(b.Context(), &storage.Record{Content: ref}); c == nil || err != nil {
+		at := n * 379 % 1000
+		r := &storage.Record{ID: numbered(at), Org: "acme", Content: storage.ContentRef{Segment: segment, Ordinal: uint32(at)}}
+		if c, err := j.Content(b.Context(), r); c == nil || err != nil {
 			b.Fatal(c, err)
 		}
 	}

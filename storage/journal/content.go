@@ -92,7 +92,7 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 		return nil, err
 	}
 	r.content = storage.Content{}
-	found, err := r.read(ref)
+	found, err := r.read(rec)
 	if err != nil {
 		err = fmt.Errorf("reading the content of entry %d of %s: %w", ref.Ordinal, segmentPath(r.j.dir, ref.Segment, ""), err)
 	}
@@ -113,15 +113,16 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	return &r.content, nil
 }
 
-// read reads the content of an entry, and tells whether there is any.
-func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
+// read reads the content of a record, and tells whether there is any.
+func (r *contentReader) read(rec *storage.Record) (bool, error) {
+	ref := rec.Content
 	if r.file == nil || r.segment != ref.Segment || r.rewrites != r.j.archive.rewrites.Load() {
 		r.j.mu.Lock()
 		if s := r.j.log.acquire(ref.Segment); s != nil {
 			scan := s.scanner(ref.Ordinal, headWindow)
 			r.j.mu.Unlock()
 			defer r.j.log.release(s)
-			return r.readRaw(s, scan, ref.Ordinal)
+			return r.readRaw(s, scan, rec)
 		}
 		r.j.mu.Unlock()
 		// Sealing completes the sealed file before it lets go of the raw file.
@@ -138,8 +139,10 @@ func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
 // headWindow suits reading heads that have content between them.
 const headWindow = 4 << 10
 
-// readRaw reads the content of an entry of a raw segment, in stored form.
-func (r *contentReader) readRaw(s *segment, scan *scanner, ordinal uint32) (bool, error) {
+// readRaw reads the content of a record in a raw segment, in stored form. There is none if the
+// entry is another record's: the backend may be older or newer than the journal.
+func (r *contentReader) readRaw(s *segment, scan *scanner, of *storage.Record) (bool, error) {
+	ordinal := of.Content.Ordinal
 	e, err := scan.seek(ordinal)
 	if errors.Is(err, io.EOF) || err == nil && (e.ordinal != ordinal || e.length == 0) {
 		return false, nil
@@ -148,8 +151,11 @@ func (r *contentReader) readRaw(s *segment, scan *scanner, ordinal uint32) (bool
 		return false, err
 	}
 	var rec record
-	if err := dialectWire.parse(e.metadata, &rec); err != nil {
+	if err := headWire.parse(e.metadata, &rec); err != nil {
 		return false, err
+	}
+	if rec.Key() != of.Key() {
+		return false, nil
 	}
 	c := &r.content
 	if err := s.readContent(&r.buffer, e.content(), e.length, e.sum, c); err != nil {
@@ -168,8 +174,8 @@ func (r *contentReader) assemble(d plugins.Dialect) {
 	}
 }
 
-// dialectWire reads no more of a record than its dialect.
-var dialectWire = message[record]{11: recordWire[11]}
+// headWire reads no more of a record than its key and its dialect.
+var headWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11]}
 
 // keptContents reads content from a backend that keeps it, and from the journal while
 // the backend has not taken the record.

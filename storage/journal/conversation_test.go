@@ -38,10 +38,10 @@ func appendTurn(t testing.TB, j *Journal, n int, turn *agents.Turn) storage.Cont
 	return r.Content
 }
 
-// wantTurn fails unless a reader finds a turn as it was sent.
-func wantTurn(t testing.TB, r storage.ContentReader, ref storage.ContentRef, turn *agents.Turn) {
+// wantTurn fails unless a reader finds the turn of the record n as it was sent.
+func wantTurn(t testing.TB, r storage.ContentReader, n int, ref storage.ContentRef, turn *agents.Turn) {
 	t.Helper()
-	c, err := r.Content(t.Context(), &storage.Record{Content: ref})
+	c, err := r.Content(t.Context(), &storage.Record{ID: numbered(n), Org: "org", Content: ref})
 	if err != nil || c == nil {
 		t.Fatalf("%v: %v, %v", ref, c, err)
 	}
@@ -86,12 +86,12 @@ func TestConversationIsKeptOnce(t *testing.T) {
 		r := j.Reader(storage.WholeContent)
 		defer r.Close()
 		for i := range turns {
-			wantTurn(t, r, refs[i], &turns[i])
+			wantTurn(t, r, i, refs[i], &turns[i])
 		}
 		var times []time.Duration
 		for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(turns)) {
 			began := time.Now()
-			if _, err := j.Content(t.Context(), &storage.Record{Content: refs[i]}); err != nil {
+			if _, err := j.Content(t.Context(), &storage.Record{ID: numbered(i), Org: "org", Content: refs[i]}); err != nil {
 				t.Fatal(err)
 			}
 			times = append(times, time.Since(began))
@@ -154,7 +154,7 @@ func TestEachSegmentReadsAlone(t *testing.T) {
 			defer r.Close()
 			for i, ref := range refs {
 				if ref.Segment == number {
-					wantTurn(t, r, ref, &turns[i])
+					wantTurn(t, r, i, ref, &turns[i])
 				}
 			}
 		}
@@ -191,12 +191,12 @@ func TestTurnsBeforeATornTail(t *testing.T) {
 		j := open(t, &backend{}, o)
 		r := j.Reader(storage.WholeContent)
 		for i := 0; ends[i+1] <= cut; i++ {
-			wantTurn(t, r, refs[i], &turns[i])
+			wantTurn(t, r, i, refs[i], &turns[i])
 		}
 		r.Close()
 		// A new process writes a conversation whole, and not behind what is torn.
 		again := appendTurn(t, j, 100, &turns[11])
-		wantTurn(t, j.Reader(storage.WholeContent), again, &turns[11])
+		wantTurn(t, j.Reader(storage.WholeContent), 100, again, &turns[11])
 		if err := j.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestTurnsBehindAFailedWrite(t *testing.T) {
 	r := j.Reader(storage.WholeContent)
 	defer r.Close()
 	for i, ref := range refs {
-		wantTurn(t, r, ref, &turns[i])
+		wantTurn(t, r, i, ref, &turns[i])
 	}
 }
 
@@ -303,7 +303,7 @@ func TestDamageOfSharedBytesLosesWhatItSays(t *testing.T) {
 			j := open(t, b, o)
 			lost := int64(0)
 			for i := range turns {
-				c, err := j.Content(t.Context(), &storage.Record{Content: refs[at(i)]})
+				c, err := j.Content(t.Context(), &storage.Record{ID: numbered(at(i)), Org: "org", Content: refs[at(i)]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -339,7 +339,7 @@ func TestVersionsShareTheirRequest(t *testing.T) {
 	r := j.Reader(storage.WholeContent)
 	defer r.Close()
 	for i := range turns {
-		wantTurn(t, r, last[i], &turns[i])
+		wantTurn(t, r, i, last[i], &turns[i])
 	}
 }
 

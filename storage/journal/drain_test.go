@@ -132,7 +132,7 @@ func TestTheLastVersionWins(t *testing.T) {
 				if j.Pending(last.Key()) {
 					t.Error("the record is still pending")
 				}
-				wantContent(t, j, got.Content, 3)
+				wantContentOf(t, j, got, 3)
 			})
 		}
 	}

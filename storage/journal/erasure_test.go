@@ -109,7 +109,7 @@ func TestErasure(t *testing.T) {
 			defer r.Close()
 			for i := range turns {
 				if i%3 != 0 {
-					wantTurn(t, r, refs[i], &turns[i])
+					wantTurn(t, r, i, refs[i], &turns[i])
 				} else if c, err := r.Content(t.Context(), &storage.Record{Content: refs[i]}); c != nil || err != nil {
 					t.Errorf("turn %d: %v, %v", i, c, err)
 				}
@@ -208,10 +208,10 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 		t.Helper()
 		for i, ref := range refs {
 			if i%2 == 0 {
-				wantTurn(t, r, ref, &turns[i])
+				wantTurn(t, r, i, ref, &turns[i])
 				continue
 			}
-			rec := &storage.Record{Content: ref}
+			rec := &storage.Record{ID: numbered(i), Org: "org", Content: ref}
 			one, err := j.Content(t.Context(), rec)
 			listed, err2 := r.Content(t.Context(), rec)
 			answer, err3 := j.Answer(t.Context(), rec)
@@ -222,7 +222,7 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 	}
 	r := j.Reader(storage.WholeContent)
 	for i, ref := range refs {
-		wantTurn(t, r, ref, &turns[i])
+		wantTurn(t, r, i, ref, &turns[i])
 	}
 	j.takeTurn(t.Context()) // as a backup does: nothing is erased meanwhile
 	var gone []storage.ContentRef
@@ -257,7 +257,7 @@ func TestErasureOfAWholeSegment(t *testing.T) {
 	seal(t, j, 1)
 	r := j.Reader(storage.WholeContent)
 	defer r.Close()
-	wantTurn(t, r, refs[0], &turns[0])
+	wantTurn(t, r, 0, refs[0], &turns[0])
 	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosenOf(refs)); err != nil {
 		t.Fatal(err)
 	}

@@ -217,14 +217,22 @@ func appendSample(t testing.TB, j *Journal, n int) *storage.Record {
 // wantContent says whether the stored content of record n reads as it must.
 func wantContent(t testing.TB, j *Journal, ref storage.ContentRef, n int) {
 	t.Helper()
-	got, err := j.Content(context.Background(), &storage.Record{Content: ref})
+	r, _ := sample(n)
+	r.Content = ref
+	wantContentOf(t, j, r, n)
+}
+
+// wantContentOf fails unless a record has the content of the sample n.
+func wantContentOf(t testing.TB, j *Journal, r *storage.Record, n int) {
+	t.Helper()
+	got, err := j.Content(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, want := sample(n)
+	_, want := sample(n)
 	want.Response.Data, want.Response.Type = observe.Transcript(r.Dialect).Stored(want.Response.Type, want.Response.Data)
 	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("content of record %d at %v is\n%+v, want\n%+v", n, ref, got, want)
+		t.Fatalf("content of record %d at %v is\n%+v, want\n%+v", n, r.Content, got, want)
 	}
 }
 

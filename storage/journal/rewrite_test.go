@@ -62,7 +62,7 @@ func TestRewrittenSegment(t *testing.T) {
 			}
 			before := sizeOf(t, dir, sealedSuffix)
 			old := j.Reader(storage.WholeContent)
-			wantTurn(t, old, refs[0], &turns[0])
+			wantTurn(t, old, 0, refs[0], &turns[0])
 			var w rewriter
 			number := refs[0].Segment
 			switch step {
@@ -84,7 +84,7 @@ func TestRewrittenSegment(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			wantTurn(t, old, refs[4], &turns[4]) // it had the old file open
+			wantTurn(t, old, 4, refs[4], &turns[4]) // it had the old file open
 			old.Close()
 			ctx, stop := context.WithCancelCause(t.Context())
 			stop(killed)
@@ -104,7 +104,7 @@ func TestRewrittenSegment(t *testing.T) {
 			defer r.Close()
 			for i := range turns {
 				if !erased[refs[i].Ordinal] {
-					wantTurn(t, r, refs[i], &turns[i])
+					wantTurn(t, r, i, refs[i], &turns[i])
 				} else if c, err := r.Content(t.Context(), &storage.Record{Content: refs[i]}); c != nil || err != nil {
 					t.Errorf("turn %d: %v, %v", i, c, err)
 				}

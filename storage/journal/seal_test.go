@@ -79,6 +79,19 @@ func TestSealedContentReadsAsRaw(t *testing.T) {
 	check(open(t, b, Options{Dir: dir}))
 }
 
+// What a raw segment has of one record is no content of another: a database that was put back refers
+// to places that the journal has used again.
+func TestContentIsOfItsRecordAlone(t *testing.T) {
+	j := open(t, &backend{}, Options{Dir: t.TempDir()})
+	r := appendSample(t, j, 0)
+	wantContent(t, j, r.Content, 0)
+	for _, key := range []storage.RecordKey{{Org: "other", ID: r.ID}, {Org: r.Org, ID: numbered(1)}, {}} {
+		if c, err := j.Content(t.Context(), &storage.Record{Org: key.Org, ID: key.ID, Content: r.Content}); c != nil || err != nil {
+			t.Errorf("%v reads the content of another record: %v", key, err)
+		}
+	}
+}
+
 // A reader finds what Content does, in any order, and no more than is its part.
 func TestReader(t *testing.T) {
 	j := open(t, &backend{}, Options{Dir: t.TempDir(), SegmentBytes: 64 << 10})
@@ -112,11 +125,12 @@ func TestReader(t *testing.T) {
 			r := j.Reader(part)
 			for i := range records {
 				ref := refs[at(i)]
-				whole, err := j.Content(t.Context(), &storage.Record{Content: ref})
+				rec := &storage.Record{ID: numbered(at(i)), Org: "acme", Content: ref}
+				whole, err := j.Content(t.Context(), rec)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := r.Content(t.Context(), &storage.Record{Content: ref})
+				got, err := r.Content(t.Context(), rec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -317,20 +331,20 @@ func TestDamagedContent(t *testing.T) {
 	flush(t, j)
 	path := segmentPath(j.dir, 1, rawSuffix)
 	flip(t, path, frames(t, path)[2]-1)
-	if c, err := j.Content(t.Context(), &storage.Record{Content: bad.Content}); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), bad); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
 	wantContent(t, j, good.Content, 0)
 	seal(t, j, 1)
 	wantContent(t, j, good.Content, 0)
-	if c, err := j.Content(t.Context(), &storage.Record{Content: bad.Content}); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), bad); c != nil || err != nil {
 		t.Errorf("content that could not be sealed is %+v, %v", c, err)
 	}
 	appendSample(t, j, 8)
 	flush(t, j)
 	wantLostContent(t, j, 1)
 	flip(t, segmentPath(j.dir, 1, sealedSuffix), 10)
-	if c, err := j.Content(t.Context(), &storage.Record{Content: good.Content}); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), good); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
 	wantLostContent(t, j, 2)
@@ -415,7 +429,7 @@ func TestRetention(t *testing.T) {
 			flush(t, j)
 			signal(j.maintenance.wake)
 			has := func() bool {
-				got, err := j.Content(t.Context(), &storage.Record{Content: r.Content})
+				got, err := j.Content(t.Context(), r)
 				_, missing := b.Request(t.Context(), r.Key())
 				exists := missing == nil
 				return err == nil && (got != nil) == c.hasContent && exists == c.hasRecord
@@ -445,7 +459,7 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 		signal(j.maintenance.wake)
 		return j.Status().RawSegments == 0 && j.Status().SealedSegments == 0
 	})
-	if c, err := j.Content(t.Context(), &storage.Record{Content: r.Content}); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), r); c != nil || err != nil {
 		t.Errorf("deleted content is %+v, %v", c, err)
 	}
 }
@@ -482,7 +496,7 @@ func TestRecordOfTheFuture(t *testing.T) {
 			}
 			now.Add((40 * day).Milliseconds())
 			j.runMaintenance(t.Context())
-			if c, err := j.Content(t.Context(), &storage.Record{Content: r.Content}); c != nil || err != nil {
+			if c, err := j.Content(t.Context(), r); c != nil || err != nil {
 				t.Errorf("content is kept for longer than it may: %v %v", c != nil, err)
 			}
 		})

@@ -1,10 +1,14 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
@@ -153,4 +157,41 @@ func and(left, right storage.Filter) storage.Filter {
 
 func or(left, right storage.Filter) storage.Filter {
 	return &storage.Branch{Left: left, Right: right, Or: true}
+}
+
+// keyReader notes of which records content is read.
+type keyReader struct {
+	noContents
+	read map[storage.RecordKey]bool
+}
+
+func (k keyReader) Content(_ context.Context, r *storage.Record) (*storage.Content, error) {
+	k.read[r.Key()] = true
+	return &storage.Content{Request: storage.Body{Data: []byte("text")}}, nil
+}
+
+func (k keyReader) Reader(storage.ContentPart) storage.ContentReader { return k }
+
+// Whoever reads content is told of which record, also by queries that read little else of it: what
+// an erasure has chosen is hidden by the key.
+func TestContentIsReadByTheKey(t *testing.T) {
+	contents := keyReader{read: make(map[storage.RecordKey]bool)}
+	b := New(filepath.Join(t.TempDir(), "weir.db"))
+	if _, err := b.Open(t.Context(), hostOf(contents)); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	r := &storage.Record{ID: uuid.UUID{1}, Org: "acme", CreatedAt: 1_700_000_000_000, Content: storage.ContentRef{Segment: 1, Ordinal: 1}}
+	write(t, b, &storage.Batch{Records: []*storage.Record{r}})
+	filter, err := storage.ParseFilter([]byte(`{"request_response_rmt":{"request_body":{"contains":"text"}}}`), storage.RequestResponse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, random := range []bool{false, true} {
+		clear(contents.read)
+		found, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: filter, Random: random, Limit: 1})
+		if err != nil || len(found) != 1 || len(contents.read) != 1 || !contents.read[r.Key()] {
+			t.Errorf("random %t: %d found, content is read of %v: %v", random, len(found), contents.read, err)
+		}
+	}
 }

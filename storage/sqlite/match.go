@@ -63,6 +63,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 
 // consider keeps a row that the filter matches.
 func (m *matching) consider(r *row) error {
+	r.Org = m.Org // whatever was read of it: who reads content compares the key
 	m.row, m.loaded = r, nil
 	if !m.matcher.Match(&r.Record, m.load) || m.failed != nil {
 		return m.failed
