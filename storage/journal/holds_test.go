@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/internal/testkit/storagetest"
+	"github.com/weirhq/weir/internal/testkit/storagetest/remote"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -246,6 +247,53 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	}
 	if c, err := s.Content(t.Context(), late); c == nil || err != nil {
 		t.Errorf("its content is %v, %v", c, err)
+	}
+}
+
+// Of a store that nodes share, retention deletes what it has looked at: another node may write an
+// old record meanwhile that a hold keeps.
+func TestRetentionKeepsWhatOtherNodesWriteMeanwhile(t *testing.T) {
+	server, socket := listening(t, remote.Faults{})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var holds placed
+	var now clock
+	now.Store(1_700_000_000_000 + (48 * time.Hour).Milliseconds())
+	var nodes [2]*Journal
+	for i := range nodes {
+		j, err := Open(t.Context(), remote.New(socket), Options{Dir: t.TempDir(), firstSegment: 1, Holds: holds.holds, now: now.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { j.Close(t.Context()) })
+		alone(j)
+		nodes[i] = j
+	}
+	one, two := nodes[0], nodes[1]
+	holds.set(t, one, holdOf("one", ofPerson))
+	write := func(j *Journal, n int) *storage.Record {
+		r, c := personal(n)
+		r.CreatedAt = storage.Timestamp(1_700_000_000_000 - n)
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+		flush(t, j)
+		return r
+	}
+	gone := write(one, 1)
+	cutoff := storage.Millis(now.now().Add(-24 * time.Hour))
+	kept, err := one.findRetained(t.Context(), cutoff)
+	if err != nil || kept == nil {
+		t.Fatal(kept, err)
+	}
+	late := write(two, 3)
+	if err := one.prune(t.Context(), kept, cutoff, cutoff); err != nil {
+		t.Fatal(err)
+	}
+	found, err := one.Backend().Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 10})
+	if err != nil || len(found) != 1 || found[0].ID != late.ID {
+		t.Errorf("%d records are left, %v: want %s alone, and not %s", len(found), err, late.ID, gone.ID)
 	}
 }
 

@@ -22,7 +22,8 @@ type retained struct {
 	holds []Hold
 	// raw are the raw segments of which the backend had all records when these were read.
 	raw []*segment
-	// oldest is when the oldest record under hold was created; with none, later than any other.
+	// oldest is when the oldest record under hold was created; with none, later than any other. With
+	// holds, it is 0 if other nodes write to the store: what they write meanwhile may be older.
 	oldest storage.Timestamp
 	// content are the entries of old segments that have the content of records under hold, sorted,
 	// by segment.
@@ -90,6 +91,9 @@ func (j *Journal) findRetained(ctx context.Context, before storage.Timestamp) (*
 		if err != nil {
 			return nil, err
 		}
+	}
+	if j.Shared() && len(r.holds) > 0 {
+		r.oldest = 0
 	}
 	r.content = leftOf(refs)
 	for number, ordinals := range r.content { // two holds may have the same record
