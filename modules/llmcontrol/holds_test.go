@@ -88,3 +88,67 @@ func TestHolds(t *testing.T) {
 		t.Error(got.Raw)
 	}
 }
+
+// Whatever filter or id another organisation sends, it neither erases, nor holds, nor counts, nor
+// sees what is not its own.
+func TestErasuresAndHoldsOfOthers(t *testing.T) {
+	s := newSite(t)
+	const admin, attacker = "acme-admin", "globex-admin"
+	if status, got := s.as("acme-all", "POST", "/v1/responses", `{"model":"echo-1","input":"mine of ada"}`); status != http.StatusOK {
+		t.Fatal(status, got.Raw)
+	}
+	ofEcho := `{"request_response_rmt":{"model":{"contains":"echo"}}}`
+	preview := func(key, filter string) int64 {
+		t.Helper()
+		return s.must(key, "POST", "/v1/erasures", `{"filter":`+filter+`,"what":"record","dry_run":true}`).Get("records").Int()
+	}
+	for deadline := time.Now().Add(10 * time.Second); preview(admin, ofEcho) != 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("the call is not recorded")
+		}
+	}
+	acme := `{"request_response_rmt":{"organization_id":{"equals":"acme"}}}`
+	negated := `{"request_response_rmt":{"organization_id":{"not-equals":"globex"}}}`
+	or := func(a, b string) string { return `{"operator":"or","left":` + a + `,"right":` + b + `}` }
+	for _, filter := range []string{`"all"`, ofEcho, acme, negated, or(acme, `"all"`), or(ofEcho, negated)} {
+		if n := preview(attacker, filter); n != 0 {
+			t.Errorf("%s: %d records of another organisation", filter, n)
+		}
+		if got := s.must(attacker, "POST", "/v1/erasures", `{"filter":`+filter+`,"what":"record"}`); got.Get("records").Int() != 0 || got.Get("bytes").Int() != 0 {
+			t.Error(got.Raw)
+		}
+		s.must(attacker, "POST", "/v1/holds", `{"filter":`+filter+`,"reason":"an attack"}`)
+	}
+	hold := s.must(admin, "POST", "/v1/holds", `{"filter":`+ofEcho+`,"reason":"case 4711"}`).Get("id").Str
+	erasure := s.must(admin, "POST", "/v1/erasures", `{"filter":`+ofEcho+`,"what":"record"}`)
+	if got := erasure.Get("held"); got.Get("records").Int() != 1 || got.Get("holds").Raw != `["`+hold+`"]` {
+		t.Errorf("the holds of others count: %s", got.Raw)
+	}
+	for _, path := range []string{"/v1/holds/" + hold, "/v1/erasures/" + erasure.Get("id").Str} {
+		if status, got := s.as(attacker, "GET", path, ""); status != http.StatusNotFound || strings.Contains(got.Raw, "ada") {
+			t.Errorf("%s: %d %s", path, status, got.Raw)
+		}
+	}
+	if status, _ := s.as(attacker, "DELETE", "/v1/holds/"+hold, ""); status != http.StatusNotFound {
+		t.Errorf("another organisation lifts the hold: %d", status)
+	}
+	for _, list := range []string{"/v1/holds?limit=200", "/v1/erasures?limit=200", "/v1/audit?limit=200"} {
+		if got := s.must(attacker, "GET", list, ""); strings.Contains(got.Raw, hold) || strings.Contains(got.Raw, erasure.Get("id").Str) || strings.Contains(got.Raw, "4711") {
+			t.Errorf("%s: %s", list, got.Raw)
+		}
+	}
+	for _, after := range []string{"/v1/holds?after=" + hold, "/v1/erasures?after=" + erasure.Get("id").Str} {
+		if status, got := s.as(attacker, "GET", after, ""); status < 400 && len(got.Get("data.items").Array()) > 0 {
+			t.Errorf("%s: %d %s", after, status, got.Raw)
+		}
+	}
+	for _, key := range []string{"acme-all", "globex-agent"} {
+		for method, path := range map[string]string{"POST": "/v1/erasures", "GET": "/v1/erasures", "DELETE": "/v1/holds/" + hold} {
+			if status, got := s.as(key, method, path, `{"filter":"all","what":"record","dry_run":true}`); status != http.StatusForbidden {
+				t.Errorf("%s: %s %s: %d %s", key, method, path, status, got.Raw)
+			}
+		}
+	}
+	s.must(admin, "DELETE", "/v1/holds/"+hold, "")
+	s.erased(admin, "/v1/erasures/"+erasure.Get("id").Str, "done")
+}

@@ -80,6 +80,11 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) 
 // request is sent.
 func (f *fileCall) prepare() (err error) {
 	x := f.a.x
+	if f.uploads() {
+		if refused := f.call.h.site.App.Maskers().CheckUnread(&x.Record, "A file"); refused != nil {
+			return refused
+		}
+	}
 	if f.a.req, err = f.Request(); err != nil {
 		return err
 	}

@@ -63,6 +63,9 @@ func takeProtocol(header http.Header, prefix string) (value string) {
 }
 
 func (c *call) handshakeModel() (string, error) {
+	if refused := c.h.site.App.Maskers().CheckUnread(&c.exchange.Record, "The messages of a WebSocket"); refused != nil {
+		return "", refused
+	}
 	query := c.r.URL.Query()
 	for name := range query {
 		if name != "model" { // Azure takes a deployment, and OpenAI a call that others have begun

@@ -41,6 +41,9 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		if refused == nil {
 			refused = app.Maskers().Check(r, body)
 		}
+		if refused == nil && (x.r.Header.Get("Upgrade") != "" || x.r.Method == http.MethodConnect) {
+			refused = app.Maskers().CheckUnread(r, "The messages of a WebSocket")
+		}
 		if refused != nil {
 			return refused
 		}

@@ -170,11 +170,11 @@ func TestMaskedUsersStayApart(t *testing.T) {
 
 // No route brings to a provider what is refused.
 func TestRefusedValuesReachNoProvider(t *testing.T) {
-	s := serveConfig(t, strings.Replace(siteConfig, "\tllm {\n", "\tllm {\n\t\tmask email {\n\t\t\ton_match refuse\n\t\t}\n", 1))
+	const refusing = "walker-refusing"
+	s := serveConfig(t, strings.Replace(siteConfig, "\tllm {\n", "\tllm {\n\t\tkey "+refusing+" query write gateway log admin {\n\t\t\tmask email {\n\t\t\t\ton_match refuse\n\t\t\t}\n\t\t}\n", 1))
 	refused := 0
 	for _, r := range routes(t) {
-		// A cancellation sends no body on. Uploaded files are masked alone: they may be of any format.
-		if !r.isLane() || strings.HasSuffix(r.Path, "/cancel") || r.handler == "llm_gateway" && r.Path == "/v1/files" {
+		if !r.isLane() || strings.HasSuffix(r.Path, "/cancel") { // which sends no body on
 			continue
 		}
 		for name, body := range s.bodies("refused@leak.example") {
@@ -182,7 +182,7 @@ func TestRefusedValuesReachNoProvider(t *testing.T) {
 				continue
 			}
 			asked := s.asked.Load()
-			a := s.send(r.Method, s.path(r), "walker-root", typeOf(body), body)
+			a := s.send(r.Method, s.path(r), refusing, typeOf(body), body)
 			if a.status == http.StatusBadRequest && strings.Contains(a.body, "masked_data") {
 				refused++
 			}
@@ -193,6 +193,14 @@ func TestRefusedValuesReachNoProvider(t *testing.T) {
 	}
 	if refused < 100 {
 		t.Errorf("%d bodies were refused: the walk proves nothing", refused)
+	}
+	for _, path := range []string{"/v1/realtime", mounts["llm_log"] + "/v1/realtime"} {
+		asked := s.asked.Load()
+		a := s.send("GET", path+"?model=openai/gpt-realtime", refusing, "", nil,
+			"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+		if a.status != http.StatusBadRequest || !strings.Contains(a.body, "masked_data") || s.asked.Load() > asked {
+			t.Errorf("a WebSocket at %s: %d %.200s", path, a.status, a.body)
+		}
 	}
 }
 

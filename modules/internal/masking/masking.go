@@ -124,3 +124,12 @@ func (m *Maskers) Check(r *storage.Record, body []byte) *plugins.Error {
 	}
 	return nil
 }
+
+// CheckUnread refuses what passes before anybody has read it, such as the messages of a WebSocket,
+// to whom requests are refused for their data.
+func (m *Maskers) CheckUnread(r *storage.Record, what string) *plugins.Error {
+	if !m.Of(r.Org, r.ContentMask()).Refuses() {
+		return nil
+	}
+	return plugins.Rejected(400, "masked_data", "%s may have data which may not be sent through this gateway, and would pass before it is read: send requests over HTTP, with the data in their bodies.", what)
+}
