@@ -1,12 +1,15 @@
 package storage_test
 
 import (
-	"cmp"
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/plugins"
@@ -22,54 +25,117 @@ func masker(t *testing.T) *mask.Masker {
 	return m
 }
 
-// A value is masked wherever a stream splits it between two events, in each format whose
-// streams are stored as objects.
+// framing is how a dialect separates the events of its streams.
+type framing struct {
+	contentType string
+	frame       func(t *testing.T, events []string) []byte
+}
+
+var (
+	serverSent = framing{"text/event-stream", func(_ *testing.T, events []string) []byte {
+		return []byte("data: " + strings.Join(events, "\n\ndata: ") + "\n\n")
+	}}
+	lines = framing{"application/x-ndjson", func(_ *testing.T, events []string) []byte {
+		return []byte(strings.Join(events, "\n") + "\n")
+	}}
+	array = framing{"application/json", func(_ *testing.T, events []string) []byte {
+		return []byte("[" + strings.Join(events, ",") + "]")
+	}}
+	// amazon has the type of each event before it.
+	amazon = framing{"application/vnd.amazon.eventstream", func(t *testing.T, events []string) []byte {
+		var b bytes.Buffer
+		for _, e := range events {
+			name, payload, _ := strings.Cut(e, " ")
+			m := eventstream.Message{Payload: []byte(payload)}
+			m.Headers.Set(":event-type", eventstream.StringValue(name))
+			if err := eventstream.NewEncoder().Encode(&b, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.Bytes()
+	}}
+	// invoked has the events of a maker of models within those of Amazon.
+	invoked = framing{amazon.contentType, func(t *testing.T, events []string) []byte {
+		chunks := make([]string, len(events))
+		for i, e := range events {
+			chunks[i] = `chunk {"bytes":"` + base64.StdEncoding.EncodeToString([]byte(e)) + `"}`
+		}
+		return amazon.frame(t, chunks)
+	}}
+)
+
+// streamed are the streams of the dialects that are stored as objects: what they begin with, and
+// an event that adds a text to an answer, or to the arguments of a tool.
+var streamed = []struct {
+	dialect plugins.Dialect
+	framing
+	head  []string
+	event string
+}{
+	{plugins.Chat, serverSent, nil, `{"id":"a","object":"chat.completion.chunk","choices":[{"index":1,"delta":{"content":%q}}]}`},
+	{plugins.Chat, serverSent, []string{`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]}}]}`},
+		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":%q}}]}}]}`},
+	{plugins.Messages, serverSent, []string{
+		`{"type":"message_start","message":{"id":"a","type":"message","role":"assistant","content":[],"usage":{}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+	}, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%q}}`},
+	{plugins.Responses, serverSent, []string{
+		`{"type":"response.created","response":{"id":"a","object":"response","output":[]}}`,
+		`{"type":"response.output_item.added","output_index":0,"item":{"id":"i","type":"message","role":"assistant","content":[]}}`,
+		`{"type":"response.content_part.added","item_id":"i","output_index":0,"content_index":0,"part":{"type":"output_text","text":""}}`,
+	}, `{"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":%q}`},
+	{plugins.Responses, serverSent, []string{
+		`{"type":"response.created","response":{"id":"a","object":"response","output":[]}}`,
+		`{"type":"response.output_item.added","output_index":0,"item":{"id":"i","type":"function_call","name":"f","arguments":""}}`,
+	}, `{"type":"response.function_call_arguments.delta","item_id":"i","output_index":0,"delta":%q}`},
+	{plugins.Completions, serverSent, nil, `{"id":"a","object":"text_completion","choices":[{"index":0,"text":%q}]}`},
+	{plugins.OllamaChat, lines, nil, `{"model":"m","message":{"role":"assistant","content":%q},"done":false}`},
+	{plugins.OllamaGenerate, lines, nil, `{"model":"m","response":%q,"done":false}`},
+	{plugins.GenerateContent, array, nil, `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":%q}]}}]}`},
+	{plugins.GenerateContent, serverSent, nil, `{"candidates":[{"index":1,"content":{"role":"model","parts":[{"text":%q}]}}]}`},
+	{plugins.Interactions, serverSent, []string{
+		`{"event_type":"interaction.start","interaction":{"id":"v1","model":"g","status":"in_progress"}}`,
+		`{"event_type":"content.start","index":0,"content":{"type":"text"}}`,
+	}, `{"event_type":"content.delta","index":0,"delta":{"type":"text","text":%q}}`},
+	{plugins.CohereChat, serverSent, []string{
+		`{"type":"message-start","id":"a","delta":{"message":{"role":"assistant"}}}`,
+		`{"type":"content-start","index":0,"delta":{"message":{"content":{"type":"text","text":""}}}}`,
+	}, `{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":%q}}}}`},
+	{plugins.Converse, amazon, []string{`messageStart {"role":"assistant"}`}, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":%q}}`},
+	{plugins.Invoke, invoked, nil, `{"generation":%q}`},
+	{plugins.Invoke, invoked, nil, `{"outputText":%q,"index":0}`},
+}
+
+// A value is masked wherever a stream splits it between two events, or all its letters among as
+// many, in each dialect whose streams are stored as objects.
 func TestValuesThatStreamsSplitAreMasked(t *testing.T) {
 	const canary, text = "alice@example.com", "Write to alice@example.com today."
 	m := masker(t)
-	types := map[plugins.Dialect]string{plugins.OllamaChat: "application/x-ndjson", plugins.GenerateContent: "application/json"}
-	for dialect, event := range map[plugins.Dialect]string{
-		plugins.Chat:            `data: {"id":"a","object":"chat.completion.chunk","choices":[{"index":1,"delta":{"content":%q}}]}`,
-		plugins.Messages:        `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%q}}`,
-		plugins.Responses:       `data: {"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":%q}`,
-		plugins.Completions:     `data: {"id":"a","object":"text_completion","choices":[{"index":0,"text":%q}]}`,
-		plugins.OllamaChat:      `{"model":"m","message":{"role":"assistant","content":%q},"done":false}`,
-		plugins.GenerateContent: `{"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":%q}]}}]}`,
-	} {
-		for split := 1; split < len(text); split++ {
-			var stream strings.Builder
-			switch dialect {
-			case plugins.Messages:
-				stream.WriteString(`data: {"type":"message_start","message":{"id":"a","type":"message","role":"assistant","content":[],"usage":{}}}` + "\n\n")
-				stream.WriteString(`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n")
-			case plugins.Responses:
-				stream.WriteString(`data: {"type":"response.created","response":{"id":"a","object":"response","output":[]}}` + "\n\n")
-				stream.WriteString(`data: {"type":"response.output_item.added","output_index":0,"item":{"id":"i","type":"message","role":"assistant","content":[]}}` + "\n\n")
-				stream.WriteString(`data: {"type":"response.content_part.added","item_id":"i","output_index":0,"content_index":0,"part":{"type":"output_text","text":""}}` + "\n\n")
+	dialects := make(map[plugins.Dialect]bool)
+	for _, s := range streamed {
+		dialects[s.dialect] = true
+		for split := 1; split <= len(text); split++ {
+			parts := []string{text[:split], text[split:]}
+			if split == len(text) {
+				parts = strings.Split(text, "")
 			}
-			separator := "\n\n"
-			switch dialect {
-			case plugins.OllamaChat:
-				separator = "\n"
-			case plugins.GenerateContent:
-				stream.WriteString("[")
-				separator = ","
+			events := slices.Clone(s.head)
+			for _, part := range parts {
+				events = append(events, fmt.Sprintf(s.event, part))
 			}
-			fmt.Fprintf(&stream, event+separator, text[:split])
-			fmt.Fprintf(&stream, event, text[split:])
-			if stream.WriteString("\n\n"); dialect == plugins.GenerateContent {
-				stream.WriteString("]")
-			}
-			r := &storage.Record{Dialect: dialect, Stream: true}
-			k := storage.Keep(r, storage.Content{Response: storage.Body{Type: cmp.Or(types[dialect], "text/event-stream"), Data: []byte(stream.String())}}, 1<<20)
+			r := &storage.Record{Dialect: s.dialect, Stream: true}
+			k := storage.Keep(r, storage.Content{Response: storage.Body{Type: s.contentType, Data: s.frame(t, events)}}, 1<<20)
 			masked, c := k.Masked(r, m)
 			if got := string(c.Response.Data); strings.Contains(got, canary) || !strings.Contains(got, "Write to [EMAIL] today.") {
-				t.Errorf("%s, split at %d: %s", dialect, split, got)
+				t.Errorf("%s, split at %d: %s", s.dialect, split, got)
 			}
 			if masked.Masked != `{"email":1}` || r.Masked != "" {
-				t.Errorf("counted %q, and %q of the record that was given", masked.Masked, r.Masked)
+				t.Errorf("%s: counted %q, and %q of the record that was given", s.dialect, masked.Masked, r.Masked)
 			}
 		}
+	}
+	if len(dialects) < 11 {
+		t.Errorf("only %d dialects", len(dialects))
 	}
 }
 

@@ -15,7 +15,7 @@ const tokenPrefix = "eyJ"
 // https://docs.github.com/code-security/secret-scanning/introduction/supported-secret-scanning-patterns
 // lists them.
 var keys = []keyPrefix{
-	{"sk-", 20}, {"gsk_", 20}, {"xai-", 20}, {"pplx-", 20}, {"nvapi-", 20}, {"hf_", 20}, {"r8_", 20}, {"fw_", 20},
+	{"sk-proj-", 20}, {"sk-svcacct-", 20}, {"sk-admin-", 20}, {"sk-", 20}, {"gsk_", 20}, {"xai-", 20}, {"pplx-", 20}, {"nvapi-", 20}, {"hf_", 20}, {"r8_", 20}, {"fw_", 20},
 	{"csk-", 20}, {"tgp_", 20}, {"ek_", 20}, {"AIza", 30}, {"ya29.", 20}, {"GOCSPX-", 20},
 	{"AKIA", 16}, {"ASIA", 16}, {"ghp_", 30}, {"gho_", 30}, {"ghu_", 30}, {"ghs_", 30}, {"ghr_", 30}, {"github_pat_", 30},
 	{"glpat-", 20}, {"xoxb-", 20}, {"xoxp-", 20}, {"xoxa-", 20}, {"xoxs-", 20}, {"xoxr-", 20}, {"xapp-", 20},
