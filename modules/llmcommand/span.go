@@ -208,7 +208,7 @@ func (s *spanSender) blame(ctx context.Context, asking *client, spans []sentSpan
 	case err != nil || o.rejected+o.ignored == 0:
 		return err
 	case len(spans) == 1 && o.ignored > 0:
-		return s.refused.add(spans[0].from, &refusal{reason: "the site says: it is no call of a model"})
+		return s.refused.add(spans[0].from, &refusal{reason: "the site says: it is no call of a model, or was erased"})
 	case len(spans) == 1:
 		return s.refused.add(spans[0].from, &refusal{reason: "the site says: " + reason})
 	}
