@@ -243,6 +243,9 @@ func (r *erasureRun) eraseOne(ctx context.Context) error {
 	case one.what != "":
 		r.waiting = append(r.waiting, one)
 	}
+	if err != nil && strings.Contains(err.Error(), "503") { // the database is behind: it is tried again
+		return nil
+	}
 	return err
 }
 
