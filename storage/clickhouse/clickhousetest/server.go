@@ -113,6 +113,9 @@ func (s *Server) start(port string) error {
 	}
 }
 
+// Dir is the folder with the server's files.
+func (s *Server) Dir() string { return filepath.Join(s.dir, "data") }
+
 // Kill ends the server as kill -9 does.
 func (s *Server) Kill() {
 	if s.process == nil {
