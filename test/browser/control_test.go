@@ -382,7 +382,12 @@ func TestRoutesAreTried(t *testing.T) {
 	p.do(chromedp.SendKeys(chromedp.CSS("input[name=policy]"), "echo/echo-1\r"))
 	p.until(`document.querySelector("[aria-label='What the calls of pool would have cost'] tbody")?.innerText.startsWith("All calls")`)
 	p.shoot("routes")
-	js[bool](p, `((f) => ((f.policy.value = "nobody/knows"), f.requestSubmit(), true))(document.querySelector("main form:has([name=policy])"))`)
+	try := func(policy string) {
+		js[bool](p, fmt.Sprintf(`((f) => ((f.policy.value = %q), f.requestSubmit(), true))(document.querySelector("main form:has([name=policy])"))`, policy))
+	}
+	try(`{"models": [{"model": "echo/echo-1"}], "budgets": [{"name": "pace", "limit": "1", "quantity": "requests", "window": "total"}]}`)
+	p.until(`/budget pace would have refused 2 of 3 calls, of 1 caller/.test(document.querySelector("main").innerText)`)
+	try("nobody/knows")
 	p.until(`document.querySelector("main [role=alert]")?.innerText.includes("nobody")`)
 }
 

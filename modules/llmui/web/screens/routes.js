@@ -1,5 +1,5 @@
 // Where do the calls of an alias go, how are its targets, and what would another policy cost?
-import { html, useEffect, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { timeFilter, useView } from "../state.js";
 import { lines, post, useAnswer } from "../api.js";
 import { Answer, Bar, Table } from "../parts/basics.js";
@@ -72,15 +72,23 @@ const policyOf = (text) => (/^\s*[[{]/.test(text) ? JSON.parse(text) : text.spli
 function Trial({ alias }) {
   const v = useView();
   const [found, set] = useState({});
+  const abort = useRef(new AbortController()); // of the trial under way
+  useEffect(() => () => abort.current.abort(), []);
   const ask = async (e) => {
     e.preventDefault();
     set({ asking: true });
+    abort.current = new AbortController();
+    const { signal } = abort.current;
     try {
       const policy = policyOf(new FormData(e.target).get("policy"));
-      for await (const line of lines("/v1/whatif", { filter: filterOf(alias), timeFilter: timeFilter(v), policy })) set(line.data || { asking: true, calls: line.calls });
+      for await (const line of lines("/v1/whatif", { filter: filterOf(alias), timeFilter: timeFilter(v), policy }, signal)) set(line.data || { asking: true, calls: line.calls });
     } catch (error) {
-      set({ error: error.message });
+      if (!signal.aborted) set({ error: error.message });
     }
+  };
+  const cancel = () => {
+    abort.current.abort();
+    set({});
   };
   const columns = [
     { title: "Of", cell: (a) => html`<span dir="auto">${a.value}</span>` },
@@ -94,8 +102,8 @@ function Trial({ alias }) {
   ];
   return html`<details><summary>Try another policy on these calls</summary><form class="bar-row" onSubmit=${ask}>
       <input name="policy" required aria-label=${"Policy for the calls of " + alias} placeholder='openai/gpt-5-mini, or {"strategy": "weight", "models": […]}' size="60" /><button class="primary" disabled=${found.asking}>Try</button></form>
-    ${found.asking && html`<p class="quiet" role="status">${found.calls ? `${count(found.calls)} calls read …` : "Reading the calls …"}</p>`}${found.error && html`<p class="bad" role="alert">${found.error}</p>`}
+    ${found.asking && html`<p class="quiet" role="status">${found.calls ? `${count(found.calls)} calls read …` : "Reading the calls …"} <button type="button" onClick=${cancel}>Cancel</button></p>`}${found.error && html`<p class="bad" role="alert">${found.error}</p>`}
     ${found.total && html`<${Table} label=${"What the calls of " + alias + " would have cost"} columns=${columns} rows=${[{ value: "All calls", ...found.total }, ...found.by.model.map((a) => ({ ...a, value: "Model " + a.value })), ...found.by.user.filter((a) => a.value).slice(0, 10).map((a) => ({ ...a, value: "User " + a.value }))]} keyOf=${(a) => a.value} />
-      ${found.budgets.map((b) => html`<p>The budget <b dir="auto">${b.name}</b> would have refused ${count(b.refused)} of ${count(b.calls)} calls, of ${count(b.callers)} callers. They would have cost ${dollars(b.saved_cost)}.</p>`)}
+      ${found.budgets.map((b) => html`<p>The budget <b dir="auto">${b.name}</b> would have refused ${count(b.refused)} of ${count(b.calls)} calls, of ${count(b.callers)} ${b.callers === 1 ? "caller" : "callers"}. They would have cost ${dollars(b.saved_cost)}.</p>`)}
       <details><summary>What this assumes</summary><ul>${found.assumptions.map((text) => html`<li>${text}</li>`)}</ul></details>`}</details>`;
 }
