@@ -68,9 +68,12 @@ func parseChoice(d *caddyfile.Dispenser, a *llmapp.Alias) error {
 	a.Models = append(a.Models, c)
 	var terms []string
 	set := directive.Options{
-		"arm":    directive.Text(&c.Arm),
-		"weight": directive.Positive(&c.Weight),
-		"when":   directive.Texts(&terms),
+		"arm": directive.Text(&c.Arm),
+		"weight": func(d *caddyfile.Dispenser) error {
+			c.Weight = new(int)
+			return directive.Positive(c.Weight)(d)
+		},
+		"when": directive.Texts(&terms),
 		"set": func(d *caddyfile.Dispenser) error {
 			args := d.RemainingArgs()
 			if len(args) != 2 {

@@ -51,7 +51,7 @@ func listAliases(c *call) error {
 }
 
 func targetOf(p *routing.Place) aliasTarget {
-	t := aliasTarget{Description: p.Describe(), Weight: cmp.Or(p.Choice.Weight, 1), Set: p.Choice.Set, Limit: p.Choice.Limit}
+	t := aliasTarget{Description: p.Describe(), Weight: p.Choice.EffectiveWeight(), Set: p.Choice.Set, Limit: p.Choice.Limit}
 	if p.Choice.When != "" {
 		t.When = &p.Choice.When
 	}

@@ -49,7 +49,7 @@ type Choice struct {
 	Arm string `json:"arm,omitempty"`
 
 	// Weight is the share of the calls, next to the weights of the other models. Default: 1.
-	Weight int `json:"weight,omitempty"`
+	Weight *int `json:"weight,omitempty"`
 
 	// When is the filter, in the form of commands, that a call must match. Beside attributes of
 	// the call it takes `tokens`, estimated by the length of the request, and `tools`,
@@ -150,7 +150,7 @@ func (a *Alias) names() []string {
 
 // hasRules reports whether the choice is more than a model.
 func (c *Choice) hasRules() bool {
-	return c.Arm != "" || c.Weight != 0 || c.When != "" || len(c.Set) > 0 || len(c.Limit) > 0
+	return c.Arm != "" || c.Weight != nil || c.When != "" || len(c.Set) > 0 || len(c.Limit) > 0
 }
 
 // Check reads the alias, and says what is wrong with it. isAlias tells the names of aliases, which
@@ -178,7 +178,7 @@ func (a *Alias) Check(isAlias func(name string) bool) error {
 		if err := m.check(isAlias); err != nil {
 			return err
 		}
-		if m.Weight != 0 && a.Strategy != ByWeight && a.Strategy != LeastBusy {
+		if m.Weight != nil && a.Strategy != ByWeight && a.Strategy != LeastBusy {
 			return fmt.Errorf("model %s: weight: the strategies %s and %s have weights", m.Model, ByWeight, LeastBusy)
 		}
 		arm := cmp.Or(m.Arm, m.Model)
@@ -208,8 +208,8 @@ func (c *Choice) check(isAlias func(name string) bool) (err error) {
 		return fmt.Errorf("%s is an alias, too: name its models", c.Model)
 	case c.Arm == ShadowArm:
 		return fmt.Errorf("model %s: %s is the arm of shadows", c.Model, ShadowArm)
-	case c.Weight < 0:
-		return fmt.Errorf("model %s: weight %d: want 1 or more", c.Model, c.Weight)
+	case c.Weight != nil && *c.Weight < 1:
+		return fmt.Errorf("model %s: weight %d: want 1 or more; leave the model out if it shall get no calls", c.Model, *c.Weight)
 	}
 	for _, field := range slices.Concat(slices.Collect(maps.Keys(c.Set)), slices.Collect(maps.Keys(c.Limit))) {
 		if slices.Contains(unsettable, field) {
@@ -244,12 +244,12 @@ func (c *Choice) AsksForTools() bool {
 	return false
 }
 
-// weight is the Weight with its default.
-func (c *Choice) weight() int {
-	if c == nil || c.Weight == 0 {
+// EffectiveWeight is the Weight with its default.
+func (c *Choice) EffectiveWeight() int {
+	if c == nil || c.Weight == nil {
 		return 1
 	}
-	return c.Weight
+	return *c.Weight
 }
 
 // subjectOf returns what a record has for an attribute, nil if no alias can split by it.

@@ -193,7 +193,7 @@ func (a *Alias) score(p *Place, all []Place, ask *Ask) float64 {
 	case ByWeight:
 		if a.subject != nil {
 			if subject := a.subject(ask.Record); subject != "" { // the accounts of a choice draw the same
-				return draw(hashed(subject, p.Arm()), float64(p.Choice.weight()))
+				return draw(hashed(subject, p.Arm()), float64(p.Choice.EffectiveWeight()))
 			}
 		}
 		return draw(rand.Float64(), p.share(all))
@@ -225,7 +225,7 @@ func (p *Place) share(all []Place) float64 {
 			n++
 		}
 	}
-	return float64(p.Choice.weight()) / float64(n)
+	return float64(p.Choice.EffectiveWeight()) / float64(n)
 }
 
 // draw returns a number that is the lowest of several with the probability of its weight, if u is

@@ -101,7 +101,7 @@ func choices(models ...string) []*Choice { return InTheirOrder(models...).Models
 
 func TestWeightsDivideTheCalls(t *testing.T) {
 	models := choices("a/big", "b/big", "c/small")
-	models[0].Weight, models[2].Weight = 6, 3
+	models[0].Weight, models[2].Weight = new(6), new(3)
 	c := newChooser(t, &Alias{Strategy: ByWeight, Models: models})
 	got := c.shares(20_000)
 	for name, want := range map[string]float64{"a/big": 0.6, "b/big": 0.1, "c/small": 0.3} {
@@ -115,7 +115,7 @@ func TestWeightsDivideTheCalls(t *testing.T) {
 // weights. The arm names the choice.
 func TestSplitKeepsEachSubject(t *testing.T) {
 	models := choices("a/big", "a/big")
-	models[0].Arm, models[1].Arm, models[1].Weight = "plain", "thinks", 3
+	models[0].Arm, models[1].Arm, models[1].Weight = "plain", "thinks", new(3)
 	c := newChooser(t, &Alias{Strategy: ByWeight, Split: "user", Models: models})
 	thinks := 0
 	for user := range 4000 {
@@ -313,13 +313,14 @@ func TestMalformedAliases(t *testing.T) {
 		"unknown field":                      {Models: []*Choice{{Model: "m", When: "colour=red"}}},
 		"messages is what the client asks":   {Models: []*Choice{{Model: "m", Set: map[string]json.RawMessage{"messages": json.RawMessage("[]")}}}},
 		"limit max_tokens 0: want 1 or more": {Models: []*Choice{{Model: "m", Limit: map[string]int64{"max_tokens": 0}}}},
-		"have weights":                       {Models: []*Choice{{Model: "m", Weight: 2}}},
+		"have weights":                       {Models: []*Choice{{Model: "m", Weight: new(2)}}},
 		"two models have the arm m":          {Strategy: ByWeight, Models: choices("m", "m")},
 		"a model has no name":                {Models: []*Choice{nil}},
 		"a shadow has no model":              {Models: choices("m"), Shadows: []*Shadow{nil}},
 		"shadow is the arm of shadows":       {Models: []*Choice{{Model: "m", Arm: "shadow"}}},
 		"share 2: want a part":               {Models: choices("m"), Shadows: []*Shadow{{Model: "n", Share: 2}}},
-		"weight -1: want 1 or more":          {Models: []*Choice{{Model: "m", Weight: -1}}},
+		"weight -1: want 1 or more":          {Models: []*Choice{{Model: "m", Weight: new(-1)}}},
+		"weight 0: want 1 or more":           {Models: []*Choice{{Model: "m", Weight: new(0)}}},
 	} {
 		if err := a.Check(func(name string) bool { return name == "other" }); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
