@@ -60,7 +60,7 @@ function Alias({ alias }) {
     { title: "First token, p50", semi: true, ms: (t) => of(t).time_to_first_token?.p50 ?? null },
     { title: "Cost", number: true, cell: (t) => dollars(of(t).cost) },
   ];
-  return html`<h2 dir="auto">${alias.alias}</h2><p class="quiet">${strategies[alias.strategy]}${alias.split && `, the same one for each ${alias.split.replace("property.", "")}`}. A conversation stays where the provider's cache has it.</p>
+  return html`<h2 dir="auto">${alias.alias}</h2><p class="quiet">${strategies[alias.strategy]}${alias.split && `, the same one for each ${alias.split.replace("property.", "")}`}. ${!alias.split && alias.strategy !== "cheapest" && "A conversation stays where the provider's cache has it, among models that are as good."}</p>
     ${alias.targets.length ? html`<${Table} label=${"Targets of " + alias.alias} columns=${columns} rows=${alias.targets} keyOf=${keyOf} />` : html`<p class="bad">No provider that you can use serves its models.</p>`}
     <${Trial} alias=${alias.alias} />`;
 }
