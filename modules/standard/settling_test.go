@@ -193,6 +193,25 @@ func TestAgentsWithoutALimitAreRefused(t *testing.T) {
 	}
 }
 
+// Agents that run at the provider bill what they do after the call that starts them. With the
+// platform's credentials, the proxy refuses such a call, and the gateway has no such route.
+func TestHostedAgentsAreRefused(t *testing.T) {
+	var asked atomic.Int64
+	provider := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer provider.Close()
+	s := serveWith(t, lanesConfig, provider.URL)
+	const body = `{"agent":"agent_1","model":"gpt-5-nano","events":[{"type":"user.message","content":"hi"}]}`
+	for _, path := range []string{"/v1/agents", "/v1/agents/agent_1/runs", "/v1/sessions", "/v1/sessions/sess_1/events", "/v1/environments"} {
+		if resp, answer := s.ask(http.MethodPost, "/openai"+path, body, "Authorization", "Bearer weir-rich"); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, answer)
+		}
+		s.ask(http.MethodPost, path, body, "Authorization", "Bearer weir-rich")
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+}
+
 // rich is the balance of the organisation with credits.
 func (s *site) rich() credits.Balance {
 	app, err := caddy.ActiveContext().App("llm")
