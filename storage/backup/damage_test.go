@@ -49,14 +49,23 @@ var harms = []struct {
 		return os.WriteFile(path, old, 0o600)
 	}},
 	{"flipped", func(rng *rand.Rand, path string, text, _ []byte) error {
-		text[rng.IntN(len(text))] ^= 1 << rng.IntN(8)
-		return os.WriteFile(path, text, 0o600)
+		at := rng.IntN(len(text))
+		return overwrite(path, at, []byte{text[at] ^ 1<<rng.IntN(8)})
 	}},
 	{"zeroed", func(rng *rand.Rand, path string, text, _ []byte) error {
 		from := rng.IntN(len(text)) &^ (4<<10 - 1)
-		clear(text[from:min(from+4<<10, len(text))])
-		return os.WriteFile(path, text, 0o600)
+		return overwrite(path, from, make([]byte, min(4<<10, len(text)-from)))
 	}},
+}
+
+// overwrite writes bytes into a file. The rest of the file is left alone: its process may write it.
+func overwrite(path string, at int, bytes []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(bytes, int64(at))
+	return errors.Join(err, f.Close())
 }
 
 // served is what a store answers, one line for each thing.

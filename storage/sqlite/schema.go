@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -111,14 +112,34 @@ func (c *conn) addColumns(ctx context.Context, table string, columns []column) e
 	return nil
 }
 
-// missing are the columns that a table lacks.
+// missing are the columns that a table lacks. A table that has one under a name that differs by a
+// bit is damaged.
 func (c *conn) missing(ctx context.Context, table string, columns []column) ([]column, error) {
 	existing := make(map[string]bool)
 	err := c.query(ctx, "SELECT name FROM pragma_table_info(?)", []driver.Value{table}, func(row []driver.Value) error {
 		existing[row[0].(string)] = true
 		return nil
 	})
-	return slices.DeleteFunc(slices.Clone(columns), func(x column) bool { return existing[x.name] }), err
+	missing := slices.DeleteFunc(slices.Clone(columns), func(x column) bool { return existing[x.name] })
+	for _, x := range missing {
+		for name := range existing {
+			if err == nil && differByBit(name, x.name) {
+				err = fmt.Errorf("the column %s of %s is named %q: %w", x.name, table, name, errDamaged)
+			}
+		}
+	}
+	return missing, err
+}
+
+func differByBit(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	n := 0
+	for i := range len(a) {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return n == 1
 }
 
 // hasColumns reports whether the tables have all columns. Those of an earlier version of Weir have

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -124,6 +125,23 @@ func TestOpenRefuses(t *testing.T) {
 			}
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
+			}
+		}, "the database is damaged"},
+		{"a flipped bit in the name of a column", func(t *testing.T, path string) {
+			b := New(path)
+			opened(t, b)
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, bytes.Replace(text, []byte("\tauth_hash "), []byte("\tautH_hash "), 1), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if problems, err := New(path).Verify(t.Context()); problems == nil && err == nil {
+				t.Error("Verify says nothing")
 			}
 		}, "the database is damaged"},
 		{"a damaged file", func(t *testing.T, path string) {
