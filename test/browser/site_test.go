@@ -37,6 +37,9 @@ func TestTheDocumentationOnADisk(t *testing.T) {
 	p.shoot("site-cluster")
 	p.do(chromedp.Navigate(w.url + "/site/tasks/slow.html"))
 	p.until(`document.querySelector(".md-search__input").offsetWidth > 0`)
-	p.do(chromedp.SendKeys(chromedp.CSS(".md-search__input"), "budget"))
-	p.until(`document.querySelector("a.md-search-result__link[href*='/site/budgets.html']")`)
+	for word, page := range map[string]string{"budget": "budgets", "slack": "alerts", "gdpr": "privacy", "sso": "llm_ui", "cursor": "coding-agents"} {
+		js[bool](p, `(document.querySelector(".md-search__input").value = "", true)`)
+		p.do(chromedp.SendKeys(chromedp.CSS(".md-search__input"), word))
+		p.until(`document.querySelector("a.md-search-result__link")?.href.includes(%s)`, quote("/site/"+page+".html"))
+	}
 }
