@@ -13,7 +13,14 @@ import (
 
 // provisionMask reads what is masked of whom.
 func (a *App) provisionMask() (err error) {
-	if a.maskers, err = masking.New(a.Mask, a.secretOf, a.bounded); err != nil {
+	secret := func(org string) ([]byte, error) {
+		store, err := a.Store(a.keys.StoreOf(org))
+		if err != nil {
+			return nil, err
+		}
+		return a.Secret(store)
+	}
+	if a.maskers, err = masking.New(a.Mask, secret, a.bounded); err != nil {
 		return a.At(err, "mask")
 	}
 	maskKeys := func(keys []*access.Key) error {

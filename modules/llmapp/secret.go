@@ -17,12 +17,3 @@ func (a *App) Secret(s *stores.Store) ([]byte, error) {
 	}
 	return []byte(secret), nil
 }
-
-// secretOf returns the Secret of an organisation's store.
-func (a *App) secretOf(org string) ([]byte, error) {
-	store, err := a.Store(a.keys.StoreOf(org))
-	if err != nil {
-		return nil, err
-	}
-	return a.Secret(store)
-}

@@ -205,7 +205,7 @@ func updateKey(c *call) (any, error) {
 // updateKey changes a key. It refuses the caller's own key: the key could end its own
 // bounds.
 func (c *call) updateKey(id string, set func(*control.Settings) error) (*control.Key, error) {
-	if own := c.key.Kept(); own != nil && own.ID == id {
+	if own := c.key.Created(); own != nil && own.ID == id {
 		return nil, &plugins.Error{Status: http.StatusForbidden, Message: "a key does not change itself: use another key that administers"}
 	}
 	return c.org.UpdateKey(c.ctx, id, set)
@@ -276,7 +276,7 @@ type own struct {
 
 func ownKey(c *call) (any, error) {
 	o := own{Organization: c.key.Org(), User: optional(c.key.User()), Scopes: c.key.Allowed(), Models: []string{}, Providers: []string{}}
-	if k := c.key.Kept(); k != nil {
+	if k := c.key.Created(); k != nil {
 		o.ID, o.Name, o.ExpiresAt = &k.ID, &k.Name, k.ExpiresAt
 		o.Models, o.Providers = append(o.Models, k.Models...), append(o.Providers, k.Providers...)
 		if k.Project != "" {

@@ -95,7 +95,7 @@ func (c *call) creator() (*creator, error) {
 // administrators allow it.
 func (by *creator) projects(key *access.Key) (labels []string) {
 	if by.member == nil {
-		return []string{key.Kept().Project}
+		return []string{key.Created().Project}
 	}
 	for _, m := range by.member.Projects {
 		labels = append(labels, m.Project)
@@ -153,7 +153,7 @@ func (c *call) creatorIn(label string) (*creator, *control.Project, error) {
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case by == nil && c.key.Kept() != nil && c.key.Kept().Creator != nil:
+	case by == nil && c.key.Created() != nil && c.key.Created().Creator != nil:
 		return nil, nil, forbidden("a key that somebody created as their own creates no others: use the key or the login that created it")
 	case by == nil:
 		return nil, nil, forbidden("keys of one's own are created by members of a project and by its keys, and this is neither: ask an administrator for a key in a project")
@@ -195,7 +195,7 @@ func createOwnKey(c *call) (any, error) {
 	}
 	now := storage.Millis(time.Now())
 	latest := now + storage.Timestamp(p.Keys.MaxLifetime*1000)
-	if kept := c.key.Kept(); kept != nil && kept.ExpiresAt != nil {
+	if kept := c.key.Created(); kept != nil && kept.ExpiresAt != nil {
 		latest = min(latest, *kept.ExpiresAt)
 	}
 	switch {
@@ -247,7 +247,7 @@ func (c *call) ownKeyNamed() (*control.Key, error) {
 
 // rotateOwnKey gives another secret to a key that the caller has created, or to the caller's key itself.
 func rotateOwnKey(c *call) (any, error) {
-	k := c.key.Kept()
+	k := c.key.Created()
 	if k == nil || k.ID != c.r.PathValue("id") {
 		var err error
 		if k, err = c.ownKeyNamed(); err != nil {

@@ -403,7 +403,7 @@ func (x *exchange) follow(header http.Header) {
 	if !strings.EqualFold(header.Get("Upgrade"), "websocket") && x.r.Header.Get(":protocol") != "websocket" && x.r.Proto != "websocket" {
 		return
 	}
-	if x.key != nil && x.key.Kept() != nil {
+	if x.key != nil && x.key.Created() != nil {
 		go x.h.watchKey(x.r.Context(), x.key, x.cancel)
 	}
 	t := tunnel.Open(&x.Exchange, header, tunnel.Options{

@@ -131,7 +131,7 @@ func (a *Authenticator) Recheck(ctx context.Context, k *Key) error {
 		return nil
 	case !k.endsAt.IsZero() && time.Now().After(k.endsAt):
 		return ErrUnknownKey
-	case k.kept == nil:
+	case k.created == nil:
 		return nil
 	}
 	_, err := a.keptKey(ctx, k.hash)

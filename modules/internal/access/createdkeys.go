@@ -18,8 +18,8 @@ import (
 // ErrKeysUnavailable means that the keys that were created while Weir runs cannot be read.
 var ErrKeysUnavailable = errors.New("the keys cannot be read")
 
-// maxKnown is how many keys and members of a store are in memory. Others are read from the disk.
-const maxKnown = 100_000
+// maxCached is how many keys and members of a store are in memory. Others are read from the disk.
+const maxCached = 100_000
 
 // usedInterval is how often it is noted that a key is used.
 const usedInterval = time.Minute
@@ -38,11 +38,11 @@ type createdKeys struct {
 	mu      sync.RWMutex
 	log     control.Log // that the keys were read of
 	version uint64      // of the log
-	known   map[control.Hash]*Key
-	members map[string]*knownMember // by the organisation and the email
+	keys    map[control.Hash]*Key
+	members map[string]*cachedMember // by the organisation and the email
 }
 
-// isCurrent reports whether what is known is what a log has now. It needs the mutex.
+// isCurrent reports whether what is cached is what a log has now. It needs the mutex.
 func (k *createdKeys) isCurrent(log control.Log) bool {
 	return log != nil && k.log == log && k.version == log.Version() && log.Trusted()
 }
@@ -50,9 +50,9 @@ func (k *createdKeys) isCurrent(log control.Log) bool {
 // prepare forgets what was read of another log or version, and everything once it is too much. It
 // needs the mutex.
 func (k *createdKeys) prepare(log control.Log, version uint64) {
-	if k.log != log || k.version != version || len(k.known)+len(k.members) >= maxKnown {
+	if k.log != log || k.version != version || len(k.keys)+len(k.members) >= maxCached {
 		k.log, k.version = log, version
-		k.known, k.members = make(map[control.Hash]*Key), make(map[string]*knownMember)
+		k.keys, k.members = make(map[control.Hash]*Key), make(map[string]*cachedMember)
 	}
 }
 
@@ -61,7 +61,7 @@ func (k *createdKeys) prepare(log control.Log, version uint64) {
 func NewKey(created *control.Key, project *control.Project, store string) (*Key, error) {
 	k := &Key{
 		Scopes: created.Scopes, Mask: created.Mask,
-		org: created.Org, store: store, user: created.User, project: created.Project, kept: created, within: project,
+		org: created.Org, store: store, user: created.User, project: created.Project, created: created, within: project,
 	}
 	return k, k.ProvisionMask()
 }
@@ -71,10 +71,10 @@ func NewKey(created *control.Key, project *control.Project, store string) (*Key,
 func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Hash) (*Key, error) {
 	opened := k.store.OpenedControl()
 	k.mu.RLock()
-	key := k.known[hash]
-	known := key != nil && k.isCurrent(opened)
+	key := k.keys[hash]
+	isCached := key != nil && k.isCurrent(opened)
 	k.mu.RUnlock()
-	if known {
+	if isCached {
 		return key, nil
 	}
 	if !k.store.HasControl() {
@@ -85,15 +85,15 @@ func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Has
 		return nil, err
 	}
 	version := log.Version()
-	kept, project, err := control.FindKey(ctx, log, hash)
+	created, project, err := control.FindKey(ctx, log, hash)
 	if err != nil {
 		return nil, err
 	}
-	member, creator, err := control.FindCreator(ctx, log, kept)
+	member, creator, err := control.FindCreator(ctx, log, created)
 	if err != nil {
 		return nil, err
 	}
-	if key, err = NewKey(withinCreator(kept, member, creator), project, name); err != nil {
+	if key, err = NewKey(withinCreator(created, member, creator), project, name); err != nil {
 		return nil, err
 	}
 	key.creator = creator
@@ -101,7 +101,7 @@ func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Has
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.prepare(log, version)
-	k.known[hash] = key
+	k.keys[hash] = key
 	return key, nil
 }
 
@@ -153,12 +153,12 @@ func (a *Authenticator) keptKey(ctx context.Context, hash control.Hash) (*Key, e
 		case err != nil:
 			a.logger.Error("keys cannot be read", zap.String("store", name), zap.Error(err))
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
-		case !key.kept.Opens(hash, now), key.isArchived(), a.StoreOf(key.org) != name, !a.has(key.org) && key.org != stores.DefaultName:
+		case !key.created.Opens(hash, now), key.isArchived(), a.StoreOf(key.org) != name, !a.has(key.org) && key.org != stores.DefaultName:
 			return nil, ErrUnknownKey
 		}
 		if isUseDue(&key.used, now) {
 			if log, err := created.store.Control(); err == nil {
-				log.Used(key.kept.ID, now)
+				log.Used(key.created.ID, now)
 			}
 		}
 		return key, nil

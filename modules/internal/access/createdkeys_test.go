@@ -57,7 +57,7 @@ func TestCreatedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, err := keys.Authenticate(t.Context(), secret)
-	if err != nil || key.Org() != stores.DefaultName || !key.Allows(ScopeQuery) || key.Allows(ScopeGateway) || key.Allows(ScopeAdmin) || key.Kept().ID != kept.ID {
+	if err != nil || key.Org() != stores.DefaultName || !key.Allows(ScopeQuery) || key.Allows(ScopeGateway) || key.Allows(ScopeAdmin) || key.Created().ID != kept.ID {
 		t.Fatal(key, err)
 	}
 	allocations := func(secret string) float64 {

@@ -62,14 +62,14 @@ type Key struct {
 	text       string // the hash, which each record has
 	user       string // "" if calls name their user by themselves
 	project    string
-	kept       *control.Key     // nil for keys of the configuration, and for tokens
-	within     *control.Project // the project of a kept key, or of a token; nil for none
+	created    *control.Key     // at run time; nil for keys of the configuration, and for tokens
+	within     *control.Project // the project of a created key, or of a token; nil for none
 	creator    *control.Key     // the key that created this one as its own, nil for any other key
 	member     string           // the id of the member whose role a token has, "" for nobody's
 	issuer     string           // of a token, "" for keys
 	endsAt     time.Time        // of a token that was sent, zero for keys and for browser sessions
 	masker     *mask.Masker     // what Mask masks, nil for nothing
-	used       atomic.Int64     // when it was last noted that a kept key is used, in milliseconds
+	used       atomic.Int64     // when it was last noted that a created key is used, in milliseconds
 }
 
 // Org is the organisation that the key belongs to.
@@ -85,15 +85,15 @@ func (k *Key) Stamp(r *storage.Record) {
 	if k.user != "" {
 		r.UserID = k.user
 	}
-	if k.kept == nil {
+	if k.created == nil {
 		return
 	}
-	r.KeyID = k.kept.ID
-	if len(k.kept.Properties) > 0 {
+	r.KeyID = k.created.ID
+	if len(k.created.Properties) > 0 {
 		if r.Properties == nil {
 			r.Properties = make(map[string]string)
 		}
-		maps.Copy(r.Properties, k.kept.Properties)
+		maps.Copy(r.Properties, k.created.Properties)
 	}
 }
 
@@ -112,9 +112,9 @@ func (k *Key) Masker() *mask.Masker {
 	return k.masker
 }
 
-// Kept is what was said of the key while Weir ran, nil for a key of the configuration and for
+// Created is the key as it was created while Weir runs, nil for a key of the configuration and for
 // a token.
-func (k *Key) Kept() *control.Key { return k.kept }
+func (k *Key) Created() *control.Key { return k.created }
 
 // Member is the id of the member whose role a token has, "" for any other key.
 func (k *Key) Member() string { return k.member }
@@ -125,8 +125,8 @@ func (k *Key) User() string { return k.user }
 // Name names the key in the audit log: by the id of the key, by the id of the member who has
 // the token, or by the beginning of the hash.
 func (k *Key) Name() string {
-	if k.kept != nil {
-		return k.kept.ID
+	if k.created != nil {
+		return k.created.ID
 	}
 	if k.member != "" {
 		return k.member
@@ -174,7 +174,7 @@ func (k *Key) MayUse(provider string) bool {
 
 // settingsAllow reports whether the settings of the key, and those of its creator, allow something.
 func (k *Key) settingsAllow(allow func(*control.Settings) bool) bool {
-	return (k.kept == nil || allow(&k.kept.Settings)) && (k.creator == nil || allow(&k.creator.Settings))
+	return (k.created == nil || allow(&k.created.Settings)) && (k.creator == nil || allow(&k.creator.Settings))
 }
 
 // Hash is the hexadecimal SHA-256 of the key, or of the bearer of a token.
@@ -189,7 +189,7 @@ func (k *Key) hashed(hash [sha256.Size]byte) *Key {
 // Allows tells whether the key has a scope. "" is what any key has. A key that is in a project
 // does not administer.
 func (k *Key) Allows(scope string) bool {
-	if scope == ScopeAdmin && k.kept != nil && k.kept.Project != "" {
+	if scope == ScopeAdmin && k.created != nil && k.created.Project != "" {
 		return false
 	}
 	return scope == "" || len(k.Scopes) == 0 && scope != ScopeAdmin || includes(k.Scopes, scope)
@@ -236,5 +236,5 @@ func (k *Key) ClearClaims(r *storage.Record) {
 
 // trusts reports whether callers of the key are trusted to say something of their calls.
 func (k *Key) trusts(what string) bool {
-	return k != nil && k.kept != nil && slices.Contains(k.kept.Trust, what)
+	return k != nil && k.created != nil && slices.Contains(k.created.Trust, what)
 }

@@ -26,8 +26,8 @@ var memberScopes = map[string][]string{
 // maxMemberName bounds what an issuer calls a person, in bytes.
 const maxMemberName = 256
 
-// knownMember is a member as a log has it.
-type knownMember struct {
+// cachedMember is a member as a log has it.
+type cachedMember struct {
 	*control.Member // nil if nobody has the email
 	used            atomic.Int64
 }
@@ -43,7 +43,7 @@ func (a *Authenticator) enterMember(ctx context.Context, k *Key, c identity.Clai
 	if log == nil && err == nil {
 		return nil
 	}
-	var m *knownMember
+	var m *cachedMember
 	if err == nil {
 		m, err = a.created[k.store].findMember(ctx, log, k.org, email)
 	}
@@ -80,13 +80,13 @@ func nameOf(c identity.Claims) string {
 }
 
 // findMember returns the member of an organisation that has an email.
-func (k *createdKeys) findMember(ctx context.Context, log control.Log, org, email string) (*knownMember, error) {
+func (k *createdKeys) findMember(ctx context.Context, log control.Log, org, email string) (*cachedMember, error) {
 	name := org + "\x00" + email
 	k.mu.RLock()
 	m := k.members[name]
-	known := m != nil && k.isCurrent(log)
+	isCached := m != nil && k.isCurrent(log)
 	k.mu.RUnlock()
-	if known {
+	if isCached {
 		return m, nil
 	}
 	version := log.Version()
@@ -94,7 +94,7 @@ func (k *createdKeys) findMember(ctx context.Context, log control.Log, org, emai
 	if err != nil && !errors.Is(err, control.ErrNotFound) {
 		return nil, err
 	}
-	m = &knownMember{Member: member}
+	m = &cachedMember{Member: member}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.prepare(log, version)

@@ -48,10 +48,10 @@ func earlier(a, b *storage.Timestamp) *storage.Timestamp {
 // creates keys would have the limit of each of them. It returns r for a key that nobody created as
 // their own.
 func (k *Key) AsCreator(r *storage.Record) *storage.Record {
-	if k == nil || k.kept == nil || k.kept.Creator == nil {
+	if k == nil || k.created == nil || k.created.Creator == nil {
 		return r
 	}
-	return k.kept.Creator.AsCaller(r)
+	return k.created.Creator.AsCaller(r)
 }
 
 // Creator is who creates keys of their own with the key: the member who has the token, or the key
@@ -60,8 +60,8 @@ func (k *Key) Creator() (by control.Creator, ok bool) {
 	switch {
 	case k.member != "":
 		return control.Creator{ID: k.member, AuthHash: k.Hash()}, true
-	case k.kept != nil && k.kept.Creator == nil && k.project != "":
-		return control.Creator{ID: k.kept.ID}, true
+	case k.created != nil && k.created.Creator == nil && k.project != "":
+		return control.Creator{ID: k.created.ID}, true
 	}
 	return by, false
 }
@@ -75,10 +75,10 @@ func (k *Key) Grant(s *control.Settings, m *control.Member) error {
 		}
 	}
 	s.User = k.user
-	if k.kept == nil {
+	if k.created == nil {
 		return nil
 	}
-	own := k.kept.Settings
+	own := k.created.Settings
 	s.Owner, s.Properties, s.Trust, s.Mask = own.Owner, own.Properties, own.Trust, own.Mask
 	for _, model := range s.Models {
 		if len(own.Models) > 0 && !accepts(own.Models, model) {
