@@ -385,6 +385,25 @@ func TestMeasureWithAnError(t *testing.T) {
 	})
 }
 
+// A session is one subject, whatever names its calls give it.
+func TestSessionOfSeveralNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, db, ops := openLog(t), new(records), new(receiver)
+		r := dearRule()
+		r.Per = "session"
+		e := newEngine(t, log, db, map[string]*receiver{"ops": ops}, r)
+		for i, name := range []string{"a", "b", "b"} {
+			db.add("ada", 4)
+			db.all[i].SessionID, db.all[i].SessionName = "s", name
+		}
+		minute(t, e)
+		want(t, ops.told(), "firing dear s")
+		if v := ops.got[0].Value; v != 12 {
+			t.Errorf("the session cost %v", v)
+		}
+	})
+}
+
 func TestThanLastWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, db, ops := openLog(t), new(records), new(receiver)

@@ -151,6 +151,8 @@ func (r *Rule) provision(channels []string) (err error) {
 		r.by = []storage.Dimension{{Name: storage.ByProperty, Property: property}}
 	case dimensions[r.Per] == "":
 		return fmt.Errorf("per takes %s or property.<name>, not %q", strings.Join(slices.Sorted(maps.Keys(dimensions)), ", "), r.Per)
+	case r.Per == "session" && key.IsSum(): // columns have sessions by all three; series adds up their names
+		r.by = []storage.Dimension{{Name: storage.BySession}, {Name: storage.BySessionName}, {Name: storage.BySessionTag}}
 	default:
 		r.by = []storage.Dimension{{Name: dimensions[r.Per]}}
 	}

@@ -94,7 +94,7 @@ func (s *series) at(ctx context.Context, g storage.Grouper, org string, now stor
 			if fresh[start] == nil {
 				fresh[start] = make(map[string]int64)
 			}
-			fresh[start][subject] = n.N
+			fresh[start][subject] += n.N // of a session with several names
 		}
 		return nil
 	})
