@@ -14,9 +14,9 @@ import (
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmgateway/background"
-	"github.com/weirhq/weir/modules/llmgateway/kept"
+	"github.com/weirhq/weir/modules/llmgateway/history"
+	"github.com/weirhq/weir/modules/llmgateway/responsesapi"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -49,7 +49,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	client, w, r := c.r, c.w, &c.exchange.Record
 	queued := c.unbegun("queued", nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
-	run := c.h.responses.Runs.Begin(stored.ResponseID(r.ID), r.Org, c.h.responses.Mask(r.Org, mask.Content{}).Name(r.UserID, nil), queued, cancel)
+	run := c.h.responses.Runs.Begin(history.ResponseID(r.ID), r.Org, c.h.responses.Mask(r.Org, mask.Content{}).Name(r.UserID, nil), queued, cancel)
 	if run == nil {
 		cancel()
 		c.refuse(&plugins.Error{
@@ -80,7 +80,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 		c.tryTargets(targets)
 	}()
 	if streams {
-		kept.Stream(w, client, run, -1)
+		responsesapi.Stream(w, client, run, -1)
 		return true
 	}
 	w.Header().Set("Content-Type", jsonType)
@@ -111,7 +111,7 @@ func (c *call) publish(run *background.Run) (release func()) {
 func (c *call) unbegun(status string, e *plugins.Error) []byte {
 	request := &translate.Request{Raw: c.body, Model: c.exchange.Record.RequestModel, State: c.state}
 	request.State.Stored = true
-	return stored.Unbegun(request, c.exchange.Record.ID, status, e)
+	return history.Unbegun(request, c.exchange.Record.ID, status, e)
 }
 
 // backgroundEvents takes the events of a call in the background.
@@ -158,7 +158,7 @@ func (w *backgroundEvents) add(data []byte) error {
 	}
 	var response []byte
 	if seen := gjson.GetBytes(data, "response"); seen.IsObject() {
-		response = stored.InBackground([]byte(seen.Raw), w.run.ID)
+		response = history.InBackground([]byte(seen.Raw), w.run.ID)
 		var err error
 		if data, err = sjson.SetRawBytes(data, "response", response); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/testkit/sharedtest"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage/shared"
 )
@@ -54,7 +54,7 @@ func serveTwo(t *testing.T, answer upstream) (a, b *site, all *sharedtest.LocalR
 
 // readsRecordsOf lets a node read the records of another one, as from a common store.
 func (s *site) readsRecordsOf(other *site) {
-	s.handler.responses.Journal = func() (stored.Journal, error) { return other.kept, nil }
+	s.handler.responses.Journal = func() (history.Journal, error) { return other.kept, nil }
 }
 
 // until polls a response of a node until it has one of the statuses.
@@ -144,7 +144,7 @@ func TestAnyNodeCancelsAResponseInTheBackground(t *testing.T) {
 			t.Errorf("%d %s", resp.StatusCode, got)
 		}
 	}
-	if records := a.kept.all(); len(records) != 1 || records[0].Properties[stored.Cancelled] != "true" {
+	if records := a.kept.all(); len(records) != 1 || records[0].Properties[history.Cancelled] != "true" {
 		t.Errorf("records %+v", records)
 	}
 }

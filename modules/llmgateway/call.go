@@ -19,9 +19,9 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/observe"
@@ -143,7 +143,7 @@ func (c *call) readRequest() ([]routing.Target, error) {
 		switch {
 		case c.dialect == plugins.Compaction:
 			c.compaction.userMessages = latestUserMessages(c.sent)
-		case c.dialect == plugins.Responses && stored.EndsWithTrigger(c.sent):
+		case c.dialect == plugins.Responses && history.EndsWithTrigger(c.sent):
 			if c.state.ConversationID != "" {
 				return nil, plugins.Unsupported("conversation", "A conversation is not compacted: begin another one with the compaction.")
 			}
@@ -198,7 +198,7 @@ func (c *call) join() {
 func (c *call) continues() (outline *observe.Outline, previous uuid.UUID) {
 	outline = c.reader.Outline()
 	if id := c.state.PreviousResponseID; id != "" && outline != nil && outline.PreviousResponse == id { // it was found
-		if record, ours := stored.RecordOf(id); ours {
+		if record, ours := history.RecordOf(id); ours {
 			previous = record
 		}
 	}

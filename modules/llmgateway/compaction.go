@@ -12,8 +12,8 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -53,21 +53,21 @@ func parseCompaction(body []byte) (*translate.Request, error) {
 	if err := translate.CheckObject(body); err != nil {
 		return nil, err
 	}
-	if stream := gjson.GetBytes(body, "stream"); stream.Bool() && !stored.EndsWithTrigger(body) {
+	if stream := gjson.GetBytes(body, "stream"); stream.Bool() && !history.EndsWithTrigger(body) {
 		return nil, plugins.Unsupported("stream", "Unsupported parameter: 'stream': a compaction is answered in one piece.")
 	}
 	if v := gjson.GetBytes(body, "input"); v.Type != gjson.String && !v.IsArray() {
 		return translate.ParseRequest(body) // its error says what is missing, or wrong
 	}
-	input := stored.InputOf(body)
-	if stored.EndsWithTrigger(body) {
+	input := history.InputOf(body)
+	if history.EndsWithTrigger(body) {
 		input = input[:len(input)-1]
 	}
 	if len(input) == 0 {
 		return nil, plugins.Invalid("input", "Invalid 'input': there is nothing to compact.")
 	}
 	prompt := plugins.AppendString([]byte(`{"type":"message","role":"user","content":`), compactionPrompt)
-	request, err := stored.SetItems(body, "input", append(input, string(prompt)+"}"))
+	request, err := history.SetItems(body, "input", append(input, string(prompt)+"}"))
 	if err == nil && gjson.GetBytes(request, "tools.#").Int() > 0 {
 		request, err = sjson.SetBytes(request, "tool_choice", "none")
 	}
@@ -108,10 +108,10 @@ func (s *summary) Answer(resp *http.Response) (routing.Outcome, *plugins.Error) 
 	if c.dialect == plugins.Responses {
 		return s.answerItem(item, reader, resp.Header)
 	}
-	b := plugins.AppendString([]byte(`{"id":`), stored.ResponseID(a.x.Record.ID))
+	b := plugins.AppendString([]byte(`{"id":`), history.ResponseID(a.x.Record.ID))
 	b = strconv.AppendInt(append(b, `,"object":"response.compaction","created_at":`...), reader.Created(), 10)
 	b = append(b, `,"output":[`...)
-	for _, message := range stored.Completed(c.compaction.userMessages, record) {
+	for _, message := range history.Completed(c.compaction.userMessages, record) {
 		b = append(append(b, message...), ',')
 	}
 	b = append(reader.AppendUsage(append(append(b, item...), `],"usage":`...)), '}')
@@ -125,7 +125,7 @@ func (s *summary) answerItem(item []byte, reader *translate.Assembler, upstream 
 	a := s.a
 	var events bytes.Buffer
 	seen := reader.Info()
-	assembler := translate.NewAssembler(s.request, &events, translate.Options{ID: stored.IDs(a.x.Record.ID)})
+	assembler := translate.NewAssembler(s.request, &events, translate.Options{ID: history.IDs(a.x.Record.ID)})
 	assembler.Start(seen.Model, seen.ResponseID)
 	assembler.ServiceTier(seen.ServiceTier)
 	assembler.InferenceGeo(seen.InferenceGeo)
@@ -168,7 +168,7 @@ func (h *Handler) openCompactions(org string, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := stored.EditArray(body, "input", func(i int, item gjson.Result) string {
+	opened := history.EditArray(body, "input", func(i int, item gjson.Result) string {
 		content := item.Get("encrypted_content").Str
 		if item.Get("type").Str != "compaction" || !strings.HasPrefix(content, secret.Sealed) {
 			return item.Raw
@@ -188,7 +188,7 @@ func (h *Handler) openCompactions(org string, body []byte) ([]byte, error) {
 func latestUserMessages(body []byte) []string {
 	var messages []string
 	size := 0
-	for _, item := range slices.Backward(stored.InputOf(body)) {
+	for _, item := range slices.Backward(history.InputOf(body)) {
 		v := gjson.Parse(item)
 		if kind := v.Get("type").Str; kind != "" && kind != "message" || v.Get("role").Str != "user" {
 			continue

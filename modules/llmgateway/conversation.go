@@ -8,9 +8,9 @@ import (
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/reasoning"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -68,7 +68,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 		options.Items = s.mcp.Items
 	}
 	if a.call.dialect == plugins.Responses {
-		options.ID = stored.IDs(a.x.Record.ID)
+		options.ID = history.IDs(a.x.Record.ID)
 	}
 	assembler := translate.NewAssembler(s.request, out, options)
 	a.x.Answer = assembler

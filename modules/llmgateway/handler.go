@@ -23,11 +23,11 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/modules/llmgateway/kept"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/modules/llmgateway/models"
+	"github.com/weirhq/weir/modules/llmgateway/responsesapi"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -104,7 +104,7 @@ type Handler struct {
 // gateway is what Provision builds from the configuration of a Handler.
 type gateway struct {
 	site      *recording.Site
-	responses kept.Deps
+	responses responsesapi.Deps
 	policy    routing.Policy
 	models    models.List
 	breakers  func() shared.Breakers
@@ -145,8 +145,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		return secret.New(text, store.Memory)
 	})
-	h.responses = kept.Deps{
-		Journal: func() (stored.Journal, error) { return store.Journal() }, Mask: app.Maskers().Of,
+	h.responses = responsesapi.Deps{
+		Journal: func() (history.Journal, error) { return store.Journal() }, Mask: app.Maskers().Of,
 		Secrets: h.secrets, Nodes: store.Runs, Runs: &backgroundRuns, Logger: site.Logger,
 	}
 	h.breakers, h.affinity = store.Breakers, store.Affinity

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -106,7 +106,7 @@ func (n *native) withoutUnknownReasoning(body []byte) []byte {
 	if unknown == nil {
 		return body
 	}
-	return stored.EditArray(body, "input", func(_ int, item gjson.Result) string {
+	return history.EditArray(body, "input", func(_ int, item gjson.Result) string {
 		if item.Get("type").Str == "reasoning" && slices.Contains(unknown, item.Get("id").Str) {
 			return ""
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/tunnel"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/socket"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -124,7 +124,7 @@ func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request, at *mat
 	}
 	socket.ServeResponses(w, r, socket.Options{
 		Intake: opened.intake(maxRequest), Unloaded: h.unloaded, Omits: opened.controls.OmitHeader != "",
-		Store:           func() (*stored.Store, error) { return h.responses.Store(&caller) },
+		Store:           func() (*history.Store, error) { return h.responses.Store(&caller) },
 		OpenCompactions: func(body []byte) ([]byte, error) { return h.openCompactions(caller.Org, body) },
 		Call: func(w http.ResponseWriter, r *http.Request) error {
 			return h.serveCall(w, r, &match{served: byPath[at.path].methods[http.MethodPost]})

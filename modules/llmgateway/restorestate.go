@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/routing"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -33,7 +33,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	references := bytes.Contains(c.body, []byte(`"item_reference"`))
 	field, id := c.earlier()
 	if field == "previous_response_id" {
-		if _, ours := stored.RecordOf(id); !ours && c.speakResponses(targets) {
+		if _, ours := history.RecordOf(id); !ours && c.speakResponses(targets) {
 			field = ""
 		}
 	}
@@ -46,11 +46,11 @@ func (c *call) restoreState(targets []routing.Target) error {
 	}
 	var items []string
 	switch items, err = c.earlierItems(store, field, id); {
-	case errors.Is(err, stored.ErrNotFound) && field == "conversation": // a provider might answer without it
-		return stored.Error(err, "Conversation", id)
-	case errors.Is(err, stored.ErrNotFound) && references:
+	case errors.Is(err, history.ErrNotFound) && field == "conversation": // a provider might answer without it
+		return history.Error(err, "Conversation", id)
+	case errors.Is(err, history.ErrNotFound) && references:
 		field = ""
-	case errors.Is(err, stored.ErrNotFound):
+	case errors.Is(err, history.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
@@ -59,7 +59,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	for _, item := range items {
 		joined += len(item)
 	}
-	newItems := stored.InputOf(c.body)
+	newItems := history.InputOf(c.body)
 	resolved, err := store.Resolve(c.ctx, newItems, maxRequest-len(c.body)-joined, func(ctx context.Context, added int64) error {
 		return c.received.Grow(ctx, int64(joined)+added)
 	})
@@ -70,7 +70,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if items = append(items, resolved...); field == "" && slices.Equal(resolved, newItems) {
 		return nil
 	}
-	if c.sent, err = stored.SetItems(c.body, "input", items); err != nil {
+	if c.sent, err = history.SetItems(c.body, "input", items); err != nil {
 		return err
 	}
 	if field != "" {
@@ -93,19 +93,19 @@ func (c *call) earlier() (field, id string) {
 		}
 	}
 	if bytes.Contains(c.body, []byte(`"conversation"`)) {
-		if id = stored.ConversationOf(c.body); stored.IsConversation(id) {
+		if id = history.ConversationOf(c.body); history.IsConversation(id) {
 			return "conversation", strings.Clone(id)
 		}
 	}
 	return "", ""
 }
 
-// earlierItems returns the items before the input of the call, or stored.ErrNotFound.
-func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, error) {
+// earlierItems returns the items before the input of the call, or history.ErrNotFound.
+func (c *call) earlierItems(store *history.Store, field, id string) ([]string, error) {
 	maxItems := maxRequest - len(c.body)
 	switch field {
 	case "previous_response_id":
-		if stored.ConversationOf(c.body) != "" {
+		if history.ConversationOf(c.body) != "" {
 			return nil, plugins.Invalid("conversation", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.")
 		}
 		items, err := store.History(c.ctx, id, maxItems, c.received.Grow)
@@ -128,7 +128,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 		if err != nil {
 			return nil, err
 		}
-		items := stored.ItemsOf(conversation)
+		items := history.ItemsOf(conversation)
 		c.state.ConversationID, c.conversationRead = id, conversation.ChangedAt
 		if r := &c.exchange.Record; r.SessionID == "" {
 			r.SessionID = id
@@ -155,7 +155,7 @@ func (a *attempt) extend(response []byte) {
 	r := &a.x.Record
 	store, err := c.h.responses.Store(r)
 	if err == nil {
-		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.newItems, stored.Output(response))
+		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.newItems, history.Output(response))
 	}
 	if err != nil {
 		c.h.site.Logger.Error("a conversation lacks a turn", zap.String("conversation", c.state.ConversationID), zap.Stringer("call", r.ID), zap.Error(err))
@@ -210,7 +210,7 @@ func (c *call) stateNotFound(label string) error {
 			WithCode("previous_response_not_found")
 	}
 	if field == "conversation" {
-		return stored.Error(stored.ErrNotFound, "Conversation", stored.ConversationOf(c.body))
+		return history.Error(history.ErrNotFound, "Conversation", history.ConversationOf(c.body))
 	}
 	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.Hint)
 }

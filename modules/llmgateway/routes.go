@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/paths"
-	"github.com/weirhq/weir/modules/llmgateway/kept"
+	"github.com/weirhq/weir/modules/llmgateway/responsesapi"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 )
@@ -26,7 +26,7 @@ type route struct {
 	model   string          // the model of a request that names none, "" if it must name one
 	// usage returns what a call uses, on a scale. It is nil if calls are conversations.
 	usage  func(*call, bound.Scale) plugins.Usage
-	answer func(*kept.Call) (any, error) // answers with what is kept, nil if the answer is written
+	answer func(*responsesapi.Call) (any, error) // answers with what is kept, nil if the answer is written
 
 	id, summary string
 	docs        string   // a link; without a scheme it is relative to OpenAI's reference
@@ -107,31 +107,31 @@ func groups() []group {
 				id: "openRealtime", docs: "https://platform.openai.com/docs/guides/realtime-websocket", summary: "OpenAI's Realtime over a WebSocket"},
 		}},
 		{"responses", (*Handler).serveState, []route{
-			{pattern: "GET /v1/responses/{id}", answer: (*kept.Call).GetResponse, query: []string{"Stream", "StartingAfter"}, answers: jsonOrEvents,
+			{pattern: "GET /v1/responses/{id}", answer: (*responsesapi.Call).GetResponse, query: []string{"Stream", "StartingAfter"}, answers: jsonOrEvents,
 				id: "getResponse", docs: "responses/get", summary: "A response that is kept, or generated in the background"},
-			{pattern: "DELETE /v1/responses/{id}", answer: (*kept.Call).DeleteResponse,
+			{pattern: "DELETE /v1/responses/{id}", answer: (*responsesapi.Call).DeleteResponse,
 				id: "deleteResponse", docs: "responses/delete", summary: "Deletes a response; its record stays"},
-			{pattern: "GET /v1/responses/{id}/input_items", answer: (*kept.Call).ListInputItems, query: page,
+			{pattern: "GET /v1/responses/{id}/input_items", answer: (*responsesapi.Call).ListInputItems, query: page,
 				id: "listInputItems", docs: "responses/input-items", summary: "Lists what a response answered"},
-			{pattern: "POST /v1/responses/{id}/cancel", answer: (*kept.Call).CancelResponse,
+			{pattern: "POST /v1/responses/{id}/cancel", answer: (*responsesapi.Call).CancelResponse,
 				id: "cancelResponse", docs: "responses/cancel", summary: "Ends a response that is generated in the background"},
 		}},
 		{"conversations", (*Handler).serveState, []route{
-			{pattern: "POST /v1/conversations", answer: (*kept.Call).CreateConversation, takes: mayTakeJSON,
+			{pattern: "POST /v1/conversations", answer: (*responsesapi.Call).CreateConversation, takes: mayTakeJSON,
 				id: "createConversation", docs: "conversations/create", summary: "Makes a conversation"},
-			{pattern: "GET /v1/conversations/{id}", answer: (*kept.Call).GetConversation,
+			{pattern: "GET /v1/conversations/{id}", answer: (*responsesapi.Call).GetConversation,
 				id: "getConversation", docs: "conversations/retrieve", summary: "A conversation"},
-			{pattern: "POST /v1/conversations/{id}", answer: (*kept.Call).UpdateConversation, takes: takesJSON, fields: []string{"metadata"},
+			{pattern: "POST /v1/conversations/{id}", answer: (*responsesapi.Call).UpdateConversation, takes: takesJSON, fields: []string{"metadata"},
 				id: "updateConversation", docs: "conversations/update", summary: "Replaces its metadata"},
-			{pattern: "DELETE /v1/conversations/{id}", answer: (*kept.Call).DeleteConversation,
+			{pattern: "DELETE /v1/conversations/{id}", answer: (*responsesapi.Call).DeleteConversation,
 				id: "deleteConversation", docs: "conversations/delete", summary: "Deletes it with its items"},
-			{pattern: "GET /v1/conversations/{id}/items", answer: (*kept.Call).ListConversation, query: page,
+			{pattern: "GET /v1/conversations/{id}/items", answer: (*responsesapi.Call).ListConversation, query: page,
 				id: "listConversationItems", docs: "conversations/list-items", summary: "Lists its items"},
-			{pattern: "POST /v1/conversations/{id}/items", answer: (*kept.Call).AddToConversation, takes: takesJSON, fields: []string{"items"},
+			{pattern: "POST /v1/conversations/{id}/items", answer: (*responsesapi.Call).AddToConversation, takes: takesJSON, fields: []string{"items"},
 				id: "addConversationItems", docs: "conversations/create-items", summary: "Adds items"},
-			{pattern: "GET /v1/conversations/{id}/items/{item}", answer: (*kept.Call).GetConversationItem,
+			{pattern: "GET /v1/conversations/{id}/items/{item}", answer: (*responsesapi.Call).GetConversationItem,
 				id: "getConversationItem", docs: "conversations/get-item", summary: "An item"},
-			{pattern: "DELETE /v1/conversations/{id}/items/{item}", answer: (*kept.Call).DeleteConversationItem,
+			{pattern: "DELETE /v1/conversations/{id}/items/{item}", answer: (*responsesapi.Call).DeleteConversationItem,
 				id: "deleteConversationItem", docs: "conversations/delete-item", summary: "Removes an item"},
 		}},
 		{"files", (*Handler).serveFiles, []route{

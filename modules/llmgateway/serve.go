@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/paths"
-	"github.com/weirhq/weir/modules/llmgateway/kept"
 	"github.com/weirhq/weir/modules/llmgateway/models"
+	"github.com/weirhq/weir/modules/llmgateway/responsesapi"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -54,7 +54,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 	var value any
 	store, err := h.responses.Store(&caller)
 	if err == nil {
-		c := &kept.Call{
+		c := &responsesapi.Call{
 			Deps: &h.responses, Store: store, W: w, R: r, ID: at.id, Item: at.item,
 			Omits: q.controls.OmitHeader, Body: q.readState, Memory: q.memory(),
 		}
@@ -83,7 +83,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) 
 
 // readState reads an object that will be kept. An empty body is an object without fields.
 func (q *request) readState() ([]byte, error) {
-	if err := q.read(kept.MaxBody); err != nil {
+	if err := q.read(responsesapi.MaxBody); err != nil {
 		return nil, err
 	}
 	body := q.received.Bytes

@@ -30,9 +30,9 @@ import (
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/background"
-	"github.com/weirhq/weir/modules/llmgateway/kept"
+	"github.com/weirhq/weir/modules/llmgateway/history"
+	"github.com/weirhq/weir/modules/llmgateway/responsesapi"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/openai"
@@ -260,7 +260,7 @@ func (l *ledger) Abandon(r *storage.Record) {
 	}
 }
 
-// Request implements stored.Journal.
+// Request implements history.Journal.
 func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Record, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,7 +271,7 @@ func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Rec
 	return &e.Record, nil
 }
 
-// Response implements stored.Journal.
+// Response implements history.Journal.
 func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -283,7 +283,7 @@ func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, e
 	return nil, storage.ErrNotFound
 }
 
-// Conversation implements stored.Journal.
+// Conversation implements history.Journal.
 func (l *ledger) Conversation(_ context.Context, org, id string, page storage.ItemPage) (*storage.Conversation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -300,16 +300,16 @@ func (l *ledger) Conversation(_ context.Context, org, id string, page storage.It
 	return nil, storage.ErrNotFound
 }
 
-// Contents implements stored.Journal.
+// Contents implements history.Journal.
 func (l *ledger) Contents() storage.Contents { return ledgerContents{l} }
 
-// Shared implements stored.Journal.
+// Shared implements history.Journal.
 func (l *ledger) Shared() bool { return false }
 
-// Flush implements stored.Journal.
+// Flush implements history.Journal.
 func (l *ledger) Flush(context.Context) error { return nil }
 
-// AppendAnnotation implements stored.Journal.
+// AppendAnnotation implements history.Journal.
 func (l *ledger) AppendAnnotation(a *storage.Annotation) error {
 	if err := a.Redact(nil); err != nil {
 		return err
@@ -487,8 +487,8 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	}
 	s.handler.gateway = gateway{
 		secrets: secrets,
-		responses: kept.Deps{
-			Journal: func() (stored.Journal, error) { return s.kept, nil }, Mask: app.Maskers().Of, Secrets: secrets,
+		responses: responsesapi.Deps{
+			Journal: func() (history.Journal, error) { return s.kept, nil }, Mask: app.Maskers().Of, Secrets: secrets,
 			Nodes: func() shared.Runs { return nil }, Runs: new(background.Runs), Logger: zap.NewNop(),
 		},
 		breakers: func() shared.Breakers { return s.breakers }, affinity: func() shared.Affinity { return nil },

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -32,7 +32,7 @@ type Remote struct {
 func (l *Link) Find(ctx context.Context, user string) (*Remote, error) {
 	r := &Remote{link: l}
 	owner, err := r.read(ctx, -1)
-	if errors.Is(err, stored.ErrNotFound) || err == nil && user != "" && owner != user {
+	if errors.Is(err, history.ErrNotFound) || err == nil && user != "" && owner != user {
 		return nil, nil
 	}
 	return r, err
@@ -57,7 +57,7 @@ func (r *Remote) read(ctx context.Context, from int) (user string, err error) {
 		return "", err
 	}
 	if run == nil {
-		return "", stored.ErrNotFound
+		return "", history.ErrNotFound
 	}
 	state, err := r.link.open(run.State)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Remote) read(ctx context.Context, from int) (user string, err error) {
 	}
 	user, body, _ := strings.Cut(string(state), "\x00")
 	if r.run, r.body = run, []byte(body); run.Dead {
-		r.body = stored.Ended(r.body, false)
+		r.body = history.Ended(r.body, false)
 	}
 	return user, nil
 }
@@ -111,7 +111,7 @@ func (r *Remote) Stream(ctx context.Context, w io.Writer, after int64) error {
 	return stream(ctx, w, after, func() ([]event, bool, <-chan struct{}, error) {
 		again := make(chan struct{})
 		_, err := r.read(ctx, at)
-		if err != nil && !errors.Is(err, stored.ErrNotFound) {
+		if err != nil && !errors.Is(err, history.ErrNotFound) {
 			time.AfterFunc(heartbeat, func() { close(again) })
 			return nil, false, again, nil
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/mcpclient"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -208,7 +208,7 @@ func (m *Tools) resume(body []byte, input []gjson.Result) ([]byte, error) {
 	for _, c := range calls {
 		m.Items = append(m.Items, c.item())
 	}
-	return stored.EditArray(body, "input", func(i int, item gjson.Result) string {
+	return history.EditArray(body, "input", func(i int, item gjson.Result) string {
 		c := byIndex[i]
 		if c == nil {
 			return item.Raw

@@ -17,8 +17,8 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -36,7 +36,7 @@ func Readable(d plugins.Dialect, body []byte) (readable []byte, warnings []strin
 	if !isSealed || d == plugins.Messages {
 		return body, nil
 	}
-	readable = stored.EditArray(body, "input", func(i int, item gjson.Result) string {
+	readable = history.EditArray(body, "input", func(i int, item gjson.Result) string {
 		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, secret.Sealed) {
 			return item.Raw
 		}
@@ -50,8 +50,8 @@ func Readable(d plugins.Dialect, body []byte) (readable []byte, warnings []strin
 // blocks. It also leaves out citations of another provider's sources: Anthropic's citations
 // have the text that they cite.
 func readableMessages(body []byte) (readable []byte, warnings []string) {
-	readable = stored.EditArray(body, "messages", func(i int, message gjson.Result) string {
-		edited := string(stored.EditArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
+	readable = history.EditArray(body, "messages", func(i int, message gjson.Result) string {
+		edited := string(history.EditArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
 			if block.Get(`citations.#(cited_text=="")`).Exists() {
 				warnings = append(warnings, fmt.Sprintf("messages[%d].content[%d]: citations of another provider, left out", i, n))
 				cited, _ := sjson.Delete(block.Raw, "citations") // an object
@@ -74,7 +74,7 @@ func readableMessages(body []byte) (readable []byte, warnings []string) {
 // WithoutEmpty returns a body of Responses without the empty reasoning of earlier responses,
 // which a provider that speaks Responses would look for in vain.
 func WithoutEmpty(body []byte) []byte {
-	return stored.EditArray(body, "input", func(_ int, item gjson.Result) string {
+	return history.EditArray(body, "input", func(_ int, item gjson.Result) string {
 		if item.Get("type").Str == "reasoning" && item.Get("encrypted_content").Str == "" {
 			return ""
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/intake"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -42,7 +42,7 @@ type Options struct {
 	// Omits: the content of no call may be kept.
 	Omits bool
 	// Store returns what the caller has.
-	Store func() (*stored.Store, error)
+	Store func() (*history.Store, error)
 	// OpenCompactions puts messages in the place of the caller's compactions in a body.
 	OpenCompactions func(body []byte) ([]byte, error)
 	// Call answers a call as over HTTP.
@@ -188,10 +188,10 @@ func (s *responses) call(received intake.Body) error {
 	}
 	s.forget()
 	if items != nil && gjson.GetBytes(response, "id").Str != "" {
-		if stored.EndsWithTrigger(body) {
+		if history.EndsWithTrigger(body) {
 			items = nil // the compaction stands for them
 		}
-		s.remember(response, append(items, stored.Output(response)...))
+		s.remember(response, append(items, history.Output(response)...))
 	}
 	return nil
 }
@@ -220,18 +220,18 @@ func (s *responses) forget() {
 // continued returns the body with the conversation that this socket alone has, and the
 // items of the conversation if remembers says that it must have them afterwards.
 func (s *responses) continued(received *intake.Body, body []byte, remembers bool) (request []byte, items []string, err error) {
-	previous, newItems := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
+	previous, newItems := gjson.GetBytes(body, "previous_response_id").Str, history.InputOf(body)
 	if previous != "" && previous == s.last.id {
 		if err := received.Grow(s.ctx, s.last.size); err != nil {
 			return nil, nil, err
 		}
 		items = slices.Concat(s.last.items, newItems)
 		if body, err = sjson.DeleteBytes(body, "previous_response_id"); err == nil {
-			body, err = stored.SetItems(body, "input", items)
+			body, err = history.SetItems(body, "input", items)
 		}
 		return body, items, err
 	}
-	if !remembers || stored.ConversationOf(body) != "" {
+	if !remembers || history.ConversationOf(body) != "" {
 		return body, nil, nil
 	}
 	if previous != "" {
@@ -240,7 +240,7 @@ func (s *responses) continued(received *intake.Body, body []byte, remembers bool
 			return nil, nil, err
 		}
 		items, err = store.History(s.ctx, previous, int(s.Intake.Limit), received.Grow)
-		if errors.Is(err, stored.ErrNotFound) { // the call tells so, or its provider has it
+		if errors.Is(err, history.ErrNotFound) { // the call tells so, or its provider has it
 			return body, nil, nil
 		}
 		if err != nil {
@@ -261,7 +261,7 @@ func (s *responses) warmUp(body []byte, items []string) error {
 		return err
 	}
 	var events bytes.Buffer
-	assembler := translate.NewAssembler(request, &events, translate.Options{ID: stored.IDs(uuid.Must(uuid.NewV7()))})
+	assembler := translate.NewAssembler(request, &events, translate.Options{ID: history.IDs(uuid.Must(uuid.NewV7()))})
 	assembler.Finish(translate.ReasonStop)
 	rest := assembler.End()
 	s.remember(assembler.Response(), items)

@@ -1,8 +1,8 @@
-// Package kept serves the stored objects of the Responses API: responses with their input,
+// Package responsesapi serves the stored objects of the Responses API: responses with their input,
 // including responses that are generated in the background, and conversations.
 //
 // Its tests are background_test.go, conversations_test.go and backgroundnodes_test.go of llmgateway.
-package kept
+package responsesapi
 
 import (
 	"net/http"
@@ -15,8 +15,8 @@ import (
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/shared"
@@ -25,7 +25,7 @@ import (
 // Deps has the stores in which the objects are.
 type Deps struct {
 	// Journal has the records, and the conversations.
-	Journal func() (stored.Journal, error)
+	Journal func() (history.Journal, error)
 	// Mask returns what masks the names of an organisation's users in records, nil for nothing.
 	Mask func(org string, also mask.Content) *mask.Masker
 	// Runs are the background responses of this process.
@@ -38,19 +38,19 @@ type Deps struct {
 }
 
 // Store returns the stored objects that the caller of a record may use.
-func (r *Deps) Store(caller *storage.Record) (*stored.Store, error) {
+func (r *Deps) Store(caller *storage.Record) (*history.Store, error) {
 	journal, err := r.Journal()
 	if err != nil {
 		return nil, err
 	}
 	user := r.Mask(caller.Org, mask.Content{}).Name(caller.UserID, nil)
-	return &stored.Store{Journal: journal, Org: caller.Org, User: user, Mask: caller.ContentMask()}, nil
+	return &history.Store{Journal: journal, Org: caller.Org, User: user, Mask: caller.ContentMask()}, nil
 }
 
 // Call is a request for a stored object. Its caller has been authenticated.
 type Call struct {
 	*Deps
-	Store *stored.Store // of the caller
+	Store *history.Store // of the caller
 	W     http.ResponseWriter
 	R     *http.Request
 	// ID and Item are the ids in the path.

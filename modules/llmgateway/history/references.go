@@ -1,4 +1,4 @@
-package stored
+package history
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package kept
+package responsesapi
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -20,7 +20,7 @@ import (
 // link returns where nodes share a response in the background. It is nil if nodes share
 // nothing, or if Weir did not make the id.
 func (r *Deps) link(org, id string) *background.Link {
-	if _, ours := stored.RecordOf(id); !ours || r.Nodes() == nil {
+	if _, ours := history.RecordOf(id); !ours || r.Nodes() == nil {
 		return nil
 	}
 	secrets, err := r.Secrets()
@@ -47,7 +47,7 @@ func (r *Deps) Publish(ctx context.Context, run *background.Run) (done <-chan st
 			defer cancel()
 			_ = journal.Flush(ctx) // then the response that is published is the answer
 		}
-		return stored.Ended(run.Body(), run.Cancelled())
+		return history.Ended(run.Body(), run.Cancelled())
 	})
 }
 
@@ -101,11 +101,11 @@ func (c *Call) latest(run background.Response) ([]byte, error) {
 	}
 	found, err := c.Store.Find(c.R.Context(), c.ID)
 	_, remote := run.(*background.Remote)
-	if remote && errors.Is(err, stored.ErrNotFound) {
+	if remote && errors.Is(err, history.ErrNotFound) {
 		return run.Body(), nil
 	}
 	if err != nil {
-		return nil, stored.Error(err, "Response", c.ID)
+		return nil, history.Error(err, "Response", c.ID)
 	}
 	return found.Body, nil
 }

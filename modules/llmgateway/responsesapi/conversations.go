@@ -1,4 +1,4 @@
-package kept
+package responsesapi
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -58,7 +58,7 @@ func (c *Call) CreateConversation() (any, error) {
 // conversation returns the conversation of the path, with the size of its items in their place.
 func (c *Call) conversation() (*storage.Conversation, error) {
 	found, err := c.Store.Conversation(c.R.Context(), c.ID, storage.Measured)
-	return found, stored.Error(err, "Conversation", c.ID)
+	return found, history.Error(err, "Conversation", c.ID)
 }
 
 // items returns items of the conversation, once there is memory for them. A page with too many
@@ -80,9 +80,9 @@ func (c *Call) items(page *storage.ItemPage) ([]string, error) {
 		found, err = c.Store.Conversation(c.R.Context(), c.ID, *page)
 	}
 	if err != nil {
-		return nil, stored.Error(err, "Conversation", c.ID)
+		return nil, history.Error(err, "Conversation", c.ID)
 	}
-	return stored.ItemsOf(found), nil
+	return history.ItemsOf(found), nil
 }
 
 // GetConversation answers a conversation without its items.
@@ -107,7 +107,7 @@ func (c *Call) UpdateConversation() (any, error) {
 		return nil, err
 	}
 	changed, err := c.Store.SetMetadata(c.R.Context(), found, metadata)
-	return describe(changed, stored.Error(err, "Conversation", c.ID))
+	return describe(changed, history.Error(err, "Conversation", c.ID))
 }
 
 // DeleteConversation deletes a conversation with its items.
@@ -133,7 +133,7 @@ func (c *Call) ListConversation() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, _ := stored.List(items, storage.ItemPage{Limit: page.Limit - 1})
+	answer, _ := history.List(items, storage.ItemPage{Limit: page.Limit - 1})
 	return answer, nil
 }
 
@@ -155,9 +155,9 @@ func (c *Call) AddToConversation() (any, error) {
 	}
 	added, err := c.Store.AddItems(c.R.Context(), to, items)
 	if err != nil {
-		return nil, stored.Error(err, "Conversation", c.ID)
+		return nil, history.Error(err, "Conversation", c.ID)
 	}
-	page, _ := stored.List(added, storage.AllItems)
+	page, _ := history.List(added, storage.AllItems)
 	return page, nil
 }
 
@@ -168,7 +168,7 @@ func (c *Call) GetConversationItem() (any, error) {
 	case err != nil:
 		return nil, err
 	case len(items) == 0:
-		return nil, stored.Error(stored.ErrNotFound, "Item", c.Item)
+		return nil, history.Error(history.ErrNotFound, "Item", c.Item)
 	}
 	return []byte(items[0]), nil
 }
@@ -179,7 +179,7 @@ func (c *Call) DeleteConversationItem() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return describe(from, stored.Error(c.Store.RemoveItem(c.R.Context(), from, c.Item), "Item", c.Item))
+	return describe(from, history.Error(c.Store.RemoveItem(c.R.Context(), from, c.Item), "Item", c.Item))
 }
 
 // newItems returns the items of the body.

@@ -1,17 +1,17 @@
-package kept
+package responsesapi
 
 import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmgateway/background"
-	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/plugins"
 )
 
 // response returns the response of the path.
-func (c *Call) response() (*stored.Response, error) {
+func (c *Call) response() (*history.Response, error) {
 	found, err := c.Store.Find(c.R.Context(), c.ID)
-	return found, stored.Error(err, "Response", c.ID)
+	return found, history.Error(err, "Response", c.ID)
 }
 
 // GetResponse answers a response, or streams its events.
@@ -47,7 +47,7 @@ func (c *Call) DeleteResponse() (any, error) {
 		return nil, plugins.Invalid("", "The response is still generated: cancel it first.")
 	}
 	if err := c.Store.Delete(c.R.Context(), c.ID); err != nil {
-		return nil, stored.Error(err, "Response", c.ID)
+		return nil, history.Error(err, "Response", c.ID)
 	}
 	if local, ok := run.(*background.Run); ok {
 		c.Runs.Forget(local)
@@ -68,7 +68,7 @@ func (c *Call) ListInputItems() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, ok := stored.List(found.Input(), page)
+	answer, ok := history.List(found.Input(), page)
 	if !ok {
 		return nil, plugins.Invalid("after", "There is no item '%.128s' in this list.", page.After)
 	}

@@ -1,9 +1,9 @@
-// Package stored finds earlier responses, for clients of the Responses API who refer to them.
+// Package history finds earlier responses, for clients of the Responses API who refer to them.
 // Nothing is kept for that: the id of a response contains the id of its record, or the record
 // has the provider's id, and the bodies of the record are the input and the response. So a
 // response can be found for as long as the store keeps bodies, after a restart, and on every
 // node that reads the store.
-package stored
+package history
 
 import (
 	"context"
