@@ -29,7 +29,7 @@ func (c noContents) Reader(storage.ContentPart) storage.ContentReader { return c
 
 func (noContents) Close() {}
 
-// hundredRules are rules of all kinds, as many organisations together may have.
+// hundredRules are rules on all kinds of totals of records, as many organisations together may have.
 func hundredRules() (rules []*Rule) {
 	add := func(total, operator string, threshold float64, over time.Duration, than, per, filter string) {
 		rules = append(rules, &Rule{
