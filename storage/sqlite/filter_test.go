@@ -194,4 +194,13 @@ func TestContentIsReadByTheKey(t *testing.T) {
 			t.Errorf("random %t: %d found, content is read of %v: %v", random, len(found), contents.read, err)
 		}
 	}
+	clear(contents.read)
+	var requests int64
+	err = b.Groups(t.Context(), &storage.GroupQuery{Org: "acme", Filter: filter, Window: storage.Always}, func(g *storage.GroupTotals) error {
+		requests += g.Requests
+		return nil
+	})
+	if err != nil || requests != 1 || len(contents.read) != 1 || !contents.read[r.Key()] {
+		t.Errorf("%d counted, content is read of %v: %v", requests, contents.read, err)
+	}
 }

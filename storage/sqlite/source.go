@@ -110,6 +110,7 @@ func (s source) match(keys []int64, f storage.Filter, reads *projection) (kept [
 			return nil, err
 		}
 		for _, r := range records {
+			r.Org = s.org // whatever was read of it: who reads content compares the key
 			ok := m.Match(&r.Record, func() (c *storage.Content) {
 				c, err = contents.Content(s.ctx, &r.Record)
 				return c
