@@ -221,20 +221,20 @@ func TestRefusals(t *testing.T) {
 		return server.URL
 	}
 	for want, args := range map[string][]string{
-		`unknown field "mdoel"`:                        {"mdoel=x"},
-		"expected http:// or https://":                 {"--address", "localhost:8080"},
-		"expected one of jsonl, json, csv, focus, not": {"--format", "xml"},
-		"--columns goes with tables and CSV":           {"--columns", "time"},
-		`unknown column "prize"`:                       {"--columns", "prize", "--format", "csv"},
-		"key-file: open /no/such/file":                 {"--key-file", "/no/such/file"},
-		"answered 200 OK, and not as":                  {"--address", other(200, "")},
-		"answered 200 OK, and not":                     {"--address", other(200, `{"data":null}`)},
-		"answered 200":                                 {"--address", other(200, `{"models":[]}`)},
-		"answered 404 Not Found, and not":              {"--address", other(404, "<html>")},
-		"no answer from http://127.0.0.1:1: dial":      {"--address", "http://127.0.0.1:1"},
-		"the answer broke off":                         {"--address", other(200, `{"data":[`)},
-		"the answer broke":                             {"--address", other(200, `{"data":[],"error":`)},
-		"unknown flag: --key":                          {"--key", "secret"},
+		`unknown field "mdoel"`:        {"mdoel=x"},
+		"expected http:// or https://": {"--address", "localhost:8080"},
+		"expected one of jsonl, json, csv, focus, parquet, focus-parquet, not": {"--format", "xml"},
+		"--columns goes with tables and CSV":                                   {"--columns", "time"},
+		`unknown column "prize"`:                                               {"--columns", "prize", "--format", "csv"},
+		"key-file: open /no/such/file":                                         {"--key-file", "/no/such/file"},
+		"answered 200 OK, and not as":                                          {"--address", other(200, "")},
+		"answered 200 OK, and not":                                             {"--address", other(200, `{"data":null}`)},
+		"answered 200":                                                         {"--address", other(200, `{"models":[]}`)},
+		"answered 404 Not Found, and not":                                      {"--address", other(404, "<html>")},
+		"no answer from http://127.0.0.1:1: dial":                              {"--address", "http://127.0.0.1:1"},
+		"the answer broke off":                                                 {"--address", other(200, `{"data":[`)},
+		"the answer broke":                                                     {"--address", other(200, `{"data":[],"error":`)},
+		"unknown flag: --key":                                                  {"--key", "secret"},
 	} {
 		if args[0] != "--address" {
 			args = append(args, "--address", address)

@@ -267,7 +267,7 @@ func TestGridAlignsAmounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "         COST  USER\n$31.5684897    ada\n            -  bo\n $2.313258825  cy\n 100           di\n"
+	want := "         COST  USER\n$31.5684897    ada\n            -  bo\n $2.313258825  cy\n100            di\n"
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

@@ -55,7 +55,7 @@ func createReconciliation(c *call) (any, error) {
 		return nil, bad("until: at most %d days are compared at once", maxReconciledDays)
 	}
 	report, err := c.app.Reconcile(c.ctx, c.org.Name, all[i], window)
-	if unreadable, ok := errors.AsType[*bills.Unreadable](err); ok && c.ctx.Err() == nil {
+	if unreadable, ok := errors.AsType[*bills.UnreadableError](err); ok && c.ctx.Err() == nil {
 		return nil, &plugins.Error{Status: http.StatusBadGateway, Message: unreadable.Error()}
 	}
 	return report, err

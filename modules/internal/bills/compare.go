@@ -11,14 +11,14 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
-// Unreadable is the error of a bill that cannot be read. It has no key.
-type Unreadable struct {
+// UnreadableError is the error of a bill that cannot be read. It has no key.
+type UnreadableError struct {
 	Bill string
 	Err  error
 }
 
-func (u *Unreadable) Error() string { return "bill " + u.Bill + ": " + u.Err.Error() }
-func (u *Unreadable) Unwrap() error { return u.Err }
+func (u *UnreadableError) Error() string { return "bill " + u.Bill + ": " + u.Err.Error() }
+func (u *UnreadableError) Unwrap() error { return u.Err }
 
 // readTimeout bounds how long a provider takes to say what it billed.
 const readTimeout = 10 * time.Minute
@@ -34,7 +34,7 @@ func (b *Bill) Compare(ctx context.Context, j *journal.Journal, org string, pric
 	}
 	bill, err := b.read(ctx, window)
 	if err != nil {
-		return nil, &Unreadable{b.Name, err}
+		return nil, &UnreadableError{b.Name, err}
 	}
 	options := reconcile.Options{Window: window, Keys: b.Keys, Models: b.Models, Losses: losses(j)}
 	records := reconcile.NewRecords(prices, bill, options.ByAccount())

@@ -25,7 +25,7 @@ func TestWatch(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				if b.Name == "bad" {
-					return nil, &Unreadable{b.Name, errors.New("401")}
+					return nil, &UnreadableError{b.Name, errors.New("401")}
 				}
 				asked++
 				return &reconcile.Report{}, nil
