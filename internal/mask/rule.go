@@ -88,7 +88,7 @@ func empty() *Masker {
 }
 
 func (m *Masker) add(r *Rule) error {
-	if len(r.Kinds) == 0 {
+	if r == nil || len(r.Kinds) == 0 {
 		return fmt.Errorf("mask: name what to mask: %s, or a name of your own with `pattern` or `words`", strings.Join(builtin, ", "))
 	}
 	if !slices.Contains([]string{"", AsMask, Pseudonym}, r.As) {

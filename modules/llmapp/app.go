@@ -143,6 +143,9 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx, a.logger = ctx, ctx.Logger()
 	a.bounded = BoundedLogger(a.logger)
+	if err := a.checkNulls(); err != nil {
+		return err
+	}
 	config, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -265,7 +268,9 @@ func (a *App) Cleanup() error {
 	a.claimed.release()
 	a.accounts.Cleanup()
 	for _, config := range a.Stores {
-		config.Release()
+		if config != nil { // it is nil in a configuration that Provision has refused
+			config.Release()
+		}
 	}
 	return nil
 }

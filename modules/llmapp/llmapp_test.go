@@ -103,6 +103,16 @@ func TestRefusedConfigurations(t *testing.T) {
 		"property name":    {`{"property_names": ["a b"]}`, "Service-Properties"},
 		"empty alias":      {`{"aliases": {"fast": []}}`, "alias fast"},
 		"alias of a list":  {`{"aliases": {"a,b": ["fake/x"]}}`, "comma"},
+		"null key":         {`{"keys": [{"secret": "a"}, null]}`, "keys: 1 is null"},
+		"null budget":      {`{"budgets": [null]}`, "budgets: 0 is null"},
+		"null stage":       {`{"budgets": [{"name": "b", "limit": "1", "stages": [null]}]}`, "budget b: a stage is null"},
+		"null channel":     {`{"channels": [null]}`, "channels: 0 is null"},
+		"null alert":       {`{"orgs": {"acme": {"alerts": [null]}}}`, "org acme: alerts: 0 is null"},
+		"null bill":        {`{"bills": [null]}`, "bills: 0 is null"},
+		"null rule":        {`{"mask": [null]}`, "mask: 0 is null"},
+		"null store":       {`{"stores": {"eu": null}}`, "stores: eu is null"},
+		"null org":         {`{"orgs": {"acme": null}}`, "orgs: acme is null"},
+		"null model":       {`{"aliases": {"fast": {"models": [null]}}}`, "a model has no name"},
 		"catalog":          {`{"catalog": "/does/not/exist.json"}`, "/does/not/exist.json"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -296,6 +296,21 @@ func TestWhoMayNot(t *testing.T) {
 	}
 }
 
+// Null where a stage stands is refused at each door.
+func TestNullStages(t *testing.T) {
+	s := newSite(t)
+	const budget = `{"name":"b","limit":"1","stages":[null]}`
+	for path, body := range map[string]string{
+		"/v1/budgets":     budget,
+		"/v1/budgets/try": `{"from":"2026-11-01T00:00:00Z","budget":` + budget + `}`,
+		"/v1/whatif":      `{"filter":"all","policy":{"models":[{"model":"m"}],"budgets":[` + budget + `]}}`,
+	} {
+		if status, answer := s.as("acme-admin", "POST", path, body); status != http.StatusBadRequest || !strings.Contains(answer.Raw, "a stage is null") {
+			t.Errorf("%s: %d %s", path, status, answer.Raw)
+		}
+	}
+}
+
 func TestModelsOfAKey(t *testing.T) {
 	s := newSite(t)
 	create := func(settings string) string {

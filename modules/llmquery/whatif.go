@@ -2,7 +2,9 @@ package llmquery
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -76,15 +78,25 @@ func tryPolicy(c *call) error {
 	if err != nil {
 		return badRequest("policy: %v", apierror.Of(err).Message)
 	}
+	var creators *money.Creators
+	if len(policy.Budgets) > 0 {
+		if creators, err = c.app.Money().Creators(c.org); err != nil {
+			return err
+		}
+	}
 	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
 	c.w.Header().Set("Content-Type", "application/x-ndjson")
 	lines := json.NewEncoder(c.w)
-	calls, err := c.readCalls(q, trial, lines)
+	calls, err := c.readCalls(q, trial, creators, lines)
 	if err != nil {
 		if calls == 0 {
 			return err
 		}
-		return lines.Encode(whatIfLine{Error: new("the store failed while the calls were read; ask again"), Calls: calls})
+		message := "the store failed while the calls were read; ask again"
+		if errors.Is(err, money.ErrTrialTooLarge) {
+			message = money.ErrTrialTooLarge.Message
+		}
+		return lines.Encode(whatIfLine{Error: &message, Calls: calls})
 	}
 	result := &whatIfResult{Total: trial.Total, By: make(map[string][]whatIfValue), Targets: valuesOf(trial.Targets, maxLimit), Budgets: trial.Budgets(), Assumptions: trial.Assumptions()}
 	if policy.Name != "" {
@@ -97,8 +109,11 @@ func tryPolicy(c *call) error {
 }
 
 // readCalls adds the calls of a query to a trial, the oldest first, and returns how many it has read.
-// While it adds those of a page, it reads the next one.
-func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *json.Encoder) (calls int64, err error) {
+// While it adds those of a page, it reads the next one. A client that has left ends both.
+func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, creators *money.Creators, lines *json.Encoder) (calls int64, err error) {
+	ctx, stop := context.WithCancelCause(c.ctx)
+	defer stop(nil)
+	c.ctx = ctx
 	pages := make(chan []*storage.Record)
 	wait := lowpriority.Start(func() {
 		defer func() {
@@ -107,27 +122,50 @@ func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, lines *js
 		}()
 		for records := range pages {
 			for _, r := range records {
-				trial.Add(r)
+				if err := addCall(ctx, trial, creators, r); err != nil {
+					stop(err)
+					return
+				}
 			}
 		}
 	})
-	defer wait()
-	defer close(pages)
 	reportedAt, connection := time.Now(), http.NewResponseController(c.w)
 	err = q.EachPage(c.page, func(records []*storage.Record) error {
-		pages <- records
+		select {
+		case pages <- records:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		calls += int64(len(records))
 		if time.Since(reportedAt) < whatIfProgress || len(records) < q.Limit {
 			return nil
 		}
 		reportedAt = time.Now()
 		if err := lines.Encode(whatIfLine{Calls: calls}); err != nil {
+			stop(err)
 			return err
 		}
 		_ = connection.Flush() // the client reads the line later
 		return nil
 	})
-	return calls, err
+	close(pages)
+	wait()
+	return calls, cmp.Or(context.Cause(ctx), err)
+}
+
+// addCall adds a call to a trial. creators is nil if nothing depends on who created its key.
+func addCall(ctx context.Context, trial *whatif.Trial, creators *money.Creators, r *storage.Record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	as := r
+	if creators != nil {
+		var err error
+		if as, err = creators.AsCaller(ctx, r); err != nil {
+			return err
+		}
+	}
+	return trial.Add(r, as)
 }
 
 // valuesOf returns the values whose costs would differ most, in that order.

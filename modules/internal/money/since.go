@@ -169,10 +169,11 @@ func chargeNow(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodo
 // value of the budget.
 func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timestamp) (map[string]plugins.Nanodollars, error) {
 	sums := make(map[string]plugins.Nanodollars)
-	err := m.records(ctx, b, from, to, func(r *storage.Record) {
+	err := m.records(ctx, b, from, to, func(r *storage.Record) error {
 		if r.Cost.N > 0 {
 			sums[b.hold(r, r.CreatedAt).Value] += r.Cost.N
 		}
+		return nil
 	})
 	return sums, err
 }
@@ -180,7 +181,7 @@ func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timesta
 // records calls each for the records that a budget counts from a time up to another, the oldest
 // first. As in calls, who created a key as their own is the caller of its calls, and stays so when
 // the key is deleted.
-func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, each func(*storage.Record)) error {
+func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, each func(*storage.Record) error) error {
 	store, err := m.store(b.org)
 	if err != nil {
 		return err
@@ -196,8 +197,7 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 	if err != nil {
 		return err
 	}
-	org := &control.Organisation{Log: log, Name: b.org}
-	creators := make(map[string]*control.Creator)
+	creators := newCreators(log, b.org)
 	created := storage.LookupField(storage.RequestResponse, "request_created_at")
 	page := &storage.RequestQuery{
 		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
@@ -211,20 +211,15 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 			if r.Arm == routing.ShadowArm { // which no budget counts
 				continue
 			}
-			by, known := creators[r.KeyID]
-			if !known && log != nil && r.KeyID != "" {
-				var err error
-				if by, err = org.CreatorOf(ctx, r.KeyID); err != nil {
-					return err
-				}
-				creators[r.KeyID] = by
+			as, err := creators.AsCaller(ctx, r)
+			if err != nil {
+				return err
 			}
-			as := r
-			if by != nil {
-				as = by.AsCaller(r)
+			if as = asCounted(b.takes, as, r); as == nil {
+				continue
 			}
-			if as = asCounted(b.takes, as, r); as != nil {
-				each(as)
+			if err := each(as); err != nil {
+				return err
 			}
 		}
 		return nil

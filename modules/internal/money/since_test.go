@@ -155,11 +155,12 @@ func TestRecordedCallsOfOwnKeys(t *testing.T) {
 	for _, test := range []struct {
 		filter, want string
 		refused      int64
+		calls        int64
 	}{
-		{"", parent.ID + " 33;key_stranger 13;", 2},
-		{fmt.Sprintf(named, "equals", parent.ID), parent.ID + " 33;", 2},
-		{fmt.Sprintf(named, "equals", keys[2]), parent.ID + " 12;", 0},
-		{fmt.Sprintf(named, "not-equals", parent.ID), parent.ID + " 23;key_stranger 13;", 1},
+		{"", parent.ID + " 33;key_stranger 13;", 2, 4},
+		{fmt.Sprintf(named, "equals", parent.ID), parent.ID + " 33;", 2, 3},
+		{fmt.Sprintf(named, "equals", keys[2]), parent.ID + " 12;", 0, 1},
+		{fmt.Sprintf(named, "not-equals", parent.ID), parent.ID + " 23;key_stranger 13;", 1, 3},
 	} {
 		b := &Budget{Name: "b" + test.filter, Limit: "1", Window: "total", Per: "key", Since: begin.String(), Filter: []byte(test.filter)}
 		pace := &Budget{Name: "pace", Limit: "1", Quantity: "requests", Window: "24h", Per: "key", Filter: b.Filter}
@@ -184,8 +185,8 @@ func TestRecordedCallsOfOwnKeys(t *testing.T) {
 			t.Errorf("%s begins with %s, want %s", test.filter, got, test.want)
 		}
 		tried, err := m.Try(t.Context(), pace, begin, begin+1000, func(*Refusal) {})
-		if err != nil || tried.Refused != test.refused {
-			t.Errorf("%s: %+v, %v, want %d calls refused", test.filter, tried, err, test.refused)
+		if err != nil || tried.Refused != test.refused || tried.Calls != test.calls {
+			t.Errorf("%s: %+v, %v, want %d of %d calls refused", test.filter, tried, err, test.refused, test.calls)
 		}
 	}
 }

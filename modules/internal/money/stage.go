@@ -128,6 +128,8 @@ func (g *Stage) remember(mark credits.Account) {
 func (b *Budget) provisionStages(isAlias func(name string) bool) error {
 	for i, stage := range b.Stages {
 		switch {
+		case stage == nil:
+			return errors.New("a stage is null: give it at, the part of the limit in percent")
 		case stage.At < 1 || stage.At > 100:
 			return fmt.Errorf("a stage is at 1 to 100 percent of the limit, not at %d", stage.At)
 		case b.quantity == concurrent:

@@ -68,12 +68,18 @@ type Refusal struct {
 // makes no call and counts nothing.
 func (m *Budgets) Try(ctx context.Context, b *Budget, from, to storage.Timestamp, refused func(*Refusal)) (*Trial, error) {
 	t := NewTrial(b, refused)
-	err := m.records(ctx, b, from, to, func(r *storage.Record) {
-		if t.Fits(r) {
+	err := m.records(ctx, b, from, to, func(r *storage.Record) error {
+		switch {
+		case !bounded(r):
+		case t.Fits(r):
 			t.Admit(r)
-		} else {
+		default:
 			t.Refuse(r)
 		}
+		if t.Size() > MaxTrialSize {
+			return ErrTrialTooLarge
+		}
+		return nil
 	})
 	return t, err
 }
@@ -88,19 +94,32 @@ func NewTrial(b *Budget, refused func(*Refusal)) *Trial {
 	}
 }
 
-// takes reports whether the budget would have counted a call.
-func (t *Trial) takes(r *storage.Record) bool {
+// MaxTrialSize bounds the Size of the trials of one question, which take about 200 bytes for each.
+const MaxTrialSize = 1_000_000
+
+// ErrTrialTooLarge is the error for trials whose Size is above MaxTrialSize.
+var ErrTrialTooLarge = plugins.Invalid("", "the budgets would have to keep more than %d users, sessions or other values apart: ask about fewer calls, or by fewer budgets", MaxTrialSize)
+
+// Size is how many values and callers the trial keeps apart.
+func (t *Trial) Size() int { return len(t.counts) + len(t.running) + len(t.callers) + len(t.values) }
+
+// bounded reports whether budgets bound a recorded call: the gateway has sent it, and it costs by use.
+func bounded(r *storage.Record) bool {
 	sent := r.GatewayNode != "" && r.TargetURL != ""
-	return sent && !r.Subscription && r.Arm != routing.ShadowArm && !r.Dialect.CountsTokens() && storage.Match(t.budget.filter, r, noContent)
+	return sent && !r.Subscription && r.Arm != routing.ShadowArm && !r.Dialect.CountsTokens()
 }
 
-func noContent() *storage.Content { return new(storage.Content) }
-
-// Fits reports whether the budget admits a call. It counts nothing.
-func (t *Trial) Fits(r *storage.Record) bool {
-	if !t.takes(r) {
-		return true
+// Counted returns the record by which the budget counts a recorded call r, nil if it does not count the
+// call. as is r with the creator of its key as the caller.
+func (t *Trial) Counted(as, r *storage.Record) *storage.Record {
+	if !bounded(r) {
+		return nil
 	}
+	return asCounted(t.budget.takes, as, r)
+}
+
+// Fits reports whether the budget admits a call that it counts. It counts nothing.
+func (t *Trial) Fits(r *storage.Record) bool {
 	amount, known := t.budget.used(r)
 	if !known {
 		return t.budget.Unpriced == passUnpriced
@@ -110,9 +129,6 @@ func (t *Trial) Fits(r *storage.Record) bool {
 
 // Admit counts a call.
 func (t *Trial) Admit(r *storage.Record) {
-	if !t.takes(r) {
-		return
-	}
 	t.Calls++
 	amount, _ := t.budget.used(r)
 	t.Admitted += amount

@@ -115,7 +115,21 @@ func (a *Alias) UnmarshalJSON(b []byte) error {
 	type plain Alias
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.DisallowUnknownFields()
-	return decoder.Decode((*plain)(a))
+	if err := decoder.Decode((*plain)(a)); err != nil {
+		return err
+	}
+	return a.checkNulls()
+}
+
+// checkNulls refuses null where a model stands.
+func (a *Alias) checkNulls() error {
+	switch {
+	case slices.Contains(a.Models, nil):
+		return errors.New("a model has no name")
+	case slices.Contains(a.Shadows, nil):
+		return errors.New("a shadow has no model")
+	}
+	return nil
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -170,11 +184,11 @@ func (a *Alias) Check(isAlias func(name string) bool) error {
 			return fmt.Errorf("split %s: want user, session, key, project or property.<name>", a.Split)
 		}
 	}
+	if err := a.checkNulls(); err != nil {
+		return err
+	}
 	arms := make(map[string]bool)
 	for _, m := range a.Models {
-		if m == nil {
-			return errors.New("a model has no name")
-		}
 		if err := m.check(isAlias); err != nil {
 			return err
 		}
@@ -189,8 +203,6 @@ func (a *Alias) Check(isAlias func(name string) bool) error {
 	}
 	for _, s := range a.Shadows {
 		switch {
-		case s == nil:
-			return errors.New("a shadow has no model")
 		case s.Model == "" || strings.Contains(s.Model, ",") || isAlias(s.Model):
 			return fmt.Errorf("shadow %q: want the name of one model, and no alias", s.Model)
 		case !(s.Share > 0 && s.Share <= 1):

@@ -1,6 +1,8 @@
 package whatif
 
 import (
+	"slices"
+
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
@@ -15,6 +17,12 @@ type limits struct{ low, expected, high trials }
 // trials are budgets that must all admit a call.
 type trials []*money.Trial
 
+// limited is a call as budgets judge it.
+type limited struct {
+	*storage.Record
+	as *storage.Record // the same with the creator of its key as the caller
+}
+
 func newLimits(budgets []*money.Budget) limits {
 	begin := func() (list trials) {
 		for _, b := range budgets {
@@ -27,21 +35,28 @@ func newLimits(budgets []*money.Budget) limits {
 
 // judge counts a call at a target, nil for the one that it had, and reports whether the budgets would
 // have refused it. It lowers what the call would have cost by what they refuse.
-func (l limits) judge(r *storage.Record, at *routing.Share, would *span) (refused bool) {
+func (l limits) judge(call limited, at *routing.Share, would *span) (refused bool) {
 	if len(l.expected) == 0 {
 		return false
 	}
 	unknown := would == nil
 	if unknown {
-		would = new(exactly(0, r.Usage))
+		would = new(exactly(0, call.Usage))
 	}
-	with := func(e *estimate) *storage.Record {
+	changed := func(r *storage.Record, e *estimate) *storage.Record {
 		c := *r
 		c.Cost, c.Usage = plugins.Cost{N: e.cost, Valid: !unknown}, e.usage
 		if at != nil {
 			c.Provider, c.Account, c.Model = at.Account.Provider, at.Account.Label, at.Model
 		}
 		return &c
+	}
+	with := func(e *estimate) (c limited) {
+		c.Record = changed(call.Record, e)
+		if c.as = c.Record; call.as != call.Record {
+			c.as = changed(call.as, e)
+		}
+		return c
 	}
 	least, likely, most := with(&would.low), with(&would.expected), with(&would.high)
 	mayFit, fits := l.low.fit(least), l.high.fit(most)
@@ -60,25 +75,35 @@ func (l limits) judge(r *storage.Record, at *routing.Share, would *span) (refuse
 		return false
 	}
 	for _, b := range l.expected {
-		if !b.Fits(likely) {
-			b.Refuse(likely)
+		if r := b.Counted(likely.as, likely.Record); r != nil && !b.Fits(r) {
+			b.Refuse(r)
 		}
 	}
 	would.expected.cost = 0
 	return true
 }
 
-func (t trials) fit(r *storage.Record) bool {
+func (t trials) fit(c limited) bool {
 	for _, b := range t {
-		if !b.Fits(r) {
+		if r := b.Counted(c.as, c.Record); r != nil && !b.Fits(r) {
 			return false
 		}
 	}
 	return true
 }
 
-func (t trials) admit(r *storage.Record) {
+func (t trials) admit(c limited) {
 	for _, b := range t {
-		b.Admit(r)
+		if r := b.Counted(c.as, c.Record); r != nil {
+			b.Admit(r)
+		}
 	}
+}
+
+// size is how much the trials keep.
+func (l limits) size() (n int) {
+	for _, b := range slices.Concat(l.low, l.expected, l.high) {
+		n += b.Size()
+	}
+	return n
 }

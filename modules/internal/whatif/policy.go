@@ -32,6 +32,12 @@ type Policy struct {
 	Name string
 }
 
+// maxModels and maxBudgets bound a policy, whose memory and time grow with both.
+const (
+	maxModels  = 100
+	maxBudgets = 20
+)
+
 // longLife is the longer CacheLife.
 const longLife = "1h"
 
@@ -53,6 +59,9 @@ func Parse(text []byte, aliases map[string]*routing.Alias, budget func([]byte) (
 		p.Alias = *routing.InTheirOrder(models...)
 	} else if err := p.parse(text, budget); err != nil {
 		return nil, err
+	}
+	if n := len(p.Models) + len(p.Shadows); n > maxModels {
+		return nil, fmt.Errorf("it has %d models: at most %d can be tried at once", n, maxModels)
 	}
 	if err := p.Check(func(name string) bool { return aliases[name] != nil }); err != nil {
 		return nil, err
@@ -118,6 +127,9 @@ func (p *Policy) parse(text []byte, budget func([]byte) (*money.Budget, error)) 
 	p.NoAffinity = settings.Affinity != nil && !*settings.Affinity
 	if p.CacheLife = settings.CacheLife; p.CacheLife != "" && p.CacheLife != longLife && p.CacheLife != "5m" {
 		return fmt.Errorf("cache_life %s: want 5m or %s", p.CacheLife, longLife)
+	}
+	if n := len(settings.Budgets); n > maxBudgets {
+		return fmt.Errorf("budgets: there are %d: at most %d can be tried at once", n, maxBudgets)
 	}
 	for _, text := range settings.Budgets {
 		b, err := budget(text)

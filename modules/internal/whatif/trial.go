@@ -33,6 +33,7 @@ type Trial struct {
 	// cached are the tokens that each target's cache is expected to have of a conversation, by its
 	// last turn and the name of the target. It is nil if conversations stay at their target.
 	cached   map[uuid.UUID]map[string]float64
+	caches   int    // that cached has, of all turns together
 	common   int64  // tokens that caches had of calls that begin a conversation, the most so far
 	longest  int64  // input so far
 	day      string // of the call before, and when it begins
@@ -60,8 +61,8 @@ const (
 	others    = "…"
 )
 
-// maxTurns bounds the turns that are remembered. All are forgotten together: the calls after that
-// count as first turns.
+// maxTurns bounds the turns that are remembered, and what is kept of all their caches. All are forgotten
+// together: the calls after that count as first turns.
 const maxTurns = 1_000_000
 
 // New returns a trial of a policy, whose models stand for what they do for an organisation.
@@ -87,10 +88,11 @@ func New(p *Policy, resolver *routing.Resolver) (*Trial, error) {
 
 const trialName = "whatif"
 
-// Add counts a recorded call.
-func (t *Trial) Add(r *storage.Record) {
+// Add counts a recorded call r. as is the same with the creator of its key as the caller, as budgets
+// count it. The error is [money.ErrTrialTooLarge].
+func (t *Trial) Add(r, as *storage.Record) error {
 	if r.Subscription || r.Arm == routing.ShadowArm {
-		return // nobody pays for it by the token, or it is no call of a user
+		return nil // nobody pays for it by the token, or it is no call of a user
 	}
 	listed, _ := t.catalog.Lookup(r.Provider, r.Model)
 	before, follows := t.turns[r.ParentID]
@@ -99,7 +101,7 @@ func (t *Trial) Add(r *storage.Record) {
 		c.before = &before
 	}
 	would, at := t.would(c)
-	refused := t.limits.judge(r, at, would)
+	refused := t.limits.judge(limited{r, as}, at, would)
 	t.count(r, would, refused)
 	if !refused {
 		for i := range t.spans {
@@ -111,23 +113,31 @@ func (t *Trial) Add(r *storage.Record) {
 	}
 	t.longest = max(t.longest, r.Usage.Input.N)
 	t.remember(c)
+	if t.limits.size() > money.MaxTrialSize {
+		return money.ErrTrialTooLarge
+	}
+	return nil
 }
 
 // remember keeps a call for the turn that follows.
 func (t *Trial) remember(r *recorded) {
-	if len(t.turns) >= maxTurns {
+	if len(t.turns) >= maxTurns || t.caches >= maxTurns {
 		clear(t.turns)
 		clear(t.cached)
+		t.caches = 0
 	}
 	t.turns[r.ID] = turn{at: r.CreatedAt, life: storage.Timestamp(t.life(r).Milliseconds()), input: r.Usage.Input.N, place: r.place}
 	if t.cached == nil {
 		return
 	}
-	before, now := t.cached[r.ParentID], make(map[string]float64, len(r.shares))
+	before, now := t.cached[r.ParentID], make(map[string]float64)
 	for _, s := range r.shares {
-		now[s.Name()] = float64(r.Usage.Input.N)*s.Part + before[s.Name()]*(1-s.Part)
+		if tokens := float64(r.Usage.Input.N)*s.Part + before[s.Name()]*(1-s.Part); tokens > 0 {
+			now[s.Name()] = tokens
+		}
 	}
 	t.cached[r.ID] = now
+	t.caches += len(now)
 }
 
 // placeOf returns the number of where a call went.

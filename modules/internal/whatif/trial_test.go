@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -148,10 +149,10 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		if !r.Cost.Valid {
 			l.t.Fatalf("%s has no price", to.Name())
 		}
-		if !budgets.fit(r) {
+		if !budgets.fit(limited{r, r}) {
 			continue
 		}
-		budgets.admit(r)
+		budgets.admit(limited{r, r})
 		went[c.chat], kept[in], shared[to.Name()] = place{to.Name(), c.at, c.input}, place{to.Name(), c.at, c.input}, c.at
 		cost += r.Cost.N
 		records = append(records, r)
@@ -171,7 +172,10 @@ func (l *lab) try(records []*storage.Record, p *Policy) *Trial {
 		l.t.Fatal(err)
 	}
 	for _, r := range records {
-		t.Add(stored(r, p.Columns()))
+		c := stored(r, p.Columns())
+		if err := t.Add(c, c); err != nil {
+			l.t.Fatal(err)
+		}
 	}
 	return t
 }
@@ -324,8 +328,8 @@ func admitted(records []*storage.Record, budgets []*money.Budget) (cost plugins.
 		tried = append(tried, money.NewTrial(b, func(*money.Refusal) {}))
 	}
 	for _, r := range records {
-		if tried.fit(r) {
-			tried.admit(r)
+		if tried.fit(limited{r, r}) {
+			tried.admit(limited{r, r})
 			cost += r.Cost.N
 		}
 	}
@@ -376,12 +380,85 @@ func TestUnknownCosts(t *testing.T) {
 	}
 }
 
+// A policy cannot ask for more models and budgets than can be tried, and what is kept of calls is
+// bounded, whatever callers name.
+func TestPolicyIsBounded(t *testing.T) {
+	l := newLab(t)
+	list := func(n int, element string) string { return strings.TrimSuffix(strings.Repeat(element+",", n), ",") }
+	const budget = `{"name":"b","limit":"1","per":"session","trust":true,"window":"total"}`
+	for _, c := range []struct{ policy, want string }{
+		{"[" + list(maxModels, `"a/big"`) + "]", ""},
+		{"[" + list(maxModels+1, `"a/big"`) + "]", "101 models"},
+		{`{"models":[{"model":"a/big"}],"shadows":[` + list(maxModels, `{"model":"a/big","share":1}`) + `]}`, "101 models"},
+		{`{"models":[{"model":"a/big"}],"budgets":[` + list(maxBudgets, budget) + `]}`, ""},
+		{`{"models":[{"model":"a/big"}],"budgets":[` + list(maxBudgets+1, budget) + `]}`, "budgets: there are 21"},
+		{`{"models":[{"model":"a/big"}],"budgets":[null]}`, "a budget takes a name"},
+		{`{"models":[{"model":"a/big"}],"budgets":[{"name":"b","limit":"1","stages":[null]}]}`, "a stage is null"},
+	} {
+		if _, err := Parse([]byte(c.policy), nil, parseBudget); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.80s: %v, want %q", c.policy, err, c.want)
+		}
+	}
+	trial, err := New(l.policy(`{"models":[{"model":"a/small"},{"model":"d/other"}],"strategy":"weight","affinity":false,"budgets":[`+list(maxBudgets, budget)+`]}`), l.resolver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range money.MaxTrialSize {
+		r := &storage.Record{
+			ID: uuid.New(), SessionID: fmt.Sprint(i), Dialect: plugins.Chat, Provider: "alpha", Account: "a", Model: "big", GatewayNode: "n", TargetURL: "/v1",
+			Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(10)}, Cost: plugins.KnownCost(1000),
+		}
+		if err = trial.Add(r, r); err != nil {
+			if most := money.MaxTrialSize/maxBudgets/3 + 1; i > most {
+				t.Errorf("%d calls of a session each are kept by %d budgets, want at most %d", i, maxBudgets, most)
+			}
+			break
+		}
+	}
+	if !errors.Is(err, money.ErrTrialTooLarge) {
+		t.Errorf("budgets that keep each session apart: %v", err)
+	}
+}
+
+// A budget of a key counts the calls of keys that its holder has created, in a trial as while calls are made,
+// and names either.
+func TestBudgetsCountCreators(t *testing.T) {
+	l := newLab(t)
+	r := &storage.Record{
+		ID: uuid.New(), KeyID: "key_own", Dialect: plugins.Chat, Provider: "alpha", Account: "a", Model: "big", GatewayNode: "n", TargetURL: "/v1",
+		Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(10)}, Cost: plugins.KnownCost(1000),
+	}
+	as := *r
+	as.KeyID = "key_parent"
+	for _, key := range []string{"key_own", "key_parent", "key_other"} {
+		trial, err := New(l.policy(`{"models":[{"model":"a/small"}],"budgets":[{"name":"b","limit":"1","quantity":"requests","window":"total","per":"key","filter":{"request_response_rmt":{"key_id":{"equals":"`+key+`"}}}}]}`), l.resolver)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := trial.Add(r, &as); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := int64(2)
+		if key == "key_other" {
+			want = 0
+		}
+		if got := trial.Budgets()[0]; got.Calls != want || got.Refused != want/2 {
+			t.Errorf("a budget of %s: %+v, want %d calls", key, got, want)
+		}
+	}
+}
+
 func BenchmarkAdd(b *testing.B) {
 	l := newLab(&testing.T{})
 	records, _ := l.run(talks(rand.New(rand.NewPCG(1, 1)), 100, 10), l.policy(ranPolicy))
 	t, _ := New(l.policy(`{"strategy":"weight","models":[{"model":"a/small"},{"model":"d/other"}]}`), l.resolver)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		t.Add(records[i%len(records)])
+		r := records[i%len(records)]
+		if err := t.Add(r, r); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

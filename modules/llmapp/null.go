@@ -1,0 +1,38 @@
+package llmapp
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// checkNulls refuses null in the lists and maps of the configuration, which JSON allows where an object
+// stands.
+func (a *App) checkNulls() error {
+	if err := checkNulls(a); err != nil {
+		return err
+	}
+	for name, org := range sorted(a.Organisations) {
+		if err := checkNulls(org); err != nil {
+			return fmt.Errorf("org %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkNulls refuses a nil in the fields of a struct that are lists or maps of pointers.
+func checkNulls(settings any) error {
+	of := reflect.ValueOf(settings).Elem()
+	for field, value := range of.Fields() {
+		if kind := value.Kind(); kind != reflect.Slice && kind != reflect.Map || !field.IsExported() || value.Type().Elem().Kind() != reflect.Pointer {
+			continue
+		}
+		for key, element := range value.Seq2() {
+			if element.IsNil() {
+				option, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				return fmt.Errorf("%s: %v is null: give it settings, or leave it out", option, key)
+			}
+		}
+	}
+	return nil
+}
