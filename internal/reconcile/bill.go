@@ -44,9 +44,6 @@ func Month(t time.Time) Window {
 	return Window{DayOf(first), DayOf(first.AddDate(0, 1, 0))}
 }
 
-// LastMonth returns the days of the month before a time.
-func LastMonth(t time.Time) Window { return Month(Month(t).From.Time().AddDate(0, 0, -1)) }
-
 // ParseWindow reads the first day and the day after the last one.
 func ParseWindow(since, until string) (w Window, err error) {
 	if w.From, err = ParseDay(since); err != nil {

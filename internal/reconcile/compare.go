@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,12 +17,22 @@ type Options struct {
 	Window Window
 	// Keys are the provider's ids of the keys, or projects, that calls through Weir use, each
 	// with the account that has it, "" for any. Without Keys, every key is taken for one of
-	// Weir's, unless none of its calls are recorded.
+	// Weir's, unless none of its calls are recorded. See [CheckKeys].
 	Keys map[string]string
 	// Models are the models of the bill's names, for names that have other words.
 	Models map[string]string
 	// Losses are the calls that Weir saw and lost, nil if they are not known.
 	Losses []Loss
+}
+
+// CheckKeys refuses Keys of which some have an account and others have none: usage at a key without one
+// would be compared with no account's calls.
+func CheckKeys(keys map[string]string) error {
+	of := slices.Collect(maps.Values(keys))
+	if slices.Contains(of, "") && slices.ContainsFunc(of, func(account string) bool { return account != "" }) {
+		return errors.New("some keys have a label and others have none: give every key a label, or none")
+	}
+	return nil
 }
 
 // ByAccount reports whether the accounts of Weir are compared apart.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -238,6 +239,9 @@ func (s *scene) compare(t *testing.T) *Report {
 		source = Source{Provider: export.provider, Files: []string{path}}
 	}
 	bill, err := source.Read(context.Background(), month)
+	if source.Provider == "openrouter" { // which has no month by now
+		bill, err = source.API.OpenRouter(context.Background(), month)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -515,6 +519,40 @@ func TestAMonthWithoutDifferences(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic", "openrouter", "bedrock", "vertex"} {
 		if report := newScene(provider).compare(t); !report.Agrees || len(report.Incomparable) != 0 || report.Billed.Tokens != report.Recorded.Tokens || report.Billed.Tokens.Total == 0 {
 			t.Errorf("%s: %+v", provider, report)
+		}
+	}
+}
+
+// OpenRouter has 30 days alone: the days before are refused, and no difference.
+func TestDaysThatABillLacks(t *testing.T) {
+	now := time.Date(2026, 11, 29, 21, 0, 0, 0, time.UTC)
+	source := Source{Provider: "openrouter", API: API{URL: "http://127.0.0.1:1"}}
+	if got, want := source.LastWindow(now), (Window{mustDay("2026-10-30"), mustDay("2026-11-28")}); got != want || source.First(now) != want.From {
+		t.Errorf("the days to compare are %v, want %v", got, want)
+	}
+	if got := (Source{Provider: "openai"}).LastWindow(now); got != month {
+		t.Errorf("the last month is %v", got)
+	}
+	last := source.LastWindow(time.Now())
+	_, err := source.Read(t.Context(), Window{last.From - 1, last.To})
+	if early, ok := errors.AsType[*TooEarlyError](err); !ok || early.First != last.From || !strings.Contains(err.Error(), last.From.String()) {
+		t.Error(err)
+	}
+	if _, err = source.Read(t.Context(), last); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("the days that there are: %v", err)
+	}
+}
+
+// A key without a label would be compared with no account's calls beside keys that have one.
+func TestCheckKeys(t *testing.T) {
+	for want, all := range map[bool][]map[string]string{
+		true:  {nil, {"a": "", "b": ""}, {"a": "eu", "b": "us"}},
+		false: {{"a": "", "b": "eu"}},
+	} {
+		for _, keys := range all {
+			if err := CheckKeys(keys); (err == nil) != want {
+				t.Errorf("%v: %v", keys, err)
+			}
 		}
 	}
 }

@@ -48,12 +48,12 @@ type Difference struct {
 	Tokens   TokenCounts   `json:"tokens"`
 	// Cost is in US dollars, unknown where the price is.
 	Cost plugins.Cost `json:"cost"`
-	// Query is a command that shows the calls. Names are the models as records spell them, and
+	// Query is a command that shows the calls, "" if no record has the model. Names are the models as records spell them, and
 	// Condition is a further term of the filter; Compare sets these, and its caller the command.
 	Query     string   `json:"query"`
 	Names     []string `json:"-"`
 	Condition string   `json:"-"`
-	// Filter is the same in the filter language of the query API.
+	// Filter is the same in the filter language of the query API, nil without a Query.
 	Filter json.RawMessage `json:"filter,omitempty"`
 }
 
@@ -83,8 +83,9 @@ type Sum struct {
 }
 
 // Line is what a model has on a day of the bill and of the records. Billed is Recorded, the
-// Differences of the day and model and Rounding together. If the bill's costs are of days alone,
-// costs are in lines without a model.
+// Differences of the day and model and Rounding together. If the bill's costs are of days alone, that
+// holds for tokens only: the costs of all models are in a line without a model, and the Differences of
+// a model have their part of them.
 type Line struct {
 	Day Day `json:"day"`
 	// Model is "" for costs of a day, and "web search" for those of searches.

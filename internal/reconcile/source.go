@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Source is where the bill of a provider is read.
@@ -69,10 +70,45 @@ func (s Source) Check() error {
 	return nil
 }
 
-// Read reads what was billed in a window, and in some days around it.
+// openRouterDays is how many days OpenRouter's activity has: the last ones that are complete.
+const openRouterDays = 30
+
+// TooEarlyError is the error for a window whose first days are not on the bill any longer.
+type TooEarlyError struct {
+	Provider string
+	// First is the first day that can be compared.
+	First Day
+}
+
+func (e *TooEarlyError) Error() string {
+	return fmt.Sprintf("since: %s has the bill of the last %d complete days alone: the first day that can be compared is %s", e.Provider, openRouterDays, e.First)
+}
+
+// First returns the first day that the bill has at a time, 0 if it has all days.
+func (s Source) First(now time.Time) Day {
+	if s.Provider == "openrouter" {
+		return DayOf(now) - openRouterDays
+	}
+	return 0
+}
+
+// LastWindow returns the days to compare at a time, unless somebody names others: the last month, or
+// all days that the bill has, but for yesterday, whose usage may come late.
+func (s Source) LastWindow(now time.Time) Window {
+	if first := s.First(now); first > 0 {
+		return Window{first, DayOf(now) - 1}
+	}
+	return Month(Month(now).From.Time().AddDate(0, 0, -1))
+}
+
+// Read reads what was billed in a window, and in some days around it. The error is a *[TooEarlyError] if
+// the bill does not have the first days of the window any longer.
 func (s Source) Read(ctx context.Context, window Window) (*Bill, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
+	}
+	if first := s.First(time.Now()); window.From < first {
+		return nil, &TooEarlyError{s.Provider, first}
 	}
 	if read := apiBills[s.Provider]; read != nil {
 		return read(s.API, ctx, window)

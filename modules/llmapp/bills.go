@@ -44,5 +44,9 @@ func (a *App) Reconcile(ctx context.Context, org string, b *bills.Bill, w reconc
 	if err != nil {
 		return nil, err
 	}
-	return b.Compare(ctx, journal, org, a.catalog, w)
+	var lost []reconcile.Loss
+	if a.keys.IsAlone(org) { // nobody knows whose records a store has lost
+		lost = bills.Losses(journal)
+	}
+	return b.Compare(ctx, journal, org, a.catalog, w, lost)
 }

@@ -38,7 +38,7 @@ var adminKeys = map[string]string{
 func reconcileCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	f := cmd.Flags()
-	f.String("month", "", "The month to compare, as in 2026-10 (default: the last one)")
+	f.String("month", "", "The month to compare, as in 2026-10 (default: the last one; for openrouter, its last 30 days)")
 	f.String("since", "", "The first day to compare, as in 2026-10-01")
 	f.String("until", "", "The day after the last one")
 	f.String("admin-key", "", "The provider's key of an administrator, as {env.NAME} or {file./path}")
@@ -57,7 +57,11 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	if !slices.Contains(adminFormats, format) {
 		return fmt.Errorf("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), format)
 	}
-	window, err := reconcileWindow(cmd, time.Now())
+	source := reconcile.Source{Provider: args[0], Files: args[1:]}
+	if err := source.Check(); err != nil {
+		return err
+	}
+	window, err := reconcileWindow(cmd, source, time.Now())
 	if err != nil {
 		return err
 	}
@@ -65,6 +69,9 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: providers report usage late; figures of the last two days may not be complete")
 	}
 	options := reconcile.Options{Window: window, Keys: reconcileKeys(cmd)}
+	if err := reconcile.CheckKeys(options.Keys); err != nil {
+		return fmt.Errorf("--key: %w", err)
+	}
 	options.Models, _ = cmd.Flags().GetStringToString("model")
 	if options.Losses, err = reconcileLosses(cmd); err != nil {
 		return err
@@ -78,7 +85,7 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
 
-	bill, err := readBill(ctx, cmd, args, window)
+	bill, err := readBill(ctx, cmd, source, window)
 	if err != nil {
 		return err
 	}
@@ -98,7 +105,7 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 }
 
 // reconcileWindow reads which days to compare.
-func reconcileWindow(cmd *cobra.Command, now time.Time) (w reconcile.Window, err error) {
+func reconcileWindow(cmd *cobra.Command, source reconcile.Source, now time.Time) (w reconcile.Window, err error) {
 	month, _ := cmd.Flags().GetString("month")
 	since, _ := cmd.Flags().GetString("since")
 	until, _ := cmd.Flags().GetString("until")
@@ -109,7 +116,7 @@ func reconcileWindow(cmd *cobra.Command, now time.Time) (w reconcile.Window, err
 		return reconcile.ParseWindow(since, until)
 	}
 	if month == "" {
-		return reconcile.LastMonth(now), nil
+		return source.LastWindow(now), nil
 	}
 	first, err := time.Parse("2006-01", month)
 	if err != nil {
@@ -149,12 +156,8 @@ func reconcileLosses(cmd *cobra.Command) ([]reconcile.Loss, error) {
 	return losses, nil
 }
 
-// readBill reads the bill that the arguments name.
-func readBill(ctx context.Context, cmd *cobra.Command, args []string, window reconcile.Window) (*reconcile.Bill, error) {
-	source := reconcile.Source{Provider: args[0], Files: args[1:]}
-	if err := source.Check(); err != nil {
-		return nil, err
-	}
+// readBill reads the bill of a source, whose key a flag names.
+func readBill(ctx context.Context, cmd *cobra.Command, source reconcile.Source, window reconcile.Window) (*reconcile.Bill, error) {
 	if len(source.Files) == 0 {
 		flags := cmd.Flags()
 		reference, _ := flags.GetString("admin-key")
@@ -270,7 +273,10 @@ func printReport(w io.Writer, r *reconcile.Report, format string) error {
 			if d.Key != "" {
 				at += " at " + printable(d.Key)
 			}
-			fmt.Fprintf(w, "%s: %s: %s\n  %s\n", at, d.Reason, printable(d.Explanation), printable(d.Query))
+			fmt.Fprintf(w, "%s: %s: %s\n", at, d.Reason, printable(d.Explanation))
+			if d.Query != "" {
+				fmt.Fprintf(w, "  %s\n", printable(d.Query))
+			}
 		}
 	}
 	if len(r.Incomparable) > 0 {

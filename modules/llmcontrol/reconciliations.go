@@ -15,12 +15,18 @@ import (
 type billOutput struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
+	// First is the first day that can be compared, nil for any.
+	First *reconcile.Day `json:"first_day"`
 }
 
 func listBills(c *call) (any, error) {
 	items := []billOutput{}
 	for _, b := range c.app.BillsOf(c.org.Name) {
-		items = append(items, billOutput{b.Name, b.Provider})
+		output := billOutput{Name: b.Name, Provider: b.Provider}
+		if first := b.Source().First(time.Now()); first > 0 {
+			output.First = &first
+		}
+		items = append(items, output)
 	}
 	return page{Items: items}, nil
 }
@@ -44,7 +50,7 @@ func createReconciliation(c *call) (any, error) {
 	if i < 0 {
 		return nil, bad("bill: there is no bill %q in the configuration; GET /v1/reconciliations/bills lists those that it has", asked.Bill)
 	}
-	window := reconcile.LastMonth(time.Now())
+	window := all[i].Source().LastWindow(time.Now())
 	if asked.Since != "" || asked.Until != "" {
 		var err error
 		if window, err = reconcile.ParseWindow(asked.Since, asked.Until); err != nil {
@@ -55,6 +61,9 @@ func createReconciliation(c *call) (any, error) {
 		return nil, bad("until: at most %d days are compared at once", maxReconciledDays)
 	}
 	report, err := c.app.Reconcile(c.ctx, c.org.Name, all[i], window)
+	if early, ok := errors.AsType[*reconcile.TooEarlyError](err); ok {
+		return nil, bad("%v", early)
+	}
 	if unreadable, ok := errors.AsType[*bills.UnreadableError](err); ok && c.ctx.Err() == nil {
 		return nil, &plugins.Error{Status: http.StatusBadGateway, Message: unreadable.Error()}
 	}

@@ -65,15 +65,20 @@ func TestReconciliation(t *testing.T) {
 		}
 		bill missing aws {
 			files %[2]s/*.csv
+		}
+		bill openrouter {
+			admin_key {env.TEST_BILL_KEY}
+			url %[1]s
 		}`, address, t.TempDir()))
 	if status, got := s.as("root-all", "POST", "/v1/chat/completions", `{"model":"openai/gpt-4o-mini","messages":[{"role":"user","content":"Hello"}]}`); status != http.StatusOK {
 		t.Fatal(status, got.Raw)
 	}
 	today := time.Now().UTC()
+	first := today.AddDate(0, 0, -30).Format(time.DateOnly)
 	ask := func(bill string) string {
 		return fmt.Sprintf(`{"bill":%q,"since":%q,"until":%q}`, bill, today.Format(time.DateOnly), today.AddDate(0, 0, 1).Format(time.DateOnly))
 	}
-	if list := s.must("root-admin", "GET", "/v1/reconciliations/bills", ""); list.Get("items").Raw != `[{"name":"openai","provider":"openai"},{"name":"wrong","provider":"openai"},{"name":"missing","provider":"aws"}]` {
+	if list := s.must("root-admin", "GET", "/v1/reconciliations/bills", ""); list.Get("items").Raw != `[{"name":"openai","provider":"openai","first_day":null},{"name":"wrong","provider":"openai","first_day":null},{"name":"missing","provider":"aws","first_day":null},{"name":"openrouter","provider":"openrouter","first_day":"`+first+`"}]` {
 		t.Error(list.Raw)
 	}
 	billedInput.Store(1000)
@@ -101,6 +106,7 @@ func TestReconciliation(t *testing.T) {
 		{"root-admin", `{"bill":"openai","since":"soon","until":"2026-01-01"}`, http.StatusBadRequest, "since: "},
 		{"root-admin", `{"bill":"openai","since":"2026-01-02","until":"2026-01-01"}`, http.StatusBadRequest, "until must be after since"},
 		{"root-admin", `{"bill":"openai","since":"0001-01-01","until":"9999-01-01"}`, http.StatusBadRequest, "at most 366 days"},
+		{"root-admin", `{"bill":"openrouter","since":"2026-01-01","until":"2026-02-01"}`, http.StatusBadRequest, "the first day that can be compared is " + first},
 		{"root-admin", `{"bill":"openai","month":"2026-01"}`, http.StatusBadRequest, "month"},
 	} {
 		if status, got := s.as(tc.key, "POST", "/v1/reconciliations", tc.body); status != tc.status || !strings.Contains(got.Raw, tc.want) || strings.Contains(got.Raw, "canary") {

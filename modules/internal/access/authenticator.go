@@ -111,6 +111,18 @@ func (a *Authenticator) HasKeys(store string) bool {
 // organisations without keys and settings; theirs is the default store.
 func (a *Authenticator) StoreOf(org string) string { return cmp.Or(a.homes[org], stores.DefaultName) }
 
+// IsAlone reports whether the store of an organisation has the records of no other one. The default
+// store always has those of the organisation default.
+func (a *Authenticator) IsAlone(org string) bool {
+	store := a.StoreOf(org)
+	for other := range a.homes {
+		if other != org && a.StoreOf(other) == store {
+			return false
+		}
+	}
+	return org == stores.DefaultName || store != a.StoreOf(stores.DefaultName)
+}
+
 // has reports whether an organisation is configured.
 func (a *Authenticator) has(org string) bool { return a.homes[org] != "" }
 

@@ -32,7 +32,7 @@ type Bill struct {
 	URL string `json:"url,omitempty"`
 
 	// Keys are the provider's ids of the keys, projects or workspaces that calls through Weir use,
-	// each with the label of the provider in Weir that has it, "" for any. Default: every key is
+	// each with the label of the provider in Weir that has it; "" for all of them: any. Default: every key is
 	// taken for one of Weir's.
 	Keys map[string]string `json:"keys,omitempty"`
 
@@ -51,7 +51,10 @@ func (b *Bill) Provision() error {
 	if b.Name == "" {
 		return errors.New("a bill takes a name")
 	}
-	if err := b.source().Check(); err != nil {
+	if err := b.Source().Check(); err != nil {
+		return fmt.Errorf("bill %s: %w", b.Name, err)
+	}
+	if err := reconcile.CheckKeys(b.Keys); err != nil {
 		return fmt.Errorf("bill %s: %w", b.Name, err)
 	}
 	switch {
@@ -63,7 +66,8 @@ func (b *Bill) Provision() error {
 	return nil
 }
 
-func (b *Bill) source() reconcile.Source {
+// Source is where the bill is read, without the key.
+func (b *Bill) Source() reconcile.Source {
 	return reconcile.Source{Provider: b.Provider, API: reconcile.API{URL: b.URL}, Files: b.Files}
 }
 

@@ -23,9 +23,10 @@ func (u *UnreadableError) Unwrap() error { return u.Err }
 // readTimeout bounds how long a provider takes to say what it billed.
 const readTimeout = 10 * time.Minute
 
-// Compare compares the bill with the records of an organisation. Other comparisons of the same bill
+// Compare compares the bill with the records of an organisation. lost are the calls whose records were
+// lost, nil if nobody can say which of them are the organisation's. Other comparisons of the same bill
 // wait, because a provider bounds how often it says what it billed.
-func (b *Bill) Compare(ctx context.Context, j *journal.Journal, org string, prices *catalog.Catalog, window reconcile.Window) (*reconcile.Report, error) {
+func (b *Bill) Compare(ctx context.Context, j *journal.Journal, org string, prices *catalog.Catalog, window reconcile.Window, lost []reconcile.Loss) (*reconcile.Report, error) {
 	select {
 	case b.running <- struct{}{}:
 		defer func() { <-b.running }()
@@ -36,7 +37,7 @@ func (b *Bill) Compare(ctx context.Context, j *journal.Journal, org string, pric
 	if err != nil {
 		return nil, &UnreadableError{b.Name, err}
 	}
-	options := reconcile.Options{Window: window, Keys: b.Keys, Models: b.Models, Losses: losses(j)}
+	options := reconcile.Options{Window: window, Keys: b.Keys, Models: b.Models, Losses: lost}
 	records := reconcile.NewRecords(prices, bill, options.ByAccount())
 	filter, err := question.ParseFilter(Calls(bill.Providers, window.Padded()), time.Now())
 	if err != nil {
@@ -61,7 +62,7 @@ func (b *Bill) Compare(ctx context.Context, j *journal.Journal, org string, pric
 func (b *Bill) read(ctx context.Context, window reconcile.Window) (*reconcile.Bill, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	source := b.source()
+	source := b.Source()
 	if len(b.Files) == 0 {
 		var err error
 		if source.API.Key, err = AdminKey(b.AdminKey); err != nil {
@@ -71,9 +72,9 @@ func (b *Bill) read(ctx context.Context, window reconcile.Window) (*reconcile.Bi
 	return source.Read(ctx, window)
 }
 
-// losses are the calls whose records the store lost, nil if there may be others: a node knows its own
+// Losses are the calls of all organisations whose records the store lost, nil if there may be others: a node knows its own
 // alone.
-func losses(j *journal.Journal) []reconcile.Loss {
+func Losses(j *journal.Journal) []reconcile.Loss {
 	found := []reconcile.Loss{}
 	for _, l := range j.Integrity().Losses {
 		if l.Exchanges > 0 {

@@ -14,13 +14,16 @@ func Calls(providers []string, w reconcile.Window) []string {
 	return []string{anyOf("provider", providers), "since=" + w.From.String(), "until=" + w.To.String()}
 }
 
-// Link sets in each difference of a report how its calls are found.
+// Link sets in each difference of a report how its calls are found, if there are any.
 func Link(r *reconcile.Report) error {
 	for i := range r.Differences {
 		d := &r.Differences[i]
 		terms := Calls(r.Providers, reconcile.Window{From: d.Day, To: d.Day + 1})
-		if len(d.Names) > 0 {
+		switch {
+		case len(d.Names) > 0:
 			terms = append(terms, anyOf("model", d.Names))
+		case d.Model != "" && d.Condition == "": // no record has the model
+			continue
 		}
 		if d.Account != "" {
 			terms = append(terms, anyOf("account", []string{d.Account}))

@@ -13,7 +13,7 @@ const totals = {
 };
 const minute = 6e10; // nanoseconds, in which a rule has its window
 const lengths = { 5: "5 minutes", 15: "15 minutes", 60: "an hour", 1440: "a day", 10080: "a week" };
-const days = { 1440: "a day", 10080: "a week", 43200: "30 days" }; // of bills
+const days = { 1440: "a day", 10080: "a week", 40320: "4 weeks" }; // of bills
 export const subjects = { "": "all calls together", user: "each user", session: "each session", project: "each project", key: "each key", model: "each model", provider: "each provider", tree: "each agent run" };
 
 const choice = (all, chosen) => Object.entries(all).map(([value, text]) => html`<option value=${value} selected=${value === String(chosen)}>${text}</option>`);
@@ -48,13 +48,13 @@ function Form({ r, channels, close }) {
     const form = new FormData(e.target), text = (name) => (form.get(name) || "").trim();
     change(post("/v1/alerts/rules", {
       name: r.name || text("name"), total, operator: text("operator"), threshold: Number(text("threshold")), to: form.getAll("to"),
-      ...(windowed && { over: (ofBill && !days[over] ? 1440 : over) + "m" }), ...(ofCalls && { per: text("per"), ...(than && { than: "last_week" }), ...(r.filter && r.filter !== "all" && { filter: r.filter }) }),
+      ...(windowed && { over: (ofBill && over % 1440 ? 1440 : over) + "m" }), ...(ofCalls && { per: text("per"), ...(than && { than: "last_week" }), ...(r.filter && r.filter !== "all" && { filter: r.filter }) }),
     }));
   };
   return html`<form onSubmit=${save}>
       ${!r.name && html`<label>Name <input name="name" required maxlength="100" autofocus placeholder="dear day" /></label>`}
       <label>When <span class="bar-row"><select aria-label="What is compared" value=${total} onChange=${(e) => setTotal(e.target.value)}>${choice(withOne(Object.fromEntries(Object.entries(totals).map(([key, [text]]) => [key, text])), r.total, r.total), total)}</select><select name="operator" aria-label="Comparison">${choice({ ">": "above", ">=": "at least", "<": "below", "<=": "at most" }, r.operator || (total === "key_days_left" ? "<=" : ">"))}</select><input name="threshold" required inputmode="decimal" pattern="-?[0-9]+([.][0-9]+)?" aria-label="Threshold" placeholder="100" defaultValue=${r.threshold ?? ""} /> ${than ? "times as much" : totals[total]?.[1]}</span></label>
-      ${windowed && html`<label>Over <select value=${over} onChange=${(e) => setOver(Number(e.target.value))}>${choice(ofBill ? days : withOne(lengths, over, over + " minutes"), over)}</select></label>`}
+      ${windowed && html`<label>Over <select value=${over} onChange=${(e) => setOver(Number(e.target.value))}>${choice(ofBill ? (over % 1440 ? days : withOne(days, over, over / 1440 + " days")) : withOne(lengths, over, over + " minutes"), over)}</select></label>`}
       ${ofCalls && html`${r.filter && r.filter !== "all" && html`<p><span class="quiet">Of the calls where</span> <span dir="auto">${sayOf(r.filter)}</span></p>`}
       <label>Of <select name="per">${choice(withOne(subjects, r.per || "", "each " + r.per), r.per || "")}</select></label>
       <p><label class="bar-row"><input type="checkbox" checked=${than} onChange=${(e) => setThan(e.target.checked)} /> compared with the same time a week before</label></p>

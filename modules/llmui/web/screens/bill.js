@@ -25,14 +25,15 @@ const lastMonth = () => {
 
 function Compared({ bills }) {
   const [state, set] = useState({});
+  const [bill, choose] = useState(bills[0]);
   const compare = (e) => {
     e.preventDefault();
-    const { bill, month } = e.target.elements, [year, n] = month.value.split("-").map(Number);
+    const month = e.target.elements.month?.value, [year, n] = month?.split("-").map(Number) || [];
     set({ waits: true });
-    post("/v1/reconciliations", { bill: bill.value, since: `${month.value}-01`, until: new Date(Date.UTC(year, n)).toISOString().slice(0, 10) }).then((report) => set({ report }), (error) => set({ error }));
+    post("/v1/reconciliations", { bill: bill.name, ...(month && { since: `${month}-01`, until: new Date(Date.UTC(year, n)).toISOString().slice(0, 10) }) }).then((report) => set({ report }), (error) => set({ error }));
   };
-  return html`<form class="bar-row" onSubmit=${compare}><label>Bill <select name="bill">${bills.map((b) => html`<option value=${b.name}>${b.name}${b.name !== b.provider && ` (${b.provider})`}</option>`)}</select></label>
-      <label>Month <input name="month" type="month" required pattern="[0-9]{4}-[0-9]{2}" defaultValue=${lastMonth()} /></label><button class="primary" disabled=${state.waits}>${state.waits ? "Comparing…" : "Compare"}</button></form>
+  return html`<form class="bar-row" onSubmit=${compare}><label>Bill <select name="bill" onChange=${(e) => choose(bills.find((b) => b.name === e.target.value))}>${bills.map((b) => html`<option value=${b.name}>${b.name}${b.name !== b.provider && ` (${b.provider})`}</option>`)}</select></label>
+      ${bill.first_day ? html`<span>from ${bill.first_day}, the first day that it still has</span>` : html`<label>Month <input name="month" type="month" required pattern="[0-9]{4}-[0-9]{2}" defaultValue=${lastMonth()} /></label>`}<button class="primary" disabled=${state.waits}>${state.waits ? "Comparing…" : "Compare"}</button></form>
     ${state.error && html`<p class="notice bad" role="alert">${state.error.message}</p>`}${state.report && html`<${Report} r=${state.report} />`}`;
 }
 
@@ -40,7 +41,7 @@ function Report({ r }) {
   const [all, showAll] = useState(false);
   const money = dollarsWith(decimalsOf(r.lines.map((l) => l.billed.cost)));
   const of = (l) => r.differences.filter((d) => d.day === l.day && d.model === l.model);
-  const sum = (l, reasons) => of(l).reduce((n, d) => n + (reasons.includes(d.reason) ? d.cost : 0), 0);
+  const sum = (l, reasons) => of(l).reduce((n, d) => (!reasons.includes(d.reason) ? n : n === null || d.cost === null ? null : n + d.cost), 0);
   const lines = r.lines.filter((l) => all || of(l).length);
   const columns = [
     { title: "Day", cell: (l) => l.day }, { title: "Model", cell: (l) => html`<span dir="auto">${l.model || "all"}</span>` },
@@ -59,7 +60,7 @@ const found = (money) => [
   { title: "Day", cell: (d) => d.day }, { title: "Model", cell: (d) => html`<span dir="auto">${d.model || "all"}</span> <span class="quiet">${d.service_tier}</span>` },
   { title: "Reason", wrap: true, cell: (d) => html`<b>${d.reason.replaceAll("_", " ")}</b> <span class="quiet" dir="auto">${d.explanation}${d.key && ` (${d.key})`}</span>` },
   { title: "Tokens", number: true, mid: true, cell: (d) => compact(d.tokens.total) }, { title: "Cost", number: true, cell: (d) => money(d.cost) },
-  { title: "Calls", cell: (d) => html`<${To} change=${calls(d)} aria-label=${`Show the calls of ${d.day} ${d.model}`}>Show<//>` },
+  { title: "Calls", cell: (d) => d.filter && html`<${To} change=${calls(d)} aria-label=${`Show the calls of ${d.day} ${d.model}`}>Show<//>` },
 ];
 
 // calls is the change to the calls of a difference.
