@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/mcptools"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 // calculator is an MCP server with the tools add and fail. It notes the requests.
@@ -190,6 +192,19 @@ func TestMCPToolsAreCalled(t *testing.T) {
 	}
 }
 
+// noted is what a record says that the ledger was charged.
+func noted(t *testing.T, r *storage.Record) (total plugins.Nanodollars) {
+	t.Helper()
+	for _, text := range r.Charges {
+		var c credits.Charge
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		total += c.Total
+	}
+	return total
+}
+
 // Every round is reserved and charged by itself.
 func TestMCPIsPaid(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -225,6 +240,9 @@ func TestMCPIsPaid(t *testing.T) {
 			}
 			if spent != c.spent || reserved != 0 || record.Cost.N != plugins.Nanodollars(c.spent*1e6) {
 				t.Errorf("spent %d, reserved %d, the record has %v; want %d", spent, reserved, record.Cost, c.spent)
+			}
+			if noted := noted(t, &record.Record); noted != record.Cost.N {
+				t.Errorf("the record notes %v, of all rounds; want %v", noted, record.Cost)
 			}
 			if got := record.Usage.Input.Valid; got != c.usage {
 				t.Errorf("the usage is %+v", record.Usage)

@@ -54,6 +54,7 @@ func (s *conversation) useTools(out *translatedStream, assembler *translate.Asse
 		}
 		a.commit(storage.Interrupted) // what a crash leaves is paid
 		a.settle(storage.Interrupted)
+		a.commit(storage.Interrupted)
 		s.earlier = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
 		a.x.Release()
 		s.round++

@@ -159,6 +159,7 @@ func (s *webSocket) Answer(resp *http.Response) (routing.Outcome, *plugins.Error
 	a.setHeaders(resp.Header)
 	a.client.w.WriteHeader(http.StatusSwitchingProtocols)
 	bill := a.x.Bill
+	bill.NoteCharges(&a.x.Record)
 	a.x.Bill = nil // the responses have records of their own
 	if err := bill.Idle(a.call.ctx); err != nil {
 		a.call.h.site.Logger.Error("a reservation is not released", zap.Stringer("id", a.x.Record.ID), zap.Error(err))

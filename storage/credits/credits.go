@@ -125,6 +125,9 @@ type Charge struct {
 	Org      string              `json:"org"`
 	Accounts []Account           `json:"accounts"`
 	Total    plugins.Nanodollars `json:"total"`
+	// Generation is that of the ledger's balances at the time of the charge: the balances of all
+	// later generations have the charge.
+	Generation uint64 `json:"generation"`
 }
 
 // AppendJSON appends what json.Marshal would, in a tenth of the time.
@@ -137,15 +140,19 @@ func (c Charge) AppendJSON(b []byte) []byte {
 		}
 		b = a.AppendJSON(b)
 	}
-	return append(strconv.AppendInt(plugins.AppendKey(append(b, ']'), "total"), int64(c.Total), 10), '}')
+	b = strconv.AppendInt(plugins.AppendKey(append(b, ']'), "total"), int64(c.Total), 10)
+	return append(strconv.AppendUint(plugins.AppendKey(b, "generation"), c.Generation, 10), '}')
 }
 
 // Recoverer is a Ledger in a file, from which a power cut may take charges whose records are
 // left.
 type Recoverer interface {
 	Ledger
-	// Recover charges again what the records of calls say and the ledger has lost. It comes
-	// before Settle, and before the first Reserve.
+	// Charged returns what the record of a call keeps of a reservation. ok is false if nothing was
+	// charged, or the reservation has ended: then the record keeps what it has.
+	Charged(id uuid.UUID) (c Charge, ok bool)
+	// Recover charges again what the records of calls say and the ledger has lost. It never
+	// charges less. It comes before Settle, and before the first Reserve.
 	Recover(context.Context) error
 }
 

@@ -113,7 +113,7 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 // replay counts the entries of earlier processes that the backend has not taken.
 func (j *Journal) replay() (unapplied backlog, err error) {
 	j.delivery.cursor.at = j.delivery.position
-	j.pendingBytes, unapplied.damaged, err = j.log.entries(j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
+	j.pendingBytes, unapplied.damaged, err = entries(j.log.readings(j.delivery.position), j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		var l loss
 		switch {
@@ -147,16 +147,25 @@ func (j *Journal) End() storage.Position {
 	return storage.Position{Segment: j.log.next.Load()}
 }
 
-// Charges calls each with the Charges of each version of a record at or after a position, the
-// oldest first. Those of sealed segments are not read: a segment is sealed after the ledger was
-// synced, and with Options.AwaitLedger after LedgerRead.
-func (j *Journal) Charges(from storage.Position, each func(charges map[string]string)) error {
+// Charges calls each with the EndState and the Charges of each version of a record at or after a
+// position, the oldest first. Those of sealed segments are not read: a segment is sealed after the
+// ledger was synced, and with Options.AwaitLedger after LedgerRead.
+func (j *Journal) Charges(from storage.Position, each func(end storage.EndState, charges map[string]string)) error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	_, _, err := j.log.entries(from, storage.Position{Segment: math.MaxUint64}, func(_ *segment, _ storage.Position, e *entry) {
+	all := j.log.readings(from)
+	for _, r := range all {
+		r.refs++
+	}
+	j.mu.Unlock()
+	defer func() {
+		for _, r := range all {
+			j.log.release(r.segment)
+		}
+	}()
+	_, _, err := entries(all, from, storage.Position{Segment: math.MaxUint64}, func(_ *segment, _ storage.Position, e *entry) {
 		var r record
 		if e.kind == kindRecord && chargesWire.parse(e.metadata, &r) == nil && len(r.Charges) > 0 {
-			each(r.Charges)
+			each(r.EndState, r.Charges)
 		}
 	})
 	return err
@@ -170,10 +179,10 @@ func (j *Journal) LedgerRead() {
 	signal(j.maintenance.wake)
 }
 
-// chargesWire reads only the Charges of a record.
+// chargesWire reads only the EndState and the Charges of a record.
 var chargesWire = func() message[record] {
 	wire := make(message[record], len(recordWire))
-	wire[112] = recordWire[112]
+	wire[9], wire[112] = recordWire[9], recordWire[112]
 	return wire
 }()
 
@@ -195,7 +204,7 @@ func (j *Journal) relocate(to storage.Position) error {
 	if from.Before(to) {
 		low, high, sign = from, to, -1
 	}
-	bytes, _, err := j.log.entries(low, high, func(s *segment, at storage.Position, e *entry) {
+	bytes, _, err := entries(j.log.readings(low), low, high, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		if e.kind != kindRecord || identityWire.parse(e.metadata, &r) != nil {
 			return
@@ -222,17 +231,34 @@ func (j *Journal) relocate(to storage.Position) error {
 	return err
 }
 
-// entries calls each with the entries between two positions. It returns their size in bytes, and
-// how many of them are damaged.
-func (l *log) entries(from, to storage.Position, each func(*segment, storage.Position, *entry)) (size, damaged int64, err error) {
+// reading is a raw segment, up to where its end was.
+type reading struct {
+	*segment
+	scan *scanner
+}
+
+// readings are the raw segments from a position on. It needs the mutex.
+func (l *log) readings(from storage.Position) (all []reading) {
 	i, _ := l.find(from.Segment)
 	for _, s := range l.unsealed[i:] {
+		first := uint32(0)
+		if s.number == from.Segment {
+			first = from.Ordinal
+		}
+		all = append(all, reading{s, s.scanner(first, scanWindow)})
+	}
+	return all
+}
+
+// entries calls each with the entries of raw segments between two positions. It returns their size
+// in bytes, and how many of them are damaged.
+func entries(all []reading, from, to storage.Position, each func(*segment, storage.Position, *entry)) (size, damaged int64, err error) {
+	for _, r := range all {
+		s, sc := r.segment, r.scan
 		if s.number > to.Segment {
 			break
 		}
-		sc := s.scanner(0, scanWindow)
 		if s.number == from.Segment && from.Ordinal > 0 {
-			sc = s.scanner(from.Ordinal, scanWindow)
 			_, _ = sc.seek(from.Ordinal)
 		}
 		for start := sc.off; ; start = sc.off {

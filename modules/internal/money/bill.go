@@ -161,16 +161,17 @@ func (t *Bill) Charge(ctx context.Context, total bound.Used) error {
 }
 
 // NoteCharges adds to a record what the bill has charged, if the ledger recovers charges from
-// records.
+// records. What the record has of bills that have ended stays.
 func (t *Bill) NoteCharges(r *storage.Record) {
-	if _, recovers := t.ledger.(credits.Recoverer); !recovers {
+	ledger, recovers := t.ledger.(credits.Recoverer)
+	if !recovers {
 		return
 	}
 	for _, part := range t.shares {
-		if part.charged == 0 {
+		charge, ok := ledger.Charged(part.ID)
+		if !ok {
 			continue
 		}
-		charge := credits.Charge{Org: part.Org, Accounts: part.Accounts(), Total: part.charged}
 		if r.Charges == nil {
 			r.Charges = make(map[string]string, len(t.shares))
 		}

@@ -138,7 +138,7 @@ func (x *Exchange) Attempt(n int) *Exchange {
 func (x *Exchange) Part(started time.Time) *Exchange {
 	x.Kept.Omit(&x.Record, false, false) // what x omits, each part omits
 	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, clock: clock{started: started}}
-	p.Record.ID, p.Record.CreatedAt, p.Record.Number = uuid.Must(uuid.NewV7()), storage.Millis(p.started), 0
+	p.Record.ID, p.Record.CreatedAt, p.Record.Number, p.Record.Charges = uuid.Must(uuid.NewV7()), storage.Millis(p.started), 0, nil
 	p.recorder.Begin(&p.Record)
 	return p
 }

@@ -94,7 +94,7 @@ func (s *settler) settle(ctx context.Context) (settled bool, err error) {
 			s.journal.Begin(record)
 		}
 		defer s.journal.Abandon(record)
-		record.Cost, record.CostCounted = plugins.KnownCost(r.Call.Spent+total), true
+		record.Cost, record.CostCounted = plugins.KnownCost(max(record.Cost.N, r.Call.Spent+total)), true // a later round may have been settled
 		s.logger.Warn("a call that was cut off by a kill counts as the most that it can have cost",
 			zap.String("org", r.Org), zap.Stringer("id", record.ID), zap.Stringer("cost", record.Cost.N))
 		return total, s.journal.Append(record, nil)

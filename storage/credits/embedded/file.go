@@ -48,7 +48,7 @@ func (f *file) open(apply func(entry)) error {
 		if err := f.compare(); err != nil {
 			return err
 		}
-		return f.replace(nil, nil, f.end())
+		return f.replace(nil, nil, state{Generation: 1, Counted: f.end()})
 	}
 	if err == nil {
 		err = f.compare()
@@ -202,9 +202,7 @@ func (f *file) syncRecords() error {
 }
 
 // full reports whether it is time to replace the file.
-func (f *file) full() bool {
-	return f.f != nil && (f.size >= f.limit || f.journal != nil && f.state.Counted == storage.Position{})
-}
+func (f *file) full() bool { return f.f != nil && f.size >= f.limit }
 
 // end is the end of the journal, zero if there is none.
 func (f *file) end() (end storage.Position) {
@@ -214,12 +212,11 @@ func (f *file) end() (end storage.Position) {
 	return end
 }
 
-// replace replaces the file by a file of the next generation, which has only the balances and
-// the open reservations. The balances have the charges of all records before counted. After an
-// error the file is as before. No balance survives a power cut that takes its records.
-func (f *file) replace(balances []credits.Balance, open []entry, counted storage.Position) error {
+// replace replaces the file by a file of a later generation, which has only the balances and
+// the open reservations. After an error the file is as before. No balance survives a power cut
+// that takes its records.
+func (f *file) replace(balances []credits.Balance, open []entry, next state) error {
 	f.limit = f.size + f.minLimit // when to try again
-	next := state{Generation: f.state.Generation + 1, Counted: counted}
 	text := appendLine(nil, next)
 	for _, b := range balances {
 		if b.Budget != "" && b.Granted == 0 && b.Spent == 0 { // open has what is held

@@ -42,18 +42,23 @@ type Ledger struct {
 	maxValues    int                                             // of values of a budget without an end
 	reservations map[uuid.UUID]*reservation
 	// charged has the charges of the file, by reservation, until Recover.
-	charged   map[uuid.UUID]plugins.Nanodollars
-	until     storage.Timestamp // the first Until of all reservations, or an earlier time
-	unsettled []*reservation    // left by the process before, until Settle
-	lines     []byte            // lines that are not in the file yet
-	spare     []byte            // memory of written lines, to use again
-	failing   bool              // the file did not take the lines that came before
-	closed    bool
+	charged map[uuid.UUID]plugins.Nanodollars
+	// generation is given to each charge: the balances of all later generations have the charge. It
+	// is above the file's after a try to replace the file.
+	generation uint64
+	until      storage.Timestamp // the first Until of all reservations, or an earlier time
+	unsettled  []*reservation    // left by the process before, until Settle
+	lines      []byte            // lines that are not in the file yet
+	spare      []byte            // memory of written lines, to use again
+	failing    bool              // the file did not take the lines that came before
+	closed     bool
 }
 
 type reservation struct {
 	credits.Reservation
 	charged plugins.Nanodollars
+	// generation is that of the latest charge of this process.
+	generation uint64
 	// released is true until Recover if the call has ended, and its record may be lost.
 	released bool
 }
@@ -119,6 +124,7 @@ func open(f *file) (*Ledger, error) {
 	if err := f.open(l.load); err != nil {
 		return nil, unavailable(err)
 	}
+	l.generation = f.state.Generation
 	for _, stored := range l.reservations {
 		l.hold(stored, stored.reserved())
 	}
@@ -132,6 +138,12 @@ func open(f *file) (*Ledger, error) {
 // sync makes what was written survive a power cut, and returns how far the file then reaches. No
 // lock is held while the disk works.
 func (l *Ledger) sync() (is journal.Reach, ok bool) {
+	l.mu.Lock()
+	failing := l.failing
+	l.mu.Unlock()
+	if failing && l.flush() != nil {
+		return is, false
+	}
 	l.turn.Lock()
 	f, is := l.file.f, l.file.reach()
 	synced := l.file.synced == is.Size
@@ -193,12 +205,12 @@ func (l *Ledger) Recover(context.Context) error {
 	if l.file.journal == nil {
 		return nil
 	}
-	from := l.file.state.Counted
-	if from == (storage.Position{}) {
-		from = l.file.end()
+	type version struct {
+		credits.Charge
+		end storage.EndState
 	}
-	recorded := make(map[uuid.UUID]credits.Charge)
-	err := l.file.journal.Charges(from, func(charges map[string]string) {
+	recorded := make(map[uuid.UUID]version) // the last version of each
+	err := l.file.journal.Charges(l.file.state.Counted, func(end storage.EndState, charges map[string]string) {
 		for name, text := range charges {
 			var c credits.Charge
 			id, err := uuid.Parse(name)
@@ -209,7 +221,7 @@ func (l *Ledger) Recover(context.Context) error {
 				l.file.logger.Error("a charge in the journal cannot be read", zap.String("reservation", name), zap.Error(err))
 				continue
 			}
-			recorded[id] = c
+			recorded[id] = version{c, end}
 		}
 	})
 	if err != nil {
@@ -219,7 +231,7 @@ func (l *Ledger) Recover(context.Context) error {
 	again := 0
 	for id, c := range recorded {
 		e := entry{Org: c.Org, ID: id, Accounts: c.Accounts, Charge: c.Total - charged[id]}
-		if e.Charge == 0 {
+		if e.Charge <= 0 || c.Generation < l.file.state.Generation { // the balances have it
 			continue
 		}
 		again++
@@ -236,7 +248,7 @@ func (l *Ledger) Recover(context.Context) error {
 			continue
 		}
 		stored.released = false
-		if _, there := recorded[id]; there {
+		if c, there := recorded[id]; there && c.end != storage.Interrupted {
 			delete(l.reservations, id)
 		} else {
 			l.lines = appendLine(l.lines, stored.line()) // Settle looks for its record
@@ -454,11 +466,22 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 		return nil
 	}
 	reserved := stored.reserved()
-	stored.charged = total
+	stored.charged, stored.generation = total, l.generation
 	l.apply(e)
 	l.hold(stored, stored.reserved()-reserved)
 	l.lines = appendLine(l.lines, e)
 	return nil
+}
+
+// Charged implements credits.Recoverer.
+func (l *Ledger) Charged(id uuid.UUID) (c credits.Charge, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stored := l.reservations[id]
+	if stored == nil || stored.charged == 0 {
+		return credits.Charge{}, false
+	}
+	return credits.Charge{Org: stored.Org, Accounts: stored.Accounts(), Total: stored.charged, Generation: stored.generation}, true
 }
 
 // hold adds to what is reserved in the accounts of a reservation. A budget forgets a value of
@@ -645,7 +668,8 @@ func (l *Ledger) compact() {
 	}
 	l.mu.Lock()
 	l.forget()
-	counted := l.file.end() // before the balances, which have at least the charges of its records
+	l.generation++ // charges from now on are lines behind the balances
+	next := state{Generation: l.generation, Counted: l.file.end()}
 	balances, lines := l.balances(func(credits.Account) bool { return true }), l.lines
 	l.lines = nil
 	var open []entry
@@ -655,7 +679,7 @@ func (l *Ledger) compact() {
 		}
 	}
 	l.mu.Unlock()
-	if err := l.file.replace(balances, open, counted); err != nil {
+	if err := l.file.replace(balances, open, next); err != nil {
 		l.file.logger.Error("the credits cannot be compacted: the file grows until they can", zap.String("file", l.file.path), zap.Error(err))
 		l.mu.Lock()
 		l.lines = append(lines, l.lines...)

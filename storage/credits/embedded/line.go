@@ -21,12 +21,13 @@ type line interface{ appendJSON(b []byte) []byte }
 
 // state is the header of the file, and the content of the file beside it.
 type state struct {
-	// Generation counts how often the file was replaced by its balances, from 1.
+	// Generation grows with each try to replace the file by its balances, from 1. The balances
+	// have the charges of all generations before.
 	Generation uint64 `json:"generation"`
 	// Size is what was on disk, in bytes, when the state was written.
 	Size int64 `json:"size,omitempty"`
 	// Counted is the end of the journal when the balances were written: they have the charges of
-	// all records before it. It is zero if nobody knows.
+	// all records before it. It is zero in files of earlier versions.
 	Counted storage.Position `json:"counted,omitzero"`
 }
 

@@ -3,8 +3,10 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -17,11 +19,24 @@ import (
 	"github.com/weirhq/weir/storage/sqlite"
 )
 
-// Whatever a power cut leaves of the ledger, calls are charged what their records say, once; also
-// calls whose record came after the balances were written anew.
+// Whatever a power cut leaves of the ledger, calls are charged what their records say, once:
+// whenever the balances are written anew, or cannot be, and also if the record comes after the end of
+// the reservation, as that of an attempt does that another one follows.
 func TestChargesComeBackFromRecords(t *testing.T) {
 	const cost = 30
-	for _, compacts := range []bool{false, true} {
+	for _, steps := range []string{
+		"charge append release",
+		"charge compact append release",
+		"charge append compact release",
+		"charge release compact append",
+		"charge append release compact append",
+		"charge compact release compact append",
+		"compact+charge append release",
+		"fail charge append release",
+		"fail charge release compact append",
+		"fail charge release fail compact append",
+		"charge interrupted release compact append",
+	} {
 		dir, ctx := t.TempDir(), t.Context()
 		j, err := journal.Open(ctx, sqlite.New(filepath.Join(dir, "weir.db")), journal.Options{Dir: dir})
 		must(t, err)
@@ -38,52 +53,108 @@ func TestChargesComeBackFromRecords(t *testing.T) {
 			return l
 		}
 		l := reopen()
+		compact := func(l *Ledger) {
+			l.file.limit = 0
+			must(t, l.flush())
+		}
 		must(t, l.Grant(ctx, "acme", 100))
-		spend := func(l *Ledger, compact bool) {
-			t.Helper()
-			r := credits.Reservation{
-				ID: uuid.New(), Org: "acme", Amount: 50, Lost: 40,
-				Holds: []credits.Hold{{Account: acme}, {Account: credits.Account{Org: "acme", Budget: "b"}, Limit: 100}},
-			}
-			must(t, l.Reserve(ctx, r), l.Charge(ctx, r, cost))
-			if compact {
-				l.file.limit = 0
-				must(t, l.flush())
-			}
-			charge := credits.Charge{Org: r.Org, Accounts: r.Accounts(), Total: cost}
-			record := &storage.Record{
-				ID: uuid.New(), Org: r.Org, CreatedAt: 1, EndState: storage.Complete,
-				Charges: map[string]string{r.ID.String(): string(charge.AppendJSON(nil))},
-			}
-			j.Begin(record)
-			must(t, j.Append(record, nil), l.Release(ctx, r))
+		size, generation, sync := l.file.size, l.file.state.Generation, l.file.sync
+		r := credits.Reservation{
+			ID: uuid.New(), Org: "acme", Amount: 50, Lost: 40,
+			Holds: []credits.Hold{{Account: acme}, {Account: credits.Account{Org: "acme", Budget: "b"}, Limit: 100}},
 		}
-		files := func() (text, state []byte) {
-			text, err := os.ReadFile(l.file.path)
-			must(t, err)
-			state, err = os.ReadFile(l.file.statePath())
-			must(t, err)
-			return text, state
+		must(t, l.Reserve(ctx, r))
+		record := &storage.Record{ID: uuid.New(), Org: r.Org, CreatedAt: 1, EndState: storage.Complete, Charges: make(map[string]string)}
+		j.Begin(record)
+		note := func() {
+			if c, ok := l.Charged(r.ID); ok {
+				record.Charges[r.ID.String()] = string(c.AppendJSON(nil))
+			}
 		}
-		before, _ := files()
-		if spend(l, compacts); compacts {
-			before, _ = files()
-			before = before[:l.file.state.Size]
+		for step := range strings.FieldsSeq(steps) {
+			switch step {
+			case "charge":
+				must(t, l.Charge(ctx, r, cost))
+			case "compact":
+				compact(l)
+			case "compact+charge": // while the balances are being written
+				l.file.sync = func(f *os.File) error { return errors.Join(l.charge(r, cost), sync(f)) }
+				compact(l)
+			case "fail":
+				l.file.sync = func(*os.File) error { return errors.New("no space") }
+				compact(l)
+			case "interrupted":
+				version := *record
+				version.EndState = storage.Interrupted
+				must(t, j.Append(&version, nil))
+			case "append":
+				must(t, j.Append(record, nil))
+			case "release":
+				must(t, l.Release(ctx, r))
+			}
+			l.file.sync = sync
+			note()
 		}
-		after, state := files()
-		for size := len(before); size <= len(after); size++ {
-			if size < len(after) && after[size-1] != '\n' && !bytes.HasSuffix(after[:size], []byte(`"charge":`)) {
+		if l.file.state.Generation > generation {
+			size = l.file.state.Size
+		}
+		text, err := os.ReadFile(l.file.path)
+		must(t, err)
+		state, err := os.ReadFile(l.file.statePath())
+		must(t, err, l.file.f.Close())
+		for ; size <= int64(len(text)); size++ {
+			if left := text[:size]; len(left) < len(text) && left[size-1] != '\n' && !bytes.HasSuffix(left, []byte(`"charge":`)) {
 				continue // a line that is cut anywhere is dropped
 			}
-			must(t, os.WriteFile(l.file.path, after[:size], 0o600), os.WriteFile(l.file.statePath(), state, 0o600))
-			again := reopen()
-			for _, of := range []credits.Account{acme, {Org: "acme", Budget: "b"}} {
-				if b, err := again.Balance(ctx, credits.Hold{Account: of, Limit: 100}); err != nil || b.Spent != cost || b.Reserved != 0 {
-					t.Errorf("compacts %t, %d of %d bytes: %+v, %v; want %d spent", compacts, size, len(after), b, err, cost)
+			must(t, os.WriteFile(l.file.path, text[:size], 0o600), os.WriteFile(l.file.statePath(), state, 0o600))
+			j.Note(FileName, journal.Reach{})
+			for _, when := range []string{"once", "again", "after new balances"} {
+				again := reopen()
+				for _, of := range []credits.Account{acme, {Org: "acme", Budget: "b"}} {
+					if b, err := again.Balance(ctx, credits.Hold{Account: of, Limit: 100}); err != nil || b.Spent != cost || b.Reserved != 0 {
+						t.Errorf("%s, %d of %d bytes, %s: %+v, %v; want %d spent", steps, size, len(text), when, b, err, cost)
+					}
 				}
+				if when == "again" {
+					compact(again)
+				}
+				must(t, again.file.f.Close())
 			}
-			must(t, again.file.f.Close())
 		}
+	}
+}
+
+// A record may say less than the ledger was charged, because its last version is lost: nothing is
+// given back.
+func TestRecordsGiveNothingBack(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	j, err := journal.Open(ctx, sqlite.New(filepath.Join(dir, "weir.db")), journal.Options{Dir: dir})
+	must(t, err)
+	t.Cleanup(func() { _ = j.Close(context.Background()) })
+	l, err := Open(dir, j, zap.NewNop())
+	must(t, err)
+	l.detach()
+	r := credits.Reservation{
+		ID: uuid.New(), Org: "acme", Amount: 50, Lost: 40, Call: credits.Call{ID: uuid.New()},
+		Holds: []credits.Hold{{Account: credits.Account{Org: "acme", Budget: "b"}, Limit: 100}},
+	}
+	must(t, l.Reserve(ctx, r), l.Charge(ctx, r, 10))
+	c, _ := l.Charged(r.ID)
+	record := &storage.Record{ID: r.Call.ID, Org: r.Org, CreatedAt: 1, EndState: storage.Interrupted, Charges: map[string]string{r.ID.String(): string(c.AppendJSON(nil))}}
+	j.Begin(record)
+	must(t, j.Append(record, nil), l.Charge(ctx, r, 30), l.Release(ctx, r))
+	again, err := Open(dir, j, zap.NewNop())
+	must(t, err)
+	again.detach()
+	must(t, again.Recover(ctx))
+	asked := 0
+	_, err = again.Settle(ctx, func(_ credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error) {
+		asked++
+		return charged, nil
+	})
+	must(t, err)
+	if b, err := again.Balance(ctx, r.Holds[0]); err != nil || b.Spent != 30 || b.Reserved != 0 || asked != 1 {
+		t.Errorf("%+v, %v, settled %d times; want 30 spent, and once, because the record was interrupted", b, err, asked)
 	}
 }
 
