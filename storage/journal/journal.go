@@ -274,6 +274,9 @@ func (j *Journal) Reconfigure(o Options) {
 	o.now, o.open, o.firstSegment = before.now, before.open, before.firstSegment
 	o = o.withDefaults()
 	j.options.Store(&o)
+	if !o.AwaitLedger {
+		j.LedgerRead()
+	}
 	signal(j.maintenance.wake)
 }
 

@@ -177,7 +177,6 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 	if err := j.archive.seal(ctx, z, s); err != nil {
 		return err
 	}
-	j.syncAttached() // no one can charge again from a sealed segment
 	return j.drop(s)
 }
 
@@ -200,7 +199,8 @@ func (j *Journal) drop(s *segment) error {
 
 // taken lists the raw segments that the backend has taken whole. It lists no segment before
 // the backend is open: then the backend may prove to have less than before. It lists none before
-// the ledger has read the charges of all.
+// the ledger has read the charges of all, and none while the ledger cannot be synced: nobody can
+// charge again from a segment that is sealed or deleted.
 func (j *Journal) taken() []*segment {
 	select {
 	case <-j.delivery.connected:
@@ -208,13 +208,18 @@ func (j *Journal) taken() []*segment {
 		return nil
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	if j.awaitsLedger {
+		j.mu.Unlock()
 		return nil
 	}
 	i, _ := j.log.find(j.delivery.position.Segment)
 	segments := j.versions.held.segments()
-	return slices.DeleteFunc(slices.Clone(j.log.unsealed[:i]), func(s *segment) bool { return segments[s.number] })
+	list := slices.DeleteFunc(slices.Clone(j.log.unsealed[:i]), func(s *segment) bool { return segments[s.number] })
+	j.mu.Unlock()
+	if _, synced := j.syncAttached(); !synced {
+		return nil
+	}
+	return list
 }
 
 // drop removes a raw segment. Whoever reads the segment may go on.

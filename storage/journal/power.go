@@ -34,7 +34,7 @@ func (j *Journal) syncEverySecond(ctx context.Context) {
 // because a record follows its charge, and the checkpoint last, because it says how far the other
 // files reach. No lock is held while the disk works.
 func (j *Journal) syncFiles() error {
-	changed := j.syncAttached()
+	changed, _ := j.syncAttached()
 	written, err := j.syncEntries()
 	if changed || written {
 		j.saveReach(false)
@@ -81,18 +81,21 @@ func (j *Journal) syncEntries() (changed bool, err error) {
 	return len(written) > 0, err
 }
 
-// syncAttached syncs the files of other packages, and reports whether one of them reaches
-// further.
-func (j *Journal) syncAttached() (changed bool) {
+// syncAttached syncs the files of other packages. changed reports whether one of them reaches
+// further, and synced whether all are on the disk; the others log why they are not.
+func (j *Journal) syncAttached() (changed, synced bool) {
+	synced = true
 	j.witness.mu.Lock()
 	attached := j.witness.attached // a change replaces it
 	j.witness.mu.Unlock()
 	for name, sync := range attached {
-		if is, ok := sync(); ok {
+		is, ok := sync()
+		if ok {
 			changed = j.witness.set(name, is) || changed
 		}
+		synced = synced && ok
 	}
-	return changed
+	return changed, synced
 }
 
 // sync syncs both files.

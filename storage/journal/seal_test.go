@@ -42,6 +42,51 @@ func alone(j *Journal) {
 	<-j.maintenance.ended
 }
 
+// Nobody can charge again from a segment that is sealed or deleted: the ledger must have read the
+// segment, and be on the disk.
+func TestSegmentsWaitForTheLedger(t *testing.T) {
+	b := &backend{}
+	j := open(t, b, Options{Dir: t.TempDir(), AwaitLedger: true})
+	alone(j)
+	appendSample(t, j, 0)
+	flush(t, j)
+	j.log.turn.Lock()
+	j.log.close(j.log.active)
+	j.log.turn.Unlock()
+	appendSample(t, j, 1) // the drain passes the end of the segment
+	flush(t, j)
+	want := func(n int, when string) {
+		t.Helper()
+		j.runMaintenance(t.Context())
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if sealed := 2 - len(j.log.unsealed); sealed != n {
+			t.Errorf("%s: %d segments are sealed, want %d", when, sealed, n)
+		}
+	}
+	want(0, "before the ledger has read them")
+	detach := j.Attach("credits", func() (Reach, bool) { return Reach{}, false })
+	j.LedgerRead()
+	want(0, "while the ledger cannot be synced")
+	detach()
+	want(1, "then")
+}
+
+// What waits for a ledger waits no more when nodes share theirs.
+func TestReconfigureEndsTheWaitForTheLedger(t *testing.T) {
+	j := open(t, &backend{}, Options{Dir: t.TempDir(), AwaitLedger: true})
+	for _, awaits := range []bool{true, false} {
+		o := *j.options.Load()
+		o.AwaitLedger = awaits
+		j.Reconfigure(o)
+		j.mu.Lock()
+		if j.awaitsLedger != awaits {
+			t.Errorf("with AwaitLedger %t, the journal waits: %t", awaits, j.awaitsLedger)
+		}
+		j.mu.Unlock()
+	}
+}
+
 func TestSealedContentReadsAsRaw(t *testing.T) {
 	dir := t.TempDir()
 	b := &backend{}

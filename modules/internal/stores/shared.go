@@ -134,13 +134,13 @@ func (s *Store) Credits() (credits.Ledger, error) {
 	return ledger, nil
 }
 
-// openLedger opens the ledger beside the journal, and charges again what a power cut has taken. It
-// needs the mutex, and an open journal.
+// openLedger opens the ledger beside the journal, and charges again what a power cut has taken. As
+// long as the ledger does not open, the journal keeps the segments from which it is to be charged.
+// It needs the mutex, and an open journal.
 func (s *Store) openLedger() error {
 	if s.shared.ledger != nil || s.shared.err != nil {
 		return s.shared.err
 	}
-	defer s.journal.LedgerRead() // a ledger that does not open is replaced
 	ctx := context.Background()
 	ledger, err := embedded.Open(s.storage.Dir(), s.journal, s.options.Logger)
 	if err == nil {
@@ -150,6 +150,7 @@ func (s *Store) openLedger() error {
 	}
 	if s.shared.err = err; err == nil {
 		s.shared.ledger = ledger
+		s.journal.LedgerRead()
 	}
 	return err
 }

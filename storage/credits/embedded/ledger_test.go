@@ -115,6 +115,9 @@ func TestDiskRefusesWrites(t *testing.T) {
 		}
 	}
 	wantBalance(t, l, credits.Balance{Granted: 100, Spent: 5, Reserved: 5})
+	if _, synced := l.sync(); synced {
+		t.Error("a charge that waits passes for one on the disk")
+	}
 
 	l.file.f = writable
 	must(t, refusing.Close(), l.Reserve(ctx, other))
