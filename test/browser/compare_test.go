@@ -47,6 +47,13 @@ func TestValuesAndPeriodsSideBySide(t *testing.T) {
 		p.settled()
 	}
 	p.figure("Requests", "2", "3", "+50%")
+	js[bool](p, `import("./api.js").then(async ({post}) => {
+		const [paid] = await post("/v1/request/query", {filter: {request_response_rmt: {properties: {Plan: {equals: "paid"}}}}, limit: 1});
+		await post("/v1/request/" + paid.request_id + "/score", {scores: {constructor: 3}}); // as a caller may name it
+		return true;
+	})`)
+	p.leave("location.reload()")
+	p.figure("constructor", "—", "3.00", "—")
 	var metrics struct{ Totals struct{ Cost float64 } }
 	w.query("/v1/metrics/query", map[string]any{"bucket": "none", "filter": map[string]any{"request_response_rmt": map[string]any{"properties": map[string]any{"Plan": map[string]string{"equals": "paid"}}}}}, &metrics)
 	dollars := js[string](p, fmt.Sprintf(`import("./format.js").then(({dollars}) => dollars(%v))`, metrics.Totals.Cost))

@@ -594,3 +594,22 @@ func TestBadConfigurations(t *testing.T) {
 		}
 	}
 }
+
+// What a receiver repeats of the address of a webhook is not told, in no form and to no part.
+func TestErrorsTellNoAddress(t *testing.T) {
+	const token = "XXXXcanaryXXXXcanary"
+	c := Channel{Kind: "slack", Address: "https://hooks.example.com/services/T1/" + token}
+	for text, want := range map[string]string{
+		"no such path /services/T1/" + token:       "no such path [redacted]",
+		`{"path":"\/services\/T1\/` + token + `"}`: `{"path":"[redacted]"}`,
+		"no such hook " + token + ", sorry":        "no such hook [redacted], sorry",
+		"no such path /services/T1/" + token[:10]:  "no such path ",
+		"no such hook " + token[:10]:               "no such hook ",
+		`it is \/services\/T1\/XXXX`:               "it is ",
+		"the service is busy":                      "the service is busy",
+	} {
+		if got := c.redact(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}

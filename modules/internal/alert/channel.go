@@ -148,6 +148,20 @@ func post(ctx context.Context, address string, body []byte, header http.Header) 
 // maxError bounds what is kept of the error of an attempt, in bytes.
 const maxError = 200
 
+// minSecretPart is the length of a segment of a path from which on it is taken for a secret, in bytes.
+const minSecretPart = 16
+
+// withoutBeginning cuts the beginning of a secret off the end of a text: an answer is read to a length,
+// which may be within it. Less than 4 bytes of a secret tell nothing.
+func withoutBeginning(text, secret string) string {
+	for n := min(len(secret), len(text)); n >= 4; n-- {
+		if strings.HasSuffix(text, secret[:n]) {
+			return text[:len(text)-n]
+		}
+	}
+	return text
+}
+
 // redact leaves out of the error of an attempt what receivers repeat: many name the path that they
 // do not know, and the path of a webhook is a secret.
 func (c *Channel) redact(text string) string {
@@ -156,11 +170,20 @@ func (c *Channel) redact(text string) string {
 		secrets = append(secrets, c.Address)
 		if u, err := url.Parse(c.Address); err == nil {
 			secrets = append(secrets, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery)
+			for part := range strings.SplitSeq(u.EscapedPath()+"/"+u.Path, "/") {
+				if len(part) >= minSecretPart {
+					secrets = append(secrets, part)
+				}
+			}
 		}
 	}
 	for _, secret := range secrets {
-		if len(secret) > len("/") {
-			text = strings.ReplaceAll(text, secret, "[redacted]")
+		if len(secret) <= len("/") {
+			continue
+		}
+		for _, form := range []string{secret, strings.ReplaceAll(secret, "/", `\/`)} { // some encoders of JSON escape it
+			text = strings.ReplaceAll(text, form, "[redacted]")
+			text = withoutBeginning(text, form)
 		}
 	}
 	return strings.ToValidUTF8(text[:min(len(text), maxError)], "")

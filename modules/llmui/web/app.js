@@ -162,7 +162,7 @@ function Frame({ onLogout }) {
   }, [title]);
   return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
       ${Object.entries(screens).map(([key, [title, , file]]) => (caller.admin || !administration.has(file)) && html`<${To} change=${{ v: key, ...elsewhere }} class=${key === "mine" || key === "alerts" ? "apart" : ""} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
-      ${Object.entries(pins()).map(([name, address]) => html`<a class="pin" href=${"?" + address} onClick=${(e) => (e.preventDefault(), open(address))}>${name}</a>`)}
+      ${Object.entries(pins(caller.organization)).map(([name, address]) => html`<a class="pin" href=${"?" + address} onClick=${(e) => (e.preventDefault(), open(address))}>${name}</a>`)}
       <span class="spring"></span><span class="quiet who" title="The organisation whose calls are shown"><small>Organisation</small> ${caller.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Shortcuts</button>
       ${caller.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
     <main><header class="top-bar"><h1>${title}</h1><span class="conditions">${!unfiltered.has(v.v) && html`<${Conditions} v=${v} />`}</span><${Find} />

@@ -87,10 +87,11 @@ export function open(address) {
   publish();
 }
 
-// pins are the saved views that this browser keeps in the navigation: their addresses by name.
-export const pins = () => JSON.parse(localStorage.getItem("pins") || "{}");
-export function pin(name, address) {
-  localStorage.setItem("pins", JSON.stringify({ ...pins(), [name]: address }));
+// pins are the saved views of an organisation that this browser keeps in the navigation: their addresses
+// by name.
+export const pins = (organization) => JSON.parse(localStorage.getItem("pins of " + organization) || "{}");
+export function pin(organization, name, address) {
+  localStorage.setItem("pins of " + organization, JSON.stringify({ ...pins(organization), [name]: address }));
   publish();
 }
 

@@ -1,4 +1,4 @@
-// Keys from a table, as `weir key import` takes it: a key for each row, or none.
+// Keys from a table, as `weir key import` takes it: a key for each row. If one fails, those before it are deleted again.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { beat, post, remove } from "../api.js";
 import { Copy, Dialog, Table } from "./basics.js";
@@ -78,10 +78,12 @@ function Steps({ close }) {
   const create = async (e) => {
     e.preventDefault();
     const made = [];
+    let uncertain = []; // names of keys that there may be
     try {
       for (const [i, body] of read.keys.entries()) {
         set({ done: i });
         const key = await post("/v1/keys", body).catch((failure) => {
+          if (!(failure.status < 500)) uncertain = [body.name]; // nobody knows whether it was created
           throw new Error(`Row ${i + 2}: ${failure.message}`);
         });
         made.push(key);
@@ -89,9 +91,8 @@ function Steps({ close }) {
       }
       set({ created: ["name,id,secret", ...made.map((k) => [k.name, k.id, k.secret].map(quoted).join(","))].join("\r\n") + "\r\n" });
     } catch (failure) {
-      const left = [];
-      for (const { id } of made) await remove("/v1/keys/" + id).catch(() => left.push(id));
-      set({ error: `${failure.message} ${left.length ? `These keys cannot be deleted again: ${left.join(", ")}.` : "No key is created."}` });
+      for (const { id, name } of made) await remove("/v1/keys/" + id).catch(() => uncertain.push(name));
+      set({ error: `${failure.message} ${uncertain.length ? `These keys may have been created. Look for them in the list, and delete them: ${uncertain.join(", ")}.` : "No key is created."}` });
     }
     beat();
   };
@@ -101,7 +102,7 @@ function Steps({ close }) {
   return html`<form onSubmit=${create}><h2>Import keys</h2>
       <label>Rows of CSV, or of a spreadsheet. The first names the columns: ${columns.join(", ")}.<textarea name="rows" rows="7" required autofocus spellcheck="false" disabled=${done !== undefined} placeholder=${"name,owner,user,project\nada,ada@example.com,ada@example.com,search"} value=${text} onInput=${(e) => (write(e.target.value), set({}))}></textarea></label>
       <label>or a file <input type="file" accept=".csv,.tsv,text/csv" onChange=${(e) => e.target.files[0]?.text().then((file) => (write(file), set({})))} /></label>
-      ${problem ? html`<p class="notice bad" role="alert">${problem}</p>` : text.trim() && html`<p role="status">${done === undefined ? `${plural(read.keys.length, "key")}. All are created, or none.` : `${count(done)} of ${plural(read.keys.length, "key")}. They are deleted again if you close this.`}</p>
+      ${problem ? html`<p class="notice bad" role="alert">${problem}</p>` : text.trim() && html`<p role="status">${done === undefined ? `${plural(read.keys.length, "key")}. If one fails, the others are deleted again.` : `${count(done)} of ${plural(read.keys.length, "key")}. They are deleted again if you close this.`}</p>
       <${Table} label="Preview" keyOf=${(k) => k.name} rows=${read.keys.slice(0, shown)} columns=${read.names.map((name) => ({ title: name, cell: (k) => textOf(k[name === "expires" ? "expires_at" : name]) }))} />`}
       <p class="bar-row"><button class="primary" disabled=${!read.keys?.length || done !== undefined}>${read.keys?.length ? `Create ${plural(read.keys.length, "key")}` : "Create"}</button><button type="button" onClick=${close}>Cancel</button></p></form>`;
 }

@@ -16,7 +16,7 @@ export function Saved() {
   const [views, setViews] = useState();
   const [error, setError] = useState("");
   useView(); // a pin is drawn with it
-  const pinned = pins();
+  const pinned = pins(caller.organization);
   const load = () => get("/v1/view").then(setViews).then(() => setError(""), (failure) => setError(failure.message));
   const change = (done) => done.then(load, (failure) => setError(failure.message));
   useEffect(() => void load(), []);
@@ -30,8 +30,8 @@ export function Saved() {
   return html`${Object.entries(given).map(([name, change]) => html`<${To} change=${change}>${name}<//>`)}
     ${error && html`<p class="bad" role="alert">${error}</p>`}
     ${views?.map((saved) => html`<div class="saved" key=${saved.name}><a href=${"?" + addressOf(saved)} onClick=${(e) => (e.preventDefault(), open(addressOf(saved)))}>${saved.name}</a>
-      <span><button class="quiet" aria-label=${`Show ${saved.name} in the navigation`} title="Show it in the navigation" aria-pressed=${Object.hasOwn(pinned, saved.name)} onClick=${() => pin(saved.name, Object.hasOwn(pinned, saved.name) ? undefined : addressOf(saved))}>Pin</button>
-      ${caller.write && html`<button class="quiet" aria-label=${`Delete the view ${saved.name}`} onClick=${() => (pin(saved.name), change(remove(path(saved.name))))}>×</button>`}</span></div>`)}
+      <span><button class="quiet" aria-label=${`Show ${saved.name} in the navigation`} title="Show it in the navigation" aria-pressed=${Object.hasOwn(pinned, saved.name)} onClick=${() => pin(caller.organization, saved.name, Object.hasOwn(pinned, saved.name) ? undefined : addressOf(saved))}>Pin</button>
+      ${caller.write && html`<button class="quiet" aria-label=${`Delete the view ${saved.name}`} onClick=${() => (pin(caller.organization, saved.name), change(remove(path(saved.name))))}>×</button>`}</span></div>`)}
     ${views?.length === 0 && html`<p class="quiet">Nothing is saved yet.</p>`}
     ${caller.write && html`<form class="saved" onSubmit=${save}><input name="name" aria-label="Name of this view" placeholder="name of this view" required maxlength="100" /><button>Save</button></form>`}`;
 }

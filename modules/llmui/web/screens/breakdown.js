@@ -49,17 +49,17 @@ const errors = [
 ];
 
 // prompts are the fields of prompt templates, which are chosen as properties are.
-const prompts = { "@prompt_id": "Prompt", "@prompt_version": "Prompt version" };
-const namesOf = (d) => [...properties(d), ...(d.fields.some((f) => f.field === "prompt_id" && f.values.some((value) => value.value)) ? Object.keys(prompts) : [])];
+const prompts = new Map([["@prompt_id", "Prompt"], ["@prompt_version", "Prompt version"]]);
+const namesOf = (d) => [...properties(d), ...(d.fields.some((f) => f.field === "prompt_id" && f.values.some((value) => value.value)) ? prompts.keys() : [])];
 
 // Properties lets one of the properties in use be chosen.
 export function Properties() {
   const v = useView();
   const state = useAnswer("/v1/facets/query", { filter: filter(v), fields: ["property_key", "prompt_id"], timeFilter: timeFilter(v) });
   return html`<${Answer} state=${state} empty=${(d) => !namesOf(d).length} none="No request has a property. Send headers such as Service-Property-Feature.">${(d) => {
-    const name = v.by || namesOf(d)[0], title = prompts[name] || name;
-    return html`<label class="choose">Property <select value=${name} onChange=${(e) => go({ by: e.target.value }, true)}>${[...new Set([name, ...namesOf(d)])].map((n) => html`<option value=${n}>${prompts[n] || n}</option>`)}</select></label>
-      <${Breakdown} key=${name} by=${prompts[name] ? name.slice(1) : "property:" + name} title=${title} />`;
+    const name = v.by || namesOf(d)[0], title = prompts.get(name) || name;
+    return html`<label class="choose">Property <select value=${name} onChange=${(e) => go({ by: e.target.value }, true)}>${[...new Set([name, ...namesOf(d)])].map((n) => html`<option value=${n}>${prompts.get(n) || n}</option>`)}</select></label>
+      <${Breakdown} key=${name} by=${prompts.has(name) ? name.slice(1) : "property:" + name} title=${title} />`;
   }}<//>`;
 }
 

@@ -47,14 +47,14 @@ const totals = [
 // both are the answers of two questions as one.
 const both = (a, b) => ({ data: a.data && b.data && [a.data, b.data], error: a.error || b.error, loading: a.loading || b.loading });
 
-// meansOf are the means of scores by their names.
+// meansOf are the means of scores by their names, as a Map: callers choose the names.
 function meansOf(points) {
-  const sums = {};
+  const sums = new Map();
   for (const { score_key: key, score_avg: mean, score_count: n } of points || []) {
-    const [sum, all] = sums[key] || [0, 0];
-    sums[key] = [sum + mean * n, all + n];
+    const [sum, all] = sums.get(key) || [0, 0];
+    sums.set(key, [sum + mean * n, all + n]);
   }
-  return Object.fromEntries(Object.entries(sums).map(([key, [sum, n]]) => [key, sum / n]));
+  return new Map([...sums].map(([key, [sum, n]]) => [key, sum / n]));
 }
 
 const day = 864e5, ever = 730 * day;
@@ -71,7 +71,7 @@ function useScores({ filter, timeFilter: t }) {
 function Totals({ v, questions, names }) {
   const [a, b] = questions.map((q) => useAnswer("/v1/metrics/query", { timezoneDifference: offset(), bucket: bucket(v), ...q }));
   const scores = questions.map(useScores);
-  const figures = [...totals, ...[...new Set(scores.flatMap(Object.keys))].sort().map((key) => ({ title: key, value: (t) => t.scores[key] ?? null, format: (n) => (n === null ? "—" : n.toFixed(2)) }))];
+  const figures = [...totals, ...[...new Set(scores.flatMap((means) => [...means.keys()]))].sort().map((key) => ({ title: key, value: (t) => t.scores.get(key) ?? null, format: (n) => (n === null ? "—" : n.toFixed(2)) }))];
   return html`<${Answer} state=${both(a, b)}>${(d) => html`<${Figures} sides=${d.map((x, i) => ({ ...x.totals, scores: scores[i] }))} figures=${figures} names=${names} /><${Courses} d=${d} names=${names} />`}<//>`;
 }
 
