@@ -73,3 +73,48 @@ func TestCallsThatAKilledProcessLeft(t *testing.T) {
 		})
 	}
 }
+
+// A call of several rounds that a killed process left costs what all its rounds can have cost, in
+// whichever order the ledger has them.
+func TestRoundsThatAKilledProcessLeft(t *testing.T) {
+	config, unload := configured(t, filepath.Join(t.TempDir(), "weir.db"), "")
+	t.Cleanup(unload)
+	if err := config.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j, err := config.Store().Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &storage.Record{Org: DefaultName, ID: uuid.New(), CreatedAt: 1000, UpdatedAt: 1000, EndState: storage.Interrupted, Cost: plugins.KnownCost(10)}
+	j.Begin(r)
+	if err := j.Append(r, nil); err != nil {
+		t.Fatal(err)
+	}
+	j.Abandon(r)
+	dir := t.TempDir()
+	killed, err := embedded.Open(dir, nil, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spent := range []plugins.Nanodollars{10, 0} { // the last round first
+		if err := killed.Reserve(t.Context(), credits.Reservation{
+			ID: uuid.New(), Org: DefaultName, Amount: 50, Lost: 40, Call: credits.Call{ID: r.ID, CreatedAt: 1000, Spent: spent},
+			Holds: []credits.Hold{{Account: credits.Account{Org: DefaultName, Budget: "b"}, Limit: 100}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ledger, err := embedded.Open(dir, nil, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settled, err := config.Store().settler(ledger).settle(t.Context()); !settled || err != nil {
+		t.Fatal(settled, err)
+	}
+	if got, err := j.Request(t.Context(), r.Key()); err != nil {
+		t.Error(err)
+	} else if got.Cost != plugins.KnownCost(50) {
+		t.Errorf("the record has %v, want 50", got.Cost.N)
+	}
+}
