@@ -52,6 +52,7 @@ function Report({ r }) {
   return html`<p role="status" class=${r.agrees ? "good" : "bad"}>${r.agrees ? "The bill and the records agree to the cent" : plural(r.differences.length, "difference")} from ${r.from} to ${r.to} (UTC): billed ${money(r.billed.cost)}, recorded ${money(r.recorded.cost)}.</p>
     ${r.differences.length > 0 && html`<h2>Where they come from</h2><${Table} label="Differences" columns=${found(money)} rows=${r.differences} keyOf=${(d) => r.differences.indexOf(d)} />`}
     <div class="bar-row"><h2>Day by day</h2><span class="spring"></span><label class="bar-row"><input type="checkbox" checked=${all} onChange=${(e) => showAll(e.target.checked)} /> with the days that agree</label></div>
+    ${r.lines.some((l) => !l.model) && html`<p class="quiet">The bill has the costs of days alone: they stand in the lines of all models, and differences in those of their models.</p>`}
     <${Table} label="Day by day" columns=${columns} rows=${lines} keyOf=${(l) => l.day + l.model} />
     ${r.incomparable.length > 0 && html`<h2>Not compared</h2><ul>${r.incomparable.map((i) => html`<li>${i.day} <span dir="auto">${i.description}</span>: ${money(i.amount)}</li>`)}</ul>`}`;
 }
