@@ -38,6 +38,27 @@ func (s *site) counts(org, limit, value string) (spent, reserved plugins.Nanodol
 	return 0, 0
 }
 
+// The record of an attempt that another one follows comes after the end of the attempt's bill, and
+// notes what the limit has counted for it.
+func TestRecordsNoteTheChargesOfEachAttempt(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {status(500), hello}})
+	if resp, body := s.post(bounded, "Authorization", "Bearer limited", "Service-User-Id", "ada"); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	records := s.kept.all()
+	if len(records) != 2 {
+		t.Fatalf("%d records, want 2", len(records))
+	}
+	for _, r := range records {
+		if n := noted(t, &r.Record); n != 1 {
+			t.Errorf("attempt %d notes %d requests, want 1", r.Attempt, n)
+		}
+	}
+	if spent, _ := s.counts("limited", "calls", "ada"); spent != 2 {
+		t.Errorf("the limit counts %d, want 2", spent)
+	}
+}
+
 // Each user may make three calls in an hour. A client is told what is left, and how long it
 // has to wait: longer than clients wait by themselves.
 func TestLimitOfRequests(t *testing.T) {
