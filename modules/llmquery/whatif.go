@@ -129,6 +129,11 @@ func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, creators 
 			}
 		}
 	})
+	defer func() {
+		close(pages)
+		wait()
+		err = cmp.Or(context.Cause(ctx), err)
+	}()
 	reportedAt, connection := time.Now(), http.NewResponseController(c.w)
 	err = q.EachPage(c.page, func(records []*storage.Record) error {
 		select {
@@ -148,9 +153,7 @@ func (c *call) readCalls(q *storage.RequestQuery, trial *whatif.Trial, creators 
 		_ = connection.Flush() // the client reads the line later
 		return nil
 	})
-	close(pages)
-	wait()
-	return calls, cmp.Or(context.Cause(ctx), err)
+	return calls, err
 }
 
 // addCall adds a call to a trial. creators is nil if nothing depends on who created its key.
