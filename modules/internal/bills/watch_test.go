@@ -3,6 +3,7 @@ package bills
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ import (
 // takes nothing from another.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		var asked atomic.Int64
 		w := &Watch{
 			Context: t.Context(), Bills: []*Bill{{Name: "good"}, {Name: "bad"}},
 			Compare: func(_ context.Context, b *Bill, window reconcile.Window) (*reconcile.Report, error) {
@@ -27,16 +28,16 @@ func TestWatch(t *testing.T) {
 				if b.Name == "bad" {
 					return nil, &UnreadableError{b.Name, errors.New("401")}
 				}
-				asked++
+				asked.Add(1)
 				return &reconcile.Report{}, nil
 			},
 		}
-		reports := func(bills, times int, want error) {
+		reports := func(bills int, times int64, want error) {
 			t.Helper()
 			synctest.Wait()
 			got, err := w.Reports(7)
-			if len(got) != bills || asked != times || (want == nil) != (err == nil) || want != nil && !errors.Is(err, want) && err.Error() != want.Error() {
-				t.Errorf("%d bills (%v) after %d comparisons; expected %d (%v) after %d", len(got), err, asked, bills, want, times)
+			if len(got) != bills || asked.Load() != times || (want == nil) != (err == nil) || want != nil && !errors.Is(err, want) && err.Error() != want.Error() {
+				t.Errorf("%d bills (%v) after %d comparisons; expected %d (%v) after %d", len(got), err, asked.Load(), bills, want, times)
 			}
 		}
 		unreadable := errors.New("bill bad: 401")
