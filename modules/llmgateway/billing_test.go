@@ -32,6 +32,18 @@ func (s *site) balance() (spent, reserved int64) {
 	return int64(b.Spent / 1e6), int64(b.Reserved / 1e6)
 }
 
+// awaitRelease waits until nothing is reserved: records and answers come before.
+func (s *site) awaitRelease() {
+	s.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, reserved := s.balance(); reserved == 0 {
+			return
+		} else if time.Now().After(deadline) {
+			s.t.Fatalf("%d are reserved", reserved)
+		}
+	}
+}
+
 func (s *site) account() credits.Balance {
 	b, err := s.credits.Balance(context.Background(), credits.Hold{Account: credits.Account{Org: "payer"}})
 	if err != nil {
