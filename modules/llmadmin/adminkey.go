@@ -48,7 +48,7 @@ func createAdminKey(w http.ResponseWriter, r *http.Request) error {
 	if name != stores.DefaultName && app.Organisations[name] == nil {
 		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q is configured", name)}
 	}
-	store, err := app.Store(app.Authenticator().StoreOf(name))
+	store, err := app.StoreOf(name)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func grantCredits(w http.ResponseWriter, r *http.Request) error {
 	if !app.Money().HasCredits(g.Org) {
 		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q with credits is configured", g.Org)}
 	}
-	store, err := app.Store(app.Authenticator().StoreOf(g.Org))
+	store, err := app.StoreOf(g.Org)
 	if err != nil {
 		return err
 	}

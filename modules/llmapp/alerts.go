@@ -109,10 +109,8 @@ func (m measures) all() map[string]alert.Measure {
 	}
 }
 
-func (m measures) store() (*stores.Store, error) { return m.app.Store(m.app.keys.StoreOf(m.org)) }
-
 func (m measures) control() (control.Log, error) {
-	store, err := m.store()
+	store, err := m.app.StoreOf(m.org)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +118,7 @@ func (m measures) control() (control.Log, error) {
 }
 
 func (m measures) journal() (*journal.Journal, error) {
-	store, err := m.store()
+	store, err := m.app.StoreOf(m.org)
 	if err != nil {
 		return nil, err
 	}

@@ -308,6 +308,9 @@ func (a *App) Store(name string) (*stores.Store, error) {
 	return config.Store(), nil
 }
 
+// StoreOf returns the store of an organisation.
+func (a *App) StoreOf(org string) (*stores.Store, error) { return a.Store(a.keys.StoreOf(org)) }
+
 // Authenticator returns what finds whose a key or a token is.
 func (a *App) Authenticator() *access.Authenticator { return &a.keys }
 

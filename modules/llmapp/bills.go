@@ -35,7 +35,7 @@ func (a *App) BillsOf(org string) []*bills.Bill { return a.bills[org] }
 
 // Reconcile compares a bill of an organisation with its records.
 func (a *App) Reconcile(ctx context.Context, org string, b *bills.Bill, w reconcile.Window) (*reconcile.Report, error) {
-	store, err := a.Store(a.keys.StoreOf(org))
+	store, err := a.StoreOf(org)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // provisionMask reads what is masked of whom.
 func (a *App) provisionMask() (err error) {
 	secret := func(org string) ([]byte, error) {
-		store, err := a.Store(a.keys.StoreOf(org))
+		store, err := a.StoreOf(org)
 		if err != nil {
 			return nil, err
 		}
