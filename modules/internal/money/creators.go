@@ -14,10 +14,6 @@ type Creators struct {
 	known map[string]*control.Creator
 }
 
-func newCreators(log control.Log, org string) *Creators {
-	return &Creators{&control.Organisation{Log: log, Name: org}, make(map[string]*control.Creator)}
-}
-
 // Creators returns who created the keys of an organisation.
 func (m *Budgets) Creators(org string) (*Creators, error) {
 	store, err := m.store(org)
@@ -25,7 +21,7 @@ func (m *Budgets) Creators(org string) (*Creators, error) {
 		return nil, err
 	}
 	log, err := store.ControlIfAny()
-	return newCreators(log, org), err
+	return &Creators{&control.Organisation{Log: log, Name: org}, make(map[string]*control.Creator)}, err
 }
 
 // AsCaller returns a recorded call as if the creator of its key had made it, r itself for a key that

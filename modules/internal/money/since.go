@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -190,14 +189,13 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 	if err == nil {
 		err = journal.Flush(ctx)
 	}
-	var log control.Log
-	if err == nil {
-		log, err = store.ControlIfAny()
-	}
 	if err != nil {
 		return err
 	}
-	creators := newCreators(log, b.org)
+	creators, err := m.Creators(b.org)
+	if err != nil {
+		return err
+	}
 	created := storage.LookupField(storage.RequestResponse, "request_created_at")
 	page := &storage.RequestQuery{
 		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
