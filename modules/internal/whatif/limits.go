@@ -1,8 +1,6 @@
 package whatif
 
 import (
-	"slices"
-
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
@@ -102,8 +100,10 @@ func (t trials) admit(c limited) {
 
 // size is how much the trials keep.
 func (l limits) size() (n int) {
-	for _, b := range slices.Concat(l.low, l.expected, l.high) {
-		n += b.Size()
+	for _, list := range [...]trials{l.low, l.expected, l.high} {
+		for _, b := range list {
+			n += b.Size()
+		}
 	}
 	return n
 }
