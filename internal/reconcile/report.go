@@ -48,8 +48,9 @@ type Difference struct {
 	Tokens   TokenCounts   `json:"tokens"`
 	// Cost is in US dollars, unknown where the price is.
 	Cost plugins.Cost `json:"cost"`
-	// Query is a command that shows the calls, "" if no record has the model. Names are the models as records spell them, and
-	// Condition is a further term of the filter; Compare sets these, and its caller the command.
+	// Query is a command that shows the calls, "" if no record has the model. Names are the models as
+	// records spell them, and Condition is a further term of the filter; Compare sets these, and its
+	// caller the command.
 	Query     string   `json:"query"`
 	Names     []string `json:"-"`
 	Condition string   `json:"-"`

@@ -117,8 +117,7 @@ func checkURL(text string) error {
 // client follows no redirect: it would carry a message to an address that nobody configured.
 var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// post sends JSON. An answer other than 2xx is an error, with the beginning of what it
-// says.
+// post sends JSON. An answer other than 2xx is an error, with the beginning of what it says.
 func post(ctx context.Context, address string, body []byte, header http.Header) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {

@@ -32,8 +32,8 @@ type Bill struct {
 	URL string `json:"url,omitempty"`
 
 	// Keys are the provider's ids of the keys, projects or workspaces that calls through Weir use,
-	// each with the label of the provider in Weir that has it; "" for all of them: any. Default: every key is
-	// taken for one of Weir's.
+	// each with the label of the provider in Weir that has it, or all with "" for any. Default: every
+	// key is taken for one of Weir's.
 	Keys map[string]string `json:"keys,omitempty"`
 
 	// Models are the models of names that the bill of a cloud has for them.

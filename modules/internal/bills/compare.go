@@ -72,8 +72,8 @@ func (b *Bill) read(ctx context.Context, window reconcile.Window) (*reconcile.Bi
 	return source.Read(ctx, window)
 }
 
-// Losses are the calls of all organisations whose records the store lost, nil if there may be others: a node knows its own
-// alone.
+// Losses are the calls of all organisations whose records the store lost, nil if there may be
+// others: a node knows its own losses alone.
 func Losses(j *journal.Journal) []reconcile.Loss {
 	found := []reconcile.Loss{}
 	for _, l := range j.Integrity().Losses {
