@@ -12,10 +12,12 @@ const parts = {
   Other: ["tier", "cache", "lost", "failed", "no_usage", "reasoning", "duplicate", "unbilled"], Unknown: ["unknown"],
 };
 
+const block = "bill openai {\n\tadmin_key {env.OPENAI_ADMIN_KEY}\n}";
+
 // Bill compares a bill with the records of a month.
 export function Bill() {
   const state = useAnswer("/v1/reconciliations/bills");
-  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none="There is no bill to compare yet. The Caddyfile names them in the block llm, because they need a key of an administrator of the provider: bill openai { admin_key {env.OPENAI_ADMIN_KEY} }">${(d) => html`<${Compared} bills=${d.items} />`}<//>`;
+  return html`<${Answer} state=${state} empty=${(d) => !d.items.length} none=${html`There is no bill to compare yet. The Caddyfile names them in the block llm, because they need a key of an administrator of the provider:<pre tabindex="0" aria-label="What to add">${block}</pre>`}>${(d) => html`<${Compared} bills=${d.items} />`}<//>`;
 }
 
 const lastMonth = () => {
