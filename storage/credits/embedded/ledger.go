@@ -7,16 +7,13 @@
 package embedded
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,8 +35,8 @@ type Ledger struct {
 
 	// mu is never held while the disk is waited for.
 	mu           sync.Mutex
-	accounts     map[credits.Account]map[string]*credits.Balance // by the account without a value, and by the value
-	maxValues    int                                             // of values of a budget without an end
+	accounts     balances
+	maxValues    int // of values of a budget without an end
 	reservations map[uuid.UUID]*reservation
 	// charged has the charges of the file, by reservation, until Recover.
 	charged map[uuid.UUID]plugins.Nanodollars
@@ -53,28 +50,6 @@ type Ledger struct {
 	failing    bool              // the file did not take the lines that came before
 	closed     bool
 }
-
-type reservation struct {
-	credits.Reservation
-	charged plugins.Nanodollars
-	// generation is that of the latest charge of this process.
-	generation uint64
-	// released is true until Recover if the call has ended, and its record may be lost.
-	released bool
-}
-
-// entry returns an entry of the reservation. All accounts share the entry, so that a crash
-// leaves it in all accounts or in no account.
-func (r *reservation) entry() entry {
-	e := entry{Org: r.Org, ID: r.ID}
-	if len(r.Holds) > 1 || r.Holds[0].Budget != "" {
-		e.Accounts = r.Accounts()
-	}
-	return e
-}
-
-// reserved is what is reserved and not charged.
-func (r *reservation) reserved() plugins.Nanodollars { return max(r.Amount-r.charged, 0) }
 
 // FileName is the name of the file in the journal's directory.
 const FileName = "credits"
@@ -120,13 +95,13 @@ func Forget(dir string) error {
 }
 
 func open(f *file) (*Ledger, error) {
-	l := &Ledger{file: f, maxValues: credits.MaxValues, accounts: make(map[credits.Account]map[string]*credits.Balance), reservations: make(map[uuid.UUID]*reservation), charged: make(map[uuid.UUID]plugins.Nanodollars)}
+	l := &Ledger{file: f, maxValues: credits.MaxValues, accounts: make(balances), reservations: make(map[uuid.UUID]*reservation), charged: make(map[uuid.UUID]plugins.Nanodollars)}
 	if err := f.open(l.load); err != nil {
 		return nil, unavailable(err)
 	}
 	l.generation = f.state.Generation
 	for _, stored := range l.reservations {
-		l.hold(stored, stored.reserved())
+		l.accounts.reserve(stored, stored.reserved())
 	}
 	if f.journal != nil {
 		f.journal.Note(FileName, f.reach())
@@ -135,187 +110,7 @@ func open(f *file) (*Ledger, error) {
 	return l, nil
 }
 
-// sync makes what was written survive a power cut, and returns how far the file then reaches. No
-// lock is held while the disk works.
-func (l *Ledger) sync() (is journal.Reach, ok bool) {
-	l.mu.Lock()
-	failing := l.failing
-	l.mu.Unlock()
-	if failing && l.flush() != nil {
-		return is, false
-	}
-	l.turn.Lock()
-	f, is := l.file.f, l.file.reach()
-	synced := l.file.synced == is.Size
-	l.turn.Unlock()
-	if f == nil || synced {
-		return is, f != nil
-	}
-	if err := l.file.sync(f); err != nil {
-		if !errors.Is(err, os.ErrClosed) { // else its balances replaced it
-			l.file.logger.Error("charges may not survive a power cut", zap.String("file", l.file.path), zap.Error(err))
-		}
-		return is, false
-	}
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	if l.file.state.Generation == is.Generation {
-		l.file.synced = is.Size
-	}
-	return is, true
-}
-
-// load applies a line of the file.
-func (l *Ledger) load(e entry) {
-	stored := l.reservations[e.ID]
-	if e.Lost == 0 && (!e.Released || e.Charge != 0) {
-		l.apply(e)
-	}
-	switch {
-	case e.ID == uuid.Nil:
-	case e.Charged != 0:
-		l.charged[e.ID] = e.Charged
-	default:
-		l.charged[e.ID] += e.Charge
-	}
-	switch {
-	case e.Lost > 0:
-		stored = &reservation{Reservation: credits.Reservation{ID: e.ID, Org: e.Org, Amount: e.Lost, Lost: e.Lost, Until: e.Until}, charged: e.Charged}
-		for _, of := range e.accounts() {
-			stored.Holds = append(stored.Holds, credits.Hold{Account: of})
-		}
-		if e.Call != nil {
-			stored.Call = *e.Call
-		}
-		l.reservations[e.ID] = stored
-		l.unsettled = append(l.unsettled, stored)
-	case stored != nil && e.Released && stored.charged > 0 && l.file.size >= l.file.certain:
-		stored.Amount, stored.Lost, stored.released = stored.charged, stored.charged, true
-	case stored != nil && e.Released:
-		delete(l.reservations, e.ID)
-	case stored != nil:
-		stored.charged += e.Charge
-	}
-}
-
-// Recover implements credits.Recoverer.
-func (l *Ledger) Recover(context.Context) error {
-	charged := l.charged
-	l.charged = nil
-	if l.file.journal == nil {
-		return nil
-	}
-	type version struct {
-		credits.Charge
-		end storage.EndState
-	}
-	recorded := make(map[uuid.UUID]version) // the last version of each
-	err := l.file.journal.Charges(l.file.state.Counted, func(end storage.EndState, charges map[string]string) {
-		for name, text := range charges {
-			var c credits.Charge
-			id, err := uuid.Parse(name)
-			if err == nil {
-				err = json.Unmarshal([]byte(text), &c)
-			}
-			if err != nil {
-				l.file.logger.Error("a charge in the journal cannot be read", zap.String("reservation", name), zap.Error(err))
-				continue
-			}
-			recorded[id] = version{c, end}
-		}
-	})
-	if err != nil {
-		return unavailable(err)
-	}
-	l.mu.Lock()
-	again := 0
-	for id, c := range recorded {
-		e := entry{Org: c.Org, ID: id, Accounts: c.Accounts, Charge: c.Total - charged[id]}
-		if e.Charge <= 0 || c.Generation < l.file.state.Generation { // the balances have it
-			continue
-		}
-		again++
-		l.apply(e)
-		if stored := l.reservations[id]; stored != nil {
-			reserved := stored.reserved()
-			stored.charged = c.Total
-			l.hold(stored, stored.reserved()-reserved)
-		}
-		l.lines = appendLine(l.lines, e)
-	}
-	for id, stored := range l.reservations {
-		if !stored.released {
-			continue
-		}
-		stored.released = false
-		if c, there := recorded[id]; there && c.end != storage.Interrupted {
-			delete(l.reservations, id)
-		} else {
-			l.lines = appendLine(l.lines, stored.line()) // Settle looks for its record
-		}
-	}
-	l.mu.Unlock()
-	if again > 0 {
-		l.file.logger.Warn("calls are charged again, because a power cut has taken their charges", zap.Int("calls", again))
-	}
-	return l.flush()
-}
-
-// Settle implements credits.Ledger. What the process before has reserved stays set aside until
-// Settle.
-func (l *Ledger) Settle(ctx context.Context, total func(r credits.Reservation, charged plugins.Nanodollars) (plugins.Nanodollars, error)) (settled bool, failed error) {
-	unsettled := l.unsettled
-	l.unsettled = nil
-	for _, stored := range unsettled {
-		l.mu.Lock()
-		open, charged := l.reservations[stored.ID] == stored, stored.charged
-		l.mu.Unlock()
-		if !open || stored.Until > 0 {
-			continue
-		}
-		n, err := total(stored.Reservation, charged)
-		if err == nil {
-			err = errors.Join(l.Charge(ctx, stored.Reservation, n), l.Release(ctx, stored.Reservation))
-		}
-		if err != nil {
-			l.unsettled, failed = append(l.unsettled, stored), errors.Join(failed, err)
-		}
-	}
-	return len(l.unsettled) == 0, failed
-}
-
 func unavailable(err error) error { return fmt.Errorf("%w: %w", credits.ErrUnavailable, err) }
-
-func (l *Ledger) apply(e entry) {
-	for _, of := range e.accounts() {
-		a := l.account(of)
-		a.Granted += e.Grant
-		a.Spent += e.Charge
-	}
-}
-
-// account is the balance of an account, which begins with nothing.
-func (l *Ledger) account(of credits.Account) *credits.Balance {
-	a := l.lookup(of)
-	if a == nil {
-		a = &credits.Balance{Account: of}
-		all := shared(of)
-		if l.accounts[all] == nil {
-			l.accounts[all] = make(map[string]*credits.Balance)
-		}
-		l.accounts[all][of.Value] = a
-	}
-	return a
-}
-
-// known is the balance of an account, nil if the account has nothing. It needs mu.
-func (l *Ledger) lookup(of credits.Account) *credits.Balance { return l.accounts[shared(of)][of.Value] }
-
-// shared is an account without its value.
-func shared(of credits.Account) credits.Account {
-	of.Value = ""
-	return of
-}
 
 // Grant implements credits.Ledger.
 func (l *Ledger) Grant(_ context.Context, org string, amount plugins.Nanodollars) error {
@@ -331,7 +126,7 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
-	a, closed := l.lookup(credits.Account{Org: org}), l.closed
+	a, closed := l.accounts.lookup(credits.Account{Org: org}), l.closed
 	var granted plugins.Nanodollars // only the turn's owner changes it
 	if a != nil {
 		granted = a.Granted
@@ -352,7 +147,7 @@ func (l *Ledger) grant(org string, amount plugins.Nanodollars, first bool) error
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.apply(e)
+	l.accounts.apply(e)
 	return nil
 }
 
@@ -395,18 +190,18 @@ func (l *Ledger) reserve(r credits.Reservation) error {
 		return nil
 	}
 	for _, h := range r.Holds {
-		b, freeAt := h.Standing(r.Amount, l.balance)
-		if h.Budget == "" && l.lookup(h.Account) == nil || b.Available() < r.Amount {
+		b, freeAt := h.Standing(r.Amount, l.accounts.balance)
+		if h.Budget == "" && l.accounts.lookup(h.Account) == nil || b.Available() < r.Amount {
 			return &credits.InsufficientError{Balance: b, FreeAt: freeAt}
 		}
 	}
 	for _, h := range r.Holds {
-		if h.Endless() && l.lookup(h.Account) == nil && len(l.accounts[shared(h.Account)]) >= l.maxValues {
+		if h.Endless() && l.accounts.lookup(h.Account) == nil && len(l.accounts.values(h.Account)) >= l.maxValues {
 			return &credits.FullError{Account: h.Account}
 		}
 	}
 	for _, h := range r.Holds {
-		l.account(h.Account).Reserved += r.Amount
+		l.accounts.open(h.Account).Reserved += r.Amount
 	}
 	stored := &reservation{Reservation: r}
 	l.reservations[r.ID] = stored
@@ -436,13 +231,6 @@ func (l *Ledger) expire(now storage.Timestamp) {
 	}
 }
 
-// line is the entry of a reservation that is open.
-func (r *reservation) line() entry {
-	e := r.entry()
-	e.Lost, e.Charged, e.Call, e.Until = r.Lost, r.charged, &r.Call, r.Until
-	return e
-}
-
 // Charge implements credits.Ledger.
 func (l *Ledger) Charge(_ context.Context, r credits.Reservation, total plugins.Nanodollars) error {
 	if err := l.charge(r, total); err != nil {
@@ -467,49 +255,10 @@ func (l *Ledger) charge(r credits.Reservation, total plugins.Nanodollars) error 
 	}
 	reserved := stored.reserved()
 	stored.charged, stored.generation = total, l.generation
-	l.apply(e)
-	l.hold(stored, stored.reserved()-reserved)
+	l.accounts.apply(e)
+	l.accounts.reserve(stored, stored.reserved()-reserved)
 	l.lines = appendLine(l.lines, e)
 	return nil
-}
-
-// Charged implements credits.Recoverer.
-func (l *Ledger) Charged(id uuid.UUID) (c credits.Charge, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	stored := l.reservations[id]
-	if stored == nil || stored.charged == 0 {
-		return credits.Charge{}, false
-	}
-	return credits.Charge{Org: stored.Org, Accounts: stored.Accounts(), Total: stored.charged, Generation: stored.generation}, true
-}
-
-// hold adds to what is reserved in the accounts of a reservation. A budget forgets a value of
-// which nothing is spent or reserved.
-func (l *Ledger) hold(r *reservation, more plugins.Nanodollars) {
-	for _, h := range r.Holds {
-		a := l.account(h.Account)
-		a.Reserved += more
-		if h.Budget != "" && *a == (credits.Balance{Account: h.Account}) {
-			l.drop(h.Account)
-		}
-	}
-}
-
-// drop forgets an account. It needs mu.
-func (l *Ledger) drop(of credits.Account) {
-	all := shared(of)
-	if delete(l.accounts[all], of.Value); len(l.accounts[all]) == 0 {
-		delete(l.accounts, all)
-	}
-}
-
-// balance is the state of an account. It needs mu.
-func (l *Ledger) balance(of credits.Account) credits.Balance {
-	if a := l.lookup(of); a != nil {
-		return *a
-	}
-	return credits.Balance{Account: of}
 }
 
 // Release implements credits.Ledger.
@@ -537,9 +286,9 @@ func (l *Ledger) conclude(stored *reservation, total plugins.Nanodollars) {
 	e := entry{Org: stored.Org, ID: stored.ID, Released: true}
 	if total != stored.charged {
 		e.Accounts, e.Charge = stored.entry().Accounts, total-stored.charged
-		l.apply(e)
+		l.accounts.apply(e)
 	}
-	l.hold(stored, -stored.reserved())
+	l.accounts.reserve(stored, -stored.reserved())
 	delete(l.reservations, stored.ID)
 	if stored.Lost > 0 {
 		l.lines = appendLine(l.lines, e)
@@ -570,7 +319,7 @@ func (l *Ledger) Balance(_ context.Context, of credits.Hold) (credits.Balance, e
 	if l.closed {
 		return credits.Balance{}, unavailable(os.ErrClosed)
 	}
-	b, _ := of.Standing(0, l.balance)
+	b, _ := of.Standing(0, l.accounts.balance)
 	return b, nil
 }
 
@@ -581,7 +330,7 @@ func (l *Ledger) Balances(context.Context) ([]credits.Balance, error) {
 	if l.closed {
 		return nil, unavailable(os.ErrClosed)
 	}
-	return l.balances(func(all credits.Account) bool { return all.Budget == "" }), nil
+	return l.accounts.list(func(all credits.Account) bool { return all.Budget == "" }), nil
 }
 
 // Counted implements credits.Ledger. It looks only at the accounts of the budget, because calls
@@ -594,117 +343,11 @@ func (l *Ledger) Counted(_ context.Context, of credits.Hold) ([]credits.Balance,
 	}
 	var list []credits.Balance
 	for step := range of.Steps {
-		for _, a := range l.accounts[shared(step)] {
+		for _, a := range l.accounts.values(step) {
 			list = append(list, *a)
 		}
 	}
 	return of.ByValue(list), nil
-}
-
-// balances are the balances of the wanted accounts, in order. wanted gets accounts without
-// their value. It needs mu.
-func (l *Ledger) balances(wanted func(all credits.Account) bool) []credits.Balance {
-	list := []credits.Balance{}
-	for all, values := range l.accounts {
-		if !wanted(all) {
-			continue
-		}
-		for _, a := range values {
-			list = append(list, *a)
-		}
-	}
-	slices.SortFunc(list, func(a, b credits.Balance) int {
-		return cmp.Or(cmp.Compare(a.Org, b.Org), cmp.Compare(a.Budget, b.Budget), cmp.Compare(a.Begins, b.Begins), cmp.Compare(a.Value, b.Value))
-	})
-	return list
-}
-
-// forget drops the accounts of windows that are over. It needs mu.
-func (l *Ledger) forget() {
-	now := storage.Millis(time.Now())
-	for all, values := range l.accounts {
-		if all.Ends == 0 || all.Forgotten() >= now {
-			continue
-		}
-		for _, a := range values {
-			if a.Reserved == 0 {
-				l.drop(a.Account)
-			}
-		}
-	}
-}
-
-// maxSpare bounds the memory that is used again, in bytes: lines may have waited for a disk.
-const maxSpare = 1 << 20
-
-// flush writes the lines that wait, also the lines of other goroutines.
-func (l *Ledger) flush() error {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	l.compact()
-	l.mu.Lock()
-	lines := l.lines
-	l.lines, l.spare = l.spare, nil
-	l.mu.Unlock()
-	err := l.file.append(lines, false)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failing = err != nil
-	if err != nil {
-		l.lines = append(lines, l.lines...)
-		return unavailable(err)
-	}
-	if cap(lines) <= maxSpare {
-		l.spare = lines[:0]
-	}
-	return nil
-}
-
-// compact replaces the file by its balances when it has grown, with the charges
-// that wait. It needs turn.
-func (l *Ledger) compact() {
-	if !l.file.full() {
-		return
-	}
-	l.mu.Lock()
-	l.forget()
-	l.generation++ // charges from now on are lines behind the balances
-	next := state{Generation: l.generation, Counted: l.file.end()}
-	balances, lines := l.balances(func(credits.Account) bool { return true }), l.lines
-	l.lines = nil
-	var open []entry
-	for _, stored := range l.reservations {
-		if stored.Lost > 0 || stored.charged != 0 { // the record of a charge may come after the balances
-			open = append(open, stored.line())
-		}
-	}
-	l.mu.Unlock()
-	if err := l.file.replace(balances, open, next); err != nil {
-		l.file.logger.Error("the credits cannot be compacted: the file grows until they can", zap.String("file", l.file.path), zap.Error(err))
-		l.mu.Lock()
-		l.lines = append(lines, l.lines...)
-		l.mu.Unlock()
-	}
-}
-
-// Close implements credits.Ledger.
-func (l *Ledger) Close(context.Context) error {
-	err := l.flush()
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	l.mu.Lock()
-	closed := l.closed
-	l.closed = true
-	l.mu.Unlock()
-	if closed {
-		return nil
-	}
-	err = errors.Join(err, l.file.close())
-	if l.detach != nil {
-		l.detach()
-		l.file.journal.Note(FileName, l.file.reach())
-	}
-	return err
 }
 
 // Interface guards
