@@ -157,7 +157,7 @@ func (j *Journal) awaitBatch(ctx context.Context, d time.Duration) {
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (j *Journal) deliver(ctx context.Context, d *batch) bool {
-	j.eraseLate(&d.Batch)
+	j.erasures.applyTo(&d.Batch)
 	j.saveCheckpoint(d.End)
 	start := time.Now()
 	if !j.writeBatch(ctx, d, &d.Batch) {

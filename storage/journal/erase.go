@@ -11,100 +11,100 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// eraseLate removes from a batch what was erased of its records: a restored segment may have them.
-func (j *Journal) eraseLate(b *storage.Batch) {
+// applyTo removes from a batch what was erased of its records: a restored segment may have them.
+func (l *erasures) applyTo(b *storage.Batch) {
 	var content map[string][]storage.ContentRef
-	if b.Records, content = j.erasures.records.Load().apply(b.Records); j.Shared() {
+	if b.Records, content = l.records.Load().apply(b.Records); l.j.Shared() {
 		return
 	}
 	for org, refs := range content {
 		left := leftOf(refs)
-		of := j.Erasures(org)
+		of := l.j.Erasures(org)
 		if len(of) == 0 {
 			continue
 		}
-		if err := j.change(of[0].ID, func(e *Erasure) {
+		if err := l.change(of[0].ID, func(e *Erasure) {
 			e.add(left)
 			e.DoneAt = 0
 		}); err != nil {
-			j.options.logger().Error("erased content stays in the segments until content_retention ends", zap.Error(err))
+			l.j.options.logger().Error("erased content stays in the segments until content_retention ends", zap.Error(err))
 		}
-		signal(j.maintenance.wake)
+		signal(l.j.maintenance.wake)
 	}
 }
 
-// runErasures does what is left of the erasures. Backups and sealing go on between two segments.
+// run does what is left of the erasures. Backups and sealing go on between two segments.
 // What cannot be done yet is left to the next maintenance.
-func (j *Journal) runErasures(ctx context.Context) {
-	if err := j.eraseReleased(ctx); err != nil && ctx.Err() == nil {
-		j.options.logger().Error("it is not known which records are under hold: erasures go on with the others", zap.Error(err))
+func (l *erasures) run(ctx context.Context) {
+	if err := l.eraseReleased(ctx); err != nil && ctx.Err() == nil {
+		l.j.options.logger().Error("it is not known which records are under hold: erasures go on with the others", zap.Error(err))
 	}
-	all := j.erasures.unfinished()
+	all := l.unfinished()
 	if len(all) == 0 {
 		return
 	}
-	if err := j.eraseRecords(ctx, all); err != nil && ctx.Err() == nil {
-		j.options.logger().Error("records cannot be erased from the database: it is tried again", zap.Error(err))
+	if err := l.eraseRecords(ctx, all); err != nil && ctx.Err() == nil {
+		l.j.options.logger().Error("records cannot be erased from the database: it is tried again", zap.Error(err))
 	}
-	j.closeErased(all)
-	left := j.erasures.left()
+	l.closeSegment(all)
+	left := l.left()
 	var w rewriter
 	for _, number := range slices.Sorted(maps.Keys(left)) {
 		var err error
-		j.options.Load().LowPriority(func() { err = j.eraseSegment(ctx, &w, number, left[number]) })
+		l.j.options.Load().LowPriority(func() { err = l.eraseSegment(ctx, &w, number, left[number]) })
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			j.options.logger().Error("content cannot be erased: it is tried again", zap.String("file", segmentPath(j.dir, number, sealedSuffix)), zap.Error(err))
+			l.j.options.logger().Error("content cannot be erased: it is tried again", zap.String("file", segmentPath(l.j.dir, number, sealedSuffix)), zap.Error(err))
 		}
 	}
-	if err := j.finishErasures(ctx); err != nil && ctx.Err() == nil {
-		j.options.logger().Error("what was erased is still in the files of the database: it is tried again", zap.Error(err))
+	if err := l.finish(ctx); err != nil && ctx.Err() == nil {
+		l.j.options.logger().Error("what was erased is still in the files of the database: it is tried again", zap.Error(err))
 	}
 }
 
-// closeErased ends the active segment if something of it is erased, so that it can be sealed.
-func (j *Journal) closeErased(all []*Erasure) {
-	left := j.erasures.left()
-	j.log.turn.Lock()
-	defer j.log.turn.Unlock()
-	s := j.log.active
+// closeSegment ends the active segment if something of it is erased, so that it can be sealed.
+func (l *erasures) closeSegment(all []*Erasure) {
+	left := l.left()
+	l.j.log.turn.Lock()
+	defer l.j.log.turn.Unlock()
+	s := l.j.log.active
 	if s == nil {
 		return
 	}
 	if left[s.number] != nil || slices.ContainsFunc(all, func(e *Erasure) bool { return s.number <= e.Segment }) {
-		j.log.close(s) // the drain wakes maintenance when the backend has all of it
+		l.j.log.close(s) // the drain wakes maintenance when the backend has all of it
 	}
 }
 
 // eraseSegment removes entries from one segment, unless it is still raw.
-func (j *Journal) eraseSegment(ctx context.Context, w *rewriter, number uint64, ordinals []uint32) error {
-	if !j.takeTurn(ctx) {
+func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64, ordinals []uint32) error {
+	if !l.j.takeTurn(ctx) {
 		return ctx.Err()
 	}
-	defer j.giveTurn()
-	j.mu.Lock()
-	_, raw := j.log.find(number)
-	j.mu.Unlock()
+	defer l.j.giveTurn()
+	l.j.mu.Lock()
+	_, raw := l.j.log.find(number)
+	l.j.mu.Unlock()
 	if raw {
 		return nil
 	}
-	err := j.archive.rewrite(ctx, w, number, func(ordinal uint32) bool {
+	err := l.j.archive.rewrite(ctx, w, number, func(ordinal uint32) bool {
 		_, found := slices.BinarySearch(ordinals, ordinal)
 		return found
 	})
 	if err != nil {
 		return err
 	}
-	return j.erasedSegment(number, ordinals)
+	return l.segmentErased(number, ordinals)
 }
 
-// erasedSegment notes that a segment is written.
-func (j *Journal) erasedSegment(number uint64, ordinals []uint32) error {
-	j.erasures.mu.Lock()
-	defer j.erasures.mu.Unlock()
-	for i, e := range j.erasures.all {
+// segmentErased notes that a segment is written.
+func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range l.all {
 		mine, there := e.Left[number]
 		if !there || !contains(ordinals, mine) { // else it was created meanwhile
 			continue
@@ -112,16 +112,16 @@ func (j *Journal) erasedSegment(number uint64, ordinals []uint32) error {
 		next := *e
 		next.Left = maps.Clone(e.Left)
 		delete(next.Left, number)
-		if !j.erasesRows(e.Scope) {
+		if !l.needsBackend(e.Scope) {
 			next.Erased += int64(len(mine))
 		}
-		if next.settled() && !j.erasesRows(e.Scope) { // else the backend's files come next
-			next.DoneAt = j.options.now()
+		if next.settled() && !l.needsBackend(e.Scope) { // else the backend's files come next
+			next.DoneAt = l.j.options.now()
 		}
-		j.erasures.all[i] = &next
+		l.all[i] = &next
 	}
-	j.erasures.hide()
-	return j.saveErasures()
+	l.hide()
+	return l.save()
 }
 
 // erasePage is how many records are found at a time, and eraseRows how many the backend erases
@@ -133,7 +133,7 @@ const (
 
 // eraseRecords erases the records of erasures in the backend. Those of erasures from before the
 // start are found there once for each organisation.
-func (j *Journal) eraseRecords(ctx context.Context, all []*Erasure) error {
+func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) error {
 	unknown := make(map[string][]*Erasure) // by organisation
 	for _, e := range all {
 		switch {
@@ -141,30 +141,30 @@ func (j *Journal) eraseRecords(ctx context.Context, all []*Erasure) error {
 		case e.ids == nil:
 			unknown[e.Org] = append(unknown[e.Org], e)
 		default:
-			if err := j.eraseRows(ctx, e.Org, e.ids, max(e.Scope, storage.EraseContent)); err != nil {
+			if err := l.eraseRows(ctx, e.Org, e.ids, max(e.Scope, storage.EraseContent)); err != nil {
 				return err
 			}
-			if err := j.change(e.ID, j.erasedRows); err != nil {
+			if err := l.change(e.ID, l.rowsErased); err != nil {
 				return err
 			}
 		}
 	}
 	for org, erasures := range unknown {
-		ids, left, err := j.findErased(ctx, org)
+		ids, left, err := l.find(ctx, org)
 		if err == nil { // before they are erased in the backend, which alone knows their content
-			err = j.change(erasures[0].ID, func(e *Erasure) {
+			err = l.change(erasures[0].ID, func(e *Erasure) {
 				e.add(left)
-				e.Segment = max(e.Segment, j.newestRaw())
+				e.Segment = max(e.Segment, l.j.log.newestRaw())
 			})
 		}
 		for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
-			if err == nil && j.erasesRows(scope) {
-				err = j.eraseRows(ctx, org, ids[scope], scope)
+			if err == nil && l.needsBackend(scope) {
+				err = l.eraseRows(ctx, org, ids[scope], scope)
 			}
 		}
 		for _, e := range erasures {
 			if err == nil {
-				err = j.change(e.ID, j.erasedRows)
+				err = l.change(e.ID, l.rowsErased)
 			}
 		}
 		if err != nil {
@@ -175,14 +175,14 @@ func (j *Journal) eraseRecords(ctx context.Context, all []*Erasure) error {
 }
 
 // eraseRows erases records in the backend, in steps, between which batches can be written.
-func (j *Journal) eraseRows(ctx context.Context, org string, ids []uuid.UUID, scope storage.ErasureScope) (err error) {
-	eraser, ok := j.backend.(storage.RecordEraser)
+func (l *erasures) eraseRows(ctx context.Context, org string, ids []uuid.UUID, scope storage.ErasureScope) (err error) {
+	eraser, ok := l.j.backend.(storage.RecordEraser)
 	if !ok {
 		return nil
 	}
 	for some := range slices.Chunk(ids, eraseRows) {
-		j.options.Load().LowPriority(func() {
-			err = j.inSteps(ctx, func() (bool, error) { return false, eraser.EraseRecords(ctx, org, some, scope) })
+		l.j.options.Load().LowPriority(func() {
+			err = l.j.inSteps(ctx, func() (bool, error) { return false, eraser.EraseRecords(ctx, org, some, scope) })
 		})
 		if err != nil {
 			return err
@@ -191,23 +191,23 @@ func (j *Journal) eraseRows(ctx context.Context, org string, ids []uuid.UUID, sc
 	return nil
 }
 
-// findErased finds the erased records that the backend still has of an organisation, by scope,
+// find finds the erased records that the backend still has of an organisation, by scope,
 // and their content.
-func (j *Journal) findErased(ctx context.Context, org string) (ids map[storage.ErasureScope][]uuid.UUID, left map[uint64][]uint32, err error) {
-	if err := j.flushSoon(ctx); err != nil {
+func (l *erasures) find(ctx context.Context, org string) (ids map[storage.ErasureScope][]uuid.UUID, left map[uint64][]uint32, err error) {
+	if err := l.j.flushSoon(ctx); err != nil {
 		return nil, nil, err
 	}
 	ids = make(map[storage.ErasureScope][]uuid.UUID)
 	var content []storage.ContentRef
-	erased := j.erasures.records.Load()
-	err = j.EachPage(ctx, org, storage.All{}, func(records []*storage.Record) error {
+	erased := l.records.Load()
+	err = l.j.EachPage(ctx, org, storage.All{}, func(records []*storage.Record) error {
 		for _, r := range records {
 			scope := erased.scope(r.Key())
 			if scope == 0 {
 				continue
 			}
 			ids[scope] = append(ids[scope], r.ID)
-			if r.Content != (storage.ContentRef{}) && !j.Shared() {
+			if r.Content != (storage.ContentRef{}) && !l.j.Shared() {
 				content = append(content, r.Content)
 			}
 		}
@@ -216,30 +216,30 @@ func (j *Journal) findErased(ctx context.Context, org string) (ids map[storage.E
 	return ids, leftOf(content), err
 }
 
-// finishErasures ends the erasures whose records are in no segment any more, once the backend's
+// finish ends the erasures whose records are in no segment any more, once the backend's
 // files have nothing of them either.
-func (j *Journal) finishErasures(ctx context.Context) error {
-	j.mu.Lock()
+func (l *erasures) finish(ctx context.Context) error {
+	l.j.mu.Lock()
 	oldestRaw := uint64(1<<64 - 1)
-	if len(j.log.unsealed) > 0 {
-		oldestRaw = j.log.unsealed[0].number
+	if len(l.j.log.unsealed) > 0 {
+		oldestRaw = l.j.log.unsealed[0].number
 	}
-	j.mu.Unlock()
+	l.j.mu.Unlock()
 	var ready []*Erasure
 	rows := false
-	for _, e := range j.erasures.unfinished() {
+	for _, e := range l.unfinished() {
 		if e.settled() && e.Segment < oldestRaw {
 			ready = append(ready, e)
-			rows = rows || j.erasesRows(e.Scope)
+			rows = rows || l.needsBackend(e.Scope)
 		}
 	}
 	if rows {
-		if err := j.eraseUnused(ctx, ready); err != nil {
+		if err := l.eraseUnused(ctx, ready); err != nil {
 			return err
 		}
 	}
 	for _, e := range ready {
-		if err := j.change(e.ID, func(e *Erasure) { e.DoneAt = j.options.now() }); err != nil {
+		if err := l.change(e.ID, func(e *Erasure) { e.DoneAt = l.j.options.now() }); err != nil {
 			return err
 		}
 	}
@@ -247,17 +247,17 @@ func (j *Journal) finishErasures(ctx context.Context) error {
 }
 
 // eraseUnused removes from the backend's files what only the records of erasures have needed.
-func (j *Journal) eraseUnused(ctx context.Context, of []*Erasure) (err error) {
-	if eraser, ok := j.backend.(storage.RecordEraser); ok && slices.ContainsFunc(of, func(e *Erasure) bool { return !e.unusedErased }) {
-		j.options.Load().LowPriority(func() { err = eraser.EraseUnused(ctx) })
+func (l *erasures) eraseUnused(ctx context.Context, of []*Erasure) (err error) {
+	if eraser, ok := l.j.backend.(storage.RecordEraser); ok && slices.ContainsFunc(of, func(e *Erasure) bool { return !e.unusedErased }) {
+		l.j.options.Load().LowPriority(func() { err = eraser.EraseUnused(ctx) })
 	}
 	for _, e := range of {
 		if err == nil {
-			err = j.change(e.ID, func(e *Erasure) { e.unusedErased = true })
+			err = l.change(e.ID, func(e *Erasure) { e.unusedErased = true })
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return j.eraseFiles(ctx)
+	return l.j.eraseFiles(ctx)
 }

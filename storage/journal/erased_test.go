@@ -50,7 +50,7 @@ func TestErasureOfRecords(t *testing.T) {
 			"killed when the backend had erased all": func(t *testing.T, j *Journal, _ *backend, erase func()) {
 				alone(j)
 				erase()
-				if err := j.eraseRecords(t.Context(), j.erasures.unfinished()); err != nil {
+				if err := j.erasures.eraseRecords(t.Context(), j.erasures.unfinished()); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -59,9 +59,9 @@ func TestErasureOfRecords(t *testing.T) {
 				alone(j)
 				erase()
 				j.maintenance.turn = make(chan struct{}, 1)
-				err := j.eraseRecords(t.Context(), j.erasures.unfinished())
+				err := j.erasures.eraseRecords(t.Context(), j.erasures.unfinished())
 				for number, ordinals := range j.erasures.left() {
-					err = errors.Join(err, j.eraseSegment(t.Context(), new(rewriter), number, ordinals))
+					err = errors.Join(err, j.erasures.eraseSegment(t.Context(), new(rewriter), number, ordinals))
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -194,7 +194,7 @@ func testErasureOfRecords(t *testing.T, scope storage.ErasureScope, crash func(*
 	if err := b.Write(t.Context(), &storage.Batch{Journal: j.identity, Records: restored, End: storage.Position{Segment: 1 << 40}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.findAgain(); err != nil {
+	if err := j.erasures.findAgain(); err != nil {
 		t.Fatal(err)
 	}
 	signal(j.maintenance.wake)

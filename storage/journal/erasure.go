@@ -67,11 +67,11 @@ func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 		return l.refused
 	}
 	before := l.records.Load()
-	if err := j.take(&e, chosen); err != nil {
+	if err := l.take(&e, chosen); err != nil {
 		return err
 	}
 	l.all = append(l.all, &e)
-	if err := j.saveErasures(); err != nil {
+	if err := l.save(); err != nil {
 		l.all = l.all[:len(l.all)-1]
 		l.records.Store(before)
 		return err
@@ -82,27 +82,27 @@ func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 }
 
 // take adds records to those that an erasure has to erase. It needs the mutex of the erasures.
-func (j *Journal) take(e *Erasure, chosen []Chosen) error {
+func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 	ids, content := make([]uuid.UUID, len(chosen)), make([]storage.ContentRef, 0, len(chosen))
 	for i, c := range chosen {
-		if ids[i] = c.ID; c.Content != (storage.ContentRef{}) && !j.Shared() {
+		if ids[i] = c.ID; c.Content != (storage.ContentRef{}) && !l.j.Shared() {
 			content = append(content, c.Content)
 		}
 	}
-	records, err := j.erasures.records.Load().with(j.dir, e.Org, ids, max(e.Scope, storage.EraseContent))
+	records, err := l.records.Load().with(l.j.dir, e.Org, ids, max(e.Scope, storage.EraseContent))
 	if err != nil {
 		return fmt.Errorf("the list of erased records cannot be written: %w", err)
 	}
-	j.erasures.records.Store(records)
+	l.records.Store(records)
 	e.add(leftOf(content))
-	if j.erasesRows(e.Scope) { // what is appended from now on has nothing of them
+	if l.needsBackend(e.Scope) { // what is appended from now on has nothing of them
 		if !e.Find || e.ids != nil {
 			e.ids = slices.Concat(e.ids, ids)
 		}
-		e.Find, e.Segment = true, j.newestRaw()
+		e.Find, e.Segment = true, l.j.log.newestRaw()
 	}
 	if e.DoneAt = 0; e.settled() {
-		e.DoneAt = j.options.now()
+		e.DoneAt = l.j.options.now()
 	}
 	return nil
 }
@@ -110,28 +110,18 @@ func (j *Journal) take(e *Erasure, chosen []Chosen) error {
 // settled reports whether nothing is left to find or to write.
 func (e *Erasure) settled() bool { return !e.Find && len(e.Left) == 0 }
 
-// erasesRows reports whether an erasure needs the backend: for what it erases of records, or
+// needsBackend reports whether an erasure needs the backend: for what it erases of records, or
 // because the backend keeps content.
-func (j *Journal) erasesRows(scope storage.ErasureScope) bool {
-	return scope > storage.EraseContent || j.Shared()
+func (l *erasures) needsBackend(scope storage.ErasureScope) bool {
+	return scope > storage.EraseContent || l.j.Shared()
 }
 
-// erasedRows notes that the backend has erased the records.
-func (j *Journal) erasedRows(e *Erasure) {
+// rowsErased notes that the backend has erased the records.
+func (l *erasures) rowsErased(e *Erasure) {
 	e.Find, e.ids = false, nil
-	if j.erasesRows(e.Scope) {
+	if l.needsBackend(e.Scope) {
 		e.Erased = e.Records - int64(len(e.Held))
 	}
-}
-
-// newestRaw is the number of the newest segment that is not sealed, 0 if all are.
-func (j *Journal) newestRaw() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if n := len(j.log.unsealed); n > 0 {
-		return j.log.unsealed[n-1].number
-	}
-	return 0
 }
 
 // Erasures returns the erasures of an organisation, the newest first.

@@ -20,8 +20,10 @@ import (
 // ErasuresName is the file of the erasures in the journal's directory.
 const ErasuresName = "erasures"
 
-// erasures are the erasures of a journal, in the order of creation.
+// erasures are the erasures of a journal, in the order of creation, and what carries them out.
 type erasures struct {
+	j *Journal
+
 	// mu guards the fields. It is held while the files are written.
 	mu    sync.Mutex
 	all   []*Erasure
@@ -49,18 +51,17 @@ type erasuresText struct {
 	records *erasedRecords
 }
 
-// openErasures reads the files, if there are any. Without them, nobody knows what is left to erase.
-func (j *Journal) openErasures() {
-	e := &j.erasures
-	t, err := readErasures(j.dir)
+// open reads the files, if there are any. Without them, nobody knows what is left to erase.
+func (l *erasures) open() {
+	t, err := readErasures(l.j.dir)
 	if err != nil {
-		j.options.logger().Error("the list of erasures cannot be read", zap.Error(err))
+		l.j.options.logger().Error("the list of erasures cannot be read", zap.Error(err))
 	}
-	e.all, e.reach = t.Erasures, t.reach()
-	e.records.Store(t.records)
-	e.hide()
-	if e.refused = j.Compare(ErasuresName, e.reach); e.refused != nil {
-		j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(e.refused))
+	l.all, l.reach = t.Erasures, t.reach()
+	l.records.Store(t.records)
+	l.hide()
+	if l.refused = l.j.Compare(ErasuresName, l.reach); l.refused != nil {
+		l.j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(l.refused))
 	}
 }
 
@@ -103,24 +104,22 @@ func (t *erasuresText) write(dir string) error {
 	return nil
 }
 
-// saveErasures writes the file anew. It needs the mutex.
-func (j *Journal) saveErasures() error {
-	e := &j.erasures
-	next := erasuresText{Generation: e.reach.Generation + 1, Erasures: e.all}
-	if records := e.records.Load(); records != nil {
+// save writes the file anew. It needs the mutex.
+func (l *erasures) save() error {
+	next := erasuresText{Generation: l.reach.Generation + 1, Erasures: l.all}
+	if records := l.records.Load(); records != nil {
 		next.Records = records.file
 	}
-	if err := next.write(j.dir); err != nil {
+	if err := next.write(l.j.dir); err != nil {
 		return err
 	}
-	e.reach = next.reach()
-	j.Note(ErasuresName, e.reach)
+	l.reach = next.reach()
+	l.j.Note(ErasuresName, l.reach)
 	return nil
 }
 
 // change replaces an erasure by what do makes of a copy, and writes the list.
-func (j *Journal) change(id uuid.UUID, do func(*Erasure)) error {
-	l := &j.erasures
+func (l *erasures) change(id uuid.UUID, do func(*Erasure)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range l.all {
@@ -131,15 +130,15 @@ func (j *Journal) change(id uuid.UUID, do func(*Erasure)) error {
 		}
 	}
 	l.hide()
-	return j.saveErasures()
+	return l.save()
 }
 
 // hide makes the entries unreadable that all erasures together still have to remove. It needs the
 // mutex.
-func (e *erasures) hide() {
+func (l *erasures) hide() {
 	var left map[uint64][]uint32
 	finds := false
-	for _, one := range e.all {
+	for _, one := range l.all {
 		finds = finds || one.Find
 		for number, ordinals := range one.Left {
 			if left == nil {
@@ -148,36 +147,36 @@ func (e *erasures) hide() {
 			left[number] = append(left[number], ordinals...)
 		}
 	}
-	e.finds.Store(finds)
+	l.finds.Store(finds)
 	if left == nil {
-		e.hidden.Store(nil)
+		l.hidden.Store(nil)
 		return
 	}
 	for _, ordinals := range left {
 		slices.Sort(ordinals)
 	}
-	e.hidden.Store(&left)
+	l.hidden.Store(&left)
 }
 
 // left returns the entries that are left to erase, sorted, by segment.
-func (e *erasures) left() map[uint64][]uint32 {
-	if hidden := e.hidden.Load(); hidden != nil {
+func (l *erasures) left() map[uint64][]uint32 {
+	if hidden := l.hidden.Load(); hidden != nil {
 		return *hidden
 	}
 	return nil
 }
 
 // hides reports whether the content of a record is left to erase.
-func (e *erasures) hides(r *storage.Record) bool {
-	_, found := slices.BinarySearch(e.left()[r.Content.Segment], r.Content.Ordinal)
-	return found || e.finds.Load() && e.records.Load().scope(r.Key()) > 0
+func (l *erasures) hides(r *storage.Record) bool {
+	_, found := slices.BinarySearch(l.left()[r.Content.Segment], r.Content.Ordinal)
+	return found || l.finds.Load() && l.records.Load().scope(r.Key()) > 0
 }
 
 // unfinished are the erasures that are not done.
-func (e *erasures) unfinished() (all []*Erasure) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, one := range e.all {
+func (l *erasures) unfinished() (all []*Erasure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range l.all {
 		if one.DoneAt == 0 {
 			all = append(all, one)
 		}
@@ -186,8 +185,7 @@ func (e *erasures) unfinished() (all []*Erasure) {
 }
 
 // findAgain has all erasures repeated in the backend, which is older than it was.
-func (j *Journal) findAgain() error {
-	l := &j.erasures
+func (l *erasures) findAgain() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.all) == 0 {
@@ -199,5 +197,5 @@ func (j *Journal) findAgain() error {
 		l.all[i] = &next
 	}
 	l.hide()
-	return j.saveErasures()
+	return l.save()
 }

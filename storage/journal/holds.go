@@ -69,8 +69,7 @@ func sameHolds(a, b []Hold) bool {
 }
 
 // eraseReleased has erasures take the records that no hold keeps any more.
-func (j *Journal) eraseReleased(ctx context.Context) error {
-	l := &j.erasures
+func (l *erasures) eraseReleased(ctx context.Context) error {
 	l.mu.Lock()
 	all := slices.Clone(l.all)
 	l.mu.Unlock()
@@ -78,7 +77,7 @@ func (j *Journal) eraseReleased(ctx context.Context) error {
 		if len(e.Held) == 0 {
 			continue
 		}
-		if err := j.UnderHolds(ctx, []string{e.Org}, func(holds []Hold) error { return j.release(ctx, e, holds) }); err != nil {
+		if err := l.j.UnderHolds(ctx, []string{e.Org}, func(holds []Hold) error { return l.release(ctx, e, holds) }); err != nil {
 			return err
 		}
 	}
@@ -87,7 +86,7 @@ func (j *Journal) eraseReleased(ctx context.Context) error {
 
 // release has an erasure take those of its records that no hold keeps, if one of its holds was
 // lifted.
-func (j *Journal) release(ctx context.Context, e *Erasure, holds []Hold) error {
+func (l *erasures) release(ctx context.Context, e *Erasure, holds []Hold) error {
 	if !slices.ContainsFunc(e.Holds, func(id string) bool {
 		return !slices.ContainsFunc(holds, func(h Hold) bool { return h.ID == id })
 	}) {
@@ -100,7 +99,7 @@ func (j *Journal) release(ctx context.Context, e *Erasure, holds []Hold) error {
 	var keep []string
 	for _, h := range holds {
 		keeps := false
-		if err := j.EachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
+		if err := l.j.EachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
 			for _, r := range records {
 				if _, chosen := held[r.ID]; chosen {
 					held[r.ID], keeps = true, true
@@ -121,7 +120,7 @@ func (j *Journal) release(ctx context.Context, e *Erasure, holds []Hold) error {
 			left = append(left, id)
 			continue
 		}
-		r, err := j.backend.Request(ctx, storage.RecordKey{Org: e.Org, ID: id})
+		r, err := l.j.backend.Request(ctx, storage.RecordKey{Org: e.Org, ID: id})
 		switch {
 		case err == nil:
 			chosen = append(chosen, Chosen{id, r.Content})
@@ -132,8 +131,8 @@ func (j *Journal) release(ctx context.Context, e *Erasure, holds []Hold) error {
 		}
 	}
 	var err error
-	saved := j.change(e.ID, func(e *Erasure) {
-		if err = j.take(e, chosen); err == nil {
+	saved := l.change(e.ID, func(e *Erasure) {
+		if err = l.take(e, chosen); err == nil {
 			e.Held, e.Holds, e.unusedErased = left, keep, false
 		}
 	})

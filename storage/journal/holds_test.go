@@ -134,7 +134,7 @@ func TestRetentionKeepsWhatIsUnderHold(t *testing.T) {
 	s.left(held)
 	s.holds.set(t, s.Journal, holdOf("two", earlyOnes))
 	s.left(early)
-	s.clock.Add((2 * retainedEvery).Milliseconds()) // the raw segment is sealed by now
+	s.clock.Add((2 * retentionEvery).Milliseconds()) // the raw segment is sealed by now
 	eventually(t, "the content of the others is deleted", func() bool {
 		signal(s.maintenance.wake)
 		c, err := s.Content(t.Context(), s.all[33])
@@ -222,9 +222,9 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	s.holds.set(t, s.Journal, holdOf("two", ofPerson))
 	s.clock.Add((48 * time.Hour).Milliseconds())
 	cutoff := s.options.Load().cutoff(24 * time.Hour)
-	kept, err := s.findRetained(t.Context(), cutoff)
-	if err != nil || kept == nil {
-		t.Fatal(kept, err)
+	run, err := s.newRetention(t.Context(), cutoff)
+	if err != nil || run == nil {
+		t.Fatal(run, err)
 	}
 	late, c := personal(90)
 	late.CreatedAt = s.all[0].CreatedAt - 1000
@@ -235,10 +235,10 @@ func TestRetentionKeepsWhatComesMeanwhile(t *testing.T) {
 	s.log.close(s.log.active)
 	s.log.turn.Unlock()
 	flush(t, s.Journal)
-	if err := s.expire(t.Context(), kept, cutoff); err != nil {
+	if err := run.expire(t.Context(), cutoff); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.prune(t.Context(), kept, cutoff, cutoff); !errors.Is(err, errHoldsChanged) {
+	if err := run.prune(t.Context(), cutoff, cutoff); !errors.Is(err, errHoldsChanged) {
 		t.Errorf("retention goes on: %v", err)
 	}
 	s.runMaintenance(t.Context())
@@ -283,12 +283,12 @@ func TestRetentionKeepsWhatOtherNodesWriteMeanwhile(t *testing.T) {
 	}
 	gone := write(one, 1)
 	cutoff := storage.Millis(now.now().Add(-24 * time.Hour))
-	kept, err := one.findRetained(t.Context(), cutoff)
-	if err != nil || kept == nil {
-		t.Fatal(kept, err)
+	run, err := one.newRetention(t.Context(), cutoff)
+	if err != nil || run == nil {
+		t.Fatal(run, err)
 	}
 	late := write(two, 3)
-	if err := one.prune(t.Context(), kept, cutoff, cutoff); err != nil {
+	if err := run.prune(t.Context(), cutoff, cutoff); err != nil {
 		t.Fatal(err)
 	}
 	found, err := one.Backend().Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 10})

@@ -152,6 +152,7 @@ func newJournal(b storage.Backend, o Options) *Journal {
 		},
 		maintenance: maintenance{wake: make(chan struct{}, 1), ended: make(chan struct{}), turn: make(chan struct{}, 1)},
 	}
+	j.erasures.j = j
 	j.log.dir, j.log.options, j.log.mu, j.log.wake = o.Dir, &j.options, &j.mu, j.delivery.wake
 	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
 	o = o.withDefaults()
@@ -200,7 +201,7 @@ func (j *Journal) start(ctx context.Context) error {
 		}
 	}
 	j.witness.restore(s.Reach)
-	j.openErasures()
+	j.erasures.open()
 	j.identity, j.delivery.position, j.delivery.batchEnd = s.Journal, s.Position, s.BatchEnd
 	j.log.begin(max(last, s.Position.Segment) + 1)
 	unapplied, err := j.replay()

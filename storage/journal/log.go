@@ -36,3 +36,13 @@ type log struct {
 	unsealed []*segment // by number
 	failing  bool       // the disk refuses writes
 }
+
+// newestRaw is the number of the newest segment that is not sealed, 0 if all are.
+func (l *log) newestRaw() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.unsealed); n > 0 {
+		return l.unsealed[n-1].number
+	}
+	return 0
+}

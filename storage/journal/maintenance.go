@@ -31,8 +31,8 @@ type maintenance struct {
 	ended  chan struct{} // closed when it has ended, and nothing is synced any more
 	turn   chan struct{} // has an element while maintenance or a backup runs
 	erased time.Time     // when the backend erased last
-	// retained is what the last run of retention has kept, nil before the first.
-	retained *retained
+	// retention is the last run of retention that ended well, nil before the first.
+	retention *retention
 	// unused is true if single records were deleted since the backend last erased what only they
 	// needed, at unusedErased.
 	unused       bool
@@ -51,7 +51,7 @@ func (j *Journal) maintain(ctx context.Context) {
 		case <-j.maintenance.wake:
 		}
 		j.runMaintenance(ctx)
-		j.runErasures(ctx)
+		j.erasures.run(ctx)
 	}
 }
 
@@ -77,9 +77,9 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 	j.retire()
 	o := j.options.Load()
 	content, records := o.cutoff(o.contentRetention()), o.cutoff(o.Retention)
-	kept, err := j.findRetained(ctx, max(content, records))
-	if err == nil && kept != nil {
-		err = j.expire(ctx, kept, content)
+	run, err := j.newRetention(ctx, max(content, records))
+	if err == nil && run != nil {
+		err = run.expire(ctx, content)
 	}
 	j.archive.check()
 	z := sealer{elsewhere: j.Shared()}
@@ -91,12 +91,12 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
 	}
-	if err == nil && kept != nil {
-		err = j.prune(ctx, kept, content, records)
+	if err == nil && run != nil {
+		err = run.prune(ctx, content, records)
 	}
 	switch {
-	case err == nil && kept != nil:
-		j.maintenance.retained = kept
+	case err == nil && run != nil:
+		j.maintenance.retention = run
 	case err != nil && ctx.Err() == nil && !errors.Is(err, errHoldsChanged) && !errors.Is(err, storage.ErrUnavailable):
 		o.Logger.Error("what has outlived its retention cannot be deleted: it is tried again", zap.Error(err))
 	}

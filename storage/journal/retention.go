@@ -12,12 +12,13 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// retainedEvery is how often retention looks at records among which some are under hold: all of
+// retentionEvery is how often retention looks at records among which some are under hold: all of
 // these are looked at again.
-const retainedEvery = time.Hour
+const retentionEvery = time.Hour
 
-// retained is what holds keep of what retention would delete.
-type retained struct {
+// retention is one run of retention: it knows what holds keep of what it would delete.
+type retention struct {
+	j     *Journal
 	orgs  []string
 	holds []Hold
 	// raw are the raw segments of which the backend had all records when these were read.
@@ -39,10 +40,10 @@ func (o *Options) cutoff(retention time.Duration) storage.Timestamp {
 	return storage.Millis(o.now().Add(-retention))
 }
 
-// findRetained finds what holds keep of the records from before a time. It returns nil if the
+// newRetention finds what holds keep of the records from before a time. It returns nil if the
 // next run is soon enough.
-func (j *Journal) findRetained(ctx context.Context, before storage.Timestamp) (*retained, error) {
-	r := &retained{oldest: before}
+func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*retention, error) {
+	r := &retention{j: j, oldest: before}
 	if before == 0 {
 		return r, nil
 	}
@@ -65,7 +66,7 @@ func (j *Journal) findRetained(ctx context.Context, before storage.Timestamp) (*
 		return nil, err
 	}
 	now := j.options.Load().now()
-	if last := j.maintenance.retained; last != nil && len(r.holds) > 0 && sameHolds(last.holds, r.holds) && now.Sub(last.at) < retainedEvery {
+	if last := j.maintenance.retention; last != nil && len(r.holds) > 0 && sameHolds(last.holds, r.holds) && now.Sub(last.at) < retentionEvery {
 		return nil, nil
 	}
 	r.raw = j.taken()
@@ -103,22 +104,22 @@ func (j *Journal) findRetained(ctx context.Context, before storage.Timestamp) (*
 	return r, nil
 }
 
-// retainStep runs a step of retention, unless the holds have changed.
-func (j *Journal) retainStep(ctx context.Context, r *retained, step func() error) error {
-	return j.UnderHolds(ctx, r.orgs, func(holds []Hold) error {
+// step runs a step of retention, unless the holds have changed.
+func (r *retention) step(ctx context.Context, do func() error) error {
+	return r.j.UnderHolds(ctx, r.orgs, func(holds []Hold) error {
 		if !sameHolds(holds, r.holds) {
 			return errHoldsChanged
 		}
-		return step()
+		return do()
 	})
 }
 
 // deleteStep deletes records from the backend, unless old records have been written since it was
 // read that a hold may keep.
-func (j *Journal) deleteStep(r *retained, step func() error) error {
-	j.delivery.writer.Lock()
-	defer j.delivery.writer.Unlock()
-	for org := range j.delivery.late {
+func (r *retention) deleteStep(step func() error) error {
+	r.j.delivery.writer.Lock()
+	defer r.j.delivery.writer.Unlock()
+	for org := range r.j.delivery.late {
 		if !slices.Contains(r.orgs, org) || slices.ContainsFunc(r.holds, func(h Hold) bool { return h.Org == org }) {
 			return errHoldsChanged
 		}
@@ -128,20 +129,20 @@ func (j *Journal) deleteStep(r *retained, step func() error) error {
 
 // expire deletes the content of segments that have only records from before a time, but for the
 // content that a hold keeps.
-func (j *Journal) expire(ctx context.Context, r *retained, before storage.Timestamp) error {
+func (r *retention) expire(ctx context.Context, before storage.Timestamp) error {
 	var w rewriter
-	for number, s := range j.archive.all() {
+	for number, s := range r.j.archive.all() {
 		held := r.content[number]
 		if s.Newest >= int64(before) || len(held) > 0 && s.Entries <= int64(len(held)) {
 			continue
 		}
-		if err := j.retainStep(ctx, r, func() (err error) {
+		if err := r.step(ctx, func() (err error) {
 			if len(held) == 0 {
-				j.archive.expire(number, s)
+				r.j.archive.expire(number, s)
 				return nil
 			}
-			j.options.Load().LowPriority(func() {
-				err = j.archive.rewrite(ctx, &w, number, func(ordinal uint32) bool {
+			r.j.options.Load().LowPriority(func() {
+				err = r.j.archive.rewrite(ctx, &w, number, func(ordinal uint32) bool {
 					_, keeps := slices.BinarySearch(held, ordinal)
 					return !keeps
 				})
@@ -155,7 +156,7 @@ func (j *Journal) expire(ctx context.Context, r *retained, before storage.Timest
 		if s.newest >= before || len(r.content[s.number]) > 0 { // then it is sealed, and rewritten later
 			continue
 		}
-		if err := j.retainStep(ctx, r, func() error { return j.drop(s) }); err != nil {
+		if err := r.step(ctx, func() error { return r.j.drop(s) }); err != nil {
 			return err
 		}
 	}
@@ -165,34 +166,34 @@ func (j *Journal) expire(ctx context.Context, r *retained, before storage.Timest
 // prune deletes the records that have outlived their retention, in steps, between which
 // batches can be written. records is the time before which they have; content is that of their
 // content.
-func (j *Journal) prune(ctx context.Context, r *retained, content, records storage.Timestamp) error {
-	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
-		if err := j.pruneBefore(ctx, r, content, storage.EraseContent, keeper.PruneContent); err != nil {
+func (r *retention) prune(ctx context.Context, content, records storage.Timestamp) error {
+	if keeper, ok := r.j.backend.(storage.ContentKeeper); ok {
+		if err := r.pruneBefore(ctx, content, storage.EraseContent, keeper.PruneContent); err != nil {
 			return err
 		}
 	}
 	if content > 0 {
-		if err := j.inSteps(ctx, func() (bool, error) { return j.backend.PruneConversations(ctx, content) }); err != nil {
+		if err := r.j.inSteps(ctx, func() (bool, error) { return r.j.backend.PruneConversations(ctx, content) }); err != nil {
 			return err
 		}
 	}
-	return j.pruneBefore(ctx, r, records, storage.EraseRecord, func(ctx context.Context, before storage.Timestamp) (bool, error) {
-		if err := j.savePruned(records, j.options.Load().Sync); err != nil {
+	return r.pruneBefore(ctx, records, storage.EraseRecord, func(ctx context.Context, before storage.Timestamp) (bool, error) {
+		if err := r.j.savePruned(records, r.j.options.Load().Sync); err != nil {
 			return false, err
 		}
-		return j.backend.Prune(ctx, before)
+		return r.j.backend.Prune(ctx, before)
 	})
 }
 
 // pruneBefore deletes what is older than a time: by prune up to the oldest record under hold, and
 // one by one between those.
-func (j *Journal) pruneBefore(ctx context.Context, r *retained, before storage.Timestamp, scope storage.ErasureScope, prune func(context.Context, storage.Timestamp) (bool, error)) error {
+func (r *retention) pruneBefore(ctx context.Context, before storage.Timestamp, scope storage.ErasureScope, prune func(context.Context, storage.Timestamp) (bool, error)) error {
 	if before == 0 {
 		return nil
 	}
 	for more := true; more; {
-		if err := j.retainStep(ctx, r, func() error {
-			return j.deleteStep(r, func() (err error) {
+		if err := r.step(ctx, func() error {
+			return r.deleteStep(func() (err error) {
 				more, err = prune(ctx, min(before, r.oldest))
 				return cmp.Or(err, ctx.Err())
 			})
@@ -200,21 +201,21 @@ func (j *Journal) pruneBefore(ctx context.Context, r *retained, before storage.T
 			return err
 		}
 	}
-	return j.pruneAround(ctx, r, before, scope)
+	return r.pruneAround(ctx, before, scope)
 }
 
 // pruneAround erases the records from before a time that no hold keeps, where the backend cannot
 // delete all of them at once.
-func (j *Journal) pruneAround(ctx context.Context, r *retained, before storage.Timestamp, scope storage.ErasureScope) error {
-	eraser, ok := j.backend.(storage.RecordEraser)
+func (r *retention) pruneAround(ctx context.Context, before storage.Timestamp, scope storage.ErasureScope) error {
+	eraser, ok := r.j.backend.(storage.RecordEraser)
 	if !ok || r.oldest >= before {
 		return nil
 	}
 	old := storage.And(createdAt(storage.GTE, r.oldest), createdAt(storage.LT, before))
 	for _, org := range r.orgs {
-		err := j.EachPage(ctx, org, old, func(records []*storage.Record) error {
+		err := r.j.EachPage(ctx, org, old, func(records []*storage.Record) error {
 			for some := range slices.Chunk(records, eraseRows) {
-				if err := j.retainStep(ctx, r, func() error { return j.eraseUnheld(ctx, eraser, r, some, scope) }); err != nil {
+				if err := r.step(ctx, func() error { return r.eraseUnheld(ctx, eraser, some, scope) }); err != nil {
 					return err
 				}
 			}
@@ -228,7 +229,7 @@ func (j *Journal) pruneAround(ctx context.Context, r *retained, before storage.T
 }
 
 // eraseUnheld erases those of some records, in the order of their times, that no hold keeps.
-func (j *Journal) eraseUnheld(ctx context.Context, eraser storage.RecordEraser, r *retained, records []*storage.Record, scope storage.ErasureScope) error {
+func (r *retention) eraseUnheld(ctx context.Context, eraser storage.RecordEraser, records []*storage.Record, scope storage.ErasureScope) error {
 	org := records[0].Org
 	unheld := make(map[uuid.UUID]struct{})
 	for _, one := range records {
@@ -241,7 +242,7 @@ func (j *Journal) eraseUnheld(ctx context.Context, eraser storage.RecordEraser, 
 		if h.Org != org {
 			continue
 		}
-		if err := j.EachPage(ctx, h.Org, storage.And(h.Filter, among), func(held []*storage.Record) error {
+		if err := r.j.EachPage(ctx, h.Org, storage.And(h.Filter, among), func(held []*storage.Record) error {
 			for _, one := range held {
 				delete(unheld, one.ID)
 			}
@@ -253,8 +254,8 @@ func (j *Journal) eraseUnheld(ctx context.Context, eraser storage.RecordEraser, 
 	if len(unheld) == 0 {
 		return nil
 	}
-	j.maintenance.unused = true
-	return j.deleteStep(r, func() error {
+	r.j.maintenance.unused = true
+	return r.deleteStep(func() error {
 		return eraser.EraseRecords(ctx, org, slices.Collect(maps.Keys(unheld)), scope)
 	})
 }

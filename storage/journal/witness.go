@@ -316,7 +316,7 @@ func (j *Journal) countDatabaseLoss(from, is storage.Position) {
 	j.saveLosses()
 	j.log.turn.Unlock()
 	j.saveCheckpoint(storage.Position{})
-	if err := j.findAgain(); err != nil {
+	if err := j.erasures.findAgain(); err != nil {
 		j.options.logger().Error("the database may have records that were erased", zap.Error(err))
 	}
 }
