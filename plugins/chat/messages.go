@@ -163,12 +163,13 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	var media []Part
 	for _, item := range t.Items {
 		o := item.(*translate.ToolOutput)
-		parts, err := a.parts(o.Content)
+		output := o.ContentWithFailure()
+		parts, err := a.parts(output)
 		if err != nil {
 			return err
 		}
-		m := Message{Role: translate.RoleTool, Content: strings.Join(texts(o.Content), paragraphs), ToolCallID: o.CallID}
-		if a.marks(o.Content) {
+		m := Message{Role: translate.RoleTool, Content: strings.Join(texts(output), paragraphs), ToolCallID: o.CallID}
+		if a.marks(output) {
 			m.Content = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Type != "text" })
 		}
 		r.Messages = append(r.Messages, m)

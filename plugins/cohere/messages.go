@@ -129,7 +129,7 @@ func (r *request) addOutputs(t translate.Turn) error {
 	for _, item := range t.Items {
 		o := item.(*translate.ToolOutput)
 		m := message{Role: "tool", ToolCallID: o.CallID}
-		for _, part := range o.Content {
+		for _, part := range o.ContentWithFailure() {
 			if part.Type == translate.PartImage {
 				return plugins.Unsupported(part.Param, "The provider takes no images that tools put out.")
 			}

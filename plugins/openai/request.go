@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -36,7 +37,7 @@ func withInput(p *translate.Request) ([]byte, error) {
 			continue
 		}
 		if p.Names != nil {
-			raw = withBreakpoints(raw, item)
+			raw = withFailure(withBreakpoints(raw, item), item)
 		}
 		raw = withNames(raw, item)
 		if len(items) > 1 {
@@ -66,6 +67,26 @@ func withBreakpoints(raw string, item translate.Item) string {
 			raw, _ = sjson.Delete(raw, mark+".ttl") // likewise
 		}
 	}
+	return raw
+}
+
+// withFailure is an item of which the model reads that a call failed: it does not see the status
+// of an output.
+func withFailure(raw string, item translate.Item) string {
+	o, ok := item.(*translate.ToolOutput)
+	if !ok || !o.Failed {
+		return raw
+	}
+	parts := fmt.Sprintf(`[{"type":"input_text","text":%q}`, translate.FailedCall)
+	switch output := gjson.Get(raw, "output"); {
+	case output.IsArray() && output.Get("0").Exists():
+		parts += "," + output.Raw[1:]
+	case output.IsArray() || output.Str == "":
+		parts += "]"
+	default:
+		parts += `,{"type":"input_text","text":` + output.Raw + "}]"
+	}
+	raw, _ = sjson.SetRaw(raw, "output", parts) // an object, and a plain path
 	return raw
 }
 

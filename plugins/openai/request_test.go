@@ -289,6 +289,27 @@ func TestOtherAPIs(t *testing.T) {
 	}
 }
 
+// The model reads that a call has failed, as clients of Messages say it.
+func TestFailures(t *testing.T) {
+	const failed = `{"type":"input_text","text":"(The call failed.)"}`
+	for content, want := range map[string]string{
+		``:               `[` + failed + `]`,
+		`"content":[],`:  `[` + failed + `]`,
+		`"content":"no",`: `[` + failed + `,{"type":"input_text","text":"no"}]`,
+		`"content":[{"type":"text","text":"no"}],`: `[` + failed + `,{"type":"input_text","text":"no"}]`,
+	} {
+		body := `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result",` + content + `"tool_use_id":"1","is_error":true}]}]}`
+		_, got, _, err := plugintest.PrepareIn(t, plugins.Messages, Provider{}, translate.Target{Model: "gpt-5"}, body, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gjson.Get(got, "input.2.output").Raw; got != want {
+			t.Errorf("%s: the output is %s, want %s", content, got, want)
+		}
+	}
+}
+
 // A model that reasons is told the limit of tokens by the name that it takes, and all other
 // bytes stay.
 func TestAdapt(t *testing.T) {

@@ -96,8 +96,7 @@ func (r *request) addMessage(p *translate.Request, m *translate.Message) error {
 
 func (r *request) addOutput(o *translate.ToolOutput) error {
 	var texts []string
-	for i := range o.Content {
-		c := &o.Content[i]
+	for _, c := range o.ContentWithFailure() {
 		if !c.IsText() {
 			return plugins.Unsupported(c.Param, "The provider takes only text that tools put out.")
 		}

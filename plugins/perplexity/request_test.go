@@ -76,6 +76,8 @@ func TestInput(t *testing.T) {
 }
 
 // The API refuses an effort above "xhigh".
+func TestFailures(t *testing.T) { plugintest.Failures(t, Provider{}, translate.Target{}) }
+
 func TestHighestEffort(t *testing.T) {
 	got, _ := prepared(t, "m", `"input":"hi","reasoning":{"effort":"max"}`)
 	if !strings.Contains(got, `"reasoning":{"effort":"xhigh"}`) {

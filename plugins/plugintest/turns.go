@@ -20,13 +20,14 @@ func Send(t testing.TB, p translate.Provider, target translate.Target, request s
 	return gjson.Parse(body), r
 }
 
-// Calls checks that a provider sends calls and outputs in the order that models require, in
+// Calls checks [Failures], and that a provider sends calls and outputs in the order that models require, in
 // any order that clients send them. Strict knows the order that the vendor takes. ids is the
 // path of the ids of all calls in the body. roles is the path of the roles of messages: no
 // two messages in a row may have the same role, unless roles is "". legal reports whether the
 // provider takes an id, nil if it takes any.
 func Calls(t *testing.T, p translate.Provider, target translate.Target, ids, roles string, legal func(id string) bool) {
 	t.Helper()
+	Failures(t, p, target)
 	call := func(id string) string {
 		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"}`
 	}
@@ -56,6 +57,22 @@ func Calls(t *testing.T, p translate.Provider, target translate.Target, ids, rol
 				}
 			}
 		})
+	}
+}
+
+// Failures checks that a model can tell the output of a failed call from that of another.
+func Failures(t *testing.T, p translate.Provider, target translate.Target) {
+	t.Helper()
+	for _, output := range []string{`""`, `"no such file"`, `[{"type":"input_text","text":"no such file"}]`} {
+		told := make(map[string]bool)
+		for _, status := range []string{"completed", "incomplete"} {
+			body, _ := Send(t, p, target, `{"model":"m","tools":[{"type":"function","name":"f"}],"input":[{"role":"user","content":"hi"},`+
+				`{"type":"function_call","call_id":"call_1_abc","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"call_1_abc","output":`+output+`,"status":"`+status+`"}]}`, false)
+			told[body.Raw] = true
+		}
+		if len(told) != 2 {
+			t.Errorf("the output %s of a failed call reads as that of another: %v", output, told)
+		}
 	}
 }
 

@@ -127,9 +127,18 @@ func noArguments(arguments string) bool {
 	return arguments == "" || arguments == "null"
 }
 
-// FailedCall is the output of a failed call that has none, for providers that refuse an empty
-// output.
+// FailedCall says that a call failed, for providers that refuse an empty output, or that have no
+// mark of failed calls.
 const FailedCall = "(The call failed.)"
+
+// ContentWithFailure is the content after a text that says that the call failed, if it did: for
+// providers that have no mark of failed calls.
+func (o *ToolOutput) ContentWithFailure() []Part {
+	if !o.Failed {
+		return o.Content
+	}
+	return append([]Part{{Type: PartText, Text: FailedCall}}, o.Content...)
+}
 
 // IsAlphanumeric reports whether c is a letter or digit of ASCII.
 func IsAlphanumeric(c rune) bool {
