@@ -15,7 +15,13 @@ type alertRule struct {
 	// ID is null for a rule of the configuration: the API cannot change one.
 	ID *string `json:"id"`
 	*alert.Rule
+	Over      string `json:"over,omitempty"` // as requests have it
 	Condition string `json:"condition"`
+}
+
+// newAlertRule returns how the API writes a rule. id is nil for one of the configuration.
+func newAlertRule(id *string, r *alert.Rule) alertRule {
+	return alertRule{id, r, r.Window(), r.Condition()}
 }
 
 // channel is a channel without its address, which may be a secret.
@@ -75,7 +81,7 @@ func listAlertRules(c *call) (any, error) {
 	list := []alertRule{}
 	if e := c.app.Alerts(c.org.Name); e != nil {
 		for _, r := range e.Rules {
-			list = append(list, alertRule{nil, r, r.Condition()})
+			list = append(list, newAlertRule(nil, r))
 		}
 	}
 	rules, err := control.All[control.AlertRule](c.ctx, c.org, control.Page{})
@@ -84,7 +90,7 @@ func listAlertRules(c *call) (any, error) {
 		if err := json.Unmarshal(k.Object.Rule, r); err != nil {
 			return nil, err
 		}
-		list = append(list, alertRule{&k.Object.ID, r, r.Condition()})
+		list = append(list, newAlertRule(&k.Object.ID, r))
 	}
 	return page{Items: list}, err
 }
@@ -110,7 +116,7 @@ func setAlertRule(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return alertRule{&rule.ID, r, r.Condition()}, nil
+	return newAlertRule(&rule.ID, r), nil
 }
 
 func deleteAlertRule(c *call) (any, error) {

@@ -73,7 +73,7 @@ func TestAlerts(t *testing.T) {
 	}
 
 	made := s.must(admin, "POST", "/v1/alerts/rules", `{"name":"slow","total":"latency.p95","operator":">=","threshold":0,"over":"10m","to":["ops"]}`)
-	if made.Get("condition").Str != "latency.p95 >= 0 over 10m" || !strings.HasPrefix(made.Get("id").Str, "alert_rule_") {
+	if made.Get("condition").Str != "latency.p95 >= 0 over 10m" || made.Get("over").Str != "10m" || !strings.HasPrefix(made.Get("id").Str, "alert_rule_") {
 		t.Error(made.Raw)
 	}
 	for body, want := range map[string]int{

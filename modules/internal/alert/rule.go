@@ -211,13 +211,17 @@ func (r *Rule) Condition() string {
 		words = append(words, "times that of last week")
 	}
 	if r.Over != 0 {
-		words = append(words, "over", shortDuration(time.Duration(r.Over)))
+		words = append(words, "over", r.Window())
 	}
 	return strings.Join(words, " ")
 }
 
-// shortDuration is a duration without the parts that are 0.
-func shortDuration(d time.Duration) string {
+// Window is Over as people write it, such as 1h or 7d; "" if there is none.
+func (r *Rule) Window() string {
+	d := time.Duration(r.Over)
+	if d == 0 {
+		return ""
+	}
 	if days := d / (24 * time.Hour); days > 0 && d%(24*time.Hour) == 0 {
 		return strconv.Itoa(int(days)) + "d"
 	}

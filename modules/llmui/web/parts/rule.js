@@ -11,7 +11,8 @@ const totals = {
   cost: ["cost", "dollars"], errors: ["errors", ""], requests: ["calls", ""], "latency.p95": ["latency p95", "milliseconds"], "time_to_first_token.p95": ["first token p95", "milliseconds"], total_tokens: ["tokens", ""],
   requests_without_cost: ["calls without a price", ""], budget_percent: ["spent of a budget", "percent"], budget_forecast_percent: ["forecast of a budget", "percent"], key_days_left: ["days until a key ends", "days"], lost_records: ["lost records", ""], bill_differences: ["differences of a bill", ""], bill_difference_cost: ["differences of a bill", "dollars"],
 };
-const minute = 6e10; // nanoseconds, in which a rule has its window
+// minutes are those of a rule's window, such as 1h30m.
+const minutes = (over) => [...over.matchAll(/(\d+)([dhm])/g)].reduce((sum, [, n, unit]) => sum + n * { d: 1440, h: 60, m: 1 }[unit], 0);
 const lengths = { 5: "5 minutes", 15: "15 minutes", 60: "an hour", 1440: "a day", 10080: "a week" };
 const days = { 1440: "a day", 10080: "a week", 40320: "4 weeks" }; // of bills
 export const subjects = { "": "all calls together", user: "each user", session: "each session", project: "each project", key: "each key", model: "each model", provider: "each provider", tree: "each agent run" };
@@ -40,7 +41,7 @@ export function Rule({ r, v, onClose }) {
 function Form({ r, channels, close }) {
   const [change, failed] = useChange(close);
   const [total, setTotal] = useState(r.total);
-  const [over, setOver] = useState(r.over ? r.over / minute : 60);
+  const [over, setOver] = useState(r.over ? minutes(r.over) : 60);
   const [than, setThan] = useState(Boolean(r.than));
   const windowed = !["budget_percent", "budget_forecast_percent", "key_days_left"].includes(total), ofBill = /^bill_/.test(total), ofCalls = windowed && !ofBill && total !== "lost_records";
   const save = (e) => {
