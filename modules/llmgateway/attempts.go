@@ -78,7 +78,10 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		failures = nil // there was no choice to tell of
 	}
 	switch {
-	case last == nil && c.dialect.CountsTokens() && failure.Code == unsupportedEndpoint && !c.controls.Strict:
+	case c.dialect.CountsTokens() && failure.Code == unsupportedEndpoint && !c.controls.Strict:
+		if last != nil {
+			last.x.Supersede(last.end)
+		}
 		c.answerEstimate(places[0].Target)
 		return nil
 	case last == nil:

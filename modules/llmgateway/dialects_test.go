@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -228,6 +229,42 @@ func TestCountTokensIsEstimated(t *testing.T) {
 	resp, answer = s.postTo("/v1/messages/count_tokens", strings.NewReader(body), "Service-Strict", "true")
 	if resp.StatusCode != 400 || gjson.Get(answer, "type").Str != "error" {
 		t.Errorf("strict: %d %s", resp.StatusCode, answer)
+	}
+}
+
+// A server that lacks the endpoint, as many that speak Messages do, leaves the client with an
+// estimate; one that lacks the model, with its error.
+func TestCountTokensIsEstimatedIfThereIsNoEndpoint(t *testing.T) {
+	answers := func(status int, body string) upstream {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", jsonType)
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	for name, c := range map[string]struct {
+		model  string
+		answer upstream
+		status int
+	}{
+		"a page":          {"raw", answers(404, "<html>404</html>"), 200},
+		"no path":         {"raw", answers(404, `{"error":{"message":"Unknown request URL","code":"unknown_url"}}`), 200},
+		"no method":       {"raw", answers(405, `{"detail":"Method Not Allowed"}`), 200},
+		"none translated": {"two", answers(501, `{}`), 200},
+		"no model":        {"raw", answers(404, `{"type":"error","error":{"type":"not_found_error","message":"model: priced"}}`), 404},
+	} {
+		for path, rest := range map[string]string{"/v1/messages/count_tokens": `"messages":[{"role":"user","content":"hi"}]`, "/v1/responses/input_tokens": `"input":"hi"`} {
+			s := serve(t, map[string][]upstream{c.model: {c.answer}})
+			body := `{"model":"` + c.model + `/priced",` + rest + `}`
+			resp, answer := s.postTo(path, strings.NewReader(body))
+			if resp.StatusCode != c.status || c.status == 200 && (gjson.Get(answer, "input_tokens").Int() != int64(len(body)+3)/4 || !strings.Contains(resp.Header.Get("Service-Warnings"), "estimated")) {
+				t.Errorf("%s, %s: %d %s, %q", path, name, resp.StatusCode, answer, resp.Header.Get("Service-Warnings"))
+			}
+			records := s.kept.all()
+			if last := records[len(records)-1]; last.Status.N != int64(c.status) || c.status == 200 && (len(records) != 2 || last.response != answer || records[0].AttemptOf == uuid.Nil && records[1].AttemptOf == uuid.Nil) {
+				t.Errorf("%s, %s: the records are %+v", path, name, records)
+			}
+		}
 	}
 }
 

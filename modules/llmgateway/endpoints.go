@@ -69,7 +69,7 @@ func (e *endpoint) Bound(of *bound.Call) {
 // have, and to which the gateway does not translate.
 const unsupportedEndpoint = "unsupported_endpoint"
 
-func noEndpoint(t routing.Target) error {
+func noEndpoint(t routing.Target) *plugins.Error {
 	return plugins.Invalid("model", "%s does not speak the format of this endpoint.", t.Account.Label).WithCode(unsupportedEndpoint)
 }
 

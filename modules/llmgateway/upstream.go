@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -53,6 +54,8 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 		status = e.Status
 	}
 	switch {
+	case a.call.dialect.CountsTokens() && lacksEndpoint(status) && !strings.Contains(e.Message, a.target.Model): // nor is it the model that is not found
+		return noEndpoint(a.target), routing.Failover
 	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform && !e.CallersFault():
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name()), zap.Int("status", status))
@@ -63,6 +66,11 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 		return e, routing.Retry
 	}
 	return e, routing.Abort
+}
+
+// lacksEndpoint reports whether a status says that a server does not have what a request is for.
+func lacksEndpoint(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented
 }
 
 // unauthorized reports whether a status refuses a key. Where Gemini answers 400 and means 401,

@@ -60,7 +60,7 @@ func (z *Azure) Decode(resp *http.Response, a *translate.Assembler) error {
 // PrepareNative implements translate.Native. Only version 1 of Azure's API has Responses without
 // a date of its own.
 func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
-	if d == plugins.Responses {
+	if d == plugins.Responses || d == plugins.InputTokens {
 		if !strings.HasSuffix(t.BaseURL, "/openai/v1") {
 			return nil, errors.ErrUnsupported
 		}
@@ -73,6 +73,19 @@ func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body *plug
 	req, err := z.Provider.PrepareNative(ctx, d, body, atDeployment(t))
 	return z.authorize(req, t), err
 }
+
+// PrepareCount implements translate.Counter. A resource that does not count answers 404
+// (https://github.com/openai/openai-dotnet/issues/1165).
+func (z *Azure) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	if hasDeployments(t) {
+		return nil, errors.ErrUnsupported
+	}
+	req, err := openai.Provider{}.PrepareCount(ctx, p, t)
+	return z.authorize(req, t), err
+}
+
+// Tokens implements translate.Counter.
+func (*Azure) Tokens(body []byte) (n int64, ok bool) { return openai.Provider{}.Tokens(body) }
 
 // PrepareEndpoint implements translate.Endpoints. A request without a model has no
 // deployment. Realtime exists in version 1 of the API.
@@ -127,6 +140,7 @@ var (
 	_ translate.Provider  = (*Azure)(nil)
 	_ translate.Native    = (*Azure)(nil)
 	_ translate.Adapter   = (*Azure)(nil)
+	_ translate.Counter   = (*Azure)(nil)
 	_ translate.Endpoints = (*Azure)(nil)
 	_ translate.KeyHeader = (*Azure)(nil)
 )

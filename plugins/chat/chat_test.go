@@ -110,6 +110,34 @@ func TestAzure(t *testing.T) {
 	}
 }
 
+// Version 1 of Azure's API may count tokens, for clients of either API.
+func TestAzureCounts(t *testing.T) {
+	z := &Azure{Provider: *For("azure"), APIVersion: "preview"}
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for baseURL, counts := range map[string]bool{"https://acme.openai.azure.com": false, "https://acme.openai.azure.com/openai/v1": true} {
+		target := translate.Target{Model: "m", BaseURL: baseURL, Key: "secret"}
+		native, nativeErr := z.PrepareNative(t.Context(), plugins.InputTokens, plugintest.Object(t, `{"model":"m","input":"hi"}`), target)
+		translated, err := z.PrepareCount(t.Context(), p, target)
+		if !counts {
+			if !errors.Is(nativeErr, errors.ErrUnsupported) || !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s: %v, %v", baseURL, nativeErr, err)
+			}
+			continue
+		}
+		if nativeErr != nil || err != nil {
+			t.Fatal(nativeErr, err)
+		}
+		for _, req := range []*http.Request{native, translated} {
+			if req.URL.String() != baseURL+"/responses/input_tokens?api-version=preview" || req.Header.Get("Api-Key") != "secret" || req.Header.Get("Authorization") != "" {
+				t.Errorf("%s %v", req.URL, req.Header)
+			}
+		}
+	}
+}
+
 func TestAzureSpeaksResponses(t *testing.T) {
 	body := `{"model":"azure/m","input":"hi"}`
 	for version, want := range map[string]string{

@@ -293,8 +293,8 @@ func TestOtherAPIs(t *testing.T) {
 func TestFailures(t *testing.T) {
 	const failed = `{"type":"input_text","text":"(The call failed.)"}`
 	for content, want := range map[string]string{
-		``:               `[` + failed + `]`,
-		`"content":[],`:  `[` + failed + `]`,
+		``:                `[` + failed + `]`,
+		`"content":[],`:   `[` + failed + `]`,
 		`"content":"no",`: `[` + failed + `,{"type":"input_text","text":"no"}]`,
 		`"content":[{"type":"text","text":"no"}],`: `[` + failed + `,{"type":"input_text","text":"no"}]`,
 	} {
