@@ -77,7 +77,7 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 		}
 		var failure *plugins.Error
 		var begun bool
-		if resp, begun, failure = e.next(len(answers)); failure != nil {
+		if resp, begun, failure = e.nextWithRetries(len(answers)); failure != nil {
 			return e.partly(observer, answers, begun, failure)
 		}
 	}
@@ -97,12 +97,29 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 	return routing.Answered, nil
 }
 
+// nextWithRetries sends the ith request again as the first one is: the answers before it are paid
+// for, and of no use alone.
+func (e *translatedEndpoint) nextWithRetries(i int) (resp *http.Response, begun bool, failure *plugins.Error) {
+	policy := e.a.call.h.policy
+	deadline := time.Now().Add(policy.TryDuration)
+	for tries := 1; ; tries++ {
+		var outcome routing.Outcome
+		if resp, begun, outcome, failure = e.next(i); failure == nil || begun || outcome != routing.Retry {
+			return resp, begun, failure
+		}
+		pause, ok := policy.Pause(tries, failure.RetryAfter, deadline)
+		if !ok || !routing.Sleep(e.a.call.ctx, pause) {
+			return nil, false, failure
+		}
+	}
+}
+
 // next sends the ith request. begun is true if the provider may charge for a failed one.
-func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, failure *plugins.Error) {
+func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, outcome routing.Outcome, failure *plugins.Error) {
 	a := e.a
 	req, err := e.call.Request(i)
 	if err != nil {
-		return nil, false, apierror.Of(err)
+		return nil, false, routing.Abort, apierror.Of(err)
 	}
 	warnings := a.warnings
 	e.passRequestHeaders(req)
@@ -115,23 +132,23 @@ func (e *translatedEndpoint) next(i int) (resp *http.Response, begun bool, failu
 	resp, err = a.x.Bill.Send(req.WithContext(ctx))
 	timer.Stop()
 	if err != nil {
-		failure, _ = a.unreached(errors.Is(context.Cause(ctx), errFirstByte), err)
+		failure, outcome = a.unreached(errors.Is(context.Cause(ctx), errFirstByte), err)
 		cancel(nil)
-		return nil, true, failure
+		return nil, true, outcome, failure
 	}
 	resp.Body = decodedBody{resp.Body, closer(func() { cancel(nil) })}
 	if failure = decode(resp); failure != nil {
 		resp.Body.Close()
-		return nil, true, failure
+		return nil, true, routing.Abort, failure
 	}
 	if refuses(resp.StatusCode) {
 		timer.Reset(maxErrorTime)
-		failure, _ = a.refusal(resp)
+		failure, outcome = a.refusal(resp)
 		timer.Stop()
 		resp.Body.Close()
-		return nil, false, failure
+		return nil, false, outcome, failure
 	}
-	return resp, false, nil
+	return resp, false, routing.Answered, nil
 }
 
 // closer closes what has no errors.

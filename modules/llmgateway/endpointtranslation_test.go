@@ -36,14 +36,15 @@ func TestTranslatedEndpoints(t *testing.T) {
 		end     storage.EndState
 		sent    int
 	}{
-		"two texts":    {two, []upstream{first, second}, nil, 200, vectors("[1]", "[-0.5]"), plugins.Known(5), storage.Complete, 2},
-		"as base64":    {strings.Replace(two, `,"input"`, `,"encoding_format":"base64","input"`, 1), []upstream{first, second}, nil, 200, vectors(`"AACAPw=="`, `"AAAAvw=="`), plugins.Known(5), storage.Complete, 2},
-		"a retry":      {two, []upstream{status(500), first, second}, nil, 200, vectors("[1]", "[-0.5]"), plugins.Known(5), storage.Complete, 2},
-		"no vector":    {two, []upstream{first, embed(`{"tokens":3}`)}, nil, 502, "no response", plugins.Count{}, storage.UpstreamAborted, 2},
-		"no JSON":      {two, []upstream{first, embed(`oops`)}, nil, 502, "no response", plugins.Count{}, storage.UpstreamAborted, 2},
-		"half refused": {two, []upstream{first, status(400)}, nil, 400, "", plugins.Known(2), storage.UpstreamAborted, 1},
-		"strictly":     {strings.Replace(two, `,"input"`, `,"user":"u","input"`, 1), []upstream{first}, []string{"Service-Strict", "true"}, 400, "'user'", plugins.Count{}, storage.Complete, 0},
-		"tokens":       {`{"model":"raw/embeds","input":[[1]]}`, []upstream{first}, nil, 400, "is no text", plugins.Count{}, storage.Complete, 0},
+		"two texts":         {two, []upstream{first, second}, nil, 200, vectors("[1]", "[-0.5]"), plugins.Known(5), storage.Complete, 2},
+		"as base64":         {strings.Replace(two, `,"input"`, `,"encoding_format":"base64","input"`, 1), []upstream{first, second}, nil, 200, vectors(`"AACAPw=="`, `"AAAAvw=="`), plugins.Known(5), storage.Complete, 2},
+		"a retry":           {two, []upstream{status(500), first, second}, nil, 200, vectors("[1]", "[-0.5]"), plugins.Known(5), storage.Complete, 2},
+		"a later one again": {two, []upstream{first, status(429), second}, nil, 200, vectors("[1]", "[-0.5]"), plugins.Known(5), storage.Complete, 2},
+		"no vector":         {two, []upstream{first, embed(`{"tokens":3}`)}, nil, 502, "no response", plugins.Count{}, storage.UpstreamAborted, 2},
+		"no JSON":           {two, []upstream{first, embed(`oops`)}, nil, 502, "no response", plugins.Count{}, storage.UpstreamAborted, 2},
+		"half refused":      {two, []upstream{first, status(400)}, nil, 400, "", plugins.Known(2), storage.UpstreamAborted, 1},
+		"strictly":          {strings.Replace(two, `,"input"`, `,"user":"u","input"`, 1), []upstream{first}, []string{"Service-Strict", "true"}, 400, "'user'", plugins.Count{}, storage.Complete, 0},
+		"tokens":            {`{"model":"raw/embeds","input":[[1]]}`, []upstream{first}, nil, 400, "is no text", plugins.Count{}, storage.Complete, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent = nil
