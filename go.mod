@@ -36,6 +36,7 @@ require (
 )
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/gobwas/httphead v0.1.0
 	github.com/gobwas/ws v1.5.0
 	github.com/gofrs/flock v0.13.0

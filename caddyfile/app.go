@@ -107,6 +107,7 @@ import (
 //		header_prefix  <prefixes...>
 //		property_names <names...>
 //		catalog        <file>
+//		catalog_key    <public key>
 //		queries        <running> [<of one key>]
 //		secret         <secret>
 //	}
@@ -140,6 +141,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"request_memory": directive.Bytes(&app.RequestMemory),
 		"queries":        func(d *caddyfile.Dispenser) error { return parseQueries(d, app) },
 		"catalog":        directive.Text(&app.CatalogFile),
+		"catalog_key":    directive.Text(&app.CatalogKey),
 		"secret":         directive.Text(&app.SecretText),
 	}
 	if err := set.Parse(d, "llm"); err != nil {

@@ -41,6 +41,7 @@ func init() {
 //	POST /llm/keys/admin    creates a key that administers an organisation, {"org": "acme"}
 //	POST /llm/backup        makes a backup, {"directory": "/var/backups/weir"}
 //	POST /llm/stores/copy   copies a store to another, {"from": "default", "to": "big"}
+//	POST /llm/catalog       installs a published catalogue, {"from": "/tmp/catalog.json"}
 //	GET  /llm/doctor        what an operator would look at, with the fix of what is wrong
 //	GET  /llm/health/live   200 as long as the process answers
 //	GET  /llm/health/ready  200 when every journal can be written and every backend takes records, else 503
@@ -62,6 +63,7 @@ func (*API) Routes() []caddy.AdminRoute {
 		{Pattern: "/llm/keys/admin", Handler: methods{http.MethodPost: createAdminKey}},
 		{Pattern: "/llm/backup", Handler: methods{http.MethodPost: makeBackup}},
 		{Pattern: "/llm/stores/copy", Handler: methods{http.MethodPost: copyStore}},
+		{Pattern: "/llm/catalog", Handler: methods{http.MethodPost: installCatalog}},
 		{Pattern: "/llm/doctor", Handler: methods{http.MethodGet: doctor}},
 		{Pattern: "/llm/health/live", Handler: methods{http.MethodGet: live}},
 		{Pattern: "/llm/health/ready", Handler: methods{http.MethodGet: ready}},

@@ -168,7 +168,7 @@ func lookAtPrices(prices *catalog.Catalog, now time.Time) Finding {
 	age := now.Sub(prices.Date())
 	f := Finding{Level: OK, About: "prices", Found: fmt.Sprintf("are of %s, %d days old", prices.Version(), age/(24*time.Hour))}
 	if age > oldPrices {
-		f.Level, f.Fix = Warning, "upgrade Weir, or put what has changed into the file of the option `catalog`: docs/catalog.md"
+		f.Level, f.Fix = Warning, "upgrade Weir, run `weir catalog update`, or put what has changed into the file of the option `catalog`: docs/catalog.md"
 	}
 	return f
 }

@@ -104,6 +104,10 @@ type App struct {
 	// built-in ones.
 	CatalogFile string `json:"catalog,omitempty"`
 
+	// CatalogKey is a public key of minisign. Weir takes catalogues that this key has signed, and
+	// uses the newest one in place of the built-in one if that is older. Default: none is taken.
+	CatalogKey string `json:"catalog_key,omitempty"`
+
 	// Queries is how many queries run at once, and QueriesPerKey how many of one API key.
 	// Others wait; if too many wait, they get a 429. Default: half of the processors, but
 	// at least 3; and half of that, rounded up.
@@ -183,11 +187,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 
-	a.catalog = catalog.Default()
-	if file := caddy.NewReplacer().ReplaceAll(a.CatalogFile, ""); file != "" {
-		if a.catalog, err = catalog.Load(file); err != nil {
-			return a.At(fmt.Errorf("catalog: %w", err), "catalog")
-		}
+	if err := a.provisionCatalog(); err != nil {
+		return err
 	}
 	if err := a.provisionProviders(ctx); err != nil {
 		return err
@@ -319,9 +320,6 @@ func (a *App) Accounts() *providers.Accounts { return &a.accounts }
 
 // Money returns what decides what calls may cost.
 func (a *App) Money() *money.Budgets { return a.money }
-
-// Catalog returns the models and prices in force.
-func (a *App) Catalog() *catalog.Catalog { return a.catalog }
 
 // Memory returns what bounds the requests of an organisation that are held in memory, or those of
 // all callers without a key if org is "".

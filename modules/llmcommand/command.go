@@ -1,8 +1,8 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail, export and
 // reconcile are clients of the query API; key, budget, alert and audit are clients of llm_control; routes is a client of the gateway; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; setup makes coding agents clients of the gateway, login, token, logout and relay give
-// them fresh tokens, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup and
-// store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
+// them fresh tokens, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup,
+// catalog and store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
 // that does not run; init and hash-key are for the configuration. Caddy's own run, start and
 // validate do more than they do there.
 package llmcommand
@@ -431,6 +431,18 @@ key. They change nothing, and see what the key may: without the scope query, no 
 
 	claude mcp add weir -- weir mcp --address https://llm.example.com --key-file ~/.weir-key` + connection,
 		CobraFunc: mcpCommand,
+	}, {
+		Name:  "catalog",
+		Usage: "update <file|address> [--format table|json]",
+		Short: "Installs a published catalogue of models and prices",
+		Long: `
+Verifies a catalogue that was published apart from releases, and installs it if the key of
+the option catalog_key has signed it and it is newer than the one in force. The signature is
+at the same place, with .minisig at its end. Then Weir loads its configuration again:
+
+	weir catalog update https://prices.example.com/catalog.json
+	weir catalog update ./catalog.json` + admin,
+		CobraFunc: catalogCommand,
 	}, {
 		Name:  "hash-key",
 		Short: "Hashes an API key for the configuration",

@@ -78,7 +78,7 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	}
 	prices := catalog.Default()
 	if path, _ := cmd.Flags().GetString("catalog"); path != "" {
-		if prices, err = catalog.Load(path); err != nil {
+		if prices, err = prices.With(path); err != nil {
 			return err
 		}
 	}

@@ -43,16 +43,16 @@ var Default = sync.OnceValue(func() *Catalog {
 	return c
 })
 
-// Load is the built-in catalogue with the file at path over it. A provider or
+// With is the catalogue with the file at path over it. A provider or
 // model that the file adds is added; of a model that both have, the fields that
 // the file names win and the others stay. Errors name the JSON path at fault.
-func Load(path string) (*Catalog, error) {
+func (c *Catalog) With(path string) (*Catalog, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
-	c := Default().share() // it takes longer to read the built-in data than to copy it
 	base := c.version
+	c = c.share() // it takes longer to read the built-in data than to copy it
 	if err := c.decode(text); err != nil {
 		return nil, fmt.Errorf("catalog %s: %w", path, err)
 	}
@@ -95,11 +95,11 @@ func Parse(text []byte) (*Catalog, error) {
 }
 
 // Version names the data that prices come from: the date of the built-in
-// snapshot, such as "2026-11-12", and for an operator's file "+" and the first
-// twelve hex digits of its SHA-256.
+// snapshot or the published catalogue, such as "2026-11-12", and for an operator's
+// file "+" and the first twelve hex digits of its SHA-256.
 func (c *Catalog) Version() string { return c.version }
 
-// Date is the day of the built-in data, zero if the catalogue has none of it.
+// Date is the day of the data without an operator's file, zero if its version is no day.
 func (c *Catalog) Date() time.Time {
 	day, _, _ := strings.Cut(c.version, "+")
 	date, _ := time.Parse(time.DateOnly, day)

@@ -168,7 +168,7 @@ func load(t *testing.T, text string) (*Catalog, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Load(path)
+	return Default().With(path)
 }
 
 func TestOperatorsModelsWin(t *testing.T) {
@@ -250,7 +250,7 @@ func TestOperatorsErrors(t *testing.T) {
 			t.Errorf("%s\n gives %v\n want %s", tt.text, err, tt.want)
 		}
 	}
-	if _, err := Load(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := Default().With(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a file that is not there loads")
 	}
 }
@@ -310,7 +310,7 @@ func FuzzLoad(f *testing.F) {
 }
 
 // What an operator's file says holds for its catalogue alone.
-func TestLoadLeavesTheDefaultAsItIs(t *testing.T) {
+func TestWithLeavesTheDefaultAsItIs(t *testing.T) {
 	before, err := readBuiltin()
 	if err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestLoadLeavesTheDefaultAsItIs(t *testing.T) {
 	if err := os.WriteFile(file, []byte(over.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(file); err != nil {
+	if _, err := Default().With(file); err != nil {
 		t.Fatal(err)
 	}
 	for id, p := range before.providers {

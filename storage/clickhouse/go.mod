@@ -11,6 +11,7 @@ require (
 )
 
 require (
+	aead.dev/minisign v0.3.0 // indirect
 	cel.dev/cel-go v0.32.0 // indirect
 	cel.dev/expr v0.25.3 // indirect
 	cloud.google.com/go/auth v0.23.3 // indirect
