@@ -34,7 +34,8 @@ type issuer struct {
 
 	mu        sync.Mutex
 	client    Client
-	resource  string // that the metadata name, "" for the right one
+	resource  string            // that the metadata name, "" for the right one
+	addresses map[string]string // of endpoints, in place of the right ones
 	challenge string
 	device    int    // how often the device code was asked for
 	refresh   string // the refresh token that is valid
@@ -72,10 +73,14 @@ func newIssuer(t *testing.T) *issuer {
 		answer(w, 200, map[string]any{"resource": resource, "weir_logins": []Client{i.client}})
 	})
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, 200, map[string]any{
+		metadata := map[string]any{
 			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
 			"device_authorization_endpoint": i.URL + "/device", "revocation_endpoint": i.URL + "/revoke", "scopes_supported": []string{"openid", "offline_access"},
-		})
+		}
+		for name, address := range i.addresses {
+			metadata[name] = address
+		}
+		answer(w, 200, metadata)
 	})
 	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -202,6 +207,20 @@ func TestLogin(t *testing.T) {
 	i.resource, i.client.Issuer = "", "http://login.example.com"
 	if _, err := Clients(t.Context(), i.Client(), i.URL); err == nil || !strings.Contains(err.Error(), "expected https://") {
 		t.Error(err)
+	}
+}
+
+// An issuer cannot have this machine open a file or start a program, or send codes and tokens where others read
+// them.
+func TestHostileIssuer(t *testing.T) {
+	i := newIssuer(t)
+	for _, name := range []string{"authorization_endpoint", "token_endpoint", "device_authorization_endpoint", "revocation_endpoint"} {
+		for _, address := range []string{"file:///etc/passwd", "ms-msdt:/id", "http://login.example.com/t", "-e"} {
+			i.addresses = map[string]string{name: address}
+			if _, err := Discover(t.Context(), i.Client(), i.client); err == nil || !strings.Contains(err.Error(), "expected https://") {
+				t.Errorf("%s %s: %v", name, address, err)
+			}
+		}
 	}
 }
 

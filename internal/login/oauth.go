@@ -107,11 +107,17 @@ func Discover(ctx context.Context, client *http.Client, c Client) (*Flow, error)
 	if err := provider.Claims(&more); err != nil {
 		return nil, fmt.Errorf("the issuer %s: %w", c.Issuer, err)
 	}
+	endpoint := provider.Endpoint()
+	// A browser opens one of them, which must be no file and no program; the others get codes and tokens.
+	for _, address := range []string{endpoint.AuthURL, endpoint.TokenURL, endpoint.DeviceAuthURL, more.Revoke} {
+		if err := CheckAddress(address); address != "" && err != nil {
+			return nil, fmt.Errorf("the issuer %s names an address that cannot be used: %w", c.Issuer, err)
+		}
+	}
 	scopes := append([]string{oidc.ScopeOpenID, "profile", "email"}, c.Scopes...)
 	if slices.Contains(more.Scopes, oidc.ScopeOfflineAccess) && !slices.Contains(scopes, oidc.ScopeOfflineAccess) {
 		scopes = append(scopes, oidc.ScopeOfflineAccess) // those that do not list it refuse it, such as Google
 	}
-	endpoint := provider.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInParams // trying both styles would use a code or a refresh token up
 	return &Flow{
 		config: oauth2.Config{ClientID: c.ID, Endpoint: endpoint, Scopes: scopes},
