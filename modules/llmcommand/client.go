@@ -265,7 +265,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	for _, warning := range response.Header.Values("Service-Warnings") {
 		if !c.warned[warning] {
 			c.warned[warning] = true
-			fmt.Fprintln(c.stderr, "Warning:", warning)
+			fmt.Fprintln(c.stderr, "Warning:", printable(warning))
 		}
 	}
 	if response.StatusCode >= 300 {

@@ -470,6 +470,7 @@ this directory. It overwrites nothing.`,
 		build := c.CobraFunc
 		c.CobraFunc = func(cmd *cobra.Command) {
 			build(cmd)
+			makeErrorsHarmless(cmd)
 			cmd.SetOut(onScreen(os.Stdout))
 			one = cmd
 		}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -36,12 +38,37 @@ func (s *screen) Write(p []byte) (int, error) {
 			break
 		}
 	}
-	_, err := s.File.Write(bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		return harmless(r)
-	}, text[:length]))
+	_, err := s.File.Write(bytes.Map(harmlessInLines, text[:length]))
 	s.rest = text[length:]
 	return len(p), err
+}
+
+// harmlessInLines is harmless for a text that has lines.
+func harmlessInLines(r rune) rune {
+	if r == '\n' || r == '\t' {
+		return r
+	}
+	return harmless(r)
+}
+
+// harmlessError is an error that does not drive the terminal that shows it: gateways and issuers
+// choose words of it.
+type harmlessError struct{ error }
+
+func (e harmlessError) Error() string { return strings.Map(harmlessInLines, e.error.Error()) }
+func (e harmlessError) Unwrap() error { return e.error }
+
+// makeErrorsHarmless changes the errors of a command and of those below it.
+func makeErrorsHarmless(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil {
+				return harmlessError{err}
+			}
+			return nil
+		}
+	}
+	for _, below := range cmd.Commands() {
+		makeErrorsHarmless(below)
+	}
 }

@@ -1,9 +1,13 @@
 package llmcommand
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // A terminal gets the lines of each format, in whatever pieces they come, and nothing that
@@ -32,5 +36,20 @@ func TestScreen(t *testing.T) {
 	}
 	if f, err := os.Open(os.DevNull); err != nil || onScreen(f) != io.Writer(f) {
 		t.Error("a file is no terminal", err)
+	}
+}
+
+// The error of a command is shown, too, and keeps what it is of.
+func TestErrorsAreHarmless(t *testing.T) {
+	fails := func(*cobra.Command, []string) error {
+		return fmt.Errorf("401 \x1b]0;owned\a:\n%w", io.ErrUnexpectedEOF)
+	}
+	above, below := &cobra.Command{RunE: fails}, &cobra.Command{Use: "below", RunE: fails}
+	above.AddCommand(below)
+	makeErrorsHarmless(above)
+	for _, cmd := range []*cobra.Command{above, below} {
+		if err := cmd.RunE(cmd, nil); err.Error() != "401 \ufffd]0;owned\ufffd:\nunexpected EOF" || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%q", err)
+		}
 	}
 }
