@@ -23,7 +23,7 @@ func (a API) Anthropic(ctx context.Context, window Window) (*Bill, error) {
 		SearchesApart: true,
 		WithoutCost:   map[string]bool{"priority": true}, // paid in advance: the cost report lacks it
 	}
-	padded := window.Padded()
+	read, padded := &reading{API: a}, window.Padded()
 	header := http.Header{"X-Api-Key": {a.Key}, "Anthropic-Version": {"2023-06-01"}}
 	query := func(groupBy ...string) url.Values {
 		return url.Values{
@@ -38,11 +38,11 @@ func (a API) Anthropic(ctx context.Context, window Window) (*Bill, error) {
 		}
 		return DayOf(start), nil
 	}
-	err := a.buckets(ctx, "/v1/organizations/usage_report/messages", query("model", "service_tier", "api_key_id", "workspace_id"), header, day, b.addAnthropicUsage)
+	err := read.buckets(ctx, "/v1/organizations/usage_report/messages", query("model", "service_tier", "api_key_id", "workspace_id"), header, day, b.addAnthropicUsage)
 	if err != nil {
 		return nil, err
 	}
-	return b, a.buckets(ctx, "/v1/organizations/cost_report", query("workspace_id", "description"), header, day, b.addAnthropicCost)
+	return b, read.buckets(ctx, "/v1/organizations/cost_report", query("workspace_id", "description"), header, day, b.addAnthropicCost)
 }
 
 func (b *Bill) addAnthropicUsage(day Day, result gjson.Result) error {

@@ -22,8 +22,25 @@ type API struct {
 	Key string
 }
 
-// maxPage is the largest page that is read, in bytes.
-const maxPage = 64 << 20
+// The bounds of a bill: of a page and of all pages in bytes, and of all lines of usage and costs. A
+// month of 1,000 keys that use ten models each has 310,000 lines.
+const (
+	maxPage  = 64 << 20
+	maxBytes = 256 << 20
+	maxLines = 500_000
+)
+
+// errTooLarge is the error for a bill above its bounds.
+var errTooLarge = fmt.Errorf("the bill has more than %d lines or %d bytes: compare fewer days", maxLines, maxBytes)
+
+// maxMessage bounds what an error repeats of a provider's refusal, in bytes.
+const maxMessage = 500
+
+// reading reads the pages of one bill.
+type reading struct {
+	API
+	bytes, count int // of the pages, and of the pages and lines, so far
+}
 
 // client follows no redirect, because the key goes to the provider alone.
 var client = &http.Client{
@@ -32,7 +49,7 @@ var client = &http.Client{
 }
 
 // get reads an answer in JSON.
-func (a API) get(ctx context.Context, path string, query url.Values, header http.Header) (gjson.Result, error) {
+func (a *reading) get(ctx context.Context, path string, query url.Values, header http.Header) (gjson.Result, error) {
 	address := strings.TrimSuffix(a.URL, "/") + path
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"?"+query.Encode(), nil)
 	if err != nil {
@@ -45,11 +62,14 @@ func (a API) get(ctx context.Context, path string, query url.Values, header http
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxPage+1))
+	a.bytes, a.count = a.bytes+len(text), a.count+1
 	switch {
 	case err != nil:
 		return gjson.Result{}, fmt.Errorf("%s: %w", address, err)
 	case len(text) > maxPage:
 		return gjson.Result{}, fmt.Errorf("%s: the answer has more than %d bytes", address, maxPage)
+	case a.bytes > maxBytes, a.count > maxLines:
+		return gjson.Result{}, fmt.Errorf("%s: %w", address, errTooLarge)
 	case response.StatusCode != http.StatusOK:
 		return gjson.Result{}, a.refusal(address, response, text)
 	case !plugins.ValidJSON(text):
@@ -70,7 +90,8 @@ func (a API) refusal(address string, response *http.Response, text []byte) error
 	if plugins.ValidJSON(text) {
 		for _, path := range []string{"error.message", "message", "error"} {
 			if m := gjson.GetBytes(text, path); m.Type == gjson.String {
-				message = ": " + strings.ReplaceAll(m.Str, a.Key, "…")
+				message = strings.ReplaceAll(m.Str, a.Key, "…")
+				message = ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 				break
 			}
 		}
@@ -79,7 +100,7 @@ func (a API) refusal(address string, response *http.Response, text []byte) error
 }
 
 // buckets calls each with the results of each day of all pages. day reads the day of a bucket.
-func (a API) buckets(ctx context.Context, path string, query url.Values, header http.Header, day func(gjson.Result) (Day, error), each func(Day, gjson.Result) error) error {
+func (a *reading) buckets(ctx context.Context, path string, query url.Values, header http.Header, day func(gjson.Result) (Day, error), each func(Day, gjson.Result) error) error {
 	for {
 		page, err := a.get(ctx, path, query, header)
 		if err != nil {
@@ -88,16 +109,20 @@ func (a API) buckets(ctx context.Context, path string, query url.Values, header 
 		if !page.Get("data").IsArray() {
 			return fmt.Errorf("%s%s: the answer has no data", a.URL, path)
 		}
-		for _, bucket := range page.Get("data").Array() {
+		err = a.lines(page.Get("data"), func(bucket gjson.Result) error {
 			d, err := day(bucket)
 			if err != nil {
-				return fmt.Errorf("%s%s: %w", a.URL, path, err)
+				return err
 			}
-			for _, result := range bucket.Get("results").Array() {
+			return a.lines(bucket.Get("results"), func(result gjson.Result) error {
 				if err := each(d, result); err != nil {
-					return fmt.Errorf("%s%s: %s: %w", a.URL, path, d, err)
+					return fmt.Errorf("%s: %w", d, err)
 				}
-			}
+				return nil
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("%s%s: %w", a.URL, path, err)
 		}
 		next := page.Get("next_page").Str
 		if !page.Get("has_more").Bool() {
@@ -111,6 +136,25 @@ func (a API) buckets(ctx context.Context, path string, query url.Values, header 
 }
 
 var errNoNextPage = errors.New("the answer has more pages and does not name the next one")
+
+// lines calls each with the elements of a list, each of which is a line of the bill.
+func (a *reading) lines(list gjson.Result, each func(gjson.Result) error) (err error) {
+	if list.Type == gjson.Null {
+		return nil
+	}
+	if !list.IsArray() {
+		return fmt.Errorf("expected a list, not %.100s", list.Raw)
+	}
+	list.ForEach(func(_, line gjson.Result) bool {
+		if a.count++; a.count > maxLines {
+			err = errTooLarge
+		} else {
+			err = each(line)
+		}
+		return err == nil
+	})
+	return err
+}
 
 // counts reads whole numbers of a result, which may be missing.
 func counts(result gjson.Result, names ...string) ([]int64, error) {

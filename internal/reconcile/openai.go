@@ -20,7 +20,7 @@ func (a API) OpenAI(ctx context.Context, window Window) (*Bill, error) {
 	if a.URL == "" {
 		a.URL = "https://api.openai.com"
 	}
-	o := openAI{a, window.Padded(), &Bill{
+	o := openAI{&reading{API: a}, window.Padded(), &Bill{
 		Providers: []string{"openai"}, States: [kinds]bool{Input: true, CacheRead: true, CacheWrite: true, Output: true},
 		CountsRequests: true, SearchesApart: true, WithoutTokens: make(map[string]bool),
 	}}
@@ -44,7 +44,7 @@ func (a API) OpenAI(ctx context.Context, window Window) (*Bill, error) {
 }
 
 type openAI struct {
-	API
+	*reading
 	window Window
 	bill   *Bill
 }

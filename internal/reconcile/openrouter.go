@@ -17,25 +17,24 @@ func (a API) OpenRouter(ctx context.Context, window Window) (*Bill, error) {
 	if a.URL == "" {
 		a.URL = "https://openrouter.ai"
 	}
-	answer, err := a.get(ctx, "/api/v1/activity", nil, http.Header{"Authorization": {"Bearer " + a.Key}})
+	read := &reading{API: a}
+	answer, err := read.get(ctx, "/api/v1/activity", nil, http.Header{"Authorization": {"Bearer " + a.Key}})
 	if err != nil {
 		return nil, err
 	}
 	b := &Bill{Providers: []string{"openrouter"}, States: [kinds]bool{Input: true, Output: true}, CountsRequests: true, WithoutTiers: true}
 	padded := window.Padded()
-	for _, item := range answer.Get("data").Array() {
+	return b, read.lines(answer.Get("data"), func(item gjson.Result) error {
 		date, _, _ := strings.Cut(item.Get("date").Str, " ") // some dates have a time
 		day, err := ParseDay(date)
-		if err != nil {
-			return nil, err
+		if err != nil || !padded.contains(day) {
+			return err
 		}
-		if padded.contains(day) {
-			if err := b.addActivity(day, item); err != nil {
-				return nil, fmt.Errorf("%s: %w", day, err)
-			}
+		if err := b.addActivity(day, item); err != nil {
+			return fmt.Errorf("%s: %w", day, err)
 		}
-	}
-	return b, nil
+		return nil
+	})
 }
 
 func (b *Bill) addActivity(day Day, item gjson.Result) error {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -553,6 +556,31 @@ func TestCheckKeys(t *testing.T) {
 			if err := CheckKeys(keys); (err == nil) != want {
 				t.Errorf("%v: %v", keys, err)
 			}
+		}
+	}
+}
+
+// Whatever a provider answers, a bill ends, and takes bounded memory.
+func TestBillIsBounded(t *testing.T) {
+	day := func(gjson.Result) (Day, error) { return month.From, nil }
+	for name, c := range map[string]struct {
+		before reading
+		page   string // a format for its number
+	}{
+		"pages without an end":        {reading{count: maxLines - 100}, `{"data":[],"has_more":true,"next_page":"%d"}`},
+		"more lines than can be kept": {reading{}, `{"data":[{"results":[{}` + strings.Repeat(",{}", maxLines) + `]}],"x":%d}`},
+		"more bytes than are read":    {reading{bytes: maxBytes - 100_000}, `{"data":[],"has_more":true,"next_page":"%d","x":"` + strings.Repeat("x", 10_000) + `"}`},
+	} {
+		page := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			page++
+			fmt.Fprintf(w, c.page, page)
+		}))
+		read := c.before
+		read.API = API{URL: server.URL, Key: "admin"}
+		err := read.buckets(t.Context(), "/costs", url.Values{}, nil, day, func(Day, gjson.Result) error { return nil })
+		if server.Close(); !errors.Is(err, errTooLarge) {
+			t.Errorf("%s: after %d pages %v", name, page, err)
 		}
 	}
 }
