@@ -29,9 +29,9 @@ type finder struct {
 	name    bool   // all labels are pseudonyms
 	tokens  int    // up to where the text that is read is known to begin no JSON Web Token
 
-	read, again reading
-	groups      []group
-	number      number
+	read, again, plain reading
+	groups             []group
+	number             number
 }
 
 var finders = sync.Pool{New: func() any { return new(finder) }}
@@ -42,7 +42,7 @@ const maxKept = 1 << 20
 func (f *finder) free() {
 	clear(f.spans)
 	f.m, f.body, f.number, f.spans, f.dropped = nil, nil, number{digits: f.number.digits[:0]}, f.spans[:0], f.dropped[:0]
-	for _, r := range []*reading{&f.read, &f.again} {
+	for _, r := range []*reading{&f.read, &f.again, &f.plain} {
 		if cap(r.text) > maxKept {
 			*r = reading{}
 		}
@@ -128,7 +128,7 @@ func (f *finder) numbers(raw []byte, base int) {
 func (f *finder) text(raw []byte, base int, escaped bool) {
 	f.base = base
 	if bytes.IndexByte(raw, '\\') < 0 {
-		f.detect(raw, nil, nil)
+		f.detectBoth(raw, nil, nil)
 		return
 	}
 	text, outer := raw, (*reading)(nil)
@@ -136,9 +136,19 @@ func (f *finder) text(raw []byte, base int, escaped bool) {
 		f.read.unescape(raw, false)
 		text, outer = f.read.text, &f.read
 	}
-	f.detect(text, outer, nil)
+	f.detectBoth(text, outer, nil)
 	if bytes.IndexByte(text, '\\') >= 0 {
 		f.again.unescape(text, true)
-		f.detect(f.again.text, outer, &f.again)
+		f.detectBoth(f.again.text, outer, &f.again)
 	}
+}
+
+// detectBoth finds the matches of a text as it is, and as it reads in plain characters.
+func (f *finder) detectBoth(text []byte, outer, inner *reading) {
+	f.detect(text, outer, inner)
+	if isPlain(text) {
+		return
+	}
+	f.plain.plain(text, inner)
+	f.detect(f.plain.text, outer, &f.plain)
 }

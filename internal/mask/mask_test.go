@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 func all(t testing.TB, rules ...*Rule) *Masker {
@@ -74,6 +75,70 @@ func TestEachKindIsFoundAsItReads(t *testing.T) {
 	}
 }
 
+// A value is found however its characters are written: in wide forms, in digits of other scripts, and with
+// characters between that nobody sees.
+func TestDisguisedValues(t *testing.T) {
+	write := func(value string, as func(rune) string) string {
+		var text strings.Builder
+		for _, c := range value {
+			text.WriteString(as(c))
+		}
+		return text.String()
+	}
+	digits := func(zero rune) func(rune) string {
+		return func(c rune) string {
+			if '0' <= c && c <= '9' {
+				c += zero - '0'
+			}
+			return string(c)
+		}
+	}
+	m := all(t, &Rule{Kinds: []string{"patient"}, Patterns: []string{`PAT-\d+`}, Words: []string{"Ada Lovelace"}})
+	for kind, value := range map[string]string{
+		"email": "alice@example.com", "card": "4111 1111 1111 1111", "iban": "DE89 3704 0044 0532 0130 00", "phone": "+49 30 901820",
+		"national_id": "44051401359", "key": "sk-proj-abcdefghij0123456789", "patient": "PAT-4711",
+	} {
+		disguises := map[string]func(rune) string{
+			"a soft hyphen": func(c rune) string { return string(c) + "\u00ad" }, "a space of no width": func(c rune) string { return "\u200b" + string(c) },
+			"a direction": func(c rune) string { return "\u202e" + string(c) },
+			"wide": func(c rune) string {
+				if c == ' ' {
+					return "\u3000"
+				}
+				return string(c - '!' + '！')
+			},
+		}
+		if kind != "email" && kind != "key" {
+			disguises["Arabic digits"], disguises["Devanagari digits"], disguises["bold digits"] = digits('٠'), digits('०'), digits('𝟎')
+		}
+		label := "[" + strings.ToUpper(kind) + "]"
+		for name, as := range disguises {
+			disguised := write(value, as)
+			counts := make(Counts)
+			if got := m.Text("Take "+disguised+", 谢谢。", counts); !strings.Contains(got, label) || !strings.HasSuffix(got, ", 谢谢。") || len(counts) != 1 {
+				t.Errorf("%s, %s: %q, %v", kind, name, got, counts)
+			}
+			for _, body := range []string{
+				mustJSON(map[string]string{"content": disguised}), `{"content":"` + escaped(disguised, `\u%04x`) + `"}`,
+				mustJSON(map[string]any{"arguments": `{"to":"` + escaped(disguised, `\u%04x`) + `"}`}),
+			} {
+				if got := m.Body([]byte(body), nil); !json.Valid(got) || !bytes.Contains(got, []byte(label)) {
+					t.Errorf("%s, %s: %s", kind, name, got)
+				}
+			}
+		}
+	}
+	for _, text := range []string{"你好！１２３，４５６。", "الهاتف ١٢٣", "👩\u200d👩\u200d👧 ＡＢＣ", "a\u00adb"} {
+		if got := m.Text(text, nil); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	one, err := m.WithKey([]byte("secret"), "acme")
+	if err != nil || one.Name("alice@example.com", nil) != one.Name("ａｌｉｃｅ＠ｅｘａｍｐｌｅ．ｃｏｍ", nil) {
+		t.Error("a person has two pseudonyms", err)
+	}
+}
+
 // What stands around a value does not hide it, and stays.
 func TestValuesWithoutSpacesAroundThem(t *testing.T) {
 	m := all(t, &Rule{Kinds: []string{"person"}, Words: []string{"张伟", "สมชาย", "Zoë Müller"}})
@@ -131,8 +196,8 @@ func mustJSON(v any) string {
 // escaped is a text with each letter of it as an escape.
 func escaped(text, format string) string {
 	var b strings.Builder
-	for _, r := range text {
-		fmt.Fprintf(&b, format, r)
+	for _, unit := range utf16.Encode([]rune(text)) {
+		fmt.Fprintf(&b, format, unit)
 	}
 	return b.String()
 }

@@ -2,6 +2,8 @@ package mask
 
 import (
 	"bytes"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -81,6 +83,75 @@ func (r *reading) unescape(raw []byte, nested bool) {
 		}
 	}
 	r.at = append(r.at, len(raw))
+}
+
+// plain reads a text that of has read, as if it were written in plain characters: what readers and models
+// take for ASCII is ASCII, such as the wide forms that input methods of East Asia write, and the digits
+// of other scripts. Characters that nobody sees are left out.
+func (r *reading) plain(text []byte, of *reading) {
+	r.text, r.at = r.text[:0], r.at[:0]
+	for i := 0; i < len(text); {
+		c, n := utf8.DecodeRune(text[i:])
+		switch as := plainRune(c); {
+		case as < 0:
+		case as != c:
+			r.text, r.at = append(r.text, byte(as)), append(r.at, of.source(i))
+		default:
+			for k := i; k < i+n; k++ {
+				r.text, r.at = append(r.text, text[k]), append(r.at, of.source(k))
+			}
+		}
+		i += n
+	}
+	r.at = append(r.at, of.source(len(text)))
+}
+
+// widePunctuation is the punctuation of values, of which input methods of East Asia write wide forms.
+const widePunctuation = "@.-+_/()"
+
+// plainRune returns what a character stands for, -1 for nothing.
+func plainRune(c rune) rune {
+	switch {
+	case 0xff01 <= c && c <= 0xff5e: // https://www.unicode.org/charts/PDF/UFF00.pdf
+		if ascii := c - 0xff01 + '!'; isAlnum(byte(ascii)) || strings.ContainsRune(widePunctuation, ascii) {
+			return ascii
+		}
+	case c == '\u3000':
+		return ' '
+	case 0x660 <= c && c < 0x1c60, c == 0xad, c == 0x61c: // most scripts that have digits of their own
+		if unicode.Is(unicode.Cf, c) {
+			return -1
+		}
+		for _, digits := range unicode.Nd.R16 {
+			if rune(digits.Lo) <= c && c <= rune(digits.Hi) {
+				return '0' + (c-rune(digits.Lo))%10
+			}
+		}
+	case 0x200b <= c && c <= 0x206f, c >= 0xfe00:
+		switch {
+		case c <= 0xfe0f && c >= 0xfe00, unicode.Is(unicode.Cf, c): // how a character looks, and what nobody sees
+			return -1
+		case 0x1d7ce <= c && c <= 0x1d7ff: // bold ones and such
+			return '0' + (c-0x1d7ce)%10
+		}
+	}
+	return c
+}
+
+// isPlain reports whether a text has nothing that plain changes.
+func isPlain(text []byte) bool {
+	for i := 0; i < len(text); {
+		if text[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		c, n := utf8.DecodeRune(text[i:])
+		if plainRune(c) != c {
+			return false
+		}
+		i += n
+	}
+	return true
 }
 
 func hexUnit(raw []byte) (unit rune, ok bool) {
