@@ -11,5 +11,8 @@ var varying = regexp.MustCompile(`[\pL_-]*[0-9][\pL0-9_-]*(?:[.,:][\pL_-]*[0-9][
 
 // errorGroup returns a message with … in place of what differs between errors of one cause.
 func errorGroup(message string) string {
+	if message == "" { // as in most records
+		return ""
+	}
 	return varying.ReplaceAllLiteralString(message, "…")
 }

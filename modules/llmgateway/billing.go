@@ -51,7 +51,7 @@ func (c *call) bounded(t routing.Target) bool {
 
 // demanded is what is read of the request to bound its cost.
 func (c *call) demanded() bound.Request {
-	return bound.Request{Dialect: c.dialect, Field: c.field, Names: c.fieldNames, Form: c.form != nil}
+	return bound.Request{Dialect: c.dialect, Fields: fields{&c.input}, Form: c.form != nil}
 }
 
 // bound is what the attempt can use.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
@@ -240,7 +239,6 @@ func (c *call) readBody() error {
 	err := c.request.read(maxRequest)
 	c.body, c.exchange.Record.RequestBytes = c.received.Bytes, c.received.Wire
 	c.sent = c.body
-	c.parsed = sync.OnceValues(c.parse)
 	r := &c.exchange.Record
 	c.reader = observe.NewRequestReader(c.dialect)
 	c.reader.Write(c.body)
@@ -264,6 +262,14 @@ func (c *call) readObject() error {
 		return err
 	}
 	return translate.CheckObject(c.body)
+}
+
+// parsed returns the request as it is translated, and parses it once.
+func (c *call) parsed() (*translate.Request, error) {
+	if c.neutral == nil && c.parseErr == nil {
+		c.neutral, c.parseErr = c.parse()
+	}
+	return c.neutral, c.parseErr
 }
 
 // parse reads the request to translate it.

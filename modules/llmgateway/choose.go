@@ -16,7 +16,7 @@ import (
 
 // choose returns the targets in the order in which the call tries them.
 func (c *call) choose(targets []routing.Target) ([]routing.Place, error) {
-	return routing.Choose(targets, c.ask(len(targets) > 1), routing.Health{Breakers: c.h.breakers(), Loads: &routing.InProcess})
+	return routing.Choose(targets, func() *routing.Ask { return c.ask(len(targets) > 1) }, routing.Health{Breakers: c.h.breakers(), Loads: &routing.InProcess})
 }
 
 // ask is what the choice of a target depends on, which other nodes are asked for too where there is a
@@ -81,7 +81,7 @@ func (c *call) variant(choice *routing.Choice) (*call, error) {
 		if err != nil {
 			return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
 		}
-		v.last, v.parsed = nil, sync.OnceValues(v.parse)
+		v.last, v.neutral, v.parseErr = nil, nil, nil
 	}
 	controls := *c.controls
 	controls.Warnings = append(slices.Clip(c.controls.Warnings), warnings...)

@@ -13,14 +13,16 @@ import (
 
 // input is the request of a call.
 type input struct {
-	body   []byte                             // what the client sent, without its Content-Encoding
-	form   *form                              // body, nil unless it is a form
-	last   *plugins.Object                    // the version of the request that fields were last asked of: body, sent, or a later one
-	valid  bool                               // last is a JSON object
-	reader *observe.RequestReader             // of body, nil before it is read
-	sent   []byte                             // body, with the kept items in the places of references to them
-	parsed func() (*translate.Request, error) // reads sent, once
-	names  *translate.Names                   // what the client calls the parts of sent, nil if sent is body
+	body   []byte                 // what the client sent, without its Content-Encoding
+	form   *form                  // body, nil unless it is a form
+	last   *plugins.Object        // the version of the request that fields were last asked of: body, sent, or a later one
+	valid  bool                   // last is a JSON object
+	reader *observe.RequestReader // of body, nil before it is read
+	sent   []byte                 // body, with the kept items in the places of references to them
+	names  *translate.Names       // what the client calls the parts of sent, nil if sent is body
+
+	neutral  *translate.Request // sent, nil before it is parsed
+	parseErr error              // why sent cannot be parsed
 }
 
 func (in *input) field(name string) gjson.Result {
@@ -30,13 +32,17 @@ func (in *input) field(name string) gjson.Result {
 	return in.object(in.body).Get(name)
 }
 
-// fieldNames calls do with the name of each field, until do returns false.
-func (in *input) fieldNames(do func(name string) bool) {
-	if in.form == nil {
-		in.object(in.sent).Names(do)
+// fields implements bound.Fields.
+type fields struct{ *input }
+
+func (f fields) Get(name string) gjson.Result { return f.field(name) }
+
+func (f fields) Names(do func(name string) bool) {
+	if f.form == nil {
+		f.object(f.sent).Names(do)
 		return
 	}
-	for _, f := range in.form.fields {
+	for _, f := range f.form.fields {
 		if !do(f.name) {
 			return
 		}

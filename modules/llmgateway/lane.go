@@ -24,29 +24,30 @@ type bounder interface {
 	Bound(of *bound.Call)
 }
 
-// lanes returns the lanes that the attempt can take, the best one first.
-func (a *attempt) lanes() []lane {
+// lanes yields the lanes that the attempt can take, the best one first.
+func (a *attempt) lanes(yield func(lane) bool) {
 	c := a.call
 	switch {
 	case c.dialect == plugins.Realtime:
-		return []lane{&webSocket{endpoint{native{a}}}}
+		yield(&webSocket{endpoint{native{a}}})
 	case c.route.native:
-		return []lane{&translatedEndpoint{endpoint: endpoint{native{a}}}, &endpoint{native{a}}}
+		_ = yield(&translatedEndpoint{endpoint: endpoint{native{a}}}) && yield(&endpoint{native{a}})
 	case c.compaction != nil && !c.speaks(a.target, plugins.Compaction):
-		return []lane{&summary{translation{a: a}}}
+		yield(&summary{translation{a: a}})
 	case c.compaction != nil:
-		return []lane{&native{a}, &summary{translation{a: a}}}
+		_ = yield(&native{a}) && yield(&summary{translation{a: a}})
 	case c.dialect.CountsTokens():
-		return []lane{&native{a}, &tokenCount{translation{a: a}}}
+		_ = yield(&native{a}) && yield(&tokenCount{translation{a: a}})
 	case c.api.Parse == nil:
-		return []lane{&native{a}}
+		yield(&native{a})
+	default:
+		_ = yield(&native{a}) && yield(&conversation{translation: translation{a: a}})
 	}
-	return []lane{&native{a}, &conversation{translation: translation{a: a}}}
 }
 
 // takeLane makes the request to the provider in the first lane that the provider has.
 func (a *attempt) takeLane() (err error) {
-	for _, a.lane = range a.lanes() {
+	for a.lane = range a.lanes {
 		a.warnings, a.client = nil, client{w: a.call.w}
 		if a.req, err = a.lane.Request(); !errors.Is(err, errors.ErrUnsupported) {
 			return err

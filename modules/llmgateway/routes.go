@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"net/http"
@@ -203,14 +204,7 @@ type match struct {
 type servedPath struct {
 	methods map[string]*served
 	socket  *served // nil if the path has no WebSocket
-}
-
-// allow is the value of the header Allow.
-func (p *servedPath) allow() string {
-	if len(p.methods) == 0 {
-		return http.MethodGet
-	}
-	return strings.Join(slices.Sorted(maps.Keys(p.methods)), ", ")
+	allow   string  // the value of the header Allow
 }
 
 // byPath has all routes. init fills it, because handlers of routes refer to it.
@@ -240,6 +234,9 @@ func init() {
 			}
 			at.methods[s.method] = s
 		}
+	}
+	for _, at := range byPath {
+		at.allow = cmp.Or(strings.Join(slices.Sorted(maps.Keys(at.methods)), ", "), http.MethodGet)
 	}
 }
 
@@ -302,14 +299,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		paths.Offer(r.Context(), slices.Collect(maps.Keys(byPath)))
 		return next.ServeHTTP(w, r)
 	}
-	h.allowOrigin(w.Header(), r, at.allow())
+	h.allowOrigin(w.Header(), r, at.allow)
 	found := at.methods[r.Method]
 	if r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") && at.socket != nil {
 		found = at.socket
 	}
 	switch {
 	case r.Method == http.MethodOptions:
-		w.Header().Set("Allow", at.allow()+", OPTIONS")
+		w.Header().Set("Allow", at.allow+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	case found == nil:
@@ -332,6 +329,6 @@ func refuseMethod(w http.ResponseWriter, r *http.Request, at *servedPath) error 
 		return apierror.Write(w, dialect, plugins.Rejected(http.StatusUpgradeRequired, "websocket_unsupported",
 			"This endpoint speaks no WebSocket: send a POST."))
 	}
-	w.Header().Set("Allow", at.allow()+", OPTIONS")
-	return apierror.Write(w, dialect, plugins.Rejected(http.StatusMethodNotAllowed, "method_not_allowed", "This endpoint takes %s.", at.allow()))
+	w.Header().Set("Allow", at.allow+", OPTIONS")
+	return apierror.Write(w, dialect, plugins.Rejected(http.StatusMethodNotAllowed, "method_not_allowed", "This endpoint takes %s.", at.allow))
 }

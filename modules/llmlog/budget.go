@@ -74,9 +74,9 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	s := money.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
 	object, isObject := plugins.ParseObject(sent)
 	request := bound.JSON(r.Dialect, object)
-	x.streams = request.Field("stream").Type == gjson.True || strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent")
+	x.streams = request.Get("stream").Type == gjson.True || strings.HasSuffix(x.r.URL.Path, ":streamGenerateContent")
 	if isObject {
-		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Field("model").Str)
+		s.Model = cmp.Or(observe.PathModel(r.Dialect, r.Path), request.Get("model").Str)
 	}
 	var batch bound.Batch
 	makesBatch := r.Dialect == plugins.Batches && !x.operation().isFree()
@@ -104,7 +104,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	}
 	call := &bound.Call{
 		Request: request, Catalog: app.Catalog(), Provider: s.Provider, Bytes: int64(len(sent)), Tiers: request.Tiers(),
-		Conditions: catalog.Conditions{At: r.CreatedAt.Time(), Geography: request.Field("inference_geo").Str},
+		Conditions: catalog.Conditions{At: r.CreatedAt.Time(), Geography: request.Get("inference_geo").Str},
 		Read: func() *bound.Demand {
 			return bound.OfTurn(app.Counts(), request.Dialect, object, s.Org, s.Provider, s.Model)
 		},

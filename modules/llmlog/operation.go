@@ -117,7 +117,7 @@ func (o operation) asksForEvents(request bound.Request) bool {
 	if request.Dialect == plugins.GenerateContent {
 		return strings.HasSuffix(o.r.URL.Path, ":streamGenerateContent") && o.r.URL.Query().Get("alt") == "sse"
 	}
-	return cut.Possible(request.Dialect) && request.Field("stream").Type == gjson.True
+	return cut.Possible(request.Dialect) && request.Get("stream").Type == gjson.True
 }
 
 // clientDialect is the dialect whose errors the client reads.

@@ -36,7 +36,7 @@ func Detect(body io.Reader) (Kind, io.Reader) {
 	for {
 		kind, certain := KindOf(ahead)
 		if certain || len(ahead) >= maxDetect {
-			return kind, io.MultiReader(bytes.NewReader(ahead), body)
+			return kind, &resumed{ahead, body}
 		}
 		if len(ahead) == cap(ahead) {
 			ahead = append(make([]byte, 0, 4*cap(ahead)), ahead...)
@@ -46,11 +46,26 @@ func Detect(body io.Reader) (Kind, io.Reader) {
 		switch {
 		case errors.Is(err, io.EOF):
 			kind, _ = KindOf(ahead)
-			return kind, bytes.NewReader(ahead)
+			return kind, &resumed{ahead, failing{io.EOF}}
 		case err != nil:
-			return kind, io.MultiReader(bytes.NewReader(ahead), failing{err})
+			return kind, &resumed{ahead, failing{err}}
 		}
 	}
+}
+
+// resumed is the reader of a body whose beginning has been read.
+type resumed struct {
+	ahead []byte // that nobody else has read
+	body  io.Reader
+}
+
+func (r *resumed) Read(p []byte) (int, error) {
+	if len(r.ahead) == 0 {
+		return r.body.Read(p)
+	}
+	n := copy(p, r.ahead)
+	r.ahead = r.ahead[n:]
+	return n, nil
 }
 
 // failing is the reader of a body that cannot be read any further.

@@ -68,32 +68,30 @@ func (c *Config) Options(requested *control.Cache) *Options {
 	if requested.Enabled != nil {
 		enabled = *requested.Enabled
 	}
-	o := Options{Read: enabled, Save: enabled, Buckets: max(requested.Buckets, 1), Seed: requested.Seed, Ignore: requested.Ignore}
+	read, save := enabled, enabled
 	if requested.Read != nil {
-		o.Read = *requested.Read
+		read = *requested.Read
 	}
 	if requested.Save != nil {
-		o.Save = *requested.Save
+		save = *requested.Save
 	}
-	o.Asked = on(requested.Enabled) || on(requested.Read) || on(requested.Save)
-	o.Lifetime = defaultAge
-	if c != nil {
-		o.Lifetime = cmp.Or(time.Duration(c.MaxAge), defaultAge)
-	}
-	o.MaxAge = o.Lifetime
-	if age := requested.MaxAge; age != nil {
-		o.MaxAge = *age
-		if *age == 0 { // asks anew, which answer others may get
-			o.Read = false
-		} else {
-			o.Lifetime = *age
-		}
-	}
-	o.Read, o.Save = o.Read && !requested.NoCache, o.Save && !requested.NoStore
-	if !o.Read && !o.Save {
+	age := requested.MaxAge
+	anew := age != nil && *age == 0 // others may get the answer
+	read, save = read && !requested.NoCache && !anew, save && !requested.NoStore
+	if !read && !save {
 		return nil
 	}
-	return &o
+	lifetime := defaultAge
+	switch {
+	case age != nil && !anew:
+		lifetime = *age
+	case c != nil:
+		lifetime = cmp.Or(time.Duration(c.MaxAge), defaultAge)
+	}
+	return &Options{
+		Read: read, Save: save, MaxAge: lifetime, Lifetime: lifetime, Buckets: max(requested.Buckets, 1), Seed: requested.Seed, Ignore: requested.Ignore,
+		Asked: on(requested.Enabled) || on(requested.Read) || on(requested.Save),
+	}
 }
 
 func on(flag *bool) bool { return flag != nil && *flag }

@@ -107,9 +107,11 @@ func MinCacheable(model string) int64 {
 // cacheLife returns how long a provider keeps what nobody asks for again, at least, in
 // milliseconds. asked is what the request says, in the provider's words.
 func cacheLife(ttl string) storage.Timestamp {
-	life, err := time.ParseDuration(ttl)
-	if err != nil {
-		life = MarkedLife
+	life := MarkedLife
+	if ttl != "" {
+		if asked, err := time.ParseDuration(ttl); err == nil {
+			life = asked
+		}
 	}
 	return storage.Timestamp(life.Milliseconds())
 }

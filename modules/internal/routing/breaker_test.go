@@ -14,7 +14,7 @@ func TestTargetThatFailsIsLast(t *testing.T) {
 	bad, good, other := newTarget(one, "bad", nil), newTarget(one, "good", nil), newTarget(two, "bad", nil)
 	var breakers shared.LocalBreakers
 	order := func() (names string) {
-		places, err := Choose([]Target{bad, good, other}, &Ask{Warm: nowhere}, Health{&breakers, new(Loads)})
+		places, err := Choose([]Target{bad, good, other}, func() *Ask { return &Ask{Warm: nowhere} }, Health{&breakers, new(Loads)})
 		if err != nil {
 			t.Fatal(err)
 		}

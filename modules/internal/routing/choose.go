@@ -64,11 +64,13 @@ type Place struct {
 
 // Choose returns the targets in the order in which a call tries them. Targets whose condition the
 // call does not match are left out. A conversation stays at a target whose cache has it, if that
-// target is as good as the first one. Targets that fail, or refuse calls, come last.
-func Choose(targets []Target, ask *Ask, health Health) ([]Place, error) {
+// target is as good as the first one. Targets that fail, or refuse calls, come last. describe is
+// called if there is a choice.
+func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, error) {
 	if len(targets) == 1 && targets[0].Choice == nil {
 		return []Place{{Target: targets[0], State: Well}}, nil
 	}
+	ask := describe()
 	places := make([]Place, 0, len(targets))
 	var described *storage.Record
 	for _, t := range targets {

@@ -38,7 +38,7 @@ func BenchmarkChoose(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				places, err := Choose(targets, ask, health)
+				places, err := Choose(targets, func() *Ask { return ask }, health)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -52,7 +52,7 @@ func (c *chooser) targets() []Target {
 
 // places returns the places of a call.
 func (c *chooser) places() []Place {
-	places, err := Choose(c.targets(), &c.ask, c.health)
+	places, err := Choose(c.targets(), func() *Ask { return &c.ask }, c.health)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestConditions(t *testing.T) {
 	}
 	c.resolver.Aliases["it"].Models = models[:1]
 	c.ask = Ask{Record: new(storage.Record), Tokens: 1000, Warm: nowhere}
-	if _, err := Choose(c.targets(), &c.ask, c.health); err == nil {
+	if _, err := Choose(c.targets(), func() *Ask { return &c.ask }, c.health); err == nil {
 		t.Error("a call that no model takes is not refused")
 	}
 }
@@ -383,7 +383,7 @@ func TestFallbackBesideACondition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if places, err := Choose(targets, &c.ask, c.health); err != nil || len(places) != 1 || places[0].Choice != nil {
+	if places, err := Choose(targets, func() *Ask { return &c.ask }, c.health); err != nil || len(places) != 1 || places[0].Choice != nil {
 		t.Errorf("%v, %v", places, err)
 	}
 }

@@ -204,7 +204,7 @@ func TestCachesOfManyAccountsServeAsThoseOfOne(t *testing.T) {
 						}
 						return 0
 					}}
-					places, err := routing.Choose(targets, ask, health)
+					places, err := routing.Choose(targets, func() *routing.Ask { return ask }, health)
 					if err != nil {
 						t.Fatal(err)
 					}

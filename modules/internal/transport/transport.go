@@ -126,7 +126,8 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 		return t.HTTPTransport.RoundTrip(req)
 	}
 	try := new(attempt)
-	out := req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: try.gotConn, GotFirstResponseByte: try.gotByte}))
+	try.trace.GotConn, try.trace.GotFirstResponseByte = try.gotConn, try.gotByte
+	out := req.WithContext(httptrace.WithClientTrace(req.Context(), &try.trace))
 	if hasBody {
 		try.ReadCloser = req.Body
 		out.Body = try
@@ -149,6 +150,7 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 // attempt is the first try of a request, and its body.
 type attempt struct {
 	io.ReadCloser
+	trace    httptrace.ClientTrace
 	used     atomic.Bool // the connection had an earlier request
 	answered atomic.Bool // a byte of an answer has come
 	broken   atomic.Bool // the client's body could not be read

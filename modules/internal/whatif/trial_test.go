@@ -122,7 +122,7 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 			}
 			return 0
 		}}
-		places, err := routing.Choose(targets, ask, routing.Health{Breakers: noBreakers{}, Loads: new(routing.Loads)})
+		places, err := routing.Choose(targets, func() *routing.Ask { return ask }, routing.Health{Breakers: noBreakers{}, Loads: new(routing.Loads)})
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -177,7 +177,7 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	}
 	r := JSON(d, object)
 	if model == "" {
-		model = r.Field("model").Str
+		model = r.Get("model").Str
 	}
 	m, ok := a.Catalog.Lookup(a.Provider, model)
 	if !ok || r.Check() != nil || slices.ContainsFunc(r.Tiers(), func(tier string) bool { return !slices.Contains(plainTiers, tier) }) {

@@ -119,7 +119,7 @@ func (r Request) geminiOutputLimit() (limit int64) {
 // with the values of a field by its plain name.
 func (r Request) geminiConfigs(name string, do func(values []gjson.Result)) {
 	for _, field := range []string{"generationConfig", "generation_config"} {
-		config := r.Field(field)
+		config := r.Get(field)
 		if !config.Exists() {
 			continue
 		}

@@ -43,12 +43,12 @@ func (r Request) Silent(m *catalog.Model) bool {
 	}
 	switch r.Dialect {
 	case plugins.Messages:
-		return r.Field("thinking").IsObject() && !r.disables("thinking", "type", `"disabled"`)
+		return r.Get("thinking").IsObject() && !r.disables("thinking", "type", `"disabled"`)
 	case plugins.GenerateContent:
-		budget := r.Field("generationConfig").Get("thinkingConfig.thinkingBudget")
+		budget := r.Get("generationConfig").Get("thinkingConfig.thinkingBudget")
 		return budget.Raw != "0"
 	}
-	effort, reasoning := r.Field("reasoning_effort"), r.Field("reasoning") // vendors differ in which they obey
+	effort, reasoning := r.Get("reasoning_effort"), r.Get("reasoning") // vendors differ in which they obey
 	return reasoning.IsObject() && !r.disables("reasoning", "effort", `"none"`) || effort.Exists() && effort.Str != "none" ||
 		!reasoning.IsObject() && !effort.Exists()
 }
@@ -56,7 +56,7 @@ func (r Request) Silent(m *catalog.Model) bool {
 // disables reports whether a field of an object of the request has a value, and no other beside it.
 func (r Request) disables(object, name, value string) bool {
 	stands, others := false, false
-	r.Field(object).ForEach(func(key, v gjson.Result) bool {
+	r.Get(object).ForEach(func(key, v gjson.Result) bool {
 		stands, others = stands || key.Str == name && v.Raw == value, others || key.Str == name && v.Raw != value
 		return true
 	})

@@ -16,17 +16,22 @@ import (
 // Request is what is read of a request to bound its cost.
 type Request struct {
 	Dialect plugins.Dialect
-	// Field returns a field of the request.
-	Field func(name string) gjson.Result
-	// Names calls do with the name of each field, until do returns false.
-	Names func(do func(name string) bool)
+	Fields
 	// Form says that fields whose names end in [] may stand several times.
 	Form bool
 }
 
+// Fields are those of a request. Those of a JSON object are a *plugins.Object.
+type Fields interface {
+	// Get returns a field.
+	Get(name string) gjson.Result
+	// Names calls do with the name of each field, until do returns false.
+	Names(do func(name string) bool)
+}
+
 // JSON is the Request of a body that is a JSON object.
 func JSON(d plugins.Dialect, body *plugins.Object) Request {
-	return Request{Dialect: d, Field: body.Get, Names: body.Names}
+	return Request{Dialect: d, Fields: body}
 }
 
 // OutputLimit returns the limit of output tokens that the request sets, 0 for none. Vendors
@@ -39,7 +44,7 @@ func (r Request) OutputLimit() (limit int64, err error) {
 	}
 	unlimited := false
 	for _, field := range observe.OutputLimits(r.Dialect) {
-		value := r.Field(field)
+		value := r.Get(field)
 		if value.Type == gjson.Null {
 			continue
 		}
@@ -77,9 +82,9 @@ func (r Request) Answers() int64 {
 	}
 	texts := int64(1)
 	if r.Dialect == plugins.Completions {
-		texts = max(prompts(r.Field("prompt")), 1)
+		texts = max(prompts(r.Get("prompt")), 1)
 	}
-	return max(r.Field("n").Int(), r.Field("best_of").Int(), 1) * texts
+	return max(r.Get("n").Int(), r.Get("best_of").Int(), 1) * texts
 }
 
 // prompts returns how many texts are in a list of texts or of lists of tokens, 0 for one text.
@@ -123,7 +128,7 @@ func (r Request) Uses(m *catalog.Model, reads *Demand, bytes, limit int64) (u pl
 // names of fields in two spellings.
 func (r Request) Tiers() (tiers []string) {
 	for _, field := range []string{"speed", "service_tier", "serviceTier"} {
-		if tier := r.Field(field).Str; tier != "" {
+		if tier := r.Get(field).Str; tier != "" {
 			tiers = append(tiers, tier)
 		}
 	}
@@ -146,7 +151,7 @@ func (r Request) Check() (err error) {
 		return err
 	}
 	for _, field := range []string{"n", "best_of"} {
-		if answers := r.Field(field); answers.Type != gjson.Null && (answers.Int() < 1 || answers.Int() > maxAnswers) {
+		if answers := r.Get(field); answers.Type != gjson.Null && (answers.Int() < 1 || answers.Int() > maxAnswers) {
 			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxAnswers)
 		}
 	}
@@ -159,7 +164,7 @@ func (r Request) Check() (err error) {
 		return err == nil
 	}
 	r.Names(check)
-	r.Field("extra_body").ForEach(func(key, _ gjson.Result) bool {
+	r.Get("extra_body").ForEach(func(key, _ gjson.Result) bool {
 		if bounds(key.Str) {
 			err = plugins.Unsupported("extra_body", "Unsupported parameter: '%s' in 'extra_body': move it out.", key.Str)
 		}
@@ -169,7 +174,7 @@ func (r Request) Check() (err error) {
 		return err
 	}
 	for _, field := range spawningFields {
-		if v := r.Field(field); v.IsObject() && v.Get("enabled").Type != gjson.False || v.IsArray() || v.Type == gjson.True {
+		if v := r.Get(field); v.IsObject() && v.Get("enabled").Type != gjson.False || v.IsArray() || v.Type == gjson.True {
 			return plugins.Invalid(field, "'%s' lets the call run agents without a limit, so that neither credits nor a budget can bound what it costs: leave '%s' out.", field, field).
 				WithCode("model_not_priced")
 		}
@@ -203,8 +208,8 @@ func (r Request) ToolModels() (names []string) {
 		names = append(names, called...)
 		return true
 	}
-	r.Field("tools").ForEach(add)
-	r.Field("input").ForEach(func(_, item gjson.Result) bool {
+	r.Get("tools").ForEach(add)
+	r.Get("input").ForEach(func(_, item gjson.Result) bool {
 		item.ForEach(func(key, tools gjson.Result) bool {
 			if key.Str == "tools" {
 				tools.ForEach(add)
