@@ -1,6 +1,7 @@
 package llmquery
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,18 +109,30 @@ func matchOf(f storage.Filter, content *storage.Content) *string {
 }
 
 // around returns a part of a text, from begin to end, with a little of the text before it and
-// more of the text behind it, so that a narrow column shows the part.
+// more of the text after it, so that a narrow column shows the part. Of JSON, it returns no more
+// than the string that has the part.
 func around(text []byte, begin, end int) string {
 	from, to := max(0, begin-maxPreview/5), min(len(text), end+maxPreview)
 	for from > 0 && !utf8.RuneStart(text[from]) {
 		from++
 	}
-	part := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[from:to]), "")), " ")
-	if from > 0 {
+	before, after := text[from:begin], text[end:to]
+	cutBefore, cutAfter := from > 0, to < len(text)
+	if i := bytes.LastIndex(before, []byte(`":"`)); i >= 0 {
+		before, cutBefore = before[i+3:], false
+	}
+	if i := stringEnd.FindIndex(after); i != nil {
+		after, cutAfter = after[:i[0]], false
+	}
+	part := strings.Join(strings.Fields(strings.ToValidUTF8(string(before)+string(text[begin:end])+string(after), "")), " ")
+	if cutBefore {
 		part = "…" + part
 	}
-	if to < len(text) {
+	if cutAfter {
 		part += "…"
 	}
 	return part
 }
+
+// stringEnd is the end of a string in JSON.
+var stringEnd = regexp.MustCompile(`"(\}|\]|,")`)

@@ -157,6 +157,10 @@ export function Tile({ label, value, now, before, share, growth, detail, to }) {
 // Bar shows a share of a whole.
 export const Bar = ({ share, tone = "" }) => html`<span class="bar ${tone}" aria-hidden="true"><i style=${{ width: `${Math.max(0, Math.min(1, share || 0)) * 100}%` }}></i></span>`;
 
+// Cut is a name that loses its middle where it has no room, so that names which begin alike differ.
+const end = 6; // characters
+export const Cut = ({ text }) => html`<span class="cut" dir="auto" title=${text}>${text.length > end + 4 ? html`<span aria-hidden="true">${text.slice(0, -end)}</span><span aria-hidden="true">${text.slice(-end)}</span>` : text}</span>`;
+
 // Spark shows the course of a number in a cell.
 export function Spark({ values }) {
   const top = Math.max(...values, 0) || 1;

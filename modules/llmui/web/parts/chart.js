@@ -2,7 +2,7 @@
 // a table for those who cannot see it.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { go } from "../state.js";
-import { Table } from "./basics.js";
+import { Cut, Table } from "./basics.js";
 import { fullMoment, minuteOf, offset, tick } from "../format.js";
 
 const left = 56, bottom = 20, top = 6; // pixels around the plot
@@ -126,7 +126,7 @@ export function Chart({ title, times, series, format, stacked, height = 150, col
   const colour = (i) => colours[i] || "c" + ((i % 6) + 1);
   return html`<figure class="chart panel ${plain ? "plain" : ""}" style=${{ "--height": height + "px" }}>
     <figcaption><span>${title}</span><span class="spring"></span>
-      <span class="legend">${series.map((s, i) => html`<span key=${s.name} title=${s.name} style=${{ flexShrink: s.name.length > 10 ? 1 : 0 }}><i class=${"key " + colour(i)} aria-hidden="true"></i><span dir="auto">${s.name}</span></span>`)}</span>
+      ${series.length > 1 && html`<span class="legend">${series.map((s, i) => html`<span key=${s.name}><i class=${"key " + colour(i)} aria-hidden="true"></i><${Cut} text=${s.name} /></span>`)}</span>`}
       <button class="quiet" aria-pressed=${asTable} aria-label=${`${title} as a table`} onClick=${() => setAsTable(!asTable)}>${asTable ? "Chart" : "Table"}</button>
     </figcaption>
     ${asTable

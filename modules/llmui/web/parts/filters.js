@@ -3,7 +3,7 @@ import { html, useState } from "../html.js";
 import { fields, filter, isOf, kindOf, listed, operators, unitOf, withCondition } from "../filter.js";
 import { go, timeFilter } from "../state.js";
 import { caller, useAnswer } from "../api.js";
-import { Answer, Bar } from "./basics.js";
+import { Answer, Bar, Cut } from "./basics.js";
 import { compact } from "../format.js";
 
 const shown = ["model", "provider", "status", "end_state", "user_id", "finish_reason", "stream", "error_type", "request_path"];
@@ -93,7 +93,7 @@ function Facet({ v, facet, count }) {
   const or = (value) => go({ f: v.f.map((c) => (c === one ? { field, op: "in", value: [...listed(c.value).filter((x) => x !== value), value].join(",") } : c)) });
   return html`<section><h2>${titles[facet.field] || facet.field.replace("property:", "")}</h2>
     <ul>${shown.map(({ value, count: n }) => html`<li><button class="value" onClick=${() => add(isOf(field, value))}>
-        <span dir="auto" title=${value}>${value === "" ? "(none)" : value}</span><b>${compact(n)}</b><${Bar} share=${n / count} /></button>
+        <${Cut} text=${value || "(none)"} /><b>${compact(n)}</b><${Bar} share=${n / count} /></button>
       ${one && one.value !== value && value !== "" && kindOf(field) === "text" && html`<button class="quiet" aria-label=${`Also ${value}`} title="Also this value" onClick=${() => or(value)}>+</button>`}
       ${value !== "" && kindOf(field) !== "boolean" && html`<button class="quiet" aria-label=${`Without ${value}`} title="Without this value" onClick=${() => add({ field, op: "not-equals", value })}>−</button>`}</li>`)}
       ${rest > 0 && html`<li>${!all && facet.values.length > few ? html`<button class="quiet" onClick=${() => setAll(true)}>${compact(rest)} requests with other values…</button>` : html`<span class="quiet more-values">${compact(rest)} requests with other values</span>`}</li>`}</ul></section>`;

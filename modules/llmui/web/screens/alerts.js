@@ -10,7 +10,7 @@ import { count, moment, plural } from "../format.js";
 // Alerts shows what fires and what has fired, the rules and the channels.
 export function Alerts() {
   const channels = useAnswer("/v1/alerts/channels"), firing = useAnswer("/v1/alerts?limit=200&state=firing");
-  return html`<${Answer} state=${firing} empty=${(d) => !d.items.length} none="Nothing fires.">${(d) => html`<h2 class="bad">${plural(d.items.length, "alert")} firing</h2><${Firings} label="Firing" items=${d.items} />`}<//>
+  return html`<${Answer} state=${firing} empty=${(d) => !d.items.length} none="No alert is firing.">${(d) => html`<h2 class="bad">${plural(d.items.length, "alert")} firing</h2><${Firings} label="Firing" items=${d.items} />`}<//>
     <${Rules} /><${Channels} state=${channels} /><${History} />`;
 }
 

@@ -33,7 +33,7 @@ const columns = (edit, change) => [
   { title: "Budget", cell: ({ b }) => html`<b dir="auto">${b.name}</b> <span class="quiet">${sayOf(b.filter)}${b.observe && `, observes: would have refused ${plural(b.would_refuse.calls, "call")} of ${plural(b.would_refuse.callers, "caller")}`}</span>` },
   { title: "Whose", cell: ({ b, a }) => html`<span dir="auto">${a.value === null ? "all together" : a.unused ? `each ${b.per}` : a.value || `calls without a ${b.per}`}</span>` },
   { title: "Used", cell: ({ b, share }) => html`<${Used} b=${b} share=${share} />` },
-  { title: "Spent", number: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
+  { title: "Spent", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.spent) },
   { title: "Reserved", number: true, vast: true, cell: ({ b, a }) => amountOf(b)(a.reserved) },
   { title: "Limit", number: true, cell: ({ b }) => html`${amountOf(b)(b.limit)} <span class="quiet">${b.quantity === "usd" ? "" : quantities[b.quantity] + " "}${windows[b.window] || (b.window && `in ${b.window}`)}</span>` },
   { title: "Remaining", number: true, mid: true, cell: ({ b, a }) => amountOf(b)(a.remaining) },

@@ -41,7 +41,7 @@ const totals = [
   { title: "Latency p50", value: (t) => t.latency.p50, format: duration }, { title: "Latency p95", value: (t) => t.latency.p95, format: duration }, { title: "First token p95", value: (t) => t.time_to_first_token.p95, format: duration },
   { title: "Input tokens", value: (t) => t.prompt_tokens, format: compact }, { title: "Output tokens", value: (t) => t.completion_tokens, format: compact },
   { title: "Cached input", value: cached, format: percent, share: true }, { title: "Saved by the cache", value: (t) => t.cache_savings, format: dollars }, { title: "Lost to cache misses", value: (t) => t.cache_loss, format: dollars },
-  { title: "Answered again", value: (t) => t.answer_cache_hits, format: count }, { title: "Saved by answers", value: (t) => t.saved_cost, format: dollars }, { title: "Saved by routing", value: (t) => t.routing_savings, format: dollars },
+  { title: "Answered from Weir's cache", value: (t) => t.answer_cache_hits, format: count }, { title: "Saved by Weir's cache", value: (t) => t.saved_cost, format: dollars }, { title: "Saved by routing", value: (t) => t.routing_savings, format: dollars },
 ];
 
 // both are the answers of two questions as one.

@@ -15,8 +15,8 @@ export function Mine() {
   const f = own.data?.id ? [{ field: "key_id", op: "equals", value: own.data.id }] : own.data?.user ? [{ field: "user_id", op: "equals", value: own.data.user }] : [];
   const state = useMetrics(v, own.data ? { filter: filter({ ...v, f, json: "" }) } : { limit: 0 });
   return html`<${Answer} state=${own}>${(key) => html`
-    <p>${key.id ? html`Calls of the key <b dir="auto">${key.name}</b>${key.project && html` in the project <b dir="auto">${key.project}</b>`}${key.expires_at && `, which ends on ${date(key.expires_at)}`}.` : key.user ? html`Calls of <b dir="auto">${key.user}</b>.` : html`You are logged in with a key of the configuration, or as a person without a name here: these are the calls of the whole organisation <b>${key.organization}</b>.`}
-      ${" "}It may call ${key.models.length ? key.models.join(", ") : "all models"}${key.providers.length ? ` of ${key.providers.join(", ")}` : ""}.</p>
+    <p>${key.id ? html`Calls of the key <b dir="auto">${key.name}</b>${key.project && html` in the project <b dir="auto">${key.project}</b>`}${key.expires_at && `, which ends on ${date(key.expires_at)}`}.` : key.user ? html`Calls of <b dir="auto">${key.user}</b>.` : html`This login belongs to no person: you see the calls of the whole organisation <b dir="auto">${key.organization}</b>.`}
+      ${" "}You may call ${key.models.length ? key.models.join(", ") : "all models"}${key.providers.length ? ` of ${key.providers.join(", ")}` : ""}.</p>
     ${key.budgets.map((b) => b.accounts.map((a) => html`<div class="limit panel" key=${b.name}><b dir="auto">${b.name}</b> <${Bar} share=${(a.spent + a.reserved) / b.limit} tone=${a.spent + a.reserved >= b.limit ? "bad" : a.spent + a.reserved >= 0.8 * b.limit ? "warn" : ""} />
       <span>${b.quantity === "usd" ? `${dollars(a.spent)} of ${dollars(b.limit)}` : `${count(a.spent)} of ${count(b.limit)} ${b.quantity}`} (${percent(a.spent / b.limit)})${b.ends_at ? `, resets on ${date(b.ends_at)}` : ""}</span></div>`))}
     ${!key.budgets.length && html`<p class="quiet">No budget counts these calls.</p>`}

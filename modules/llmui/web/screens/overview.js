@@ -38,7 +38,7 @@ function useYesterday(v) {
 const First = () => html`No requests in this time. Point a client's base URL at Weir, or fill the page with made-up traffic: <code>weir demo</code>`;
 
 // repeated is what Weir's own cache has answered, beside the provider's.
-const repeated = (t) => (t.answer_cache_hits ? html`<${To} change=${having("answer_cache", "hit")}>${count(t.answer_cache_hits)} answered again<//>${t.saved_cost ? `, ${dollars(t.saved_cost)} saved` : ""}` : "");
+const repeated = (t) => (t.answer_cache_hits ? html`<${To} change=${having("answer_cache", "hit")}>${count(t.answer_cache_hits)} from Weir's cache<//>${t.saved_cost ? `, ${dollars(t.saved_cost)} saved` : ""}` : "");
 
 function Figures({ d, v, before: b }) {
   const points = d.points;
@@ -145,7 +145,7 @@ export const columns = (title, by, d, all) => [
   column("From cache", "", cached, percent, semi),
   { title: "Saved", key: "cache_savings", dollars: (g) => g.totals.cache_savings, around: (text, g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""}>${text}</span>`, ...wide },
   { title: "Lost", key: "cache_loss", dollars: (g) => g.totals.cache_loss, ...wide },
-  { title: "Saved by answers", key: "saved_cost", dollars: (g) => g.totals.saved_cost, ...vast },
+  { title: "Saved by Weir's cache", key: "saved_cost", dollars: (g) => g.totals.saved_cost, ...vast },
   column("Output", "completion_tokens", (t) => t.completion_tokens, compact, vast),
   { title: "$ per 1M tokens", dollars: (g) => price(g.totals), ...vast },
   { title: "Over time", ...vast, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },

@@ -283,7 +283,7 @@ function Rows({ v, calls, clock, more, nodes }) {
 }
 
 // key says what a colour of the bars means.
-const key = ([colour, text]) => html`<i class=${"key " + colour} aria-hidden="true"></i>${text}`;
+const key = ([colour, text]) => html`<span><i class=${"key " + colour} aria-hidden="true"></i>${text}</span>`;
 
 // Agent names a node: by what its caller calls it, else by its task.
 function Agent({ node, open, p, v }) {
