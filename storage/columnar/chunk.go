@@ -32,6 +32,8 @@ type Chunk struct {
 	// others is true if there are more.
 	properties map[string][]uint32
 	others     bool
+	// tail has the columns of properties of a chunk of a Tail, nil for other chunks.
+	tail *tailProperties
 	// scores are nil where the Source has to be asked.
 	scores scoresByName
 }

@@ -53,7 +53,7 @@ func (v *visited) again(c *Chunk) bool {
 }
 
 // propertyColumn answers the values of a property in the rows of a chunk, as ids of names:
-// from the file if the file has the property, else from the source.
+// from the file or the tail if it has the property, else from the source.
 type propertyColumn struct {
 	x        *rows
 	name     string
@@ -62,11 +62,18 @@ type propertyColumn struct {
 	ids      []uint32 // of the last chunk, between these keys
 }
 
-// property returns the column of a property, nil if no row has it. It is not known if the
-// chunk is from no file.
-func (c *Chunk) property(name string) (column []uint32, known bool) {
-	column = c.properties[name]
-	return column, column != nil || c.properties != nil && !c.others
+// propertyOf returns the column of a property, nil if no row has it. It is not known if the
+// chunk is from neither a file nor the tail.
+func (x *rows) propertyOf(c *Chunk, name string) (column []uint32, known bool) {
+	if c.tail == nil {
+		column = c.properties[name]
+		return column, column != nil || c.properties != nil && !c.others
+	}
+	column, err := c.tail.of(c, name, x.source)
+	if x.failed == nil {
+		x.failed = err
+	}
+	return column, err == nil
 }
 
 // in returns the column of a chunk, nil if no row has the property.
@@ -75,7 +82,7 @@ func (p *propertyColumn) in(c *Chunk) []uint32 {
 		return p.ids
 	}
 	p.from, p.to = p.x.from, p.x.to
-	column, known := c.property(p.name)
+	column, known := p.x.propertyOf(c, p.name)
 	if p.ids = column; !known {
 		p.ids = make([]uint32, len(c.n))
 		p.read(c)
@@ -147,7 +154,7 @@ type labelled struct {
 
 func (x *labelled) has(c *Chunk, row int) bool {
 	if !x.last.again(c) {
-		if x.column, x.known = c.property(x.name); !x.known {
+		if x.column, x.known = x.propertyOf(c, x.name); !x.known {
 			x.keys = x.in(c)
 		}
 	}

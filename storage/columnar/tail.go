@@ -8,8 +8,8 @@ import (
 // Tail has the newest requests in memory: all requests behind a key. No file of columns has
 // them yet. A copy of the Tail does not change when the Tail does.
 type Tail struct {
-	// chunkRows bounds the rows of a chunk.
-	chunkRows int
+	// chunkRows bounds the rows of a chunk, and maxProperties the properties that it keeps.
+	chunkRows, maxProperties int
 	after     int64
 	// last is the largest key that has been read.
 	last   int64
@@ -18,7 +18,7 @@ type Tail struct {
 
 // NewTail returns a tail of the requests behind a key, which Update reads.
 func (e *Engine) NewTail(after int64) *Tail {
-	return &Tail{chunkRows: e.ChunkRows, after: after, last: after}
+	return &Tail{chunkRows: e.ChunkRows, maxProperties: e.MaxProperties, after: after, last: after}
 }
 
 // Update brings the tail to what the requests are now. changed are the keys of requests that
@@ -50,11 +50,16 @@ func (t *Tail) Update(of Requests, changed []int64) error {
 func (t *Tail) chunk() *Chunk {
 	switch n := len(t.chunks); {
 	case n == 0:
-		t.chunks = append(t.chunks, Chunk{})
+		t.append(Chunk{})
 	case len(t.chunks[n-1].n) >= t.chunkRows:
-		t.chunks = append(t.chunks, t.chunks[n-1].next(t.chunkRows))
+		t.append(t.chunks[n-1].next(t.chunkRows))
 	}
 	return &t.chunks[len(t.chunks)-1]
+}
+
+func (t *Tail) append(c Chunk) {
+	c.tail = &tailProperties{limit: t.maxProperties, columns: make(map[string]tailProperty)}
+	t.chunks = append(t.chunks, c)
 }
 
 // Len counts the rows, also deleted rows.
