@@ -10,7 +10,7 @@ import (
 type Tail struct {
 	// chunkRows bounds the rows of a chunk, and maxProperties the properties that it keeps.
 	chunkRows, maxProperties int
-	after     int64
+	after                    int64
 	// last is the largest key that has been read.
 	last   int64
 	chunks []Chunk

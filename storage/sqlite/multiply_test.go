@@ -14,7 +14,8 @@ import (
 const writtenRecords = 500_000
 
 // multiply copies the records of the database, each copy behind the one before in time.
-// A copy has sessions of its own, half of them of users that none before has.
+// A copy has sessions of its own, half of them of users that none before has, unless the users are
+// few developers.
 func multiply(path string, copies int) (err error) {
 	// Whoever is interrupted begins again.
 	c, err := openNew(path, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "PRAGMA cache_size = -524288")
@@ -47,6 +48,10 @@ func multiply(path string, copies int) (err error) {
 	columns := columnList(slices.DeleteFunc(slices.Clone(requestColumns), func(c column) bool {
 		return slices.Contains([]string{"responded_at", "user", "session", "parent", "root", "cache_reference", "attempt_of", "request_id", sumColumn}, c.name)
 	}), "")
+	user := "user + iif(session & 1, ?3, 0)"
+	if *benchmarkPeople > 0 {
+		user = "user"
+	}
 	id := "CAST(unhex(printf('%012x70', (n + ?1) >> 20)) || randomblob(9) AS BLOB)" // as orderedID
 	if *benchmarkUnordered {
 		id = "randomblob(16)"
@@ -63,7 +68,7 @@ func multiply(path string, copies int) (err error) {
 			" FROM names WHERE id <= ?4 AND kind IN ('user', 'session'))"+
 			" INSERT INTO names (id, kind, name, hash, seen) SELECT id + ?1, kind, name, name_hash(CAST(name AS BLOB)), seen + ?3 FROM copies", ids, i, int64(columnar.CreatedAt(later)), names)
 		more("INSERT INTO requests (n, "+columns+", responded_at, user, session, request_id) SELECT n + ?1, "+columns+
-			", responded_at + ?2, user + iif(session & 1, ?3, 0), session + ?3, "+id+" FROM requests WHERE n <= ?4 ORDER BY n",
+			", responded_at + ?2, "+user+", session + ?3, "+id+" FROM requests WHERE n <= ?4 ORDER BY n",
 			later, int64(columnar.CreatedAt(later)), ids, last)
 		more("INSERT INTO details (n, dialect, attempt, request_bytes, response_bytes, request_omitted, response_omitted, request_truncated, response_truncated, updated_at, properties, scores)"+
 			" SELECT n + ?, dialect, attempt, request_bytes, response_bytes, 0, 0, 0, 0, updated_at + ?, properties, scores FROM details WHERE n <= ? ORDER BY n",

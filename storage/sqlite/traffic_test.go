@@ -16,6 +16,7 @@ import (
 var (
 	benchmarkRecords   = flag.Int("sqlite.records", 10_000, "records in the database of the benchmarks")
 	benchmarkUnordered = flag.Bool("sqlite.unordered", false, "the ids of the requests are random, as those that clients send may be")
+	benchmarkPeople    = flag.Int("sqlite.developers", 0, "the records are of so many developers with long sessions; 0 for many users with short ones")
 	benchmarkDatabase  = flag.String("sqlite.database", "", "file of that database, which is made if there is none, and kept")
 )
 
@@ -56,11 +57,18 @@ const sessionsPerUser = 8
 // older one. Some begin with a new user, the others are mostly of few.
 func (t *traffic) session() conversation {
 	const open = 1000
-	if len(t.open) == open && t.r.IntN(5) < 3 {
+	more := 0.6 // calls of a session that is open, of all calls
+	if *benchmarkPeople > 0 {
+		more = 0.98
+	}
+	if len(t.open) == open && t.r.Float64() < more {
 		return t.open[t.r.IntN(open)]
 	}
 	s := conversation{uint64(t.sessions / sessionsPerUser), t.sessions}
-	if t.sessions%sessionsPerUser > 0 {
+	switch {
+	case *benchmarkPeople > 0:
+		s.user = t.users.Uint64() % uint64(*benchmarkPeople)
+	case t.sessions%sessionsPerUser > 0:
 		s.user = t.users.Uint64() % (s.user + 1)
 	}
 	t.sessions++
