@@ -44,10 +44,11 @@ type toolUseBlock struct {
 }
 
 type toolResultBlock struct {
-	Type      string `json:"type"`
-	ToolUseID string `json:"tool_use_id"`
-	Content   []any  `json:"content,omitempty"`
-	IsError   bool   `json:"is_error,omitempty"`
+	Type         string        `json:"type"`
+	ToolUseID    string        `json:"tool_use_id"`
+	Content      []any         `json:"content,omitempty"`
+	IsError      bool          `json:"is_error,omitempty"`
+	CacheControl *cacheControl `json:"cache_control,omitempty"`
 }
 
 func (r *request) setMessages(p *translate.Request, m *model) error {
@@ -86,13 +87,36 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 				if o.Failed && len(content) == 0 {
 					content = []any{&textBlock{Type: "text", Text: translate.FailedCall}}
 				}
-				r.Messages.Add(role, toolResultBlock{"tool_result", o.CallID, content, o.Failed})
+				result := &toolResultBlock{Type: "tool_result", ToolUseID: o.CallID, Content: content, IsError: o.Failed}
+				for _, block := range content { // the provider takes no mark within a result
+					if mark := markOf(block); *mark != nil {
+						result.CacheControl, *mark = *mark, nil
+					}
+				}
+				r.Messages.Add(role, result)
 				return err
 			},
 		})
 		if err != nil {
 			return err
 		}
+	}
+	return r.endWithUser(p, m)
+}
+
+// endWithUser lets a model that does not continue the assistant's text go on after it. The others
+// refuse white space at its end.
+func (r *request) endWithUser(p *translate.Request, m *model) error {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role != translate.RoleAssistant {
+		return nil
+	}
+	if !m.Has(Prefills) {
+		r.Messages.Add(translate.RoleUser, &textBlock{Type: "text", Text: translate.GoOn})
+		return p.DropWithWarning("input", translate.WithGoOn)
+	}
+	if text, ok := last.Content[len(last.Content)-1].(*textBlock); ok {
+		text.Text = strings.TrimRight(text.Text, " \t\r\n")
 	}
 	return nil
 }

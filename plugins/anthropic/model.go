@@ -29,6 +29,10 @@ const (
 	early
 	// adapts: thinking can be adaptive, though it can be limited in tokens, too.
 	adapts
+	// Prefills: the client may begin the answer.
+	Prefills
+	// systemFirst: the system speaks only before the conversation.
+	systemFirst
 )
 
 // quirks are the quirks of models by the beginning of their names. The first match counts.
@@ -40,17 +44,22 @@ var quirks = []struct {
 	{"claude-sonnet-5-5", AlwaysThinks | thinksBetweenTools | ChoosesTools},
 	{"claude-fable-5-1", AlwaysThinks | ChoosesTools},
 	{"claude-fable-5", AlwaysThinks},
-	{"claude-opus-4-6", adapts},
-	{"claude-sonnet-4-6", adapts},
-	{"claude-3-7", noFormat},
-	{"claude-3", noFormat | early},
-	{"claude-2", noFormat | early},
-	{"claude-v1", noFormat | early},
-	{"claude-instant", noFormat | early},
-	{"claude-opus-4-0", noFormat},
-	{"claude-opus-4-2025", noFormat},
-	{"claude-sonnet-4-0", noFormat},
-	{"claude-sonnet-4-2025", noFormat},
+	{"claude-opus-4-7", systemFirst},
+	{"claude-opus-4-6", adapts | systemFirst},
+	{"claude-sonnet-4-6", adapts | systemFirst},
+	{"claude-opus-4-5", Prefills | systemFirst},
+	{"claude-sonnet-4-5", Prefills | systemFirst},
+	{"claude-haiku-4-5", Prefills | systemFirst},
+	{"claude-opus-4-1", Prefills | systemFirst},
+	{"claude-3-7", noFormat | Prefills | systemFirst},
+	{"claude-3", noFormat | early | Prefills | systemFirst},
+	{"claude-2", noFormat | early | Prefills | systemFirst},
+	{"claude-v1", noFormat | early | Prefills | systemFirst},
+	{"claude-instant", noFormat | early | Prefills | systemFirst},
+	{"claude-opus-4-0", noFormat | Prefills | systemFirst},
+	{"claude-opus-4-2025", noFormat | Prefills | systemFirst},
+	{"claude-sonnet-4-0", noFormat | Prefills | systemFirst},
+	{"claude-sonnet-4-2025", noFormat | Prefills | systemFirst},
 }
 
 // QuirksOf returns the quirks of the model whose name begins so.

@@ -80,8 +80,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 			return nil, err
 		}
 	}
-	r.setCache(p)
-	return r, nil
+	return r, r.setCache(p)
 }
 
 func (r *request) setBetas(req *http.Request) {
@@ -172,27 +171,4 @@ func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 		return p.DropWithWarning("service_tier", translate.NotSupported)
 	}
 	return nil
-}
-
-// cacheControl marks the end of a prefix to be cached.
-type cacheControl struct {
-	Type string `json:"type"`
-	TTL  string `json:"ttl,omitempty"`
-}
-
-// cacheOf lasts five minutes, or an hour where the client asks for longer: everywhere, or at a part.
-func cacheOf(p *translate.Request, longer bool) *cacheControl {
-	c := &cacheControl{Type: "ephemeral"}
-	if longer || p.CachesLonger() {
-		c.TTL = "1h"
-	}
-	return c
-}
-
-// setCache lets the provider choose the prefixes to cache, as OpenAI does, where
-// the client names a cache and does not mark the prefixes itself.
-func (r *request) setCache(p *translate.Request) {
-	if p.PromptCacheKey != "" && string(p.Field("prompt_cache_options.mode")) != `"explicit"` {
-		r.CacheControl = cacheOf(p, false)
-	}
 }

@@ -16,6 +16,7 @@ var refused = []string{
 	"minLength", "maxLength", "pattern",
 	"maxItems", "uniqueItems", "contains", "minContains", "maxContains", "prefixItems",
 	"minProperties", "maxProperties", "patternProperties", "propertyNames",
+	"oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems",
 }
 
 var formats = []string{
@@ -48,19 +49,22 @@ func (e *enforcer) appendSchema(b []byte, schema gjson.Result) []byte {
 	if !schema.IsObject() {
 		return append(b, schema.Raw...)
 	}
-	b = appendMembers(b, schema, func(b []byte, key string, v gjson.Result) []byte {
-		switch {
-		case e.refuses(key, v):
-			e.leaveOut(key)
+	b = appendMembers(b, schema, func(b []byte, key, v gjson.Result) []byte {
+		switch name := key.Str; {
+		case name == "oneOf" && v.IsArray() && !schema.Get("anyOf").Exists(): // more than one may match
+			e.leaveOut(name)
+			return e.appendList(append(b, `"anyOf":`...), v)
+		case e.refuses(name, v):
+			e.leaveOut(name)
 			return nil
-		case key == "items" || key == "not":
-			return e.appendSchema(b, v)
-		case v.IsObject() && (key == "properties" || key == "$defs" || key == "definitions"):
-			return appendMembers(b, v, func(b []byte, _ string, v gjson.Result) []byte { return e.appendSchema(b, v) })
-		case v.IsArray() && strings.HasSuffix(key, "Of"):
-			return e.appendList(b, v)
+		case name == "items":
+			return e.appendSchema(appendKey(b, key), v)
+		case v.IsObject() && (name == "properties" || name == "$defs" || name == "definitions"):
+			return appendMembers(appendKey(b, key), v, func(b []byte, key, v gjson.Result) []byte { return e.appendSchema(appendKey(b, key), v) })
+		case v.IsArray() && strings.HasSuffix(name, "Of"):
+			return e.appendList(appendKey(b, key), v)
 		}
-		return append(b, v.Raw...)
+		return append(appendKey(b, key), v.Raw...)
 	})
 	object := schema.Get("type").Str == "object" || schema.Get("properties").IsObject()
 	if !object || schema.Get("additionalProperties").Type == gjson.False {
@@ -73,8 +77,10 @@ func (e *enforcer) appendSchema(b []byte, schema gjson.Result) []byte {
 	return append(b[:len(b)-1], `,"additionalProperties":false}`...) // beside type or properties
 }
 
-// appendMembers appends an object with the values that value appends. A nil value leaves out the member.
-func appendMembers(b []byte, object gjson.Result, value func(b []byte, key string, v gjson.Result) []byte) []byte {
+func appendKey(b []byte, key gjson.Result) []byte { return append(append(b, key.Raw...), ':') }
+
+// appendMembers appends an object with the members that member appends. It returns nil to leave one out.
+func appendMembers(b []byte, object gjson.Result, member func(b []byte, key, v gjson.Result) []byte) []byte {
 	b = append(b, '{')
 	first := len(b)
 	object.ForEach(func(key, v gjson.Result) bool {
@@ -82,9 +88,7 @@ func appendMembers(b []byte, object gjson.Result, value func(b []byte, key strin
 		if start > first {
 			b = append(b, ',')
 		}
-		b = append(b, key.Raw...)
-		b = append(b, ':')
-		if longer := value(b, key.Str, v); longer != nil {
+		if longer := member(b, key, v); longer != nil {
 			b = longer
 		} else {
 			b = b[:start]

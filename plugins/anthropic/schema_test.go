@@ -30,6 +30,11 @@ func TestEnforceable(t *testing.T) {
 		{schema: `{"properties":{"0":{"minLength":1},"#":{"minLength":1},"":{"minLength":1}},"additionalProperties":false}`,
 			want:    `{"properties":{"0":{},"#":{},"":{}},"additionalProperties":false}`,
 			warning: "f: sent without minLength, which the provider does not enforce"},
+		{schema: `{"oneOf":[{"type":"string","minLength":1},{"type":"object","properties":{"oneOf":{"not":{"type":"null"}}},"required":["oneOf"],"if":{},"then":false}]}`,
+			want:    `{"anyOf":[{"type":"string"},{"type":"object","properties":{"oneOf":{}},"required":["oneOf"],"additionalProperties":false}]}`,
+			warning: "f: sent without oneOf, minLength, not, if, then, which the provider does not enforce"},
+		{schema: `{"anyOf":[{"type":"string"}],"oneOf":[{"const":"a"}]}`, want: `{"anyOf":[{"type":"string"}]}`,
+			warning: "f: sent without oneOf, which the provider does not enforce"},
 	} {
 		p := new(translate.Request)
 		got, err := Enforceable(p, "f", json.RawMessage(test.schema))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -70,7 +71,59 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 		}
 		r.besideDocuments()
 	}
+	if err := r.endWithUser(p, m); err != nil {
+		return err
+	}
+	return r.limitCachePoints(p)
+}
+
+// endWithUser does what it does for Anthropic's own API.
+func (r *request) endWithUser(p *translate.Request, m *model) error {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role != translate.RoleAssistant || m.maker != byAnthropic {
+		return nil
+	}
+	if !m.Has(anthropic.Prefills) {
+		r.Messages.Add(translate.RoleUser, block{Text: translate.GoOn})
+		return p.DropWithWarning("input", translate.WithGoOn)
+	}
+	text := &last.Content[len(last.Content)-1].Text
+	*text = strings.TrimRight(*text, " \t\r\n")
 	return nil
+}
+
+// limitCachePoints leaves out the cache points that are too many.
+func (r *request) limitCachePoints(p *translate.Request) error {
+	n := 0
+	count := func(blocks []block) {
+		for _, b := range blocks {
+			if b.CachePoint != nil {
+				n++
+			}
+		}
+	}
+	count(r.System)
+	for _, m := range r.Messages {
+		count(m.Content)
+	}
+	from, to := anthropic.Surplus(n, anthropic.MaxMarks)
+	if from == to {
+		return nil
+	}
+	n = 0
+	surplus := func(b block) bool {
+		if b.CachePoint == nil {
+			return false
+		}
+		n++
+		return from < n && n <= to
+	}
+	r.System = slices.DeleteFunc(r.System, surplus)
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		m.Content = slices.DeleteFunc(m.Content, surplus)
+	}
+	return p.DropWithWarning("input", anthropic.TooManyMarks)
 }
 
 // besideDocuments adds a text to the last message if it has a document and no text.

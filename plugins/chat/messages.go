@@ -36,11 +36,8 @@ func (r *request) setMessages(a attempt) error {
 	return nil
 }
 
-// The texts of messages that a vendor demands.
-const (
-	understood = "Understood."
-	goOn       = "Go on."
-)
+// understood is the text of a message that a vendor demands.
+const understood = "Understood."
 
 // addAnswers adds a message of the assistant between outputs and the user, and one of the
 // user after the last of the assistant.
@@ -53,7 +50,7 @@ func (r *request) addAnswers(a attempt) error {
 		answered = append(answered, m)
 	}
 	if n := len(answered); n > 0 && answered[n-1].Role != translate.RoleUser && answered[n-1].Role != translate.RoleTool {
-		answered = append(answered, Message{Role: translate.RoleUser, Content: goOn})
+		answered = append(answered, Message{Role: translate.RoleUser, Content: translate.GoOn})
 	}
 	if len(answered) == len(r.Messages) {
 		return nil

@@ -9,6 +9,13 @@ import (
 // opening is the user's message where a conversation does not begin with one.
 const opening = "(The conversation begins.)"
 
+// GoOn is the user's message where a conversation does not end with one, for providers that do not
+// continue what the assistant has said.
+const GoOn = "Go on."
+
+// WithGoOn is what a warning says of it.
+const WithGoOn = "with a message of the user at the end, because the model does not continue the assistant's"
+
 // Alternate returns the instructions and turns for a provider that has one system
 // prompt, takes user and assistant in turn beginning with the user, and refuses
 // blank texts. What the system says before all others is the system prompt; what
