@@ -31,10 +31,26 @@ func (n *native) Request() (*http.Request, error) {
 		return nil, err
 	}
 	req, err := api.PrepareNative(c.ctx, c.dialect, c.object(body), a.translateTarget())
-	if err == nil {
-		n.passRequestHeaders(req)
+	if err != nil {
+		return nil, err
 	}
-	return req, err
+	n.passRequestHeaders(req)
+	adapter, ok := a.target.Account.API.(translate.HeaderAdapter)
+	if !ok {
+		return req, nil
+	}
+	return req, n.adaptedWith(adapter.AdaptHeader(req.Header, a.translateTarget()))
+}
+
+// adaptedWith passes warnings about what the target refuses to the client, or returns why a strict
+// request cannot be sent.
+func (n *native) adaptedWith(warnings []string) error {
+	if len(warnings) > 0 && n.a.call.controls.Strict {
+		field, _, _ := strings.Cut(warnings[0], ":")
+		return plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the model.", field)
+	}
+	n.a.warnings = append(n.a.warnings, warnings...)
+	return nil
 }
 
 // passRequestHeaders passes the client's headers that say how to read the body.
@@ -102,12 +118,7 @@ func (n *native) adapted(body []byte) ([]byte, error) {
 		return body, nil
 	}
 	body, warnings := adapter.Adapt(a.call.dialect, a.call.object(body), a.translateTarget())
-	if len(warnings) > 0 && a.call.controls.Strict {
-		field, _, _ := strings.Cut(warnings[0], ":")
-		return nil, plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the model.", field)
-	}
-	a.warnings = append(a.warnings, warnings...)
-	return body, nil
+	return body, n.adaptedWith(warnings)
 }
 
 // askForUsage asks a stream for its usage if the call is bounded: the model's thoughts cost

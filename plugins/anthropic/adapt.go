@@ -2,8 +2,10 @@ package anthropic
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -24,6 +26,9 @@ func (Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Targe
 		f.thinking()
 		f.sampling()
 		f.effort()
+	}
+	if f.Has(systemFirst) {
+		f.systemTurns()
 	}
 	if !body.MayHave("tool_use_id") {
 		return f.body, f.warnings
@@ -67,7 +72,38 @@ func withIDs(body []byte, raw, id string) []byte {
 // Adapt implements translate.Adapter.
 func (Vertex) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target) (adapted []byte, warnings []string) {
 	t.Model = vertexName(t.Model)
-	return Provider{}.Adapt(d, body, t)
+	adapted, warnings = Provider{}.Adapt(d, body, t)
+	if body.MayHave("scope") {
+		adapted = withoutScopes(adapted)
+	}
+	return adapted, warnings
+}
+
+// withoutScopes returns a body whose marks of prefixes to be cached do not say who shares the cache:
+// that is of the beta prompt-caching-scope, which Vertex AI does not have. The cache is as good.
+func withoutScopes(body []byte) []byte {
+	var paths []string
+	add := func(path string, block gjson.Result) {
+		if block.Get("cache_control.scope").Exists() {
+			paths = append(paths, path+"cache_control.scope")
+		}
+	}
+	each := func(path string, blocks gjson.Result) {
+		for i, block := range blocks.Array() {
+			add(path+strconv.Itoa(i)+".", block)
+		}
+	}
+	root := gjson.ParseBytes(body)
+	add("", root)
+	each("tools.", root.Get("tools"))
+	each("system.", root.Get("system"))
+	for i, m := range root.Get("messages").Array() {
+		each("messages."+strconv.Itoa(i)+".content.", m.Get("content"))
+	}
+	for _, path := range paths {
+		body, _ = sjson.DeleteBytes(body, path) // an object, and a plain path
+	}
+	return body
 }
 
 // resultIDs yields the ids in the results of calls. Each call has one. To look for the key takes a

@@ -1,7 +1,9 @@
 package anthropic
 
 import (
+	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -93,4 +95,51 @@ func (f *fitting) effort() {
 		f.body, _ = sjson.DeleteBytes(f.body, "output_config.effort") // an object, and a plain path
 		f.warn("output_config.effort", translate.ModelRefuses)
 	}
+}
+
+// systemTurns lets the user say what the system says within the conversation, where only later
+// models let the system do so
+// (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
+func (f *fitting) systemTurns() {
+	marks := bytes.Count(f.body, []byte(`"system"`)) // looking for it takes a fraction of the time of reading the conversation
+	if f.asked.Get("system").Exists() {
+		marks--
+	}
+	if marks == 0 {
+		return
+	}
+	var messages []string
+	changed := false
+	for _, m := range f.asked.Get("messages").Array() {
+		raw := m.Raw
+		if m.Get("role").Str == "system" {
+			changed = true
+			if raw = asUser(m.Get("content")); raw == "" {
+				continue
+			}
+		}
+		messages = append(messages, raw)
+	}
+	if changed {
+		f.body, _ = sjson.SetRawBytes(f.body, "messages", []byte("["+strings.Join(messages, ",")+"]")) // an object, and a plain path
+		f.warn("messages", "what the system says within the conversation, sent as the user's, because the model takes no other")
+	}
+}
+
+// asUser returns a message of the user with the texts of the system, "" if it has none.
+func asUser(content gjson.Result) string {
+	texts := content.Get("#.text").Array()
+	if content.Type == gjson.String {
+		texts = []gjson.Result{content}
+	}
+	var blocks []string
+	for _, text := range texts {
+		if strings.TrimSpace(text.Str) != "" {
+			blocks = append(blocks, string(plugins.AppendString([]byte(`{"type":"text","text":`), translate.AsSystem(text.Str)))+"}")
+		}
+	}
+	if blocks == nil {
+		return ""
+	}
+	return `{"role":"user","content":[` + strings.Join(blocks, ",") + "]}"
 }

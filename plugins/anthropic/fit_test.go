@@ -44,6 +44,10 @@ func TestAdaptToTheModel(t *testing.T) {
 		{plain, `{"max_tokens":10,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}}`, `{"max_tokens":10,"output_config":{}}`, "thinking output_config.effort"},
 		{plain, `{"max_tokens":10,"thinking":{"type":"disabled"},"temperature":0}`, "", ""},
 		{translate.Target{Model: "claude-3-5-haiku-20241022"}, `{"max_tokens":10,"thinking":{"type":"adaptive"},"temperature":0}`, `{"max_tokens":10,"temperature":0}`, "thinking"},
+		{counts, `{"system":"s","messages":[{"role":"user","content":"hi"},{"role":"system","content":"a <b>"},{"role":"system","content":[{"type":"text","text":"c"},{"type":"text","text":" "}]},{"role":"system","content":[],"output_config":{"effort":"low"}},{"role":"assistant","content":"system"}]}`,
+			`{"system":"s","messages":[{"role":"user","content":"hi"},{"role":"user","content":[{"type":"text","text":"<system>\na <b>\n</system>"}]},{"role":"user","content":[{"type":"text","text":"<system>\nc\n</system>"}]},{"role":"assistant","content":"system"}]}`, "messages"},
+		{counts, `{"system":[{"type":"text","text":"s"}], "messages":[{"role":"user","content":"the \"system\""},{"role":"assistant","content":"system"}]}`, "", ""},
+		{adaptive, `{"messages":[{"role":"user","content":"hi"},{"role":"system","content":"a"}]}`, "", ""},
 		{translate.Target{Model: "claude-of-tomorrow"}, `{"max_tokens":10,"thinking":{"type":"enabled","budget_tokens":2000},"temperature":0}`, "", ""},
 	} {
 		for _, provider := range []translate.Adapter{Provider{}, Vertex{}} {

@@ -85,7 +85,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 
 func (r *request) setBetas(req *http.Request) {
 	if len(r.betas) > 0 {
-		req.Header.Set("Anthropic-Beta", strings.Join(r.betas, ","))
+		req.Header.Set(betaHeader, strings.Join(r.betas, ","))
 	}
 }
 

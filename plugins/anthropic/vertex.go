@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/sjson"
@@ -24,9 +25,7 @@ const vertexVersion = "vertex-2023-10-16"
 
 // Prepare implements translate.Provider.
 func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
-	listed := t
-	listed.Model = vertexName(t.Model)
-	r, err := newRequest(p, listed)
+	r, err := newVertexRequest(p, t)
 	if err != nil {
 		return nil, err
 	}
@@ -39,12 +38,36 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 	return req, nil
 }
 
+func newVertexRequest(p *translate.Request, t translate.Target) (*request, error) {
+	t.Model = vertexName(t.Model)
+	return newRequest(p, t)
+}
+
+// countPath is where tokens are counted
+// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens).
+// The body names the model.
+const countPath = "/publishers/anthropic/models/count-tokens:rawPredict"
+
+// PrepareCount implements translate.Counter.
+func (Vertex) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	r, err := newVertexRequest(p, t)
+	if err != nil {
+		return nil, err
+	}
+	r.Model = t.Model
+	return t.Post(ctx, countPath, translate.Bearer, r.prompt)
+}
+
 // vertexName is a model's name at Anthropic: Vertex has an @ before a date.
 func vertexName(name string) string { return strings.ReplaceAll(name, "@", "-") }
 
 // PrepareNative implements translate.Native.
 func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugins.Object, t translate.Target) (*http.Request, error) {
-	if d != plugins.Messages {
+	switch d {
+	case plugins.Messages:
+	case plugins.CountTokens:
+		return t.Post(ctx, countPath, translate.Bearer, plugins.WithModel(body, t.Model))
+	default:
 		return nil, errors.ErrUnsupported
 	}
 	data, err := sjson.DeleteBytes(body.Data, "model")
@@ -57,6 +80,49 @@ func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugin
 	return postVertex(ctx, t, data, body.Get("stream").Bool())
 }
 
+// vertexBetas are the features that can be asked for by the header Anthropic-Beta. Vertex AI refuses
+// a request with any other value, and Claude Code sends those of Anthropic's own API to a gateway
+// (https://github.com/anthropics/claude-code/issues/21625).
+var vertexBetas = []string{
+	"compact-2026-01-12", "compact-2026-09-04", "computer-use-2025-01-24", "computer-use-2025-11-24", "context-1m-2025-08-07",
+	"context-management-2025-06-27", "dangerous-tool-use-2026-09-03", "interleaved-thinking-2025-05-14",
+	"per-turn-control-2026-07-01", "thinking-binding-controls-2026-08-01", "thinking-display-updates-2026-08-18",
+	toolSearch, "web-search-2025-03-05",
+}
+
+// The names of one feature at Vertex AI and at Anthropic.
+const (
+	toolSearch      = "tool-search-tool-2025-10-19"
+	advancedToolUse = "advanced-tool-use-2025-11-20"
+)
+
+const betaHeader = "Anthropic-Beta"
+
+// AdaptHeader implements translate.HeaderAdapter.
+func (Vertex) AdaptHeader(header http.Header, _ translate.Target) (warnings []string) {
+	var taken, refused []string
+	for value := range strings.SplitSeq(strings.Join(header[betaHeader], ","), ",") {
+		value = strings.TrimSpace(value)
+		if value == advancedToolUse {
+			value = toolSearch
+		}
+		switch {
+		case value == "" || slices.Contains(taken, value):
+		case slices.Contains(vertexBetas, value):
+			taken = append(taken, value)
+		default:
+			refused = append(refused, value)
+		}
+	}
+	if header.Del(betaHeader); taken != nil {
+		header.Set(betaHeader, strings.Join(taken, ","))
+	}
+	if refused != nil {
+		warnings = []string{"anthropic-beta: " + strings.Join(refused, ", ") + " " + translate.NotSupported}
+	}
+	return warnings
+}
+
 func postVertex(ctx context.Context, t translate.Target, body any, stream bool) (*http.Request, error) {
 	method := ":rawPredict"
 	if stream {
@@ -66,6 +132,9 @@ func postVertex(ctx context.Context, t translate.Target, body any, stream bool) 
 }
 
 var (
-	_ translate.Provider = (*Vertex)(nil)
-	_ translate.Native   = (*Vertex)(nil)
+	_ translate.Provider      = (*Vertex)(nil)
+	_ translate.Native        = (*Vertex)(nil)
+	_ translate.Adapter       = (*Vertex)(nil)
+	_ translate.HeaderAdapter = (*Vertex)(nil)
+	_ translate.Counter       = (*Vertex)(nil)
 )

@@ -88,7 +88,7 @@ func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	case n == 1 && r.Messages[0].Role == translate.RoleSystem:
 		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text
 	default:
-		r.addUserParts(a, []Part{{Type: "text", Text: "<system>\n" + text + "\n</system>"}})
+		r.addUserParts(a, []Part{{Type: "text", Text: translate.AsSystem(text)}})
 	}
 }
 

@@ -32,10 +32,24 @@ func (Provider) PrepareCount(ctx context.Context, p *translate.Request, t transl
 	return t.Post(ctx, apiVersion+"models/"+url.PathEscape(name)+":countTokens", Provider{}.KeyHeader(), count)
 }
 
+// PrepareCount implements translate.Counter
+// (https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1beta1/projects.locations.publishers.models/countTokens).
+func (Vertex) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	r, err := newRequest(p, t, true)
+	if err != nil {
+		return nil, err
+	}
+	read := request{SystemInstruction: r.SystemInstruction, Contents: r.Contents, Tools: r.Tools}
+	return t.Post(ctx, "/publishers/google/models/"+url.PathEscape(t.Model)+":countTokens", translate.Bearer, read)
+}
+
 // Tokens implements translate.Counter.
-func (Provider) Tokens(body []byte) (n int64, ok bool) {
+func (generateContent) Tokens(body []byte) (n int64, ok bool) {
 	v := gjson.GetBytes(body, "totalTokens")
 	return v.Int(), v.Type == gjson.Number
 }
 
-var _ translate.Counter = (*Provider)(nil)
+var (
+	_ translate.Counter = (*Provider)(nil)
+	_ translate.Counter = (*Vertex)(nil)
+)

@@ -36,9 +36,9 @@ func (p *Request) Alternate() (system []Part, turns []Turn, err error) {
 				continue
 			}
 			t.Role = RoleUser
-			t.Items = wrapTexts(t.Items, "<system>\n", "\n</system>")
+			t.Items = wrapTexts(t.Items, AsSystem)
 		default:
-			t.Items = wrapTexts(t.Items, "", "")
+			t.Items = wrapTexts(t.Items, func(text string) string { return text })
 		}
 		if len(t.Items) > 0 {
 			turns = append(turns, t)
@@ -64,8 +64,11 @@ func appendSystem(system []Part, t Turn) ([]Part, error) {
 	return system, nil
 }
 
-// wrapTexts drops blank texts, and puts each other text between before and after.
-func wrapTexts(items []Item, before, after string) []Item {
+// AsSystem is a text of the system that the user says, where the system cannot.
+func AsSystem(text string) string { return "<system>\n" + text + "\n</system>" }
+
+// wrapTexts drops blank texts, and wraps each other text.
+func wrapTexts(items []Item, wrap func(text string) string) []Item {
 	var merged []Item
 	for _, item := range items {
 		m, ok := item.(*Message)
@@ -79,7 +82,7 @@ func wrapTexts(items []Item, before, after string) []Item {
 		}
 		for i := range content {
 			if content[i].IsText() {
-				content[i].Text = before + content[i].Text + after
+				content[i].Text = wrap(content[i].Text)
 			}
 		}
 		wrapped := *m

@@ -51,6 +51,14 @@ type Adapter interface {
 	Adapt(d plugins.Dialect, body *plugins.Object, t Target) (adapted []byte, warnings []string)
 }
 
+// HeaderAdapter is a Native whose targets are known to refuse values of a header that clients of a
+// dialect commonly send.
+type HeaderAdapter interface {
+	// AdaptHeader makes the client's fields of a header what the target takes, and returns a
+	// warning "<field>: <what was done>" for each change.
+	AdaptHeader(header http.Header, t Target) (warnings []string)
+}
+
 // MCPCaller is a Provider whose targets call MCP servers themselves.
 type MCPCaller interface {
 	// CallsMCP reports whether the target calls the MCP servers of p.

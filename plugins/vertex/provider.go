@@ -61,6 +61,41 @@ func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *pl
 	return nil, errors.ErrUnsupported
 }
 
+// PrepareCount implements translate.Counter.
+func (v Provider) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	api, t := v.route(t)
+	if counter, ok := api.(translate.Counter); ok {
+		return counter.PrepareCount(ctx, p, t)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// Tokens implements translate.Counter.
+func (Provider) Tokens(body []byte) (n int64, ok bool) {
+	if n, ok = (anthropic.Vertex{}).Tokens(body); ok {
+		return n, ok
+	}
+	return gemini.Vertex{}.Tokens(body)
+}
+
+// Adapt implements translate.Adapter.
+func (v Provider) Adapt(d plugins.Dialect, body *plugins.Object, t translate.Target) (adapted []byte, warnings []string) {
+	api, t := v.route(t)
+	if adapter, ok := api.(translate.Adapter); ok {
+		return adapter.Adapt(d, body, t)
+	}
+	return body.Data, nil
+}
+
+// AdaptHeader implements translate.HeaderAdapter.
+func (v Provider) AdaptHeader(header http.Header, t translate.Target) (warnings []string) {
+	api, t := v.route(t)
+	if adapter, ok := api.(translate.HeaderAdapter); ok {
+		return adapter.AdaptHeader(header, t)
+	}
+	return nil
+}
+
 // Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	return answering(resp).Decode(resp, a)
@@ -127,6 +162,9 @@ func answering(resp *http.Response) translate.Provider {
 }
 
 var (
-	_ translate.Provider = (*Provider)(nil)
-	_ translate.Native   = (*Provider)(nil)
+	_ translate.Provider      = (*Provider)(nil)
+	_ translate.Native        = (*Provider)(nil)
+	_ translate.Adapter       = (*Provider)(nil)
+	_ translate.HeaderAdapter = (*Provider)(nil)
+	_ translate.Counter       = (*Provider)(nil)
 )

@@ -80,6 +80,7 @@ func TestPrepareNative(t *testing.T) {
 			`{"max_tokens":1e2,"stream":true,"anthropic_version":"vertex-2023-10-16"}`},
 		{"claude-opus-5-5", plugins.Messages, `{"max_tokens":1}`, "claude-opus-5-5:rawPredict", `{"max_tokens":1,"anthropic_version":"vertex-2023-10-16"}`},
 		{"meta/llama", plugins.Chat, `{"model":"v/meta/llama","seed":1.0}`, "/endpoints/openapi/chat/completions", `{"model":"meta/llama","seed":1.0}`},
+		{"claude-opus-5-5", plugins.CountTokens, `{"model":"v/claude","messages":[]}`, "/count-tokens:rawPredict", `{"model":"claude-opus-5-5","messages":[]}`},
 		{"claude-opus-5-5", plugins.Chat, `{}`, "", ""},
 		{"meta/llama", plugins.Embeddings, `{}`, "", ""},
 		{"gemini-3.5-flash", plugins.Messages, `{}`, "", ""},
@@ -99,6 +100,54 @@ func TestPrepareNative(t *testing.T) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil || string(body) != test.want || !strings.HasSuffix(req.URL.Path, test.path) {
 			t.Errorf("%s: got %s to %s, %v", test.model, body, req.URL, err)
+		}
+	}
+}
+
+// Google's and Anthropic's models count tokens, each in its own way; the others do not.
+func TestPrepareCount(t *testing.T) {
+	for model, want := range map[string]struct{ path, body, answer string }{
+		"gemini-3.5-flash":        {"/v1beta1/projects/p/locations/eu/publishers/google/models/gemini-3.5-flash:countTokens", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`, `{"totalTokens":7}`},
+		"claude-3-haiku@20240307": {"/v1/projects/p/locations/eu/publishers/anthropic/models/count-tokens:rawPredict", `{"model":"claude-3-haiku@20240307","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`, `{"input_tokens":7}`},
+		"meta/llama":              {},
+	} {
+		target := target
+		target.Model = model
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","max_output_tokens":5,"stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := here.PrepareCount(t.Context(), p, target)
+		if want.path == "" {
+			if !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s: got %v, %v", model, req, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil || string(body) != want.body || req.URL.Path != want.path || req.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("%s: asks %s for %s, %v", model, req.URL, body, err)
+		}
+		if n, ok := here.Tokens([]byte(want.answer)); n != 7 || !ok {
+			t.Errorf("%s: %s counts %d", model, want.answer, n)
+		}
+	}
+}
+
+// What Claude refuses is adapted as at Anthropic, and what Gemini gets is not.
+func TestAdapt(t *testing.T) {
+	for model, adapts := range map[string]bool{"claude-3-haiku@20240307": true, "anthropic/claude-3-haiku@20240307": true, "gemini-3.5-flash": false} {
+		target := target
+		target.Model = model
+		body := `{"thinking":{"type":"adaptive"},"max_tokens":9}`
+		adapted, _ := here.Adapt(plugins.Messages, plugintest.Object(t, body), target)
+		header := http.Header{"Anthropic-Beta": {"claude-code-20250219"}}
+		warnings := here.AdaptHeader(header, target)
+		if (string(adapted) != body) != adapts || (len(header) == 0) != adapts || (len(warnings) > 0) != adapts {
+			t.Errorf("%s: %s, %v, %q", model, adapted, header, warnings)
 		}
 	}
 }
