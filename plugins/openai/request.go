@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -169,15 +170,28 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 // hosted are the types of the tools that the Responses API hosts.
 var hosted = []string{
 	"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "code_interpreter", "file_search",
-	"image_generation", "mcp", "computer", "computer_use_preview", "local_shell", "shell", "apply_patch", "tool_search",
+	"image_generation", "mcp", "shell", "tool_search",
 	"x_search", // xAI's
+}
+
+// hosts reports whether the Responses API runs a tool. Clients of other APIs could not see the calls
+// of those that the client runs, such as apply_patch
+// (https://developers.openai.com/api/docs/guides/tools-shell, https://developers.openai.com/api/docs/guides/tools-tool-search).
+func hosts(t *translate.Tool) bool {
+	switch t.Type {
+	case "shell":
+		return strings.HasPrefix(gjson.GetBytes(t.Raw, "environment.type").Str, "container")
+	case "tool_search":
+		return string(t.Field("execution")) != `"client"`
+	}
+	return slices.Contains(hosted, t.Type)
 }
 
 // withTools is the body with the tools that the Responses API has. Its functions are strict
 // unless they say otherwise, which those of other APIs are not
 // (https://platform.openai.com/docs/guides/migrate-to-responses).
 func withTools(body []byte, p *translate.Request) ([]byte, error) {
-	if err := p.DropTools(func(t *translate.Tool) bool { return !slices.Contains(hosted, t.Type) }); err != nil {
+	if err := p.DropTools(func(t *translate.Tool) bool { return !hosts(t) }); err != nil {
 		return nil, err
 	}
 	if len(p.Tools) == 0 {
