@@ -421,7 +421,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	for n := range 200 {
 		l.call(t, n)
 	}
-	for l.Status().SealedSegments == 0 {
+	for l.Status().SealedSegments < 2 { // the first may have but the call of the backup
 		time.Sleep(time.Millisecond)
 	}
 	l.end()
@@ -774,9 +774,8 @@ func TestKeysAndCreditsAreNotForgotten(t *testing.T) {
 	}
 }
 
-// A database that is gone or older than it was is filled again from what the segments still
-// have, and the rest is counted, once.
-func TestALostDatabaseIsCounted(t *testing.T) {
+// A database that is gone or older than it was is filled again from raw and sealed segments.
+func TestALostDatabaseIsFilledAgain(t *testing.T) {
 	for _, harm := range []string{"gone", "empty", "old"} {
 		t.Run(harm, func(t *testing.T) {
 			dir := t.TempDir()
@@ -814,7 +813,7 @@ func TestALostDatabaseIsCounted(t *testing.T) {
 					t.Fatal(err)
 				}
 				i := l.Integrity()
-				if len(page) == 100 || i.Unaccounted() != 0 || i.Lost() != int64(100-len(page)) || len(i.Damage) != 1 || i.Damage[0].File != "weir.db" {
+				if len(page) != 100 || i.Unaccounted() != 0 || i.Lost() != 0 || len(i.Damage) != 1 || i.Damage[0].File != "weir.db" {
 					t.Errorf("of 100 records %d are there, and the reconciliation is %+v", len(page), i)
 				}
 				l.end()

@@ -44,8 +44,8 @@ type archive struct {
 	rewrites atomic.Uint64
 }
 
-// recordCount counts the records of a segment, in all versions, and the exchanges that began
-// with one of them.
+// recordCount counts the versions of records and the annotations of a segment, and the exchanges
+// that began with one of these versions.
 type recordCount struct {
 	Records   int64 `json:",omitempty"`
 	Exchanges int64 `json:",omitempty"`
@@ -75,6 +75,9 @@ type sealed struct {
 	// Erased counts the entries whose content an erasure, or retention beside a hold, has removed
 	// from the segment. Entries does not count them any more.
 	Erased int64 `json:",omitempty"`
+	// Again is true if a database that had lost the records of the segment has them again, as far
+	// as the segment had them: recordCount counts these alone.
+	Again bool `json:",omitempty"`
 	// Next is what the segment is once its file has been replaced, nil if nothing is about to
 	// replace the file.
 	Next *sealed `json:",omitempty"`
@@ -156,29 +159,61 @@ func (a *archive) lose(contents int64, was *reach) {
 	a.contentLost(contents, zap.String("directory", a.dir))
 }
 
-// after counts the records of the segments from a position on, which are not raw any more.
-// pruned is the time before which retention has deleted records, 0 if it has deleted none: only
-// then do segments count that are not in the list any more.
-func (a *archive) after(p storage.Position, pruned moment) (n recordCount) {
+// owed counts what a backend lacks of the sealed segments if it is at one position and was at
+// another. pruned is the time before which retention has deleted records.
+func (a *archive) owed(is, was storage.Position, pruned moment) (n recordCount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p == (storage.Position{}) && pruned == 0 {
-		n = a.earlier
-	}
 	for number, s := range a.segments {
-		if number < p.Segment || moment(s.Newest) < pruned {
-			continue
+		if number <= was.Segment {
+			n.add(s.owed(number, is, pruned))
 		}
-		c := s.recordCount
-		if c.Records == 0 { // listed by a version that did not count
-			c = recordCount{s.Entries, s.Entries}
-		}
-		if number == p.Segment {
-			c.Records, c.Exchanges = max(c.Records-int64(p.Ordinal), 0), max(c.Exchanges-int64(p.Ordinal), 0)
-		}
-		n.Records, n.Exchanges = n.Records+c.Records, n.Exchanges+c.Exchanges
 	}
 	return n
+}
+
+// owed counts what a backend at a position lacks of a segment.
+func (s *sealed) owed(number uint64, is storage.Position, pruned moment) recordCount {
+	if number < is.Segment || moment(s.Newest) < pruned {
+		return recordCount{}
+	}
+	c := s.recordCount
+	if c.Records == 0 && !s.Again { // listed by a version that did not count
+		c = recordCount{s.Entries, s.Entries}
+	}
+	if number == is.Segment {
+		c.Records, c.Exchanges = max(c.Records-int64(is.Ordinal), 0), max(c.Exchanges-int64(is.Ordinal), 0)
+	}
+	return c
+}
+
+func (n *recordCount) add(more recordCount) {
+	n.Records, n.Exchanges = n.Records+more.Records, n.Exchanges+more.Exchanges
+}
+
+// next returns the first sealed segment between two numbers that has records which retention has
+// not deleted.
+func (a *archive) next(from, before uint64, pruned moment) (number uint64, found bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for n, s := range a.segments {
+		if n >= from && n < before && moment(s.Newest) >= pruned && (!found || n < number) {
+			number, found = n, true
+		}
+	}
+	return number, found
+}
+
+// given notes that a backend has the records of a segment again, and how many these are.
+func (a *archive) given(number uint64, n recordCount) {
+	a.mu.Lock()
+	if s, there := a.segments[number]; there {
+		s.recordCount, s.Again = n, true
+		a.segments[number] = s
+		a.unsaved = true
+	}
+	a.mu.Unlock()
+	a.save()
 }
 
 // replaceFile writes a file anew. Whatever happens, it is the old one or the new one, durably.
@@ -261,7 +296,7 @@ func (a *archive) all() map[uint64]sealed {
 func (a *archive) expire(number uint64, s sealed) {
 	a.remove(number) // before the file, so that no reader looks for it
 	a.mu.Lock()
-	a.earlier.Records, a.earlier.Exchanges = a.earlier.Records+s.Records, a.earlier.Exchanges+s.Exchanges
+	a.earlier.add(s.recordCount)
 	a.mu.Unlock()
 	if err := os.Remove(segmentPath(a.dir, number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.add(number, s, 0, 0)

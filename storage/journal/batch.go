@@ -12,8 +12,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// cursor is the drain's place in the raw segments. segment is nil between two
-// segments.
+// cursor is the drain's place in the segments. segment is nil between two raw segments.
 type cursor struct {
 	at      storage.Position // where the next segment is entered
 	segment *segment
@@ -21,6 +20,7 @@ type cursor struct {
 	entries uint32 // of the segment, at the scan's end
 	// exchanges counts entries that were the first of an exchange, or should have been.
 	exchanges int64
+	sealed    *rebuild // nil unless the place is in a sealed segment
 }
 
 // batch is a batch with what has to be booked when it is delivered.
@@ -40,6 +40,7 @@ type batch struct {
 	bytes     int64
 	gap       bool // entries of unknown records were lost
 	full      bool
+	given     *rebuild // a sealed segment that ends with this batch, else nil
 }
 
 // readBatch reads the next batch. It takes only the last version of a record.
@@ -56,6 +57,9 @@ func (j *Journal) readBatch(ctx context.Context) *batch {
 	}
 	j.mu.Unlock()
 	if len(d.released) > 0 {
+		return d
+	}
+	if j.readSealed(d, &limits) {
 		return d
 	}
 	for again && d.End.Before(j.delivery.batchEnd) || !again && d.entries < limits.Entries && size < limits.Bytes {
@@ -199,8 +203,11 @@ func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error
 
 func assetsOf(c *storage.Content) []string { return transcript.Assets(c.Request.Data) }
 
-// openSegment opens the next segment that has something to read.
+// openSegment opens the next segment that has something to read, unless a sealed one comes first.
 func (j *Journal) openSegment() bool {
+	if _, sealed := j.nextSealed(); sealed {
+		return false
+	}
 	c := &j.delivery.cursor
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -15,11 +15,12 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A sealed segment is blocks, their index, and a trailer. A block is
-// the content of some entries in two frames, so that a search reads no more than
-// it needs: a frame of what was asked, and a frame of what was answered. A frame is
-// compressed items, each an ordinal (4), a length (4), and a part of an entry's content.
-// Large requests share bytes with requests before them in the file.
+// A sealed segment is blocks, their index, and a trailer. A block is some entries in three
+// frames, so that a search reads no more than it needs: a frame of what was asked, a frame of
+// what was answered, and a frame of the records' metadata (sealedRecord), which is read to give the
+// records to a database that has lost them. A frame is compressed items, each an ordinal (4), a
+// length (4), and a part of an entry. Large requests share bytes with requests before them in the
+// file.
 const (
 	itemHead = 4 + 4
 
@@ -33,12 +34,17 @@ type part struct {
 	wire message[content]
 }
 
-// requestFrame is the index of the frame of what was asked.
-const requestFrame = 0
+// The frames of a block. Those of content have the indexes of their parts.
+const (
+	requestFrame = iota
+	responseFrame
+	recordFrame
+	frameCount
+)
 
 var parts = [...]part{
-	{storage.RequestPart, message[content]{1: contentWire[1], 3: contentWire[3], 4: contentWire[4], requestData: contentWire[requestData]}},
-	{storage.ResponsePart, message[content]{2: contentWire[2], requestData + 1: contentWire[requestData+1], unassembled: contentWire[unassembled]}},
+	requestFrame:  {storage.RequestPart, message[content]{1: contentWire[1], 3: contentWire[3], 4: contentWire[4], requestData: contentWire[requestData]}},
+	responseFrame: {storage.ResponsePart, message[content]{2: contentWire[2], requestData + 1: contentWire[requestData+1], unassembled: contentWire[unassembled]}},
 }
 
 // sealedWriter writes sealed segments, one after the other.
@@ -47,7 +53,7 @@ type sealedWriter struct {
 	offset int64
 	index  []block
 	begun  bool               // the last block of index is not written yet
-	raw    [len(parts)][]byte // the frames of this block
+	raw    [frameCount][]byte // the frames of this block
 	frame  []byte
 	blocks []uint32 // by ordinal: the number of the block that an entry is in
 
@@ -75,9 +81,9 @@ func (w *sealedWriter) begin() {
 	}
 }
 
-// add appends the content of an entry. shared is its request if that shares bytes with
-// others. What is damaged is left out.
-func (w *sealedWriter) add(ordinal uint32, c *content, shared *rawRequest) (err error) {
+// add appends the content of an entry, and its record (sealedRecord), empty for none. shared is its
+// request if that shares bytes with others. What is damaged is left out.
+func (w *sealedWriter) add(ordinal uint32, c *content, shared *rawRequest, record []byte) (err error) {
 	number := len(w.index) // of the block
 	if w.begun {
 		number--
@@ -100,6 +106,10 @@ func (w *sealedWriter) add(ordinal uint32, c *content, shared *rawRequest) (err 
 		}
 		w.raw[i] = raw
 		size += len(raw)
+	}
+	if len(record) > 0 {
+		raw := order.AppendUint32(order.AppendUint32(w.raw[recordFrame], ordinal), uint32(len(record)))
+		w.raw[recordFrame] = append(raw, record...)
 	}
 	if !w.begun {
 		w.begun = true
@@ -175,7 +185,7 @@ func (w *sealedWriter) finish(newest moment) error {
 //	        checksum of the index and the trailer so far (4), magic (7), version (1)
 const (
 	sealedMagic   = "weir.bl"
-	sealedVersion = '2' // 1 has frames of S2 only
+	sealedVersion = '3' // 1 has frames of S2 only, 2 has no records
 	trailerSize   = trailerHead + 4 + len(sealedMagic) + 1
 	trailerHead   = 4 + 4 + 8
 	blockHeadSize = 4 + 4 + 8
@@ -188,10 +198,11 @@ type block struct {
 	first   uint32
 	entries uint32
 	offset  int64
-	frames  [len(parts)]frame
+	frames  [frameCount]frame
 }
 
-// frame is a frame in the index. It is zero when no entry of the block has its part.
+// frame is a frame in the index. It is zero when no entry of the block has its part, as in
+// segments of versions that had no such frames.
 type frame struct {
 	length uint32
 	sum    uint32
@@ -239,7 +250,11 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	case trailer[trailerSize-1] < '1' || trailer[trailerSize-1] > sealedVersion:
 		return nil, errVersion
 	}
-	n, line := int64(order.Uint32(trailer[:])), int64(blockHeadSize+len(parts)*frameSize)
+	frames := frameCount
+	if trailer[trailerSize-1] < '3' {
+		frames = recordFrame
+	}
+	n, line := int64(order.Uint32(trailer[:])), int64(blockHeadSize+frames*frameSize)
 	ordinals := 4 * int64(order.Uint32(trailer[4:]))
 	start := size - int64(trailerSize) - ordinals - n*line
 	if start < 0 {
@@ -257,7 +272,7 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 		e := b[int64(i)*line:]
 		blk := block{first: order.Uint32(e), entries: order.Uint32(e[4:]), offset: int64(order.Uint64(e[8:]))}
 		end := blk.offset
-		for k := range parts {
+		for k := range frames {
 			e := e[blockHeadSize+k*frameSize:]
 			blk.frames[k] = frame{order.Uint32(e), order.Uint32(e[4:])}
 			end += int64(blk.frames[k].length)

@@ -213,6 +213,12 @@ func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error 
 func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment uint64, damaged []uint32) error {
 	lost := map[int]int{} // entries by block
 	var cause error
+	for block := range r.index.blocks {
+		r.reads++
+		if _, err := r.frame(block, recordFrame); err != nil {
+			c.problem("%s: the records of block %d, which a database that is lost gets again: %v", segmentPath(c.dir, segment, sealedSuffix), block, err)
+		}
+	}
 	for ordinal := range uint32(len(r.index.of) / 4) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -242,7 +248,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 		return 0, err
 	}
 	c.checkpoints.last = s
-	c.identity, c.delivery.position, c.pruned = s.Journal, s.Position, s.Pruned
+	c.identity, c.delivery.position, c.delivery.rebuild, c.pruned = s.Journal, s.Position, s.Rebuild, s.Pruned
 	unapplied, err := c.replay()
 	if err != nil {
 		return 0, err
@@ -280,6 +286,26 @@ func (c *checker) match(r *storage.Record) {
 	}
 }
 
+// recoverable counts the versions of records that the sealed segments can give to a backend at a
+// position.
+func (c *checker) recoverable(backend storage.Position) int64 {
+	var d batch
+	d.began = make(map[storage.RecordKey]bool)
+	r := rebuild{reader: contentReader{j: c.Journal}}
+	defer r.reader.Close()
+	for number := range c.archive.all() {
+		r.number, r.block = number, 0
+		if number < backend.Segment || r.reader.open(number) != nil {
+			continue
+		}
+		for r.block < len(r.reader.index.blocks) {
+			d.Records = d.Records[:0]
+			r.read(c.Journal, &d)
+		}
+	}
+	return r.given.Records
+}
+
 // sortAges needs all segments.
 func (c *checker) sortAges() {
 	for _, s := range c.log.unsealed {
@@ -306,8 +332,11 @@ func (c *checker) outlived(r *storage.Record) bool {
 // compare checks that the backend, which has all entries before a position, fits the
 // segments.
 func (c *checker) compare(backend storage.Position) error {
-	if lost := c.lostByDatabase(backend); backend.Before(c.delivery.position) && lost.Records > 0 {
-		c.problem("%s is older than the segments beside it, which have given up %d records, in all their versions", databaseName(c.dir), lost.Records)
+	if backend.Before(c.delivery.position) {
+		owed, lost := c.archive.owed(backend, c.delivery.position, c.pruned), c.expired(backend)
+		if lost.add(owed); lost.Records > 0 {
+			c.problem("%s is older than the segments beside it: it lacks %d versions of records and annotations, and the next start writes %d of them again", databaseName(c.dir), lost.Records, min(c.recoverable(backend), owed.Records))
+		}
 	}
 	var rejected, content, missing int64
 	for _, l := range slices.Concat(c.ledger.losses, c.archive.losses()) {

@@ -44,6 +44,8 @@ type checkpoint struct {
 	// Pruned is the time before which retention has deleted records from the backend, 0 if
 	// retention has not deleted records.
 	Pruned storage.Timestamp `json:",omitempty"`
+	// Rebuild is where the backend was before it lost records, if it does not have these again.
+	Rebuild storage.Position `json:",omitzero"`
 	// Reach is how far the files of the store reach. It is nil if an older version, which did not
 	// track it, wrote the checkpoint.
 	Reach *reach `json:",omitempty"`
@@ -237,6 +239,9 @@ func (j *Journal) saveCheckpoint(batchEnd storage.Position) {
 	s := checkpoint{
 		Journal: j.identity, Position: j.delivery.position, BatchEnd: batchEnd,
 		Held: j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Reach: j.reach(),
+	}
+	if s.Position.Before(j.delivery.rebuild) {
+		s.Rebuild = j.delivery.rebuild
 	}
 	j.ledger.save(&s)
 	j.mu.Unlock()

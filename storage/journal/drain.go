@@ -47,6 +47,9 @@ type delivery struct {
 	// batchEnd is the end of the first batch after position, if an earlier process may
 	// have written that batch. Else it is not after position.
 	batchEnd storage.Position
+	// rebuild is where the backend was before it had lost records: it gets the sealed segments
+	// between position and rebuild again. The drain alone changes it, with the mutex.
+	rebuild storage.Position
 	// err is why the backend refuses writes since failingSince, nil if it does not.
 	err          error
 	failingSince time.Time
@@ -265,6 +268,9 @@ func (j *Journal) delivered(d *batch, took time.Duration) {
 	j.advanceTo(d)
 	j.mu.Unlock()
 	j.saveCheckpoint(storage.Position{})
+	if d.given != nil {
+		j.archive.given(d.given.number, d.given.given)
+	}
 	if recovered {
 		logger.Info("the backend takes records again")
 	}

@@ -60,8 +60,9 @@ func FuzzReader(f *testing.F) {
 	var w sealedWriter
 	w.reset(&sealed)
 	for n := range 4 {
-		_, c := sample(n)
-		w.add(uint32(n), c, nil)
+		r, c := sample(n)
+		item := sealedRecordWire.append(nil, &sealedRecord{recordWire.append(nil, r), recordCount{1, 1}})
+		w.add(uint32(n), c, nil, item)
 	}
 	w.finish(1)
 	f.Add(sealed.Bytes())
@@ -89,6 +90,10 @@ func FuzzReader(f *testing.F) {
 				if _, err := x.readSealed(ordinal); err != nil && !errors.Is(err, errDamaged) {
 					t.Fatal(err)
 				}
+			}
+			again := rebuild{reader: x}
+			for again.block < len(index.blocks) {
+				again.read(x.j, &batch{began: map[storage.RecordKey]bool{}})
 			}
 		}
 		var x items

@@ -113,6 +113,7 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 // replay counts the entries of earlier processes that the backend has not taken.
 func (j *Journal) replay() (unapplied backlog, err error) {
 	j.delivery.cursor.at = j.delivery.position
+	unapplied.exchanges = j.archive.owed(j.delivery.position, j.delivery.rebuild, j.pruned()).Exchanges
 	j.pendingBytes, unapplied.damaged, err = entries(j.log.readings(j.delivery.position), j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		var l loss
@@ -191,6 +192,7 @@ var chargesWire = func() message[record] {
 // checkpoint, it has more. Exchanges between the two positions change from recorded to waiting, or
 // from waiting to recorded.
 func (j *Journal) relocate(to storage.Position) error {
+	pruned := j.pruned()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	from := j.delivery.position
@@ -199,6 +201,7 @@ func (j *Journal) relocate(to storage.Position) error {
 		return nil
 	}
 	j.delivery.position, j.delivery.batchEnd = to, storage.Position{}
+	j.owe(from, to, pruned)
 	j.log.begin(to.Segment + 1)
 	low, high, sign := to, from, int64(1) // the backend has less
 	if from.Before(to) {

@@ -17,6 +17,7 @@ type rewriter struct {
 	from    contentReader
 	to      sealedWriter
 	content content // of an entry, consists of the frames of from
+	record  []byte  // of the entry
 }
 
 // rewrite takes the content of entries out of a sealed segment. Text that other entries share
@@ -36,7 +37,7 @@ func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erase
 		}
 		return err
 	}
-	next.Newest, next.recordCount, next.Erased = was.Newest, was.recordCount, was.Erased+removed
+	next.Newest, next.recordCount, next.Again, next.Erased = was.Newest, was.recordCount, was.Again, was.Erased+removed
 	if err := a.replace(number, was, &next); err != nil {
 		return err
 	}
@@ -211,5 +212,10 @@ func (w *rewriter) add(block int, ordinal uint32) error {
 			},
 		}
 	}
-	return w.to.add(ordinal, &w.content, shared)
+	// A record that cannot be read is left out: a later loss of the database counts it.
+	w.record = w.record[:0]
+	if f, err := w.from.frame(block, recordFrame); err == nil {
+		w.record = append(w.record, f.find(ordinal)...)
+	}
+	return w.to.add(ordinal, &w.content, shared, w.record)
 }

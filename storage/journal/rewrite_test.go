@@ -20,7 +20,7 @@ func plain(t *testing.T, path string) (all []byte) {
 	}
 	defer r.Close()
 	for block := range r.index.blocks {
-		for i := range parts {
+		for i := range frameCount {
 			r.reads++
 			f, err := r.frame(block, i)
 			if err != nil {

@@ -26,6 +26,8 @@ type sealer struct {
 	assembler transcript.Assembler
 	buffer    contentBuffer
 	content   content // of an entry, consists of buffer
+	record    sealedRecord
+	encoded   []byte // record
 }
 
 // seal rewrites a segment into blocks of its content. At any point the raw file
@@ -122,7 +124,34 @@ func (z *sealer) add(s *segment, e *place) error {
 	} else {
 		c.Response.Data, c.Response.Type = z.assembler.Stored(observe.Transcript(e.dialect), c.Response.Type, c.Response.Data)
 	}
-	return z.w.add(e.ordinal, c, shared)
+	if err := z.encode(s, &e.last, shared); err != nil {
+		return err
+	}
+	return z.w.add(e.ordinal, c, shared, z.encoded)
+}
+
+// encode brings a record into its sealed form.
+func (z *sealer) encode(s *segment, last *latestVersion, shared *rawRequest) error {
+	r := &z.record
+	r.recordCount = last.recordCount
+	r.Metadata = slices.Grow(r.Metadata[:0], int(last.length))[:last.length]
+	if err := readAt(s.file, r.Metadata, last.at); err != nil {
+		return err
+	}
+	if z.content.Media {
+		request, err := z.content.Request.Data, error(nil)
+		if shared != nil {
+			request, err = shared.request()
+		}
+		if err != nil {
+			return err
+		}
+		of := record{Assets: transcript.Assets(request)}
+		r.Metadata = assetsWire.append(withoutFields(r.Metadata, assetsWire), &of)
+	}
+	r.Metadata = withoutFields(r.Metadata, rawAlone)
+	z.encoded = sealedRecordWire.append(z.encoded[:0], r)
+	return nil
 }
 
 // rawRequest is the request of an entry. The entry's content must have been read into m.
@@ -148,42 +177,66 @@ type place struct {
 	sum      uint32
 	at       int64
 	length   int64
+	last     latestVersion // of the record
+}
+
+// latestVersion is the last version of a record within a segment.
+type latestVersion struct {
+	at, length int64  // of its metadata
+	content    uint32 // the ordinal of its content
+	hasContent bool   // in this segment
+	recordCount
 }
 
 // current lists what has the content of the last version of a record within the
-// segment, in the order of the ordinals, and counts what it found content of, and the records.
+// segment, in the order of the ordinals, and counts what it found content of, and all entries.
 func (s *segment) current() (all []place, found int64, records recordCount, err error) {
-	last := make(map[storage.RecordKey]uint32, s.contents)
+	last := make(map[storage.RecordKey]latestVersion, s.contents)
 	all = make([]place, 0, s.contents)
 	var r record
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()
 		if errors.Is(err, io.EOF) {
-			return slices.DeleteFunc(all, func(p place) bool {
-				ordinal, kept := last[p.key]
-				return !kept || ordinal != p.ordinal
-			}), found, records, nil
+			current := all[:0]
+			for _, p := range all {
+				if p.last = last[p.key]; p.last.hasContent && p.last.content == p.ordinal {
+					current = append(current, p)
+				}
+			}
+			return current, found, records, nil
 		}
 		if err != nil {
 			return nil, 0, records, err
+		}
+		if e.kind == kindAnnotation {
+			records.Records++
 		}
 		r = record{}
 		if e.kind != kindRecord || referenceWire.parse(e.metadata, &r) != nil {
 			continue
 		}
-		if records.Records++; r.Number > 0 {
+		v := last[r.Key()]
+		v.Records++
+		records.Records++
+		if r.Number > 0 {
+			v.Exchanges++
 			records.Exchanges++
 		}
+		v.at, v.length, v.hasContent = e.offset+headSize, int64(len(e.metadata)), true
 		switch {
 		case e.length > 0:
 			found++
-			last[r.Key()] = e.ordinal
-			all = append(all, place{r.Key(), r.Dialect, r.AnswerCache == storage.CacheMiss, e.ordinal, e.sum, e.content(), e.length})
+			v.content = e.ordinal
+			all = append(all, place{
+				key: r.Key(), dialect: r.Dialect, asItCame: r.AnswerCache == storage.CacheMiss,
+				ordinal: e.ordinal, sum: e.sum, at: e.content(), length: e.length,
+			})
 		case r.Content.Segment == s.number:
-			last[r.Key()] = r.Content.Ordinal
+			v.content = r.Content.Ordinal
 		default: // no content, or that of another segment
-			delete(last, r.Key())
+			v.hasContent = false
 		}
+		last[r.Key()] = v
 	}
 }
 

@@ -296,22 +296,25 @@ func (j *Journal) Attach(name string, sync func() (Reach, bool)) (detach func())
 }
 
 // countDatabaseLoss counts the records that the database had when the position was from, and that
-// the raw segments cannot give back to a database whose position is another.
+// no segment can give to a database whose position is another. What a sealed segment lacks counts
+// when the drain passes it.
 func (j *Journal) countDatabaseLoss(from, is storage.Position) {
 	if !is.Before(from) {
 		return
 	}
-	lost := j.lostByDatabase(is)
-	if lost.Records == 0 {
+	owed, lost := j.archive.owed(is, from, j.pruned()), j.expired(is)
+	if owed.Records+lost.Records == 0 {
 		return
 	}
 	what := "is older than it was"
 	if is == (storage.Position{}) {
 		what = "is gone, empty or another one"
 	}
-	j.ledger.databaseLost(lost, j.options.now())
+	if lost.Records > 0 {
+		j.ledger.databaseLost(lost, j.options.now())
+	}
 	j.tell(FileDamage{File: databaseName(j.dir), Found: fmt.Sprintf(
-		"%s: the segments have written again what they still had, and %d records, in all their versions, are lost", what, lost.Records)})
+		"%s: of the %d versions of records and annotations in sealed segments, it gets the records again that have their bodies there; the others, and %d of segments that are deleted, are lost", what, owed.Records, lost.Records)})
 	j.log.turn.Lock()
 	j.saveLosses()
 	j.log.turn.Unlock()
@@ -321,12 +324,15 @@ func (j *Journal) countDatabaseLoss(from, is storage.Position) {
 	}
 }
 
-// lostByDatabase counts the records after a position that are in no raw segment.
-func (j *Journal) lostByDatabase(is storage.Position) recordCount {
-	j.checkpoints.mu.Lock()
-	pruned := j.checkpoints.last.Pruned
-	j.checkpoints.mu.Unlock()
-	return j.archive.after(is, pruned)
+// expired counts what was in segments that are deleted, and that a backend at a position lacks: only
+// if it has nothing, and retention has not deleted records, is that known.
+func (j *Journal) expired(is storage.Position) (n recordCount) {
+	if is == (storage.Position{}) && j.pruned() == 0 {
+		j.archive.mu.Lock()
+		n = j.archive.earlier
+		j.archive.mu.Unlock()
+	}
+	return n
 }
 
 // directorySuffix ends the name of a journal's directory if the database is a file: the file's

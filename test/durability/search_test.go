@@ -108,8 +108,8 @@ func (f findings) look(data []byte, name string, depth int) {
 // they have no mark to be found by, so the index says where they are
 // (storage/journal/block.go).
 func sealedFrames(data []byte) (frames [][]byte) {
-	const trailer, entry = 4 + 4 + 8 + 4 + 8, 4 + 4 + 8 + 2*8
-	if !bytes.HasSuffix(data, []byte("weir.bl2")) {
+	const trailer, entry = 4 + 4 + 8 + 4 + 8, 4 + 4 + 8 + 3*8
+	if !bytes.HasSuffix(data, []byte("weir.bl3")) {
 		return nil
 	}
 	end := len(data) - trailer
@@ -118,7 +118,7 @@ func sealedFrames(data []byte) (frames [][]byte) {
 	index := data[end-entry*int(binary.LittleEndian.Uint32(sizes)) : end]
 	for ; len(index) > 0; index = index[entry:] {
 		at := binary.LittleEndian.Uint64(index[8:])
-		for _, frame := range [][]byte{index[16:], index[24:]} {
+		for _, frame := range [][]byte{index[16:], index[24:], index[32:]} {
 			length := uint64(binary.LittleEndian.Uint32(frame))
 			if text, err := minlz.Decode(nil, data[at:at+length]); err == nil {
 				frames = append(frames, text)

@@ -1,0 +1,193 @@
+package journal
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// A database that is gone, or older than it was, gets its records again: those of raw segments as
+// always, and those of sealed segments from what these have beside the content. The drain passes
+// all segments in order. What a sealed segment does not have counts as storage.LostDatabase: the
+// records without content, and annotations. An erased entry has no record either, so that nobody
+// who was erased comes back.
+
+// sealedRecord is what a sealed segment has of a record beside its content.
+type sealedRecord struct {
+	// Metadata is that of the last version in the segment, encoded by recordWire.
+	Metadata []byte
+	// recordCount counts the versions in the segment, which the last one stands for.
+	recordCount
+}
+
+var sealedRecordWire = message[sealedRecord]{
+	1: func(r *sealedRecord) any { return &r.Metadata },
+	2: func(r *sealedRecord) any { return &r.Records },
+	3: func(r *sealedRecord) any { return &r.Exchanges },
+}
+
+// rawAlone are fields of a record that only raw segments need: its number, and its charges.
+// assetsWire is the field that depends on content.
+var (
+	rawAlone   = message[record]{72: recordWire[72], 112: recordWire[112]}
+	assetsWire = message[record]{66: recordWire[66]}
+)
+
+// withoutFields removes fields from metadata, in its memory.
+func withoutFields(metadata []byte, fields message[record]) []byte {
+	kept := metadata[:0]
+	for rest := metadata; len(rest) > 0; {
+		number, _, size := protowire.ConsumeField(rest)
+		if size < 0 {
+			return append(kept, rest...)
+		}
+		if int(number) >= len(fields) || fields[number] == nil {
+			kept = append(kept, rest[:size]...)
+		}
+		rest = rest[size:]
+	}
+	return kept
+}
+
+// rebuild is the drain's place in a sealed segment whose records the backend gets again.
+type rebuild struct {
+	number uint64
+	reader contentReader
+	block  int         // of the segment, which is read next
+	given  recordCount // so far
+}
+
+// readSealed adds to a batch the next records of the sealed segment that the drain has come to. It
+// is false if the drain has come to none. Only the last batch of a segment moves the position.
+func (j *Journal) readSealed(d *batch, limits *storage.Limits) bool {
+	c := &j.delivery.cursor
+	if c.sealed == nil && !j.openSealed() {
+		return false
+	}
+	r := c.sealed
+	for r.reader.index != nil && r.block < len(r.reader.index.blocks) && len(d.Records) < limits.Entries {
+		r.read(j, d)
+	}
+	d.entries, d.full = len(d.Records), true
+	d.ID = fmt.Sprintf("sealed-%d.%d", r.number, r.block)
+	if r.reader.index == nil || r.block == len(r.reader.index.blocks) {
+		j.endSealed(d, r)
+	}
+	return true
+}
+
+// openSealed opens the sealed segment that the drain has come to, if there is one.
+func (j *Journal) openSealed() bool {
+	c := &j.delivery.cursor
+	number, found := j.nextSealed()
+	if !found {
+		return false
+	}
+	c.sealed = &rebuild{number: number, reader: contentReader{j: j}}
+	if err := c.sealed.reader.open(number); err != nil { // a segment without content has no file
+		c.sealed.reader.index = nil
+	}
+	return true
+}
+
+// nextSealed returns the number of the sealed segment that comes next at the drain's place.
+func (j *Journal) nextSealed() (number uint64, found bool) {
+	c, before := &j.delivery.cursor, j.delivery.rebuild.Segment+1
+	if c.at.Segment >= before || c.segment != nil {
+		return 0, false
+	}
+	pruned := j.pruned()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if i, _ := j.log.find(c.at.Segment); i < len(j.log.unsealed) {
+		before = min(before, j.log.unsealed[i].number)
+	}
+	return j.archive.next(c.at.Segment, before, pruned)
+}
+
+// rebuilds reports whether the backend gets sealed segments again. It needs the mutex.
+func (j *Journal) rebuilds(pruned moment) bool {
+	is, was := j.delivery.position.Segment, j.delivery.rebuild.Segment
+	if is > was {
+		return false
+	}
+	_, found := j.archive.next(is, was+1, pruned)
+	return found
+}
+
+// read adds the records of a block to a batch.
+func (r *rebuild) read(j *Journal, d *batch) {
+	block := r.block
+	r.block++
+	r.reader.reads++
+	f, err := r.reader.frame(block, recordFrame)
+	if err != nil {
+		j.options.logger().Error("records cannot be given to the database again", zap.String("file", segmentPath(j.dir, r.number, sealedSuffix)), zap.Error(err))
+		return
+	}
+	for _, item := range f.stands {
+		of := new(storage.Record)
+		n, err := parseSealed(f.data[item.start:item.end], of)
+		if err != nil {
+			continue
+		}
+		at := storage.Position{Segment: r.number, Ordinal: item.ordinal}
+		of.Version, of.Content = at, storage.ContentRef(at)
+		d.Records = append(d.Records, of)
+		d.began[of.Key()] = n.Exchanges > 0
+		r.given.add(n)
+	}
+}
+
+func parseSealed(item []byte, to *storage.Record) (recordCount, error) {
+	var r sealedRecord
+	err := sealedRecordWire.parse(item, &r)
+	if err == nil {
+		err = recordWire.parse(r.Metadata, to)
+	}
+	return r.recordCount, err
+}
+
+// endSealed moves the position behind a segment, and counts what the segment does not have.
+func (j *Journal) endSealed(d *batch, r *rebuild) {
+	r.reader.Close()
+	c := &j.delivery.cursor
+	owed := j.archive.owed(c.at, storage.Position{Segment: r.number}, j.pruned())
+	now := j.options.now()
+	lost := storage.Loss{
+		Reason: storage.LostDatabase, From: now, To: now,
+		Count: max(owed.Records-r.given.Records, 0), Exchanges: max(owed.Exchanges-r.given.Exchanges, 0),
+	}
+	d.exchanges += owed.Exchanges - lost.Exchanges
+	d.given, d.End = r, storage.Position{Segment: r.number + 1}
+	j.mu.Lock()
+	if lost.Count > 0 {
+		d.losses = addLoss(d.losses, lost)
+		j.ledger.drop(lost)
+	}
+	c.at, c.sealed = d.End, nil
+	j.mu.Unlock()
+}
+
+// owe changes which sealed segments the backend gets again, when its position proves to be
+// another. Their exchanges change from recorded to waiting, or from waiting to recorded. It needs
+// the mutex.
+func (j *Journal) owe(from, to storage.Position, pruned moment) {
+	was := j.delivery.rebuild
+	before := j.archive.owed(from, was, pruned)
+	if to.Before(from) && was.Before(from) {
+		was = from
+	}
+	j.ledger.withdrawn(j.archive.owed(to, was, pruned).Exchanges - before.Exchanges)
+	j.delivery.rebuild = was
+}
+
+// pruned is the time before which retention has deleted records, 0 if it has deleted none.
+func (j *Journal) pruned() moment {
+	j.checkpoints.mu.Lock()
+	defer j.checkpoints.mu.Unlock()
+	return j.checkpoints.last.Pruned
+}

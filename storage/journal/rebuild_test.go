@@ -1,0 +1,142 @@
+package journal
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/internal/testkit/storagetest"
+	"github.com/weirhq/weir/storage"
+)
+
+// records are the records that a backend has of acme, by id.
+func (b *backend) records(t *testing.T) map[uuid.UUID]*storage.Record {
+	t.Helper()
+	page, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[uuid.UUID]*storage.Record)
+	for _, r := range page {
+		all[r.ID] = r
+	}
+	return all
+}
+
+// A database that is gone gets the records of sealed segments that have content there, as they
+// were, also if the process is killed meanwhile. What it does not get is counted, once; who was
+// erased stays erased.
+func TestALostDatabaseGetsTheRecordsOfSealedSegments(t *testing.T) {
+	const calls, omitted, erased = 40, 5, 7
+	b, o := &backend{}, Options{Dir: t.TempDir(), SegmentBytes: 32 << 10}
+	j := open(t, b, o)
+	var gone *storage.Record
+	for n := range calls {
+		r, c := sample(n)
+		r.SessionID, r.Charges = "s", map[string]string{"a": "1"}
+		kept := storagetest.Kept(r, c)
+		switch n {
+		case omitted:
+			kept = nil
+		case 8: // has an image
+			c.Request.Data = []byte(`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,aGVsbG8="}}]}]}`)
+			kept = storagetest.Kept(r, c)
+		}
+		j.Begin(r)
+		if err := j.Append(r, kept); err != nil {
+			t.Fatal(err)
+		}
+		switch n {
+		case 9: // a later version has the content of the first
+			later := *r
+			later.Number, later.UserID = 0, "later"
+			if err := j.Append(&later, nil); err != nil {
+				t.Fatal(err)
+			}
+		case 10:
+			if err := j.AppendAnnotation(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 1, Scores: map[string]float64{"quality": 1}}); err != nil {
+				t.Fatal(err)
+			}
+		case erased:
+			gone = r
+		}
+	}
+	flush(t, j)
+	j.log.turn.Lock()
+	j.log.close(j.log.active)
+	j.log.turn.Unlock()
+	eventually(t, "all segments are sealed", func() bool { signal(j.maintenance.wake); return j.Status().RawSegments == 0 })
+	if j.Status().SealedSegments < 2 {
+		t.Fatal("there is but one segment")
+	}
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme", RequestedAt: 1, Scope: storage.EraseRecord}, []Chosen{{gone.ID, gone.Content}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 })
+	appendSample(t, j, calls) // its segment stays raw
+	flush(t, j)
+	want := b.records(t)
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, numbered(omitted))
+	want[numbered(10)].Scores = nil
+	want[numbered(10)].UpdatedAt = 0
+
+	lose := func(name string, killed bool, lost, exchanges int64) {
+		t.Run(name, func(t *testing.T) {
+			b = &backend{}
+			if killed {
+				b.fail(errors.New("it is killed"))
+				var err error
+				if j, err = Open(t.Context(), b, o); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "a write has failed", func() bool { return j.Status().Err != nil })
+				balanced(t, j)
+				abandon(j)
+				b.fail(nil)
+			}
+			for range 2 { // the second start changes nothing
+				j = open(t, b, o)
+				flush(t, j)
+				got := b.records(t)
+				for id, w := range want {
+					g := got[id]
+					if g == nil {
+						t.Errorf("record %v is gone", id)
+						continue
+					}
+					g.Version, w.Version = storage.Position{}, storage.Position{} // which a backend need not have
+					if !reflect.DeepEqual(g, w) {
+						t.Errorf("a record is\n%+v, not\n%+v", g, w)
+					}
+					if c, err := j.Content(t.Context(), g); c == nil || err != nil {
+						t.Errorf("the content of %v: %v %v", id, c, err)
+					}
+				}
+				if len(got) != len(want) {
+					t.Errorf("%d records, want %d", len(got), len(want))
+				}
+				i := balanced(t, j)
+				var entries int64
+				for _, l := range i.Losses {
+					if l.Reason == storage.LostDatabase {
+						entries += l.Count
+					}
+				}
+				if entries != lost || i.Lost() != exchanges || i.Recorded != calls+1-exchanges || len(i.Damage) == 0 {
+					t.Errorf("%d entries and %d exchanges are lost, want %d and %d: %+v", entries, i.Lost(), lost, exchanges, i)
+				}
+				if err := j.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	// The omitted record, the erased one, and the annotation.
+	lose("gone", false, 3, 2)
+	lose("gone again", true, 3, 2)
+}
