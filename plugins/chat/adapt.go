@@ -52,6 +52,13 @@ func closedFields(body *plugins.Object) (adapted []byte, warnings []string) {
 			warnings = append(warnings, name+": not supported by the provider, left out")
 		}
 	}
+	var messages closedMessages
+	if raw := messages.appendAll(nil, body.Get("messages")); messages.changed {
+		adapted, _ = sjson.SetRawBytes(adapted, "messages", raw) // an object, and a plain path
+		for _, field := range messages.dropped {
+			warnings = append(warnings, "messages.*."+field+": not supported by the provider, left out")
+		}
+	}
 	if body.Get("stream_options").Exists() {
 		adapted = plugins.DeleteField(adapted, "stream_options")
 		warnings = append(warnings, "stream_options: not supported by the provider, left out: the usage of streams comes unasked")

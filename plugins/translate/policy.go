@@ -193,8 +193,12 @@ func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 			p.Warnings = append(slices.Clip(p.Warnings), t.Param+": there is no tool of type '"+t.word()+"' here, left out")
 		}
 	}
+	asked := p.Tools
 	p.Tools = tools
 	if c := p.ToolChoice; c.Type != "" && !slices.ContainsFunc(tools, c.takes) {
+		if i := slices.IndexFunc(asked, c.takes); i >= 0 {
+			return plugins.Unsupported("tool_choice", "The provider does not run tools of type '%s', and 'tool_choice' demands one.", asked[i].word())
+		}
 		return plugins.Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", cmp.Or(c.Name, c.Type))
 	}
 	return nil

@@ -72,3 +72,23 @@ func TestDropUnsetsWhatIsEchoed(t *testing.T) {
 		t.Error("dropping must change the attempt, and it alone")
 	}
 }
+
+// The error of a tool that must be used says whether the provider or the request lacks it.
+func TestToolsThatMustBeUsed(t *testing.T) {
+	for choice, want := range map[string]string{
+		`{"type":"web_search"}`:          "The provider does not run tools of type 'web_search', and 'tool_choice' demands one.",
+		`{"type":"function","name":"f"}`: "",
+	} {
+		p, err := ParseRequest([]byte(`{"model":"m","input":"hi","tools":[{"type":"web_search"},{"type":"function","name":"f"}],"tool_choice":` + choice + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := p.DropTools(func(*Tool) bool { return true }); err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: got %q, want %q", choice, got, want)
+		}
+	}
+}
