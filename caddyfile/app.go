@@ -110,6 +110,7 @@ import (
 //		catalog_key    <public key>
 //		queries        <running> [<of one key>]
 //		secret         <secret>
+//		audit_reads    on|off
 //	}
 //
 // `key`, `identity`, `budget`, `limit`, `channel`, `alert` and `bill` outside of an `org` belong to the
@@ -143,6 +144,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"catalog":        directive.Text(&app.CatalogFile),
 		"catalog_key":    directive.Text(&app.CatalogKey),
 		"secret":         directive.Text(&app.SecretText),
+		"audit_reads": func(d *caddyfile.Dispenser) error {
+			app.AuditReads = new(bool)
+			return directive.Switch(app.AuditReads)(d)
+		},
 	}
 	if err := set.Parse(d, "llm"); err != nil {
 		return nil, err

@@ -3,7 +3,9 @@ package storage
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Filter is a node of the filter language (docs/llm_query.md, "Filters"):
@@ -49,6 +51,21 @@ func Groups(f Filter) iter.Seq[Group] {
 			}
 		}
 	}
+}
+
+// Conditions lists the fields and operators of a filter, each once, without the values.
+func Conditions(f Filter) []string {
+	names := []string{}
+	for l := range Leaves(f) {
+		name := l.Field.Name
+		if l.Field.Map {
+			name = strings.TrimPrefix(name+"."+l.Key, ".")
+		}
+		if name += " " + l.Op.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ContentParts is what the leaves of a filter compare of content, 0 for nothing.

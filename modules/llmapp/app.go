@@ -87,6 +87,10 @@ type App struct {
 	// secret that is generated once, and kept beside the store.
 	SecretText string `json:"secret,omitempty"`
 
+	// AuditReads lets the audit log of a store say who reads content of calls that others have made.
+	// Without an audit log, which `llm_control` creates, nothing is written. Default: true.
+	AuditReads *bool `json:"audit_reads,omitempty"`
+
 	// RequestMemory bounds the memory of all requests together, in bytes. Further requests
 	// wait, and then get a 503. Default: a quarter of the process's memory, at most 1 GiB.
 	RequestMemory directive.Size `json:"request_memory,omitempty"`

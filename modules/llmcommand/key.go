@@ -280,10 +280,12 @@ var auditColumns = []column{
 func auditCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	addFormatFlags(cmd, "events", queryFormats...)
-	cmd.Flags().String("of", "", "Show what was done to one object")
+	cmd.Flags().String("of", "", "Show what was done to one object, or to one request")
+	cmd.Flags().Bool("reads", false, "Show who read content of calls that others have made, in place of changes")
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		id, _ := cmd.Flags().GetString("of")
-		return listPages(cmd, "/v1/audit?limit=200&key="+url.QueryEscape(id), "before", auditColumns)
+		reads, _ := cmd.Flags().GetBool("reads")
+		return listPages(cmd, fmt.Sprintf("/v1/audit?limit=200&reads=%t&key=%s", reads, url.QueryEscape(id)), "before", auditColumns)
 	}
 }

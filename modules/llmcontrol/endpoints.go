@@ -55,7 +55,7 @@ var endpoints = slices.Concat(
 	}),
 	section("audit", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodGet, "/v1/audit", listEvents,
-			"listEvents", "Who changed what, the newest first", []string{"Limit", "Key", "Before"}, "", "EventPage"},
+			"listEvents", "Who changed what, and who read what others have sent, the newest first", []string{"Limit", "Key", "Before", "Reads"}, "", "EventPage"},
 	}),
 	section("budgets", access.ScopeAdmin, http.StatusOK, []route{
 		{http.MethodGet, "/v1/budgets", listBudgets,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -151,7 +150,7 @@ func createErasure(c *call) (any, error) {
 	if _, erases := j.Backend().(storage.RecordEraser); !erases {
 		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation cannot erase single records; retention deletes them"}
 	}
-	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: searched(filter)}
+	e := journal.Erasure{Org: c.org.Name, Scope: scope, RequestedAt: storage.Millis(time.Now()), RequestedBy: c.key.Name(), Searched: storage.Conditions(filter)}
 	if err := c.flush(j); err != nil {
 		return nil, err
 	}
@@ -162,7 +161,7 @@ func createErasure(c *call) (any, error) {
 		}
 		e.ID = uuid.New()
 		// The audit log comes first: nothing is erased that it does not have.
-		if err := c.org.Tell(c.ctx, "erasure.created", e.ID.String(), erasureDetails{scope, e.Searched, e.Records, e.Bytes}); err != nil {
+		if err := c.org.Tell(c.ctx, "erasure.created", control.Note{Object: e.ID.String(), Details: erasureDetails{scope, e.Searched, e.Records, e.Bytes}}); err != nil {
 			return err
 		}
 		return j.Erase(e, chosen)
@@ -175,21 +174,6 @@ func (c *call) flush(j *journal.Journal) error {
 	ctx, cancel := context.WithTimeout(c.ctx, drainedWithin)
 	defer cancel()
 	return j.Flush(ctx)
-}
-
-// searched lists the fields and operators of a filter, each once.
-func searched(f storage.Filter) []string {
-	names := []string{}
-	for l := range storage.Leaves(f) {
-		name := l.Field.Name
-		if l.Field.Map {
-			name = strings.TrimPrefix(name+"."+l.Key, ".")
-		}
-		if name += " " + l.Op.String(); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // choose finds the records that a filter chooses, of an erasure of content those that have some,

@@ -238,21 +238,34 @@ func (c *call) rotate(id string) (any, error) {
 }
 
 func listEvents(c *call) (any, error) {
-	limit, values, err := c.query("key", "before")
+	limit, values, err := c.query("key", "before", "reads")
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.org.Log.Events(c.ctx, c.org.Name, values[0], values[1], limit+1)
-	if err != nil {
-		return nil, err
+	object, before, reads := values[0], values[1], values[2]
+	if reads != "" && reads != "true" && reads != "false" {
+		return nil, bad("reads: true or false is expected, not %q", reads)
 	}
-	p := page{}
-	if len(list) > limit {
-		list = list[:limit]
-		p.Next = &list[limit-1].ID
+	items := []control.Event{} // [] for none
+	for {
+		list, err := c.org.Log.Events(c.ctx, c.org.Name, object, before, maxPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			before = e.ID
+			if reads != "" && e.IsRead() != (reads == "true") {
+				continue
+			}
+			if len(items) == limit {
+				return page{Items: items, Next: &items[limit-1].ID}, nil
+			}
+			items = append(items, e)
+		}
+		if len(list) < maxPage {
+			return page{Items: items}, nil
+		}
 	}
-	p.Items = append([]control.Event{}, list...) // [] for none
-	return p, nil
 }
 
 // own is what a caller may do.

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -87,7 +88,7 @@ func createRepricing(c *call) (any, error) {
 	}
 	id := uuid.New()
 	// The audit log comes first: nothing is changed that it does not have.
-	if err := c.org.Tell(c.ctx, "repricing.created", id.String(), repricingDetails{preview.PriceVersion, searched(filter), preview.Changed}); err != nil {
+	if err := c.org.Tell(c.ctx, "repricing.created", control.Note{Object: id.String(), Details: repricingDetails{preview.PriceVersion, storage.Conditions(filter), preview.Changed}}); err != nil {
 		return nil, err
 	}
 	done, err := c.reprice(j, filter, func(r *storage.Record) error { return j.Append(r, nil) })

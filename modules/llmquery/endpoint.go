@@ -70,8 +70,9 @@ type call struct {
 	r       *http.Request
 	sent    []byte // the body
 	org     string
-	key     string // its hash, "" of the public
-	content bool   // the caller may read content
+	caller  *access.Key // nil for the public
+	key     string      // the caller's hash, "" for the public
+	content bool        // the caller may read content
 	journal *journal.Journal
 }
 
@@ -164,7 +165,7 @@ func (c *call) authorise(scope string) error {
 		refused.Message = refused.Code + ": " + refused.Message
 		return refused
 	}
-	c.org, c.key, c.content = key.Org(), key.Hash(), key.Allows(access.ScopeQuery)
+	c.caller, c.org, c.key, c.content = key, key.Org(), key.Hash(), key.Allows(access.ScopeQuery)
 	return nil
 }
 

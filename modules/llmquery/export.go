@@ -34,7 +34,7 @@ func exportRequests(c *call) error {
 		Limit:  exportPage,
 	}
 	format, _ := b.text("format")
-	s := shape{content: b.includeContent(), oneLine: true}
+	s := shape{content: b.includeContent(), oneLine: true, exportOf: q.Filter}
 	s.inputs = s.content
 	columns := tableColumns
 	if b.json("columns") != nil {
@@ -80,11 +80,12 @@ func exportRequests(c *call) error {
 		if err != nil {
 			return a.abandon(err)
 		}
-		a.expect(records)
-		for _, r := range records {
-			if err := write(r); err != nil {
-				return a.abandon(err)
-			}
+		err = a.expect(records...)
+		for i := 0; i < len(records) && err == nil; i++ {
+			err = write(records[i])
+		}
+		if err != nil {
+			return a.abandon(err)
 		}
 		a.flush()
 		if a.err != nil {

@@ -48,6 +48,7 @@ type Handler struct {
 	store   *stores.Store
 	checker access.Checker
 	mux     *http.ServeMux
+	reads   hourOfReads
 	logger  *zap.Logger
 
 	// stopped ends when one of the servers does, which the handler has seen, or the

@@ -28,6 +28,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
+
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )

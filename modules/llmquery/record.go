@@ -186,7 +186,8 @@ const flushSize = 1 << 20
 type answer struct {
 	*call
 	shape       shape
-	reader      storage.ContentReader // nil unless the shape needs content
+	contents    storage.ContentReader // nil unless the shape needs content
+	reader      storage.ContentReader // contents, as soon as the audit log says who reads them
 	contentType string
 	buf         []byte
 	started     bool
@@ -196,14 +197,14 @@ type answer struct {
 func newAnswer(c *call, s shape) *answer {
 	a := &answer{call: c, shape: s, contentType: "application/json", buf: make([]byte, 0, 16<<10)}
 	if s.readsContent() {
-		a.reader = c.contents(storage.WholeContent)
+		a.contents = c.contents(storage.WholeContent)
 	}
 	return a
 }
 
 func (a *answer) close() {
-	if a.reader != nil {
-		a.reader.Close()
+	if a.contents != nil {
+		a.contents.Close()
 	}
 }
 
@@ -217,16 +218,26 @@ type shape struct {
 	charges         *catalog.Catalog
 	// oneLine: the record is a line, or a part of a line.
 	oneLine bool
+	// exportOf is the filter of an export, nil for other answers.
+	exportOf storage.Filter
 }
 
 // readsContent reports whether the shape needs the bodies.
 func (s *shape) readsContent() bool { return s.content || s.inputs || s.preview != nil }
 
-// expect says which records come next.
-func (a *answer) expect(records []*storage.Record) {
+// expect says which records come next. A record that nobody expects has no content.
+func (a *answer) expect(records ...*storage.Record) error {
+	if a.contents == nil {
+		return nil
+	}
+	if err := a.auditReads(records, &a.shape); err != nil {
+		return err
+	}
+	a.reader = a.contents
 	if p, ok := a.reader.(storage.Prefetcher); ok {
 		p.Prefetch(records)
 	}
+	return nil
 }
 
 func (a *answer) record(r *storage.Record) (err error) {

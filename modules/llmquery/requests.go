@@ -93,7 +93,9 @@ func (c *call) requests(groups []storage.Group) error {
 	a := newAnswer(c, s)
 	defer a.close()
 	a.append(`{"data":[`)
-	a.expect(records)
+	if err := a.expect(records...); err != nil {
+		return a.abandon(err)
+	}
 	for i, r := range records {
 		if i > 0 {
 			a.append(",")
@@ -177,6 +179,9 @@ func getRequest(c *call) error {
 	}
 	a := newAnswer(c, shape{content: true, inputs: true, charges: c.app.Catalog()})
 	defer a.close()
+	if err := a.expect(r); err != nil {
+		return err
+	}
 	a.append(`{"data":`)
 	if err := a.record(r); err != nil {
 		return a.abandon(err)

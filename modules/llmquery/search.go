@@ -118,6 +118,9 @@ func (s *search) next() (found []*storage.Record, more bool, err error) {
 
 // found writes the line of a step.
 func (a *answer) found(records []*storage.Record, q *storage.RequestQuery, more bool) error {
+	if err := a.expect(records...); err != nil {
+		return err
+	}
 	a.append(`{"data":[`)
 	for i, r := range records {
 		if i > 0 {

@@ -18,6 +18,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
+
 	_ "github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"

@@ -170,8 +170,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // keyOf is the key that a request acts with, nil for one without a session.
 func (h *Handler) keyOf(r *http.Request) *access.Key {
-	if h.trusted(r) {
-		return h.checker.Keys.KeyOf(h.Org)
+	if user := h.trusted(r); user != "" {
+		return h.checker.Keys.KeyOf(h.Org, user)
 	}
 	s, ok := sessionOf(token(r), time.Now())
 	if !ok {
@@ -187,9 +187,13 @@ func (h *Handler) keyOf(r *http.Request) *access.Key {
 	return key
 }
 
-func (h *Handler) trusted(r *http.Request) bool {
+// trusted is the user whom Caddy has authenticated, "" for nobody.
+func (h *Handler) trusted(r *http.Request) string {
 	repl, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	return h.TrustUser != "" && repl != nil && repl.ReplaceAll(h.TrustUser, "") != ""
+	if repl == nil {
+		return ""
+	}
+	return repl.ReplaceAll(h.TrustUser, "")
 }
 
 // who is what a session's browser is told.
@@ -221,7 +225,7 @@ func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) error {
 			}
 			return answer(w, http.StatusUnauthorized, ways, &problem)
 		}
-		return answer(w, http.StatusOK, newWho(key, !h.trusted(r)), nil)
+		return answer(w, http.StatusOK, newWho(key, h.trusted(r) == ""), nil)
 	case http.MethodPost:
 		return h.logIn(w, r)
 	case http.MethodDelete:

@@ -185,6 +185,19 @@ type Event struct {
 // Changes reports whether the event changes its object.
 func (e *Event) Changes() bool { return e.After == nil || e.After.Kind != "" }
 
+// The actions of events about content of calls that was read by somebody who has not made the calls.
+// ContentListed is about the beginnings of texts, ContentExported about a file.
+const (
+	ContentRead     = "content.read"
+	ContentListed   = "content.listed"
+	ContentExported = "content.exported"
+)
+
+// IsRead reports whether the event is about content that was read.
+func (e *Event) IsRead() bool {
+	return e.Action == ContentRead || e.Action == ContentListed || e.Action == ContentExported
+}
+
 // Subject is the object that the event is about, as it was last.
 func (e Event) Subject() *Object {
 	if e.After != nil {

@@ -184,15 +184,23 @@ func create[T any, V value[T]](ctx context.Context, o *Organisation, v V) error 
 	return o.Log.Commit(ctx, o.Name, []Event{e})
 }
 
-// Tell keeps an event that changes nothing: what happened to an object, with details that
-// are written as JSON.
-func (o *Organisation) Tell(ctx context.Context, action, object string, details any) error {
-	text, err := json.Marshal(details)
-	if err != nil {
-		return err
+// Note is what happened to an object without a change of it. Details are written as JSON.
+type Note struct {
+	Object  string
+	Details any
+}
+
+// Tell keeps an event of an action for each note.
+func (o *Organisation) Tell(ctx context.Context, action string, notes ...Note) error {
+	events := make([]Event, len(notes))
+	for i, n := range notes {
+		text, err := json.Marshal(n.Details)
+		if err != nil {
+			return err
+		}
+		events[i] = Event{ID: newID("evt_"), At: now(), Actor: o.By, Action: action, Object: n.Object, After: &Object{Value: text}}
 	}
-	e := Event{ID: newID("evt_"), At: now(), Actor: o.By, Action: action, Object: object, After: &Object{Value: text}}
-	return o.Log.Commit(ctx, o.Name, []Event{e})
+	return o.Log.Commit(ctx, o.Name, events)
 }
 
 // event makes an event.

@@ -243,8 +243,8 @@ func testTold(t *testing.T, log control.Log) {
 	one := object(control.KindRule, "rule_1", "one", "a")
 	must(t, log.Commit(ctx, "acme", []control.Event{event(nil, one)}))
 	o := &control.Organisation{Log: log, Name: "acme"}
-	must(t, o.Tell(ctx, "budget.reached", "rule_1", map[string]string{"at": "80%"}))
-	must(t, o.Tell(ctx, "budget.reached", "search", map[string]string{"at": "80%"}))
+	must(t, o.Tell(ctx, "budget.reached", control.Note{Object: "rule_1", Details: map[string]string{"at": "80%"}}))
+	must(t, o.Tell(ctx, "budget.reached", control.Note{Object: "search", Details: map[string]string{"at": "80%"}}))
 	if got, err := log.Get(ctx, "acme", control.KindRule, "rule_1"); err != nil || !got.Equal(*one) {
 		t.Fatal(got, err)
 	}

@@ -93,10 +93,10 @@ func (a *Authenticator) KeyByHash(hash string) (*Key, bool) {
 	return key, err == nil
 }
 
-// KeyOf returns a key without a secret, for callers whom Caddy has authenticated
-// as members of an organisation. It allows to ask and to annotate.
-func (a *Authenticator) KeyOf(org string) *Key {
-	return (&Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org)}).hashed([sha256.Size]byte{})
+// KeyOf returns a key without a secret, for a user whom Caddy has authenticated as a member of an
+// organisation. It allows to ask and to annotate.
+func (a *Authenticator) KeyOf(org, user string) *Key {
+	return (&Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org), user: user}).hashed([sha256.Size]byte{})
 }
 
 // HasKeys tells whether any key, or the token of an issuer, opens the store of that name.

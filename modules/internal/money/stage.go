@@ -109,7 +109,7 @@ func (m *Budgets) audit(ctx context.Context, b budgetHold, stage *Stage, of cred
 		return err
 	}
 	org := &control.Organisation{Log: log, Name: b.org, By: control.Actor{Key: "weir"}}
-	return org.Tell(ctx, "budget.reached", b.Name, reached{b.Name, stage.At, stage.Use, b.Subject(b.hold.Account), b.Amount(of.Spent), b.Amount(b.limit), b.Window})
+	return org.Tell(ctx, "budget.reached", control.Note{Object: b.Name, Details: reached{b.Name, stage.At, stage.Use, b.Subject(b.hold.Account), b.Amount(of.Spent), b.Amount(b.limit), b.Window}})
 }
 
 // remember keeps an account that was told of, and forgets those of windows that are over.

@@ -1,8 +1,8 @@
 // What a request cost and why, how it went, and what it is labelled with.
 import { html } from "../html.js";
 import { filter } from "../filter.js";
-import { having } from "../state.js";
-import { useAnswer, useRequests } from "../api.js";
+import { elsewhere, having } from "../state.js";
+import { caller, useAnswer, useRequests } from "../api.js";
 import { Answer, Bar, Outcome, Table, To } from "./basics.js";
 import { count, dollars, duration, fullMoment, percent } from "../format.js";
 
@@ -80,7 +80,8 @@ export function Labels({ r }) {
   const said = Object.entries(facts).filter(([, v]) => v !== null && v !== undefined && v !== "");
   return html`<${Pairs} title="Call" pairs=${said} />
     <${Pairs} title="Properties" pairs=${Object.entries(r.properties)} of=${(name) => "property." + name} />
-    <${Pairs} title="Scores" pairs=${Object.entries(r.scores || {})} />`;
+    <${Pairs} title="Scores" pairs=${Object.entries(r.scores || {})} />
+    ${caller.admin && html`<p><${To} change=${{ ...elsewhere, v: "audit", show: "reads", find: r.request_id }}>Who has read this call<//></p>`}`;
 }
 
 // Pairs are names and values; with `of`, a value leads to all requests that have it.

@@ -58,18 +58,18 @@ function peopleOf(keys) {
   return [...people.values()].sort((a, b) => b.last_used_at.localeCompare(a.last_used_at));
 }
 
-// Audit lists the changes of all keys, or of one.
+// Audit lists changes of objects, or reads of content.
 export function Audit() {
   const v = useView();
-  const [{ limit, after = "" }, pager] = useCursor(v, v.find);
-  const state = useAnswer(`/v1/audit?limit=${limit}&key=${encodeURIComponent(v.find)}&before=${after}`);
-  return html`<div class="bar-row"><label class="choose">Object <input value=${v.find} placeholder="id of a key, a person…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label><span class="spring"></span><${Export} name="audit" columns=${events} pages=${() => itemsOf(`/v1/audit?key=${encodeURIComponent(v.find)}`, "before")} /></div>
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none="No change.">${(d) => html`<${Table} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
+  const [{ limit, after = "" }, pager] = useCursor(v, v.find, v.show), question = `/v1/audit?key=${encodeURIComponent(v.find)}&reads=${v.show === "reads"}`;
+  const state = useAnswer(`${question}&limit=${limit}&before=${after}`);
+  return html`<div class="bar-row"><select aria-label="Events" value=${v.show} onChange=${(e) => go({ show: e.target.value })}><option value="">Changes</option><option value="reads">Reads of content</option></select><label class="choose">Object <input value=${v.find} placeholder="id of a key, a call…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label><span class="spring"></span><${Export} name="audit" columns=${events} pages=${() => itemsOf(question, "before")} /></div>
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none=${v.show ? "Nobody has read content of a call that somebody else has made." : "No change."}>${(d) => html`<${Table} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }
 
 const events = [
   { title: "Time", cell: (e) => moment(e.at) }, { title: "What", cell: (e) => e.action },
-  { title: "Object", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(({ name, email, rule }) => name || email || rule)(e.after || e.before) || e.object}<//>` },
+  { title: "Object", cell: (e) => html`<${To} change=${{ find: e.object }} title=${e.object}>${(({ name, email, rule, path }) => name || email || rule || (path && e.object === "requests" ? path : ""))(e.after || e.before) || e.object}<//>` },
   { title: "By", mid: true, cell: (e) => html`<code title=${e.actor.key}>${e.actor.key}</code>` }, { title: "From", semi: true, cell: (e) => e.actor.address },
   { title: "Before and after", mid: true, wrap: true, cell: ({ before, after }) => {
     const changed = Object.keys({ ...before, ...after }).filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
