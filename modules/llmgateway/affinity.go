@@ -66,7 +66,7 @@ func (c *call) tellNodes(a *attempt) {
 
 // sharedTarget is how nodes know a target: two arms of one model are two.
 func (c *call) sharedTarget(t routing.Target) (shared.Key, error) {
-	circuit := t.Circuit()
+	circuit := t.Circuit
 	return c.affinityKey("affinity target", fmt.Appendf(circuit[:], "%s", t.Arm()))
 }
 

@@ -48,17 +48,17 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 				c.lead.Withhold()
 			}
 			if outcome == routing.Answered {
-				breakers.Succeeded(target.Circuit())
+				breakers.Succeeded(target.Circuit)
 				if len(places) > 1 {
 					c.tellNodes(a)
 				}
 				return target.Alias
 			}
 			if outcome == routing.Retry || failure.Status >= 500 {
-				breakers.Failed(target.Circuit())
+				breakers.Failed(target.Circuit)
 			}
 		}
-		failures = append(failures, apierror.Attempt{Target: target.Name(), Status: failure.Status, Message: failure.Message})
+		failures = append(failures, apierror.Attempt{Target: target.Name, Status: failure.Status, Message: failure.Message})
 		if outcome == routing.Abort {
 			break
 		}

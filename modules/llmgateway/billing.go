@@ -41,7 +41,7 @@ func (a *attempt) bill(of *bound.Call, fit, cut bound.Limits) error {
 // spending is what the bounds of the call at a target depend on.
 func (c *call) spending(t routing.Target) money.Spending {
 	r := &c.exchange.Record
-	return money.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name(), Record: r, Limit: c.limit, Shadow: c.shadows}
+	return money.Spending{Org: r.Org, Key: c.key, Account: t.Account, Model: t.Name, Record: r, Limit: c.limit, Shadow: c.shadows}
 }
 
 // bounded reports whether credits or budgets bound what the call costs at a target.
@@ -61,7 +61,7 @@ func (a *attempt) bound() *bound.Call {
 		Request: c.demanded(), Model: a.target.Listed, Catalog: app.Catalog(), Provider: a.target.Account.Provider,
 		Conditions: a.conditions(""), Free: c.dialect.CountsTokens(), Bytes: int64(len(c.sent)),
 		Read: func() *bound.Demand {
-			return bound.OfTurn(app.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name())
+			return bound.OfTurn(app.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name)
 		},
 	}
 	of.Tiers = of.Request.Tiers()

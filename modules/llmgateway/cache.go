@@ -111,8 +111,7 @@ func (c *call) repeat(hit *cache.Hit, t routing.Target) bool {
 
 // isFirst reports whether the attempt is at the target whose answer others can get.
 func (a *attempt) isFirst() bool {
-	t, first := &a.target, &a.call.first
-	return t.Account == first.Account && t.Model == first.Model && t.Choice == first.Choice
+	return a.target == a.call.first
 }
 
 // saveAnswer lets later calls have the answer, unless a budget has made it another one than the

@@ -58,7 +58,7 @@ func (c *call) warm() (target uint64, tokens int64) {
 
 // lineageTarget is how the lineage of calls knows a target: two arms of one model are two.
 func lineageTarget(t routing.Target) uint64 {
-	circuit := t.Circuit()
+	circuit := t.Circuit
 	return lineage.Hash(string(circuit[:]), t.Arm())
 }
 
@@ -102,11 +102,11 @@ func (a *attempt) observe(outcome routing.Outcome, failure *plugins.Error) {
 		if !first.Valid {
 			first = r.Latency
 		}
-		routing.InProcess.Answered(a.target.Circuit(), time.Duration(first.N)*time.Millisecond, r.Usage.Output.N)
+		routing.InProcess.Answered(a.target.Circuit, time.Duration(first.N)*time.Millisecond, r.Usage.Output.N)
 	case isEmpty(failure):
-		routing.InProcess.Limited(a.target.Circuit(), time.Hour) // as long as targets are left alone
+		routing.InProcess.Limited(a.target.Circuit, time.Hour) // as long as targets are left alone
 	case waits(failure):
-		routing.InProcess.Limited(a.target.Circuit(), failure.RetryAfter)
+		routing.InProcess.Limited(a.target.Circuit, failure.RetryAfter)
 	}
 }
 
@@ -122,6 +122,6 @@ func isEmpty(e *plugins.Error) bool {
 
 // sendCounted is send, which counts as a call under way at the target.
 func (a *attempt) sendCounted(firstByte time.Duration) (routing.Outcome, *plugins.Error) {
-	defer routing.InProcess.Begin(a.target.Circuit())()
+	defer routing.InProcess.Begin(a.target.Circuit)()
 	return a.send(firstByte)
 }

@@ -34,7 +34,7 @@ func (c *call) explain() error {
 	c.w.Header().Set("Content-Type", jsonType)
 	return json.NewEncoder(c.w).Encode(routing.Explain(r.RequestModel, targets, places, func(t routing.Target) error {
 		if !c.key.MayCall(t.Account.Label, t.Model) {
-			return access.NotAllowed(t.Name())
+			return access.NotAllowed(t.Name)
 		}
 		return c.allow(t)
 	}))

@@ -92,7 +92,7 @@ func (f *fileCall) prepare() (err error) {
 	account := f.file.account
 	r.Provider, r.Account, r.Path, r.TargetURL = account.Provider, account.Label, f.a.req.URL.Path, redact.URL(f.a.req.URL.String())
 	r.InferenceGeo = observe.Geography(r.Provider, f.a.req.URL.Host, r.Path)
-	f.a.target.Account = account
+	f.a.target.Deployment = account.Deployment("", nil)
 	s := f.call.spending(f.a.target)
 	s.Model, s.MaxUsage, s.Files = "", f.maxUsage, true
 	if f.makesBatch() {
@@ -188,7 +188,7 @@ func (f *fileCall) Request() (*http.Request, error) {
 	if f.id != "" {
 		path = strings.Replace(path, "{id}", url.PathEscape(f.file.id), 1)
 	}
-	req, err := f.call.endpoint(routing.Target{Account: account}, path)
+	req, err := f.call.endpoint(routing.Target{Deployment: account.Deployment("", nil)}, path)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (f *fileCall) accountOfFiles(label string) (*providers.Account, error) {
 		if label != "" && account.Label != label {
 			continue
 		}
-		if _, err = f.call.endpoint(routing.Target{Account: account}, f.call.route.path); err == nil || label != "" {
+		if _, err = f.call.endpoint(routing.Target{Deployment: account.Deployment("", nil)}, f.call.route.path); err == nil || label != "" {
 			return account, err
 		}
 	}

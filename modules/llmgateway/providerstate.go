@@ -24,9 +24,9 @@ func (c *call) targetsWithState(targets []routing.Target) ([]routing.Target, err
 		return targets, nil
 	}
 	for _, t := range targets {
-		if t.Name() != targets[0].Name() {
+		if t.Name != targets[0].Name {
 			return nil, plugins.Unsupported(field, "'%s' names what one provider keeps: name that one alone, as in '%s'.%s",
-				field, targets[0].Name(), c.stored.Hint)
+				field, targets[0].Name, c.stored.Hint)
 		}
 	}
 	return targets[:1], nil

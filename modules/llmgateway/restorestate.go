@@ -165,7 +165,7 @@ func (a *attempt) extend(response []byte) {
 // speakResponses reports whether all targets are one that speaks Responses itself.
 func (c *call) speakResponses(targets []routing.Target) bool {
 	one := targets[0]
-	return c.speaks(one, c.dialect) && !slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name() != one.Name() })
+	return c.speaks(one, c.dialect) && !slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name != one.Name })
 }
 
 // noFields is the least that a request can be.

@@ -106,7 +106,7 @@ func (t *translation) decode(resp *http.Response, assembler *translate.Assembler
 	resp.Body = &answerBody{ReadCloser: resp.Body, assembler: assembler, memory: memory}
 	defer func() {
 		if v := recover(); v != nil {
-			a.call.h.site.Logger.Error("a provider's plugin panicked", zap.String("target", a.target.Name()),
+			a.call.h.site.Logger.Error("a provider's plugin panicked", zap.String("target", a.target.Name),
 				zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
 			assembler.Fail(plugins.Upstream("The provider's answer could not be read."))
 		}

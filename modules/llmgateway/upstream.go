@@ -26,7 +26,7 @@ func (a *attempt) unreached(late bool, err error) (*plugins.Error, routing.Outco
 		status, outcome = http.StatusGatewayTimeout, routing.Failover // a second wait at the same target would be as long
 	}
 	a.call.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", a.call.exchange.Record.ID),
-		zap.String("target", a.target.Name()), zap.String("host", a.req.URL.Host), zap.Error(redact.Upstream(err)))
+		zap.String("target", a.target.Name), zap.String("host", a.req.URL.Host), zap.Error(redact.Upstream(err)))
 	return apierror.Unanswered(status, a.req.URL.Host, err), outcome
 }
 
@@ -58,7 +58,7 @@ func (a *attempt) blame(e *plugins.Error, status int) (*plugins.Error, routing.O
 		return noEndpoint(a.target), routing.Failover
 	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform && !e.CallersFault():
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
-			zap.String("target", a.target.Name()), zap.Int("status", status))
+			zap.String("target", a.target.Name), zap.Int("status", status))
 		return plugins.Upstream("The provider does not accept the gateway's credentials.").WithCode(apierror.UpstreamAuth), routing.Failover
 	case isEmpty(e):
 		return e, routing.Failover

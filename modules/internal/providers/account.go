@@ -36,8 +36,9 @@ type Account struct {
 	BaseURL   string
 	Transport Transport
 
-	key     string
-	standIn string // for key in requests, until a bill sends them
+	key      string
+	standIn  string // for key in requests, until a bill sends them
+	deployed deployments
 }
 
 // Target returns where requests for a model go. Its key only stands for that of the

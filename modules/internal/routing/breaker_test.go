@@ -11,7 +11,7 @@ import (
 func TestTargetThatFailsIsLast(t *testing.T) {
 	one, two := &providers.Account{Label: "one"}, &providers.Account{Label: "two"}
 	one.ID[0], two.ID[0] = 1, 2
-	bad, good, other := newTarget(one, "bad", nil), newTarget(one, "good", nil), newTarget(two, "bad", nil)
+	bad, good, other := Target{Deployment: one.Deployment("bad", nil)}, Target{Deployment: one.Deployment("good", nil)}, Target{Deployment: two.Deployment("bad", nil)}
 	var breakers shared.LocalBreakers
 	order := func() (names string) {
 		places, err := Choose([]Target{bad, good, other}, func() *Ask { return &Ask{Warm: nowhere} }, Health{&breakers, new(Loads)})
@@ -19,7 +19,7 @@ func TestTargetThatFailsIsLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range places {
-			names += p.Name() + " "
+			names += p.Name + " "
 		}
 		return names
 	}
@@ -27,7 +27,7 @@ func TestTargetThatFailsIsLast(t *testing.T) {
 		t.Errorf("before: %s, want %s", got, want)
 	}
 	for range shared.MaxFailures {
-		breakers.Failed(bad.Circuit())
+		breakers.Failed(bad.Circuit)
 	}
 	if got, want := order(), "one/good two/bad one/bad "; got != want {
 		t.Errorf("after it has failed: %s, want %s", got, want)

@@ -71,7 +71,7 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 		return []Place{{Target: targets[0], State: Well}}, nil
 	}
 	ask := describe()
-	places := make([]Place, 0, len(targets))
+	places, now := make([]Place, 0, len(targets)), time.Now()
 	var described *storage.Record
 	for _, t := range targets {
 		if c := t.Choice; c != nil && c.condition != nil {
@@ -82,7 +82,7 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 				continue
 			}
 		}
-		places = append(places, Place{Target: t, Load: health.Of(t.Circuit()), warm: ask.Warm(t)})
+		places = append(places, Place{Target: t, Load: health.Of(t.Circuit, now), warm: ask.Warm(t)})
 	}
 	if len(places) == 0 {
 		return nil, &plugins.Error{
@@ -124,7 +124,7 @@ func putBehind(places []Place) {
 // state returns how a target is for a call.
 func (h Health) state(p *Place) State {
 	switch {
-	case h.Open(p.Circuit()):
+	case h.Open(p.Circuit):
 		return Open
 	case p.Load.Limited:
 		return Limited
@@ -136,9 +136,9 @@ func (h Health) state(p *Place) State {
 
 // Survey returns targets with how they are now, in their order.
 func Survey(targets []Target, health Health) []Place {
-	places := make([]Place, len(targets))
+	places, now := make([]Place, len(targets)), time.Now()
 	for i, t := range targets {
-		places[i] = Place{Target: t, Load: health.Of(t.Circuit())}
+		places[i] = Place{Target: t, Load: health.Of(t.Circuit, now)}
 		places[i].State = health.state(&places[i])
 	}
 	return places

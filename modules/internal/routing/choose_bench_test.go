@@ -42,8 +42,8 @@ func BenchmarkChoose(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				health.Begin(places[0].Circuit())()
-				health.Answered(places[0].Circuit(), time.Second, 10)
+				health.Begin(places[0].Circuit)()
+				health.Answered(places[0].Circuit, time.Second, 10)
 			}
 		})
 	}

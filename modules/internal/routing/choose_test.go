@@ -3,6 +3,7 @@ package routing
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func (c *chooser) places() []Place {
 func (c *chooser) order() string {
 	var names []string
 	for _, p := range c.places() {
-		names = append(names, p.Name())
+		names = append(names, p.Name)
 	}
 	return strings.Join(names, " ")
 }
@@ -72,7 +73,7 @@ func (c *chooser) order() string {
 func (c *chooser) shares(calls int) map[string]float64 {
 	shares := make(map[string]float64)
 	for range calls {
-		shares[c.places()[0].Name()] += 1 / float64(calls)
+		shares[c.places()[0].Name] += 1 / float64(calls)
 	}
 	return shares
 }
@@ -80,8 +81,8 @@ func (c *chooser) shares(calls int) map[string]float64 {
 // circuit is that of a target by its name.
 func (c *chooser) circuit(name string) shared.Key {
 	for _, t := range c.targets() {
-		if t.Name() == name {
-			return t.Circuit()
+		if t.Name == name {
+			return t.Circuit
 		}
 	}
 	c.t.Fatalf("no target %s", name)
@@ -90,7 +91,7 @@ func (c *chooser) circuit(name string) shared.Key {
 
 func (c *chooser) warm(name string, tokens int64) {
 	c.ask.Warm = func(t Target) int64 {
-		if t.Name() == name {
+		if t.Name == name {
 			return tokens
 		}
 		return 0
@@ -237,20 +238,20 @@ func TestConversationsStayWarm(t *testing.T) {
 		chooser := newChooser(t, c.alias)
 		chooser.warm(c.warm, 800)
 		for range 20 {
-			if places := chooser.places(); (places[0].Name() == c.warm) != c.stays && (c.stays || c.alias.Strategy == InOrder) {
-				t.Errorf("%s: %s first", name, places[0].Name())
+			if places := chooser.places(); (places[0].Name == c.warm) != c.stays && (c.stays || c.alias.Strategy == InOrder) {
+				t.Errorf("%s: %s first", name, places[0].Name)
 			}
 		}
 		breakers := chooser.health.Breakers
 		for range shared.MaxFailures {
 			breakers.Failed(chooser.circuit(c.warm))
 		}
-		if first := chooser.places()[0].Name(); first == c.warm {
+		if first := chooser.places()[0].Name; first == c.warm {
 			t.Errorf("%s: it stays at a target that fails", name)
 		}
 		breakers.Succeeded(chooser.circuit(c.warm))
 		chooser.health.Limited(chooser.circuit(c.warm), time.Minute)
-		if first := chooser.places()[0].Name(); first == c.warm {
+		if first := chooser.places()[0].Name; first == c.warm {
 			t.Errorf("%s: it stays at a target that is at its limit", name)
 		}
 	}
@@ -397,5 +398,27 @@ func TestSharesOfOwnAccounts(t *testing.T) {
 	}
 	if math.Abs(got["big"]-0.5) > 1e-9 || math.Abs(got["d/small"]-0.5) > 1e-9 {
 		t.Errorf("shares %v", got)
+	}
+}
+
+// A subject keeps its arm in every version of Weir: a comparison of models runs for weeks.
+func TestArmsDoNotMove(t *testing.T) {
+	weights := []int{3, 1, 2}
+	alias := &Alias{Strategy: ByWeight, Split: "user"}
+	for i, arm := range []string{"first", "second", "third"} {
+		alias.Models = append(alias.Models, &Choice{Model: "a/big", Arm: arm, Weight: &weights[i]})
+	}
+	c := newChooser(t, alias)
+	got := make(map[string]string)
+	for _, user := range []string{"ada", "bob", "carol", "dave", "eve", "frank", "grace", "heidi", "ö", "a b"} {
+		c.ask.Record.UserID = user
+		got[user] = c.places()[0].Arm()
+	}
+	want := map[string]string{
+		"ada": "third", "bob": "first", "carol": "first", "dave": "third", "eve": "third", "frank": "second", "grace": "first", "heidi": "first",
+		"ö": "second", "a b": "first",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

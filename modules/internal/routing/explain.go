@@ -33,7 +33,7 @@ type Description struct {
 // Describe describes the target as it is.
 func (p *Place) Describe() Description {
 	d := Description{
-		Target: p.Name(), Account: p.Account.Label, Provider: p.Account.Provider, Model: p.Model, State: p.State, UnderWay: p.Load.UnderWay,
+		Target: p.Name, Account: p.Account.Label, Provider: p.Account.Provider, Model: p.Model, State: p.State, UnderWay: p.Load.UnderWay,
 	}
 	if arm := p.Arm(); arm != "" {
 		d.Arm = &arm

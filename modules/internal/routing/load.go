@@ -139,15 +139,14 @@ type Load struct {
 	Output int64
 }
 
-// Of returns what is known of a target.
-func (l *Loads) Of(circuit shared.Key) Load {
+// Of returns what is known of a target at the time now.
+func (l *Loads) Of(circuit shared.Key, now time.Time) Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	current := l.of[circuit]
 	if current == nil {
 		return Load{Output: likelyOutput}
 	}
-	now := time.Now()
 	found := Load{UnderWay: current.underWay, Tried: now.Sub(current.tried) < time.Minute, Limited: now.Before(current.limited), Output: current.output}
 	if found.Output == 0 {
 		found.Output = likelyOutput

@@ -119,7 +119,7 @@ func (r *Resolver) unlabelled(model string) []Target {
 
 func (r *Resolver) target(a *providers.Account, model string) Target {
 	listed, _ := r.Catalog.Lookup(a.Provider, model)
-	return newTarget(a, model, listed)
+	return Target{Deployment: a.Deployment(model, listed)}
 }
 
 // lists reports whether a serves the model under exactly this name.

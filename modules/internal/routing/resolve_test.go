@@ -90,7 +90,7 @@ func TestResolve(t *testing.T) {
 		targets, warnings, err := r.Resolve(model)
 		var got []string
 		for _, t := range targets {
-			got = append(got, t.Name())
+			got = append(got, t.Name)
 		}
 		for _, w := range warnings {
 			got = append(got, "("+w+")")

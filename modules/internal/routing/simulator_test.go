@@ -199,7 +199,7 @@ func TestCachesOfManyAccountsServeAsThoseOfOne(t *testing.T) {
 					reader.Write(requestOf(rules, next))
 					link := index.Join(r, reader.Outline(), uuid.Nil)
 					ask := &routing.Ask{Record: r, Warm: func(t routing.Target) int64 {
-						if target, tokens := link.Warm(r.CreatedAt); target == lineage.Hash(t.Name()) {
+						if target, tokens := link.Warm(r.CreatedAt); target == lineage.Hash(t.Name) {
 							return tokens
 						}
 						return 0
@@ -213,16 +213,16 @@ func TestCachesOfManyAccountsServeAsThoseOfOne(t *testing.T) {
 						minute := next.at % (20 * time.Minute) / time.Minute
 						switch {
 						case p.Account.Label == "a3" && next.at > 7*time.Minute && next.at < 11*time.Minute: // it is dead
-							health.Failed(p.Circuit())
+							health.Failed(p.Circuit)
 							continue
 						case p.Account.Label == "a5" && minute == 9:
-							health.Limited(p.Circuit(), 20*time.Second)
+							health.Limited(p.Circuit, 20*time.Second)
 							continue
 						}
-						health.Succeeded(p.Circuit())
-						health.Answered(p.Circuit(), time.Second, 10)
+						health.Succeeded(p.Circuit)
+						health.Answered(p.Circuit, time.Second, 10)
 						r.Usage.Input = plugins.Known(pool.call(p.Account.Label, next))
-						link.Answered(r, lineage.Hash(p.Account.Label), lineage.Hash(p.Name()), storage.Body{})
+						link.Answered(r, lineage.Hash(p.Account.Label), lineage.Hash(p.Name), storage.Body{})
 						answered = true
 						break
 					}

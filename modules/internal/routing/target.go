@@ -4,35 +4,24 @@
 package routing
 
 import (
-	"crypto/sha256"
 	"math"
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
-	"github.com/weirhq/weir/storage/shared"
 )
 
 // Target is a model at an account: where an attempt can go.
 type Target struct {
-	Account *providers.Account
-	// Model is the model's name at the provider.
-	Model string
-	// Listed is the model in the catalogue, nil if the catalogue does not know it.
-	Listed *catalog.Model
+	*providers.Deployment
 	// Alias is the name that stands for the target, and Choice its model there; nil if the
 	// request names the model itself.
 	Alias  *Alias
 	Choice *Choice
 
-	circuit shared.Key
-
 	entry int // which of the names of the request, or of the alias, it is a target of
 }
-
-// Name returns `label/model`, which is how a client names exactly this target.
-func (t Target) Name() string { return t.Account.Label + "/" + t.Model }
 
 // price is the cost by which targets are compared: of as many input as output tokens. An
 // unknown price compares as the highest.
@@ -47,14 +36,6 @@ func (t Target) price() plugins.Nanodollars {
 	}
 	return cost.N
 }
-
-func newTarget(a *providers.Account, model string, listed *catalog.Model) Target {
-	text := make([]byte, 0, 128) // on the stack
-	return Target{Account: a, Model: model, Listed: listed, circuit: sha256.Sum256(append(append(text, a.ID[:]...), model...))}
-}
-
-// Circuit identifies the target at any node, and in any configuration.
-func (t Target) Circuit() shared.Key { return t.circuit }
 
 // repeats reports whether a call that failed at another target would be the same one at this
 // target.

@@ -137,7 +137,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) (of span, ok bool) {
 	case needsMarks && !r.marked():
 		cached = 0
 	case follows && t.policy.NoAffinity && s.Part < 1:
-		cached = max(cached, t.cached[r.ParentID][s.Name()])
+		cached = max(cached, t.cached[r.ParentID][s.Name])
 	case follows:
 		cached = float64(min(r.before.input, input))
 	}

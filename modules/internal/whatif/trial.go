@@ -132,8 +132,8 @@ func (t *Trial) remember(r *recorded) {
 	}
 	before, now := t.cached[r.ParentID], make(map[string]float64)
 	for _, s := range r.shares {
-		if tokens := float64(r.Usage.Input.N)*s.Part + before[s.Name()]*(1-s.Part); tokens > 0 {
-			now[s.Name()] = tokens
+		if tokens := float64(r.Usage.Input.N)*s.Part + before[s.Name]*(1-s.Part); tokens > 0 {
+			now[s.Name] = tokens
 		}
 	}
 	t.cached[r.ID] = now
@@ -195,7 +195,7 @@ func (t *Trial) amountOf(attribute, value string) *Amount {
 
 // countAt adds what a call would have cost at a target.
 func (t *Trial) countAt(s *routing.Share, would *span) {
-	name := s.Name()
+	name := s.Name
 	if t.Targets[name] == nil {
 		t.Targets[name] = newAmount()
 	}
@@ -235,7 +235,7 @@ func (t *Trial) Assumptions() []string {
 	}
 	for _, target := range t.targets {
 		if target.Listed == nil {
-			list = append(list, "The catalogue has no price for "+target.Name()+": what goes there is unknown.")
+			list = append(list, "The catalogue has no price for "+target.Name+": what goes there is unknown.")
 		}
 	}
 	if t.policy.Strategy == routing.LeastBusy || t.policy.Strategy == routing.Fastest {

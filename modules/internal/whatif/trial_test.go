@@ -117,7 +117,7 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 	for _, c := range all {
 		r := &storage.Record{ID: c.id, ParentID: c.parent, CreatedAt: storage.Millis(c.at), Dialect: plugins.Chat, RequestModel: "it", UserID: fmt.Sprint("user", c.chat%5), GatewayNode: "n", TargetURL: "/v1", Status: plugins.Known(200)}
 		ask := &routing.Ask{Record: r, Tokens: c.input, Warm: func(t routing.Target) int64 {
-			if w := went[c.chat]; w.target == t.Name() && c.at.Sub(w.at) <= time.Hour && !p.NoAffinity {
+			if w := went[c.chat]; w.target == t.Name && c.at.Sub(w.at) <= time.Hour && !p.NoAffinity {
 				return w.input
 			}
 			return 0
@@ -133,10 +133,10 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		}
 		count := func(n int64) int64 { return int64(float64(n) * longer) }
 		var read int64
-		in := fmt.Sprint(to.Name(), c.chat)
+		in := fmt.Sprint(to.Name, c.chat)
 		if w, ok := kept[in]; ok && c.at.Sub(w.at) <= time.Hour {
 			read = count(w.input)
-		} else if at, ok := shared[to.Name()]; ok && c.at.Sub(at) <= time.Hour {
+		} else if at, ok := shared[to.Name]; ok && c.at.Sub(at) <= time.Hour {
 			read = count(2000)
 		}
 		r.Provider, r.Account, r.Model, r.Arm = to.Account.Provider, to.Account.Label, to.Model, to.Arm()
@@ -147,13 +147,13 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		r.ServiceTier = p.Tier
 		r.Cost = to.Listed.Cost(r.Usage, catalog.Conditions{At: c.at, Tier: p.Tier})
 		if !r.Cost.Valid {
-			l.t.Fatalf("%s has no price", to.Name())
+			l.t.Fatalf("%s has no price", to.Name)
 		}
 		if !budgets.fit(limited{r, r}) {
 			continue
 		}
 		budgets.admit(limited{r, r})
-		went[c.chat], kept[in], shared[to.Name()] = place{to.Name(), c.at, c.input}, place{to.Name(), c.at, c.input}, c.at
+		went[c.chat], kept[in], shared[to.Name] = place{to.Name, c.at, c.input}, place{to.Name, c.at, c.input}, c.at
 		cost += r.Cost.N
 		records = append(records, r)
 	}
