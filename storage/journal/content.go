@@ -26,6 +26,11 @@ func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Co
 	return c, err
 }
 
+// Removals counts the times at which records or content may have been removed here: while it stays
+// the same, all that was read of them is still there. Other nodes with the same backend may remove
+// more.
+func (j *Journal) Removals() uint64 { return j.removals.Load() }
+
 // Answer returns the answer of a record as it came, of a stream the events: those of a CacheMiss
 // are kept so. It returns no data if Content would return no answer. A backend that keeps content
 // itself has streams only assembled.

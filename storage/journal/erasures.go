@@ -148,6 +148,7 @@ func (l *erasures) hide() {
 		}
 	}
 	l.finds.Store(finds)
+	defer l.j.removals.Add(1)
 	if left == nil {
 		l.hidden.Store(nil)
 		return

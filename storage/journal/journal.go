@@ -126,6 +126,7 @@ type Journal struct {
 	maintenance maintenance
 	witness     witness
 	erasures    erasures
+	removals    atomic.Uint64 // see Removals
 	// holding is held while a hold changes, and for reading while something is deleted under holds.
 	holding sync.RWMutex
 

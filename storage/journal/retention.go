@@ -110,6 +110,7 @@ func (r *retention) step(ctx context.Context, do func() error) error {
 		if !sameHolds(holds, r.holds) {
 			return errHoldsChanged
 		}
+		defer r.j.removals.Add(1)
 		return do()
 	})
 }

@@ -24,6 +24,8 @@ import (
 type Records interface {
 	Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error)
 	Answer(ctx context.Context, r *storage.Record) (storage.Body, error)
+	// Removals counts what has been removed: while it stays, all that was read is still there.
+	Removals() uint64
 }
 
 // Cache is the cache of a store at this node.
@@ -31,6 +33,7 @@ type Cache struct {
 	table   *table
 	secret  []byte
 	records Records
+	replays replays
 	logger  *zap.Logger
 
 	mu      sync.Mutex
@@ -252,21 +255,42 @@ func (c *Cache) find(ctx context.Context, org string, k Key, o *Options) *Hit {
 		return nil
 	}
 	e := there[rand.IntN(len(there))]
-	r, err := c.records.Request(ctx, storage.RecordKey{Org: org, ID: e.record})
-	var body storage.Body
-	if err == nil && mayRepeat(r) {
-		body, err = c.records.Answer(ctx, r)
-	}
-	sum := c.sum(body.Data)
+	found, err := c.replay(ctx, org, &e, now)
 	switch {
-	case err == nil && body.Data != nil && hmac.Equal(sum[:], e.sum[:]):
-		return &Hit{Record: r, Body: body, Bucket: e.bucket, HidesUsage: e.hidesUsage}
-	case err == nil, errors.Is(err, storage.ErrNotFound): // deleted, masked or stored in another form
+	case err == nil:
+		return &Hit{Record: found.record, Body: found.body, Bucket: e.bucket, HidesUsage: e.hidesUsage}
+	case errors.Is(err, storage.ErrNotFound):
 		if err = c.table.remove(ctx, k, e); err != nil && ctx.Err() == nil {
 			c.logger.Warn("the cache of answers cannot be written", zap.Error(err))
 		}
 	}
 	return nil
+}
+
+// replay returns the answer of an entry. It is not found if it was deleted, masked or stored in
+// another form.
+func (c *Cache) replay(ctx context.Context, org string, e *entry, now time.Time) (replay, error) {
+	key, removals := storage.RecordKey{Org: org, ID: e.record}, c.records.Removals()
+	if found, ok := c.replays.get(key, now, removals); ok && found.sum == e.sum {
+		return found, nil
+	}
+	r, err := c.records.Request(ctx, key)
+	if err != nil {
+		return replay{}, err
+	}
+	if !mayRepeat(r) {
+		return replay{}, storage.ErrNotFound
+	}
+	body, err := c.records.Answer(ctx, r)
+	if err != nil {
+		return replay{}, err
+	}
+	found := replay{record: r, body: body, sum: c.sum(body.Data), read: now, removals: removals}
+	if body.Data == nil || !hmac.Equal(found.sum[:], e.sum[:]) {
+		return replay{}, storage.ErrNotFound
+	}
+	c.replays.put(key, found)
+	return found, nil
 }
 
 // sum is the keyed hash of an answer.

@@ -23,9 +23,13 @@ import (
 
 // ledger has records in memory.
 type ledger struct {
-	records map[storage.RecordKey]*storage.Record
-	answers map[uuid.UUID]storage.Body
+	records  map[storage.RecordKey]*storage.Record
+	answers  map[uuid.UUID]storage.Body
+	removals uint64
+	reads    int // of answers
 }
+
+func (l *ledger) Removals() uint64 { return l.removals }
 
 func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Record, error) {
 	if r := l.records[key]; r != nil {
@@ -35,6 +39,7 @@ func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Rec
 }
 
 func (l *ledger) Answer(_ context.Context, r *storage.Record) (storage.Body, error) {
+	l.reads++
 	return l.answers[r.ID], nil
 }
 
@@ -78,7 +83,7 @@ func lead(t *testing.T, c *Cache, l *ledger, q *Request, o *Options) *storage.Re
 }
 
 func newLedger() *ledger {
-	return &ledger{map[storage.RecordKey]*storage.Record{}, map[uuid.UUID]storage.Body{}}
+	return &ledger{records: map[storage.RecordKey]*storage.Record{}, answers: map[uuid.UUID]storage.Body{}}
 }
 
 // What is not as it was when it was saved is not given again: the provider is asked.
@@ -102,7 +107,43 @@ func TestWhatIsGoneIsAMiss(t *testing.T) {
 			t.Fatalf("%s: %+v", name, hit)
 		}
 		change(l, r)
+		l.removals++
 		lead(t, c, l, asking(question), options)
+	}
+}
+
+// An answer is read once for the hits of some seconds, unless something was removed meanwhile.
+func TestReplays(t *testing.T) {
+	l := newLedger()
+	c := opened(t, l)
+	hit := func(reads int) {
+		t.Helper()
+		if hit, _ := c.Answer(t.Context(), asking(question), options); hit == nil || string(hit.Body.Data) != answer || l.reads != reads {
+			t.Fatalf("%+v after %d reads, want %d", hit, l.reads, reads)
+		}
+	}
+	r := lead(t, c, l, asking(question), options)
+	l.answers[r.ID] = storage.Body{Data: []byte(answer + " of a larger block")[:len(answer)]}
+	hit(1)
+	clear(l.answers[r.ID].Data) // the memory is the journal's
+	hit(1)
+	l.answers[r.ID] = storage.Body{Data: []byte(answer)}
+	l.removals++
+	hit(2)
+	hit(2)
+	old := c.replays.all[r.Key()]
+	old.read = old.read.Add(-replayLife)
+	c.replays.all[r.Key()] = old
+	hit(3)
+	for i := range 2 * maxReplays / recordBytes {
+		c.replays.put(storage.RecordKey{Org: fmt.Sprint(i)}, replay{record: r, body: storage.Body{Data: []byte(answer)}})
+		if c.replays.bytes > maxReplays {
+			t.Fatalf("%d bytes", c.replays.bytes)
+		}
+	}
+	c.replays.put(r.Key(), replay{record: r, body: storage.Body{Data: make([]byte, maxReplays)}})
+	if c.replays.bytes > maxReplays {
+		t.Errorf("%d bytes with a large answer", c.replays.bytes)
 	}
 }
 
