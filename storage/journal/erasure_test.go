@@ -229,8 +229,12 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 	for i := 1; i < len(refs); i += 2 {
 		gone = append(gone, refs[i])
 	}
+	removals := j.Removals()
 	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosenOf(gone)); err != nil {
 		t.Fatal(err)
+	}
+	if j.Removals() == removals {
+		t.Error("an erasure is no removal")
 	}
 	check(j, r)
 	r.Close()

@@ -499,6 +499,7 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, j)
+	removals := j.Removals()
 	now.Add(2 * time.Hour.Milliseconds())
 	eventually(t, "an aged segment goes without another append", func() bool {
 		signal(j.maintenance.wake)
@@ -506,6 +507,9 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 	})
 	if c, err := j.Content(t.Context(), r); c != nil || err != nil {
 		t.Errorf("deleted content is %+v, %v", c, err)
+	}
+	if j.Removals() == removals {
+		t.Error("retention is no removal")
 	}
 }
 
