@@ -98,8 +98,8 @@ func (f *fileCall) prepare() (err error) {
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.Money().PaysWithCredits(r.Org, account)
 		if !f.makesMessageBatch() {
-			f.batch = x.Uploaded(f.file.id, account.BaseURL).MadeBy(f.call.object(f.call.body))
-			f.names = f.batch.Names()
+			f.batch = x.Uploaded(f.file.id, account.BaseURL).CreatedBy(f.call.object(f.call.body))
+			f.names = f.batch.AllModels()
 		}
 		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.names
 	}

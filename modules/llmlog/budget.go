@@ -85,7 +85,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		s.Model, s.Batch = "", append([]string{}, batch.Models()...)
 	}
 	if x.operation().isBatch() {
-		s.Files, s.Names = true, batch.Names()
+		s.Files, s.Names = true, batch.AllModels()
 	}
 	if pays {
 		x.TargetModel = s.Model
@@ -152,7 +152,7 @@ func (x *exchange) batched(model string, body *plugins.Object) bound.Batch {
 		adder := x.adder()
 		return adder.Inline(model, body)
 	}
-	return x.Uploaded(file, "").MadeBy(body)
+	return x.Uploaded(file, "").CreatedBy(body)
 }
 
 // adder adds up the calls of a batch at the provider.

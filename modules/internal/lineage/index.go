@@ -15,23 +15,21 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// An Index remembers the calls of one store, the newest of them as far as there is
-// room. The zero Index is empty.
+// An Index remembers the newest calls of one store, within maxSize. The zero Index is empty.
 type Index struct {
 	mu             sync.Mutex
 	slots          slab[call]
 	blocks         slab[block]
 	toolCounts     slab[toolCounts]
-	calls          map[uint64]ref   // by what they can be found by
+	calls          map[uint64]ref   // the newest call of each key
 	tasks          map[uint64]stack // calls that asked for a task which no sub-agent has begun, the first call on top
 	oldest, newest uint32           // slots, 0 if there are no calls
-	born           uint32           // the calls that were ever remembered
+	born           uint32           // counts all calls, also the forgotten ones
 	size           int              // bytes
 	unread         unread
 }
 
-// maxSize bounds what an index remembers beside unread answers, in bytes: about 100,000
-// calls.
+// maxSize bounds the memory of an index without unread answers, in bytes: about 100,000 calls.
 const maxSize = 32 << 20
 
 // ref names a call, also after it is forgotten and another one has its slot. The zero ref
@@ -49,16 +47,15 @@ type call struct {
 	agent            uint64
 	features         features
 
-	// messages are those of a call that no other continues. The messages of the others are
-	// what those of the next call begin with.
+	// messages are empty once another call continues this one: its messages begin with these.
 	messages stack
 	count    int32 // of messages
-	edited   int32 // the position of the first message that is not as before, -1 if all are
+	edited   int32 // position of the first message that the turn before did not have, -1 if it had all
 	turn     int32 // 0 is unknown
 	before   ref   // the turn before, until the provider has reported what this call sent
 	same     ref   // an earlier call with the same messages
 
-	answer         reply  // zero until it has come
+	answer         reply  // zero until it arrives
 	toolCounts     uint32 // of the conversation, 0 before it has called a tool
 	account, model uint64
 	target         uint64 // the gateway's, 0 if a proxy passed the call on
@@ -77,9 +74,9 @@ type entry struct {
 
 // reply is an answer, whose texts a later call may repeat.
 type reply struct {
-	came   bool
-	unread place // its body, if another call has the same messages
-	texts  stack // the hashes of its texts, once they are read
+	arrived bool
+	unread  place // its body, if another call has the same messages
+	texts   stack // the hashes of its texts, once they are read
 }
 
 // features are what a provider's cache depends on, beside the messages.
@@ -140,10 +137,10 @@ func (x *Index) get(r ref) *call {
 	return nil
 }
 
-// by returns the newest call of a key, nil if there is none.
-func (x *Index) by(k uint64) *call { return x.get(x.calls[k]) }
+// lookup returns the newest call of a key, nil if there is none.
+func (x *Index) lookup(k uint64) *call { return x.get(x.calls[k]) }
 
-// add makes a call be found by a key, in place of the call before.
+// add makes c the newest call of a key, and returns the one before.
 func (x *Index) add(c *call, k uint64) (before ref) {
 	if x.calls == nil {
 		x.calls = make(map[uint64]ref)
@@ -154,7 +151,7 @@ func (x *Index) add(c *call, k uint64) (before ref) {
 	return before
 }
 
-// addKey makes the key be forgotten with the call.
+// addKey notes a key of the call, which is forgotten with it.
 func (x *Index) addKey(c *call, k uint64) {
 	x.size += keySize + push(&x.blocks, &c.keys, k)
 }
@@ -163,13 +160,13 @@ func (x *Index) addKey(c *call, k uint64) {
 // after hours of calls that others make once, and a conversation that is over goes in the end.
 const maxSpared = 3
 
-// spare reports whether a call is to be remembered longer than others of its age: the end of
-// a conversation, the longer the conversation has been.
+// spare reports whether the index remembers a call longer than others of its age: the last call
+// of a conversation, the longer the conversation has been.
 func (c *call) spare() bool {
 	return c.count > 0 && c.parent != uuid.Nil && c.spared < maxSpared && (c.turn == 0 || c.spared < c.turn-1)
 }
 
-// remember takes a call in. Calls for which there is no room then are forgotten.
+// remember adds a call. trim then forgets those for which there is no room.
 func (x *Index) remember(of call) *call {
 	slot := x.slots.take()
 	c := x.slots.at(slot)
@@ -181,7 +178,7 @@ func (x *Index) remember(of call) *call {
 	return c
 }
 
-// append puts a call behind all others.
+// append makes a call the newest.
 func (x *Index) append(slot uint32) {
 	if x.newest != 0 {
 		x.slots.at(x.newest).next = slot
@@ -191,7 +188,7 @@ func (x *Index) append(slot uint32) {
 	x.newest = slot
 }
 
-// shift takes the oldest call out, which is not the only one.
+// shift removes the oldest call from the list, which has another one.
 func (x *Index) shift() (slot uint32) {
 	slot = x.oldest
 	c := x.slots.at(slot)
@@ -199,7 +196,7 @@ func (x *Index) shift() (slot uint32) {
 	return slot
 }
 
-// trim forgets the oldest calls for which there is no room, but for those to spare.
+// trim forgets the oldest calls until the rest fit into maxSize, without those to spare.
 func (x *Index) trim() {
 	for x.size > maxSize && x.oldest != x.newest {
 		slot := x.shift()
@@ -219,11 +216,11 @@ func (x *Index) forget(slot uint32) {
 		if x.calls[k] == c.ref {
 			delete(x.calls, k)
 		}
-		if waiting := x.waiting(k); len(waiting) > 0 {
-			x.wait(k, slices.DeleteFunc(waiting, func(r ref) bool { return r == c.ref }))
+		if waiting := x.waitingCalls(k); len(waiting) > 0 {
+			x.setWaitingCalls(k, slices.DeleteFunc(waiting, func(r ref) bool { return r == c.ref }))
 		}
 	}
-	x.letGo(c)
+	x.dropMessages(c)
 	x.size -= callSize + drop(&x.blocks, &c.keys) + drop(&x.blocks, &c.answer.texts)
 	if c.toolCounts != 0 {
 		x.leaveTools(c.toolCounts)
@@ -231,8 +228,8 @@ func (x *Index) forget(slot uint32) {
 	x.slots.give(slot)
 }
 
-// keep gives a call its messages.
-func (x *Index) keep(c *call, messages []observe.MessageHash) {
+// storeMessages stores the messages of a call.
+func (x *Index) storeMessages(c *call, messages []observe.MessageHash) {
 	c.count = int32(len(messages))
 	for i := len(messages) - 1; i >= 0; i-- { // the first message is on top
 		x.size += push(&x.blocks, &c.messages, messages[i].Hash)
@@ -240,7 +237,7 @@ func (x *Index) keep(c *call, messages []observe.MessageHash) {
 }
 
 // letGo drops the messages of a call.
-func (x *Index) letGo(c *call) {
+func (x *Index) dropMessages(c *call) {
 	c.count = 0
 	x.size -= drop(&x.blocks, &c.messages)
 }

@@ -25,15 +25,14 @@ type Link struct {
 	messages uint64 // the key of its messages
 	features features
 	turn     int32 // 0 is unknown
-	edited   int32 // as the call's
-	before   ref   // the turn before, or of another try the try before; zero for a first call
-	prefix   ref   // the call that sent what this one begins with, zero if there is none
+	edited   int32 // position of the first message that the turn before did not have, -1 if it had all
+	before   ref   // the turn before, or the earlier try of the same turn; zero for a first call
+	prefix   ref   // the call that sent the beginning of this one, zero if there is none
 }
 
-// Join finds which call goes before that of r, tells r, and remembers the call for
-// those that follow. Calls of two organisations, keys, users or sessions are never
-// linked. previous is the record that the caller knows the call to continue, the
-// zero UUID if it knows none.
+// Join finds the call before that of r, sets ParentID, RootID and Turn of r, and remembers the
+// call for those that follow. It never links calls of two organisations, keys, users or sessions.
+// previous is the record that the call continues, the zero UUID if the caller does not know one.
 func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *Link {
 	q := newQuery(r, o)
 	q.previous = previous
@@ -41,34 +40,13 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	defer x.mu.Unlock()
 	parent, kind := x.find(q)
 	c := x.remember(call{id: r.ID, created: r.CreatedAt, agent: q.agent, features: featuresOf(o), edited: -1, input: unknown})
-	x.keep(c, o.Messages)
-	l := &Link{index: x, call: c.ref, scope: q.scope, messages: key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1]), features: c.features}
-	switch kind {
-	case repeats:
-		c.parent, c.root, c.turn = parent.parent, parent.root, parent.turn
-		x.shareTools(c, parent)
-		if l.before = parent.ref; parent.input == unknown { // it has failed
-			c.before, c.edited = parent.before, parent.edited
-			l.before = c.before
-		}
-	case continues:
-		c.before, c.edited = parent.ref, x.firstEdited(q, parent)
-		l.before = c.before
-		c.parent, c.root = parent.id, rootOf(parent)
-		x.shareTools(c, parent)
-		if parent.turn > 0 {
-			c.turn = parent.turn + 1
-		}
-		x.letGo(parent)
-	case delegated:
-		c.parent, c.root, c.turn = parent.id, rootOf(parent), 1
-	default:
-		c.parent = previous
-		if !q.history && previous == uuid.Nil {
-			c.turn = 1
-		}
+	x.storeMessages(c, o.Messages)
+	before := x.follow(c, q, parent, kind)
+	l := &Link{
+		index: x, call: c.ref, scope: q.scope, messages: key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1]),
+		features: c.features, turn: c.turn, edited: c.edited, before: before,
 	}
-	if l.turn, l.edited = c.turn, c.edited; beginsAs(parent, c.features) {
+	if beginsAs(parent, c.features) {
 		l.prefix = parent.ref
 	}
 	r.ParentID, r.RootID = c.parent, c.root
@@ -82,12 +60,43 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	x.add(c, key(byLast, q.scope, o.Messages[len(o.Messages)-1].Hash))
 	if r.SessionID != "" {
 		x.add(c, key(byAgent, q.scope, q.agent))
-		if !q.named {
+		if !q.hasName {
 			x.add(c, key(byInstructions, q.scope, q.role()))
 		}
 	}
 	x.trim()
 	return l
+}
+
+// follow sets the parent, the root and the turn of c, which follows parent as kind says. It
+// returns the turn before c, or the earlier try of the same turn; zero for a first call.
+func (x *Index) follow(c *call, q *query, parent *call, kind relation) (before ref) {
+	switch kind {
+	case repeats:
+		c.parent, c.root, c.turn = parent.parent, parent.root, parent.turn
+		x.shareTools(c, parent)
+		if parent.input != unknown {
+			return parent.ref
+		}
+		// The earlier try has failed: the provider has what the turn before that one sent.
+		c.before, c.edited = parent.before, parent.edited
+	case continues:
+		c.before, c.edited = parent.ref, x.firstEdited(q, parent)
+		c.parent, c.root = parent.id, rootOf(parent)
+		x.shareTools(c, parent)
+		if parent.turn > 0 {
+			c.turn = parent.turn + 1
+		}
+		x.dropMessages(parent)
+	case delegated:
+		c.parent, c.root, c.turn = parent.id, rootOf(parent), 1
+	default:
+		c.parent = q.previous
+		if !q.hasHistory && q.previous == uuid.Nil {
+			c.turn = 1
+		}
+	}
+	return c.before
 }
 
 func featuresOf(o *observe.Outline) features {
@@ -104,17 +113,17 @@ func rootOf(c *call) uuid.UUID {
 	return c.root
 }
 
-// ambiguous reports whether another call has the same messages, so that nothing but their
-// answers says which of them a later call continues. A single question without tools is
-// not ambiguous: programs repeat such questions, and seldom continue them.
-func (l *Link) ambiguous(c *call) bool {
+// isAmbiguous reports whether another call has the same messages, so that only the answers tell
+// which of them a later call continues. A single question without tools is not ambiguous:
+// programs repeat such questions, and seldom continue them.
+func (l *Link) isAmbiguous(c *call) bool {
 	return (l.features.tools != 0 || l.turn != 1) && (c.same != ref{} || l.index.calls[l.messages] != l.call)
 }
 
-// Answered notes what came of the call, so that others can continue it, and tells r
-// whether the conversation is in a loop. account is the one at which the provider keeps
-// what it caches, and target the account with the model that was asked for, 0 if nobody chose
-// it. body is the answer, empty if its content is omitted.
+// Answered stores the answer of the call, so that later calls can continue it, and gives r the
+// loopProperty if the conversation is in a loop. account is the one in which the provider caches.
+// target is that account with the requested model, 0 if a proxy passed the call on. body is the
+// answer, empty if its content is omitted.
 func (l *Link) Answered(r *storage.Record, account, target uint64, body storage.Body) {
 	if len(body.Data) > maxAnswer {
 		body = storage.Body{}
@@ -131,7 +140,7 @@ func (l *Link) Answered(r *storage.Record, account, target uint64, body storage.
 	if c == nil {
 		return
 	}
-	if !c.answer.came {
+	if !c.answer.arrived {
 		if r.ResponseID != "" {
 			x.add(c, key(byResponse, Hash(r.Org), Hash(r.ResponseID)))
 		}
@@ -143,76 +152,77 @@ func (l *Link) Answered(r *storage.Record, account, target uint64, body storage.
 			r.Properties[loopProperty] = loop
 		}
 		for _, task := range tasks {
-			x.offer(c, l.scope, task)
+			x.addTask(c, l.scope, task)
 		}
 	}
-	if len(body.Data) > 0 && l.ambiguous(c) {
+	if len(body.Data) > 0 && l.isAmbiguous(c) {
 		c.answer.unread = x.unread.keep(r.Dialect, body)
 	}
-	c.answer.came, c.account, c.target, c.model, c.input = true, account, target, Hash(r.Model), unknown
+	c.answer.arrived, c.account, c.target, c.model, c.input = true, account, target, Hash(r.Model), unknown
 	if r.Usage.Input.Valid {
 		c.before, c.input = ref{}, r.Usage.Input.N
 	}
 	x.trim()
 }
 
-// relation is what a call is to the one before it.
+// relation says how a call follows the one before it.
 type relation int
 
 const (
-	begins    relation = iota
-	continues          // the conversation of the call before
-	repeats            // the call before: it is a second try
-	delegated          // by the call before, to a sub-agent
+	begins    relation = iota // no call comes before it
+	continues                 // the next turn of the conversation
+	repeats                   // another try of the same turn
+	delegated                 // the first call of a sub-agent that the call before asked for
 )
 
-// query is what is looked for.
+// query is a call whose predecessor is looked for.
 type query struct {
 	*observe.Outline
 	previous           uuid.UUID
 	org, session       string
 	scope              uint64
 	agent, parentAgent uint64
-	named              bool     // the agent has a name
-	prefixes           []uint64 // of the messages up to each
-	history            bool     // a model has said something
-	set                map[uint64]bool
+	hasName            bool            // the agent has a name
+	prefixes           []uint64        // for each message, the key of the messages up to it
+	hasHistory         bool            // a model has written one of the messages
+	hashes             map[uint64]bool // of the messages, nil until findEdited needs them
 }
 
 func newQuery(r *storage.Record, o *observe.Outline) *query {
 	q := &query{Outline: o, org: r.Org, session: r.SessionID}
 	agent := r.Properties[AgentProperty]
 	q.scope = Hash(r.Org, r.AuthHash, r.UserID, r.SessionID)
-	q.agent, q.parentAgent, q.named = Hash(agent), Hash(r.Properties[ParentAgentProperty]), agent != ""
+	q.agent, q.parentAgent, q.hasName = Hash(agent), Hash(r.Properties[ParentAgentProperty]), agent != ""
 	q.prefixes = make([]uint64, len(o.Messages))
 	var prefix uint64
 	for i, m := range o.Messages {
 		prefix = key(byMessages, prefix, m.Hash)
 		q.prefixes[i] = prefix
-		q.history = q.history || m.Model
+		q.hasHistory = q.hasHistory || m.Model
 	}
 	return q
 }
 
-// role tells agents of a session by their instructions.
+// role is the key of an agent without a name, by its instructions.
 func (q *query) role() uint64 { return key(byInstructions, q.agent, q.Instructions) }
 
+// find returns the call before that of a query, nil if it begins a conversation.
 func (x *Index) find(q *query) (*call, relation) {
 	if q.PreviousResponse != "" {
-		if c := x.by(key(byResponse, Hash(q.org), Hash(q.PreviousResponse))); c != nil {
+		if c := x.lookup(key(byResponse, Hash(q.org), Hash(q.PreviousResponse))); c != nil {
 			return c, continues
 		}
-		if c := x.by(key(byID, Hash(q.org), Hash(q.previous.String()))); c != nil {
+		if c := x.lookup(key(byID, Hash(q.org), Hash(q.previous.String()))); c != nil {
 			return c, continues
 		}
 		return nil, begins
 	}
 	n := len(q.Messages)
-	if c := x.by(key(byMessages, q.scope, q.prefixes[n-1])); c != nil && c.agent == q.agent && q.history {
+	if c := x.lookup(key(byMessages, q.scope, q.prefixes[n-1])); c != nil && c.agent == q.agent && q.hasHistory {
 		return c, repeats
 	}
-	before, length, repeated := x.longest(q)
-	if later := x.edited(q, length); later != nil && (!repeated || rootOf(later) == rootOf(before)) {
+	before, last, repeated := x.findLongest(q)
+	if later := x.findEdited(q, last); later != nil && (!repeated || rootOf(later) == rootOf(before)) {
 		before = later
 	}
 	switch {
@@ -220,49 +230,50 @@ func (x *Index) find(q *query) (*call, relation) {
 		return before, continues
 	case before != nil:
 		return before, delegated
-	case !q.history:
+	case !q.hasHistory:
 		for _, task := range q.Tasks {
-			if c := x.take(q.scope, task); c != nil {
+			if c := x.takeTask(q.scope, task); c != nil {
 				return c, delegated
 			}
 		}
-		if c := x.by(key(byMessages, q.scope, q.prefixes[n-1])); c != nil && c.agent == q.agent && c.parent != uuid.Nil {
+		if c := x.lookup(key(byMessages, q.scope, q.prefixes[n-1])); c != nil && c.agent == q.agent && c.parent != uuid.Nil {
 			return c, repeats // of a sub-agent
 		}
 	}
-	return x.inSession(q)
+	return x.findInSession(q)
 }
 
-// offer makes a task be found, behind the same ones that other calls asked for before.
-func (x *Index) offer(c *call, scope, task uint64) {
+// addTask adds c to the calls that wait for a sub-agent with this task, after those that asked for
+// the same task earlier.
+func (x *Index) addTask(c *call, scope, task uint64) {
 	k := key(byTask, scope, task)
-	waiting := x.waiting(k)
-	x.wait(k, append(waiting[:min(len(waiting), maxSameTasks-1)], c.ref))
+	waiting := x.waitingCalls(k)
+	x.setWaitingCalls(k, append(waiting[:min(len(waiting), maxSameTasks-1)], c.ref))
 	x.addKey(c, k)
 }
 
-// take returns the first call that asked for a task which no sub-agent has begun, nil if
-// there is none.
-func (x *Index) take(scope, task uint64) *call {
+// takeTask removes and returns the first call that waits for a sub-agent with this task, nil if
+// none does.
+func (x *Index) takeTask(scope, task uint64) *call {
 	k := key(byTask, scope, task)
-	waiting := x.waiting(k)
+	waiting := x.waitingCalls(k)
 	if len(waiting) == 0 {
 		return nil
 	}
-	x.wait(k, waiting[1:])
+	x.setWaitingCalls(k, waiting[1:])
 	return x.get(waiting[0])
 }
 
-// asked returns the calls that wait for a sub-agent, the first one first.
-func (x *Index) waiting(k uint64) (refs []ref) {
+// waitingCalls returns the calls that wait for a sub-agent, in the order in which they asked.
+func (x *Index) waitingCalls(k uint64) (refs []ref) {
 	for word := range words(&x.blocks, x.tasks[k]) {
 		refs = append(refs, refOfWord(word))
 	}
 	return refs
 }
 
-// wait keeps the calls that wait for a sub-agent.
-func (x *Index) wait(k uint64, refs []ref) {
+// setWaitingCalls replaces the calls that wait for a sub-agent.
+func (x *Index) setWaitingCalls(k uint64, refs []ref) {
 	if x.tasks == nil {
 		x.tasks = make(map[uint64]stack)
 	}
@@ -276,22 +287,22 @@ func (x *Index) wait(k uint64, refs []ref) {
 	}
 }
 
-// maxSameMessages bounds the calls with the same messages that are looked at.
+// maxSameMessages bounds the calls with the same messages that findLongest looks at.
 const maxSameMessages = 64
 
-// longest returns the call with the most messages, all of which the query begins with, and
-// how many they are less one. Of several calls with the same messages, it is the one whose
-// answer the query repeats next.
-func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
-	for length = len(q.Messages) - 1; length > 0 && before == nil; length-- {
-		before = x.by(key(byMessages, q.scope, q.prefixes[length-1]))
+// findLongest returns the call with the most messages among those whose messages the query begins
+// with, and the index of its last message. Of several calls with the same messages, it is the one
+// whose answer the query repeats next: repeated is true if the query repeats one.
+func (x *Index) findLongest(q *query) (before *call, last int, repeated bool) {
+	for last = len(q.Messages) - 1; last > 0 && before == nil; last-- {
+		before = x.lookup(key(byMessages, q.scope, q.prefixes[last-1]))
 	}
 	if before == nil {
-		return nil, length, false
+		return nil, last, false
 	}
-	next, longest := &q.Messages[length+1], 0
+	next, longest := &q.Messages[last+1], 0
 	ambiguous := before.same != ref{}
-	var unread *call // was answered before another one had its messages
+	var unread *call // its answer was not kept: no other call had its messages then
 	for c, i := before, 0; c != nil && i < maxSameMessages; c, i = x.get(c.same), i+1 {
 		if c.agent != q.agent {
 			continue
@@ -305,9 +316,9 @@ func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
 		}
 	}
 	if longest == 0 && unread != nil && next.Texts[0] != 0 {
-		return unread, length, ambiguous
+		return unread, last, ambiguous
 	}
-	return before, length, longest > 0
+	return before, last, longest > 0
 }
 
 // answerOf returns the hashes of the texts in the answer of a call, nil if they are not
@@ -320,24 +331,24 @@ func (x *Index) answerOf(c *call) []uint64 {
 	return slices.Collect(words(&x.blocks, c.answer.texts))
 }
 
-// edited returns the call that the query continues although not all of its messages
-// are as they were: half of them, and the last, are still there. It has more messages
-// than so many.
-func (x *Index) edited(q *query, messages int) *call {
-	for i := len(q.Messages) - 1; i > messages; i-- {
-		c := x.by(key(byLast, q.scope, q.Messages[i].Hash))
-		if c == nil || int(c.count) <= messages+1 || c.agent != q.agent {
+// findEdited returns the call that the query continues with edited messages: half of the call's
+// messages, and its last one, are still there. It has more messages than the call of findLongest,
+// whose last message has the index last.
+func (x *Index) findEdited(q *query, last int) *call {
+	for i := len(q.Messages) - 1; i > last; i-- {
+		c := x.lookup(key(byLast, q.scope, q.Messages[i].Hash))
+		if c == nil || int(c.count) <= last+1 || c.agent != q.agent {
 			continue
 		}
-		if q.set == nil {
-			q.set = make(map[uint64]bool, len(q.Messages))
+		if q.hashes == nil {
+			q.hashes = make(map[uint64]bool, len(q.Messages))
 			for _, m := range q.Messages {
-				q.set[m.Hash] = true
+				q.hashes[m.Hash] = true
 			}
 		}
 		remaining := 0
 		for m := range words(&x.blocks, c.messages) {
-			if q.set[m] {
+			if q.hashes[m] {
 				remaining++
 			}
 		}
@@ -348,30 +359,30 @@ func (x *Index) edited(q *query, messages int) *call {
 	return nil
 }
 
-// inSession returns the call before by what the caller says of the session. A
-// conversation that has no message in common with the one before it was compacted.
-func (x *Index) inSession(q *query) (*call, relation) {
+// findInSession returns the call before by the session and the agent that the caller names. A
+// conversation without a message of the one before it was compacted.
+func (x *Index) findInSession(q *query) (*call, relation) {
 	if q.session == "" {
 		return nil, begins
 	}
 	k := key(byInstructions, q.scope, q.role())
-	if q.named {
+	if q.hasName {
 		k = key(byAgent, q.scope, q.agent)
 	}
-	if c := x.by(k); c != nil {
-		if q.history || c.turn != 1 {
+	if c := x.lookup(k); c != nil {
+		if q.hasHistory || c.turn != 1 {
 			return c, continues
 		}
 		return nil, begins
 	}
-	if c := x.by(key(byAgent, q.scope, q.parentAgent)); c != nil && q.named {
+	if c := x.lookup(key(byAgent, q.scope, q.parentAgent)); c != nil && q.hasName {
 		return c, delegated
 	}
 	return nil, begins
 }
 
-// firstEdited returns the position in the request of the first message that is not as in
-// the call before, -1 if all are.
+// firstEdited returns the position in the request of the first message that differs from the call
+// before, -1 if none does.
 func (x *Index) firstEdited(q *query, before *call) int32 {
 	if q.PreviousResponse != "" {
 		return -1 // what came before is not in the request

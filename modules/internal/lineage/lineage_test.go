@@ -413,21 +413,21 @@ func TestTheFirstThatAskedForATaskIsTakenFirst(t *testing.T) {
 	x := new(Index)
 	const scope, task = 1, 2
 	a, b := x.remember(call{}), x.remember(call{})
-	x.offer(a, scope, task)
-	x.offer(b, scope, task)
-	if x.take(scope, task) != a {
+	x.addTask(a, scope, task)
+	x.addTask(b, scope, task)
+	if x.takeTask(scope, task) != a {
 		t.Error("the first did not come first")
 	}
 	c := x.remember(call{})
-	x.offer(c, scope, task)
+	x.addTask(c, scope, task)
 	for _, want := range []*call{b, c, nil} {
-		if x.take(scope, task) != want {
+		if x.takeTask(scope, task) != want {
 			t.Error("a later one came before an earlier one")
 		}
 	}
-	x.offer(a, scope, task)
+	x.addTask(a, scope, task)
 	x.forget(x.shift())
-	if x.take(scope, task) != nil || len(x.tasks) != 0 {
+	if x.takeTask(scope, task) != nil || len(x.tasks) != 0 {
 		t.Error("a call that is forgotten was taken")
 	}
 }

@@ -38,7 +38,7 @@ func (l *Link) Miss(r *storage.Record, account uint64) {
 	l.index.mu.Lock()
 	defer l.index.mu.Unlock()
 	before := l.index.get(l.before)
-	if before == nil || !before.answer.came || before.input == unknown {
+	if before == nil || !before.answer.arrived || before.input == unknown {
 		return
 	}
 	cacheable := min(before.input, u.Input.N)

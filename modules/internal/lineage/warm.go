@@ -55,7 +55,7 @@ func (x *Index) warm(before *call, at storage.Timestamp) (target uint64, tokens 
 	if before != nil && before.input == unknown {
 		before = x.get(before.before)
 	}
-	if before == nil || !before.answer.came || before.input == unknown {
+	if before == nil || !before.answer.arrived || before.input == unknown {
 		return 0, 0
 	}
 	if at-before.created > before.features.life() {

@@ -15,24 +15,24 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Batch is what the calls of a batch can use at most. The record of a batch has it, and the
-// record of an uploaded file with calls. The zero Batch is not known.
+// Batch is an upper bound on what the calls of a batch use. The record of a batch has it, and the
+// record of an uploaded file with calls. The zero Batch is an unknown one.
 type Batch struct {
-	// Reservation is that of the batch, by which it ends; the zero UUID if nothing is set aside.
+	// Reservation is what budgets and credits set aside for the batch, the zero UUID if nothing.
 	Reservation uuid.UUID `json:"reservation,omitzero"`
-	// Parts are added up by model.
+	// Parts have one entry for each model and endpoint.
 	Parts []*BatchPart `json:"parts"`
 }
 
 // BatchPart are the calls of one model at one endpoint. All counts but Calls are tokens.
 type BatchPart struct {
 	Model string `json:"model"`
-	// Endpoint is the URL that the lines of a file name, "" for calls within a request.
+	// Endpoint is the URL in the lines of the file, "" for calls in the request itself.
 	Endpoint string `json:"endpoint,omitempty"`
 	Calls    int64  `json:"calls"`
-	// Tools are the models that tools of the calls name.
+	// Tools are the models that the tools of the calls use.
 	Tools []string `json:"tools,omitempty"`
-	// Longest is the longest input.
+	// Longest is the longest input of a call.
 	Longest int64 `json:"longest"`
 
 	Input        int64 `json:"input"`
@@ -47,7 +47,7 @@ type BatchPart struct {
 // maxBatchParts bounds how many models and endpoints a batch has.
 const maxBatchParts = 20
 
-// ParseBatch reads what a record has of a batch.
+// ParseBatch parses the batch in a record. An unreadable one is unknown.
 func ParseBatch(text storage.JSONText) (b Batch) {
 	if json.Unmarshal([]byte(text), &b) != nil {
 		return Batch{}
@@ -55,7 +55,7 @@ func ParseBatch(text storage.JSONText) (b Batch) {
 	return b
 }
 
-// Text is the batch as a record has it, "" if it is not known.
+// Text is the form of the batch in a record, "" if it is unknown.
 func (b Batch) Text() storage.JSONText {
 	if b.Parts == nil {
 		return ""
@@ -82,8 +82,8 @@ func (b Batch) Models() (names []string) {
 	return names
 }
 
-// Names returns the models of the batch and those that its calls name beside them.
-func (b Batch) Names() []string {
+// AllModels returns the models of the batch, and those of the tools of its calls.
+func (b Batch) AllModels() []string {
 	names := b.Models()
 	for _, part := range b.Parts {
 		names = append(names, part.Tools...)
@@ -91,12 +91,12 @@ func (b Batch) Names() []string {
 	return names
 }
 
-// MadeBy returns b if a request makes a batch of it: of one file, all of whose calls are at the
-// endpoint that the request names. Else the batch is not known.
-func (b Batch) MadeBy(request *plugins.Object) Batch {
-	_, one := only(request, "input_file_id")
-	endpoint, named := only(request, "endpoint")
-	if !one || !named || slices.ContainsFunc(b.Parts, func(part *BatchPart) bool { return part.Endpoint != endpoint.Str }) {
+// CreatedBy returns b, the batch of an uploaded file, if a request creates a batch of one file, and
+// all calls of the file are at the endpoint of the request. Else the batch is unknown.
+func (b Batch) CreatedBy(request *plugins.Object) Batch {
+	_, hasFile := onlyMember(request, "input_file_id")
+	endpoint, hasEndpoint := onlyMember(request, "endpoint")
+	if !hasFile || !hasEndpoint || slices.ContainsFunc(b.Parts, func(part *BatchPart) bool { return part.Endpoint != endpoint.Str }) {
 		return Batch{}
 	}
 	return b
@@ -130,8 +130,8 @@ func (b Batch) MaxUsage(prices *catalog.Catalog, provider string, at time.Time) 
 	return upperBound
 }
 
-// Cost returns what a batch of one model has cost that used so much in all, unknown for more
-// models. If longer inputs have another price, all of the usage has the dearer of the two.
+// Cost returns the cost of the usage u of a batch. It is unknown unless the batch has one model. If
+// longer inputs have another price, all of u has the dearer of the two.
 func (b Batch) Cost(prices *catalog.Catalog, provider string, u plugins.Usage, c catalog.Conditions) (maxCost plugins.Cost) {
 	names := b.Models()
 	if len(names) != 1 {
@@ -168,8 +168,8 @@ type Adder struct {
 // plainTiers are service tiers that a call of a batch may name.
 var plainTiers = []string{"auto", "default", "standard_only"}
 
-// add adds a call, and reports false if the most that the call uses is not known. The model
-// is that of the body if it is "".
+// add adds a call. It reports false if there is no upper bound on what the call uses. If model is
+// "", the body names the model.
 func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body string) bool {
 	object, ok := plugins.ParseObject([]byte(body))
 	if !ok {
@@ -193,29 +193,45 @@ func (a *Adder) add(endpoint string, d plugins.Dialect, model string, body strin
 	if limit, err := r.OutputLimit(); d == plugins.Messages && err == nil {
 		u.Output.N += max(limit-m.OutputLimit(), 0)
 	}
-	i := slices.IndexFunc(a.sum, func(part *BatchPart) bool { return part.Model == model && part.Endpoint == endpoint })
-	if i < 0 {
-		if i = len(a.sum); i == maxBatchParts {
-			return false
+	part := a.part(model, endpoint)
+	return part != nil && part.add(&u, r.ToolModels())
+}
+
+// part returns the part of a model at an endpoint, nil if it would be one too many.
+func (a *Adder) part(model, endpoint string) *BatchPart {
+	for _, part := range a.sum {
+		if part.Model == model && part.Endpoint == endpoint {
+			return part
 		}
-		a.sum = append(a.sum, &BatchPart{Model: strings.Clone(model), Endpoint: strings.Clone(endpoint)})
 	}
-	part := a.sum[i]
-	for _, name := range r.ToolModels() {
-		if slices.Contains(part.Tools, name) {
+	if len(a.sum) == maxBatchParts {
+		return nil
+	}
+	part := &BatchPart{Model: strings.Clone(model), Endpoint: strings.Clone(endpoint)}
+	a.sum = append(a.sum, part)
+	return part
+}
+
+// add adds a call, and reports false if the calls have too many models of tools.
+func (p *BatchPart) add(u *plugins.Usage, tools []string) bool {
+	for _, name := range tools {
+		if slices.Contains(p.Tools, name) {
 			continue
 		}
-		if len(part.Tools) == maxBatchParts {
+		if len(p.Tools) == maxBatchParts {
 			return false
 		}
-		part.Tools = append(part.Tools, strings.Clone(name))
+		p.Tools = append(p.Tools, strings.Clone(name))
 	}
-	part.Calls++
-	part.Longest = max(part.Longest, u.Input.N)
-	part.Input, part.InputAudio, part.InputImage = part.Input+u.Input.N, part.InputAudio+u.InputAudio.N, part.InputImage+u.InputImage.N
-	part.CacheWrite, part.CacheWrite1h = part.CacheWrite+u.CacheWrite.N, part.CacheWrite1h+u.CacheWrite1h.N
-	part.Output += u.Output.N
-	part.WebSearches += u.WebSearches.N
+	p.Calls++
+	p.Longest = max(p.Longest, u.Input.N)
+	p.Input += u.Input.N
+	p.InputAudio += u.InputAudio.N
+	p.InputImage += u.InputImage.N
+	p.CacheWrite += u.CacheWrite.N
+	p.CacheWrite1h += u.CacheWrite1h.N
+	p.Output += u.Output.N
+	p.WebSearches += u.WebSearches.N
 	return true
 }
 
@@ -226,25 +242,25 @@ func (a *Adder) addLine(line []byte) bool {
 	if !ok {
 		return false
 	}
-	url, ok := only(object, "url")
-	body, ok2 := only(object, "body")
-	return ok && ok2 && a.add(url.Str, observe.Detect(a.Provider, url.Str), "", body.Raw)
+	url, ok := onlyMember(object, "url")
+	body, hasBody := onlyMember(object, "body")
+	return ok && hasBody && a.add(url.Str, observe.Detect(a.Provider, url.Str), "", body.Raw)
 }
 
-// Inline returns what the calls use that stand within a request: Anthropic's `requests`, or
-// Gemini's, whose model the path names
+// Inline returns the batch of the calls in a request: in Anthropic's `requests`, or in Gemini's,
+// where the path names the model. model is "" for Anthropic
 // (https://docs.claude.com/en/api/creating-message-batches,
 // https://ai.google.dev/gemini-api/docs/batch-api#inline-requests).
 func (a *Adder) Inline(model string, body *plugins.Object) (b Batch) {
 	d, field := plugins.Messages, "params"
-	list, ok := only(body, "requests")
+	list, ok := onlyMember(body, "requests")
 	if model != "" {
 		d, field = plugins.GenerateContent, "request"
-		batch := within(body, "batch")
-		if named, has := only(batch, "model"); has && strings.TrimPrefix(named.Str, "models/") != model {
+		batch := onlyObject(body, "batch")
+		if other, ok := onlyMember(batch, "model"); ok && strings.TrimPrefix(other.Str, "models/") != model {
 			return b
 		}
-		list, ok = only(within(within(batch, "inputConfig", "input_config"), "requests"), "requests")
+		list, ok = onlyMember(onlyObject(onlyObject(batch, "inputConfig", "input_config"), "requests"), "requests")
 	}
 	if !ok || !list.IsArray() {
 		return b
@@ -252,8 +268,8 @@ func (a *Adder) Inline(model string, body *plugins.Object) (b Batch) {
 	list.ForEach(func(_, element gjson.Result) bool {
 		object, _ := plugins.ParseObject([]byte(element.Raw))
 		var request gjson.Result
-		if request, ok = only(object, field); ok && d == plugins.GenerateContent {
-			ok = !within(object, field).Get("model").Exists()
+		if request, ok = onlyMember(object, field); ok && d == plugins.GenerateContent {
+			ok = !onlyObject(object, field).Get("model").Exists()
 		}
 		ok = ok && a.add("", d, model, request.Raw)
 		return ok
@@ -264,9 +280,8 @@ func (a *Adder) Inline(model string, body *plugins.Object) (b Batch) {
 	return b
 }
 
-// only returns the one member of an object that has one of the names, false if none has, or
-// several.
-func only(o *plugins.Object, names ...string) (v gjson.Result, ok bool) {
+// onlyMember returns the value of the member with one of the names, false if none or several have.
+func onlyMember(o *plugins.Object, names ...string) (v gjson.Result, ok bool) {
 	for _, m := range o.Members {
 		if slices.Contains(names, m.Name) {
 			if ok {
@@ -278,10 +293,9 @@ func only(o *plugins.Object, names ...string) (v gjson.Result, ok bool) {
 	return v, ok
 }
 
-// within is the object that is the only member of one of the names, an empty one if there is
-// no such member.
-func within(o *plugins.Object, names ...string) *plugins.Object {
-	v, _ := only(o, names...)
+// onlyObject is onlyMember for an object, an empty one if there is no such member.
+func onlyObject(o *plugins.Object, names ...string) *plugins.Object {
+	v, _ := onlyMember(o, names...)
 	object, _ := plugins.ParseObject([]byte(v.Raw))
 	return object
 }

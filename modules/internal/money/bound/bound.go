@@ -415,9 +415,8 @@ func modelsOf(tool gjson.Result) (models []string) {
 	return models
 }
 
-// Usage returns the most that a call uses, by the tokens that text has by a scale. The request
-// has so many bytes, sent as it is or as a translation, and asks for so many answers of at most
-// asked tokens each; 0 is no limit.
+// Usage returns an upper bound on what a call uses, where by counts the tokens of text. bytes is the
+// size of the request, as it is or translated. answerTokens bounds each answer, 0 if nothing does.
 func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, answerTokens, answers int64) plugins.Usage {
 	limit := m.InputLimit() * max(d.prompts, 1)
 	searches := d.Searches || slices.ContainsFunc(searchModels, func(part string) bool { return strings.Contains(m.ID, part) })
@@ -459,16 +458,16 @@ func (d *Demand) Usage(m *catalog.Model, by Scale, bytes, answerTokens, answers 
 	}
 	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + written)
 	if searches {
-		u.WebSearches = plugins.Known(d.MostCalls())
+		u.WebSearches = plugins.Known(d.MaxCalls())
 	}
 	return u
 }
 
-// MostCalls is how often the provider may call tools that it hosts.
-func (d *Demand) MostCalls() int64 { return min(cmp.Or(d.calls, d.uses, hostedCalls), maxCalls) }
+// MaxCalls bounds how often the provider calls the tools that it hosts.
+func (d *Demand) MaxCalls() int64 { return min(cmp.Or(d.calls, d.uses, hostedCalls), maxCalls) }
 
 // hostedCost is an upper bound on what the tools that the provider runs cost beside tokens,
 // searches and the models that they call.
 func (d *Demand) hostedCost() plugins.Nanodollars {
-	return d.containers + d.perCall*plugins.Nanodollars(d.MostCalls())
+	return d.containers + d.perCall*plugins.Nanodollars(d.MaxCalls())
 }

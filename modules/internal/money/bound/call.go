@@ -105,7 +105,7 @@ func (c *Call) MaxCost(u plugins.Usage) plugins.Cost {
 // hosted is an upper bound on what hosted tools cost beside the tokens of the model: unknown if
 // one of them runs a model that is not known.
 func (c *Call) hosted(d *Demand) plugins.Cost {
-	calls, cost := d.MostCalls(), plugins.KnownCost(d.hostedCost())
+	calls, cost := d.MaxCalls(), plugins.KnownCost(d.hostedCost())
 	add := func(model string, usage func(*catalog.Model) plugins.Usage, times int64) {
 		var maxCost plugins.Cost
 		if m, ok := c.Catalog.Lookup(c.Provider, model); ok {

@@ -64,9 +64,9 @@ func (r Request) OutputLimit() (limit int64, err error) {
 // maxAnswers is how many answers one call can ask for, OpenAI's own limit.
 const maxAnswers = 128
 
-// Answers returns how many answers the request asks for: so many for each prompt of
-// Completions, which may be texts or the numbers of tokens. Gemini takes the names of fields in
-// two spellings, and of a field that stands twice the last: the highest number counts.
+// Answers returns how many answers the request asks for. Completions gives each prompt, a text or
+// a list of tokens, its answers. Gemini takes two spellings of a field, and the last of several:
+// the highest number counts.
 func (r Request) Answers() int64 {
 	if r.Dialect == plugins.GenerateContent {
 		answers := int64(1)
@@ -101,9 +101,9 @@ func prompts(v gjson.Result) (n int64) {
 	return n
 }
 
-// Uses returns an upper bound on what the request makes a model use. The request has so many
-// bytes and reads what is given. limit is how many tokens an answer has at most, 0 if the
-// request alone says so. ok is false if the request does not tell.
+// Uses returns an upper bound on what the request makes a model use. bytes is the size of the
+// request, and reads what it makes the model read. limit bounds the tokens of an answer, 0 if only
+// the request does. ok is false if there is no upper bound.
 func (r Request) Uses(m *catalog.Model, reads *Demand, bytes, limit int64) (u plugins.Usage, ok bool) {
 	requested, err := r.OutputLimit()
 	switch {

@@ -9,17 +9,17 @@ import (
 // maxLine bounds a line of a file, in bytes.
 const maxLine = 16 << 20
 
-// Upload reads the calls of a batch in a file while a form with the file passes, at any
-// chunking. Each line of the form is a call, or one of those that a form has around its parts:
-// so no reader of forms can see a call that Upload has not seen.
+// Upload reads the calls in a file while the form that uploads it passes, at any chunking. Each
+// line of the form must be a call or belong to the form itself, so that no reader of forms sees a
+// call that Upload does not see.
 type Upload struct {
 	Adder
 
-	line     []byte // what has come of a line that is not whole
-	reserved int64  // bytes of the memory of copies that line takes
-	header   bool   // of a part of the form
-	ended    bool   // the form
-	failed   bool   // it has something else than calls
+	line     []byte // the beginning of a line
+	reserved int64  // bytes of the memory of copies, for line
+	header   bool   // the next line is in the header of a part
+	ended    bool   // the form has ended
+	failed   bool   // a line is no call
 }
 
 // Write implements capture.Reader.
@@ -27,20 +27,21 @@ func (u *Upload) Write(p []byte) {
 	for len(p) > 0 && !u.failed {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			u.keep(p)
+			u.append(p)
 			return
 		}
 		line := p[:end]
 		if len(u.line) > 0 {
-			u.keep(line)
+			u.append(line)
 			line = u.line
 		}
-		u.take(bytes.TrimSpace(line))
+		u.readLine(bytes.TrimSpace(line))
 		u.line, p = u.line[:0], p[end+1:]
 	}
 }
 
-func (u *Upload) keep(piece []byte) {
+// append adds a piece to the beginning of a line.
+func (u *Upload) append(piece []byte) {
 	n := len(u.line) + len(piece)
 	if n > cap(u.line) {
 		size := max(2*n, 4<<10)
@@ -54,8 +55,8 @@ func (u *Upload) keep(piece []byte) {
 	u.line = append(u.line, piece...)
 }
 
-// take reads a line without the spaces around it.
-func (u *Upload) take(line []byte) {
+// readLine reads a line without the spaces around it.
+func (u *Upload) readLine(line []byte) {
 	ok := true
 	switch {
 	case len(line) == 0:
@@ -82,16 +83,17 @@ func (u *Upload) fail() {
 	u.Free()
 }
 
-// Batch returns what the calls use when all of the form has passed.
+// Batch returns the batch of the calls once the form has passed. It is unknown if the form has not
+// ended, or a line is no call.
 func (u *Upload) Batch() (b Batch) {
-	u.take(bytes.TrimSpace(u.line))
+	u.readLine(bytes.TrimSpace(u.line))
 	if u.Free(); u.ended {
 		b.Parts = u.sum
 	}
 	return b
 }
 
-// Free gives memory back.
+// Free gives back the memory of copies.
 func (u *Upload) Free() {
 	capture.Return(u.reserved)
 	u.line, u.reserved = nil, 0

@@ -29,5 +29,5 @@ var (
 	UpperBound = Scale{1, 1000, 32}
 )
 
-// Text returns the tokens of so many bytes of text.
+// Text returns the tokens in a text of this size.
 func (s Scale) Text(bytes int64) int64 { return (bytes + s.TextBytes - 1) / s.TextBytes }
