@@ -67,17 +67,17 @@ var Chat = Format{
 
 func finishChat(root *node) {
 	choices := root.get("choices")
-	if choices.none() {
+	if choices.isEmpty() {
 		return
 	}
-	root.at("object").set(`"chat.completion"`)
-	if usage := root.at("x_groq").get("usage"); !usage.none() && root.get("usage").none() {
-		*root.at("usage") = *usage
+	root.ensure("object").set(`"chat.completion"`)
+	if usage := root.ensure("x_groq").get("usage"); !usage.isEmpty() && root.get("usage").isEmpty() {
+		*root.ensure("usage") = *usage
 	}
 	for _, choice := range choices.members {
 		// Perplexity repeats the message so far beside each delta.
 		choice.node.rename("delta", "message")
-		for _, call := range choice.node.at("message").at(chatCalls.Member).members {
+		for _, call := range choice.node.ensure("message").ensure(chatCalls.Member).members {
 			call.node.remove("index")
 		}
 	}
@@ -123,7 +123,7 @@ func sameCall(list *node, call gjson.Result, i int) (*node, string) {
 	if toolCall == nil {
 		return nil, index.Raw
 	}
-	if old := toolCall.get("id"); !old.blank() && id.Str != "" && old.raw != id.Raw && call.Get("function.name").Str != "" {
+	if old := toolCall.get("id"); !old.isBlank() && id.Str != "" && old.raw != id.Raw && call.Get("function.name").Str != "" {
 		return list.get(id.Str), id.Str
 	}
 	return toolCall, ""

@@ -20,16 +20,16 @@ func addCohereChat(root *node, e event) {
 	m := delta.Get("message")
 	switch e.Get("type").Str {
 	case "message-start":
-		root.at("id").add(e.Get("id"), First)
-		root.at("message").at("role").add(m.Get("role"), First)
+		root.ensure("id").add(e.Get("id"), First)
+		root.ensure("message").ensure("role").add(m.Get("role"), First)
 	case "tool-plan-delta":
-		root.at("message").add(m, cohereMessage)
+		root.ensure("message").add(m, cohereMessage)
 	case "content-start", "content-delta":
-		root.at("message").list("content").at(index).add(m.Get("content"), cohereContent)
+		root.ensure("message").list("content").ensure(index).add(m.Get("content"), cohereContent)
 	case "tool-call-start", "tool-call-delta":
-		root.at("message").list(chatCalls.Member).at(index).add(m.Get(chatCalls.Member), toolCall)
+		root.ensure("message").list(chatCalls.Member).ensure(index).add(m.Get(chatCalls.Member), toolCall)
 	case "citation-start":
-		root.at("message").list("citations").at(index).set(m.Get("citations").Raw)
+		root.ensure("message").list("citations").ensure(index).set(m.Get("citations").Raw)
 	case "message-end":
 		root.add(delta, Merge)
 	}

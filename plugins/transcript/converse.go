@@ -29,11 +29,11 @@ var Converse = Format{
 
 func addConverseEvent(root *node, e event) {
 	block := func() *node {
-		return root.at("output").at("message").list("content").at(e.Get("contentBlockIndex").Raw)
+		return root.ensure("output").ensure("message").list("content").ensure(e.Get("contentBlockIndex").Raw)
 	}
 	switch e.name {
 	case "messageStart":
-		root.at("output").at("message").add(e.Result, converseEvent)
+		root.ensure("output").ensure("message").add(e.Result, converseEvent)
 	case "contentBlockStart":
 		block().add(e.Get("start"), converseBlock)
 	case "contentBlockDelta":
@@ -42,13 +42,13 @@ func addConverseEvent(root *node, e event) {
 	case "messageStop", "metadata":
 		root.add(e.Result, converseEvent)
 	default: // an exception, by the name that AWS's own types give it
-		root.at(e.name).add(e.Result, converseEvent)
+		root.ensure(e.name).add(e.Result, converseEvent)
 	}
 }
 
 func finishConverse(root *node) {
 	content := root.get("output").get("message").get("content")
-	if content.none() {
+	if content.isEmpty() {
 		return
 	}
 	for _, block := range content.members {
@@ -58,7 +58,7 @@ func finishConverse(root *node) {
 
 func addConverseDelta(block *node, delta gjson.Result) {
 	if results := delta.Get("toolResult"); results.IsArray() {
-		block.at("toolResult").list("content").add(results, Collect)
+		block.ensure("toolResult").list("content").add(results, Collect)
 		return
 	}
 	block.add(delta, converseBlock)
@@ -69,21 +69,21 @@ func addConverseDelta(block *node, delta gjson.Result) {
 
 // finishConverseBlock gives a block the form that Converse answers it in.
 func finishConverseBlock(block *node) {
-	if use := block.get("toolUse"); !use.none() {
-		use.at("input").parse()
+	if use := block.get("toolUse"); !use.isEmpty() {
+		use.ensure("input").parse()
 	}
-	if reasoning := block.get("reasoningContent"); !reasoning.none() && reasoning.get("redactedContent").none() {
+	if reasoning := block.get("reasoningContent"); !reasoning.isEmpty() && reasoning.get("redactedContent").isEmpty() {
 		reasoningText := *reasoning
 		*reasoning = node{}
-		*reasoning.at("reasoningText") = reasoningText
+		*reasoning.ensure("reasoningText") = reasoningText
 	}
-	if citations := block.get("citations"); !citations.none() {
+	if citations := block.get("citations"); !citations.isEmpty() {
 		cited := new(node)
-		if text := block.get("text"); !text.none() {
-			*cited.list("content").push().at("text") = *text
+		if text := block.get("text"); !text.isEmpty() {
+			*cited.list("content").push().ensure("text") = *text
 		}
-		*cited.at("citations") = *citations
+		*cited.ensure("citations") = *citations
 		*block = node{}
-		*block.at("citationsContent") = *cited
+		*block.ensure("citationsContent") = *cited
 	}
 }

@@ -64,11 +64,11 @@ func (f *Format) object(events iter.Seq[event]) *node {
 	if f.finish != nil {
 		f.finish(root)
 	}
-	if f.required == nil && root.kind == whole && !root.none() {
+	if f.required == nil && root.kind == complete && !root.isEmpty() {
 		return root
 	}
 	for _, m := range root.members {
-		if !m.node.none() && (f.required == nil || slices.Contains(f.required, m.key)) {
+		if !m.node.isEmpty() && (f.required == nil || slices.Contains(f.required, m.key)) {
 			return root
 		}
 	}

@@ -48,8 +48,8 @@ func addGenerateContent(root *node, e event) {
 }
 
 func finishGenerateContent(root *node) {
-	for _, candidate := range root.at("candidates").members {
-		for _, part := range candidate.node.at("content").at("parts").members {
+	for _, candidate := range root.ensure("candidates").members {
+		for _, part := range candidate.node.ensure("content").ensure("parts").members {
 			finishFunctionCall(part.node.get("functionCall"))
 		}
 	}
@@ -65,7 +65,7 @@ func samePart(parts *node, part gjson.Result, _ int) (*node, string) {
 	if continues(last.get("functionCall"), part.Get("functionCall")) {
 		return last, ""
 	}
-	if last.get("text").none() || !part.Get("text").Exists() {
+	if last.get("text").isEmpty() || !part.Get("text").Exists() {
 		return nil, ""
 	}
 	for _, m := range last.members {
@@ -88,7 +88,7 @@ func samePart(parts *node, part gjson.Result, _ int) (*node, string) {
 // continues is true where next is a further piece of the function call that
 // Vertex streams argument by argument (streamFunctionCallArguments).
 func continues(call *node, next gjson.Result) bool {
-	if call.none() || !next.IsObject() || next.Get("name").Exists() {
+	if call.isEmpty() || !next.IsObject() || next.Get("name").Exists() {
 		return false
 	}
 	more := call.get("willContinue")
@@ -97,12 +97,12 @@ func continues(call *node, next gjson.Result) bool {
 
 // finishFunctionCall puts the arguments of a call together from their pieces.
 func finishFunctionCall(call *node) {
-	if call.none() {
+	if call.isEmpty() {
 		return
 	}
 	call.remove("willContinue")
 	partial := call.get("partialArgs")
-	if partial.none() {
+	if partial.isEmpty() {
 		return
 	}
 	var args node
@@ -117,7 +117,7 @@ func finishFunctionCall(call *node) {
 		return true
 	})
 	call.remove("partialArgs")
-	*call.at("args") = args
+	*call.ensure("args") = args
 }
 
 // atPath returns the node at a JSONPath (RFC 9535) of names and indices, such as
@@ -133,7 +133,7 @@ func (n *node) atPath(path string) *node {
 		if path[0] == '[' && !strings.ContainsAny(path[:end], "'\"") {
 			n.setKind(list)
 		}
-		n = n.at(key)
+		n = n.ensure(key)
 		path = path[end:]
 	}
 	return n

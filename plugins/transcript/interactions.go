@@ -31,34 +31,34 @@ func interactions(root *node, events iter.Seq[event]) {
 	for e := range events {
 		switch index := e.Get("index").Raw; e.Get("event_type").Str {
 		case "content.start":
-			beginPart(outputs.at(index), e.Get("content"))
+			beginPart(outputs.ensure(index), e.Get("content"))
 		case "content.delta":
-			addPartDelta(outputs.at(index), e, false)
+			addPartDelta(outputs.ensure(index), e, false)
 		case "step.start":
-			beginPart(steps.at(index), e.Get("step"))
+			beginPart(steps.ensure(index), e.Get("step"))
 		case "step.delta":
-			addPartDelta(steps.at(index), e, true)
+			addPartDelta(steps.ensure(index), e, true)
 		case "interaction.status_update":
-			root.at("status").set(e.Get("status").Raw)
+			root.ensure("status").set(e.Get("status").Raw)
 		case "error":
-			root.at("error").set(e.Get("error").Raw)
+			root.ensure("error").set(e.Get("error").Raw)
 		default:
 			if interaction := e.Get("interaction"); interaction.IsObject() {
 				root.add(interaction, Merge)
 			}
 		}
 	}
-	setParts(root.at("outputs"), outputs)
-	setParts(root.at("steps"), steps)
+	setParts(root.ensure("outputs"), outputs)
+	setParts(root.ensure("steps"), steps)
 }
 
 // setParts sets the parts of an interaction that has none.
 func setParts(n, parts *node) {
-	if len(parts.members) == 0 || !n.none() && !n.is("[]") {
+	if len(parts.members) == 0 || !n.isEmpty() && !n.equals("[]") {
 		return
 	}
 	for _, m := range parts.members {
-		if a := m.node.get("arguments"); a != nil && (a.none() || a.kind == text || a.raw[0] == '"') {
+		if a := m.node.get("arguments"); a != nil && (a.isEmpty() || a.kind == text || a.raw[0] == '"') {
 			a.parse()
 		}
 	}
@@ -68,7 +68,7 @@ func setParts(n, parts *node) {
 // beginPart adds what a part begins with. Arguments that are still empty come as a text.
 func beginPart(n *node, v gjson.Result) {
 	n.add(v, interactionPart)
-	if a := n.get("arguments"); a != nil && a.is("{}") {
+	if a := n.get("arguments"); a != nil && a.equals("{}") {
 		a.set("")
 	}
 }
@@ -88,7 +88,7 @@ func addPartDelta(n *node, e event, isStep bool) {
 	if key != "" {
 		contents, kind := n.list(key), delta.Get("type")
 		last := contents.last()
-		if last == nil || kind.Str != "text_annotation_delta" && (!last.at("type").is(kind.Raw) || kind.Str != "text" && kind.Str != "audio") {
+		if last == nil || kind.Str != "text_annotation_delta" && (!last.ensure("type").equals(kind.Raw) || kind.Str != "text" && kind.Str != "audio") {
 			last = contents.push()
 		}
 		n = last

@@ -64,10 +64,10 @@ func invoke(root *node, events iter.Seq[event]) {
 		*root = *object
 	}
 	if metrics != "" {
-		root.at(invocationMetrics).set(metrics)
+		root.ensure(invocationMetrics).set(metrics)
 	}
 	for _, e := range exceptions {
-		root.at(e.name).add(e.Result, converseEvent)
+		root.ensure(e.name).add(e.Result, converseEvent)
 	}
 }
 
@@ -112,10 +112,10 @@ func novaEvents(events []event) []event {
 // titan is the answer of a Titan text model, whose chunks are flat.
 func titan(chunk *node) *node {
 	root := new(node)
-	*root.at("inputTextTokenCount") = *chunk.at("inputTextTokenCount")
-	result := root.list("results").at("0")
-	*result.at("tokenCount") = *chunk.at("totalOutputTextTokenCount")
-	*result.at("outputText") = *chunk.at("outputText")
-	*result.at("completionReason") = *chunk.at("completionReason")
+	*root.ensure("inputTextTokenCount") = *chunk.ensure("inputTextTokenCount")
+	result := root.list("results").ensure("0")
+	*result.ensure("tokenCount") = *chunk.ensure("totalOutputTextTokenCount")
+	*result.ensure("outputText") = *chunk.ensure("outputText")
+	*result.ensure("completionReason") = *chunk.ensure("completionReason")
 	return root
 }

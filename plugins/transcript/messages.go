@@ -49,10 +49,10 @@ func addMessagesEvent(root *node, e event) {
 	case "message_start":
 		root.add(e.Get("message"), message)
 	case "content_block_start":
-		block := root.list("content").at(e.Get("index").Raw)
+		block := root.list("content").ensure(e.Get("index").Raw)
 		block.add(e.Get("content_block"), contentBlock)
 	case "content_block_delta":
-		block, delta := root.list("content").at(e.Get("index").Raw), e.Get("delta")
+		block, delta := root.list("content").ensure(e.Get("index").Raw), e.Get("delta")
 		if citation := delta.Get("citation"); citation.Exists() {
 			block.add(delta, contentBlockDelta)
 			block.list("citations").push().set(citation.Raw)
@@ -71,7 +71,7 @@ func addMessagesEvent(root *node, e event) {
 func finishMessage(root *node) {
 	if content := root.get("content"); content != nil {
 		for _, block := range content.members {
-			if block.node.get("partial_json").none() {
+			if block.node.get("partial_json").isEmpty() {
 				continue
 			}
 			block.node.rename("partial_json", "input")

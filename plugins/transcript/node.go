@@ -14,38 +14,38 @@ import (
 type kind uint8
 
 const (
-	whole  kind = iota // a value that came in one piece; there is no value yet while raw is empty
-	text               // a string that came in several pieces
-	object             // members by their keys
-	list               // elements, in the order of their keys where these are numbers
+	complete kind = iota // a value in one piece; there is no value while raw is empty
+	text                 // a string from several pieces
+	object               // members by key
+	list                 // elements, in the order of their keys where these are numbers
 )
 
-// node is a JSON value that is put together from pieces. Numbers, escapes and the order of
-// keys stay as the provider wrote them.
+// node is a JSON value that is assembled from pieces. Numbers, escapes and the order of keys stay
+// as the provider wrote them.
 type node struct {
-	kind    kind
-	raw     string // JSON of a whole
-	inside  []byte // a text between its quotes
-	members []member
-	byKey   map[string]*node // members by key, nil while they are few
+	kind     kind
+	raw      string // JSON of a complete value
+	unquoted []byte // a text without its quotes
+	members  []member
+	byKey    map[string]*node // members by key, nil below mapMembers
 }
 
 type member struct {
 	key  string
-	rank int // the key of an element as a number
+	rank int // the key of an element of a list as a number, or unranked
 	node *node
 }
 
 const (
-	// unranked is the rank of elements without a number, which come last.
+	// unranked is the rank of elements whose key is no number: they come last.
 	unranked = math.MaxInt
-	// many members are found by a map, fewer by looking through them.
-	many = 16
+	// mapMembers is from how many members on a map finds them.
+	mapMembers = 16
 )
 
-// at returns the member under key, a new one if the node had none. A node that is neither an
-// object nor a list becomes an object.
-func (n *node) at(key string) *node {
+// ensure returns the member under key, and adds it if the node has none. A node that is neither
+// an object nor a list becomes an object.
+func (n *node) ensure(key string) *node {
 	if m := n.get(key); m != nil {
 		return m
 	}
@@ -67,8 +67,8 @@ func (n *node) insert(key string) *node {
 	}
 	m := new(node)
 	n.members = append(n.members, member{key, rank, m})
-	if n.byKey == nil && len(n.members) == many {
-		n.byKey = make(map[string]*node, 2*many)
+	if n.byKey == nil && len(n.members) == mapMembers {
+		n.byKey = make(map[string]*node, 2*mapMembers)
 		for _, m := range n.members {
 			n.byKey[m.key] = m.node
 		}
@@ -79,7 +79,7 @@ func (n *node) insert(key string) *node {
 	return m
 }
 
-// get returns the member under key, nil if there is none.
+// get returns the member under key, or nil.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -95,7 +95,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// last returns the newest member, nil if there is none.
+// last returns the newest member, or nil.
 func (n *node) last() *node {
 	if len(n.members) == 0 {
 		return nil
@@ -103,9 +103,9 @@ func (n *node) last() *node {
 	return n.members[len(n.members)-1].node
 }
 
-// list returns the member under key, which becomes a list.
+// list is ensure for a member that is a list.
 func (n *node) list(key string) *node {
-	l := n.at(key)
+	l := n.ensure(key)
 	l.setKind(list)
 	return l
 }
@@ -117,31 +117,31 @@ func (n *node) setKind(k kind) {
 	}
 }
 
-// set makes n the whole value raw. An empty raw is no value.
+// set replaces n with the complete value raw. An empty raw is no value.
 func (n *node) set(raw string) { *n = node{raw: raw} }
 
-// none reports whether nothing was put into n.
-func (n *node) none() bool { return n == nil || n.kind == whole && n.raw == "" }
+// isEmpty reports whether n has no value.
+func (n *node) isEmpty() bool { return n == nil || n.kind == complete && n.raw == "" }
 
-// blank reports whether n is nothing, null, "" or 0.
-func (n *node) blank() bool {
-	if n.none() {
+// isBlank reports whether n is empty, null, "" or 0.
+func (n *node) isBlank() bool {
+	if n.isEmpty() {
 		return true
 	}
-	return n.kind == whole && (n.raw == "null" || n.raw == `""` || n.raw == "0")
+	return n.kind == complete && (n.raw == "null" || n.raw == `""` || n.raw == "0")
 }
 
-// remove takes the member under key out of n.
+// remove empties the member under key.
 func (n *node) remove(key string) {
 	if m := n.get(key); m != nil {
 		*m = node{}
 	}
 }
 
-// rename gives the member under key the name to. A member of that name is removed.
+// rename changes the key of a member, and removes the member that had the new key.
 func (n *node) rename(key, to string) {
 	m := n.get(key)
-	if m.none() {
+	if m.isEmpty() {
 		return
 	}
 	n.members = slices.DeleteFunc(n.members, func(m member) bool { return m.key == to })
@@ -156,33 +156,33 @@ func (n *node) rename(key, to string) {
 	}
 }
 
-// join appends a string, given as JSON, to n if n is a string.
+// join appends a JSON string to n if n is a string.
 func (n *node) join(piece string) {
 	switch {
-	case n.blank():
+	case n.isBlank():
 		n.set(piece)
 		return
-	case n.kind == whole && n.raw[0] == '"':
-		*n = node{kind: text, inside: append(make([]byte, 0, 256), unquote(n.raw)...)}
+	case n.kind == complete && n.raw[0] == '"':
+		*n = node{kind: text, unquoted: append(make([]byte, 0, 256), unquote(n.raw)...)}
 	case n.kind != text:
 		return
 	}
-	n.inside = append(n.inside, unquote(piece)...)
+	n.unquoted = append(n.unquoted, unquote(piece)...)
 }
 
-// is reports whether n is the whole value raw.
-func (n *node) is(raw string) bool { return n.kind == whole && n.raw == raw }
+// equals reports whether n is the complete value raw.
+func (n *node) equals(raw string) bool { return n.kind == complete && n.raw == raw }
 
-// repeats reports whether n is the string raw.
-func (n *node) repeats(raw string) bool {
-	return n.is(raw) || n.kind == text && len(n.inside)+2 == len(raw) && string(n.inside) == unquote(raw)
+// equalsText reports whether n is the JSON string raw, in one piece or several.
+func (n *node) equalsText(raw string) bool {
+	return n.equals(raw) || n.kind == text && len(n.unquoted)+2 == len(raw) && string(n.unquoted) == unquote(raw)
 }
 
-// unquote returns a JSON string without its quotes. Escapes stay.
+// unquote returns a JSON string without its quotes, with its escapes.
 func unquote(raw string) string { return raw[1 : len(raw)-1] }
 
-// parse replaces a string with the JSON in it, and an empty string with an empty object.
-// JSON that was cut stays a string.
+// parse replaces a string with the JSON in it, and an empty string with an empty object. Incomplete
+// JSON stays a string.
 func (n *node) parse() {
 	decoded := gjson.ParseBytes(n.appendJSON(nil)).Str
 	switch {
@@ -193,14 +193,14 @@ func (n *node) parse() {
 	}
 }
 
-// appendJSON appends n to b.
+// appendJSON appends the JSON of n to b.
 func (n *node) appendJSON(b []byte) []byte {
 	switch n.kind {
-	case whole:
+	case complete:
 		return append(b, n.raw...)
 	case text:
 		b = append(b, '"')
-		b = append(b, n.inside...)
+		b = append(b, n.unquoted...)
 		return append(b, '"')
 	case list:
 		slices.SortStableFunc(n.members, func(a, b member) int { return cmp.Compare(a.rank, b.rank) })
@@ -211,15 +211,15 @@ func (n *node) appendJSON(b []byte) []byte {
 }
 
 func (n *node) appendMembers(b []byte, keyed bool) []byte {
-	separate := false
+	first := true
 	for _, m := range n.members {
-		if m.node.none() {
+		if m.node.isEmpty() {
 			continue
 		}
-		if separate {
+		if !first {
 			b = append(b, ',')
 		}
-		separate = true
+		first = false
 		if keyed {
 			b = append(gjson.AppendJSONString(b, m.key), ':')
 		}

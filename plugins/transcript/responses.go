@@ -69,7 +69,7 @@ func responses(root *node, events iter.Seq[event]) {
 		if response := e.Get("response"); response.IsObject() {
 			root.set(response.Raw)
 		} else if index := e.Get("output_index"); index.Type == gjson.Number {
-			addItemEvent(output.at(index.Raw), e)
+			addItemEvent(output.ensure(index.Raw), e)
 		} else if e.Get("type").Str == "error" {
 			failure.add(e.Result, responseError)
 		}
@@ -78,11 +78,11 @@ func responses(root *node, events iter.Seq[event]) {
 	response := gjson.Parse(root.raw)
 	if len(output.members) > 0 && !response.Get("output.0").Exists() {
 		root.expand()
-		*root.at("output") = *output
+		*root.ensure("output") = *output
 	}
-	if !failure.none() && response.Get("error").Type == gjson.Null {
+	if !failure.isEmpty() && response.Get("error").Type == gjson.Null {
 		root.expand()
-		*root.at("error") = *failure
+		*root.ensure("error") = *failure
 	}
 }
 
@@ -98,18 +98,18 @@ func addItemEvent(item *node, e event) {
 	if kind == "response.output_item.done" {
 		item.set(e.Get("item").Raw)
 	}
-	if item.kind == whole && !item.none() {
+	if item.kind == complete && !item.isEmpty() {
 		return // is complete
 	}
 	switch kind {
 	case "response.output_item.added":
 		item.add(e.Get("item"), outputItem)
 	case "response.content_part.added":
-		item.list("content").at(e.Get("content_index").Raw).add(e.Get("part"), outputPart)
+		item.list("content").ensure(e.Get("content_index").Raw).add(e.Get("part"), outputPart)
 	case "response.reasoning_summary_part.added":
-		item.list("summary").at(e.Get("summary_index").Raw).add(e.Get("part"), outputPart)
+		item.list("summary").ensure(e.Get("summary_index").Raw).add(e.Get("part"), outputPart)
 	case "response.output_text.annotation.added":
-		part := item.list("content").at(e.Get("content_index").Raw)
+		part := item.list("content").ensure(e.Get("content_index").Raw)
 		part.list("annotations").push().set(e.Get("annotation").Raw)
 	default:
 		d, ok := itemDeltas[kind]
@@ -117,8 +117,8 @@ func addItemEvent(item *node, e event) {
 			return
 		}
 		if d.list != "" {
-			item = item.list(d.list).at(e.Get(d.index).Raw)
+			item = item.list(d.list).ensure(e.Get(d.index).Raw)
 		}
-		e.add(item.at(d.field), e.Get("delta"), Join, "sequence_number", "obfuscation")
+		e.add(item.ensure(d.field), e.Get("delta"), Join, "sequence_number", "obfuscation")
 	}
 }

@@ -32,13 +32,13 @@ func addRunEvent(root *node, e event) {
 	case "thread.run":
 		root.add(e.Result, Merge)
 	case "thread.message":
-		addRunObject(root.list("messages").at(key), e, "content.0", runMessage)
+		addRunObject(root.list("messages").ensure(key), e, "content.0", runMessage)
 	case "thread.message.delta":
-		e.add(root.list("messages").at(key), e.Get("delta"), runMessage)
+		e.add(root.list("messages").ensure(key), e.Get("delta"), runMessage)
 	case "thread.run.step":
-		addRunObject(root.list("steps").at(key), e, "step_details.tool_calls.0", runStep)
+		addRunObject(root.list("steps").ensure(key), e, "step_details.tool_calls.0", runStep)
 	case "thread.run.step.delta":
-		e.add(root.list("steps").at(key), e.Get("delta"), runStep)
+		e.add(root.list("steps").ensure(key), e.Get("delta"), runStep)
 	case "":
 		if e.Get("message").Exists() || e.Get("error").Exists() {
 			root.add(e.Result, Merge)

@@ -25,7 +25,7 @@ const (
 	merge    how = iota // objects, field by field
 	keep                // the first value that says something
 	join                // strings, one after the other
-	joinOnce            // as join, but a piece that repeats the whole is ignored
+	joinOnce            // as join, but ignores a piece that repeats the complete value
 	collect             // lists, element by element
 	replace             // the last value of a string that each event has
 	drop                // padding, of which nothing is kept
@@ -51,7 +51,7 @@ var (
 	// Drop is padding, which is not kept.
 	Drop = &Shape{how: drop}
 
-	// joinNames is Join, but ignores a piece that repeats the whole.
+	// joinNames is Join, but ignores a piece that repeats the complete value.
 	joinNames = &Shape{how: joinOnce}
 )
 
@@ -72,10 +72,10 @@ func (n *node) add(v gjson.Result, s *Shape) { n.learn(v, s, nil) }
 // be used. It relies on find not to depend on a gap.
 func (n *node) learn(v gjson.Result, s *Shape, t *template) (same bool) {
 	switch {
-	case v.Type == gjson.Null && !n.none():
+	case v.Type == gjson.Null && !n.isEmpty():
 		return true
 	case s == nil:
-		same = n.is(v.Raw)
+		same = n.equals(v.Raw)
 		n.set(v.Raw)
 	case s.how == drop:
 		if v.Type == gjson.String {
@@ -84,10 +84,10 @@ func (n *node) learn(v gjson.Result, s *Shape, t *template) (same bool) {
 		return true
 	case s.how == replace:
 		t.gap(v, n)
-		same = n.kind == whole && v.Type == gjson.String
+		same = n.kind == complete && v.Type == gjson.String
 		n.set(v.Raw)
 	case s.how == keep:
-		if same = !n.blank(); !same {
+		if same = !n.isBlank(); !same {
 			n.set(v.Raw)
 		}
 	case s.how == merge && v.IsObject():
@@ -96,7 +96,7 @@ func (n *node) learn(v gjson.Result, s *Shape, t *template) (same bool) {
 		v.ForEach(func(key, value gjson.Result) bool {
 			member := n.get(key.Str)
 			if member == nil {
-				same, member = false, n.at(key.Str)
+				same, member = false, n.ensure(key.Str)
 			}
 			same = member.learn(value, s.fields[key.Str], t) && same
 			return true
@@ -122,12 +122,12 @@ func (n *node) learn(v gjson.Result, s *Shape, t *template) (same bool) {
 		t.gap(v, n)
 		same = n.kind == text
 		n.join(v.Raw)
-	case s.how == joinOnce && n.repeats(v.Raw):
-		return n.is(v.Raw)
+	case s.how == joinOnce && n.equalsText(v.Raw):
+		return n.equals(v.Raw)
 	case s.how == joinOnce && v.Type == gjson.String:
 		n.join(v.Raw)
 	default:
-		same = n.is(v.Raw)
+		same = n.equals(v.Raw)
 		n.set(v.Raw)
 	}
 	return same
@@ -142,9 +142,9 @@ func (s *Shape) element(list *node, item gjson.Result, i int) *node {
 	return element
 }
 
-// expand makes members of a whole object.
+// expand makes members of a complete object.
 func (n *node) expand() {
-	if n.kind == whole {
+	if n.kind == complete {
 		n.add(gjson.Parse(n.raw), Merge)
 	}
 }
@@ -155,7 +155,7 @@ func (n *node) convertToParts() {
 		return
 	}
 	var before string
-	if n.kind == text || n.kind == whole && !n.blank() && n.raw[0] == '"' {
+	if n.kind == text || n.kind == complete && !n.isBlank() && n.raw[0] == '"' {
 		before = string(n.appendJSON(nil))
 	}
 	n.setKind(list)
