@@ -13,11 +13,11 @@ import (
 // Name is what database/sql calls the driver.
 const Name = "sqlite3"
 
-// BindsNull tells whether a parameter that nothing is bound to must be bound to NULL. To the C
-// code it is NULL, and each binding is a call.
+// BindsNull is true if the driver needs a binding to NULL. In C, a parameter without a binding is
+// NULL, and each binding costs a call.
 const BindsNull = false
 
-// Open opens a connection that knows a function of a blob.
+// Open opens a connection with an SQL function of one blob, which calls do.
 func Open(uri, function string, do func([]byte) int64) (Conn, error) {
 	opened, err := new(sqlite3.SQLiteDriver).Open(uri)
 	if err != nil {
@@ -30,8 +30,8 @@ func Open(uri, function string, do func([]byte) int64) (Conn, error) {
 	return c, nil
 }
 
-// Copy writes the database as a connection sees it to an empty file. A copy that is cut short
-// is to be thrown away.
+// Copy copies the database that a connection sees to an empty file. After an error, the file is
+// incomplete.
 func Copy(ctx context.Context, from Conn, path string) error {
 	opened, err := new(sqlite3.SQLiteDriver).Open(URI(path, url.Values{
 		"mode": {"rw"}, "_journal_mode": {"OFF"}, "_synchronous": {"OFF"},
@@ -52,13 +52,13 @@ func Copy(ctx context.Context, from Conn, path string) error {
 	return errors.Join(err, b.Finish(), to.Close())
 }
 
-// ExtendedCode is the extended result code of an error, 0 if it is not one of SQLite's.
+// ExtendedCode returns the extended result code of an error of SQLite, 0 for any other error.
 func ExtendedCode(err error) int {
 	failed, ok := errors.AsType[sqlite3.Error](err)
 	if !ok {
 		return 0
 	}
-	if failed.ExtendedCode == 0 { // opening a file answers only the other
+	if failed.ExtendedCode == 0 { // an error of opening a file has only the primary code
 		return int(failed.Code)
 	}
 	return int(failed.ExtendedCode)

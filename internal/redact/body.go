@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// signs are what texts begin with in bodies that have credentials.
+// signs are how a text begins in a body with credentials.
 var signs = [][]byte{[]byte(`mcp`), []byte(`data_sources"`), []byte(`domain_secrets"`), []byte(`ek_`), []byte(`sk-`)}
 
-// hasSign reports whether a text of a body begins with one of the signs. The body is read once:
-// each body passes here, and few have a sign.
+// hasSign reports whether a text of a body begins with one of the signs, in one pass: every body
+// comes here, and few have a sign.
 func hasSign(body []byte) bool {
 	for {
 		i := bytes.IndexByte(body, '"') + 1
@@ -28,8 +28,7 @@ func hasSign(body []byte) bool {
 	}
 }
 
-// mentions reports whether a body may have credentials: it has one of the signs, or a letter
-// that is written as an escape.
+// mentions reports whether a body may have credentials: it has a sign, or an escaped letter.
 func mentions(body []byte) bool {
 	if hasSign(body) {
 		return true
@@ -55,17 +54,18 @@ const maxNames = 1000
 // maxDepth bounds the nesting of a body with one of the signs.
 const maxDepth = 10_000
 
-// Body returns a body with null in place of credentials. It takes those of the MCP servers
-// that the body names, in the formats of all vendors: a tool of the type mcp has authorization and
-// headers, and a member of Anthropic's mcp_servers has authorization_token. Objects of the
-// other types that begin with mcp, such as mcp_call, have none of these; what is in their
-// members is content. An address with a user or a query counts as a credential. Body also
-// takes the secrets of OpenAI's containers (domain_secrets), those by which Azure reads a
-// client's data (authentication in data_sources), and what is the value of a member value and
-// begins as OpenAI's keys do: answers that make keys have it. The body may
-// be cut, and may be a sequence of JSON texts, such as events. A body in UTF-16 or UTF-32
-// with credentials becomes one in UTF-8. A body that is nested too deeply to be read is left
-// out, as nil.
+// Body returns a body with null in place of credentials:
+//
+//   - of MCP servers, in the formats of all vendors: authorization and headers of a tool of the type
+//     mcp, authorization_token of a member of Anthropic's mcp_servers, and an address with a user or
+//     a query. Of other types that begin with mcp, such as mcp_call, only the object's own members
+//     are credentials; what is deeper is content
+//   - domain_secrets of OpenAI's containers
+//   - authentication in Azure's data_sources
+//   - a member value that begins like OpenAI's keys: answers that create keys have it
+//
+// The body may be incomplete, or a sequence of JSON texts, such as events. A body in UTF-16 or
+// UTF-32 with credentials becomes UTF-8. A body that is nested too deeply becomes nil.
 //
 // https://platform.openai.com/docs/guides/tools-connectors-mcp
 // https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
@@ -88,10 +88,9 @@ func Body(body []byte) []byte {
 type bodyScanner struct {
 	body []byte
 	open []scope
-	// pending are secrets of open objects, if they are MCP servers. secrets are those of
-	// objects that proved to be.
+	// pending are secrets if the open objects prove to be MCP servers. secrets are certain.
 	pending, secrets []span
-	names            map[string]memberName // as they are written: bodies repeat them
+	names            map[string]memberName // by how the body writes them: it repeats them
 }
 
 // span is a part of a body. depth is the number of objects and arrays around it.
@@ -99,18 +98,19 @@ type span struct{ from, to, depth int }
 
 // scope is an object or an array that is open.
 type scope struct {
-	object, server bool // server: it is a member of mcp_servers, or of the type mcp
-	uses           bool // it is of another type that begins with mcp: its own members have no credentials
-	typed          bool // its type was read
-	servers        bool // an array that mcp_servers is the name of
-	secrets        bool // domain_secrets, or a member of them: what is called value is secret
+	object         bool // not an array
+	server         bool // a member of mcp_servers, or of the type mcp
+	ownMembersOnly bool // another type that begins with mcp, or authentication: only its own members are secrets
+	hasType        bool // its type was read
+	serverList     bool // the array mcp_servers
+	secretValues   bool // domain_secrets, or something in it: a member called value is secret
 	wantsName      bool // the next text is the name of a member
 	name           memberName
-	value          int // where the value of the current member begins
-	first          int // index of the first pending secret
+	value          int // offset of the value of the current member
+	firstPending   int // index of its first pending secret
 }
 
-// memberName is the name of a member as far as it matters.
+// memberName classifies the name of a member.
 type memberName int
 
 const (
@@ -124,7 +124,7 @@ const (
 	authenticationName
 )
 
-// scan finds the secrets, and is false if the body is nested too deeply.
+// scan finds the secrets. It reports false if the body is nested too deeply.
 func (s *bodyScanner) scan() bool {
 	for i := 0; i < len(s.body); i++ {
 		switch c := s.body[i]; c {
@@ -149,7 +149,7 @@ func (s *bodyScanner) scan() bool {
 	}
 	for len(s.open) > 0 { // the body was cut: what may be a secret counts as one
 		top := s.top()
-		top.server = top.server || !top.typed
+		top.server = top.server || !top.hasType
 		s.end(len(s.body))
 	}
 	return true
@@ -163,12 +163,12 @@ func (s *bodyScanner) top() *scope {
 }
 
 func (s *bodyScanner) begin(object bool) {
-	n := scope{object: object, wantsName: object, first: len(s.pending)}
+	n := scope{object: object, wantsName: object, firstPending: len(s.pending)}
 	if top := s.top(); top != nil {
-		n.servers = !object && top.object && top.name == serversName
-		n.server = object && (top.servers || top.object && top.name == serversName)
-		n.uses = object && top.object && top.name == authenticationName
-		n.secrets = top.secrets || top.object && top.name == secretsName
+		n.serverList = !object && top.object && top.name == serversName
+		n.server = object && (top.serverList || top.object && top.name == serversName)
+		n.ownMembersOnly = object && top.object && top.name == authenticationName
+		n.secretValues = top.secretValues || top.object && top.name == secretsName
 	}
 	s.open = append(s.open, n)
 }
@@ -179,16 +179,16 @@ func (s *bodyScanner) end(at int) {
 	if top == nil {
 		return
 	}
-	for _, secret := range s.pending[top.first:] {
-		if top.server || top.uses && secret.depth == len(s.open) {
+	for _, secret := range s.pending[top.firstPending:] {
+		if top.server || top.ownMembersOnly && secret.depth == len(s.open) {
 			s.secrets = append(s.secrets, secret)
 		}
 	}
-	s.pending = s.pending[:top.first]
+	s.pending = s.pending[:top.firstPending]
 	s.open = s.open[:len(s.open)-1]
 }
 
-// endMember ends the value of a member before what stands at an offset.
+// endMember ends the value of a member at the offset at.
 func (s *bodyScanner) endMember(at int) {
 	top := s.top()
 	if top == nil || !top.object {
@@ -200,7 +200,7 @@ func (s *bodyScanner) endMember(at int) {
 		found := span{top.value + indent, top.value + len(value), len(s.open)}
 		switch value = value[indent:]; {
 		case top.name == valueName:
-			if top.secrets || bytes.HasPrefix(value, []byte(`"sk-`)) || bytes.HasPrefix(value, []byte(`"ek_`)) {
+			if top.secretValues || bytes.HasPrefix(value, []byte(`"sk-`)) || bytes.HasPrefix(value, []byte(`"ek_`)) {
 				s.secrets = append(s.secrets, found)
 			}
 		case top.name == secretName || bytes.ContainsAny(value, "?@") || bytes.Contains(value, []byte(`\u`)):
@@ -210,30 +210,30 @@ func (s *bodyScanner) endMember(at int) {
 	top.wantsName, top.name = true, otherName
 }
 
-// text takes the name of a member, or a value.
+// text reads the name of a member, or its value.
 func (s *bodyScanner) text(raw []byte) {
 	top := s.top()
 	if top == nil || !top.object || !top.wantsName && top.name != typeName {
 		return
 	}
-	const maxText = 256 // longer texts are none of those
+	const maxText = 256 // longer than any name or type that matters
 	if len(raw) > maxText {
 		return
 	}
 	if top.wantsName {
 		top.name = s.meaning(raw)
 	} else if kind, ok := unescaped(raw); ok {
-		top.typed = true
+		top.hasType = true
 		switch kind := strings.ToLower(string(kind)); {
 		case kind == "mcp", kind == "mcp_server":
 			top.server = true
 		case strings.HasPrefix(kind, "mcp"):
-			top.uses = true
+			top.ownMembersOnly = true
 		}
 	}
 }
 
-// meaning returns what the name of a member means.
+// meaning returns the class of a member's name.
 func (s *bodyScanner) meaning(raw []byte) memberName {
 	name, known := s.names[string(raw)]
 	if known {
@@ -263,7 +263,7 @@ func (s *bodyScanner) meaning(raw []byte) memberName {
 	return name
 }
 
-// unescaped returns a text without escapes, and false if it cannot be read.
+// unescaped returns a text without escapes. It reports false for an invalid one.
 func unescaped(raw []byte) ([]byte, bool) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw, true
@@ -288,8 +288,8 @@ func (s *bodyScanner) clean() []byte {
 	return append(b, s.body[done:]...)
 }
 
-// TextEnd returns where the text that begins at an offset ends: at its quote, or with the
-// body.
+// TextEnd returns the offset of the quote that ends the text at an offset, or the body's length if
+// there is none.
 func TextEnd(body []byte, at int) int {
 	for from := at; ; {
 		i := bytes.IndexByte(body[from:], '"')

@@ -4,9 +4,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/stores"
 )
 
-// Secret returns the secret that keys what clients carry for the gateway: the
-// configured one, or else that of the store, which is made when it is first
-// asked for.
+// Secret returns the secret by which the gateway encrypts what clients carry for it: the configured
+// one, else that of the store, which the first call creates.
 func (a *App) Secret(s *stores.Store) ([]byte, error) {
 	if a.SecretText == "" {
 		return s.Secret()

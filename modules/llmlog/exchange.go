@@ -197,7 +197,7 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		x.usage = streamusage.NewFilter(w)
 		w = x.usage
 	}
-	if x.account != nil && x.operation().tellsResults() {
+	if x.account != nil && x.operation().mayNameResults() {
 		x.addressed = &addressed{
 			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), memory: x.memory.Answer(x.ctx, -1, maxAddressed),
 		}
@@ -238,7 +238,7 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 		t.Keep(int64(x.h.MaxBody), x.r.ContentLength)
 	}
 	encoding := contentEncoding(x.r.Header)
-	if x.operation().uploads() && encoding == "" { // else the provider might read something else
+	if x.operation().isUpload() && encoding == "" { // else the provider might read something else
 		x.upload = &bound.Upload{Adder: x.adder()}
 		t.Open("", x.upload)
 		return

@@ -15,10 +15,10 @@ import (
 	"github.com/weirhq/weir/plugins/observe"
 )
 
-// operation is what a request asks of a provider, as far as its method, path and header tell.
+// operation is what a request asks of a provider, by its method, path and header.
 type operation struct {
 	r       *http.Request
-	path    string // as it is recorded
+	path    string // of the record
 	dialect plugins.Dialect
 }
 
@@ -26,23 +26,23 @@ func (x *exchange) operation() operation {
 	return operation{x.r, x.Record.Path, x.Record.Dialect}
 }
 
-// uploads reports whether the request uploads a file, which may have the calls of a batch.
-func (o operation) uploads() bool {
+// isUpload reports whether the request uploads a file, which may have the calls of a batch.
+func (o operation) isUpload() bool {
 	return o.r.Method == http.MethodPost && o.dialect == plugins.Batches && observe.IsUpload(o.path)
 }
 
-// isFree reports whether the call costs nothing. Where a path has encoded slashes, the provider
-// decides which they are.
+// isFree reports whether the call costs nothing. A path with encoded slashes proves nothing:
+// providers read it differently.
 func (o operation) isFree() bool {
 	if o.r.URL.RawPath != "" {
-		return !o.makes()
+		return !o.mayCharge()
 	}
-	return o.dialect.CountsTokens() || !o.makes() || o.uploads() || observe.IsChange(o.path)
+	return o.dialect.CountsTokens() || !o.mayCharge() || o.isUpload() || observe.IsChange(o.path)
 }
 
-// makes reports whether the request makes the provider do something, or opens a connection on
-// which it may.
-func (o operation) makes() bool {
+// mayCharge reports whether the request may make the provider work, itself or on the connection
+// that it opens. Methods that only read or delete are free.
+func (o operation) mayCharge() bool {
 	switch o.r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
 		return o.r.Header.Get("Upgrade") != "" ||
@@ -52,17 +52,17 @@ func (o operation) makes() bool {
 	return true
 }
 
-// methodOverrides are the fields that name another method, which Google and others obey
+// methodOverrides are the header fields with another method, which Google and others obey
 // (https://cloud.google.com/apis/docs/system-parameters).
 var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// isPlain reports whether the path is written in the one way which no server reads in two.
+// isPlain reports whether all servers read the path in the same way.
 func (o operation) isPlain() bool {
 	p := o.r.URL.Path
 	return p == path.Clean(p) && strings.Trim(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:@-") == "" && o.r.URL.RawPath == ""
 }
 
-// isCall reports whether the request is a call of a model, or asks which models there are.
+// isCall reports whether the request calls a model, or lists the models.
 func (o operation) isCall() bool {
 	p := o.r.URL.Path
 	if !o.isPlain() {
@@ -77,14 +77,14 @@ func (o operation) isCall() bool {
 	return false
 }
 
-// payable are the dialects of calls that Weir pays for: whatever else a request refers to at
-// the provider is known.
+// payable are the dialects of calls that Weir pays for: it knows all fields by which a request
+// refers to something at the provider.
 var payable = []plugins.Dialect{
 	plugins.Chat, plugins.Completions, plugins.Responses, plugins.Compaction, plugins.InputTokens, plugins.Messages, plugins.CountTokens,
 	plugins.GenerateContent, plugins.EmbedContent, plugins.Embeddings, plugins.Moderations, plugins.Images, plugins.Speech, plugins.Rerank,
 }
 
-// batchRoutes are what clients do with batches that Weir pays for.
+// batchRoutes are the routes of batches that Weir pays for.
 var batchRoutes = []paths.Route{
 	{Method: http.MethodGet, Path: observe.MessageBatches}, {Method: http.MethodPost, Path: observe.MessageBatches},
 	{Method: http.MethodGet, Path: observe.MessageBatches + "/{id}"}, {Method: http.MethodDelete, Path: observe.MessageBatches + "/{id}"},
@@ -102,11 +102,11 @@ func (o operation) isBatch() bool {
 	}
 	switch o.r.Method {
 	case http.MethodPost:
-		return b.Makes || b.Part == "cancel"
+		return b.Creates || b.Part == "cancel"
 	case http.MethodDelete:
 		return b.ID != "" && b.Part == ""
 	}
-	return o.r.Method == http.MethodGet && b.Part != "cancel" && (b.Dialect == plugins.Messages || !b.Makes)
+	return o.r.Method == http.MethodGet && b.Part != "cancel" && (b.Dialect == plugins.Messages || !b.Creates)
 }
 
 // asksForEvents reports whether the answer is a stream that can be cut.
@@ -128,8 +128,8 @@ func (o operation) clientDialect() plugins.Dialect {
 	return o.dialect
 }
 
-// tellsResults reports whether the answer may tell where a client finds the results of a batch.
-func (o operation) tellsResults() bool {
+// mayNameResults reports whether the answer may have the address of a batch's results.
+func (o operation) mayNameResults() bool {
 	b, ok := observe.ParseInlineBatch(o.path)
 	return ok && b.Dialect == plugins.Messages && b.Part != "results"
 }

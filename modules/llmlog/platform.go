@@ -68,7 +68,7 @@ func (x *exchange) takeAccount() *plugins.Error {
 	}
 	x.warnings = x.account.PassHeaders(x.Record.Org, x.h.site.App.Money().Shares(x.Record.Org, x.account), x.r.Header, header)
 	x.account.Authorize(header)
-	if x.operation().tellsResults() {
+	if x.operation().mayNameResults() {
 		header.Set("Accept-Encoding", "identity")
 	}
 	to := *x.r.URL
@@ -123,7 +123,7 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 	if err := x.checkBatch(); err != nil {
 		return err
 	}
-	if !x.operation().makes() || observe.IsChange(x.Record.Path) {
+	if !x.operation().mayCharge() || observe.IsChange(x.Record.Path) {
 		return nil
 	}
 	if !isObject {

@@ -18,7 +18,7 @@ import (
 func (x *exchange) checkBatch() *plugins.Error {
 	b, ok := observe.ParseInlineBatch(x.Record.Path)
 	switch {
-	case !ok || b.Makes && x.r.Method == http.MethodPost || !x.h.site.App.Money().Shares(x.Record.Org, x.account):
+	case !ok || b.Creates && x.r.Method == http.MethodPost || !x.h.site.App.Money().Shares(x.Record.Org, x.account):
 		return nil
 	case b.ID == "":
 		return plugins.Rejected(http.StatusForbidden, notPayable, "%s has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.", x.account.Label)

@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// serveResponses refuses a previous response that is not stored, as OpenAI does. What
-// was said before does not change the answer, so that ids suffice.
+// serveResponses answers like OpenAI's Responses, and refuses a previous response that it does not
+// have. It stores only ids: the answer does not depend on earlier turns.
 func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugins.Error {
 	previous := x.body.Get("previous_response_id").String()
 	if previous != "" && !x.stored.has(previous) {
@@ -26,7 +26,7 @@ func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugin
 	if f != nil {
 		return f
 	}
-	p, f := repeated(x.body, request.Model)
+	p, f := repeatedFields(x.body, request.Model)
 	if f != nil {
 		return f
 	}
@@ -42,9 +42,9 @@ func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *plugin
 	return nil
 }
 
-// repeated reads the fields that the response repeats. It reads no input: the items that
-// read takes need less than those that the gateway takes.
-func repeated(body gjson.Result, model string) (*translate.Request, *plugins.Error) {
+// repeatedFields reads the fields that the response repeats, without the input: read accepts items
+// that translate.ParseRequest refuses.
+func repeatedFields(body gjson.Result, model string) (*translate.Request, *plugins.Error) {
 	raw, _ := sjson.Set(body.Raw, "input", "") // of an object, like the next
 	raw, _ = sjson.Set(raw, "model", model)
 	p, err := translate.ParseRequest([]byte(raw))
@@ -54,7 +54,7 @@ func repeated(body gjson.Result, model string) (*translate.Request, *plugins.Err
 	return p, nil
 }
 
-// storedIDs are the ids of the latest responses that may be continued.
+// storedIDs has the ids of the last 1,024 stored responses.
 type storedIDs struct {
 	mu  sync.Mutex
 	ids [1024]string

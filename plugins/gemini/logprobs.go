@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// logprob is a token of the answer in the form of OpenAI's logprobs.
 type logprob struct {
 	Token       string       `json:"token"`
 	Logprob     float64      `json:"logprob"`
@@ -13,12 +14,15 @@ type logprob struct {
 	TopLogprobs []topLogprob `json:"top_logprobs"`
 }
 
+// topLogprob is a token that the model might have written instead.
 type topLogprob struct {
 	Token   string  `json:"token"`
 	Logprob float64 `json:"logprob"`
 	Bytes   []int   `json:"bytes"`
 }
 
+// logprobs passes on the log probabilities of a candidate
+// (https://ai.google.dev/api/generate-content#LogprobsResult).
 func (d *decoder) logprobs(v gjson.Result) {
 	top := v.Get("topCandidates").Array()
 	var all []logprob
@@ -41,6 +45,7 @@ func (d *decoder) logprobs(v gjson.Result) {
 	}
 }
 
+// bytesOf returns the bytes of a token as numbers, as OpenAI writes them.
 func bytesOf(token string) []int {
 	b := make([]int, len(token))
 	for i := range len(token) {

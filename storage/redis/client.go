@@ -14,15 +14,15 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Options are how a store uses Redis.
+// Options configure how a store uses Redis.
 type Options struct {
 	// URL is the server's address: redis://user:password@host:port/database, or
 	// rediss:// for TLS.
 	URL string
-	// Store is the name under which nodes share: all nodes have the same name.
+	// Store is the name of what the nodes share. All nodes have the same.
 	Store string
-	// File keeps the charges that Redis has not taken, over the death of the process. Its
-	// directory must exist. It is one node's alone.
+	// File is this node's file of the charges that Redis does not have yet, which survives the
+	// process. Its directory must exist.
 	File string
 	// Lease is how long the reservations of a node last after its death. Default: 1 minute.
 	Lease time.Duration
@@ -31,10 +31,10 @@ type Options struct {
 	// Allowance is what each organisation may spend through this node while Redis
 	// cannot be reached. It is charged when it can. Default: nothing.
 	Allowance plugins.Nanodollars
-	// Lent, if not nil, is called with what is reserved from the allowance.
+	// Lent, if not nil, is called with each amount that is reserved from the allowance.
 	Lent func(plugins.Nanodollars)
-	// Alone, if not nil, is called for each use of the memory, and each second of the
-	// breakers, without Redis: the part is `memory` or `breakers`.
+	// Alone, if not nil, is called when the node does without Redis: for each use of the memory,
+	// and each second for the breakers. part is `memory` or `breakers`.
 	Alone func(part string)
 	// Logger logs when Redis cannot be reached.
 	Logger *zap.Logger
@@ -45,11 +45,11 @@ type client struct {
 	Options
 	config rueidis.ClientOption
 
-	dialing sync.Mutex                     // by whom the server is reached for the first time
-	server  atomic.Pointer[rueidis.Client] // nil until it was
+	dialing sync.Mutex                     // held by connect
+	server  atomic.Pointer[rueidis.Client] // nil until connect succeeds
 
-	// answers is whether the server answered the last command. What a node can do alone does
-	// not wait until the server answers again.
+	// answers is true if the server answered the last command. While it is false, a node does
+	// what it can do alone at once, without a command that would wait.
 	answers atomic.Bool
 }
 
@@ -78,8 +78,7 @@ func newClient(o Options) (*client, error) {
 	return &client{Options: o, config: config}, nil
 }
 
-// connect reaches the server for the first time. From then on its client connects
-// again by itself.
+// connect connects for the first time. After that, the client reconnects by itself.
 func (c *client) connect() error {
 	c.dialing.Lock()
 	defer c.dialing.Unlock()
@@ -98,7 +97,7 @@ var (
 	errNoAnswer     = errors.New("the last command had no answer of Redis")
 )
 
-// do runs what needs the server, within the timeout.
+// do calls f with the server and a context that ends after Timeout.
 func (c *client) do(ctx context.Context, f func(context.Context, rueidis.Client) error) error {
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -117,7 +116,7 @@ func (c *client) do(ctx context.Context, f func(context.Context, rueidis.Client)
 	return nil
 }
 
-// run runs a script, at most once.
+// run runs a script that returns a number. It never repeats it.
 func (c *client) run(ctx context.Context, s *rueidis.Lua, keys []string, args ...string) (n int64, err error) {
 	err = c.do(ctx, func(ctx context.Context, server rueidis.Client) error {
 		n, err = s.Exec(ctx, server, keys, args).AsInt64()
@@ -126,7 +125,7 @@ func (c *client) run(ctx context.Context, s *rueidis.Lua, keys []string, args ..
 	return n, err
 }
 
-// key is a key of the store.
+// key returns the key in Redis for a name of the store.
 func (c *client) key(name string) string { return "weir:{" + c.Store + "}:" + name }
 
 func (c *client) close() {

@@ -14,15 +14,14 @@ import (
 const (
 	// maxMemory bounds what the nodes of a store remember, in bytes.
 	maxMemory = 256 << 20
-	// memoryAge is how long a value is remembered after its last use: half of it at
-	// least, because not every use is written.
+	// memoryAge is how long a value is remembered after its last use, and at least half of
+	// it: not every use is written.
 	memoryAge = 2 * time.Hour
 )
 
-// memory is what nodes remember. Each value is a hash with the value, its size, and a field
-// for each key that names the value. Each key has the id of its value, or "" if the key names
-// no value. A sorted set has the values in the order of their last use, and a counter the
-// size of all.
+// memory implements shared.Memory in Redis. Each value is a hash with the value, its size, and a
+// field for each key that names the value. Each key has the id of its value, or "" if two values
+// claimed it. A sorted set has the values by their last use, and a counter the size of all.
 type memory struct {
 	client *client
 	max    int                // bytes
@@ -77,7 +76,7 @@ func (m *memory) Get(ctx context.Context, keys []shared.Key) [][]byte {
 	return values
 }
 
-// try asks the server, unless the node is alone.
+// try calls f if the server answers. Otherwise the node is alone.
 func (m *memory) try(ctx context.Context, f func(context.Context, rueidis.Client) error) {
 	if m.client.answers.Load() {
 		err := m.client.do(ctx, f)
@@ -88,6 +87,7 @@ func (m *memory) try(ctx context.Context, f func(context.Context, rueidis.Client
 	m.client.Alone("memory")
 }
 
+// names returns the keys in Redis, with room for two more.
 func (m *memory) names(keys []shared.Key) []string {
 	names := make([]string, len(keys), len(keys)+2)
 	for i, k := range keys {

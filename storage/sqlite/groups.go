@@ -22,8 +22,13 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 	return nil
 }
 
+// groupRows answers the query from column files and the tail, all of one snapshot of the database.
 func (b *Backend) groupRows(ctx context.Context, turn *columnar.Turn, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	return b.aggregating(ctx, func(ctx context.Context, r reader, t *columnar.Tail) error {
+	return b.withReader(ctx, func(ctx context.Context, r reader) error {
+		tail, err := b.tails.begin(ctx, r) // nil if it is too large for memory
+		if err != nil {
+			return err
+		}
 		org, err := r.name(ctx, "org", q.Org)
 		if err != nil {
 			return err
@@ -33,11 +38,11 @@ func (b *Backend) groupRows(ctx context.Context, turn *columnar.Turn, q *storage
 			return err
 		}
 		s := source{loader: loader{ctx, r}, org: q.Org, orgID: org, contents: b.contents, files: b.files}
-		return turn.Answer(ctx, &columnar.Query{GroupQuery: q, Org: org, Tags: tags, Source: s, Tail: t}, each)
+		return turn.Answer(ctx, &columnar.Query{GroupQuery: q, Org: org, Tags: tags, Source: s, Tail: tail}, each)
 	})
 }
 
-// groupRecords reads the records that the query chooses, a number at a time.
+// groupRecords answers the query from the records, of which it reads some at a time.
 func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	return b.withReader(ctx, func(ctx context.Context, r reader) error {
 		tags, err := r.tags(ctx, q)
@@ -59,44 +64,30 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 		matcher := storage.NewMatcher(x.where.filter.Residual, cancel)
 		contents := b.contents.Reader(parts)
 		defer contents.Close()
-		add := grouper.Add
-		var failed error
-		next := func(row *row) error {
-			load := func() *storage.Content {
-				c, err := contents.Content(ctx, &row.Record)
-				if err != nil {
-					failed = err
+		scan := func(add func(*storage.Record, func() *storage.Content)) error {
+			var failure error
+			return x.candidates(ctx, x.timeOrder(false), func(row *row) error {
+				load := func() *storage.Content {
+					c, err := contents.Content(ctx, &row.Record)
+					if err != nil {
+						failure = err
+					}
+					return c
 				}
-				return c
-			}
-			if matcher.Match(&row.Record, load) && failed == nil {
-				add(&row.Record, load)
-			}
-			return failed
+				if matcher.Match(&row.Record, load) && failure == nil {
+					add(&row.Record, load)
+				}
+				return failure
+			})
 		}
 		if q.GroupsBy(storage.ByTree) {
-			add = func(r *storage.Record, _ func() *storage.Content) { grouper.AddRoot(r) }
-			err = x.candidates(ctx, x.timeOrder(false), next)
-			add = grouper.Add
+			if err := scan(func(r *storage.Record, _ func() *storage.Content) { grouper.AddRoot(r) }); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = x.candidates(ctx, x.timeOrder(false), next)
-		}
-		if err != nil {
+		if err := scan(grouper.Add); err != nil {
 			return err
 		}
 		return grouper.Answer(each)
-	})
-}
-
-// aggregating gives do a snapshot of the database and of the tail in memory. The tail is nil
-// when it is too large.
-func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *columnar.Tail) error) error {
-	return b.withReader(ctx, func(ctx context.Context, r reader) error {
-		t, err := b.tails.begin(ctx, r)
-		if err != nil {
-			return err
-		}
-		return do(ctx, r, t)
 	})
 }

@@ -69,7 +69,7 @@ func questions(org string, w storage.Window) []question {
 	}
 	for _, key := range []storage.SortKey{storage.SortCreatedAt, storage.SortCost, storage.SortLatency, storage.SortTotalTokens, storage.SortUserID} {
 		questions = append(questions, question{"requests by " + string(key), func(ctx context.Context, b storage.Backend) (any, error) {
-			q := &storage.RequestQuery{Org: org, Filter: within(w), Sort: []storage.Sort{{Key: key, Desc: true}}, Limit: askedRecords}
+			q := &storage.RequestQuery{Org: org, Filter: windowFilter(w), Sort: []storage.Sort{{Key: key, Desc: true}}, Limit: askedRecords}
 			records, err := b.Requests(ctx, q)
 			var ids []string
 			for _, r := range records {

@@ -13,21 +13,20 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
-// pageRecords is how many records are read at a time. A backend reads more than it answers,
-// of smaller pages many times as much.
+// pageRecords is how many records are read at a time. A backend reads more rows than it returns:
+// with small pages, the excess is many times as much.
 const pageRecords = 4000
 
-// walk passes through the records of an organisation, by their times and ids, and reads
-// their content.
+// walk iterates over the records of an organisation by time and id, and reads their content.
 type walk struct {
 	*pages[storage.Record]
 	contents storage.ContentReader
 }
 
 func newWalk(ctx context.Context, j *journal.Journal, org string, window storage.Window) *walk {
-	q := &storage.RequestQuery{Org: org, Filter: within(window), Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: pageRecords}
+	q := &storage.RequestQuery{Org: org, Filter: windowFilter(window), Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: pageRecords}
 	w := &walk{contents: j.Contents().Reader(storage.WholeContent)}
-	w.pages = readPages(ctx, inOrder, func(ctx context.Context) ([]*storage.Record, bool, error) {
+	w.pages = readPages(ctx, walkOrder, func(ctx context.Context) ([]*storage.Record, bool, error) {
 		records, err := j.Backend().Requests(ctx, q)
 		if len(records) > 0 {
 			q.After = q.Cursor(records[len(records)-1], nil)
@@ -40,13 +39,13 @@ func newWalk(ctx context.Context, j *journal.Journal, org string, window storage
 	return w
 }
 
-// inOrder orders records as walks do.
-func inOrder(a, b *storage.Record) int {
+// walkOrder compares two records by their time and id.
+func walkOrder(a, b *storage.Record) int {
 	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
 }
 
-// within chooses the records of a window.
-func within(w storage.Window) storage.Filter {
+// windowFilter returns the filter of the records in a window.
+func windowFilter(w storage.Window) storage.Filter {
 	filter := storage.Filter(storage.All{})
 	bound := func(op storage.Operator, at storage.Timestamp) {
 		created := storage.LookupField(storage.RequestResponse, "request_created_at")
@@ -66,8 +65,8 @@ func (w *walk) close() {
 	w.contents.Close()
 }
 
-// content returns what may be kept of the content of the record that was read last, nil if
-// the record has no content.
+// content returns the content of r, the record that was read last, after omission; nil if r has
+// none.
 func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Kept, error) {
 	content, err := available(ctx, func() (*storage.Content, error) { return w.contents.Content(ctx, r) })
 	if content == nil || err != nil {
@@ -76,8 +75,8 @@ func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Kept, e
 	return storage.Keep(r, *content, math.MaxInt64), nil
 }
 
-// sameCall reports whether two records are equal except for what was learned later, and
-// for where their bodies are.
+// sameCall reports whether two records are equal except for their annotations and versions, and
+// for the places of their bodies.
 func sameCall(a, b *storage.Record) bool {
 	x := *a
 	x.Properties, x.Scores, x.Feedback, x.Assets = b.Properties, b.Scores, b.Feedback, b.Assets

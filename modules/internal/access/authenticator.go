@@ -68,7 +68,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (*Key, 
 		return key, nil
 	}
 	if strings.HasPrefix(secret, control.SecretPrefix) {
-		return a.keptKey(ctx, hash)
+		return a.createdKey(ctx, hash)
 	}
 	return a.verify(ctx, secret)
 }
@@ -89,7 +89,7 @@ func (a *Authenticator) KeyByHash(hash string) (*Key, bool) {
 	if key, ok := a.keys.find(sum); ok {
 		return key, true
 	}
-	key, err := a.keptKey(context.Background(), sum)
+	key, err := a.createdKey(context.Background(), sum)
 	return key, err == nil
 }
 
@@ -129,7 +129,7 @@ func (a *Authenticator) has(org string) bool { return a.homes[org] != "" }
 // ServesOthers reports whether anyone outside of an organisation may call models.
 func (a *Authenticator) ServesOthers(org string) bool {
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.org != org && k.Allows(ScopeGateway) }) ||
-		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }) || a.keepsKeys()
+		slices.ContainsFunc(a.identities, func(i *Identity) bool { return i.org != org || i.OrgClaim != "" }) || a.mayHaveCreatedKeys()
 }
 
 // RecheckInterval is how often the key of a WebSocket is checked again.
@@ -146,7 +146,7 @@ func (a *Authenticator) Recheck(ctx context.Context, k *Key) error {
 	case k.created == nil:
 		return nil
 	}
-	_, err := a.keptKey(ctx, k.hash)
+	_, err := a.createdKey(ctx, k.hash)
 	return err
 }
 

@@ -15,40 +15,39 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// ErrKeysUnavailable means that the keys that were created while Weir runs cannot be read.
+// ErrKeysUnavailable means that the keys of the store cannot be read.
 var ErrKeysUnavailable = errors.New("the keys cannot be read")
 
-// maxCached is how many keys and members of a store are in memory. Others are read from the disk.
+// maxCached bounds the keys and members of a store in memory. The others are read from the disk.
 const maxCached = 100_000
 
-// usedInterval is how often it is noted that a key is used.
+// usedInterval is how often the use of a key is logged.
 const usedInterval = time.Minute
 
-// isUseDue reports, once every usedInterval, that the use of a key or a member is to be noted.
+// isUseDue reports, once every usedInterval, that the use of a key or a member must be logged.
 func isUseDue(used *atomic.Int64, now storage.Timestamp) bool {
 	last := used.Load()
 	return int64(now)-last > usedInterval.Milliseconds() && used.CompareAndSwap(last, int64(now))
 }
 
-// createdKeys are the keys and members of a store that were created while Weir runs, as far as
-// calls have asked for them.
+// createdKeys caches the keys and members in the control log of a store, once calls have asked for
+// them. The keys of the configuration are not among them.
 type createdKeys struct {
 	store *stores.Store
 
 	mu      sync.RWMutex
-	log     control.Log // that the keys were read of
-	version uint64      // of the log
+	log     control.Log // the source of keys and members
+	version uint64      // of the log, when they were read
 	keys    map[control.Hash]*Key
 	members map[string]*cachedMember // by the organisation and the email
 }
 
-// isCurrent reports whether what is cached is what a log has now. It needs the mutex.
+// isCurrent reports whether the cache has what the log has now. It needs the mutex.
 func (k *createdKeys) isCurrent(log control.Log) bool {
 	return log != nil && k.log == log && k.version == log.Version() && log.Trusted()
 }
 
-// prepare forgets what was read of another log or version, and everything once it is too much. It
-// needs the mutex.
+// prepare empties the cache if it is full, or has another log or version. It needs the mutex.
 func (k *createdKeys) prepare(log control.Log, version uint64) {
 	if k.log != log || k.version != version || len(k.keys)+len(k.members) >= maxCached {
 		k.log, k.version = log, version
@@ -56,18 +55,18 @@ func (k *createdKeys) prepare(log control.Log, version uint64) {
 	}
 }
 
-// NewKey returns a key that was created while Weir runs, in a project or in none, whose
-// organisation lives in a store. It fails if the key masks what this version cannot.
+// NewKey returns the Key of a key in the control log, with its project, nil for none. store is the
+// name of its organisation's store. It fails if this version cannot mask what the key masks.
 func NewKey(created *control.Key, project *control.Project, store string) (*Key, error) {
 	k := &Key{
 		Scopes: created.Scopes, Mask: created.Mask,
-		org: created.Org, store: store, user: created.User, project: created.Project, created: created, within: project,
+		org: created.Org, store: store, user: created.User, project: created.Project, created: created, inProject: project,
 	}
 	return k, k.ProvisionMask()
 }
 
-// findKey returns the key that has a secret of this hash, whether it opens anything or
-// not. The configuration has the store under a name.
+// findKey returns the key that has a secret with this hash, even if it is disabled or has ended.
+// name is the store's in the configuration.
 func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Hash) (*Key, error) {
 	opened := k.store.OpenedControl()
 	k.mu.RLock()
@@ -93,7 +92,7 @@ func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Has
 	if err != nil {
 		return nil, err
 	}
-	if key, err = NewKey(withinCreator(created, member, creator), project, name); err != nil {
+	if key, err = NewKey(limitToCreator(created, member, creator), project, name); err != nil {
 		return nil, err
 	}
 	key.creator = creator
@@ -105,8 +104,8 @@ func (k *createdKeys) findKey(ctx context.Context, name string, hash control.Has
 	return key, nil
 }
 
-// enterProject finds the project that a token names, which bounds the token as it bounds its
-// keys. A name that is no project's bounds nothing.
+// enterProject finds the project of a token, which limits the token as it limits its keys. A name
+// without a project limits nothing.
 func (a *Authenticator) enterProject(ctx context.Context, k *Key) error {
 	store := a.configs[k.store].Store()
 	if k.project == "" || !store.HasControl() {
@@ -114,7 +113,7 @@ func (a *Authenticator) enterProject(ctx context.Context, k *Key) error {
 	}
 	log, err := store.Control()
 	if err == nil {
-		k.within, err = control.Named[control.Project](ctx, &control.Organisation{Log: log, Name: k.org}, k.project)
+		k.inProject, err = control.Named[control.Project](ctx, &control.Organisation{Log: log, Name: k.org}, k.project)
 	}
 	switch {
 	case errors.Is(err, control.ErrNotFound):
@@ -129,11 +128,11 @@ func (a *Authenticator) enterProject(ctx context.Context, k *Key) error {
 }
 
 // isArchived reports whether the project of the key has ended.
-func (k *Key) isArchived() bool { return k.within != nil && k.within.ArchivedAt != nil }
+func (k *Key) isArchived() bool { return k.inProject != nil && k.inProject.ArchivedAt != nil }
 
-// keepsKeys reports whether keys were created while Weir runs, which may be those of any
+// mayHaveCreatedKeys reports whether a store has a control log, which may have keys of any
 // organisation.
-func (a *Authenticator) keepsKeys() bool {
+func (a *Authenticator) mayHaveCreatedKeys() bool {
 	for _, config := range a.configs {
 		if config.Store().HasControl() {
 			return true
@@ -142,10 +141,10 @@ func (a *Authenticator) keepsKeys() bool {
 	return false
 }
 
-// keptKey returns the key that was created while Weir runs, and has a secret of this hash.
-func (a *Authenticator) keptKey(ctx context.Context, hash control.Hash) (*Key, error) {
-	for name, created := range a.created {
-		key, err := created.findKey(ctx, name, hash)
+// createdKey returns the key in a control log that has a secret with this hash, and may be used now.
+func (a *Authenticator) createdKey(ctx context.Context, hash control.Hash) (*Key, error) {
+	for name, keys := range a.created {
+		key, err := keys.findKey(ctx, name, hash)
 		now := storage.Millis(time.Now())
 		switch {
 		case errors.Is(err, control.ErrNotFound):
@@ -157,7 +156,7 @@ func (a *Authenticator) keptKey(ctx context.Context, hash control.Hash) (*Key, e
 			return nil, ErrUnknownKey
 		}
 		if isUseDue(&key.used, now) {
-			if log, err := created.store.Control(); err == nil {
+			if log, err := keys.store.Control(); err == nil {
 				log.Used(key.created.ID, now)
 			}
 		}

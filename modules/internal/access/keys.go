@@ -63,7 +63,7 @@ type Key struct {
 	user       string // "" if calls name their user by themselves
 	project    string
 	created    *control.Key     // at run time; nil for keys of the configuration, and for tokens
-	within     *control.Project // the project of a created key, or of a token; nil for none
+	inProject  *control.Project // the project of a created key, or of a token; nil for none
 	creator    *control.Key     // the key that created this one as its own, nil for any other key
 	member     string           // the id of the member whose role a token has, "" for nobody's
 	issuer     string           // of a token, "" for keys
@@ -145,7 +145,7 @@ func (k *Key) MayCall(provider, model string) bool {
 		return true
 	}
 	named := func(list []string) bool { return accepts(list, model) || accepts(list, provider+"/"+model) }
-	if k.within != nil && k.within.Models != nil && (model == "" || !k.within.Allow(named)) {
+	if k.inProject != nil && k.inProject.Models != nil && (model == "" || !k.inProject.Allow(named)) {
 		return false
 	}
 	return k.MayUse(provider) && k.settingsAllow(func(s *control.Settings) bool { return len(s.Models) == 0 || named(s.Models) })

@@ -8,9 +8,10 @@ import (
 	"github.com/weirhq/weir/storage/control"
 )
 
-// withinCreator returns a key as it applies: a key that somebody created as their own does no more
-// than its creator does now. The creator is a member, or a key, or nobody if both are nil.
-func withinCreator(k *control.Key, m *control.Member, by *control.Key) *control.Key {
+// limitToCreator returns a key with the limits of its creator: a key that somebody created as their
+// own may do no more than its creator may now. The creator is the member m or the key by. If both
+// are nil, nothing limits the key.
+func limitToCreator(k *control.Key, m *control.Member, by *control.Key) *control.Key {
 	if m == nil && by == nil {
 		return k
 	}
@@ -36,7 +37,7 @@ func withinCreator(k *control.Key, m *control.Member, by *control.Key) *control.
 	return &limited
 }
 
-// earlier returns the earlier of two times, of which nil is never.
+// earlier returns the earlier of two times. nil is never.
 func earlier(a, b *storage.Timestamp) *storage.Timestamp {
 	if a == nil || b != nil && *b < *a {
 		return b
@@ -44,9 +45,9 @@ func earlier(a, b *storage.Timestamp) *storage.Timestamp {
 	return a
 }
 
-// AsCreator returns the record of a call as if the creator of the key had made the call: otherwise, who
-// creates keys would have the limit of each of them. It returns r for a key that nobody created as
-// their own.
+// AsCreator returns the record of a call as if the creator of the key had made the call: otherwise
+// each key that somebody creates would add its own limits to theirs. It returns r for a key that
+// nobody created as their own.
 func (k *Key) AsCreator(r *storage.Record) *storage.Record {
 	if k == nil || k.created == nil || k.created.Creator == nil {
 		return r
@@ -54,8 +55,8 @@ func (k *Key) AsCreator(r *storage.Record) *storage.Record {
 	return k.created.Creator.AsCaller(r)
 }
 
-// Creator is who creates keys of their own with the key: the member who has the token, or the key
-// itself. false means that nobody can.
+// Creator returns who creates keys of their own with the key: the member of the token, or the key
+// itself. ok is false if nobody can.
 func (k *Key) Creator() (by control.Creator, ok bool) {
 	switch {
 	case k.member != "":
@@ -66,8 +67,8 @@ func (k *Key) Creator() (by control.Creator, ok bool) {
 	return by, false
 }
 
-// Grant gives the settings of a key what the keys of its creator k have in any case, and refuses
-// what k itself may not do. The member who has a token has m.
+// Grant completes the settings of a key that k creates by those of k, and returns an error if they
+// allow what k may not do. m is the member of a token, nil for a key.
 func (k *Key) Grant(s *control.Settings, m *control.Member) error {
 	for _, scope := range s.Scopes {
 		if scope == ScopeAdmin || !k.Allows(scope) || m != nil && !includes(memberScopes[m.Role], scope) {

@@ -16,8 +16,8 @@ import (
 	"github.com/weirhq/weir/internal/libsqlite"
 )
 
-// FileName is the name of the table's file in the journal's directory. Who loses the file loses
-// hits alone, so that no copy of a store has it.
+// FileName is the name of the table's file in the journal's directory. Backups do not have it:
+// without the file, the cache only misses.
 const FileName = "cache.db"
 
 const schema = `
@@ -38,7 +38,7 @@ PRAGMA user_version = 1;`
 const (
 	// maxEntries bounds the table to about 20 MB. The oldest make room.
 	maxEntries = 100_000
-	// trimEvery is after how many new entries the table is trimmed.
+	// trimEvery is the number of new entries between two calls of trim.
 	trimEvery = 256
 )
 
@@ -51,14 +51,13 @@ type entry struct {
 	saved      time.Time
 }
 
-// table is the open file.
+// table maps the key of a request to the records that have an answer to it.
 type table struct {
 	db                  *sql.DB
 	find, save, discard *sql.Stmt
 }
 
-// open opens the table of a directory. One that cannot be read is made anew: it has nothing that
-// cannot be asked for again.
+// open opens the table of a directory. It replaces a corrupt one by an empty one.
 func open(dir string) (*table, error) {
 	path := filepath.Join(dir, FileName)
 	t, err := openFile(path)
@@ -137,17 +136,17 @@ func (t *table) add(ctx context.Context, k Key, e entry, life time.Duration) err
 	return err
 }
 
-// remove takes out an entry whose answer is gone.
+// remove removes an entry whose answer is gone.
 func (t *table) remove(ctx context.Context, k Key, e entry) error {
 	_, err := t.discard.ExecContext(ctx, k[:], e.bucket, e.record[:])
 	return err
 }
 
-// trim removes what has expired, and the oldest of too many.
-func (t *table) trim(ctx context.Context, now time.Time, most int) error {
+// trim removes the expired entries, and the oldest until maxCount remain.
+func (t *table) trim(ctx context.Context, now time.Time, maxCount int) error {
 	_, err := t.db.ExecContext(ctx, "DELETE FROM answers WHERE expires <= ?", now.UnixMilli())
 	if err == nil {
-		_, err = t.db.ExecContext(ctx, `DELETE FROM answers WHERE saved <= (SELECT saved FROM answers ORDER BY saved DESC LIMIT 1 OFFSET ?)`, most)
+		_, err = t.db.ExecContext(ctx, `DELETE FROM answers WHERE saved <= (SELECT saved FROM answers ORDER BY saved DESC LIMIT 1 OFFSET ?)`, maxCount)
 	}
 	return err
 }

@@ -335,7 +335,7 @@ func (x *Exchange) MadeBatch(id, baseURL string) bool {
 		return false
 	}
 	b, ok := observe.ParseInlineBatch(batch.Path)
-	return ok && b.Makes
+	return ok && b.Creates
 }
 
 // answered returns the record of a response or a batch of the organisation at an address, nil if

@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// exchanges are those in flight on one store. The zero value has none.
+// exchanges are the exchanges in flight on one store. The zero value has none.
 type exchanges struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards all fields
 	cancels map[int]context.CancelFunc
-	next    int
-	cut     bool
+	nextID  int
+	isCut   bool          // cutOff was called
 	idle    chan struct{} // closed when the last has ended; nil while nothing waits
 }
 
-// add enters an exchange until done is called.
+// add adds an exchange, which done removes.
 func (e *exchanges) add(cancel context.CancelFunc) (done func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.cancels == nil {
 		e.cancels = make(map[int]context.CancelFunc)
 	}
-	id := e.next
-	e.next++
+	id := e.nextID
+	e.nextID++
 	e.cancels[id] = cancel
-	if e.cut {
+	if e.isCut {
 		cancel()
 	}
 	return func() { e.remove(id) }
@@ -40,11 +40,11 @@ func (e *exchanges) remove(id int) {
 	}
 }
 
-// cutOff cancels every exchange, and those that are still to come.
+// cutOff cancels all exchanges, also later ones.
 func (e *exchanges) cutOff() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.cut = true
+	e.isCut = true
 	for _, cancel := range e.cancels {
 		cancel()
 	}
