@@ -42,7 +42,7 @@ func (j *Journal) Answer(ctx context.Context, rec *storage.Record) (storage.Body
 		}
 		return c.Response, nil
 	}
-	r := contentReader{j: j, parts: storage.ResponsePart, asItCame: true}
+	r := contentReader{j: j, parts: storage.ResponsePart, unassembled: true}
 	defer r.Close()
 	_, err := r.Content(ctx, rec)
 	return r.content.Response, err
@@ -59,8 +59,8 @@ type contentReader struct {
 	j       *Journal
 	parts   storage.ContentPart
 	content storage.Content // as returned last
-	// asItCame reads streams as they came.
-	asItCame bool
+	// unassembled reads streams as they came.
+	unassembled bool
 
 	segment uint64
 	file    sealedFile // nil when none is open
@@ -174,7 +174,7 @@ func (r *contentReader) readRaw(s *segment, scan *scanner, of *storage.Record) (
 
 // assemble brings an answer that was read as it came into stored form, if that is asked for.
 func (r *contentReader) assemble(d plugins.Dialect) {
-	if c := &r.content; !r.asItCame {
+	if c := &r.content; !r.unassembled {
 		c.Response.Data, c.Response.Type = r.assembler.Stored(observe.Transcript(d), c.Response.Type, c.Response.Data)
 	}
 }

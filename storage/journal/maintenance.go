@@ -82,8 +82,8 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 		err = run.expire(ctx, content)
 	}
 	j.archive.check()
-	z := sealer{elsewhere: j.Shared()}
-	if z.elsewhere {
+	z := sealer{noContent: j.Shared()}
+	if z.noContent {
 		j.dropContent(ctx)
 	}
 	for _, s := range j.taken() {

@@ -202,7 +202,7 @@ func (j *Journal) relocate(to storage.Position) error {
 	}
 	j.delivery.position, j.delivery.batchEnd = to, storage.Position{}
 	j.owe(from, to, pruned)
-	j.log.begin(to.Segment + 1)
+	j.log.reserveNumber(to.Segment + 1)
 	low, high, sign := to, from, int64(1) // the backend has less
 	if from.Before(to) {
 		low, high, sign = from, to, -1

@@ -20,11 +20,11 @@ func TestRelocations(t *testing.T) {
 			from, length := r.Uint64N(size-1), 1+r.Uint64N(60)
 			for _, p := range all.appendPieces(nil, from, min(length, size-from)) {
 				for i := range p.size {
-					if got := p.to + i; p.there && got != want[p.from+i] || !p.there && want[p.from+i] != 0 {
-						t.Fatalf("address %d is at %d (%t), want %d", p.from+i, got, p.there, want[p.from+i])
+					if got := p.to + i; p.isSealed && got != want[p.from+i] || !p.isSealed && want[p.from+i] != 0 {
+						t.Fatalf("address %d is at %d (%t), want %d", p.from+i, got, p.isSealed, want[p.from+i])
 					}
 				}
-				if p.there {
+				if p.isSealed {
 					continue
 				}
 				p.to = to + p.from

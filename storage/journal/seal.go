@@ -20,8 +20,8 @@ import (
 
 // sealer rewrites segments, one after the other, in memory that it keeps.
 type sealer struct {
-	// elsewhere is true if the backend keeps content: what is sealed has none.
-	elsewhere bool
+	// noContent is true if the backend stores content itself: sealed segments have none.
+	noContent bool
 	w         sealedWriter
 	assembler transcript.Assembler
 	buffer    contentBuffer
@@ -30,8 +30,8 @@ type sealer struct {
 	encoded   []byte // record
 }
 
-// seal rewrites a segment into blocks of its content. At any point the raw file
-// is there, or the sealed file is complete and listed.
+// seal rewrites a segment into blocks of its content. At any point the raw file exists, or the
+// sealed file is complete and in the list.
 func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 	if !a.has(s.number) { // else the list, or the end of the raw file, failed
 		path := segmentPath(a.dir, s.number, sealedSuffix)
@@ -64,13 +64,13 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 // write writes the sealed form of a segment, without entries with damaged content.
 // A segment that never had content gets no file.
 func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed, damaged int64, err error) {
-	current, found, records, err := s.current()
+	current, found, records, err := s.currentContents()
 	if err != nil {
 		return as, 0, err
 	}
 	as.recordCount, as.Newest = records, int64(s.newest)
 	damaged = max(s.contents-found-max(s.damaged, 0), 0) // heads, since they were drained
-	if z.elsewhere || len(current) == 0 && damaged == 0 {
+	if z.noContent || len(current) == 0 && damaged == 0 {
 		return as, 0, nil
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -79,7 +79,7 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 	}
 	defer f.Close()
 	z.w.reset(f)
-	current = byConversation(current, s.parents)
+	current = sortByConversation(current, s.parents)
 	for i := range current {
 		if err := ctx.Err(); err != nil {
 			return as, 0, err
@@ -119,7 +119,7 @@ func (z *sealer) add(s *segment, e *place) error {
 	if z.buffer.layout.extents != nil {
 		shared = s.rawRequest(&z.buffer, e, c)
 	}
-	if e.asItCame {
+	if e.unassembled {
 		c.Unassembled = e.dialect
 	} else {
 		c.Response.Data, c.Response.Type = z.assembler.Stored(observe.Transcript(e.dialect), c.Response.Type, c.Response.Data)
@@ -168,16 +168,16 @@ func (s *segment) rawRequest(m *contentBuffer, e *place, c *content) *rawRequest
 	}
 }
 
-// place is where the content of a record stands, and what it is.
+// place locates the content of a record in a raw segment.
 type place struct {
-	key      storage.RecordKey
-	dialect  plugins.Dialect
-	asItCame bool // a stream is not assembled: Weir's cache may answer with it
-	ordinal  uint32
-	sum      uint32
-	at       int64
-	length   int64
-	last     latestVersion // of the record
+	key         storage.RecordKey
+	dialect     plugins.Dialect
+	unassembled bool // a stream is not assembled: Weir's cache may answer with it
+	ordinal     uint32
+	sum         uint32
+	at          int64
+	length      int64
+	last        latestVersion // of the record
 }
 
 // latestVersion is the last version of a record within a segment.
@@ -188,9 +188,9 @@ type latestVersion struct {
 	recordCount
 }
 
-// current lists what has the content of the last version of a record within the
-// segment, in the order of the ordinals, and counts what it found content of, and all entries.
-func (s *segment) current() (all []place, found int64, records recordCount, err error) {
+// currentContents returns the contents of the last versions of records in the segment, by ordinal.
+// found is the number of contents of all versions. records counts all entries.
+func (s *segment) currentContents() (all []place, found int64, records recordCount, err error) {
 	last := make(map[storage.RecordKey]latestVersion, s.contents)
 	all = make([]place, 0, s.contents)
 	var r record
@@ -228,7 +228,7 @@ func (s *segment) current() (all []place, found int64, records recordCount, err 
 			found++
 			v.content = e.ordinal
 			all = append(all, place{
-				key: r.Key(), dialect: r.Dialect, asItCame: r.AnswerCache == storage.CacheMiss,
+				key: r.Key(), dialect: r.Dialect, unassembled: r.AnswerCache == storage.CacheMiss,
 				ordinal: e.ordinal, sum: e.sum, at: e.content(), length: e.length,
 			})
 		case r.Content.Segment == s.number:
@@ -246,9 +246,9 @@ var referenceWire = message[record]{
 	1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71], 72: recordWire[72], 100: recordWire[100],
 }
 
-// byConversation puts what shares bytes with an earlier entry behind it, so that few
-// blocks have all of a conversation. all is in the order of the ordinals.
-func byConversation(all []place, parents map[uint32]uint32) []place {
+// sortByConversation moves each entry that shares bytes with an earlier one next to it, so that a
+// conversation is in few blocks. all is sorted by ordinal.
+func sortByConversation(all []place, parents map[uint32]uint32) []place {
 	if len(parents) == 0 {
 		return all
 	}
@@ -279,22 +279,22 @@ func byConversation(all []place, parents map[uint32]uint32) []place {
 	return sorted
 }
 
-// relocations are where bytes of a raw segment stand in the sealed segment. Requests share
-// the same bytes in both segments, so that sealing need not cut the requests again.
-// Relocations are in the order of from, and do not overlap.
+// relocations map addresses of a raw segment to addresses of the sealed segment, sorted by from and
+// without overlaps. Requests share the same bytes in both segments, so that sealing need not look
+// for shared bytes again.
 type relocations []relocation
 
-// relocation says that size bytes at an address in the raw segment stand at another address in
+// relocation says that size bytes at the address from of the raw segment are at the address to of
 // the sealed segment.
 type relocation struct{ from, size, to uint64 }
 
 // piece is a part of a request, at an address in the raw segment.
 type piece struct {
 	relocation
-	there bool // in the sealed segment
+	isSealed bool // the sealed segment has its bytes
 }
 
-// after returns the index of the first relocation behind an address.
+// after returns the index of the first relocation after an address.
 func (all relocations) after(address uint64) int {
 	i, found := slices.BinarySearchFunc(all, address, func(r relocation, a uint64) int { return cmp.Compare(r.from, a) })
 	if found {
@@ -303,14 +303,15 @@ func (all relocations) after(address uint64) int {
 	return i
 }
 
-// appendPieces appends the pieces of some bytes of the raw segment.
+// appendPieces cuts size bytes of the raw segment where relocations begin and end, and appends the
+// pieces.
 func (all relocations) appendPieces(pieces []piece, from, size uint64) []piece {
 	for size > 0 {
 		i := all.after(from)
 		p := piece{relocation: relocation{from: from, size: size}}
 		if i > 0 && from-all[i-1].from < all[i-1].size {
 			before := all[i-1]
-			p.there, p.to = true, before.to+from-before.from
+			p.isSealed, p.to = true, before.to+from-before.from
 			p.size = min(size, before.from+before.size-from)
 		} else if i < len(all) {
 			p.size = min(size, all[i].from-from)
@@ -321,7 +322,7 @@ func (all relocations) appendPieces(pieces []piece, from, size uint64) []piece {
 	return pieces
 }
 
-// add adds what of r is not known, up to the first bytes that are.
+// add adds r without the bytes that all has already: only those up to the next relocation.
 func (all relocations) add(r relocation) relocations {
 	i := all.after(r.from)
 	if i > 0 {
@@ -343,11 +344,11 @@ func (all relocations) add(r relocation) relocations {
 type rawRequest struct {
 	extents []byte
 	own     []byte
-	at      uint64                 // where own stands
-	request func() ([]byte, error) // puts the request together, and checks it
+	at      uint64                 // the address of own
+	request func() ([]byte, error) // assembles and checks the complete request
 }
 
-// relocate appends to the frame of a block what the sealed segment has not of a request.
+// relocate appends a request to the frame of a block, without the bytes that the sealed segment has.
 func (w *sealedWriter) relocate(raw []byte, block int, r *rawRequest) ([]byte, error) {
 	x, err := readExtents(r.extents)
 	if err != nil {
@@ -367,7 +368,7 @@ func (w *sealedWriter) relocate(raw []byte, block int, r *rawRequest) ([]byte, e
 	w.extents = w.extents[:0]
 	literal, foreign := uint64(0), false // bytes of an entry that is not sealed, or not yet
 	for _, p := range w.pieces {
-		if p.there {
+		if p.isSealed {
 			w.extents.share(p.to, p.size)
 			continue
 		}
@@ -384,7 +385,7 @@ func (w *sealedWriter) relocate(raw []byte, block int, r *rawRequest) ([]byte, e
 	raw = appendShared(raw, w.extents, x.sum, x.size, literal)
 	position := uint64(0) // in the request
 	for _, p := range w.pieces {
-		if !p.there {
+		if !p.isSealed {
 			start := p.from - r.at
 			if foreign {
 				start = position

@@ -15,8 +15,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Names of files in the journal's directory: a segment is raw until it is
-// sealed, and a file with the last suffix is not complete yet.
+// Names of files in the journal's directory. A segment is raw until it is sealed. A temporary file
+// is incomplete.
 const (
 	rawSuffix       = ".raw"
 	sealedSuffix    = ".blk"
@@ -32,14 +32,14 @@ func segmentName(segment uint64, suffix string) string {
 	return fmt.Sprintf("%010d%s", segment, suffix)
 }
 
-// file is what a raw segment needs of its file.
+// file is the part of os.File that a raw segment needs.
 type file interface {
 	io.ReaderAt
-	// write writes the pieces one behind the other from off on.
+	// write writes the pieces one after the other, from off on.
 	write(pieces [][]byte, off int64) error
 	Stat() (os.FileInfo, error)
 	Truncate(size int64) error
-	// sync makes what was written survive a power cut.
+	// sync returns when everything written so far survives a power cut.
 	sync() error
 	Close() error
 }
@@ -63,10 +63,10 @@ type segment struct {
 	salt   uint32
 	opened time.Time
 
-	// size is where the next entry goes, entries its ordinal.
+	// size is the offset of the next entry, and entries its ordinal.
 	size    int64
 	entries uint32
-	// marks are the places of some entries, in order, from the first on.
+	// marks has the offset of every markEvery-th entry, from the first on.
 	marks []mark
 	// parents has, for the ordinal of an entry that shares bytes with earlier entries, the
 	// ordinal of the latest of these. Entries of earlier processes are missing.
@@ -85,10 +85,9 @@ type segment struct {
 	closed bool
 	// leaving is true when the file is about to be deleted: the witness no longer has it.
 	leaving bool
-	// synced is the size that the disk is sure to have, in bytes.
+	// synced is the size that survives a power cut, in bytes.
 	synced int64
-	// refs counts who reads the file, and the journal itself until the segment
-	// is sealed.
+	// refs counts the readers of the file, and the journal until the segment is sealed.
 	refs int
 }
 
@@ -101,15 +100,15 @@ type mark struct {
 	ordinal uint32
 }
 
-// note enters an entry in the segment's books.
+// note adds a mark for an entry if one is due.
 func (s *segment) note(ordinal uint32, offset int64) {
 	if len(s.marks) == 0 || ordinal-s.marks[len(s.marks)-1].ordinal >= markEvery {
 		s.marks = append(s.marks, mark{offset, ordinal})
 	}
 }
 
-// scanner reads the segment as it now is, from the entry with this ordinal or
-// the last mark before it on.
+// scanner returns a scanner of the segment up to its present size. It begins at the last mark up
+// to the entry with this ordinal.
 func (s *segment) scanner(ordinal uint32, window int) *scanner {
 	sc := &scanner{r: s.file, salt: s.salt, off: int64(headerSize), end: s.size, size: window}
 	i, found := slices.BinarySearchFunc(s.marks, ordinal, func(m mark, o uint32) int { return int(int64(m.ordinal) - int64(o)) })
@@ -136,8 +135,8 @@ func (s *segment) content(e *entry) (*content, error) {
 	return c, s.readContent(new(contentBuffer), e.content(), e.length, e.sum, c)
 }
 
-// readContent reads into m the content that stands at an offset, and decodes it to c. c then
-// shares the memory of m.
+// readContent reads the content at an offset into m and decodes it to c, which shares the memory
+// of m.
 func (s *segment) readContent(m *contentBuffer, at, length int64, sum uint32, c *content) error {
 	err := s.readStored(m, at, length, sum, c)
 	if err == nil && m.layout.extents != nil {
@@ -146,7 +145,7 @@ func (s *segment) readContent(m *contentBuffer, at, length int64, sum uint32, c 
 	return err
 }
 
-// readStored is readContent, but for what the request shares with others.
+// readStored is readContent without the bytes that the request shares with others.
 func (s *segment) readStored(m *contentBuffer, at, length int64, sum uint32, c *content) error {
 	m.stored = slices.Grow(m.stored[:0], int(length))[:length]
 	if err := readAt(s.file, m.stored, at); err != nil {
@@ -163,7 +162,7 @@ func (s *segment) readStored(m *contentBuffer, at, length int64, sum uint32, c *
 	return err
 }
 
-// assemble puts together in m the request of an entry. The entry's content stands at an offset.
+// assemble assembles in m the request of the entry whose content is at an offset.
 func (s *segment) assemble(m *contentBuffer, at int64, own []byte) (request []byte, err error) {
 	m.request, err = assemble(m.request[:0], m.layout.extents, own, func(b []byte, from, size uint64) ([]byte, error) {
 		if from > uint64(at) || size > uint64(at)-from {
@@ -176,7 +175,7 @@ func (s *segment) assemble(m *contentBuffer, at int64, own []byte) (request []by
 	return m.request, err
 }
 
-// readAt fills b. What the file is too short for is damaged.
+// readAt fills b. It returns errDamaged if the file is too short.
 func readAt(r io.ReaderAt, b []byte, at int64) error {
 	_, err := r.ReadAt(b, at)
 	if errors.Is(err, io.EOF) {
@@ -216,8 +215,8 @@ func (l *log) release(s *segment) {
 	l.unref(s)
 }
 
-// begin has the next segment have a number, or a higher one.
-func (l *log) begin(number uint64) {
+// reserveNumber makes number the lowest that the next segment may have.
+func (l *log) reserveNumber(number uint64) {
 	for next := l.next.Load(); next < number && !l.next.CompareAndSwap(next, number); next = l.next.Load() {
 	}
 }
@@ -234,7 +233,7 @@ func (l *log) create() (*segment, error) {
 	if s.file, err = o.open(s.path, os.O_CREATE|os.O_EXCL|os.O_RDWR); err != nil {
 		return nil, err
 	}
-	l.begin(number + 1) // also when the file stays, though nothing can be written to it
+	l.reserveNumber(number + 1) // also when the file stays, though nothing can be written to it
 	err = s.file.write([][]byte{header(s.salt)}, 0)
 	if err == nil && o.Sync {
 		err = SyncDir(l.dir)
@@ -250,7 +249,7 @@ func (l *log) create() (*segment, error) {
 	return s, nil
 }
 
-// load opens a segment that an earlier process left, and adds to ends.
+// load opens a segment of an earlier process, and adds to ends.
 func (l *log) load(number uint64, ends *[]storage.Position) error {
 	s := &segment{number: number, path: segmentPath(l.dir, number, rawSuffix), closed: true, refs: 1}
 	f, err := l.options.Load().open(s.path, os.O_RDWR)
@@ -271,8 +270,8 @@ func (l *log) load(number uint64, ends *[]storage.Position) error {
 	return s.scan(l.options.now(), ends)
 }
 
-// scan reads the heads of a segment that an earlier process left. It adds the ends of
-// other segments that stand in it.
+// scan reads the heads of a segment of an earlier process. It adds the ends of other segments that
+// the segment has entries of.
 func (s *segment) scan(now moment, ends *[]storage.Position) error {
 	s.marks, s.entries, s.contents, s.newest = nil, 0, 0, 0
 	var r record
@@ -304,8 +303,8 @@ func (s *segment) scan(now moment, ends *[]storage.Position) error {
 	}
 }
 
-// cut takes away what stands from an ordinal on: its writer could neither complete it
-// nor undo it, and has counted it as lost.
+// cut removes the entries from an ordinal on. Their writer could neither complete nor undo them, and
+// has counted them as lost.
 func (s *segment) cut(ordinal uint32, now moment) error {
 	e, err := s.scanner(ordinal, headWindow).seek(ordinal)
 	if errors.Is(err, io.EOF) {
@@ -319,14 +318,14 @@ func (s *segment) cut(ordinal uint32, now moment) error {
 	return s.scan(now, new([]storage.Position))
 }
 
-// createdWire reads no more of a record than when it was created.
+// createdWire reads only the creation time of a record.
 var createdWire = recordWire[:5]
 
-// scanWindow is how much of a segment is read at a time: the heads of many small
-// entries, and little of the content of large ones.
+// scanWindow is how many bytes of a segment are read at a time: many heads of small entries, and
+// little of the content of large ones.
 const scanWindow = 16 << 10
 
-// writable returns the segment that entries go to.
+// writable returns the active segment, a new one if the last is full or too old.
 func (l *log) writable() (*segment, error) {
 	o := l.options.Load()
 	if s := l.active; s != nil {
