@@ -46,8 +46,8 @@ type InlineBatch struct {
 	ID string
 	// Part is "results" or "cancel", "" for the batch itself.
 	Part string
-	// Makes is true if a POST makes a batch.
-	Makes bool
+	// Creates is true if a POST makes a batch.
+	Creates bool
 }
 
 // ParseInlineBatch returns what the path of a request asks of such batches, false if it is of

@@ -181,12 +181,12 @@ func (t *Bill) NoteCharges(r *storage.Record) {
 
 // Settle returns what the call has used so far, with what earlier rounds have used, if its answer
 // ended in a way that is not counted as stated. tier is the service tier that the provider named.
-func (t *Bill) Settle(e *Ending, length Length, tier string) bound.Used {
+func (t *Bill) Settle(e *Ending, tier string) bound.Used {
 	upperBound := t.max
 	if reserved := t.Reserved(); reserved.Valid {
 		upperBound.Cost = reserved
 	}
-	used := e.Settle(t.call, upperBound, length, tier)
+	used := e.Settle(t.call, upperBound, tier)
 	if t.Earlier != (bound.Used{}) {
 		used.Cost = used.Cost.Both(t.Earlier.Cost)
 		used.Usage.Add(t.Earlier.Usage)

@@ -29,6 +29,8 @@ type Ending struct {
 	Stated plugins.Usage
 	// Hosted: the answer may have called tools that the provider runs and bills.
 	Hosted bool
+	// Length returns the length of the answer so far. It may have to read the answer.
+	Length func() Length
 }
 
 // Rule is how an answer is counted.
@@ -80,10 +82,10 @@ type Length struct {
 	Took plugins.Milliseconds
 }
 
-// Settle returns what a call has used, by the rule of its ending, which must not be AsStated. most
-// is the upper bound on its usage. tier is the service tier that the provider has named. call is
-// nil if nothing is known about the call.
-func (e *Ending) Settle(call *bound.Call, upperBound bound.Used, length Length, tier string) bound.Used {
+// Settle returns what a call has used, by the rule of its ending, which must not be AsStated.
+// upperBound bounds its usage. tier is the service tier that the provider has named. call is nil if
+// nothing is known about the call.
+func (e *Ending) Settle(call *bound.Call, upperBound bound.Used, tier string) bound.Used {
 	used, rule := upperBound, e.Rule()
 	switch {
 	case call != nil && rule == ByRequest && call.Estimated != nil && call.Model != nil:
@@ -96,7 +98,7 @@ func (e *Ending) Settle(call *bound.Call, upperBound bound.Used, length Length, 
 		}
 		return used
 	}
-	output := plugins.Known(e.Written(call, length))
+	output := plugins.Known(e.Written(call))
 	if used.Usage.Output.Valid {
 		output.N = max(min(output.N, used.Usage.Output.N), e.Stated.Output.N)
 	}
@@ -119,7 +121,8 @@ func withCost(used bound.Used, cost plugins.Cost) bound.Used {
 
 // Written estimates the tokens of an answer from its length. If the model may have written tokens
 // that the answer does not show, such as its reasoning, the time that it had counts as well.
-func (e *Ending) Written(call *bound.Call, length Length) int64 {
+func (e *Ending) Written(call *bound.Call) int64 {
+	length := e.Length()
 	written := max(bound.Likely.Text(length.Bytes), length.Events)
 	if e.Left || call.Silent() {
 		thought := bound.Thought(length.Took)

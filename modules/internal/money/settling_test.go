@@ -59,7 +59,7 @@ func TestLengths(t *testing.T) {
 	}
 	m := &catalog.Model{ID: "m", Prices: []catalog.Price{{Input: in, Output: out}}}
 	call := &bound.Call{Model: m, Request: bound.JSON(plugins.Chat, new(plugins.Object))}
-	most := bound.Used{Cost: plugins.KnownCost(120e9), Usage: plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(10)}}
+	upperBound := bound.Used{Cost: plugins.KnownCost(120e9), Usage: plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(10)}}
 	for _, c := range []struct {
 		name   string
 		stated plugins.Usage
@@ -73,8 +73,8 @@ func TestLengths(t *testing.T) {
 		{"at least what was stated", plugins.Usage{Input: plugins.Known(20), Output: plugins.Known(9)}, Length{Bytes: 4}, 38e9, 9},
 		{"no input", plugins.Usage{}, Length{Bytes: 4}, 102e9, 1},
 	} {
-		end := Ending{Status: 200, Broken: true, Stream: true, Served: true, Stated: c.stated}
-		if got := end.Settle(call, most, c.length, ""); got.Cost.N != c.want || got.Usage.Output.N != c.output {
+		end := Ending{Status: 200, Broken: true, Stream: true, Served: true, Stated: c.stated, Length: func() Length { return c.length }}
+		if got := end.Settle(call, upperBound, ""); got.Cost.N != c.want || got.Usage.Output.N != c.output {
 			t.Errorf("%s: %v and %d tokens, want %v and %d", c.name, got.Cost.N, got.Usage.Output.N, c.want, c.output)
 		}
 	}

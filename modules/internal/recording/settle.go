@@ -13,19 +13,15 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Settling is what a lane knows of the end of an answer, beside the record.
+// Settling is what a lane knows of the end of an answer, besides the record.
 type Settling struct {
 	End storage.EndState
-	// Left: the client, or Weir for it, did not wait for the provider, which works on.
-	Left bool
-	// Streams: a stream was asked for.
-	Streams bool
-	// Served: the client has a part of the answer.
-	Served bool
-	// Request is the request, nil if only what is kept of it is known.
+	// Left, Streams and Served are those of money.Ending. Streams: the request asked for a stream.
+	Left, Streams, Served bool
+	// Request is the request, nil for the part of it that the record stores.
 	Request *plugins.Object
 	// Written returns how many bytes of the answer the model has written, and in how many
-	// events. nil: what is kept of the answer tells.
+	// events. nil counts those in the part of the answer that the record stores.
 	Written func() (bytes, events int64)
 }
 
@@ -33,13 +29,14 @@ type Settling struct {
 // documentation of the package money. Commit or End must follow.
 func (x *Exchange) Settle(s Settling) {
 	r, seen := &x.Record, x.Info()
-	if r.Dialect == plugins.Batches || x.Hit != nil { // its calls tell what they cost, or nobody is paid
+	if r.Dialect == plugins.Batches || x.Hit != nil { // the calls of a batch are settled later, and a hit costs nothing
 		return
 	}
 	paid := x.Bill != nil && x.Bill.Open()
 	e := &money.Ending{
 		Status: r.Status.N, Left: s.Left, Broken: x.BrokenOff(s.End), Provider: s.End == storage.UpstreamAborted, Stream: s.Streams || r.Stream, Served: s.Served,
 		Final: seen.Usage.Output.Valid && seen.Finish != "" && seen.Phase != plugins.Running && !x.Cut, Cost: r.Cost, Stated: seen.Usage,
+		Length: func() money.Length { return x.length(s) },
 	}
 	if e.Broken && e.Stream && !e.Final {
 		e.Hosted = x.hosted(s.Request)
@@ -52,11 +49,7 @@ func (x *Exchange) Settle(s Settling) {
 		x.countUnpaid(s, e, rule)
 	}
 	if paid {
-		var length money.Length
-		if rule == money.ByLength {
-			length = x.length(s)
-		}
-		used := x.Bill.Settle(e, length, r.ServiceTier)
+		used := x.Bill.Settle(e, r.ServiceTier)
 		if e.CostStated() || !x.Bill.Reserved().Valid {
 			used.Cost = plugins.Cost{}
 		} else {
@@ -89,8 +82,8 @@ func (x *Exchange) Release() {
 	}
 }
 
-// length is how much of the answer has come. If nothing of it is kept, all bytes that passed
-// count.
+// length returns the length of the answer so far. If the record stores nothing of it, all bytes that
+// passed count.
 func (x *Exchange) length(s Settling) money.Length {
 	r := &x.Record
 	length := money.Length{Took: r.Latency.N}
@@ -108,9 +101,9 @@ func (x *Exchange) length(s Settling) money.Length {
 	return length
 }
 
-// countUnpaid counts the cost of an answer that was broken off and whose cost nothing bounds, by
-// the length of what is kept of it. The cost is unknown if the length does not tell it, or if the
-// answer is not kept.
+// countUnpaid estimates the cost of an answer that was broken off, for a call without budgets, by the
+// length of the stored answer. The cost is unknown if the length does not determine it, or if the
+// answer is not stored.
 func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 	r, used := &x.Record, e.Stated
 	if !e.Broken || r.Status.N != http.StatusOK || x.Answer == nil || used.ReportedCost.Valid {
@@ -121,23 +114,23 @@ func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 	if request == nil {
 		request, _ = plugins.ParseObject(content.Request.Data)
 	}
-	tells := used.Input.Valid // which is enough if the request is omitted
+	inputKnown := used.Input.Valid // enough if the request is omitted
 	if s.Request != nil || !r.RequestOmitted {
-		tells = bound.Countable(r.Dialect, request, used.Input)
+		inputKnown = bound.Countable(r.Dialect, request, used.Input)
 	}
-	_, shown := bound.Written(r.Dialect, content.Response)
-	shown = s.Written != nil || shown && !r.ResponseTruncated
+	_, outputShown := bound.Written(r.Dialect, content.Response)
+	outputShown = s.Written != nil || outputShown && !r.ResponseTruncated
 	call := x.Bill.Call()
 	if call == nil {
 		call = &bound.Call{Request: bound.JSON(r.Dialect, request)}
 		call.Model, _ = x.site.App.Catalog().Lookup(r.Provider, r.Model)
 	}
-	if rule != money.ByLength || !tells || !shown || call.Model == nil || x.spent != nil {
+	if rule != money.ByLength || !inputKnown || !outputShown || call.Model == nil || x.spent != nil {
 		x.uncounted = true
 		return
 	}
 	used.Input = used.Input.Or(plugins.Known(bound.Likely.Text(int64(len(request.Data)))))
-	used.Output = plugins.Known(e.Written(call, x.length(s)))
+	used.Output = plugins.Known(e.Written(call))
 	priced := *r
 	priced.Usage, priced.ServiceTier = used, cmp.Or(r.ServiceTier, request.Get("service_tier").Str)
 	x.price(&priced)
@@ -145,7 +138,7 @@ func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 }
 
 // hosted reports whether the answer may have called tools that the provider runs and bills: the
-// request has some, and what is kept of the answer does not show that none was called.
+// request has some, and the stored answer does not show that none was called.
 func (x *Exchange) hosted(request *plugins.Object) bool {
 	r := &x.Record
 	content := x.Kept.Content(r)
