@@ -50,9 +50,17 @@ func (j *Journal) ChangeHolds(do func() error) error {
 
 // EachPage passes on the records of the backend that a filter chooses, by pages, the oldest first.
 func (j *Journal) EachPage(ctx context.Context, org string, f storage.Filter, each func([]*storage.Record) error) error {
-	q := &storage.RequestQuery{Org: org, Filter: f, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasePage}
+	return j.Scan(ctx, &storage.RequestQuery{Org: org, Filter: f, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasePage}, each)
+}
+
+// Scan passes on all records of the backend that a query finds, by pages of its Limit. Scans of an
+// organisation leave turns to those of others, and to queries.
+func (j *Journal) Scan(ctx context.Context, q *storage.RequestQuery, each func([]*storage.Record) error) error {
 	return q.EachPage(func(q *storage.RequestQuery) (records []*storage.Record, err error) {
-		j.options.Load().LowPriority(func() { records, err = j.backend.Requests(ctx, q) })
+		err = j.options.Load().Scan(ctx, q.Org, func() (err error) {
+			records, err = j.backend.Requests(ctx, q)
+			return err
+		})
 		return records, err
 	}, each)
 }

@@ -40,6 +40,9 @@ type Options struct {
 	Holds func(ctx context.Context, org string) ([]Hold, error)
 	// LowPriority runs work that traffic goes before. Default: as any other work.
 	LowPriority func(do func())
+	// Scan reads a page for what goes through many records of an organisation, when it is the
+	// organisation's turn. Default: at once.
+	Scan func(ctx context.Context, org string, read func() error) error
 	// Mask returns what masks an entry before it is written, nil for nothing: what the
 	// organisation has masked, and also what is masked in the entry's content. Default: nothing
 	// is masked.
@@ -64,6 +67,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LowPriority == nil {
 		o.LowPriority = func(do func()) { do() }
+	}
+	if o.Scan == nil {
+		o.Scan = func(_ context.Context, _ string, read func() error) error { return read() }
 	}
 	if o.Holds == nil {
 		o.Holds = func(context.Context, string) ([]Hold, error) { return nil, nil }

@@ -201,10 +201,7 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
 		Filter: storage.And(storage.And(without(b.filter, "key_id"), &storage.Leaf{Field: created, Op: storage.GTE, Time: from}), &storage.Leaf{Field: created, Op: storage.LT, Time: to}),
 	}
-	ask := func(page *storage.RequestQuery) ([]*storage.Record, error) {
-		return journal.Backend().Requests(ctx, page)
-	}
-	return page.EachPage(ask, func(records []*storage.Record) error {
+	return journal.Scan(ctx, page, func(records []*storage.Record) error {
 		for _, r := range records {
 			if r.Arm == routing.ShadowArm { // which no budget counts
 				continue

@@ -150,6 +150,7 @@ func (c *Config) options() journal.Options {
 		Holds:            c.store.Holds,
 		AwaitLedger:      c.shared == nil && ledger.Exists(c.store.Dir()),
 		LowPriority:      lowpriority.Run,
+		Scan:             scan,
 		Mask:             c.Mask,
 		Logger:           c.logger.Named("store." + c.name),
 	}
