@@ -1,10 +1,13 @@
 package plugins
 
 import (
+	"bytes"
+	"html"
 	"net/http"
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
@@ -120,6 +123,44 @@ func ErrorObject(body gjson.Result) gjson.Result {
 		return v
 	}
 	return body
+}
+
+const (
+	// maxErrorText is how long the body of an error may be that is text, in bytes.
+	maxErrorText = 1 << 10
+	// maxErrorPage is how much of a page is read.
+	maxErrorPage = 64 << 10
+)
+
+// markup finds what a page or XML says of an error.
+var markup = regexp.MustCompile(`(?is)<(?:message|title)[^>]*>([^<]+)</`)
+
+// ErrorBody reads the body of an error. It is a string if it is text that is not JSON, or the title of
+// a page, and null if it is neither. Of an array, which Google sends for a stream, it is the first
+// element.
+func ErrorBody(data []byte) gjson.Result {
+	if ValidJSON(data) {
+		body := gjson.ParseBytes(data)
+		if body.IsArray() {
+			body = body.Get("0")
+		}
+		return body
+	}
+	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
+	if len(text) < len(data) && ValidJSON(text) {
+		return ErrorBody(text)
+	}
+	if bytes.HasPrefix(text, []byte("<")) { // a page, or XML as of AWS and Azure
+		found := markup.FindSubmatch(text[:min(len(text), maxErrorPage)])
+		if found == nil {
+			return gjson.Result{}
+		}
+		text = []byte(html.UnescapeString(string(bytes.TrimSpace(found[1]))))
+	}
+	if len(text) == 0 || len(text) > maxErrorText || !utf8.Valid(text) {
+		return gjson.Result{}
+	}
+	return gjson.Result{Type: gjson.String, Str: string(text)}
 }
 
 // ErrorMessage returns the message of an error in any of the shapes that vendors give it, also

@@ -168,10 +168,16 @@ func (n *native) passStream(resp *http.Response, observer plugins.Observer, begu
 		a.commit(storage.Complete)
 		a.writeEvents(rest, resp.Header)
 	}
-	if !terminated && a.client.err == nil && a.call.r.Context().Err() == nil {
+	if !complete && a.client.err == nil && a.call.r.Context().Err() == nil {
 		a.keepCopy()
-		a.commit(storage.UpstreamAborted)
-		a.client.write(s.failure())
+		e, end := s.failure()
+		if seen.ErrorType == "" && !a.x.Cut { // the client is told of a failure of which the provider says nothing
+			a.x.Record.ErrorType, a.x.Refusal = e.Type, e
+		}
+		if !terminated {
+			a.commit(storage.UpstreamAborted)
+			a.client.write(end)
+		}
 	}
 	if a.client.usage != nil {
 		a.client.usage.Close()
@@ -359,23 +365,23 @@ func lastEvent(b []byte, from int) int {
 
 // failure returns the end of a stream that the provider broke off: an error, unless the
 // provider has reported one as its dialect has them, and for Responses the failed response.
-func (s *nativeStream) failure() []byte {
-	e := plugins.Upstream("The upstream stream ended early.")
+func (s *nativeStream) failure() (e *plugins.Error, end []byte) {
+	e = plugins.Upstream("The upstream stream ended early.")
 	if s.failed != nil {
 		e = s.a.target.Account.API.Error(&http.Response{StatusCode: http.StatusOK, Header: s.upstream, Body: io.NopCloser(bytes.NewReader(s.failed))})
 	}
 	reported := gjson.GetBytes(s.failed, "error").IsObject() // where clients look for it
 	if s.a.call.dialect == plugins.Responses {
-		return s.failedResponse(e, s.failed != nil)
+		return e, s.failedResponse(e, s.failed != nil)
 	}
 	if reported {
-		return nil
+		return e, nil
 	}
 	data := apierror.Body(s.a.call.dialect, e)
 	if s.a.call.dialect == plugins.Messages {
-		return fmt.Appendf(nil, "event: error\ndata: %s\n\n", data)
+		return e, fmt.Appendf(nil, "event: error\ndata: %s\n\n", data)
 	}
-	return fmt.Appendf(nil, "data: %s\n\n", data)
+	return e, fmt.Appendf(nil, "data: %s\n\n", data)
 }
 
 // failedResponse returns the events of an error, unless the provider has reported it, and of

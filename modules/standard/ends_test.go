@@ -136,7 +136,7 @@ var chatDoor = &door{
 			}
 			calls[i] += call.Get("function.name").Str + call.Get("function.arguments").Str
 		}
-		h.finish(choice.Get("finish_reason").Str, "stop", "tool_calls")
+		h.finish(choice.Get("finish_reason").Str, "stop", "tool_calls", "function_call")
 	},
 }
 
@@ -270,8 +270,10 @@ func (w *way) recorded(of *speaker, d *door, r gjson.Result) string {
 	switch {
 	case r.Get("end_state").Str != end:
 		return fmt.Sprintf("the record is %q, want %s", r.Get("end_state").Str, end)
-	case failedCall && w.answer.status != 0 && r.Get("error_type").Str == "":
+	case failedCall && (w.answer.status != 0 || !proxied) && r.Get("error_type").Str == "":
 		return "the record has no error_type"
+	case failedCall && strings.Contains(w.want.says, "said m.") && !strings.Contains(r.Get("error_message").Str, w.want.says):
+		return "the record has the error_message " + r.Get("error_message").Raw
 	case !failedCall && r.Get("error_type").Str != "":
 		return "the record has the error_type " + r.Get("error_type").Str
 	case !failedCall && r.Get("stream").Bool() != stream:

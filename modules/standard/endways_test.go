@@ -131,6 +131,24 @@ func (s *speaker) generated() (ways []way) {
 	w := s.says("encoded in an unknown way", false, "xyz", fails(502, "", "", twice))
 	w.answer.header["Content-Encoding"] = "x-odd"
 	ways = append(ways, w)
+	for name, c := range map[string]struct{ encoding, body string }{
+		"encoded, and cut":          {"gzip", encoded("gzip", s.object)[:40]},
+		"said to be encoded":        {"gzip", s.object},
+		"encoded twice, said once":  {"gzip", encoded("gzip", encoded("gzip", s.object))},
+		"encoded by two, said once": {"br", encoded("gzip", s.object)},
+	} {
+		w := s.says(name, false, c.body, fails(502, "", "", twice))
+		w.answer.header["Content-Encoding"] = c.encoding
+		ways = append(ways, w)
+	}
+	for _, encoding := range []string{"GZIP", "x-gzip", "gzip, identity"} {
+		w := s.says("encoded with "+encoding, false, encoded("gzip", s.object), told(text, ended))
+		w.answer.header["Content-Encoding"] = encoding
+		ways = append(ways, w)
+	}
+	w = s.says("an object, then a reset", false, s.object, fails(502, "", "", twice))
+	w.answer.breaks = true
+	ways = append(ways, w)
 	for reason, end := range s.reasons {
 		for stream, body := range map[bool]string{true: whole, false: s.object} {
 			ways = append(ways, s.says("finish "+reason, stream, strings.ReplaceAll(body, fmt.Sprintf(s.finish, s.complete), fmt.Sprintf(s.finish, reason)), told(text, end)))
@@ -138,6 +156,19 @@ func (s *speaker) generated() (ways []way) {
 	}
 	if !s.frames {
 		ways = append(ways, s.says("comments in the place of data", true, strings.ReplaceAll(whole, "data: ", "data: : keepalive\n\n: x\n\ndata: "), told(text, ended)))
+		for name, body := range map[string]string{
+			"lines that end in CRLF":      strings.ReplaceAll(whole, "\n", "\r\n"),
+			"fields without a blank":      strings.ReplaceAll(whole, "data: ", "data:"),
+			"a byte order mark":           "\ufeff" + whole,
+			"ids, retries and comments":   ": x\n\nretry: 10\nid: 1\n" + strings.ReplaceAll(whole, "data: ", "id: 2\ndata: "),
+			"no blank line after the end": strings.TrimRight(whole, "\n"),
+		} {
+			ways = append(ways, s.says(name, true, body, told(text, ended)))
+		}
+		ways = append(ways, s.says("lines that end in CR", true, strings.ReplaceAll(whole, "\n", "\r"), told(text, ended)).mended(),
+			s.says("events of several lines", true, strings.ReplaceAll(whole, `,"model":`, ",\ndata: \"model\":"), told(text, ended)).mended(),
+			s.says("an object with a byte order mark", false, "\ufeff"+s.object, told(text, ended)),
+			s.says("an object with white space around it", false, "\r\n \t"+s.object+"\n\n", told(text, ended)))
 		ways = append(ways, s.says("[DONE] with blanks", true, strings.ReplaceAll(whole, "[DONE]", "[DONE]  "), told(text, ended)))
 	}
 	return ways
@@ -242,6 +273,7 @@ var chatSpeaker = &speaker{
 	object: chatObject(`"content":"Half of it."`, `"stop"`),
 	reasons: map[string]string{
 		"stop": ended, "tool_calls": ended, "length": limited, "content_filter": limited, "sensitive": limited, "network_error": limited, "abort": limited, "brand_new": limited,
+		"function_call": ended, "model_length": limited, "repetition": limited, "model_context_window_exceeded": limited,
 	},
 }
 
@@ -389,6 +421,7 @@ var messagesSpeaker = &speaker{
 	object: `{"id":"msg","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Half of it."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}`,
 	reasons: map[string]string{
 		"end_turn": ended, "stop_sequence": ended, "max_tokens": limited, "model_context_window_exceeded": limited, "refusal": limited, "brand_new": limited,
+		"tool_use": ended, "pause_turn": limited,
 	},
 }
 
@@ -430,6 +463,8 @@ var geminiSpeaker = &speaker{
 	reasons: map[string]string{
 		"STOP": ended, "MAX_TOKENS": limited, "SAFETY": limited, "RECITATION": limited, "BRAND_NEW": limited,
 		"MALFORMED_FUNCTION_CALL": limited, "UNEXPECTED_TOOL_CALL": limited, "OTHER": limited,
+		"LANGUAGE": limited, "BLOCKLIST": limited, "PROHIBITED_CONTENT": limited, "SPII": limited,
+		"IMAGE_SAFETY": limited, "TOO_MANY_TOOL_CALLS": limited, "MISSING_THOUGHT_SIGNATURE": limited, "MALFORMED_RESPONSE": limited,
 	},
 }
 
@@ -467,6 +502,7 @@ var cohereSpeaker = &speaker{
 	object: `{"id":"c","message":{"role":"assistant","content":[{"type":"text","text":"Half of it."}]},"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":9,"output_tokens":3}}}`,
 	reasons: map[string]string{
 		"COMPLETE": ended, "STOP_SEQUENCE": ended, "MAX_TOKENS": limited, "ERROR_TOXIC": limited, "TIMEOUT": limited, "BRAND_NEW": limited,
+		"TOOL_CALL": ended, "ERROR_LIMIT": limited, "USER_CANCEL": limited,
 	},
 }
 

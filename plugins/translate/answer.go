@@ -3,11 +3,8 @@ package translate
 import (
 	"bytes"
 	"cmp"
-	"html"
 	"io"
 	"net/http"
-	"regexp"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -22,8 +19,6 @@ const (
 	maxObject = 64 << 20
 	// maxError is how much of the body of an error is read, in bytes.
 	maxError = 1 << 20
-	// maxErrorText is how long the body of an error may be that is text, in bytes.
-	maxErrorText = 1 << 10
 	// maxPreallocated is how much memory the Content-Length of an answer can
 	// claim before its body has come, in bytes.
 	maxPreallocated = 1 << 20
@@ -73,13 +68,16 @@ func ReadObject(body io.Reader, announced int64) ([]byte, error) {
 	return ReadAll(io.LimitReader(body, maxObject), announced)
 }
 
-// ReadAll is io.ReadAll of a body. announced is its Content-Length, or -1: at most 1 MiB is
-// allocated for it at once. An error comes with the bytes read before.
+// byteOrderMark is what some frameworks write before JSON (https://www.rfc-editor.org/rfc/rfc8259#section-8.1).
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// ReadAll is io.ReadAll of a body, without a byte order mark. announced is its Content-Length, or -1: at
+// most 1 MiB is allocated for it at once. An error comes with the bytes read before.
 func ReadAll(r io.Reader, announced int64) ([]byte, error) {
 	capacity := min(max(announced, 0), maxPreallocated)
 	b := bytes.NewBuffer(make([]byte, 0, capacity+bytes.MinRead)) // which ReadFrom needs to see the end
 	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+	return bytes.TrimPrefix(b.Bytes(), byteOrderMark), err
 }
 
 // ParseJSON parses what the provider sent. The response fails if that is not JSON.
@@ -100,31 +98,12 @@ func (a *Assembler) ParseEvent(data []byte) (e gjson.Result, ok bool) {
 	return a.ParseJSON(data)
 }
 
-// markup finds what a page or XML says of an error.
-var markup = regexp.MustCompile(`(?is)<(?:message|title)[^>]*>([^<]+)</`)
-
 // ReadError reads an answer that is no success, for Provider.Error. newError makes the error
-// of the status and the body. The status is 0 if the answer has begun as a success. The body is a
-// string if it is text that is not JSON, or the title of a page, and null if it is neither. Of an array, which Google
-// sends for a stream, it is the first element. Retry-After wins over the wait of newError.
+// of the status and the body, which is that of plugins.ErrorBody. The status is 0 if the answer has
+// begun as a success. Retry-After wins over the wait of newError.
 func ReadError(resp *http.Response, newError func(status int, body gjson.Result) *plugins.Error) *plugins.Error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what is missing is not JSON
-	body := gjson.ParseBytes(data)
-	if text := bytes.TrimSpace(data); !plugins.ValidJSON(data) {
-		body = gjson.Result{}
-		if bytes.HasPrefix(text, []byte("<")) { // a page, or XML as of AWS and Azure
-			text = nil
-			if found := markup.FindSubmatch(data); found != nil {
-				text = []byte(html.UnescapeString(string(bytes.TrimSpace(found[1]))))
-			}
-		}
-		if len(text) > 0 && len(text) <= maxErrorText && utf8.Valid(text) {
-			body = gjson.Result{Type: gjson.String, Str: string(text)}
-		}
-	}
-	if body.IsArray() {
-		body = body.Get("0")
-	}
+	body := plugins.ErrorBody(data)
 	status := resp.StatusCode
 	if status < http.StatusMultipleChoices {
 		status = 0

@@ -1,15 +1,14 @@
 package recording
 
 import (
-	"html"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -35,18 +34,19 @@ func reportedError(r *storage.Record, seen *plugins.ResponseInfo, body storage.B
 		return ""
 	}
 	message := seen.ErrorMessage
-	title := pageTitle.FindSubmatch(body.Data[:min(len(body.Data), 4<<10)])
 	switch {
 	case message != "":
-	case plugins.ValidJSON(body.Data):
-		message = plugins.ErrorMessage(gjson.ParseBytes(body.Data))
-	case title != nil: // of a proxy between Weir and the provider
-		message = html.UnescapeString(string(title[1]))
-	case strings.HasPrefix(body.Type, "text/plain"):
-		message = string(body.Data[:min(len(body.Data), storage.MaxErrorMessage)])
+	case strings.HasPrefix(body.Type, "text/event-stream"):
+		for data := range streams.SSEData(body.Data) {
+			if plugins.ValidJSON(data) {
+				message = plugins.ErrorMessage(gjson.ParseBytes(data))
+			}
+		}
+	default:
+		message = plugins.ErrorMessage(plugins.ErrorBody(body.Data))
+		if message == "" && strings.HasPrefix(body.Type, "text/plain") && !plugins.ValidJSON(body.Data) {
+			message = string(body.Data[:min(len(body.Data), storage.MaxErrorMessage)])
+		}
 	}
 	return redact.Message(message, storage.MaxErrorMessage)
 }
-
-// pageTitle finds the title of an HTML page.
-var pageTitle = regexp.MustCompile(`(?is)^\s*<(?:!doctype|html)\b.*?<title[^>]*>\s*(.*?)\s*</title>`)
