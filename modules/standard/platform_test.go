@@ -331,6 +331,8 @@ func TestModelsOfKeys(t *testing.T) {
 		"a tool's model":         {models, "/openai/v1/responses", `{"model":"gpt-4o-mini","input":"a","tools":[{"type":"image_generation","model":"gpt-image-1"}]}`, false},
 		"the model in the path":  {models, geminiPath, geminiCall, true},
 		"another in the path":    {models, "/gemini/v1beta/models/gemini-3-pro:generateContent", `{"model":"gemini-2.5-flash","contents":[]}`, false},
+		"another in an old path": {models, "/openai/v1/engines/gpt-4o/completions", `{"model":"gpt-4o-mini","prompt":"a"}`, false},
+		"an agent's model":       {models, "/openai/v1/agents/completions", `{"model":"gpt-4o-mini","agent_id":"ag_1","messages":[]}`, false},
 		"a list of models":       {models, "/openai/v1/models", "", false},
 		"the provider":           {providers, "/openai/v1/chat/completions", chatCall, true},
 		"another provider":       {providers, "/anthropic/v1/messages", chatCall, false},

@@ -13,6 +13,8 @@ func init() {
 		Paths: []string{
 			"/chat/completions",
 			"/deployments/{model}/chat/completions",           // Azure
+			"/engines/{model}/chat/completions",               // LiteLLM
+			"/models/{model}/v1/chat/completions",             // Hugging Face
 			"/fim/completions",                                // Mistral
 			"/agents/completions",                             // Mistral
 			"/publishers/mistralai/models/{model}:rawPredict", // Vertex
@@ -47,6 +49,7 @@ func init() {
 		Operation: "text_completion",
 		Paths: []string{
 			"/completions", "/deployments/{model}/completions",
+			"/engines/{model}/completions", // OpenAI's first
 			"/text/generation", "/text/generation_stream", // watsonx
 		},
 		Signs:        []string{`object:"text_completion"`},

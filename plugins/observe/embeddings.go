@@ -14,7 +14,7 @@ func init() {
 		Operation: "embeddings",
 		NoOutput:  true,
 		Paths: []string{
-			"/embeddings", "/deployments/{model}/embeddings",
+			"/embeddings", "/deployments/{model}/embeddings", "/engines/{model}/embeddings",
 			"/multimodalembeddings", "/contextualizedembeddings", // Voyage
 		},
 		Signs:   []string{"data.#.embedding:"},

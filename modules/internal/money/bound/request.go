@@ -135,8 +135,8 @@ func (r Request) Tiers() (tiers []string) {
 	return tiers
 }
 
-// ModelFields are fields that name further models.
-var ModelFields = []string{"models", "fallbacks"}
+// ModelFields are fields that name further models. Mistral's agents have models of their own.
+var ModelFields = []string{"models", "fallbacks", "agent_id"}
 
 // unboundFields are fields that make a provider charge for something that the model's price
 // does not tell: other models, and audio that the provider fetches.
