@@ -49,7 +49,7 @@ func init() {
 		Operation: "text_completion",
 		Paths: []string{
 			"/completions", "/deployments/{model}/completions",
-			"/engines/{model}/completions", // OpenAI's first
+			"/engines/{model}/completions",                // OpenAI's first
 			"/text/generation", "/text/generation_stream", // watsonx
 		},
 		Signs:        []string{`object:"text_completion"`},

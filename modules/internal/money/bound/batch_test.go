@@ -70,6 +70,8 @@ func TestUploadsThatTellNoCost(t *testing.T) {
 		"another model":             good + "\n" + line("made-up"),
 		"no model":                  strings.Replace(good, `"model":"gpt-4o",`, "", 1),
 		"a model that stands twice": strings.Replace(good, `"model":`, `"model":"gpt-4o-mini","model":`, 1),
+		"two names of the model":    strings.Replace(good, `"model":`, `"model_id":"gpt-4o-mini","model":`, 1),
+		"an agent":                  strings.Replace(good, `"model":`, `"agent_id":"ag_1","model":`, 1),
 		"two bodies":                strings.Replace(good, `"url"`, `"body":{"model":"gpt-4o"},"url"`, 1),
 		"two URLs":                  strings.Replace(good, `"url"`, `"url":"/v1/embeddings","url"`, 1),
 		"another endpoint":          strings.Replace(good, "chat/completions", "images/generations", 1),

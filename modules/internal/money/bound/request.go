@@ -226,13 +226,17 @@ func (r Request) ToolModels() (names []string) {
 func (r Request) Refuse(refused []string, reason string) (err error) {
 	seen := make(map[string]bool)
 	r.Names(func(name string) bool {
+		field := fold(name)
+		if field == "model_id" { // of the same meaning: watsonx's, and some servers know both
+			field = "model"
+		}
 		switch {
 		case slices.Contains(refused, name):
 			err = plugins.Unsupported(name, "Unsupported parameter: '%s' %s.", name, reason)
-		case seen[fold(name)] && !(r.Form && strings.HasSuffix(name, "[]")):
+		case seen[field] && !(r.Form && strings.HasSuffix(name, "[]")):
 			err = plugins.Invalid(name, "Duplicate parameter: '%.64s' stands twice.", name)
 		}
-		seen[fold(name)] = true
+		seen[field] = true
 		return err == nil
 	})
 	return err
