@@ -97,29 +97,37 @@ type Unescaper struct{ decoded []byte }
 // they write them. Invalid escapes and lone surrogates stay. A body without escapes, or that
 // is no JSON, is returned itself; otherwise the text holds until the next call.
 func (u *Unescaper) SearchText(body []byte) []byte {
-	next := bytes.IndexByte(body, '\\')
-	if next < 0 || !startsJSON(body) {
+	if !StartsJSON(body) {
 		return body
 	}
-	decoded := slices.Grow(u.decoded[:0], len(body))
+	return u.Unescape(body)
+}
+
+// Unescape is SearchText for a piece of JSON.
+func (u *Unescaper) Unescape(piece []byte) []byte {
+	next := bytes.IndexByte(piece, '\\')
+	if next < 0 {
+		return piece
+	}
+	decoded := slices.Grow(u.decoded[:0], len(piece))
 	for next >= 0 {
-		decoded = append(decoded, body[:next]...)
-		body = body[next:]
-		if r, n, valid := plugins.Unescape(body); valid {
+		decoded = append(decoded, piece[:next]...)
+		piece = piece[next:]
+		if r, n, valid := plugins.Unescape(piece); valid {
 			decoded = utf8.AppendRune(decoded, r)
-			body = body[n:]
+			piece = piece[n:]
 		} else {
 			decoded = append(decoded, '\\')
-			body = body[1:]
+			piece = piece[1:]
 		}
-		next = bytes.IndexByte(body, '\\')
+		next = bytes.IndexByte(piece, '\\')
 	}
-	u.decoded = append(decoded, body...)
+	u.decoded = append(decoded, piece...)
 	return u.decoded
 }
 
-// startsJSON reports whether body, which may be cut, may be JSON with a string in it.
-func startsJSON(body []byte) bool {
+// StartsJSON reports whether body, which may be cut, may be JSON with a string in it.
+func StartsJSON(body []byte) bool {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[' || body[0] == '"')
 }

@@ -36,6 +36,8 @@ type archive struct {
 	// read is how far the list reached when it was opened, with the sealed segments that it
 	// lacked; saved is how far it reaches in the file.
 	read, saved listReach
+	// grams are the segments that are known to have grams, which are no part of the list.
+	grams map[uint64]bool
 
 	saving sync.Mutex // held while the file is written
 
@@ -94,6 +96,7 @@ func (a *archive) open() error {
 	if a.segments = t.Segments; a.segments == nil {
 		a.segments = map[uint64]sealed{}
 	}
+	a.grams = map[uint64]bool{}
 	a.lost, a.earlier = parseLosses(t.Losses), t.Earlier
 	a.saved.Generation = t.Generation
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -298,7 +301,11 @@ func (a *archive) expire(number uint64, s sealed) {
 	a.mu.Lock()
 	a.earlier.add(s.recordCount)
 	a.mu.Unlock()
-	if err := os.Remove(segmentPath(a.dir, number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := a.removeGrams(number)
+	if gone := os.Remove(segmentPath(a.dir, number, sealedSuffix)); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	if err != nil {
 		a.add(number, s, 0, 0)
 		a.options.logger().Error("content that has outlived its retention cannot be deleted", zap.Error(err))
 	}

@@ -51,5 +51,5 @@ func (j *Journal) freeze(freeze func(names []string) error) (segments []string, 
 }
 
 // notCopied are the suffixes of files that a backup does not copy from the directory: files that
-// will replace other files, and databases, which their owners copy.
-var notCopied = []string{temporarySuffix, ".new", ".db", ".db-wal", ".db-shm"}
+// will replace other files, grams, which are made again, and databases, which their owners copy.
+var notCopied = []string{temporarySuffix, gramsSuffix, ".new", ".db", ".db-wal", ".db-shm"}

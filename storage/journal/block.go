@@ -213,6 +213,8 @@ type sealedIndex struct {
 	blocks []block
 	of     []byte // the entries
 	newest moment
+	size   int64  // of the file, in bytes
+	sum    uint32 // of the index, and so of the checksums of all frames
 }
 
 var errSealed = errors.New("is damaged: its index does not match its checksum")
@@ -267,7 +269,10 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	if crc32.Checksum(b, castagnoli) != order.Uint32(trailer[trailerHead:]) {
 		return nil, errSealed
 	}
-	x := &sealedIndex{blocks: make([]block, n), of: b[n*line:][:ordinals], newest: moment(order.Uint64(trailer[8:]))}
+	x := &sealedIndex{
+		blocks: make([]block, n), of: b[n*line:][:ordinals], newest: moment(order.Uint64(trailer[8:])),
+		size: size, sum: order.Uint32(trailer[trailerHead:]),
+	}
 	for i := range x.blocks {
 		e := b[int64(i)*line:]
 		blk := block{first: order.Uint32(e), entries: order.Uint32(e[4:]), offset: int64(order.Uint64(e[8:]))}
@@ -300,6 +305,17 @@ func (x *sealedIndex) at(ordinal uint32) (n int, found bool) {
 	}
 	n = int(order.Uint32(x.of[4*int(ordinal):]))
 	return n, n < len(x.blocks)
+}
+
+// ordinals lists the entries of each block.
+func (x *sealedIndex) ordinals() [][]uint32 {
+	all := make([][]uint32, len(x.blocks))
+	for ordinal := range uint32(len(x.of) / 4) {
+		if block, there := x.at(ordinal); there {
+			all[block] = append(all[block], ordinal)
+		}
+	}
+	return all
 }
 
 // openSealed opens a sealed segment for reading.

@@ -52,6 +52,7 @@ func (j *Journal) maintain(ctx context.Context) {
 		}
 		j.runMaintenance(ctx)
 		j.erasures.run(ctx)
+		j.makeGrams(ctx)
 	}
 }
 

@@ -57,10 +57,11 @@ func (j *Journal) recover() (last uint64, err error) {
 }
 
 // segmentFiles lists the numbers of the raw and sealed segments of a directory, and the names of
-// temporary files, which are incomplete.
+// files that nothing needs: temporary files, which are incomplete, and grams without a segment.
 func segmentFiles(dir string) (unsealed, sealed map[uint64]bool, temporary []string, err error) {
 	names, err := os.ReadDir(dir)
 	unsealed, sealed = map[uint64]bool{}, map[uint64]bool{}
+	grams := map[uint64]string{}
 	for _, entry := range names {
 		name := entry.Name()
 		suffix := filepath.Ext(name)
@@ -74,6 +75,13 @@ func segmentFiles(dir string) (unsealed, sealed map[uint64]bool, temporary []str
 			unsealed[n] = true
 		case suffix == sealedSuffix:
 			sealed[n] = true
+		case suffix == gramsSuffix:
+			grams[n] = name
+		}
+	}
+	for n, name := range grams {
+		if !sealed[n] {
+			temporary = append(temporary, name)
 		}
 	}
 	return unsealed, sealed, temporary, err

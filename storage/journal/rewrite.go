@@ -38,7 +38,7 @@ func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erase
 		return err
 	}
 	next.Newest, next.recordCount, next.Again, next.Erased = was.Newest, was.recordCount, was.Again, was.Erased+removed
-	if err := a.replace(number, was, &next); err != nil {
+	if err := cmp.Or(a.replace(number, was, &next), a.removeGrams(number)); err != nil {
 		return err
 	}
 	if next.Size > 0 {
@@ -152,12 +152,7 @@ func (w *rewriter) write(ctx context.Context, path string, erased func(ordinal u
 // ordinals lists the entries of each block in the order in which their requests stand there:
 // a request shares bytes with requests before it.
 func (w *rewriter) ordinals() [][]uint32 {
-	all := make([][]uint32, len(w.from.index.blocks))
-	for ordinal := range uint32(len(w.from.index.of) / 4) {
-		if block, there := w.from.index.at(ordinal); there {
-			all[block] = append(all[block], ordinal)
-		}
-	}
+	all := w.from.index.ordinals()
 	for block, of := range all {
 		w.from.reads++
 		f, err := w.from.frame(block, requestFrame)

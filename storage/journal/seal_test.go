@@ -357,10 +357,10 @@ func TestCrashWhileSealing(t *testing.T) {
 			wantContent(t, j, r.Content, 0)
 			seal(t, j, 1)
 			wantContent(t, j, r.Content, 0)
+			j.Close(t.Context())
 			if left := files(t, dir, temporarySuffix); left != nil {
 				t.Errorf("left are %v", left)
 			}
-			j.Close(t.Context())
 		})
 	}
 	if got := len(b.ids()); got != 1 {

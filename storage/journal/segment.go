@@ -20,6 +20,7 @@ import (
 const (
 	rawSuffix       = ".raw"
 	sealedSuffix    = ".blk"
+	gramsSuffix     = ".grm"
 	temporarySuffix = ".tmp"
 	lockName        = "lock"
 )

@@ -12,11 +12,12 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/columnar"
-	"go.uber.org/goleak"
 )
 
 // smallChunks is a backend, not yet open, of which few records fill many chunks.

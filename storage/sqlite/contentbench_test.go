@@ -5,6 +5,7 @@ package sqlite
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 func BenchmarkContent(b *testing.B) {
 	ctx := b.Context()
 	s := New(filepath.Join(b.TempDir(), "weir.db"))
-	o := journal.Options{Dir: b.TempDir(), MaxBytes: 1 << 40, SegmentBytes: 8 << 20}
+	o := journal.Options{Dir: b.TempDir(), MaxBytes: 1 << 40}
 	j, err := journal.Open(ctx, s, o)
 	if err != nil {
 		b.Fatal(err)
@@ -42,7 +43,18 @@ func BenchmarkContent(b *testing.B) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	status := j.Status()
-	b.Logf("%d sealed segments of %d bytes", status.SealedSegments, status.SealedBytes/int64(max(1, status.SealedSegments)))
+	var grams []string
+	for len(grams) < int(status.SealedSegments) {
+		time.Sleep(10 * time.Millisecond)
+		grams, _ = filepath.Glob(filepath.Join(o.Dir, "*.grm"))
+	}
+	var size int64
+	for _, path := range grams {
+		if info, err := os.Stat(path); err == nil {
+			size += info.Size()
+		}
+	}
+	b.Logf("%d sealed segments of %d bytes, with grams of %d bytes", status.SealedSegments, status.SealedBytes/int64(max(1, status.SealedSegments)), size/int64(max(1, len(grams))))
 
 	for name, word := range map[string]string{"rare word": "Xylophone", "common word": "Engineers", "rare word of common letters": "Intestines"} {
 		contains := &storage.Leaf{Field: field("request_body"), Op: storage.Contains, Text: word}

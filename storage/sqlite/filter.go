@@ -25,9 +25,12 @@ type condition struct {
 	// filter is the filter of the query.
 	filter *sqlfilter.Condition
 	// byLabel is true when the clause expects the rows of one label, as l,
-	// joined with their requests, byUser when the index on users finds them, and
-	// byContent when the index of content does, as d.
-	byLabel, byUser, byContent bool
+	// joined with their requests, and byUser when the index on users finds them.
+	byLabel, byUser bool
+	// byContent is true when the clause expects keys of records with content, which
+	// eachContent finds.
+	byContent bool
+	keys      string
 }
 
 // source is the FROM of the clause, with its arguments. The tables are read in this order:
@@ -37,19 +40,15 @@ func (c *condition) source() (string, []driver.Value) {
 	case c.byLabel:
 		return " FROM labels l CROSS JOIN requests r ON r.n = l.n", nil
 	case c.byContent:
-		return " FROM details d INDEXED BY " + withContent + " CROSS JOIN requests r ON r.n = d.n AND d.content_segment IS NOT NULL AND d.n BETWEEN ? AND ?",
-			[]driver.Value{c.from, c.to}
+		return " FROM json_each(?) k CROSS JOIN requests r ON r.n = k.value", []driver.Value{c.keys}
 	}
 	return " FROM requests r", nil
 }
 
 // key is the column with the keys in the table that is read first.
 func (c *condition) key() string {
-	switch {
-	case c.byLabel:
+	if c.byLabel {
 		return "l.n"
-	case c.byContent:
-		return "d.n"
 	}
 	return "r.n"
 }

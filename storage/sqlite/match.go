@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -84,13 +85,24 @@ func (m *matching) load() *storage.Content {
 // candidates calls each with the records that SQL does not rule out, in an order.
 // The row is each's until it returns.
 func (x *query) candidates(ctx context.Context, o order, each func(*row) error) error {
+	if !x.where.byContent {
+		return x.chosen(ctx, o, each)
+	}
+	return x.where.eachContent(x.contents, o.desc, x.Random, func() error {
+		var stopped error // which ends the statement without an error
+		err := x.chosen(ctx, o, func(r *row) error {
+			stopped = each(r)
+			return stopped
+		})
+		return cmp.Or(err, stopped)
+	})
+}
+
+// chosen is candidates for the keys that the condition has found, if it finds keys.
+func (x *query) chosen(ctx context.Context, o order, each func(*row) error) error {
 	if x.reads == contentOnly && !x.Random {
 		var r row
-		joins := joinDetails
-		if x.where.byContent {
-			joins = "" // they are there
-		}
-		statement, args := x.statement(contentOnly.list, joins, o)
+		statement, args := x.statement(contentOnly.list, joinDetails, o)
 		return x.r.c.query(ctx, statement, args, func(values []driver.Value) error {
 			contentOnly.decode(&r, values, nil)
 			return each(&r)

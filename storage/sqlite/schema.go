@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -160,9 +159,9 @@ func (c *conn) hasColumns(ctx context.Context) (bool, error) {
 // an index of their own, because the index of responses and batches is the index of 0.1.0.
 const isRun = "dialect IN ('runs', 'interactions')"
 
-// withContent is the index of the records that have content, in the order of time. It has all that
-// it takes to read content, so that a search reads no other details.
-const withContent = "details_content"
+// withContent is the index of the records that have content, by the segment of the content and in
+// the order of time. A search rules out content by it, and reads the details of the rest.
+const withContent = "details_segment"
 
 // addIndexes adds the index of runs, the index of content, and the indexes of the details that filters look up. The
 // values of these details are random: with buckets of time in the index, a batch writes only to
@@ -171,7 +170,11 @@ func (c *conn) addIndexes() error {
 	if _, err := c.exec("CREATE INDEX IF NOT EXISTS details_run ON details (response_id) WHERE " + isRun); err != nil {
 		return fmt.Errorf("adding the index of runs: %w", err)
 	}
-	if _, err := c.exec("CREATE INDEX IF NOT EXISTS " + withContent + " ON details (n, " + strings.Join(contentColumns, ", ") + ") WHERE content_segment IS NOT NULL"); err != nil {
+	// Versions up to 0.3 had an index by time alone.
+	if _, err := c.exec("DROP INDEX IF EXISTS details_content"); err != nil {
+		return fmt.Errorf("removing an index that nothing uses: %w", err)
+	}
+	if _, err := c.exec("CREATE INDEX IF NOT EXISTS " + withContent + " ON details (content_segment, n, content_ordinal) WHERE content_segment IS NOT NULL"); err != nil {
 		return fmt.Errorf("adding the index of content: %w", err)
 	}
 	for _, x := range storage.DetailColumns {

@@ -12,17 +12,19 @@ import (
 type order struct {
 	by, joins string
 	args      []driver.Value
+	desc      bool // of an order by time: the newest first
 }
 
 func (x *query) timeOrder(desc bool) order {
 	direction := sqlfilter.Direction(desc)
+	by := x.where.key() + direction
 	switch {
 	case x.where.byLabel:
-		return order{by: "l.bucket" + direction + ", l.n" + direction}
+		by = "l.bucket" + direction + ", " + by
 	case x.where.byUser:
-		return order{by: "r.n >> 43" + direction + ", r.n" + direction}
+		by = "r.n >> 43" + direction + ", " + by
 	}
-	return order{by: x.where.key() + direction}
+	return order{by: by, desc: desc}
 }
 
 // propertyAlias names the join that has the property of the sort key at i.

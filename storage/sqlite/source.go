@@ -91,9 +91,21 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 	if where.err != nil {
 		return nil, where.err
 	}
-	keys, err = s.r.c.integers(s.ctx, "SELECT r.n"+table+" WHERE "+where.sql.String(), append(args, where.args...)...)
-	if err == nil && where.filter != nil && !where.filter.Exact() {
-		return s.match(keys, where.filter.Residual, where.reads())
+	add := func() error {
+		if where.byContent {
+			table, args = where.source()
+		}
+		found, err := s.r.c.integers(s.ctx, "SELECT r.n"+table+" WHERE "+where.sql.String(), append(args, where.args...)...)
+		if err == nil && where.filter != nil && !where.filter.Exact() {
+			found, err = s.match(found, where.filter.Residual, where.reads())
+		}
+		keys = append(keys, found...)
+		return err
+	}
+	if where.byContent {
+		err = where.eachContent(s.contents, false, false, add)
+	} else {
+		err = add()
 	}
 	return keys, err
 }
