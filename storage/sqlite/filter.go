@@ -28,7 +28,7 @@ type condition struct {
 	// joined with their requests, and byUser when the index on users finds them.
 	byLabel, byUser bool
 	// byContent is true when the clause expects keys of records with content, which
-	// eachContent finds.
+	// each finds.
 	byContent bool
 	keys      string
 }

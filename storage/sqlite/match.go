@@ -85,10 +85,7 @@ func (m *matching) load() *storage.Content {
 // candidates calls each with the records that SQL does not rule out, in an order.
 // The row is each's until it returns.
 func (x *query) candidates(ctx context.Context, o order, each func(*row) error) error {
-	if !x.where.byContent {
-		return x.chosen(ctx, o, each)
-	}
-	return x.where.eachContent(x.contents, o.desc, x.Random, func() error {
+	return x.where.each(x.contents, o.desc, x.Random, func() error {
 		var stopped error // which ends the statement without an error
 		err := x.chosen(ctx, o, func(r *row) error {
 			stopped = each(r)

@@ -53,12 +53,15 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 
 // checkSort counts the requests to sort no further than to the bound.
 func (x *query) checkSort(ctx context.Context) error {
-	statement, args := x.statement("1", "", order{by: "NULL"})
-	n, err := x.r.c.integer(ctx, "SELECT count(*) FROM ("+statement+" LIMIT ?)", append(args, int64(x.r.sortedRequests)+1)...)
-	if err == nil && n > int64(x.r.sortedRequests) {
-		err = storage.ErrSortWork(x.r.sortedRequests)
-	}
-	return err
+	sorted := int64(0)
+	return x.where.each(x.contents, false, false, func() error {
+		statement, args := x.statement("1", "", order{by: "NULL"})
+		n, err := x.r.c.integer(ctx, "SELECT count(*) FROM ("+statement+" LIMIT ?)", append(args, int64(x.r.sortedRequests)+1)...)
+		if sorted += n; err == nil && sorted > int64(x.r.sortedRequests) {
+			err = storage.ErrSortWork(x.r.sortedRequests)
+		}
+		return err
+	})
 }
 
 // page reads the records of the page.

@@ -22,10 +22,14 @@ type contentKeys struct {
 	begun     bool
 }
 
-// eachContent calls do for the records with content of which the rest of the filter can be true:
-// for some of their keys after the other, in the order of time, or for all at once. Each time
-// there are twice as many, since do may begin with work that does not depend on their number.
-func (c *condition) eachContent(contents storage.Contents, desc, atOnce bool, do func() error) error {
+// each calls do once, for a statement with the condition. If the index of content finds the records,
+// it calls do for the keys of those of which the rest of the filter can be true: for some of them
+// after the other, in the order of time, or for all at once. Each time there are twice as many,
+// since do may begin with work that does not depend on their number.
+func (c *condition) each(contents storage.Contents, desc, atOnce bool, do func() error) error {
+	if !c.byContent {
+		return do()
+	}
 	segments, err := c.contentSegments(desc)
 	if err != nil {
 		return err

@@ -74,14 +74,12 @@ var _ columnar.Source = source{}
 // Chosen implements columnar.Source.
 func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []int64, err error) {
 	where := condition{ctx: s.ctx, r: s.r, from: from, to: to}
-	table, args := " FROM labels r", []driver.Value(nil)
 	part, isLeaf := f.(*storage.Leaf)
 	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
 		// The columns know the organisation of each request.
 		where.write("r."+inBuckets+" AND r.label = ?", bucketOf(from), bucketOf(to), where.lookup(labelKind(part), part.Text))
 	} else {
 		where.query(&storage.RequestQuery{Org: s.org, Filter: f})
-		table, args = where.source()
 	}
 	where.write(" AND "+where.key()+" BETWEEN ? AND ?", from, to)
 	if scored {
@@ -91,8 +89,9 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 	if where.err != nil {
 		return nil, where.err
 	}
-	add := func() error {
-		if where.byContent {
+	err = where.each(s.contents, false, false, func() error {
+		table, args := " FROM labels r", []driver.Value(nil)
+		if where.filter != nil {
 			table, args = where.source()
 		}
 		found, err := s.r.c.integers(s.ctx, "SELECT r.n"+table+" WHERE "+where.sql.String(), append(args, where.args...)...)
@@ -101,12 +100,7 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 		}
 		keys = append(keys, found...)
 		return err
-	}
-	if where.byContent {
-		err = where.eachContent(s.contents, false, false, add)
-	} else {
-		err = add()
-	}
+	})
 	return keys, err
 }
 
