@@ -26,7 +26,7 @@ type Rows interface {
 	Err() error
 }
 
-// RowParts say what is read of rows.
+// RowParts select the fields of rows to read.
 type RowParts uint8
 
 const (
@@ -38,8 +38,8 @@ const (
 	DetailParts
 )
 
-// BatchRows bounds the rows of a RowBatch, unless a request has a row for each of its properties:
-// what aggregates read of so many rows stays in the processor's caches.
+// BatchRows bounds the rows of a RowBatch, unless a request has a row for each of its properties. The
+// fields that aggregates read of a batch fit into the processor's caches.
 const BatchRows = 1024
 
 // RowBatch is what aggregates read of some requests, each field in a slice by the request.
@@ -71,7 +71,7 @@ type RowBatch struct {
 	Score []float64
 }
 
-// Key is what a group of rows stands for.
+// Key identifies a group of rows.
 type Key struct {
 	// ID is the value of the dimension; the session's id if the group is a session.
 	ID string

@@ -29,7 +29,7 @@ type SessionQuery struct {
 	// Sort orders the sessions; ties break by session id and name in the
 	// direction of the first key. No key means created_at, newest first.
 	Sort []SessionSort
-	// After, if not nil, is the place behind which the answer begins.
+	// After, if not nil, is the place after which the answer begins.
 	After         *Cursor[SessionSortKey]
 	Offset, Limit int
 }
@@ -151,7 +151,7 @@ var sessionOrder = ordering[SessionSortKey, Session]{
 	SessionCreatedAt, sessionValues, func(s *Session) [2]string { return [2]string{s.SessionID, s.SessionName} },
 }
 
-// chooseSessions finds the sessions that a filter chooses, also derived ones if so.
+// chooseSessions finds the sessions that match a filter, and the derived ones if derived is true.
 func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, derived bool, c *choice[Session]) error {
 	split := SplitFilter(f)
 	c.row, c.filter, c.value = newSession, split.groupFilter(c.cancel), (*Session).value
@@ -179,7 +179,7 @@ func comparesTag(f Filter) bool {
 	return false
 }
 
-// newSession is without its names if the group has no Key yet.
+// newSession returns the session of a group. It has no id and name if the group has no Key yet.
 func newSession(g *GroupTotals) Session {
 	s := Session{
 		CreatedAt:              g.First,

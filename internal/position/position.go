@@ -1,6 +1,5 @@
-// Package position passes the lines of the Caddyfile on to the JSON configuration, so that
-// errors that are found when it is provisioned can name the line of a part of the global
-// option llm.
+// Package position remembers at which lines of the Caddyfile the parts of the global option llm are.
+// Errors of provisioning, which sees only the JSON configuration, name the line by it.
 package position
 
 import (

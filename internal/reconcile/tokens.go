@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// shift is a way to count the days of calls.
+// shift is a way in which a bill may assign calls to days.
 type shift struct {
 	// byEnd counts a call on the day on which its answer ended.
 	byEnd bool
@@ -18,7 +18,7 @@ type shift struct {
 	zone hours
 }
 
-// byDay adds up the calls of each day.
+// byDay returns the totals of each day, with calls assigned to days by s.
 func (r *Records) byDay(s shift) map[group]*Totals {
 	days := make(map[group]*Totals)
 	for series, spans := range r.totals {
@@ -66,8 +66,8 @@ func (c *comparison) compareTokens() {
 	c.listOtherKeys()
 }
 
-// explainShift finds out whether the bill counts calls on the day of their end, or in another time
-// zone. It must explain several days: a single one may be chance.
+// explainShift finds whether the bill assigns calls to the day of their end, or to days of another time
+// zone. A shift must explain several days: one may be chance.
 func (c *comparison) explainShift() {
 	best, fewest := shift{}, c.countInWindow(c.rest)
 	consider := func(s shift, gain int) {
@@ -135,7 +135,7 @@ func (c *comparison) explainDuplicates() {
 	}
 }
 
-// explainTiers explains what is billed in another tier of the same model and day.
+// explainTiers explains usage that is billed in another tier of the same model and day.
 func (c *comparison) explainTiers() {
 	for _, g := range c.groups() {
 		for _, other := range c.groups() {
@@ -161,7 +161,7 @@ func tierText(tier string) string {
 	return tier
 }
 
-// explainTiming explains what is billed some days earlier or later than it is recorded.
+// explainTiming explains usage that is billed up to two days before or after its record.
 func (c *comparison) explainTiming() {
 	for _, g := range c.groups() {
 		for _, days := range []Day{1, -1, 2, -2} {
@@ -180,8 +180,8 @@ func (c *comparison) explainTiming() {
 	}
 }
 
-// explainKeys explains what is billed for a key none of whose calls are recorded: the differences
-// are its usage, on each day.
+// explainKeys explains the usage of a key without recorded calls: on each day, the difference equals
+// the key's usage.
 func (c *comparison) explainKeys() {
 	if len(c.Keys) > 0 {
 		return
@@ -200,7 +200,7 @@ func (c *comparison) explainKeys() {
 	}
 }
 
-// isRest reports whether all usage of a key is what the records of its groups lack.
+// isRest reports whether the usage of a key equals the differences of its groups.
 func (c *comparison) isRest(usage map[group]count) bool {
 	for g, n := range usage {
 		if !c.bill.CountsRequests {
@@ -231,7 +231,7 @@ func (c *comparison) explainCache(g group) {
 	c.explain(g, count{tokens: part}, Cache, explanation, nil)
 }
 
-// explainRest gives what remains of a group its reason.
+// explainRest explains the remaining difference of a group.
 func (c *comparison) explainRest(g group) {
 	rest, recorded := c.rest[g], orEmpty(c.recorded[g])
 	without := c.withoutUsage(g)
@@ -288,7 +288,7 @@ func (c *comparison) withoutUsage(g group) (sum Totals) {
 	return sum
 }
 
-// lostOn is the number of calls of a day that Weir lost.
+// lostOn returns the number of calls that Weir lost on a day.
 func (c *comparison) lostOn(day Day) (calls int64) {
 	for _, l := range c.Losses {
 		if DayOf(l.From) <= day && day <= DayOf(l.To) {
@@ -298,7 +298,7 @@ func (c *comparison) lostOn(day Day) (calls int64) {
 	return calls
 }
 
-// listOtherKeys adds what is billed for keys that are not Weir's.
+// listOtherKeys adds a difference for each usage of a key that is not Weir's.
 func (c *comparison) listOtherKeys() {
 	if len(c.Keys) == 0 {
 		return

@@ -1,10 +1,16 @@
-// Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail, export and
-// reconcile are clients of the query API; key, budget, alert and audit are clients of llm_control; routes is a client of the gateway; import and demo are clients of llm_otlp, to which they report
-// records of another product and made-up ones; setup makes coding agents clients of the gateway, login, token, logout and relay give
-// them fresh tokens, look reads their own files, and mcp answers their questions; stats, health, credits, doctor, backup,
-// catalog and store are clients of the admin endpoint; restore, forget and check work on the files of a Weir
-// that does not run; init and hash-key are for the configuration. Caddy's own run, start and
-// validate do more than they do there.
+// Package llmcommand adds Weir's commands to Caddy's, by what they use:
+//
+//   - the query API: query, facets, sessions, tail, export, reconcile, whatif, reprice, erase, hold
+//   - llm_control: key, project, member, budget, alert, audit
+//   - the gateway: routes
+//   - llm_otlp, which gets records: import, demo
+//   - the admin endpoint: stats, health, credits, doctor, backup, catalog, store
+//   - files of a Weir that does not run: restore, forget, check
+//   - coding agents: setup connects them, login, token, logout and relay give them tokens, look reads
+//     their files, and mcp answers their questions
+//   - the configuration: init, hash-key
+//
+// Caddy's run, start and validate do more than in Caddy.
 package llmcommand
 
 import (

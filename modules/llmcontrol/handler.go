@@ -1,6 +1,6 @@
-// Package llmcontrol is the handler http.handlers.llm_control, by which administrators
-// change projects, members, API keys, budgets and alerts while Weir runs, and read who changed what,
-// what was used, what budgets count, and which alerts fire.
+// Package llmcontrol is the handler http.handlers.llm_control. With it, administrators change projects,
+// members, API keys, budgets and alerts while Weir runs. They read who changed what, the usage, the
+// state of budgets, and the alerts that fire.
 package llmcontrol
 
 import (

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// standardOwnKeys is how many keys of their own creators of a project have unless the
-	// administrator says, maxOwnKeys at most.
-	standardOwnKeys = 10
-	maxOwnKeys      = 1000
-	// standardLifetime is how long such a key lives at most unless the administrator says.
-	standardLifetime = 90 * 24 * time.Hour
+	// defaultMaxKeys bounds the keys of each creator in a project, unless the administrator sets
+	// another bound, up to maxOwnKeys.
+	defaultMaxKeys = 10
+	maxOwnKeys     = 1000
+	// defaultMaxLifetime bounds the life of such a key, unless the administrator sets another bound.
+	defaultMaxLifetime = 90 * 24 * time.Hour
 )
 
-// keyPermissions says who of a project creates keys of their own, in the form of OpenAI's objects.
+// keyPermissions says who may create keys of their own in a project, in the form of OpenAI's objects.
 type keyPermissions struct {
 	Object string `json:"object"`
 	control.KeyPermissions
@@ -39,7 +39,7 @@ func describeKeyPermissions(p *control.Project) keyPermissions {
 func getKeyPermissions(c *call) (any, error) { return describeKeyPermissions(c.project), nil }
 
 func setKeyPermissions(c *call) (any, error) {
-	body := control.KeyPermissions{MaxKeys: standardOwnKeys, MaxLifetime: int64(standardLifetime / time.Second)}
+	body := control.KeyPermissions{MaxKeys: defaultMaxKeys, MaxLifetime: int64(defaultMaxLifetime / time.Second)}
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
@@ -68,13 +68,13 @@ func deleteKeyPermissions(c *call) (any, error) {
 	return deleted{Object: "project.key_permissions.deleted", Deleted: true}, err
 }
 
-// creator is a caller who creates keys of their own.
+// creator is a caller who may create keys of their own.
 type creator struct {
 	control.Creator
 	member *control.Member // nil for a key
 }
 
-// creator returns the caller, nil if nobody can create keys of their own in this way.
+// creator returns the caller as a creator, nil if the caller's key cannot create keys.
 func (c *call) creator() (*creator, error) {
 	by, ok := c.key.Creator()
 	if !ok {
@@ -91,8 +91,8 @@ func (c *call) creator() (*creator, error) {
 	return found, nil
 }
 
-// projects are the labels of the projects in which the caller may create keys if their
-// administrators allow it.
+// projects returns the labels of the caller's projects, whether they allow the caller to create keys
+// or not.
 func (by *creator) projects(key *access.Key) (labels []string) {
 	if by.member == nil {
 		return []string{key.Created().Project}
@@ -142,12 +142,13 @@ func (c *call) ownProjects() ([]ownProject, error) {
 	return list, nil
 }
 
-// forbidden is the error for what only others may do.
+// forbidden returns a 403.
 func forbidden(message string) error {
 	return &plugins.Error{Status: http.StatusForbidden, Message: message}
 }
 
-// creatorIn returns the caller, who may create keys in a project.
+// creatorIn returns the caller and a project in which the caller may create keys. The label may be "" if
+// the caller has one project.
 func (c *call) creatorIn(label string) (*creator, *control.Project, error) {
 	by, err := c.creator()
 	switch {
@@ -195,8 +196,8 @@ func createOwnKey(c *call) (any, error) {
 	}
 	now := storage.Millis(time.Now())
 	latest := now + storage.Timestamp(p.Keys.MaxLifetime*1000)
-	if kept := c.key.Created(); kept != nil && kept.ExpiresAt != nil {
-		latest = min(latest, *kept.ExpiresAt)
+	if own := c.key.Created(); own != nil && own.ExpiresAt != nil {
+		latest = min(latest, *own.ExpiresAt)
 	}
 	switch {
 	case s.ExpiresAt == nil:
@@ -233,8 +234,8 @@ func listOwnKeys(c *call) (any, error) {
 	return page{Items: items}, err
 }
 
-// ownKeyNamed returns the key that the path names, which the caller has created.
-func (c *call) ownKeyNamed() (*control.Key, error) {
+// ownKeyInPath returns the key in the path, or a 404 if the caller has not created it.
+func (c *call) ownKeyInPath() (*control.Key, error) {
 	k, err := control.Get[control.Key](c.ctx, c.org, c.r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -245,12 +246,12 @@ func (c *call) ownKeyNamed() (*control.Key, error) {
 	return k.Object, nil
 }
 
-// rotateOwnKey gives another secret to a key that the caller has created, or to the caller's key itself.
+// rotateOwnKey gives a new secret to the caller's key, or to a key that the caller has created.
 func rotateOwnKey(c *call) (any, error) {
 	k := c.key.Created()
 	if k == nil || k.ID != c.r.PathValue("id") {
 		var err error
-		if k, err = c.ownKeyNamed(); err != nil {
+		if k, err = c.ownKeyInPath(); err != nil {
 			return nil, err
 		}
 	}
@@ -261,7 +262,7 @@ func rotateOwnKey(c *call) (any, error) {
 }
 
 func deleteOwnKey(c *call) (any, error) {
-	k, err := c.ownKeyNamed()
+	k, err := c.ownKeyInPath()
 	if err != nil {
 		return nil, err
 	}

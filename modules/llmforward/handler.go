@@ -1,4 +1,4 @@
-// Package llmforward passes requests on to a provider.
+// Package llmforward is `reverse_proxy` with a fast path for one fixed upstream.
 package llmforward
 
 import (
@@ -20,8 +20,8 @@ func init() {
 	caddy.RegisterModule(new(Handler))
 }
 
-// Handler is `reverse_proxy` with a shorter way for most calls of models. It takes the options
-// of `reverse_proxy`, and what arrives is the same, at the provider and at the client.
+// Handler is `reverse_proxy` with a fast path for most calls of models. It takes the options of
+// `reverse_proxy`. The provider and the client get what `reverse_proxy` would send.
 //
 // `reverse_proxy` is ready to repeat a request at another upstream: it copies the header three
 // times, and prepares a log entry and about thirty placeholders. That is a fifth of the
@@ -59,7 +59,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// simple reports whether a request is sent once, and it and its answer pass as they are.
+// simple reports whether the handler sends each request once, and changes neither it nor its answer.
 func (h *Handler) simple() bool {
 	return len(h.Upstreams) == 1 && h.Upstreams[0].MaxRequests == 0 && h.DynamicUpstreamsRaw == nil &&
 		h.LoadBalancing == nil && h.HealthChecks == nil && h.CBRaw == nil &&
@@ -69,19 +69,19 @@ func (h *Handler) simple() bool {
 		len(h.Headers.Request.Add) == 0 && len(h.Headers.Request.Replace) == 0
 }
 
-// direct is how requests go to the one upstream without reverse_proxy.
+// direct is the fast path to the one upstream.
 type direct struct {
 	address  string // of the upstream, as in the configuration
-	hostport string // where it is, "" if that is known with the request
+	hostport string // its host and port, "" if each request has its own
 	set      []field
 	remove   []string
 }
 
-// field is a field of the header that each request gets.
+// field is a header field that each request gets.
 type field struct {
 	name   string
 	values []string
-	varies bool // with the request, or is written with escapes: the value has braces
+	varies bool // the value has braces: a placeholder, or an escape
 }
 
 // newDirect returns nil if the address, the transport or the header needs reverse_proxy.
@@ -139,11 +139,10 @@ func isPlain(r *http.Request) bool {
 	return r.ContentLength >= 0 && len(r.Trailer) == 0 && r.Method != http.MethodConnect && (r.TLS == nil || r.TLS.HandshakeComplete)
 }
 
-// Proxy returns the handler as reverse_proxy.
+// Proxy returns the reverse_proxy of the slow path.
 func (h *Handler) Proxy() *reverseproxy.Handler { return &h.Handler }
 
-// withoutHops returns the fields of a header that are not for this connection alone (RFC 9110,
-// section 7.6.1).
+// withoutHops returns a header without its hop-by-hop fields (RFC 9110, section 7.6.1).
 func withoutHops(header http.Header, extra int) http.Header {
 	passed := make(http.Header, len(header)+extra)
 	for name, values := range header {

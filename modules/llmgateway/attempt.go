@@ -66,7 +66,7 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	if err := a.admit(); err != nil {
 		return nil, err
 	}
-	if a.fitted() > 0 {
+	if a.loweredLimit() > 0 {
 		if err := a.takeLane(); err != nil { // again, with the limit that the credits cover
 			a.x.Release()
 			return nil, err

@@ -119,7 +119,7 @@ func (a *attempt) isFirst() bool {
 func (a *attempt) saveAnswer(end storage.EndState) {
 	c := a.call
 	switch {
-	case c.lead == nil, !a.isFirst(), end == storage.ClientAborted, a.x.Cut, a.fitted() > 0, a.unpricedTier():
+	case c.lead == nil, !a.isFirst(), end == storage.ClientAborted, a.x.Cut, a.loweredLimit() > 0, a.unpricedTier():
 	case a.repeatable == nil:
 		c.lead.Withhold()
 	default:

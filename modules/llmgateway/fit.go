@@ -10,19 +10,20 @@ import (
 	"github.com/weirhq/weir/plugins/observe"
 )
 
-// fit returns the limits to which the output of the attempt can be lowered, none if the request has
-// no limit of its output, or must be sent as it is.
+// fit returns the limits of output tokens to which the attempt can be lowered. There are none if the
+// dialect has no such limit, or if the request must be sent as it is.
 func (a *attempt) fit(of *bound.Call) bound.Limits {
 	c := a.call
 	if len(observe.OutputLimits(c.dialect)) == 0 || c.controls.Strict || c.compaction != nil || c.route.native {
 		return bound.Limits{}
 	}
-	// Messages refuses a limit that leaves no room beside what the model may think.
+	// Messages refuses a limit up to the budget of thinking.
 	return of.Lowerable(bound.LeastOutput + c.field("thinking").Get("budget_tokens").Int())
 }
 
-// cut returns the limits at which the stream of the attempt can be ended, none if the request asks
-// for no stream or several answers, or if the stream does not show all that is charged.
+// cut returns the limits at which the stream of the attempt can be ended. There are none if the request
+// asks for no stream, or for several answers, or if the stream does not show everything that is
+// charged.
 func (a *attempt) cut(of *bound.Call) bound.Limits {
 	c := a.call
 	if of.Model == nil || !c.streams() || !cut.Possible(c.dialect) || c.compaction != nil || of.Answers() > 1 || of.Hidden || of.Silent() {
@@ -31,18 +32,18 @@ func (a *attempt) cut(of *bound.Call) bound.Limits {
 	return of.Lowerable(bound.LeastOutput)
 }
 
-// cutBytes is after how many bytes the stream of the attempt is ended, 0 if it is not.
+// cutBytes returns how many bytes the stream of the attempt may have, 0 for any number.
 func (a *attempt) cutBytes() int64 { return a.x.Bill.CutAt * bound.UpperBound.TextBytes }
 
-// fitted is the limit of output tokens to which the request is lowered, 0 if it is not.
-func (a *attempt) fitted() int64 {
+// loweredLimit returns the limit of output tokens to which the request is lowered, 0 if it is not.
+func (a *attempt) loweredLimit() int64 {
 	if a.x.Bill == nil { // nothing has been set aside yet
 		return 0
 	}
 	return a.x.Bill.Fitted
 }
 
-// limitField is the field by which the client limits the output, or can limit it.
+// limitField returns the field that limits the output: the one in the request, else the dialect's first.
 func (a *attempt) limitField() string {
 	fields := observe.OutputLimits(a.call.dialect)
 	for _, field := range fields {
@@ -53,7 +54,7 @@ func (a *attempt) limitField() string {
 	return fields[0]
 }
 
-// lowered is the warning that tells the client what became of its limit.
-func (a *attempt) lowered() string {
-	return fmt.Sprintf("%s: lowered to %d, for which budgets and credits have room", a.limitField(), a.fitted())
+// loweredWarning tells the client that its limit is lowered.
+func (a *attempt) loweredWarning() string {
+	return fmt.Sprintf("%s: lowered to %d, for which budgets and credits have room", a.limitField(), a.loweredLimit())
 }

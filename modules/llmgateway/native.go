@@ -82,7 +82,7 @@ const noPrice = "without a known price, left out"
 func (n *native) body() ([]byte, error) {
 	a := n.a
 	body := a.call.sent
-	if a.fitted() > 0 {
+	if a.loweredLimit() > 0 {
 		var err error
 		if body, err = n.limited(body); err != nil {
 			return nil, err
@@ -144,11 +144,11 @@ func (n *native) askForUsage(body []byte) []byte {
 // limited returns a body in the client's dialect with the limit that the credits cover.
 func (n *native) limited(body []byte) ([]byte, error) {
 	a := n.a
-	a.warnings = append(a.warnings, a.lowered())
-	body, err := sjson.SetBytes(body, a.limitField(), a.fitted())
+	a.warnings = append(a.warnings, a.loweredWarning())
+	body, err := sjson.SetBytes(body, a.limitField(), a.loweredLimit())
 	for _, field := range observe.OutputLimits(a.call.dialect) { // vendors differ in which field they obey
 		if err == nil && a.call.field(field).Type != gjson.Null {
-			body, err = sjson.SetBytes(body, field, a.fitted())
+			body, err = sjson.SetBytes(body, field, a.loweredLimit())
 		}
 	}
 	return body, err

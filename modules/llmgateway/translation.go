@@ -62,9 +62,9 @@ func (t *translation) translate(parsed *translate.Request) (err error) {
 		return err
 	}
 	t.restoreReasoning(request.Turns)
-	if a.fitted() > 0 {
-		request.MaxOutputTokens = plugins.Known(a.fitted())
-		request.Warnings = append(slices.Clip(request.Warnings), a.lowered())
+	if a.loweredLimit() > 0 {
+		request.MaxOutputTokens = plugins.Known(a.loweredLimit())
+		request.Warnings = append(slices.Clip(request.Warnings), a.loweredWarning())
 	}
 	if a.unpricedTier() {
 		return request.Drop(translate.Warn, "service_tier", noPrice)

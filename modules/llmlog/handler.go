@@ -234,10 +234,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	defer x.end()
 	x.watch(w)
 	if err := x.reserve(key); err != nil {
-		x.returned = true
-		refusal := recording.Refuse(x.operation().clientDialect(), apierror.To(r, err))
-		x.Reply(refusal)
-		return refusal.Write(&x.writer)
+		return x.reply(recording.Refuse(x.operation().clientDialect(), apierror.To(r, err)))
 	}
 	x.err = x.pass(next)
 	hideAccount(w.Header(), x.account) // the trailers, which the server sends next
@@ -249,6 +246,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return x.answerError()
 	}
 	return nil
+}
+
+// reply gives the client an answer of Weir itself.
+func (x *exchange) reply(a *recording.LocalReply) error {
+	x.returned = true
+	x.Reply(a)
+	return a.Write(&x.writer)
 }
 
 // Interface guards

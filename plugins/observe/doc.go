@@ -1,7 +1,6 @@
-// Package observe reads the bytes that model providers send and are sent: which
-// dialect they are, and what they say about the call. It reads incrementally,
-// at any chunking and in constant memory, and never fails: what it cannot
-// read, it skips.
+// Package observe reads the requests and answers of model providers: their dialect, and what they say
+// about the call. It reads incrementally, at any chunking and in constant memory. It never fails: it
+// skips what it cannot read.
 //
 // All that is known of a dialect is in its Dialect, which Register adds. The
 // built-in ones have a file for each vendor or endpoint: chat.go, responses.go,

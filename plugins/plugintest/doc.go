@@ -1,4 +1,4 @@
-// Package plugintest has the tests that every provider must pass: a checker of the
-// streams that the gateway sends, runs of a provider on recorded answers, a fuzz
-// test of these, and checks of what a provider makes of a request.
+// Package plugintest has the tests that every provider must pass. It checks the streams that the
+// gateway sends and the requests that a provider makes, and runs and fuzzes a provider on recorded
+// answers.
 package plugintest

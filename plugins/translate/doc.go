@@ -2,12 +2,12 @@
 // one neutral request in, one legal response out.
 //
 // On the way in, ParseRequest reads the body of POST /v1/responses into a Request
-// (request.go, parse.go, input.go, conversation.go), Validate checks it against the
-// documented schema, and Request.Apply applies a vendor's Policy to each field
-// (policy.go), so that none is dropped silently. A Provider makes the vendor's
-// request of it. What several vendors need for that is here: Target.Post, levels of
-// effort (reasoning.go), tools as functions (tools.go), one system prompt and messages
-// that alternate (alternate.go).
+// (request.go, parse.go, input.go, conversation.go). Validate checks it against the
+// documented schema. Request.Apply applies a vendor's Policy to each field
+// (policy.go), so that none is dropped silently. A Provider turns it into the vendor's
+// request. Several vendors need what is here: Target.Post, levels of effort
+// (reasoning.go), tools as functions (tools.go), one system prompt and messages that
+// alternate (alternate.go).
 //
 // On the way out, a Provider reads the vendor's answer (answer.go) and passes what
 // the model said to an Assembler. The Assembler owns what a legal response is: ids,

@@ -29,11 +29,11 @@ type Key struct {
 	Secrets []Secret `json:"secrets"`
 }
 
-// Settings are what an administrator says of a key.
+// Settings are the properties of a key that an administrator sets.
 type Settings struct {
 	// Name tells people which key it is.
 	Name string `json:"name"`
-	// Owner is who answers for the key, such as a team or a service; "" for nobody.
+	// Owner is the responsible person, team or service; "" for nobody.
 	Owner string `json:"owner,omitempty"`
 	// OwnerID is the service account, the member or the key that owns the key, "" for nobody. The
 	// key ends with its owner.
@@ -53,11 +53,11 @@ type Settings struct {
 	// Properties are in the records of the key's calls, in place of the properties that a call
 	// sets.
 	Properties map[string]string `json:"properties,omitempty"`
-	// Trust is what the callers of the key are trusted to say of their calls: some of
-	// TrustUser, TrustSession and TrustProperties. Budgets count by what is trusted.
+	// Trust lists what the callers of the key are trusted to claim: TrustUser, TrustSession
+	// and TrustProperties. Budgets count calls by trusted claims alone.
 	Trust []string `json:"trust,omitempty"`
-	// Mask says what is masked in the content that is stored of the key's calls, besides what is
-	// masked of its organisation; nil for nothing.
+	// Mask has rules for the stored content of the key's calls, in addition to its organisation's;
+	// nil for none.
 	Mask []*mask.Rule `json:"mask,omitempty"`
 	// ExpiresAt is when the key ends, nil for never.
 	ExpiresAt *storage.Timestamp `json:"expires_at"`
@@ -65,14 +65,14 @@ type Settings struct {
 	Disabled bool `json:"disabled"`
 }
 
-// What callers of a key are trusted to say.
+// The values of Settings.Trust.
 const (
 	TrustUser       = "user"
 	TrustSession    = "session"
 	TrustProperties = "properties"
 )
 
-// Secret is a secret of a key. Only the last characters and the hash of its text are kept.
+// Secret is a secret of a key. Its text is not stored, but its last characters and its hash.
 type Secret struct {
 	// Last4 are the last four characters, by which people know the secret.
 	Last4 string `json:"last4"`
@@ -103,10 +103,10 @@ func (k *Key) object() Object {
 	return o
 }
 
-// SecretPrefix begins all secrets that are made.
+// SecretPrefix begins all secrets that Weir creates.
 const SecretPrefix = "weir_"
 
-// newSecret returns a random secret, which nobody can read from what is kept.
+// newSecret returns a random secret, and the form in which it is stored.
 func newSecret() (text string, s Secret) {
 	text = SecretPrefix + rand.Text() + rand.Text() // 260 bits
 	return text, Secret{Last4: text[len(text)-4:], CreatedAt: now(), hash: sha256.Sum256([]byte(text))}
@@ -118,8 +118,8 @@ func (o *Organisation) newKey(settings Settings) (k *Key, secret string) {
 	return &Key{ID: newID(keyPrefix), Org: o.Name, Settings: settings, CreatedAt: now(), Secrets: []Secret{first}}, secret
 }
 
-// CreateKey keeps a new key with a secret of its own, which nobody can read again. The error
-// may be ErrArchived, ErrOwnsItself, or ErrNotFound if the owner is unknown.
+// CreateKey stores a new key and returns its secret, which cannot be read later. The error may be
+// ErrArchived, ErrOwnsItself, or ErrNotFound if the owner is unknown.
 func (o *Organisation) CreateKey(ctx context.Context, settings Settings) (k *Key, secret string, err error) {
 	return o.createKey(ctx, settings, nil)
 }
@@ -186,20 +186,20 @@ func (o *Organisation) RotateKey(ctx context.Context, id string, overlap time.Du
 	return k, secret, err
 }
 
-// FindKey returns the key that has a secret with this hash, whether the key opens anything or
-// not, and the key's project, nil without a project.
-func FindKey(ctx context.Context, log Log, hash Hash) (k *Key, of *Project, err error) {
+// FindKey returns the key that has a secret with this hash, even if it is disabled or has ended, and
+// the key's project, nil for none.
+func FindKey(ctx context.Context, log Log, hash Hash) (k *Key, project *Project, err error) {
 	if k, err = read[Key](log.Find(ctx, hash)); err != nil || k.Project == "" {
 		return k, nil, err
 	}
-	of, err = read[Project](log.Named(ctx, k.Org, KindProject, k.Project))
-	return k, of, err
+	project, err = read[Project](log.Named(ctx, k.Org, KindProject, k.Project))
+	return k, project, err
 }
 
-// Opens reports whether the secret of this hash opens anything at a time.
+// Opens reports whether the secret with this hash is valid at a time.
 func (k *Key) Opens(hash Hash, now storage.Timestamp) bool { return now < k.ends(hash) }
 
-// ends is when the secret with this hash stops to open anything, 0 if it opens nothing now.
+// ends returns when the secret with this hash ends, 0 if it is not valid now.
 func (k *Key) ends(hash Hash) storage.Timestamp {
 	if k.Disabled {
 		return 0
@@ -252,7 +252,7 @@ func (o *Organisation) bonds(ctx context.Context, id string, s *Settings) (b bon
 	return b, nil
 }
 
-// bindOwner finds the owner.
+// bindOwner finds the owner of the key, and sets the project of a service account's key.
 func (b *bonds) bindOwner(ctx context.Context, o *Organisation, id string, s *Settings) error {
 	kind := KindMember
 	switch {
@@ -304,7 +304,7 @@ func (b *bonds) bindOwners(ctx context.Context, o *Organisation, id string, owne
 	return nil // an older version let these keys own each other
 }
 
-// commit makes the event happen if what the key depends on stands.
+// commit commits the event if the project and the owners have not changed meanwhile.
 func (b bonds) commit(ctx context.Context, o *Organisation, e Event) error {
 	err := o.Log.Commit(ctx, o.Name, append(b.creation, e), b.unchanged...)
 	if errors.Is(err, ErrTaken) { // by a project that somebody else made meanwhile

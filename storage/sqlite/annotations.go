@@ -49,7 +49,7 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 	return w.replace(old, &next)
 }
 
-// tags reads the tags of an organisation's sessions, nil if the query does not group by them.
+// tags returns the tags by session of an organisation, nil if the query does not group by them.
 func (r reader) tags(ctx context.Context, q *storage.GroupQuery) (tags map[string]string, err error) {
 	if !q.GroupsBy(storage.BySessionTag) {
 		return nil, nil
@@ -72,7 +72,7 @@ func (w *writer) view(org string, v *storage.View) error {
 	return err
 }
 
-// list answers the value of each row of a statement. what names these in an error.
+// list returns the value of each row of a statement. what names the values in an error.
 func list[T any](ctx context.Context, b *Backend, what, statement string, args []driver.Value, value func(row []driver.Value) T) (all []T, err error) {
 	err = b.withReader(ctx, func(ctx context.Context, r reader) error {
 		return r.c.query(ctx, statement, args, func(row []driver.Value) error {
@@ -86,10 +86,10 @@ func list[T any](ctx context.Context, b *Backend, what, statement string, args [
 	return all, nil
 }
 
-// firstText is the value of a row that has one text.
+// firstText returns the text in the first column of a row.
 func firstText(row []driver.Value) string { return row[0].(string) }
 
-// Views answers the saved views of an organisation, by name.
+// Views returns the saved views of an organisation, by name.
 func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error) {
 	const query = "SELECT name, screen, state, updated_at FROM views WHERE org = ? ORDER BY name"
 	return list(ctx, b, "the views of "+org+" from", query, []driver.Value{org}, func(row []driver.Value) storage.View {
@@ -97,14 +97,13 @@ func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error)
 	})
 }
 
-// Organisations answers the organisations that are in names, or have a tag, a view or a
-// conversation.
+// Organisations returns the organisations with a record, a tag, a view or a conversation.
 func (b *Backend) Organisations(ctx context.Context) ([]string, error) {
 	const query = "SELECT name FROM names WHERE kind = 'org' UNION SELECT org FROM session_tags UNION SELECT org FROM views UNION SELECT org FROM conversations ORDER BY 1"
 	return list(ctx, b, "the organisations of", query, nil, firstText)
 }
 
-// SessionTags answers the tags of an organisation's sessions.
+// SessionTags returns the tags of an organisation's sessions.
 func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
 	const query = "SELECT session, tag, set_at FROM session_tags WHERE org = ?"
 	return list(ctx, b, "the tags of "+org+" from", query, []driver.Value{org}, func(row []driver.Value) *storage.Annotation {
@@ -112,7 +111,7 @@ func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annot
 	})
 }
 
-// SessionTag answers the tag of a session, "" if the session has no tag.
+// SessionTag returns the tag of a session, "" if it has none.
 func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
 	const query = "SELECT tag FROM session_tags WHERE org = ? AND session = ?"
 	tags, err := list(ctx, b, "the tag of session "+sessionID+" from", query, []driver.Value{org, sessionID}, firstText)

@@ -43,8 +43,10 @@ type Exchange struct {
 	// Refusal is the error of Weir with which the call ended: no provider answered it. It is nil
 	// if a provider did.
 	Refusal *plugins.Error
-	// Hit is the answer that Weir's cache gives, nil if the cache gives none. No provider is asked
-	// then.
+	// Local is true if Weir gives an answer of its own, without a provider. It costs nothing. It is
+	// false for an error, which Refusal has.
+	Local bool
+	// Hit is the answer that Weir's cache gives, nil if the cache gives none.
 	Hit *cache.Hit
 	// Cut says that a budget ended the stream.
 	Cut bool
@@ -204,7 +206,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
 		used := r.Usage
 		switch {
-		case x.Hit != nil:
+		case x.Local:
 			r.Usage = plugins.Usage{} // the provider's own cache has not seen the call
 		case x.spent != nil:
 			r.Usage = x.Info().Usage // the next call goes on from the input of the last round
@@ -258,7 +260,7 @@ func (x *Exchange) measure() {
 		}
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
-	if x.Hit != nil {
+	if x.Local {
 		r.Usage = plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}
 		r.Cost = plugins.KnownCost(0)
 		return

@@ -16,17 +16,18 @@ import (
 )
 
 // LocalReply is an answer that Weir gives itself, in place of a provider: an error, the answer to
-// an equal call, an estimate. See the documentation of the package.
+// an equal call, an estimate. See the documentation of the package. Exchange.Reply must know of it
+// before a client does: otherwise it costs what a provider would take for it.
 type LocalReply struct {
 	Status int
 	Body   storage.Body // in the client's dialect, without Content-Encoding
-	// Error is what the body says, nil unless it is an error.
+	// Error is the error in the body, nil for an answer.
 	Error *plugins.Error
-	// Hit is where Weir's cache has the body from, nil for a body from elsewhere.
+	// Hit is the entry of Weir's cache that has the body, nil for any other reply.
 	Hit *cache.Hit
 }
 
-// Refuse returns the reply that an error is, with the attempts that led to it.
+// Refuse returns the reply for an error, with the attempts that led to it.
 func Refuse(d plugins.Dialect, e *plugins.Error, attempts ...apierror.Attempt) *LocalReply {
 	return &LocalReply{Status: e.Status, Body: storage.Body{Type: "application/json", Data: apierror.Body(d, e, attempts...)}, Error: e}
 }
@@ -89,16 +90,15 @@ func (a *LocalReply) Response(req *http.Request) *http.Response {
 	return resp
 }
 
-// Reply makes the record that of a call to which Weir replies.
+// Reply sets what the record of a call says of the reply, and that an answer costs nothing.
 func (x *Exchange) Reply(a *LocalReply) {
-	x.Refusal, x.Hit = a.Error, a.Hit
+	x.Refusal, x.Local, x.Hit = a.Error, a.Error == nil, a.Hit
 	if x.Hit != nil {
 		x.repeat(x.Hit.Record)
 	}
 }
 
-// repeat copies from the record of an equal call what its answer says. The copy costs nothing, and
-// uses no tokens.
+// repeat copies the answer's fields from the record of an equal call.
 func (x *Exchange) repeat(of *storage.Record) {
 	r := &x.Record
 	r.AnswerCache, r.CacheReferenceID, r.SavedCost = storage.CacheHit, of.ID, of.Cost
@@ -110,11 +110,11 @@ func (x *Exchange) repeat(of *storage.Record) {
 	}
 }
 
-// MaxError bounds what is kept of the body of an error, in bytes.
+// MaxError bounds the stored part of the body of an error, in bytes.
 const MaxError = 64 << 10
 
 // Keep writes a reply into the record, and at most maxBody bytes of an answer. A reply that passes
-// an observer needs none: the observer sees it.
+// an observer does not need it.
 func (x *Exchange) Keep(a *LocalReply, maxBody int64) {
 	r := &x.Record
 	r.Status = plugins.Known(int64(a.Status))

@@ -35,3 +35,15 @@ func TestLocalReplyIsTheSameInEachLane(t *testing.T) {
 		}
 	}
 }
+
+// An answer that Weir gives itself costs nothing, even if an observer of it sees a usage.
+func TestALocalAnswerCostsNothing(t *testing.T) {
+	x, _ := begin(t)
+	defer x.Close()
+	x.Answer = &answer{Model: "gpt-4o", Usage: plugins.Usage{Input: plugins.Known(1000), Output: plugins.Known(10)}}
+	x.Reply(&LocalReply{Status: http.StatusOK, Body: storage.Body{Type: "application/json", Data: []byte(`{"id":"a"}`)}})
+	x.End(storage.Complete)
+	if r := x.Record; r.Cost != plugins.KnownCost(0) || r.Usage.Input != plugins.Known(0) || r.Usage.Output != plugins.Known(0) {
+		t.Errorf("cost %v, usage %v", r.Cost, r.Usage)
+	}
+}
