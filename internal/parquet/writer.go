@@ -47,7 +47,7 @@ const (
 var physical, converted = [...]int32{Text: 6, JSON: 6, Integer: 2, Decimal: 2, Double: 5, Boolean: 0, Timestamp: 2},
 	[...]int32{Text: 0, JSON: 19, Integer: -1, Decimal: 5, Double: -1, Boolean: -1, Timestamp: 9}
 
-// A group of rows ends when its values have so many bytes, or when there are so many rows.
+// A group of rows ends at the first of these bounds.
 const (
 	maxGroupBytes = 16 << 20
 	maxGroupRows  = 100_000

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/internal/metric"
 )
 
-// Of each message, so many lines are logged in an interval: an error of
-// every call must not fill the disk. The others are counted.
+// In each logInterval, logLines lines of a message are logged, and the others are counted: an error
+// of every call must not fill the disk.
 const (
 	logInterval = 10 * time.Second
 	logLines    = 10

@@ -187,7 +187,7 @@ func (c *call) answerBudget(name string) (budget, error) {
 	if err != nil {
 		return budget{}, unreadable(r, err)
 	}
-	return c.describe(b, r, standardPage)
+	return c.describe(b, r, defaultPage)
 }
 
 func setBudget(c *call) (any, error) {
@@ -214,7 +214,7 @@ func setBudget(c *call) (any, error) {
 func getBudget(c *call) (any, error) {
 	name := c.r.PathValue("name")
 	if b := c.configured(name); b != nil {
-		return c.describe(b, nil, standardPage)
+		return c.describe(b, nil, defaultPage)
 	}
 	return c.answerBudget(name)
 }

@@ -26,16 +26,16 @@ const (
 	// properties a key has.
 	maxText = 256
 	maxList = 100
-	// standardPage is how many a page has unless the caller says, maxPage at most, of rate
-	// limits maxRatePage: OpenAI's provider for Terraform asks for so many
+	// defaultPage is the size of a page unless the caller sets it, up to maxPage. Pages of rate
+	// limits have up to maxRatePage, which OpenAI's provider for Terraform asks for
 	// (https://github.com/openai/terraform-provider-openai).
-	standardPage = 50
-	maxPage      = 200
-	maxRatePage  = 1000
-	// standardOverlap is how long the old secret opens the key beside the new one unless
+	defaultPage = 50
+	maxPage     = 200
+	maxRatePage = 1000
+	// defaultOverlap is how long the old secret opens the key beside the new one unless
 	// the caller says, maxOverlap at most.
-	standardOverlap = 24 * time.Hour
-	maxOverlap      = 90 * 24 * time.Hour
+	defaultOverlap = 24 * time.Hour
+	maxOverlap     = 90 * 24 * time.Hour
 )
 
 // withSecret is a key with the secret that it has just got.
@@ -142,7 +142,7 @@ func queryOf(given url.Values, maxLimit int, names ...string) (limit int, values
 			return 0, nil, bad("%s: there is no such option, only %s", name, strings.Join(append(names, "limit"), ", "))
 		}
 	}
-	limit = standardPage
+	limit = defaultPage
 	if text := given.Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxLimit {
 			return 0, nil, bad("limit: a number from 1 to %d is expected", maxLimit)
@@ -226,7 +226,7 @@ func (c *call) rotate(id string) (any, error) {
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	overlap := standardOverlap
+	overlap := defaultOverlap
 	if n := body.OverlapSeconds; n != nil {
 		if *n < 0 || *n > int64(maxOverlap/time.Second) {
 			return nil, bad("overlap_seconds: a number from 0 to %d is expected", int64(maxOverlap/time.Second))

@@ -72,7 +72,7 @@ func describeAdminKey(listed control.Listed[control.Key]) adminKey {
 	}
 }
 
-// newKey creates a key that lives for so many seconds, for ever if these are nil.
+// newKey creates a key that ends after life seconds, nil for never.
 func (c *call) newKey(s control.Settings, life *int64) (k *control.Key, secret string, err error) {
 	if s.ExpiresAt, err = expiry(life); err != nil {
 		return nil, "", err

@@ -42,7 +42,7 @@ func tryBudget(c *call) (any, error) {
 	if err := c.decode(&body); err != nil {
 		return nil, err
 	}
-	limit := standardPage
+	limit := defaultPage
 	switch {
 	case body.Budget == nil:
 		return nil, bad("budget: the settings of a budget are expected")

@@ -15,7 +15,7 @@ const maxRequest = 64 << 20
 // memory is that of the caller's organisation.
 func (q *request) memory() *admission.Memory { return q.h.site.App.Memory(q.key.Org()) }
 
-// intake reads bodies of at most so many bytes.
+// intake returns a reader of bodies of at most limit bytes.
 func (q *request) intake(limit int64) intake.Reader {
 	return intake.Reader{Memory: q.memory(), Limit: limit}
 }

@@ -59,7 +59,7 @@ func keyFields(d plugins.Dialect) []string {
 // isAnthropic reports whether a dialect has Anthropic's headers and errors.
 func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
 
-// read reads a body of at most so many bytes, once there is memory for it.
+// read reads a body of at most limit bytes, once there is memory for it.
 func (q *request) read(limit int64) (err error) {
 	q.received, err = q.intake(limit).Read(q.w, q.r)
 	return err

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// A search goes in steps, each of so many requests that it takes about searchPace, so that
-// readers see how far the search is. The first step is short.
+// A search reads its requests in steps of about searchPace, so that readers see its progress. The first
+// step is short.
 const (
 	firstSearchStep = 500
 	searchPace      = 200 * time.Millisecond

@@ -36,8 +36,8 @@ func (c *Catalog) CacheSavings(provider, model string, u plugins.Usage, conditio
 	return plugins.KnownCost(without.N - with.N)
 }
 
-// CacheLoss is what a call would have cost less had the provider's cache served so many
-// tokens more, which were written to it or not cached at all. It is unknown where
+// CacheLoss returns how much less a call would have cost if the provider's cache had served missed
+// further tokens, which were written to it or not cached at all. It is unknown where
 // [Catalog.CacheSavings] is.
 func (c *Catalog) CacheLoss(provider, model string, u plugins.Usage, missed int64, conditions Conditions) plugins.Cost {
 	if !u.CacheRead.Valid || u.ReportedCost.Valid {
@@ -60,7 +60,7 @@ type Charge struct {
 	Item string `json:"item"`
 	// Count is how much there is of it, in tokens, in milliseconds, or in pieces.
 	Count int64 `json:"count"`
-	// Price is in US dollars for so much of it as Per says.
+	// Price is in US dollars for each Per of Count.
 	Price plugins.Cost `json:"price"`
 	Per   int64        `json:"per"`
 	// Cost is rounded by itself: costs may add up to some billionths more or less

@@ -94,7 +94,7 @@ func (d *Decoder) Err() error {
 	return nil
 }
 
-// maxSize returns how much one coding of a body may decode to of which so many bytes have come.
+// maxSize bounds what one coding of a body may decode to after wire bytes of it.
 func maxSize(wire int) int { return min(maxDecoded, freeDecoded+maxRatio*wire) }
 
 // limited writes to a func until a limit is reached.

@@ -18,9 +18,9 @@ type Reader struct {
 	giveBack []func()
 }
 
-// NewReader decodes in, of an encoding as NewDecoder takes it. Each coding may decode
-// to so many bytes, and a read behind them returns ErrTooLong. Any other encoding gives
-// false. The caller closes the Reader.
+// NewReader decodes in, of an encoding as NewDecoder takes it. Each coding may decode to limit bytes; a
+// read after them returns ErrTooLong. It reports false for any other encoding. The caller closes the
+// Reader.
 func NewReader(encoding string, in io.Reader, limit int64) (*Reader, bool) {
 	list, ok := openers(encoding)
 	return &Reader{in: in, list: list, limit: limit}, ok
@@ -49,7 +49,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// bounded reads up to so many bytes.
+// bounded reads up to remaining bytes.
 type bounded struct {
 	in        io.Reader
 	remaining int64

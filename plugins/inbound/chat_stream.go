@@ -105,8 +105,8 @@ var chatTexts = map[translate.PartKind]string{
 	translate.SummaryPart:   `"reasoning_content":"`,
 }
 
-// blankLine stands between two parts that are one text to the client. It is the
-// inside of a JSON string of so many characters.
+// blankLine separates two parts that are one text to the client. It is the inside of a JSON string of
+// blankLength characters.
 const (
 	blankLine   = `\n\n`
 	blankLength = 2

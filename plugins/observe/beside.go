@@ -152,7 +152,7 @@ func (x *observer) bills(model string, u plugins.Usage) {
 	x.seen.Beside = &plugins.Billed{Model: model, Usage: u, Next: x.seen.Beside}
 }
 
-// chargedSearches is how many of so many searches are charged. Gemini 2 charges a call that
+// chargedSearches returns how many of n searches are charged. Gemini 2 charges a call that
 // searches, later models each search: https://ai.google.dev/gemini-api/docs/pricing
 func (x *observer) chargedSearches(n int64) int64 {
 	if strings.Contains(x.seen.Model, "gemini-2") {

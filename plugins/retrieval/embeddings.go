@@ -159,8 +159,8 @@ type Vectors struct {
 	Tokens plugins.Count  // that were read
 }
 
-// Call returns the call that sends the texts to a model, so many in each request, and reads each
-// answer by read.
+// Call returns the call that sends the texts to a model, size texts a request, and reads each answer
+// by read.
 func (e *Embeddings) Call(model string, size int, request func(texts []string) (*http.Request, error), read func(translate.EndpointAnswer) Vectors) *translate.EndpointCall {
 	call := &translate.EndpointCall{Count: (len(e.Texts) + size - 1) / size, Warnings: e.Warnings, Request: func(i int) (*http.Request, error) {
 		return request(e.Texts[i*size : min((i+1)*size, len(e.Texts))])

@@ -274,7 +274,7 @@ func appendShared(b []byte, extents extentList, sum uint32, size, own uint64) []
 	return appendField(b, requestData, int(own))
 }
 
-// appendField appends the head of a field of so many bytes.
+// appendField appends the head of a field of this size.
 func appendField(b []byte, n protowire.Number, size int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.BytesType), uint64(size))
 }

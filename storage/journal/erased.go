@@ -25,7 +25,7 @@ const erasedName = "erased"
 const (
 	erasedKeyBytes = 32
 	erasedEntry    = erasedHashBytes + 1
-	// erasedHashBytes are so many that no other record has the hash of an erased one.
+	// erasedHashBytes are enough for no other record to have the hash of an erased one.
 	erasedHashBytes = 16
 )
 

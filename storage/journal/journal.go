@@ -414,8 +414,8 @@ func (j *Journal) Status() Status {
 	return s
 }
 
-// Fits reports whether entries of so many bytes fit into MaxBytes now. It is for
-// callers who can keep what does not fit, and try again: Append would lose it.
+// Fits reports whether entries of this size fit into MaxBytes now. It is for callers who can try again
+// later: Append would lose the entries.
 func (j *Journal) Fits(bytes int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -27,15 +27,15 @@ type Answer struct {
 	refused     bool
 }
 
-// Answer returns the memory of an answer of at most so many bytes, or as many as one answer can
-// hold if that is less: an answer that held more than it may would end a process that has no more.
+// Answer returns the memory of an answer of at most limit bytes, or of the largest answer that the
+// memory allows: a larger one could end the process. announced is the length in its header, -1 for none.
 func (m *Memory) Answer(ctx context.Context, announced, limit int64) *Answer {
 	return &Answer{memory: m, ctx: ctx, announced: announced, limit: min(limit, m.Largest()/answerCopies), granted: freeAnswer}
 }
 
-// Grow waits until there is memory for so many bytes of the answer. One that is not small,
-// and does not say how long it is, takes what the longest takes: so it never waits for more
-// while others wait for what it holds.
+// Grow waits until there is memory for n bytes of the answer. An answer of unknown length that is not
+// small takes the memory of the longest at once. So it never waits for more while others wait for its
+// memory.
 func (a *Answer) Grow(n int64) (refused *plugins.Error) {
 	if n <= a.granted {
 		return nil

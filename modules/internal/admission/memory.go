@@ -25,11 +25,11 @@ const (
 // the process, so that it survives reloads.
 var Refusals = metric.NewCounters("weir_refusals_total", "Calls refused because they met a limit, by the limit.", "limit")
 
-// Share returns how much of the process's memory one use of it may take: a quarter of
-// what Go may take, which Caddy sets from the cgroup, and at most so many bytes.
+// Share returns the memory that one use may take, in bytes: a quarter of Go's memory limit, which
+// Caddy sets from the cgroup, and at most limit.
 func Share(limit int64) int64 { return min(debug.SetMemoryLimit(-1)/4, limit) }
 
-// maxMemory is what requests may take at most where the configuration does not say.
+// maxMemory bounds the memory of requests unless the configuration does, in bytes.
 const maxMemory = 1 << 30
 
 // Memory bounds the bytes that requests take at the same time, and no owner can take what others
@@ -48,7 +48,7 @@ type bounds struct {
 	half         int64 // bytes of each
 }
 
-// NewMemory returns a Memory of so many bytes, 0 for its share of the process's. A
+// NewMemory returns a Memory of this size, 0 for its share of the process's memory. A
 // request that is larger than it could ever hold is admitted alone.
 func NewMemory(bytes int64) *Memory {
 	half := max(cmp.Or(bytes, Share(maxMemory))/2, 1)
@@ -69,8 +69,7 @@ type Reservation struct {
 	weight int64
 }
 
-// Hold waits for room for a request that takes so many bytes. The error is a 503 that
-// says when to come back.
+// Hold waits for the memory of a request. The error is a 503 with the time after which to try again.
 func (m *Memory) Hold(ctx context.Context, bytes int64) (Reservation, *plugins.Error) {
 	h := Reservation{memory: m, pool: m.small}
 	return h, h.Resize(ctx, bytes)
@@ -87,8 +86,8 @@ func (h *Reservation) Release() {
 	*h = Reservation{}
 }
 
-// Resize gives back what is beyond so many bytes, or waits for what is missing, as Hold
-// does. After an error, h holds what it held before.
+// Resize changes the reservation to bytes: it gives memory back, or waits for more as Hold does. An
+// error leaves h as it was.
 func (h *Reservation) Resize(ctx context.Context, bytes int64) *plugins.Error {
 	weight := min(bytes, h.memory.half)
 	switch large := h.memory.large; {

@@ -28,7 +28,7 @@ type share struct {
 	waiting  []*waiter
 }
 
-// waiter is a request that waits for so many bytes more than it has.
+// waiter is a request that has memory and waits for more, in bytes.
 type waiter struct {
 	bytes, has int64
 	ready      chan struct{} // closed when the request has them
@@ -36,8 +36,8 @@ type waiter struct {
 
 func newPool(bytes int64) *pool { return &pool{free: bytes, shares: make(map[string]*share)} }
 
-// admits reports whether a request gets so many bytes now more than it has. An owner's only request
-// gets what is free.
+// admits reports whether a request with has bytes gets further ones now. An owner's only request gets
+// whatever is free.
 func (p *pool) admits(s *share, bytes, has int64) bool {
 	return bytes <= p.free && (s.reserved == has || s.reserved+bytes <= portion*(p.free-bytes))
 }
@@ -47,8 +47,8 @@ func (p *pool) give(s *share, bytes int64) {
 	s.reserved += bytes
 }
 
-// acquire waits until a request of the owner gets so many bytes more than it has, for at most
-// maxWait, and reports whether it did. The requests of one owner wait in their order, and keep none of another owner waiting.
+// acquire waits up to maxWait until a request of the owner with has bytes gets further ones, and reports
+// whether it did. The requests of one owner wait in their order. Those of another do not wait for them.
 func (p *pool) acquire(ctx context.Context, owner string, bytes, has int64, maxWait time.Duration) bool {
 	p.mu.Lock()
 	s := p.shares[owner]
@@ -88,7 +88,7 @@ func (p *pool) acquire(ctx context.Context, owner string, bytes, has int64, maxW
 	return false
 }
 
-// release gives back so many bytes of an owner.
+// release gives back bytes of an owner.
 func (p *pool) release(owner string, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -49,15 +49,14 @@ func classSize(class int) int64 {
 	return minBuffer << (class / 2)
 }
 
-// take reserves the memory of a buffer that holds n bytes, of which so many are reserved, and
-// returns the class of the buffer. ok is false if there is no room.
+// take reserves the memory of a buffer of n bytes, in addition to reserved, and returns the class of the
+// buffer. ok is false if there is no room.
 func take(n, reserved int64) (class int, ok bool) {
 	class = sizeClass(n)
 	return class, Reserve(classSize(class) - reserved)
 }
 
-// Reserve takes so many bytes of the memory of copies for what its caller keeps, until
-// Return. ok is false if there is no room.
+// Reserve reserves n bytes of the memory of copies until Return. ok is false if there is no room.
 func Reserve(n int64) (ok bool) {
 	if ok = inUse.Add(n) <= Memory(); !ok {
 		Return(n)

@@ -55,8 +55,8 @@ type Body struct {
 // Release gives the memory back that the body takes.
 func (b *Body) Release() { b.reservation.Release() }
 
-// Grow waits for the memory of so many bytes that join the body, such as an earlier
-// conversation. What would be refused as a body is refused.
+// Grow waits for the memory of further bytes of the body, such as an earlier conversation. It refuses
+// what Read would refuse as a body.
 func (b *Body) Grow(ctx context.Context, joining int64) error {
 	size := int64(len(b.Bytes)) + joining
 	if largest := b.reservation.Largest() / copies; size > largest {
@@ -66,7 +66,7 @@ func (b *Body) Grow(ctx context.Context, joining int64) error {
 	return b.hold(ctx, copies*size)
 }
 
-// hold makes the body hold so many bytes.
+// hold resizes the reservation of the body.
 func (b *Body) hold(ctx context.Context, n int64) error {
 	if err := b.reservation.Resize(ctx, n); err != nil {
 		return err

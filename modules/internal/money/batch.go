@@ -38,8 +38,8 @@ func surplusShare(batch uuid.UUID, q *quantity) uuid.UUID {
 // Batch names what is set aside for a batch until EndBatch, the zero UUID if nothing is.
 func (t *Bill) Batch() uuid.UUID { return t.batch }
 
-// EndBatch ends what was set aside for a batch of an organisation: its calls have used so much.
-// A quantity that used does not tell stays set aside. A second EndBatch does nothing.
+// EndBatch charges what the calls of a batch have used, and frees the rest of what was set aside for
+// it. A quantity that is unknown in used stays set aside. A second EndBatch does nothing.
 func (m *Budgets) EndBatch(ctx context.Context, org string, batch uuid.UUID, used bound.Used) (failed error) {
 	ledger, err := m.Ledger(org)
 	if err != nil {

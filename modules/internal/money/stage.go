@@ -149,8 +149,8 @@ func (b *Budget) diverts() bool {
 	return !b.Observe && slices.ContainsFunc(b.Stages, func(stage *Stage) bool { return stage.Use != "" })
 }
 
-// Instead returns the alias that a call uses in place of its target, because so much of a
-// budget is spent that counts the call. It returns "" if the call keeps its target.
+// Instead returns the alias that a call uses in place of its target, and the budget that has reached
+// the stage of this alias. The alias is "" if the call keeps its target.
 func (m *Budgets) Instead(ctx context.Context, s Spending) (alias string, of *Budget) {
 	if budgets, _ := m.Of(s.Org); !slices.ContainsFunc(budgets, (*Budget).diverts) {
 		return "", nil

@@ -24,7 +24,7 @@ func newAmount() *Amount {
 	return &Amount{Recorded: zero, Expected: zero, Low: zero, High: zero, Compared: zero}
 }
 
-// add counts a call that has cost so much, and would have cost a span, nil if unknown.
+// add counts a call with its recorded cost and the span of what it would have cost, nil if unknown.
 func (a *Amount) add(recorded plugins.Cost, would *span, refused bool) {
 	a.Calls++
 	if refused {

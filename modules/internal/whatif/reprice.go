@@ -202,7 +202,7 @@ func (t *Trial) life(r *recorded) time.Duration {
 	return lineage.MarkedLife
 }
 
-// withCache returns a usage of which the cache has so many tokens, at a model that caches all.
+// withCache returns u with cached tokens from the cache, for a model that caches the complete input.
 func (t *Trial) withCache(r *recorded, u plugins.Usage, m *catalog.Model, cached int64) plugins.Usage {
 	u.CacheRead, u.CacheReadAudio, u.CacheWrite, u.CacheWrite1h = plugins.Known(cached), plugins.Count{}, plugins.Count{}, plugins.Count{}
 	if lineage.NeedsMarks(m.ID) {

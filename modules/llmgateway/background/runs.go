@@ -94,8 +94,8 @@ func (s *Runs) drop(r *Run) {
 	}
 }
 
-// mayPublish reports whether so many more bytes of events of a response may be published. If
-// not, the events of the response do not count any more.
+// mayPublish reports whether further bytes of events of a response may be published. If not, the
+// events of the response no longer count.
 func (s *Runs) mayPublish(r *Run, bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -78,8 +78,8 @@ type Tools struct {
 	reservation *admission.Answer // the memory that size takes
 }
 
-// Open returns the tools for the body of a request. Each server has at most so many tools. What
-// the servers answer takes memory until Close.
+// Open returns the tools for the body of a request, at most limit for each server. The answers of the
+// servers take memory until Close.
 func Open(ctx context.Context, body []byte, servers Servers, limit int, memory *admission.Memory) *Tools {
 	t := &Tools{
 		ctx: ctx, servers: servers, limit: limit, sessions: make(map[string]*mcpclient.Session), functions: make(map[string][]translate.Tool),

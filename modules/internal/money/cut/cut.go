@@ -117,9 +117,9 @@ type Reader struct {
 }
 
 // NewReader cuts a stream of a dialect for which Possible is true, once the model has
-// written more than so many bytes.
-func NewReader(body io.ReadCloser, d plugins.Dialect, most int64) *Reader {
-	return &Reader{ReadCloser: body, stream: stream{dialect: newDialect(d), left: most}}
+// written more than limit bytes.
+func NewReader(body io.ReadCloser, d plugins.Dialect, limit int64) *Reader {
+	return &Reader{ReadCloser: body, stream: stream{dialect: newDialect(d), left: limit}}
 }
 
 // Over reports whether the stream was cut.
