@@ -101,6 +101,18 @@ type Eraser interface {
 	Erase(ctx context.Context) (more bool, err error)
 }
 
+// Repricing is a record as it was read, and the same with other costs.
+type Repricing struct{ Before, After *Record }
+
+// Repricer is a Backend to which several journals write. A version that one of them appends may
+// count as older than one of another journal, so that costs are changed in place.
+type Repricer interface {
+	// Reprice replaces records of an organisation, with their keys, by those with other costs, if
+	// they still are as they were read, apart from annotations. It returns the changes that it has
+	// made. Batches may be written and records erased meanwhile.
+	Reprice(ctx context.Context, org string, changes []Repricing) ([]Repricing, error)
+}
+
 // Verifier is a Backend that can look for damage in its files.
 type Verifier interface {
 	// Verify reads all of the store while it is open, and answers what is wrong with it, as

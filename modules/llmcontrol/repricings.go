@@ -3,7 +3,6 @@ package llmcontrol
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -79,10 +78,10 @@ func createRepricing(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Shared() {
-		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the store of this organisation is in ClickHouse, where Weir cannot change the costs of records that other nodes wrote"}
+	if !j.Reprices() {
+		return nil, &plugins.Error{Status: http.StatusNotImplemented, Message: "the storage backend of this organisation cannot change the costs of records that other nodes wrote"}
 	}
-	preview, err := c.reprice(j, filter, nil)
+	preview, err := c.reprice(j, filter, false)
 	if err != nil || asked.DryRun || preview.Changed == 0 {
 		return preview, err
 	}
@@ -91,7 +90,7 @@ func createRepricing(c *call) (any, error) {
 	if err := c.org.Tell(c.ctx, "repricing.created", control.Note{Object: id.String(), Details: repricingDetails{preview.PriceVersion, storage.Conditions(filter), preview.Changed}}); err != nil {
 		return nil, err
 	}
-	done, err := c.reprice(j, filter, func(r *storage.Record) error { return j.Append(r, nil) })
+	done, err := c.reprice(j, filter, true)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +98,9 @@ func createRepricing(c *call) (any, error) {
 	return done, nil
 }
 
-// reprice adds up what changes of the records that a filter matches, and has them written unless
-// write is nil.
-func (c *call) reprice(j *journal.Journal, filter storage.Filter, write func(*storage.Record) error) (*repricing, error) {
+// reprice adds up what changes of the records that a filter matches, and has them written if
+// wanted.
+func (c *call) reprice(j *journal.Journal, filter storage.Filter, write bool) (*repricing, error) {
 	if err := c.flush(j); err != nil {
 		return nil, err
 	}
@@ -110,32 +109,32 @@ func (c *call) reprice(j *journal.Journal, filter storage.Filter, write func(*st
 	type modelOf struct{ provider, model string }
 	models := make(map[modelOf]*repricedModel)
 	err := j.EachPage(c.ctx, c.org.Name, filter, func(records []*storage.Record) error {
-		changed := answer.Changed
+		var changes []storage.Repricing
 		for _, r := range records {
 			answer.Records++
 			next := recording.Reprice(r, prices)
-			if next == nil {
+			switch {
+			case next == nil:
 				answer.Unknown++
-				continue
-			}
-			before, after := r.Cost.Or(r.ListCost), next.Cost.Or(next.ListCost)
-			if before == after {
-				continue
-			}
-			if write != nil {
-				same, err := c.isStored(j, r)
-				if err != nil {
-					return err
-				}
-				if !same {
-					answer.Unknown++
-					continue
-				}
+			case r.Cost.Or(r.ListCost) != next.Cost.Or(next.ListCost):
 				next.UpdatedAt = storage.Millis(time.Now())
-				if err := write(next); err != nil {
-					return err
-				}
+				changes = append(changes, storage.Repricing{Before: r, After: next})
 			}
+		}
+		if write && len(changes) > 0 {
+			done, err := j.Reprice(c.ctx, c.org.Name, changes)
+			if err == nil {
+				err = c.flush(j) // so that what waits for the database stays few
+			}
+			if err != nil {
+				return err
+			}
+			answer.Unknown += int64(len(changes) - len(done))
+			changes = done
+		}
+		for _, change := range changes {
+			r := change.Before
+			before, after := r.Cost.Or(r.ListCost), change.After.Cost.Or(change.After.ListCost)
 			answer.Changed++
 			at := modelOf{r.Provider, r.Model}
 			m := models[at]
@@ -149,10 +148,7 @@ func (c *call) reprice(j *journal.Journal, filter storage.Filter, write func(*st
 			}
 			m.Before.N, m.After.N = m.Before.N+before.N, m.After.N+after.N
 		}
-		if write == nil || answer.Changed == changed {
-			return c.ctx.Err()
-		}
-		return c.flush(j) // so that what waits for the database stays few
+		return c.ctx.Err()
 	})
 	if err != nil {
 		return nil, err
@@ -164,17 +160,4 @@ func (c *call) reprice(j *journal.Journal, filter storage.Filter, write func(*st
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
 	})
 	return answer, nil
-}
-
-// isStored reports whether a record still is as it was read. A later version may have another usage,
-// and content of its own.
-func (c *call) isStored(j *journal.Journal, r *storage.Record) (bool, error) {
-	if j.Pending(r.Key()) {
-		return false, nil
-	}
-	now, err := j.Request(c.ctx, r.Key())
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && now.UpdatedAt == r.UpdatedAt && now.Content == r.Content, err
 }

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"dropped annotations", testDroppedAnnotations},
 		{"tags", testTags},
 		{"erased records", testErasedRecords},
+		{"repriced records", testRepricedRecords},
 		{"views", testViews},
 		{"conversations", testConversations},
 		{"responses", testResponses},

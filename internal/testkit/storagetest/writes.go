@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -286,6 +287,62 @@ func testErasedRecords(t *testing.T, open opener) {
 	again := *records[0] // the backend takes what the host gives it
 	s.write(Batch([]*storage.Record{&again}, storage.Position{Segment: 2}))
 	s.has(&again)
+}
+
+// Records get other costs, and keep their annotations and their content. A record that has changed
+// since it was read stays as it is, and so does one of the same id in another organisation. A
+// backend that is no Repricer gets the records as new versions.
+func testRepricedRecords(t *testing.T, open opener) {
+	b := open.new(t)
+	records, contents := Records(random(9), 60)
+	twin := *records[0]
+	twin.Org, twin.Scores, twin.Feedback = "twin of "+twin.Org, nil, nil
+	s := start(t, open, b, contents)
+	s.write(Batch(append(slices.Clone(records), &twin), storage.Position{Segment: 7, Ordinal: 3}))
+	byOrg := make(map[string][]storage.Repricing)
+	var next []*storage.Record
+	for i, r := range records {
+		if i%3 == 0 {
+			continue
+		}
+		priced := *r
+		priced.Cost, priced.PriceVersion, priced.UpdatedAt = plugins.KnownCost(plugins.Nanodollars(i)), "2026-11-29+ä'", r.UpdatedAt+1000
+		priced.ListCost, priced.CacheSavings, priced.UsageComplete = plugins.Cost{}, plugins.KnownCost(-plugins.Nanodollars(i)), i%2 == 0
+		byOrg[r.Org] = append(byOrg[r.Org], storage.Repricing{Before: r, After: &priced})
+		records[i] = &priced
+		next = append(next, &priced)
+	}
+	repricer, ok := b.(storage.Repricer)
+	if !ok {
+		s.write(Batch(next, storage.Position{Segment: 8}))
+		s.holds(records)
+		s.has(&twin)
+		return
+	}
+	for range 2 {
+		for org, changes := range byOrg {
+			stale, unknown := *changes[0].Before, *changes[0].Before
+			stale.Usage.Output, unknown.ID = plugins.Known(stale.Usage.Output.N+1), id(random(10))
+			other := *changes[0].After
+			other.Cost = plugins.KnownCost(1 << 40)
+			done, err := repricer.Reprice(t.Context(), org, append(slices.Clone(changes[1:]), storage.Repricing{Before: &stale, After: &other}, storage.Repricing{Before: &unknown, After: &other}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(done) != len(changes)-1 {
+				t.Fatalf("%d of %d records have other costs", len(done), len(changes)-1)
+			}
+			if done, err = repricer.Reprice(t.Context(), org, changes[:1]); err != nil || len(done) != 1 {
+				t.Fatalf("%d changes, %v", len(done), err)
+			}
+			for i := range changes {
+				changes[i].Before = changes[i].After // what is changed already may be changed again
+			}
+		}
+		s.holds(records)
+		s.has(&twin)
+		s.reopen(storage.Position{Segment: 7, Ordinal: 3})
+	}
 }
 
 // The newest view of a name holds, in its organisation alone, until it is deleted.
