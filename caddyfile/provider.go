@@ -21,6 +21,7 @@ import (
 //		base_url  <url>
 //		api_key   <secret>
 //		models    <models...>
+//		tags      <attributes...>
 //		transport <name> {
 //			...
 //		}
@@ -46,6 +47,7 @@ func parseProvider(to *[]*llmapp.Provider, own bool) directive.Option {
 			"base_url":  directive.Text(&p.BaseURL),
 			"api_key":   directive.Text(&p.APIKey),
 			"models":    directive.Texts(&p.Models),
+			"tags":      directive.Texts(&p.Tags),
 			"transport": func(d *caddyfile.Dispenser) error { return parseTransport(d, p) },
 		}
 		module, err := parseModule(d, set, "provider "+p.Label, line, []string{kind}, id)

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/coding"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -25,6 +26,7 @@ import (
 type attempt struct {
 	call   *call
 	target routing.Target
+	to     translate.Target // target, as its provider's plugin takes it
 	lane   lane
 	x      *recording.Exchange
 	req    *http.Request // to the provider

@@ -18,7 +18,11 @@ const defaultModeration = "omni-moderation-latest"
 // endpoint returns the request to a path of a target, which may lack it.
 func (c *call) endpoint(t routing.Target, path string) (*http.Request, error) {
 	if has, ok := t.Account.API.(translate.Endpoints); ok {
-		req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, t.Account.Target(t.Model, t.Listed))
+		to, err := c.to(t)
+		if err != nil {
+			return nil, err
+		}
+		req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, to)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return req, err
 		}

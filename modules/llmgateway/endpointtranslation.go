@@ -31,7 +31,7 @@ func (e *translatedEndpoint) Request() (*http.Request, error) {
 		return nil, errors.ErrUnsupported
 	}
 	var err error
-	if e.call, err = api.TranslateEndpoint(c.ctx, c.dialect, c.object(c.sent), a.translateTarget()); err != nil {
+	if e.call, err = api.TranslateEndpoint(c.ctx, c.dialect, c.object(c.sent), a.to); err != nil {
 		return nil, err
 	}
 	if len(e.call.Warnings) > 0 && c.controls.Strict {

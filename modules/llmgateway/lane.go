@@ -47,6 +47,9 @@ func (a *attempt) lanes(yield func(lane) bool) {
 
 // takeLane makes the request to the provider in the first lane that the provider has.
 func (a *attempt) takeLane() (err error) {
+	if a.to, err = a.call.to(a.target); err != nil {
+		return err
+	}
 	for a.lane = range a.lanes {
 		a.warnings, a.client = nil, client{w: a.call.w}
 		if a.req, err = a.lane.Request(); !errors.Is(err, errors.ErrUnsupported) {
@@ -56,7 +59,7 @@ func (a *attempt) takeLane() (err error) {
 	return noEndpoint(a.target)
 }
 
-// translateTarget is the target as its provider's plugin takes it.
-func (a *attempt) translateTarget() translate.Target {
-	return a.target.Account.Target(a.target.Model, a.target.Listed)
+// to returns a target as its provider's plugin takes it.
+func (c *call) to(t routing.Target) (translate.Target, error) {
+	return t.Account.Target(t.Model, t.Listed, c.key)
 }

@@ -124,7 +124,7 @@ func (s *conversation) nextRound(out *translatedStream, assembler *translate.Ass
 		request.ToolChoice = translate.ToolChoice{Mode: "none"}
 	}
 	var err error
-	if a.req, err = a.target.Account.API.Prepare(a.req.Context(), &request, a.translateTarget()); err == nil {
+	if a.req, err = a.target.Account.API.Prepare(a.req.Context(), &request, a.to); err == nil {
 		err = a.bill(a.bound(), bound.Limits{}, bound.Limits{}) // the bill of the round before has ended
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func (n *native) Request() (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := api.PrepareNative(c.ctx, c.dialect, c.object(body), a.translateTarget())
+	req, err := api.PrepareNative(c.ctx, c.dialect, c.object(body), a.to)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (n *native) Request() (*http.Request, error) {
 	if !ok {
 		return req, nil
 	}
-	return req, n.adaptedWith(adapter.AdaptHeader(req.Header, a.translateTarget()))
+	return req, n.adaptedWith(adapter.AdaptHeader(req.Header, a.to))
 }
 
 // adaptedWith passes warnings about what the target refuses to the client, or returns why a strict
@@ -117,7 +117,7 @@ func (n *native) adapted(body []byte) ([]byte, error) {
 	if !ok {
 		return body, nil
 	}
-	body, warnings := adapter.Adapt(a.call.dialect, a.call.object(body), a.translateTarget())
+	body, warnings := adapter.Adapt(a.call.dialect, a.call.object(body), a.to)
 	return body, n.adaptedWith(warnings)
 }
 
@@ -130,7 +130,7 @@ func (n *native) askForUsage(body []byte) []byte {
 	}
 	asking, changed := streamusage.Ask(body, true)
 	if adapter, ok := a.target.Account.API.(translate.Adapter); ok && changed {
-		if _, warnings := adapter.Adapt(a.call.dialect, a.call.object(asking), a.translateTarget()); len(warnings) > 0 {
+		if _, warnings := adapter.Adapt(a.call.dialect, a.call.object(asking), a.to); len(warnings) > 0 {
 			return body // the provider refuses to be asked, and tells the usage unasked
 		}
 	}

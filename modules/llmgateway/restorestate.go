@@ -177,7 +177,10 @@ func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
 	if !ok {
 		return false
 	}
-	_, err := native.PrepareNative(c.ctx, d, noFields, t.Account.Target(t.Model, nil))
+	to, err := c.to(t)
+	if err == nil {
+		_, err = native.PrepareNative(c.ctx, d, noFields, to)
+	}
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 

@@ -40,7 +40,7 @@ func (t *translation) parsed() (*translate.Request, error) {
 // prepare returns the request to the provider. Its errors name the client's fields.
 func (t *translation) prepare(parsed *translate.Request, prepare prepareFunc) (req *http.Request, err error) {
 	if err = t.translate(parsed); err == nil {
-		req, err = prepare(t.a.call.ctx, t.request, t.a.translateTarget())
+		req, err = prepare(t.a.call.ctx, t.request, t.a.to)
 		t.a.warnings = t.request.Names.Warnings(t.request.Warnings)
 	}
 	return req, parsed.Names.Error(err)

@@ -46,6 +46,7 @@ type request struct {
 	Speed        string          `json:"speed,omitempty"`
 	CacheControl *cacheControl   `json:"cache_control,omitempty"`
 	Stream       bool            `json:"stream,omitempty"`
+	Labels       json.RawMessage `json:"labels,omitempty"`
 
 	betas []string // of the header Anthropic-Beta
 }

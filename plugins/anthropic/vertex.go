@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -29,7 +30,7 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 	if err != nil {
 		return nil, err
 	}
-	r.Model, r.Version = "", vertexVersion
+	r.Model, r.Version, r.Labels = "", vertexVersion, labels(t.Tags)
 	req, err := postVertex(ctx, t, r, p.Stream)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,26 @@ func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugin
 	if data, err = sjson.SetBytes(data, "anthropic_version", vertexVersion); err != nil {
 		return nil, err
 	}
+	if set := labels(t.Tags); set != nil {
+		if data, err = sjson.SetRawBytes(data, "labels", set); err != nil {
+			return nil, err
+		}
+	}
 	return postVertex(ctx, t, data, body.Get("stream").Bool())
+}
+
+// labels are tags as Google's invoice has them, nil if there are none
+// (https://docs.cloud.google.com/gemini-enterprise-agent-platform/models/capabilities/add-labels-to-api-calls).
+func labels(tags []translate.Tag) json.RawMessage {
+	if tags == nil {
+		return nil
+	}
+	set := make(map[string]string, len(tags))
+	for _, tag := range tags {
+		set[tag.Name] = tag.Value
+	}
+	text, _ := json.Marshal(set) // a map of texts
+	return text
 }
 
 // vertexBetas are the features that can be asked for by the header Anthropic-Beta. Vertex AI refuses

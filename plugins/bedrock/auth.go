@@ -1,6 +1,7 @@
 package bedrock
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,9 +10,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // configure finds the region and the credentials: those of the provider, or else those of AWS's tools.
@@ -22,25 +27,23 @@ func (b *Provider) configure(ctx context.Context) error {
 	if b.SessionToken != "" && b.AccessKeyID == "" {
 		return errors.New("session_token belongs to an access key: set access_key_id and secret_access_key")
 	}
-	b.region = b.Region
-	if b.AccessKeyID != "" {
+	if b.Role == "" && b.AccessKeyID != "" && b.Region != "" {
+		b.region = b.Region
 		b.credentials = credentials.NewStaticCredentialsProvider(b.AccessKeyID, b.SecretAccessKey, b.SessionToken)
-		if b.region != "" {
-			return nil
-		}
+		return nil
 	}
 	c, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return fmt.Errorf("reading AWS's configuration: %w", err)
 	}
-	if b.region == "" {
-		b.region = c.Region
+	b.region = cmp.Or(b.Region, c.Region, defaultRegion)
+	if b.AccessKeyID != "" {
+		c.Credentials = credentials.NewStaticCredentialsProvider(b.AccessKeyID, b.SecretAccessKey, b.SessionToken)
 	}
-	if b.region == "" {
-		b.region = defaultRegion
-	}
-	if b.credentials == nil {
-		b.credentials = c.Credentials
+	b.credentials = c.Credentials
+	if b.Role != "" {
+		c.Region = b.region
+		b.sessions = &sessions{client: sts.NewFromConfig(c), role: b.Role, byTags: make(map[string]aws.CredentialsProvider)}
 	}
 	return nil
 }
@@ -48,13 +51,17 @@ func (b *Provider) configure(ctx context.Context) error {
 // signer keeps derived keys, which it shares between requests.
 var signer = v4.NewSigner()
 
-// sign signs a request (AWS Signature Version 4). Credentials are cached, and
+// sign signs a request with tags (AWS Signature Version 4). Credentials are cached, and
 // fetched again when they expire.
-func (b *Provider) sign(req *http.Request, body []byte) error {
-	if b.credentials == nil {
+func (b *Provider) sign(req *http.Request, body []byte, tags []translate.Tag) error {
+	from := b.credentials
+	if b.sessions != nil {
+		from = b.sessions.of(tags)
+	}
+	if from == nil {
 		return errors.New("bedrock: neither an api_key nor AWS credentials are configured")
 	}
-	c, err := b.credentials.Retrieve(req.Context())
+	c, err := from.Retrieve(req.Context())
 	if err != nil {
 		return fmt.Errorf("bedrock: no api_key, and no AWS credentials: %w", err)
 	}

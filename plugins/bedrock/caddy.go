@@ -20,7 +20,7 @@ func (*Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("
 // turns out empty is an error, for AWS's own would take its place.
 func (b *Provider) Provision(ctx caddy.Context) error {
 	repl, id := caddy.NewReplacer(), b.AccessKeyID
-	for _, field := range []*string{&b.Region, &b.AccessKeyID, &b.SecretAccessKey, &b.SessionToken} {
+	for _, field := range []*string{&b.Region, &b.AccessKeyID, &b.SecretAccessKey, &b.SessionToken, &b.Role} {
 		*field = repl.ReplaceAll(*field, "")
 	}
 	if id != "" && b.AccessKeyID == "" {
@@ -36,6 +36,7 @@ func (b *Provider) Provision(ctx caddy.Context) error {
 //		access_key_id     <id>
 //		secret_access_key <secret>
 //		session_token     <token>
+//		role              <arn>
 //	}
 func (b *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return module.Options(d, map[string]*string{
@@ -43,6 +44,7 @@ func (b *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"access_key_id":     &b.AccessKeyID,
 		"secret_access_key": &b.SecretAccessKey,
 		"session_token":     &b.SessionToken,
+		"role":              &b.Role,
 	})
 }
 

@@ -42,8 +42,13 @@ type Provider struct {
 	// SessionToken belongs to an access key that is temporary.
 	SessionToken string `json:"session_token,omitempty"`
 
+	// Role is the ARN of an IAM role that is assumed to make calls, which pays for them. `tags` needs it. Default:
+	// calls are made by the credentials themselves.
+	Role string `json:"role,omitempty"`
+
 	region      string
 	credentials aws.CredentialsProvider
+	sessions    *sessions // of the role, nil without one
 }
 
 // defaultRegion is the one with the most models.
@@ -94,7 +99,7 @@ func (b *Provider) post(ctx context.Context, t translate.Target, operation strin
 	if err != nil || t.Key != "" {
 		return req, err
 	}
-	return req, b.sign(req, body)
+	return req, b.sign(req, body, t.Tags)
 }
 
 var _ translate.Provider = (*Provider)(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -21,7 +22,7 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 	if err != nil {
 		return nil, err
 	}
-	r.Labels = labels(p.Metadata)
+	r.Labels = labels(p.Metadata, t.Tags)
 	req, err := r.post(ctx, t, "/publishers/google/models/", translate.Bearer)
 	if err != nil {
 		return nil, err
@@ -35,13 +36,21 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 // maxLabel is the greatest length of a key or value, and the greatest number of labels.
 const maxLabel = 63
 
-// labels are the metadata that can be labels: of lower-case letters, digits, - and _. Keys begin with a letter.
-// It is nil if there are none.
-func labels(metadata json.RawMessage) json.RawMessage {
+// labels are the tags, and of the other metadata what can be labels: of lower-case letters, digits, -
+// and _. Keys begin with a letter. It is nil if there are none.
+func labels(metadata json.RawMessage, tags []translate.Tag) json.RawMessage {
 	var b json.RawMessage
 	n := 0
+	for _, tag := range tags {
+		b = append(b, ',')
+		b = gjson.AppendJSONString(b, tag.Name)
+		b = append(b, ':')
+		b = gjson.AppendJSONString(b, tag.Value)
+		n++
+	}
 	gjson.ParseBytes(metadata).ForEach(func(key, v gjson.Result) bool {
-		if key.Str == "" || key.Str[0] < 'a' || key.Str[0] > 'z' || !fitsLabel(key.Str) || !fitsLabel(v.Str) || n == maxLabel {
+		if key.Str == "" || key.Str[0] < 'a' || key.Str[0] > 'z' || !fitsLabel(key.Str) || !fitsLabel(v.Str) || n == maxLabel ||
+			slices.ContainsFunc(tags, func(tag translate.Tag) bool { return tag.Name == key.Str }) {
 			return true
 		}
 		b = append(b, ',')

@@ -20,6 +20,8 @@ type Target struct {
 	BaseURL string
 	// Key is the API key, "" for a provider that needs none.
 	Key string
+	// Tags are those that a Tagger puts into the request.
+	Tags []Tag
 	// Listed is the catalogue's id of Model, of which Model may be another name, such as the ARN of
 	// a profile. It is "" if the catalogue does not know the model.
 	Listed string

@@ -7,8 +7,11 @@ package vertex
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
@@ -59,6 +62,27 @@ func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body *pl
 		return native.PrepareNative(ctx, d, body, t)
 	}
 	return nil, errors.ErrUnsupported
+}
+
+// maxLabel is the greatest length of a label's key or value, in characters.
+const maxLabel = 63
+
+// CheckTag implements translate.Tagger: tags are labels
+// (https://docs.cloud.google.com/gemini-enterprise-agent-platform/models/capabilities/add-labels-to-api-calls).
+func (v Provider) CheckTag(t translate.Target, tag translate.Tag) error {
+	fits := func(s string) bool {
+		return len([]rune(s)) <= maxLabel && !strings.ContainsFunc(s, func(c rune) bool {
+			return !unicode.IsLower(c) && !unicode.In(c, unicode.Lo) && !unicode.IsDigit(c) && c != '-' && c != '_'
+		})
+	}
+	first, _ := utf8.DecodeRuneInString(tag.Name)
+	switch api, _ := v.route(t); {
+	case api == translate.Provider(others):
+		return errors.New("is no part of calls of Chat Completions, for which Google has no labels")
+	case !fits(tag.Name) || !fits(tag.Value) || !unicode.IsLetter(first):
+		return fmt.Errorf("is no label of Google, which has up to %d lower-case letters, digits, - and _", maxLabel)
+	}
+	return nil
 }
 
 // PrepareCount implements translate.Counter.
@@ -167,4 +191,5 @@ var (
 	_ translate.Adapter       = (*Provider)(nil)
 	_ translate.HeaderAdapter = (*Provider)(nil)
 	_ translate.Counter       = (*Provider)(nil)
+	_ translate.Tagger        = (*Provider)(nil)
 )

@@ -186,3 +186,50 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// Tags are labels, in both formats and in the client's own bytes. What is no label is none.
+func TestTags(t *testing.T) {
+	tagged := target
+	tagged.Tags = []translate.Tag{{Name: "project", Value: "search"}}
+	bodyOf := func(req *http.Request, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	for _, model := range []string{"gemini-3.5-flash", "claude-opus-5-5"} {
+		tagged.Model = model
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","metadata":{"project":"mine","other":"x"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := bodyOf(here.Prepare(t.Context(), p, tagged))
+		if gjson.Get(body, "labels.project").Str != "search" || strings.Contains(body, "mine") {
+			t.Errorf("%s: %s", model, body)
+		}
+	}
+	if body := bodyOf(here.PrepareNative(t.Context(), plugins.Messages, plugintest.Object(t, `{"max_tokens":1,"labels":{"project":"mine"}}`), tagged)); gjson.Get(body, "labels").Raw != `{"project":"search"}` {
+		t.Errorf("native: %s", body)
+	}
+	for _, c := range []struct {
+		model string
+		tag   translate.Tag
+		want  string
+	}{
+		{"gemini-3.5-flash", translate.Tag{Name: "project", Value: "search-2_ö"}, ""},
+		{"gemini-3.5-flash", translate.Tag{Name: "user", Value: "ada@example.com"}, "no label"},
+		{"gemini-3.5-flash", translate.Tag{Name: "Team", Value: "a"}, "no label"},
+		{"gemini-3.5-flash", translate.Tag{Name: "project", Value: strings.Repeat("a", 64)}, "no label"},
+		{"meta/llama", translate.Tag{Name: "project", Value: "search"}, "Chat Completions"},
+	} {
+		err := here.CheckTag(translate.Target{Model: c.model}, c.tag)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %v: %v", c.model, c.tag, err)
+		}
+	}
+}

@@ -122,6 +122,30 @@ func (k *Key) Member() string { return k.member }
 // User is the user of the key's calls, "" if calls name their user by themselves.
 func (k *Key) User() string { return k.user }
 
+// Verified returns what is known of whoever has the key, and not only said by the call: the
+// `organization`, the `project`, the `user` of a token, the id of a created `key`, or a
+// `property.<name>` of one. "" is nothing.
+func (k *Key) Verified(attribute string) string {
+	if k == nil {
+		return ""
+	}
+	switch attribute {
+	case "organization":
+		return k.org
+	case "project":
+		return k.project
+	case "user":
+		return k.user
+	}
+	if k.created == nil {
+		return ""
+	}
+	if name, ok := strings.CutPrefix(attribute, "property."); ok {
+		return k.created.Properties[name]
+	}
+	return k.created.ID // of "key"
+}
+
 // Name names the key in the audit log: by the id of the key, by the id of the member who has
 // the token, or by the beginning of the hash.
 func (k *Key) Name() string {

@@ -31,7 +31,7 @@ func TestOnlyBillsSendKeys(t *testing.T) {
 		arrived, query = r.Header, r.URL.Query().Get("key")
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 	}))
-	target := account.Target("m", nil)
+	target, _ := account.Target("m", nil, nil)
 	req, err := target.Post(t.Context(), "/v1/chat?key="+target.Key, translate.Bearer, map[string]string{})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -39,17 +42,58 @@ type Account struct {
 	key      string
 	standIn  string // for key in requests, until a bill sends them
 	deployed deployments
+	tags     []string // Provider.Tags
+}
+
+// Caller is whoever makes a call.
+type Caller interface {
+	// Verified returns an attribute of the caller that is not only said by the call, "" for none.
+	Verified(attribute string) string
 }
 
 // Target returns where requests for a model go. Its key only stands for that of the
 // account, which Send puts in its place: who has no bill cannot spend. listed is the model in the
-// catalogue, nil if the catalogue does not know it.
-func (a *Account) Target(model string, listed *catalog.Model) translate.Target {
+// catalogue, nil if the catalogue does not know it. A caller of whom a tag is not known, or cannot be
+// on the vendor's invoice, is refused: each charge has its tags.
+func (a *Account) Target(model string, listed *catalog.Model, by Caller) (translate.Target, error) {
 	t := translate.Target{Model: model, BaseURL: a.BaseURL, Key: a.standIn}
 	if listed != nil {
 		t.Listed, t.Capabilities = listed.ID, &listed.Capabilities
 	}
-	return t
+	for _, attribute := range a.tags {
+		value := by.Verified(attribute)
+		if value == "" {
+			return t, plugins.Rejected(http.StatusForbidden, notTagged, "The invoice of the provider %s names the %s of each call, and the API key has none.", a.Label, attribute)
+		}
+		tag := tagOf(attribute, value)
+		if err := a.API.(translate.Tagger).CheckTag(t, tag); err != nil { // checkTags knows that it is one
+			return t, plugins.Rejected(http.StatusForbidden, notTagged, "The invoice of the provider %s names the %s of each call, and that of this call %v.", a.Label, attribute, err)
+		}
+		t.Tags = append(t.Tags, tag)
+	}
+	return t, nil
+}
+
+// notTagged is the code of a call that is refused because it would have no tags.
+const notTagged = "tag_not_possible"
+
+// tagOf is the tag of an attribute. A property has its own name.
+func tagOf(attribute, value string) translate.Tag {
+	return translate.Tag{Name: strings.TrimPrefix(attribute, "property."), Value: value}
+}
+
+// checkTags finds tags that the vendor takes of no call.
+func (a *Account) checkTags() error {
+	tagger, ok := a.API.(translate.Tagger)
+	if a.tags != nil && !ok {
+		return errors.New("tags: the invoices of this kind of provider have none; leave them out")
+	}
+	for _, attribute := range a.tags {
+		if err := tagger.CheckTag(translate.Target{Key: a.standIn}, tagOf(attribute, "x")); err != nil {
+			return fmt.Errorf("tags: %s %w", attribute, err)
+		}
+	}
+	return nil
 }
 
 // Transport carries requests to an account. It sends nothing by itself: Send and Probe do.

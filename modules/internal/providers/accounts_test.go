@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,6 +236,65 @@ func TestDefaultTargetIsTheVendorsUnlessTheKindHasOne(t *testing.T) {
 	} {
 		if baseURL, keyEnv := defaultTarget(tt.api); baseURL != tt.baseURL || keyEnv != tt.keyEnv {
 			t.Errorf("%T is at %q with the key of %q, want %q and %q", tt.api, baseURL, keyEnv, tt.baseURL, tt.keyEnv)
+		}
+	}
+}
+
+func init() { caddy.RegisterModule(new(taggingAPI)) }
+
+// taggingAPI is a kind of provider whose invoices have tags of lower-case letters.
+type taggingAPI struct{ fakeAPI }
+
+func (*taggingAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.tagging", New: func() caddy.Module { return new(taggingAPI) }}
+}
+
+func (*taggingAPI) CheckTag(_ translate.Target, tag translate.Tag) error {
+	if strings.ToLower(tag.Name+tag.Value) != tag.Name+tag.Value {
+		return errors.New("has capitals")
+	}
+	return nil
+}
+
+type caller map[string]string
+
+func (c caller) Verified(attribute string) string { return c[attribute] }
+
+// A target has the tags that are configured, of what is verified of the caller, or there is none.
+func TestTags(t *testing.T) {
+	accounts, unload, err := load(t, `{"providers":[{"label":"tagging","api_key":"k","tags":["project","property.team"]},{"label":"fake","api_key":"k"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unload()
+	tagging, plain := accounts.Of("")[0], accounts.Of("")[1]
+	target, err := tagging.Target("m", nil, caller{"project": "search", "property.team": "a", "user": "ada"})
+	if err != nil || !slices.Equal(target.Tags, []translate.Tag{{Name: "project", Value: "search"}, {Name: "team", Value: "a"}}) {
+		t.Errorf("%v, %v", target.Tags, err)
+	}
+	for want, by := range map[string]caller{
+		"the API key has none": {"project": "search", "team": "a"},
+		"has capitals":         {"project": "Search", "property.team": "a"},
+	} {
+		_, err := tagging.Target("m", nil, by)
+		refused, ok := errors.AsType[*plugins.Error](err)
+		if !ok || refused.Status != http.StatusForbidden || !strings.Contains(refused.Message, want) {
+			t.Errorf("%v: %v", by, err)
+		}
+	}
+	if target, err := plain.Target("m", nil, caller{"user": "ada"}); err != nil || target.Tags != nil {
+		t.Errorf("a vendor learns of %v without being configured: %v", target.Tags, err)
+	}
+	for config, want := range map[string]string{
+		`{"label":"fake","api_key":"k","tags":["user"]}`:             "have none",
+		`{"label":"tagging","api_key":"k","tags":["team"]}`:          "'team' is none of user, project",
+		`{"label":"tagging","api_key":"k","tags":["property.Team"]}`: "has capitals",
+		`{"label":"tagging","api_key":"k","tags":["user","user"]}`:   "named twice",
+	} {
+		_, unload, err := load(t, `{"providers":[`+config+`]}`)
+		unload()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", config, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -76,6 +77,11 @@ type Provider struct {
 	// provider. Default: those of the catalogue.
 	Models []string `json:"models,omitempty"`
 
+	// Tags are what the vendor's invoice says of whoever made a call, where the vendor has that:
+	// `user`, `project`, `key`, `organization` or `property.<name>`, as verified by the caller's key.
+	// Calls of which one is not known are refused. Default: the vendor is told of nobody.
+	Tags []string `json:"tags,omitempty"`
+
 	// TransportRaw is any transport of `reverse_proxy`. Default: `llm`, which connects
 	// within 5 seconds or fails.
 	TransportRaw json.RawMessage `json:"transport,omitempty" caddy:"namespace=http.reverse_proxy.transport inline_key=protocol"`
@@ -121,6 +127,9 @@ func (p *Provider) provision(ctx caddy.Context, inherited *Provider, shared func
 		if p.Models == nil {
 			p.Models = inherited.Models
 		}
+		if p.Tags == nil {
+			p.Tags = inherited.Tags
+		}
 	}
 	return p.provisionTransport(ctx, inherited, shared)
 }
@@ -156,11 +165,23 @@ func (p *Provider) Check() error {
 	if strings.ContainsAny(p.Label, "/, ") {
 		return fmt.Errorf("its label stands in lists of models like label/model: it can have no slash, comma or space")
 	}
+	for i, name := range p.Tags {
+		property, ok := strings.CutPrefix(name, "property.")
+		if !slices.Contains(attributes, name) && (!ok || property == "") {
+			return fmt.Errorf("tags: '%s' is none of %s or property.<name>", name, strings.Join(attributes, ", "))
+		}
+		if slices.Contains(p.Tags[:i], name) {
+			return fmt.Errorf("tags: %s is named twice", name)
+		}
+	}
 	if p.BaseURL != "" && !strings.Contains(p.BaseURL, "{") {
 		return checkBaseURL(p.BaseURL)
 	}
 	return nil
 }
+
+// attributes are the tags of each caller that has them.
+var attributes = []string{"user", "project", "key", "organization"}
 
 func checkBaseURL(baseURL string) error {
 	u, err := url.Parse(baseURL)
@@ -198,10 +219,13 @@ func (p *Provider) account(lines *position.Lines, models *catalog.Catalog, org s
 	account := &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
 		Label: p.Label, Provider: p.name(models, baseURL), Platform: org == "", Models: p.Models,
-		API: p.api, BaseURL: baseURL, key: key, Transport: Transport{p.transport},
+		API: p.api, BaseURL: baseURL, key: key, tags: p.Tags, Transport: Transport{p.transport},
 	}
 	if key != "" {
 		account.standIn = "weir-" + rand.Text()
+	}
+	if err := account.checkTags(); err != nil {
+		return nil, lines.Wrap(err, append(within, "tags")...)
 	}
 	return account, nil
 }
