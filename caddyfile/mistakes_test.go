@@ -43,7 +43,7 @@ func TestMistakes(t *testing.T) {
 		"option of a provider":      {global("provider openai {\napikey x <<\n}"), "provider openai has no option 'apikey'; did you mean api_key?"},
 		"key of a provider":         {global("provider openai {\napi_key <<\n}"), "api_key takes one value, not 0"},
 		"option of a kind":          {global("provider fake {\nregion eu-west-1\ncolour blue <<\n}"), "unrecognized fake option 'colour'"},
-		"option of none":            {global("provider optionless {\nregion eu-west-1 <<\n}"), "provider optionless has no option 'region'; its options are api_key, base_url, models, transport"},
+		"option of none":            {global("provider optionless {\nregion eu-west-1 <<\n}"), "provider optionless has no option 'region'; its options are api_key, base_url, models, tags, transport"},
 		"label":                     {global("provider my/lab openai <<"), "provider my/lab: its label stands in lists of models like label/model: it can have no slash, comma or space"},
 		"base URL":                  {global("provider openai { <<\nbase_url api.openai.com\n}"), `provider openai: base_url "api.openai.com": want an address like https://api.example.com/v1`},
 		"alias without models":      {global("alias fast <<"), "alias takes a name and the models that it stands for, as in `alias fast openai/gpt-5-mini`"},

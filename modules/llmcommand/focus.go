@@ -17,9 +17,9 @@ import (
 // formatFOCUS is CSV with the columns of the FinOps Open Cost and Usage Specification.
 const formatFOCUS = "focus"
 
-// focusColumns are those that FOCUS 1.0 to 1.3 ask of a usage charge, and the call's id. A column
-// without a value is null.
-// https://focus.finops.org/focus-specification/
+// focusColumns are those that FOCUS 1.0 to 1.4 ask of a usage charge, and the call's id. A column
+// without a value is null. 1.4 has no ProviderName and no PublisherName any more, which readers of
+// earlier versions need (https://focus.finops.org/focus-specification/v1-4/).
 var focusColumns = []struct {
 	name  string
 	value func(*charge) string
@@ -31,8 +31,10 @@ var focusColumns = []struct {
 	{"BillingCurrency", always("USD")},
 	{"BillingAccountId", accountOf},
 	{"BillingAccountName", accountOf},
+	{"BillingAccountType", always("Provider account")},
 	{"SubAccountId", func(c *charge) string { return c.text("project") }},
 	{"SubAccountName", func(c *charge) string { return c.text("project") }},
+	{"SubAccountType", func(c *charge) string { return ifAny(c.text("project"), "Project") }},
 	{"BillingPeriodStart", func(c *charge) string { return focusTime(c.month()) }},
 	{"BillingPeriodEnd", func(c *charge) string { return focusTime(c.month().AddDate(0, 1, 0)) }},
 	{"ChargePeriodStart", func(c *charge) string { return focusTime(c.at.Truncate(time.Hour)) }},
@@ -54,6 +56,7 @@ var focusColumns = []struct {
 	{"ContractedUnitPrice", always("")}, // input and output have prices of their own
 	{"ListUnitPrice", always("")},
 	{"InvoiceId", always("")}, // a provider's invoice comes later
+	{"InvoiceDetailId", always("")},
 	{"InvoiceIssuerName", provider},
 	{"ProviderName", provider},
 	{"PublisherName", provider},
@@ -69,6 +72,8 @@ var focusColumns = []struct {
 	{"ResourceName", func(c *charge) string { return c.text("model") }},
 	{"ResourceType", always("Model")},
 	{"SkuId", func(c *charge) string { return c.text("model") }},
+	{"SkuMeter", tokens},
+	{"SkuPriceDetails", (*charge).priceDetails},
 	{"SkuPriceId", func(c *charge) string { return strings.Trim(c.text("model")+"@"+c.text("price_version"), "@") }},
 	{"Tags", (*charge).tags},
 	{"x_WeirRequestId", func(c *charge) string { return c.text("request_id") }},
@@ -117,6 +122,26 @@ func (c *charge) tags() string {
 	return string(text)
 }
 
+// priceDetails says which of a model's prices the call had. The names are Weir's.
+func (c *charge) priceDetails() string {
+	details := make(map[string]string)
+	for name, field := range map[string]string{"x_PriceVersion": "price_version", "x_ServiceTier": "service_tier"} {
+		if value := c.text(field); value != "" {
+			details[name] = value
+		}
+	}
+	text, _ := json.Marshal(details) // a map of texts
+	return ifAny(strings.Trim(string(text), "{}"), string(text))
+}
+
+// ifAny is a value if there is another one, else "".
+func ifAny(other, value string) string {
+	if other == "" {
+		return ""
+	}
+	return value
+}
+
 func always(value string) func(*charge) string { return func(*charge) string { return value } }
 func cost(c *charge) string                    { return c.text("cost") }
 func accountOf(c *charge) string               { return cmp.Or(c.text("account"), c.text("provider")) }
@@ -133,10 +158,7 @@ func quantity(c *charge) string {
 }
 
 func tokens(c *charge) string {
-	if c.text("total_tokens") == "" {
-		return ""
-	}
-	return "Tokens"
+	return ifAny(c.text("total_tokens"), "Tokens")
 }
 
 // focusOutput writes a charge for each call that has a cost. FOCUS knows no charge whose cost is

@@ -39,7 +39,7 @@ func TestExportAsFOCUS(t *testing.T) {
 		"BilledCost": "0.000000001", "ListCost": "0.000000001", "BillingAccountId": "eu", "SubAccountId": "search", "ProviderName": "openai",
 		"BillingPeriodStart": "2026-12-01T00:00:00Z", "BillingPeriodEnd": "2027-01-01T00:00:00Z",
 		"ChargePeriodStart": "2026-12-31T23:00:00Z", "ChargePeriodEnd": "2027-01-01T00:00:00Z", "ConsumedQuantity": "7.0", "PricingQuantity": "7.0", "ConsumedUnit": "Tokens",
-		"ServiceSubcategory": "Generative AI", "InvoiceId": "", "RegionId": "eu",
+		"ServiceSubcategory": "Generative AI", "SubAccountType": "Project", "SkuMeter": "Tokens", "SkuPriceDetails": `{"x_PriceVersion":"2026-11-12"}`, "InvoiceId": "", "RegionId": "eu",
 		"SkuPriceId": "gpt-5-mini@2026-11-12", "x_WeirRequestId": "r",
 		"Tags": `{"Team":"a, b","weir/model":"gpt-5-mini","weir/organization":"acme","weir/project":"search","weir/user":"ada"}`,
 	} {

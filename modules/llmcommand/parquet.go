@@ -171,7 +171,7 @@ var focusKinds = map[string]parquet.Kind{
 	"BilledCost": parquet.Decimal, "EffectiveCost": parquet.Decimal, "ContractedCost": parquet.Decimal, "ListCost": parquet.Decimal,
 	"ConsumedQuantity": parquet.Decimal, "PricingQuantity": parquet.Decimal, "ContractedUnitPrice": parquet.Decimal, "ListUnitPrice": parquet.Decimal,
 	"BillingPeriodStart": parquet.Timestamp, "BillingPeriodEnd": parquet.Timestamp, "ChargePeriodStart": parquet.Timestamp, "ChargePeriodEnd": parquet.Timestamp,
-	"Tags": parquet.JSON,
+	"Tags": parquet.JSON, "SkuPriceDetails": parquet.JSON,
 }
 
 // focusParquet are the rows of FOCUS in files of Parquet.
