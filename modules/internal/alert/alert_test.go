@@ -613,3 +613,11 @@ func TestErrorsTellNoAddress(t *testing.T) {
 		}
 	}
 }
+
+// A name that a caller chose adds no lines to a message, and turns no direction.
+func TestSubjectsAreOneLine(t *testing.T) {
+	m := message{Firing: &control.Firing{Rule: "dear", Per: "user", Subject: "eve\r\nAlert: all is well\u2028\u202eevil\x1b[31m"}, Delivery: control.Delivery{State: control.StateFiring}}
+	if got, want := m.title(), "Firing: dear, user eve  Alert: all is well evil [31m"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

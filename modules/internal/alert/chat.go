@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/weirhq/weir/storage/control"
 )
@@ -25,12 +26,21 @@ func (m *message) title() string {
 	return title
 }
 
-// who is the subject in words.
+// who is the subject in words, on one line: callers choose the names of users and models, which must
+// add no line that looks like Weir's.
 func (m *message) who() string {
 	if m.Subject == "" {
 		return "calls without a " + m.Per
 	}
-	return m.Per + " " + m.Subject
+	return m.Per + " " + strings.Map(func(r rune) rune {
+		switch {
+		case unicode.Is(unicode.Cf, r): // invisible; some turn the direction
+			return -1
+		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
+			return ' '
+		}
+		return r
+	}, m.Subject)
 }
 
 // facts are the message in lines.
