@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -33,6 +34,13 @@ var litellmBeside = append([]string{
 	"key_alias", "spend", "model_spend", "budget_reset_at", "soft_budget_cooldown",
 	"created_at", "created_by", "updated_at", "updated_by", "last_active", "team_id",
 }, litellmSecrets...)
+
+// litellmBounds are fields that bound a key at LiteLLM, and why no key here has the bound.
+var litellmBounds = map[string]string{
+	"budget_id":             "the limits are in LiteLLM_BudgetTable: have the export take max_budget, rpm_limit and tpm_limit from there, and leave budget_id out",
+	"max_parallel_requests": "a key of Weir has no such bound; leave the column out, and set rpm_limit, to import the key without it",
+	"model_max_budget":      "a key of Weir has no budget for each model; leave the column out, and set a budget with a filter on the model afterwards",
+}
 
 // importedKeys makes a key of each row.
 type importedKeys struct {
@@ -205,6 +213,11 @@ func litellmKey(r *row) (k keyRow, refused *refusal) {
 	}
 	if routes := textsOf(r, "allowed_routes"); refused == nil && len(routes) > 0 && !slices.Contains(routes, "llm_api_routes") {
 		refused = &refusal{reason: "allowed_routes: a key of Weir that calls models has no such bound"}
+	}
+	for _, field := range slices.Sorted(maps.Keys(litellmBounds)) {
+		if refused == nil && !blank(r.get(field)) {
+			refused = &refusal{reason: field + ": " + litellmBounds[field]}
+		}
 	}
 	if refused == nil && len(r.wrong) > 0 { // a bound of the key may be in the value
 		for path := range r.wrong {

@@ -153,12 +153,14 @@ func TestImportKeys(t *testing.T) {
 		t.Errorf("again: %s", out)
 	}
 	table := `[{"token":"h","key_alias":"json","models":["openai/*"],"blocked":false,"max_budget":0.5,"budget_duration":"2w","expires":"2099-01-31T12:00:00","team_id":null},
-		{"token":"h","key_alias":"unknown team","models":[],"team_id":"t1"},{"token":"h","key_alias":"nothing","models":[],"max_budget":0}]`
+		{"token":"h","key_alias":"unknown team","models":[],"team_id":"t1"},{"token":"h","key_alias":"nothing","models":[],"max_budget":0},
+		{"token":"h","key_alias":"elsewhere","models":[],"budget_id":"b1"},{"token":"h","key_alias":"parallel","models":[],"max_parallel_requests":2},
+		{"token":"h","key_alias":"of models","models":[],"model_max_budget":{"gpt-5":{"budget_limit":1}}},{"token":"h","key_alias":"json","models":[],"model_max_budget":{},"max_parallel_requests":null}]`
 	if err := os.WriteFile(dir+"/keys.json", []byte(table), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, _, _ = in("litellm-keys", dir+"/keys.json", "--secrets", dir+"/json")
-	if !strings.Contains(out, "3 rows: 1 new keys") || !strings.Contains(out, "add team_models") || !strings.Contains(out, "above 0") {
+	if !strings.Contains(out, "7 rows: 1 new keys") || !strings.Contains(out, "1 refused: budget_id") || !strings.Contains(out, "1 refused: max_parallel_requests") || !strings.Contains(out, "1 refused: model_max_budget") || !strings.Contains(out, "add team_models") || !strings.Contains(out, "above 0") {
 		t.Errorf("JSON: %s", out)
 	}
 	if b := ask("/v1/budgets").Get(`items.#(window=="14d")`); b.Get("limit").Raw != "0.5" {
