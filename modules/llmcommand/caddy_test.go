@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/storage"
 
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	_ "github.com/weirhq/weir/modules/llmadmin"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/storage/sqlite"

@@ -108,12 +108,12 @@ the Caddyfile says (login, identity).
 		CobraFunc: memberCommand,
 	}, {
 		Name:  "audit",
-		Usage: "[--of <id>] [--utc] [--format table|jsonl|json|csv]",
-		Short: "Shows who changed what",
+		Usage: "[--of <id>] [--reads] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows who changed what, and who read content",
 		Long: `
 Shows each change of an API key, a project, a service account or a budget, the newest
 first: when, by which key and from which address, and with --format json what the object
-was before and after.` + connection,
+was before and after. With --reads, it shows who read content of calls that others have made.` + connection,
 		CobraFunc: auditCommand,
 	}, {
 		Name:  "budget",
@@ -346,13 +346,18 @@ of LiteLLM, it makes keys with new secrets at a site with llm_control.
 		CobraFunc: importCommand,
 	}, {
 		Name:  "demo",
-		Usage: "[--days <n>] [--seed <n>] [--once]",
+		Usage: "[--days <n>] [--seed <n>] [--once] | --remove",
 		Short: "Fills the dashboard of a quickstart with made-up traffic",
 		Long: `
 Reports some days of made-up history to a running quickstart, by OpenTelemetry,
 then plays sessions through its /echo until interrupted: users, agents with
 tools, errors, scores. It costs nothing and needs no provider. The API key is the
-quickstart's unless one is given.` + connection,
+quickstart's unless one is given.
+
+The calls have the job weir-demo. With a key of the scope admin, --remove removes them all:
+
+	weir query job_id=weir-demo
+	weir demo --remove` + connection,
 		CobraFunc: demoCommand,
 	}, {
 		Name:  "setup",
@@ -476,6 +481,7 @@ this directory. It overwrites nothing.`,
 		build := c.CobraFunc
 		c.CobraFunc = func(cmd *cobra.Command) {
 			build(cmd)
+			cmd.GroupID = groupOf(c.Name)
 			makeErrorsHarmless(cmd)
 			cmd.SetOut(onScreen(os.Stdout))
 			one = cmd

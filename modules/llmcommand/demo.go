@@ -14,7 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
 )
+
+// demoJob is the job of all calls of the demo, which no other call has.
+const demoJob = "weir-demo"
 
 // demoKey is the API key of the quickstart, whose dashboard the demo fills.
 const demoKey = "weir-quickstart"
@@ -23,12 +28,16 @@ func demoCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
 	cmd.Flags().Int("days", 14, "Days of history to report")
 	cmd.Flags().Uint64("seed", 1, "Seed of the traffic")
+	cmd.Flags().Bool("remove", false, "Remove all calls of the demo, with a key of the scope admin")
 	cmd.Flags().Bool("once", false, "End after the history, and play no live traffic")
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = demo
 }
 
 func demo(cmd *cobra.Command, _ []string) error {
+	if remove, _ := cmd.Flags().GetBool("remove"); remove {
+		return removeDemo(cmd)
+	}
 	days, _ := cmd.Flags().GetInt("days")
 	if days < 0 || days > 90 {
 		return fmt.Errorf("days: 0 to 90 are possible, not %d", days)
@@ -71,6 +80,18 @@ func demo(cmd *cobra.Command, _ []string) error {
 			}
 		}
 	}
+}
+
+// removeDemo erases the calls of the demo.
+func removeDemo(cmd *cobra.Command) error {
+	answer, err := keys(cmd, http.MethodPost, "/v1/erasures", map[string]any{
+		"filter": map[string]any{"request_response_rmt": map[string]any{"job_id": map[string]string{"equals": demoJob}}}, "what": storage.EraseRecord.String(),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removing %s made-up requests; `weir erase` shows when they are gone\n", formatCount(answer.Get("records").Int()))
+	return err
 }
 
 // recall records calls of the past. Only OpenTelemetry can report past calls.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 
 	"github.com/weirhq/weir/internal/testkit/freeport"
+	_ "github.com/weirhq/weir/modules/llmcontrol"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmotlp"
@@ -25,10 +27,10 @@ func TestDemoFillsADashboard(t *testing.T) {
 		"admin": {"disabled": true, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR"}}},
 		"apps": {
-			"llm": {"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}}, "keys": [{"secret": %q}]},
+			"llm": {"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}}, "keys": [{"secret": %q}, {"secret": "administrator", "scopes": ["admin", "query"]}]},
 			"http": {"servers": {"site": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
 				{"match": [{"path": ["/echo/*"]}], "handle": [{"handler": "rewrite", "strip_path_prefix": "/echo"}, {"handler": "llm_log", "provider": "echo"}, {"handler": "llm_echo"}]},
-				{"handle": [{"handler": "llm_otlp"}, {"handler": "llm_query"}]}]}}}
+				{"handle": [{"handler": "llm_otlp"}, {"handler": "llm_query"}, {"handler": "llm_control"}]}]}}}
 		}
 	}`, filepath.Join(t.TempDir(), "weir.db"), demoKey, address)
 	if err := caddy.Load([]byte(config), true); err != nil {
@@ -59,12 +61,37 @@ func TestDemoFillsADashboard(t *testing.T) {
 	for _, terms := range []string{
 		"status=529 provider=anthropic", "status=429", "cost=null model=qwen3-coder-internal", "cost>0 prompt_cache_read_tokens>0",
 		"property.Service-Session-Path=/research/agents/crm/read", "score.accuracy>0", "score.helpful=1", "stream=true provider=echo out>0",
-		"response~transit", "property.Team=growth property.Environment=staging",
+		"response~transit", "provider=echo job_id=weir-demo", "provider=anthropic job_id=weir-demo", "property.Team=growth property.Environment=staging",
 	} {
 		var found bytes.Buffer
 		args := append(strings.Fields(terms), "--limit", "1", "--format", "jsonl")
 		if _, err := run(t.Context(), queryCommand, &found, args...); err != nil || found.Len() == 0 {
 			t.Errorf("%s finds nothing: %v", terms, err)
+		}
+	}
+
+	// All of it goes at once, and nothing else.
+	if _, err := run(t.Context(), demoCommand, &out, "--remove"); err == nil || !strings.Contains(err.Error(), `lacks the scope "admin"`) {
+		t.Errorf("without the scope admin: %v", err)
+	}
+	response, err := http.Post("http://"+address+"/echo/v1/chat/completions", "application/json", strings.NewReader(`{"model":"echo-1","messages":[{"role":"user","content":"mine"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	t.Setenv(keyEnv, "administrator")
+	if _, err := run(t.Context(), demoCommand, &out, "--remove"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var left bytes.Buffer
+		if _, err := run(t.Context(), queryCommand, &left, "all", "--limit", "50", "--format", "jsonl"); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(left.String(), "\n"); n == 1 && !strings.Contains(left.String(), demoJob) {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d requests remain", n)
 		}
 	}
 }

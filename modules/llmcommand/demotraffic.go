@@ -75,6 +75,7 @@ func (t *demoTraffic) session(at time.Time, known float64) []demoTurn {
 	number := strconv.Itoa(1000 + t.IntN(9000))
 	share := t.Float64() // a few users ask most
 	labels := map[string]string{
+		"Job-Id":           demoJob,
 		"User-Id":          demoUsers[int(share*share*math.Max(4, known*float64(len(demoUsers))))],
 		"Property-Feature": strings.ToLower(strings.ReplaceAll(scene.name, " ", "-")), "Property-Team": scene.team,
 		"Property-Customer":    fmt.Sprintf("customer-%03d", 1+t.IntN(demoCustomers-1)),

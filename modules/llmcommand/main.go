@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
@@ -14,12 +15,41 @@ import (
 // binaryName is the name of the binary that has Weir's modules and no others.
 const binaryName = "weir"
 
+// commandGroups are the groups in which the help lists commands, before the other ones of Caddy.
+var commandGroups = []struct {
+	title    string
+	commands []string
+}{
+	{"Calls", []string{"query", "facets", "sessions", "tail", "export", "reconcile", "whatif", "routes", "mcp"}},
+	{"Control", []string{"key", "project", "member", "budget", "credits", "alert", "audit", "erase", "hold", "reprice"}},
+	{"Coding agents", []string{"look", "setup", "login", "logout", "token", "relay"}},
+	{"Operation", []string{"run", "init", "validate", "reload", "stop", "doctor", "health", "stats", "backup", "restore", "check", "forget", "store", "import", "catalog", "hash-key", "demo"}},
+}
+
+const caddysOwn = "Caddy"
+
+func groupOf(command string) string {
+	for _, g := range commandGroups {
+		if slices.Contains(g.commands, command) {
+			return g.title
+		}
+	}
+	return caddysOwn
+}
+
 // changeCommands changes commands of Caddy, before any of them runs.
 func changeCommands(root *cobra.Command) {
 	root.SetHelpTemplate((&cobra.Command{}).HelpTemplate()) // without the address of Caddy's manual
+	for _, g := range commandGroups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+	}
+	root.AddGroup(&cobra.Group{ID: caddysOwn, Title: "Caddy:"})
+	root.SetHelpCommandGroupID(caddysOwn)
 	for _, cmd := range root.Commands() {
+		cmd.GroupID = groupOf(cmd.Name())
 		switch cmd.Name() {
 		case "run":
+			cmd.Short = "Serves a Caddyfile, or a quickstart where there is none"
 			cmd.RunE = serve(cmd.RunE)
 		case "validate":
 			cmd.RunE = validate(cmd.RunE)

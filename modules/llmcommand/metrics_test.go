@@ -67,8 +67,8 @@ gpt-5       2026-11-20 10:00:00     1,200       3  70,000    -  $0.500000  1.50s
 	if got, want := out.String(), "cache_miss_reason,requests,errors,in,out,cost,cache loss\ngpt-5,1200,3,70000,,0.5,0.25\n(7 others),1200,3,70000,,0.5,0.25\n"; got != want {
 		t.Errorf("CSV %q, want %q", got, want)
 	}
-	for _, args := range [][]string{{"--by", "model,user"}, {"--by", "hour,day"}, {"--by", "model", "--sort", "cost"}, {"--by", "model", "--format", "xml"}} {
-		if _, err := run(t.Context(), queryCommand, &out, append(args, "--address", address)...); err == nil {
+	for _, args := range [][]string{{"--by", "model,user"}, {"--by", "hour,day"}, {"--by", "model", "--sort", "cost"}, {"--by", "model", "--format", "xml"}, {"--by", "mdoel"}} {
+		if _, err := run(t.Context(), queryCommand, &out, append(args, "--address", address)...); err == nil || strings.Contains(err.Error(), "groupBy") {
 			t.Errorf("%v is taken", args)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -108,9 +109,21 @@ func serve(next func(*cobra.Command, []string) error) func(*cobra.Command, []str
 				}
 			}()
 		}
-		return next(cmd, args)
+		return explain(cmd, next(cmd, args))
 	}
 }
+
+// explain repeats an error that Caddy has logged: without the path through Caddy's modules, which
+// comes first and hides what is wrong.
+func explain(cmd *cobra.Command, err error) error {
+	if err != nil && cmd.SilenceErrors {
+		cmd.PrintErrln("Error:", modulePath.ReplaceAllString(err.Error(), ""))
+	}
+	return err
+}
+
+// modulePath is what Caddy writes before what a module says.
+var modulePath = regexp.MustCompile(`^((loading (initial|new) config|loading \S+ app module|\S+ app module|start|provision [\w.]+|server \S+|setting up [\w ]+|loading handler modules|loading module '[^']*'|(route|position|decoding module config|validate)[ \w]*): )+`)
 
 // giveStdin lets a text be read from the standard input.
 func giveStdin(text []byte) error {

@@ -2,9 +2,12 @@ package llmcommand
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // init never writes over a Caddyfile, and says what to do.
@@ -22,6 +25,22 @@ func TestInitKeepsAFile(t *testing.T) {
 	}
 	if text, err := os.ReadFile("Caddyfile"); err != nil || string(text) != "mine" {
 		t.Errorf("%v: the file is now %q", err, text)
+	}
+}
+
+// The last line of a failed start says what is wrong, and not where Caddy found it.
+func TestErrorsOfAStart(t *testing.T) {
+	for said, want := range map[string]string{
+		"loading initial config: loading new config: llm app module: start: store default: name a folder: mkdir /x": "store default: name a folder: mkdir /x",
+		"loading initial config: loading new config: loading http app module: provision http: server srv0: setting up route handlers: route 0: loading handler modules: position 0: loading module 'subroute': provision http.handlers.subroute: setting up subroutes: route 1: loading handler modules: position 0: loading module 'llm_query': provision http.handlers.llm_query: no API key opens store \"eu\": add `key`": `no API key opens store "eu": add ` + "`key`",
+		"listening on :80: address in use": "listening on :80: address in use",
+	} {
+		var out bytes.Buffer
+		cmd := &cobra.Command{SilenceErrors: true}
+		cmd.SetErr(&out)
+		if err := explain(cmd, errors.New(said)); err == nil || out.String() != "Error: "+want+"\n" {
+			t.Errorf("%s is told as %q, want %q", said, &out, want)
+		}
 	}
 }
 

@@ -174,7 +174,7 @@ func newJournal(b storage.Backend, o Options) *Journal {
 func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 	j := newJournal(b, o)
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+		return nil, fmt.Errorf("name a folder in which this user can create files: %w", err)
 	}
 	var err error
 	if j.lock, err = lock(j.dir); err != nil {

@@ -26,7 +26,11 @@ func GroupTotals(body map[string]any, by []string, utc bool) error {
 				body["timezoneDifference"] = -offset / 60
 			}
 		} else if body["groupBy"] == nil && !ok {
-			body["groupBy"] = Dimension(name)
+			field := Dimension(name)
+			if _, err := storage.ParseDimension(field); err != nil {
+				return fmt.Errorf("by: %w", err)
+			}
+			body["groupBy"] = field
 		} else {
 			return fmt.Errorf("by: expected one field and one time, not %q besides another", name)
 		}

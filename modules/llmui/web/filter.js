@@ -7,7 +7,7 @@ export const fields = {
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
   prompt_cache_write_tokens: "number", cache_savings: "number", routing_savings: "number", cache_loss: "number", cache_miss_reason: "text",
-  turn: "number", country_code: "text", prompt_id: "text", prompt_version: "text", target_url: "text", property_key: "text", failed: "boolean", stream: "boolean",
+  turn: "number", job_id: "text", country_code: "text", prompt_id: "text", prompt_version: "text", target_url: "text", property_key: "text", failed: "boolean", stream: "boolean",
   body: "content", request_body: "content", response_body: "content",
 };
 
