@@ -16,6 +16,8 @@ type aliasEntry struct {
 	Strategy routing.Strategy `json:"strategy"`
 	Split    *string          `json:"split"`
 	Targets  []aliasTarget    `json:"targets"`
+	// Shadows get calls that a target has answered, without an answer to anybody.
+	Shadows []*routing.Shadow `json:"shadows"`
 }
 
 // aliasTarget is a model at an account, how it is now at this node, and which calls it gets.
@@ -37,7 +39,7 @@ func listAliases(c *call) error {
 	list := []aliasEntry{}
 	for _, name := range slices.Sorted(maps.Keys(c.app.Aliases)) {
 		alias := c.app.Aliases[name]
-		e := aliasEntry{Alias: name, Strategy: cmp.Or(alias.Strategy, routing.InOrder), Targets: []aliasTarget{}}
+		e := aliasEntry{Alias: name, Strategy: cmp.Or(alias.Strategy, routing.InOrder), Targets: []aliasTarget{}, Shadows: append([]*routing.Shadow{}, alias.Shadows...)}
 		if alias.Split != "" {
 			e.Split = &alias.Split
 		}
