@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/shared"
 )
 
 // choose returns the targets in the order in which the call tries them.
@@ -27,23 +27,36 @@ func (c *call) ask(isChoice bool) *routing.Ask {
 	if outline := c.reader.Outline(); outline != nil {
 		ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
 	}
-	warm, elsewhere := sync.OnceValues(c.warm), sync.OnceValues(c.warmElsewhere) // most calls have one target, and are not asked
-	ask.Warm = func(t routing.Target) int64 {
-		target, tokens := warm()
-		if target != 0 || !isChoice {
-			if target == lineageTarget(t) {
-				return tokens
-			}
-			return 0
-		}
-		if there, tokens := elsewhere(); tokens > 0 {
-			if known, err := c.sharedTarget(t); err == nil && known == there {
-				return tokens
-			}
-		}
-		return 0
+	warm := &warmth{call: c}
+	warm.target, warm.tokens = c.warm()
+	if warm.target == 0 && isChoice {
+		warm.elsewhere, warm.tokensElsewhere = c.warmElsewhere()
 	}
+	ask.Warm = warm.at
 	return ask
+}
+
+// warmth says which target's provider has the beginning of a call in its cache, and how many tokens
+// it has.
+type warmth struct {
+	call            *call
+	target          uint64 // as this node knows it, 0 if it knows none
+	tokens          int64
+	elsewhere       shared.Key // as other nodes know it
+	tokensElsewhere int64      // 0 if they know none
+}
+
+// at returns how many tokens the provider of a target has.
+func (w *warmth) at(t routing.Target) int64 {
+	switch {
+	case w.target == lineageTarget(t):
+		return w.tokens
+	case w.tokensElsewhere > 0:
+		if known, err := w.call.sharedTarget(t); err == nil && known == w.elsewhere {
+			return w.tokensElsewhere
+		}
+	}
+	return 0
 }
 
 // warm returns the target whose provider's cache has the beginning of the call, 0 if none has, and how

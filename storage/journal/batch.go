@@ -124,7 +124,11 @@ func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
 	switch e.kind {
 	case kindRecord:
 		r := new(storage.Record)
-		if err := recordWire.parse(e.metadata, r); err != nil {
+		var before *storage.Record
+		if n := len(d.Records); n > 0 {
+			before = d.Records[n-1]
+		}
+		if err := recordWire.parseAfter(e.metadata, r, before); err != nil {
 			return err
 		}
 		if err := j.assets(ctx, r, e); err != nil {

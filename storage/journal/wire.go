@@ -48,7 +48,11 @@ func (f message[M]) append(b []byte, m *M) []byte {
 	return b
 }
 
-func (f message[M]) parse(b []byte, m *M) error {
+func (f message[M]) parse(b []byte, m *M) error { return f.parseAfter(b, m, nil) }
+
+// parseAfter parses a message that follows another one. They have most of their texts in common,
+// which take no memory again. before may be nil.
+func (f message[M]) parseAfter(b []byte, m, before *M) error {
 	for len(b) > 0 {
 		n, kind, size := protowire.ConsumeTag(b)
 		if size < 0 {
@@ -70,11 +74,35 @@ func (f message[M]) parse(b []byte, m *M) error {
 			return errWire
 		}
 		b = b[size:]
-		if int(n) < len(f) && f[n] != nil {
-			v.parse(f[n](m))
+		if int(n) >= len(f) || f[n] == nil {
+			continue
 		}
+		p := f[n](m)
+		if before != nil && v.repeats(p, f[n](before)) {
+			continue
+		}
+		v.parse(p)
 	}
 	return nil
+}
+
+// repeats sets a text to that of the message before, and reports true, if they are equal.
+func (v value) repeats(p, before any) bool {
+	switch p := p.(type) {
+	case *string:
+		return repeatsText(v, p, *before.(*string))
+	case *plugins.Dialect:
+		return repeatsText(v, p, *before.(*plugins.Dialect))
+	}
+	return false
+}
+
+func repeatsText[T ~string](v value, p *T, before T) bool {
+	if v.kind != protowire.BytesType || string(v.bytes) != string(before) {
+		return false
+	}
+	*p = before
+	return true
 }
 
 // appendAt appends the field that p points to, unless the field has its zero value.
