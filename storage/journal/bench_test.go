@@ -5,6 +5,7 @@ package journal
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -235,4 +236,35 @@ func BenchmarkBegin(b *testing.B) {
 			}
 		})
 	})
+}
+
+// BenchmarkSync appends 100 calls a second, with and without the sync of once a second: run it with
+// -benchtime 2000x. It reports the processor time of a call, and how long the slowest hundredth of
+// the appends takes.
+func BenchmarkSync(b *testing.B) {
+	for _, syncs := range []bool{false, true} {
+		b.Run(strconv.FormatBool(syncs), func(b *testing.B) {
+			j := open(b, &backend{}, Options{Dir: b.TempDir()})
+			if !syncs {
+				alone(j)
+			}
+			r, c := exchange(3500, 0)
+			took := make([]time.Duration, b.N)
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			measured(b, func() {
+				for n := range b.N {
+					<-tick.C
+					r.ID, r.CreatedAt = numbered(n), storage.Millis(time.Now())
+					began := time.Now()
+					if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+						b.Fatal(err)
+					}
+					took[n] = time.Since(began)
+				}
+			})
+			slices.Sort(took)
+			b.ReportMetric(float64(took[b.N*99/100].Microseconds()), "p99-µs")
+		})
+	}
 }

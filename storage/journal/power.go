@@ -103,5 +103,5 @@ func (c *checkpoints) sync() error {
 	c.mu.Lock()
 	files := c.files
 	c.mu.Unlock()
-	return errors.Join(files[0].file.Sync(), files[1].file.Sync())
+	return errors.Join(osFile{files[0].file}.sync(), osFile{files[1].file}.sync())
 }

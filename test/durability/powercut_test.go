@@ -4,6 +4,7 @@ package durability
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -29,8 +30,10 @@ func TestPowerCuts(t *testing.T) {
 	disk := newDisk(t, filepath.Join(w.dir, "data"))
 	counting := config{site: "llm_control", llm: "budget all 100000 total"}
 	since, oldest := time.Now(), time.Duration(0)
-	made := map[*call]string{}
+	all := map[*call]string{}
+	var cost int64 // nanodollars
 	for range rounds(1, 50) {
+		began, made := time.Now(), map[*call]string{} // of this round
 		w.start(counting)
 		ended := map[*call]time.Time{}
 		var clients sync.WaitGroup
@@ -63,8 +66,12 @@ func TestPowerCuts(t *testing.T) {
 		disk.repair(t)
 		w.start(counting)
 		w.flush()
-		w.checkBudget(t, since)
-		records := w.records(since)
+		spent := w.budgetSpent()
+		w.flush() // calls of which only the charge has survived have records now
+		records := w.records(began)
+		if cost += costOf(records); spent != cost {
+			t.Errorf("the records cost %d, and the budget counts %d", cost, spent)
+		}
 		for c, id := range made {
 			r := records[c.name()]
 			// The start of a stream may be on the disk, and its end not.
@@ -75,14 +82,20 @@ func TestPowerCuts(t *testing.T) {
 			}
 			c.check(t, r, id)
 		}
+		maps.Copy(all, made)
 		w.kill()
 	}
 	w.start(counting)
-	t.Logf("of %d calls that are recorded none is lost; the oldest that is lost ended %v before the power", len(made), oldest)
+	records := w.records(since)
+	for c, id := range all {
+		c.check(t, records[c.name()], id)
+	}
+	t.Logf("of %d calls that are recorded none is lost; the oldest that is lost ended %v before the power", len(all), oldest)
 }
 
-// checkBudget compares what the budget has counted with what the records cost.
-func (w *weir) checkBudget(t *testing.T, since time.Time) {
+// budgetSpent is what the budget has counted, in nanodollars.
+func (w *weir) budgetSpent() int64 {
+	t := w.t
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+w.site+"/v1/key", http.NoBody)
 	if err != nil {
@@ -93,18 +106,21 @@ func (w *weir) checkBudget(t *testing.T, since time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.flush() // what was in flight counts as the most that it can have cost
-	records := w.records(since)
-	var cost int64 // nanodollars
+	counted := gjson.GetBytes(answer, "data.budgets.0.accounts.0")
+	if counted.Get("reserved").Num != 0 {
+		t.Errorf("the budget has %s", counted.Raw)
+	}
+	return nanodollars(counted.Get("spent").Num)
+}
+
+// costOf adds up what records cost, in nanodollars.
+func costOf(records map[string]*record) (cost int64) {
 	for _, r := range records {
 		if r.Cost != nil {
 			cost += nanodollars(*r.Cost)
 		}
 	}
-	counted := gjson.GetBytes(answer, "data.budgets.0.accounts.0")
-	if spent := nanodollars(counted.Get("spent").Num); spent != cost || counted.Get("reserved").Num != 0 {
-		t.Errorf("%d records cost %d, and the budget counts %d: %s", len(records), cost, spent, counted.Raw)
-	}
+	return cost
 }
 
 // disk is a file system in a file.
