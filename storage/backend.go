@@ -151,6 +151,10 @@ type Host struct {
 	Journal uuid.UUID
 	// Position is the end of the last batch that a backend has taken.
 	Position Position
+	// Database is what Open has set it to before, at the last start, "" if it never has. A backend
+	// that keeps no positions sets it to what distinguishes its database from one that was created
+	// anew, and answers the zero Position for another database.
+	Database string
 	// Contents reads the content of the records that the journal has; it stays
 	// valid until Close.
 	Contents Contents

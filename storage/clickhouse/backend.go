@@ -69,10 +69,19 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 	if err != nil {
 		return storage.Position{}, fmt.Errorf("opening ClickHouse at %v: %w", b.config.Options.Addr, explain(ctx, err))
 	}
+	created, err := schemaCreated(ctx, conn)
+	if err != nil {
+		return storage.Position{}, errors.Join(fmt.Errorf("opening ClickHouse: %w", explain(ctx, err)), conn.Close())
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn, b.contents = conn, h.Contents
-	return h.Position, nil
+	position := h.Position
+	if h.Database != "" && h.Database != created {
+		position = storage.Position{} // the database was deleted, and this one was created since
+	}
+	h.Database = created
+	return position, nil
 }
 
 // connect makes a connection to the database, with its schema as this version wants it.

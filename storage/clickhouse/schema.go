@@ -127,6 +127,12 @@ func (b *Backend) schemaVersions(ctx context.Context, conn clickhouse.Conn) (map
 	})
 }
 
+// schemaCreated is when the schema was created, in the server's words.
+func schemaCreated(ctx context.Context, conn clickhouse.Conn) (at string, err error) {
+	err = conn.QueryRow(ctx, "SELECT toString(min(at)) FROM schema_version").Scan(&at)
+	return at, err
+}
+
 // statements are the statements of a migration, for a single server or for a cluster.
 func (b *Backend) statements(migration string) (statements []string) {
 	window := "non_replicated_deduplication_window"

@@ -34,6 +34,8 @@ type checkpoint struct {
 	// BatchEnd is the end of the batch after Position that may already be in the backend. After
 	// a crash the same batch is written again, with the same end.
 	BatchEnd storage.Position `json:"Cut"`
+	// Database distinguishes the database from another: see storage.Host.
+	Database string `json:",omitempty"`
 	// Recorded, Number and Losses (encoded by lossWire) are the ledger at Position.
 	Recorded int64
 	Number   uint64
@@ -113,7 +115,7 @@ func (f *checkpointFile) write(text []byte, sequence uint64, sync bool) error {
 	}
 	f.sequence = sequence
 	if sync {
-		return f.file.Sync()
+		return osFile{f.file}.sync()
 	}
 	return nil
 }
@@ -238,7 +240,8 @@ func (j *Journal) saveCheckpoint(batchEnd storage.Position) {
 	o := j.options.Load()
 	s := checkpoint{
 		Journal: j.identity, Position: j.delivery.position, BatchEnd: batchEnd,
-		Held: j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Reach: j.reach(),
+		Database: j.delivery.database,
+		Held:     j.versions.held.positions(), Pruned: j.checkpoints.last.Pruned, Reach: j.reach(),
 	}
 	if s.Position.Before(j.delivery.rebuild) {
 		s.Rebuild = j.delivery.rebuild

@@ -50,6 +50,8 @@ type delivery struct {
 	// rebuild is where the backend was before it had lost records: it gets the sealed segments
 	// between position and rebuild again. The drain alone changes it, with the mutex.
 	rebuild storage.Position
+	// database is storage.Host.Database.
+	database string
 	// err is why the backend refuses writes since failingSince, nil if it does not.
 	err          error
 	failingSince time.Time
@@ -302,7 +304,7 @@ func (j *Journal) limits() storage.Limits {
 // connect opens the backend, however often it takes. It is false when ctx ended,
 // or the journal was closed meanwhile.
 func (j *Journal) connect(ctx context.Context) bool {
-	host := &storage.Host{Journal: j.identity, Position: j.delivery.position, Contents: j, Damaged: j.tellDatabase}
+	host := &storage.Host{Journal: j.identity, Position: j.delivery.position, Database: j.delivery.database, Contents: j, Damaged: j.tellDatabase}
 	first := true
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		position, err := j.backend.Open(ctx, host)
@@ -310,6 +312,9 @@ func (j *Journal) connect(ctx context.Context) bool {
 			err = j.relocate(position)
 		}
 		if err == nil {
+			j.mu.Lock()
+			j.delivery.database = host.Database
+			j.mu.Unlock()
 			j.countDatabaseLoss(host.Position, position)
 		}
 		if err != nil && ctx.Err() == nil {

@@ -210,6 +210,7 @@ func (j *Journal) start(ctx context.Context) error {
 	j.witness.restore(s.Reach)
 	j.erasures.open()
 	j.identity, j.delivery.position, j.delivery.batchEnd, j.delivery.rebuild = s.Journal, s.Position, s.BatchEnd, s.Rebuild
+	j.delivery.database = s.Database
 	j.log.reserveNumber(max(last, s.Position.Segment) + 1)
 	unapplied, err := j.replay()
 	if err != nil {
