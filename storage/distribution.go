@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"math"
 	"slices"
 
 	"github.com/weirhq/weir/plugins"
@@ -10,97 +9,95 @@ import (
 // distribution has values whose quantiles are wanted, in milliseconds. If there are many
 // values, it counts how often each value occurs, so that more values take no more memory.
 type distribution struct {
-	values []uint32
-	// counts are by value, nil while there are few values.
+	// small are the values below 1<<16, which nearly all are; nil once counts has them.
+	small []uint16
+	// counts are by value, nil while there are few small values.
 	counts *[1 << 16]uint32
 	// counted is the sum of counts.
 	counted int
-	// wide are the values that do not fit into 32 bits.
-	wide []plugins.Milliseconds
+	// others are the values that are not small.
+	others []plugins.Milliseconds
 }
 
 // manyValues take as much memory as counts.
-const manyValues = 1 << 16
+const manyValues = 1 << 17
 
 func (d *distribution) add(v plugins.Milliseconds) {
 	switch {
-	case v < 0 || v > math.MaxUint32:
-		d.wide = append(d.wide, v)
-	case d.counts != nil && int(v) < len(d.counts):
+	case v < 0 || v >= 1<<16:
+		d.others = append(d.others, v)
+	case d.counts != nil:
 		d.counts[v]++
 		d.counted++
 	default:
-		if d.values = append(d.values, uint32(v)); d.counts == nil && len(d.values) >= manyValues {
+		if d.small = append(d.small, uint16(v)); len(d.small) >= manyValues {
 			d.count()
 		}
 	}
 }
 
-// count counts the values that can be counted.
+// count counts the small values.
 func (d *distribution) count() {
-	d.counts = new([1 << 16]uint32)
-	few := d.values
-	d.values = nil
-	for _, v := range few {
-		d.add(plugins.Milliseconds(v))
+	d.counts, d.counted = new([1 << 16]uint32), len(d.small)
+	for _, v := range d.small {
+		d.counts[v]++
 	}
+	d.small = nil
 }
 
 // merge adds the values of another one.
 func (d *distribution) merge(o *distribution) {
-	if o.counts != nil {
-		if d.counts == nil {
-			d.count()
+	d.others = append(d.others, o.others...)
+	if d.counts == nil && o.counts == nil && len(d.small)+len(o.small) < manyValues {
+		if d.small == nil {
+			d.small = slices.Clip(o.small) // both have it, in any order
+		} else {
+			d.small = append(d.small, o.small...)
 		}
+		return
+	}
+	if d.counts == nil {
+		d.count()
+	}
+	for _, v := range o.small {
+		d.counts[v]++
+	}
+	d.counted += len(o.small) + o.counted
+	if o.counts != nil {
 		for v, n := range o.counts {
 			d.counts[v] += n
 		}
-		d.counted += o.counted
 	}
-	switch {
-	case d.counts == nil && d.values == nil:
-		d.values = slices.Clip(o.values) // both have it, in any order
-	case d.counts == nil && len(d.values)+len(o.values) < manyValues:
-		d.values = append(d.values, o.values...)
-	default:
-		for _, v := range o.values {
-			d.add(plugins.Milliseconds(v))
-		}
-	}
-	d.wide = append(d.wide, o.wide...)
 }
 
 // percentiles are the percentiles of all values.
 func (d *distribution) percentiles() Percentiles {
-	switch {
-	case len(d.wide) > 0:
-		all := slices.Clone(d.wide)
-		for _, v := range d.values {
+	if d.counts == nil && len(d.others) == 0 {
+		return percentilesOf(d.small)
+	}
+	if d.counts == nil {
+		all := slices.Clone(d.others)
+		for _, v := range d.small {
 			all = append(all, plugins.Milliseconds(v))
 		}
-		if d.counts != nil {
-			for v, n := range d.counts {
-				for range n {
-					all = append(all, plugins.Milliseconds(v))
-				}
-			}
-		}
 		return percentilesOf(all)
-	case d.counts == nil:
-		return percentilesOf(d.values)
 	}
-	slices.Sort(d.values) // which are all greater than what is counted
-	place, below := 0, 0  // the next value of counts, and how many are less
+	slices.Sort(d.others)
+	negative, _ := slices.BinarySearch(d.others, 0)
+	place, below := 0, negative // the next value of counts, and how many are less
 	at := func(i int) float64 {
+		if i < negative {
+			return float64(d.others[i])
+		}
 		for ; place < len(d.counts) && below+int(d.counts[place]) <= i; place++ {
 			below += int(d.counts[place])
 		}
 		if place < len(d.counts) {
 			return float64(place)
 		}
-		return float64(d.values[i-d.counted])
+		return float64(d.others[i-d.counted])
 	}
-	last := d.counted + len(d.values) - 1
+	last := d.counted + len(d.others) - 1
 	quantile := func(q Quantile) Amount {
 		place := int(q) * last
 		low := at(place / 1000)
