@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -110,12 +111,10 @@ func (t *SearchTexts) fold(text []byte, yield func(text []byte)) {
 // appendFolded appends a text with its letters folded: texts that differ in case alone are the
 // same then. If a text contains another one, but for case, so does the folded text.
 func appendFolded(b, text []byte) []byte {
+	b = slices.Grow(b, len(text))
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
-			if 'a' <= c && c <= 'z' {
-				c -= 'a' - 'A'
-			}
-			b = append(b, c)
+			b = append(b, foldedASCII[c])
 			i++
 			continue
 		}
@@ -129,3 +128,10 @@ func appendFolded(b, text []byte) []byte {
 	}
 	return b
 }
+
+var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
+	for c := range folded {
+		folded[c] = byte(fold(rune(c)))
+	}
+	return folded
+}()

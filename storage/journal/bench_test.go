@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/test/prose"
 )
 
 // cpu is the processor time that this process has used.
@@ -168,6 +170,43 @@ func BenchmarkSeal(b *testing.B) {
 	})
 	b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*1000), "µs/record")
 	b.ReportMetric(float64(s.size)/float64(as.Size), "ratio")
+}
+
+// BenchmarkGrams makes the grams of a segment, of prose with 16,000 words.
+func BenchmarkGrams(b *testing.B) {
+	const records = 3000
+	j := held(b)
+	words := prose.New(1)
+	for n := range records {
+		r, c := exchange(0, n)
+		c.Request.Data = fmt.Appendf(nil, `{"messages":[{"role":"user","content":%q}]}`, words.Text(3<<10))
+		c.Response.Data = fmt.Appendf(nil, `{"choices":[{"message":{"content":%q}}]}`, words.Text(2<<10))
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s := j.log.active
+	j.log.turn.Lock()
+	j.log.close(s)
+	j.log.turn.Unlock()
+	path, to := b.TempDir()+"/sealed", b.TempDir()+"/grams"
+	if _, _, err := new(sealer).write(b.Context(), s, path); err != nil {
+		b.Fatal(err)
+	}
+	g := gramsBuilder{}
+	measured(b, func() {
+		for range b.N {
+			if err := g.build(b.Context(), path, to); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	info, err := os.Stat(to)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(info.Size())/records, "bytes/record")
+	b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*records), "µs/record")
 }
 
 func BenchmarkContentRaw(b *testing.B) {

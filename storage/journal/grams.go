@@ -31,7 +31,7 @@ const (
 	gramsPage     = 4 << 10
 	gramSize      = 4
 	maxRowBits    = 17
-	maxGramsShare = 2.0 / 5 // of the bits of a row, on average
+	maxGramsShare = 1.0 / 4 // of the bits of a row, on average
 )
 
 var errGrams = errors.New("is damaged: it does not match its checksum")
@@ -81,7 +81,9 @@ func (s bitSet) intersects(o bitSet) bool {
 }
 
 // gramRow is the row of a gram in a set of 2^maxRowBits rows. A smaller set takes the lowest bits.
-func gramRow(gram uint32) uint32 { return gram * 0x9E3779B1 >> (32 - maxRowBits) }
+func gramRow(gram uint32) uint32 {
+	return uint32(uint64(gram) * 0x9E3779B97F4A7C15 >> (64 - maxRowBits)) // Fibonacci hashing
+}
 
 // addGrams adds the grams of a text to a set of 2^maxRowBits rows.
 func (s bitSet) addGrams(text []byte) {

@@ -1,12 +1,17 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/internal/testkit/storagetest"
 	"github.com/weirhq/weir/plugins"
@@ -133,4 +138,137 @@ func wantGrams(t *testing.T, j *Journal, records []*storage.Record) {
 			})
 		}
 	}
+}
+
+// bodyContains is a filter of requests whose bodies have a text.
+func bodyContains(text string) storage.Filter {
+	return &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "request_body"), Op: storage.Contains, Text: text}
+}
+
+const (
+	common = "e1ement" // which all requests have
+	canary = "c4nary0123456789abcdef"
+)
+
+// withWords appends records with the common word, of which every third has the canary.
+func withWords(t *testing.T, j *Journal, n int) (records []*storage.Record, personal []storage.ContentRef) {
+	t.Helper()
+	for i := range n {
+		text := common
+		if i%3 == 0 {
+			text += " " + canary
+		}
+		r := &storage.Record{ID: numbered(i), Org: "org", CreatedAt: storage.Timestamp(1_700_000_000_000 + i), Dialect: plugins.Chat, EndState: storage.Complete}
+		c := &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"messages":[{"role":"user","content":"` + text + `"}]}`)}}
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+		if i%3 == 0 {
+			personal = append(personal, r.Content)
+		}
+	}
+	return records, personal
+}
+
+// wantRuledOut fails unless a search for a text rules out all of the first segment, or else nothing.
+func wantRuledOut(t *testing.T, j *Journal, text string, want bool) {
+	t.Helper()
+	candidate := j.Search(bodyContains(text)).Candidates(1)
+	if want != (candidate == nil) {
+		t.Errorf("%s is ruled out: %v, want %v", text, candidate == nil, want)
+	} else if candidate != nil && !candidate(0) {
+		t.Errorf("%s is ruled out of the first entry", text)
+	}
+}
+
+// Grams that are missing, damaged, cut, or of another file rule out nothing, and are made again.
+// Those without a segment are removed.
+func TestGramsAreMadeAgain(t *testing.T) {
+	for name, harm := range map[string]func(grams []byte) []byte{
+		"missing":            nil,
+		"damaged head":       func(b []byte) []byte { b[gramsHead-1] ^= 1; return b },
+		"another magic":      func(b []byte) []byte { b[0] ^= 1; return b },
+		"damaged rows":       func(b []byte) []byte { clear(b[gramsHead+8:]); return b },
+		"cut":                func(b []byte) []byte { return b[:len(b)/2] },
+		"empty":              func([]byte) []byte { return nil },
+		"of another segment": func(b []byte) []byte { b[len(gramsMagic)+8] ^= 1; return b },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b := &backend{}
+			j := open(t, b, Options{Dir: dir})
+			withWords(t, j, 9)
+			wantRuledOut(t, j, "nowhere", false) // raw
+			seal(t, j, 1)
+			path := segmentPath(dir, 1, gramsSuffix)
+			made := func() bool {
+				g, err := j.archive.openGrams(1)
+				if err == nil {
+					g.file.Close()
+				}
+				return err == nil
+			}
+			eventually(t, "the segment has grams", made)
+			want := func() {
+				t.Helper()
+				wantRuledOut(t, j, common, false)
+				wantRuledOut(t, j, "E1EMENT", false)
+				wantRuledOut(t, j, "abc", false)
+				wantRuledOut(t, j, "nowhere", true)
+			}
+			want()
+			grams, err := os.ReadFile(path)
+			if err == nil {
+				err = os.Remove(path)
+			}
+			alone(j)
+			if err == nil && harm != nil {
+				err = os.WriteFile(path, harm(slices.Clone(grams)), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantRuledOut(t, j, "nowhere", false)
+			j.Close(t.Context())
+			orphan := segmentPath(dir, 7, gramsSuffix)
+			if err := os.WriteFile(orphan, grams, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			j = open(t, b, Options{Dir: dir})
+			if _, err := os.Stat(orphan); err == nil {
+				t.Error("grams without a segment are left")
+			}
+			signal(j.maintenance.wake)
+			eventually(t, "the segment has grams again", made)
+			want()
+			if again, err := os.ReadFile(path); err != nil || !bytes.Equal(again, grams) {
+				t.Errorf("the grams are others: %v", err)
+			}
+		})
+	}
+}
+
+// The grams of what was erased are in no file, and those of an expired segment go with it.
+func TestErasedTextHasNoGrams(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, &backend{}, Options{Dir: dir})
+	records, personal := withWords(t, j, 30)
+	seal(t, j, 1)
+	wantGrams(t, j, records)
+	wantRuledOut(t, j, canary, false)
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "org", RequestedAt: 1}, chosenOf(personal)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the erasure is done", func() bool { return j.Erasures("org")[0].DoneAt != 0 })
+	eventually(t, "the segment has grams again", func() bool { return len(files(t, dir, gramsSuffix)) == 1 })
+	wantRuledOut(t, j, canary, true)
+	if candidate := j.Search(bodyContains(common)).Candidates(1); candidate == nil || candidate(0) || !candidate(1) {
+		t.Error("the rest of the segment is ruled out")
+	}
+	j.archive.expire(1, j.archive.all()[1])
+	if left := files(t, dir, gramsSuffix); left != nil {
+		t.Errorf("%v are left", left)
+	}
+	wantRuledOut(t, j, common, true)
 }

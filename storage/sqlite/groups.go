@@ -61,7 +61,7 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 			parts |= storage.ContentParts(f)
 		}
 		x.reads = wholeRecord
-		matcher := storage.NewMatcher(x.where.filter.Residual, cancel)
+		matcher := x.where.matcher(b.contents, cancel)
 		contents := b.contents.Reader(parts)
 		defer contents.Close()
 		scan := func(add func(*storage.Record, func() *storage.Content)) error {

@@ -20,7 +20,7 @@ type matching struct {
 	*query
 	ctx     context.Context
 	content func(context.Context, *storage.Record) (*storage.Content, error)
-	matcher *storage.Matcher
+	matcher *recordMatcher
 	best    *storage.Page[int64] // keys
 
 	// row is considered, and loaded its content, or failed the attempt to read it.
@@ -32,7 +32,7 @@ type matching struct {
 // match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	cancel := storage.NewCancelCheck(ctx.Err)
-	m := &matching{query: x, ctx: ctx, content: x.contents.Content, matcher: storage.NewMatcher(x.where.filter.Residual, cancel), best: storage.NewPage[int64](x.RequestQuery, cancel)}
+	m := &matching{query: x, ctx: ctx, content: x.contents.Content, matcher: x.where.matcher(x.contents, cancel), best: storage.NewPage[int64](x.RequestQuery, cancel)}
 	o := x.timeOrder(true)
 	desc, byTime := x.ByTime()
 	switch {

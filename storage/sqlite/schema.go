@@ -170,9 +170,8 @@ func (c *conn) addIndexes() error {
 	if _, err := c.exec("CREATE INDEX IF NOT EXISTS details_run ON details (response_id) WHERE " + isRun); err != nil {
 		return fmt.Errorf("adding the index of runs: %w", err)
 	}
-	// Versions up to 0.3 had an index by time alone.
-	if _, err := c.exec("DROP INDEX IF EXISTS details_content"); err != nil {
-		return fmt.Errorf("removing an index that nothing uses: %w", err)
+	if _, err := c.exec("DROP INDEX IF EXISTS details_content"); err != nil { // of an earlier version, by time alone
+		return fmt.Errorf("removing the former index of content: %w", err)
 	}
 	if _, err := c.exec("CREATE INDEX IF NOT EXISTS " + withContent + " ON details (content_segment, n, content_ordinal) WHERE content_segment IS NOT NULL"); err != nil {
 		return fmt.Errorf("adding the index of content: %w", err)

@@ -34,10 +34,7 @@ func (c *condition) each(contents storage.Contents, desc, atOnce bool, do func()
 	if err != nil {
 		return err
 	}
-	var search storage.ContentSearch = anything{}
-	if s, ok := contents.(storage.ContentSearcher); ok {
-		search = s.Search(c.filter.Residual)
-	}
+	search := searchFor(contents, c.filter.Residual)
 	compare := cmp.Compare[int64]
 	if desc {
 		compare = func(a, b int64) int { return cmp.Compare(b, a) }
@@ -125,6 +122,51 @@ func (c *condition) readContentKeys(s *contentKeys, search storage.ContentSearch
 			return nil
 		})
 	return keys, rows == contentPage, err
+}
+
+// recordMatcher matches records one after the other, and reads no content that a search rules out.
+type recordMatcher struct {
+	*storage.Matcher
+	search storage.ContentSearch
+	// candidates are what search has answered of segments.
+	candidates map[uint64]func(ordinal uint32) bool
+}
+
+// maxCandidates bounds the segments that a recordMatcher remembers: records are read in the order of
+// time, and so are their segments, nearly.
+const maxCandidates = 16
+
+// matcher matches the rest of the filter on records that the condition has found.
+func (c *condition) matcher(contents storage.Contents, cancel *storage.CancelCheck) *recordMatcher {
+	m := &recordMatcher{Matcher: storage.NewMatcher(c.filter.Residual, cancel), search: anything{}, candidates: make(map[uint64]func(uint32) bool)}
+	if !c.byContent { // else each has asked the search
+		m.search = searchFor(contents, c.filter.Residual)
+	}
+	return m
+}
+
+// Match is the method of storage.Matcher.
+func (m *recordMatcher) Match(r *storage.Record, load func() *storage.Content) bool {
+	if r.Content == (storage.ContentRef{}) {
+		return m.Matcher.Match(r, load)
+	}
+	candidate, known := m.candidates[r.Content.Segment]
+	if !known {
+		if len(m.candidates) == maxCandidates {
+			clear(m.candidates)
+		}
+		candidate = m.search.Candidates(r.Content.Segment)
+		m.candidates[r.Content.Segment] = candidate
+	}
+	return candidate != nil && candidate(r.Content.Ordinal) && m.Matcher.Match(r, load)
+}
+
+// searchFor begins a search if contents can rule out content.
+func searchFor(contents storage.Contents, f storage.Filter) storage.ContentSearch {
+	if s, ok := contents.(storage.ContentSearcher); ok {
+		return s.Search(f)
+	}
+	return anything{}
 }
 
 // anything is a search that rules out no content.

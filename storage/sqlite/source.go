@@ -96,7 +96,7 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 		}
 		found, err := s.r.c.integers(s.ctx, "SELECT r.n"+table+" WHERE "+where.sql.String(), append(args, where.args...)...)
 		if err == nil && where.filter != nil && !where.filter.Exact() {
-			found, err = s.match(found, where.filter.Residual, where.reads())
+			found, err = s.match(found, &where)
 		}
 		keys = append(keys, found...)
 		return err
@@ -104,12 +104,12 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 	return keys, err
 }
 
-// match keeps the keys of records that match.
-func (s source) match(keys []int64, f storage.Filter, reads *projection) (kept []int64, err error) {
+// match keeps the keys of records that match the rest of the filter that found them.
+func (s source) match(keys []int64, found *condition) (kept []int64, err error) {
 	kept = keys[:0]
-	contents := s.contents.Reader(storage.ContentParts(f))
+	contents, reads := s.contents.Reader(storage.ContentParts(found.filter.Residual)), found.reads()
 	defer contents.Close()
-	m := storage.NewMatcher(f, storage.NewCancelCheck(s.ctx.Err))
+	m := found.matcher(s.contents, storage.NewCancelCheck(s.ctx.Err))
 	for keys := range slices.Chunk(keys, matchChunk) {
 		records, err := s.r.project(s.ctx, reads, keys)
 		if err != nil {
