@@ -15,6 +15,7 @@ type Turns struct {
 	Queries     *admission.Turns // what reads any number of records
 	Annotations *admission.Turns // what reads or annotates one record
 	Streams     *admission.Turns // answers that last
+	Trials      *admission.Turns // what keeps values of all records in memory
 }
 
 // newTurns bounds the queries. One can keep a processor busy for as long as its deadline: by
@@ -37,5 +38,7 @@ func newTurns(queries, queriesPerKey int) (Turns, error) {
 		}),
 		// A stream lasts as long as its client, and takes a turn for each page.
 		Streams: admission.NewTurns(metric.Constant("streams"), admission.Limits{Running: 64, RunningPerKey: 16, Wait: time.Second}),
+		// Each takes up to 200 bytes for each of money.MaxTrialSize values.
+		Trials: admission.NewTurns(metric.Constant("trials"), admission.Limits{Running: 2, RunningPerKey: 1, Waiting: 32, WaitingPerKey: 4, Wait: 5 * time.Second}),
 	}, nil
 }

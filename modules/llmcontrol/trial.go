@@ -2,9 +2,11 @@ package llmcontrol
 
 import (
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -64,6 +66,11 @@ func tryBudget(c *call) (any, error) {
 	if err != nil {
 		return nil, bad("%v", err)
 	}
+	over, ok := c.app.Turns().Trials.Take(c.ctx, c.key.Hash())
+	if !ok {
+		return nil, &plugins.Error{Status: http.StatusTooManyRequests, RetryAfter: 5 * time.Second, Message: "too many trials of this API key, or in all, are under way; ask again when one has ended"}
+	}
+	defer over()
 	answer := trial{From: from, To: to, Items: []refusedCall{}}
 	tried, err := c.app.Money().Try(c.ctx, b, from, to, func(r *llmapp.Refusal) {
 		if answer.First == nil {

@@ -50,6 +50,7 @@ var (
 	manyRecords = &reading{turns: func(t llmapp.Turns) *admission.Turns { return t.Queries }, long: true}
 	oneRecord   = &reading{turns: func(t llmapp.Turns) *admission.Turns { return t.Annotations }}
 	aStream     = &reading{turns: func(t llmapp.Turns) *admission.Turns { return t.Streams }, long: true}
+	aTrial      = &reading{turns: func(t llmapp.Turns) *admission.Turns { return t.Trials }, long: true}
 )
 
 // scopeNone is the scope of endpoints that need no key.

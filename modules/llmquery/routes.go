@@ -154,7 +154,7 @@ var endpoints = map[string]map[string]endpoint{
 		}},
 	},
 	"/v1/whatif": {
-		http.MethodPost: {access.ScopeMetrics, tryPolicy, aStream, about{
+		http.MethodPost: {access.ScopeMetrics, tryPolicy, aTrial, about{
 			id: "tryPolicy", tag: "dashboard", summary: "What recorded calls would have cost under another policy",
 			text: "Prices the recorded usage again, for other models, tiers, weights and caches, and makes no call. Lines say how many calls were read; the last one has the result: the least, the expected and the most that the calls would have cost, and what this rests on. The policy by which the calls were made gives what they have cost. Calls of which it cannot be said are counted.",
 			body: "WhatIfQuery", example: `{"filter": {"request_response_rmt": {"request_model": {"equals": "smart"}}}, "policy": ["openai/gpt-5-mini"]}`,

@@ -95,7 +95,7 @@ func NewTrial(b *Budget, refused func(*Refusal)) *Trial {
 }
 
 // MaxTrialSize bounds the Size of the trials of one question, which take about 200 bytes for each.
-const MaxTrialSize = 1_000_000
+const MaxTrialSize = 500_000
 
 // ErrTrialTooLarge is the error for trials whose Size is above MaxTrialSize.
 var ErrTrialTooLarge = plugins.Invalid("", "the budgets would have to keep more than %d users, sessions or other values apart: ask about fewer calls, or by fewer budgets", MaxTrialSize)
