@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
@@ -285,13 +286,33 @@ func TestBudgetsAreAdministered(t *testing.T) {
 	}
 }
 
-// An administrator tests a channel, makes a rule, and deletes it.
+// An administrator tests a channel, makes a rule, and deletes it, and compares a bill.
 func TestAlertsAreAdministered(t *testing.T) {
 	t.Parallel()
 	var messages atomic.Int64
-	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { messages.Add(1) }))
+	now := time.Now().UTC()
+	billed := time.Date(now.Year(), now.Month()-1, 5, 0, 0, 0, 0, time.UTC)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		results := ""
+		switch r.URL.Path {
+		case "/v1/organization/usage/completions":
+			results = `{"model": "gpt-4o-mini", "input_tokens": 2000, "output_tokens": 100, "num_model_requests": 1, "api_key_id": "key_a", "batch": false, "service_tier": "default"}`
+		case "/v1/organization/costs":
+			results = `{"amount": {"value": 0.00036, "currency": "usd"}, "line_item": "gpt-4o-mini, input"}`
+		}
+		if strings.HasPrefix(r.URL.Path, "/v1/organization/") {
+			fmt.Fprintf(w, `{"object": "page", "data": [{"object": "bucket", "start_time": %d, "results": [%s]}], "has_more": false, "next_page": null}`, billed.Unix(), results)
+			return
+		}
+		messages.Add(1)
+	}))
 	t.Cleanup(hook.Close)
-	p := newTab(newAdministered(t, "\t\tchannel ops webhook "+hook.URL+" {\n\t\t\tsecret whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz\n\t\t}"))
+	adminKey := filepath.Join(t.TempDir(), "admin-key")
+	if err := os.WriteFile(adminKey, []byte("sk-admin"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newTab(newAdministered(t, "\t\tchannel ops webhook "+hook.URL+" {\n\t\t\tsecret whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz\n\t\t}",
+		"\t\tbill openai {\n\t\t\turl "+hook.URL+"\n\t\t\tadmin_key {file."+adminKey+"}\n\t\t}"))
 	p.login("the-administrator-0123456789")
 	p.show("?v=alerts")
 	press := func(name string) {
@@ -327,6 +348,13 @@ func TestAlertsAreAdministered(t *testing.T) {
 	if messages.Load() == 0 {
 		t.Error("the channel got no message")
 	}
+	// A bill of which no call is recorded differs by all of it.
+	p.show("?v=bill")
+	press("Compare")
+	p.until(`/^1 difference from [^]* billed \$0\.000360, recorded \$0/.test(document.querySelector("main [role=status]")?.innerText)`)
+	p.until(`document.querySelector("[aria-label=Differences] tbody")?.innerText.includes(%s)`, quote(billed.Format(time.DateOnly)))
+	p.until(`/gpt-4o-mini[^]*\$0\.000360/.test(document.querySelector("[aria-label='Day by day'] tbody")?.innerText)`)
+	p.shoot("bill")
 }
 
 // An administrator places a hold on the calls of a filter, sees what an erasure would do, erases, and
