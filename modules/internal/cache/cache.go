@@ -211,8 +211,8 @@ func (c *Cache) save(l *Lead, r *storage.Record, body []byte, hidesUsage bool) {
 	defer c.saving.Unlock()
 	there, err := c.table.entries(ctx, l.key, now)
 	if err == nil {
-		e := entry{bucket: freeBucket(there, l.options.Buckets), record: r.ID, sum: c.sum(body), hidesUsage: hidesUsage, saved: now}
-		err = c.table.add(ctx, l.key, e, l.options.Lifetime)
+		e := entry{bucket: freeBucket(there, l.options.Buckets), record: r.ID, sum: c.sum(body), hidesUsage: hidesUsage, saved: now, expires: now.Add(l.options.Lifetime)}
+		err = c.table.add(ctx, l.key, e)
 	}
 	if c.added++; err == nil && c.added%trimEvery == 0 {
 		err = c.table.trim(ctx, now, maxEntries)

@@ -271,8 +271,9 @@ func TestTrim(t *testing.T) {
 	l := newLedger()
 	c := opened(t, l)
 	for i := range 10 {
-		e := entry{record: uuid.New(), saved: time.UnixMilli(int64(1000 + i))}
-		if err := c.table.add(t.Context(), Key{byte(i)}, e, time.Duration(i)*time.Hour); err != nil {
+		saved := time.UnixMilli(int64(1000 + i))
+		e := entry{record: uuid.New(), saved: saved, expires: saved.Add(time.Duration(i) * time.Hour)}
+		if err := c.table.add(t.Context(), Key{byte(i)}, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -287,6 +288,40 @@ func TestTrim(t *testing.T) {
 	}
 	if !bytes.Equal(keys, []byte{6, 7, 8, 9}) {
 		t.Errorf("the table has %v", keys)
+	}
+}
+
+// Entries in memory expire, and show what is written.
+func TestEntriesInMemory(t *testing.T) {
+	c := opened(t, newLedger())
+	now := time.Now()
+	e := entry{record: uuid.New(), saved: now, expires: now.Add(time.Hour)}
+	want := func(n int, at time.Time) {
+		t.Helper()
+		for range 2 {
+			if there, err := c.table.entries(t.Context(), Key{1}, at); err != nil || len(there) != n {
+				t.Fatalf("%v, %v; want %d", there, err, n)
+			}
+		}
+	}
+	want(0, now)
+	for i := range 2 {
+		e.bucket = i
+		if err := c.table.add(t.Context(), Key{1}, e); err != nil {
+			t.Fatal(err)
+		}
+		want(i+1, now)
+	}
+	want(0, now.Add(2*time.Hour))
+	if err := c.table.remove(t.Context(), Key{1}, e); err != nil {
+		t.Fatal(err)
+	}
+	want(1, now)
+	for i := range 2 * maxKnown {
+		c.table.remember(Key{2, byte(i), byte(i >> 8)}, []entry{e}, c.table.writes)
+	}
+	if len(c.table.known) > maxKnown {
+		t.Errorf("%d keys in memory", len(c.table.known))
 	}
 }
 

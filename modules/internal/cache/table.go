@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,6 +41,8 @@ const (
 	maxEntries = 100_000
 	// trimEvery is the number of new entries between two calls of trim.
 	trimEvery = 256
+	// maxKnown is of how many keys the entries stay in memory.
+	maxKnown = 4096
 )
 
 // entry says which record has an answer.
@@ -49,12 +52,18 @@ type entry struct {
 	sum        [sha256.Size]byte
 	hidesUsage bool
 	saved      time.Time
+	expires    time.Time
 }
 
 // table maps the key of a request to the records that have an answer to it.
 type table struct {
 	db                  *sql.DB
 	find, save, discard *sql.Stmt
+
+	mu sync.Mutex
+	// known are the entries of keys that were asked for lately: hits do not read the file again.
+	known  map[Key][]entry // guarded by mu
+	writes int             // to the file since it was opened; guarded by mu
 }
 
 // open opens the table of a directory. It replaces a corrupt one by an empty one.
@@ -94,7 +103,7 @@ func openFile(path string) (t *table, err error) {
 		return nil, err
 	}
 	for statement, text := range map[**sql.Stmt]string{
-		&t.find:    "SELECT bucket, record, sum, usage, saved FROM answers WHERE key = ? AND expires > ? ORDER BY bucket",
+		&t.find:    "SELECT bucket, record, sum, usage, saved, expires FROM answers WHERE key = ? ORDER BY bucket",
 		&t.save:    "INSERT OR REPLACE INTO answers (key, bucket, record, sum, usage, saved, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		&t.discard: "DELETE FROM answers WHERE key = ? AND bucket = ? AND record = ?",
 	} {
@@ -106,8 +115,49 @@ func openFile(path string) (t *table, err error) {
 }
 
 // entries returns what the table has for a key.
-func (t *table) entries(ctx context.Context, k Key, now time.Time) (found []entry, err error) {
-	rows, err := t.find.QueryContext(ctx, k[:], now.UnixMilli())
+func (t *table) entries(ctx context.Context, k Key, now time.Time) (live []entry, err error) {
+	t.mu.Lock()
+	found, known := t.known[k]
+	writes := t.writes
+	t.mu.Unlock()
+	if !known {
+		if found, err = t.read(ctx, k); err != nil || len(found) == 0 {
+			return nil, err
+		}
+		t.remember(k, found, writes)
+	}
+	for i := range found {
+		if found[i].expires.After(now) {
+			live = append(live, found[i])
+		}
+	}
+	return live, nil
+}
+
+// remember keeps in memory what was read of a key, unless the file was written meanwhile. If there
+// is too much, it forgets the rest.
+func (t *table) remember(k Key, found []entry, writes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.writes != writes {
+		return
+	}
+	if t.known == nil || len(t.known) >= maxKnown {
+		t.known = make(map[Key][]entry)
+	}
+	t.known[k] = found
+}
+
+// forget forgets what was read of a key whose entries have changed.
+func (t *table) forget(k Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writes++
+	delete(t.known, k)
+}
+
+func (t *table) read(ctx context.Context, k Key) (found []entry, err error) {
+	rows, err := t.find.QueryContext(ctx, k[:])
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +165,8 @@ func (t *table) entries(ctx context.Context, k Key, now time.Time) (found []entr
 	for rows.Next() {
 		var e entry
 		var record, sum []byte
-		var saved int64
-		if err := rows.Scan(&e.bucket, &record, &sum, &e.hidesUsage, &saved); err != nil {
+		var saved, expires int64
+		if err := rows.Scan(&e.bucket, &record, &sum, &e.hidesUsage, &saved, &expires); err != nil {
 			return nil, err
 		}
 		if len(record) != len(e.record) || len(sum) != len(e.sum) {
@@ -124,29 +174,32 @@ func (t *table) entries(ctx context.Context, k Key, now time.Time) (found []entr
 		}
 		copy(e.record[:], record)
 		copy(e.sum[:], sum)
-		e.saved = time.UnixMilli(saved)
+		e.saved, e.expires = time.UnixMilli(saved), time.UnixMilli(expires)
 		found = append(found, e)
 	}
 	return found, rows.Err()
 }
 
-// add puts an entry in the table for as long as it lives.
-func (t *table) add(ctx context.Context, k Key, e entry, life time.Duration) error {
-	_, err := t.save.ExecContext(ctx, k[:], e.bucket, e.record[:], e.sum[:], e.hidesUsage, e.saved.UnixMilli(), e.saved.Add(life).UnixMilli())
+// add puts an entry in the table.
+func (t *table) add(ctx context.Context, k Key, e entry) error {
+	defer t.forget(k)
+	_, err := t.save.ExecContext(ctx, k[:], e.bucket, e.record[:], e.sum[:], e.hidesUsage, e.saved.UnixMilli(), e.expires.UnixMilli())
 	return err
 }
 
-// remove removes an entry whose answer is gone.
+// remove takes out an entry whose answer is gone.
 func (t *table) remove(ctx context.Context, k Key, e entry) error {
+	defer t.forget(k)
 	_, err := t.discard.ExecContext(ctx, k[:], e.bucket, e.record[:])
 	return err
 }
 
-// trim removes the expired entries, and the oldest until maxCount remain.
-func (t *table) trim(ctx context.Context, now time.Time, maxCount int) error {
+// trim removes what has expired, and the oldest of too many. Their answers may still be given from
+// memory.
+func (t *table) trim(ctx context.Context, now time.Time, most int) error {
 	_, err := t.db.ExecContext(ctx, "DELETE FROM answers WHERE expires <= ?", now.UnixMilli())
 	if err == nil {
-		_, err = t.db.ExecContext(ctx, `DELETE FROM answers WHERE saved <= (SELECT saved FROM answers ORDER BY saved DESC LIMIT 1 OFFSET ?)`, maxCount)
+		_, err = t.db.ExecContext(ctx, `DELETE FROM answers WHERE saved <= (SELECT saved FROM answers ORDER BY saved DESC LIMIT 1 OFFSET ?)`, most)
 	}
 	return err
 }
