@@ -159,7 +159,7 @@ func asJSON(v any) string {
 func (c *client) scoreAnswers(ctx context.Context, traffic *demoTraffic) error {
 	answers := json.RawMessage(`{"request_response_rmt":{"properties":{"Step":{"equals":"answer"}}}}`)
 	var ids []string
-	for record, err := range c.requests(ctx, &requestQuery{Filter: answers, Limit: 300}) {
+	for record, err := range c.requests(ctx, &requestQuery{Filter: answers, Limit: 300, IncludeContent: new(false)}) {
 		if err != nil {
 			return err
 		}

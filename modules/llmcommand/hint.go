@@ -52,7 +52,7 @@ func writeHints(ctx context.Context, w io.Writer, c *client, f storage.Filter) e
 
 // propertyNames returns the names of the properties of the latest records.
 func propertyNames(ctx context.Context, c *client) (names []string, err error) {
-	for record, err := range c.requests(ctx, &requestQuery{Filter: storage.AppendJSON(nil, storage.All{}), Limit: hintRecords}) {
+	for record, err := range c.requests(ctx, &requestQuery{Filter: storage.AppendJSON(nil, storage.All{}), Limit: hintRecords, IncludeContent: new(false)}) {
 		if err != nil {
 			return nil, err
 		}

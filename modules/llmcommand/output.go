@@ -70,6 +70,17 @@ func newOutput(cmd *cobra.Command, w io.Writer, live bool, formats ...string) (o
 	return outputOf(cmd, w, live, columns, formats...)
 }
 
+// showsContent reports whether an output has bodies: others do not ask for them, which takes time
+// and makes events in the audit log.
+func showsContent(cmd *cobra.Command) bool {
+	name, _ := cmd.Flags().GetString("format")
+	names, _ := cmd.Flags().GetStringSlice("columns")
+	columns, _ := parseColumns(names) // newOutput says what is wrong with them
+	return name != formatTable && name != formatCSV || slices.ContainsFunc(columns, func(c column) bool {
+		return slices.ContainsFunc(bodyColumns, func(b column) bool { return b.path == c.path })
+	})
+}
+
 // outputOf is newOutput with columns that no flag names.
 func outputOf(cmd *cobra.Command, w io.Writer, live bool, columns []column, formats ...string) (output, error) {
 	name, _ := cmd.Flags().GetString("format")

@@ -52,6 +52,9 @@ func query(cmd *cobra.Command, args []string) error {
 	}
 	var shown summary
 	q := &requestQuery{Filter: storage.AppendJSON(nil, filter), Sort: sort, Limit: limit}
+	if !showsContent(cmd) {
+		q.IncludeContent = new(false)
+	}
 	q.search = storage.ContentParts(filter) != 0 && sort == nil && limit > 0
 	for record, err := range c.requests(cmd.Context(), q) {
 		if err == nil {

@@ -323,3 +323,20 @@ func TestColumnsAreFields(t *testing.T) {
 		}
 	}
 }
+
+// A table has no bodies unless they are among its columns, and does not ask for them: a read of
+// content is an event in the audit log.
+func TestTablesAskForNoContent(t *testing.T) {
+	address, asked := answering(t, "/v1/request/query-clickhouse", "[]")
+	for args, want := range map[string]string{
+		"": "false", "--format csv": "false", "--columns time,response_body": "", "--format jsonl": "",
+	} {
+		var out bytes.Buffer
+		if _, err := run(t.Context(), queryCommand, &out, append(strings.Fields("all --address "+address), strings.Fields(args)...)...); err != nil {
+			t.Fatal(err)
+		}
+		if got := asked.Get("includeContent").Raw; got != want {
+			t.Errorf("query %s asks with includeContent %q, want %q", args, got, want)
+		}
+	}
+}

@@ -57,6 +57,7 @@ func tail(cmd *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
 	f := &follower{cursor: newCursor(c, filter, byEnd, tailOverlap), out: out}
+	f.cursor.metrics = !showsContent(cmd)
 	if err := f.begin(ctx, lines); err != nil {
 		return err
 	}
@@ -79,6 +80,9 @@ func (f *follower) begin(ctx context.Context, lines int) error {
 	}
 	c := f.cursor
 	q := &requestQuery{Filter: storage.AppendJSON(nil, c.filter), Limit: lines}
+	if c.metrics {
+		q.IncludeContent = new(false)
+	}
 	for record, err := range c.client.requests(ctx, q) {
 		if err == nil {
 			_, err = c.take(record, collect)
