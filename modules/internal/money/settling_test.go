@@ -40,6 +40,9 @@ func TestRules(t *testing.T) {
 		{"a stream with a hosted tool, broken off", Ending{Status: 200, Broken: true, Stream: true, Served: true, Hosted: true}, AtMaximum},
 		{"a stream that a budget ended", Ending{Status: 200, Broken: true, Stream: true, Served: true}, ByLength},
 	} {
+		if c.end.Length == nil {
+			c.end.Length = func() Length { return Length{} }
+		}
 		if got := c.end.Rule(); got != c.want {
 			t.Errorf("%s: rule %d, want %d", c.name, got, c.want)
 		}

@@ -260,7 +260,7 @@ func (x *Exchange) measure() {
 		}
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
-	if x.Local {
+	if x.Local && !r.Dialect.CountsTokens() { // whose records have no usage, whoever counts
 		r.Usage = plugins.Usage{Input: plugins.Known(0), Output: plugins.Known(0)}
 		r.Cost = plugins.KnownCost(0)
 		return
