@@ -1,6 +1,6 @@
-// Package stores opens the stores of a configuration: a journal with the backend behind it, and
-// beside them the credits, the control objects and what else the nodes of a store share. A store
-// stays the same, and open, over reloads.
+// Package stores opens the stores of a configuration. A store is a journal with its backend, and the
+// credits, the control objects and whatever else the nodes of the store share. It stays the same, and
+// open, over reloads.
 package stores
 
 import (
@@ -34,10 +34,10 @@ const DefaultName = "default"
 
 // Storage is what a module of the namespace `llm.storage` provides.
 type Storage interface {
-	// Key identifies where records are kept, whatever its settings:
-	// two configurations with the same Key share one open backend.
+	// Key identifies the place of the records, whatever the settings: two configurations
+	// with the same Key share one open backend.
 	Key() string
-	// Dir is the directory of the journal in front of the backend.
+	// Dir is the directory of the journal.
 	Dir() string
 	// Backend returns a backend that is not open yet.
 	Backend() storage.Backend
@@ -60,9 +60,9 @@ type Config struct {
 	// bytes. Further records are lost, and counted. Default: 1 GiB.
 	MaxJournal directive.Size `json:"max_journal,omitempty"`
 
-	// SharedRaw says where nodes with the same organisations keep their credits, keys, the
-	// outputs that the gateway remembers, circuit breakers, and responses in the
-	// background. Default: in this process, with files beside the journal.
+	// SharedRaw is where nodes with the same organisations share their credits, keys, circuit
+	// breakers, responses in the background, and the outputs that the gateway remembers.
+	// Default: this process alone, with files in the journal's directory.
 	SharedRaw json.RawMessage `json:"shared,omitempty" caddy:"namespace=llm.shared inline_key=module"`
 
 	// Export sends each record of proxied and gateway calls to an OpenTelemetry
@@ -132,7 +132,7 @@ func (c *Config) IsShared() bool { return c.shared != nil }
 // HasControl reports whether there are control objects, or nodes may share some.
 func (c *Config) HasControl() bool { return c.shared != nil || embedded.Exists(c.store.Dir()) }
 
-// Lines are how the line of a store of that name may begin in a Caddyfile.
+// Lines returns how the line of the store with this name may begin in a Caddyfile.
 func (c *Config) Lines(name string) []string {
 	if name != DefaultName {
 		return []string{"store " + name}
@@ -156,7 +156,7 @@ func (c *Config) options() journal.Options {
 	}
 }
 
-// CheckWritable tells why the store could not be written, nil if it could. It touches nothing.
+// CheckWritable returns the error that writing to the store would have, or nil. It writes nothing.
 func (c *Config) CheckWritable() error { return writable(c.store.Dir()) }
 
 // Start opens the store, and hands it the settings, unless those of an earlier configuration
@@ -205,9 +205,9 @@ func storeOf(module Storage, name string) *Store {
 }
 
 func init() {
-	// When the grace period ends before the last request does, Caddy exits
-	// without waiting for it: it is cut off here, so that it records how it
-	// ended, before what waits in the journals is drained.
+	// When the grace period ends, Caddy exits without waiting for the requests in
+	// flight. Cutting them off here lets them record how they ended, before the
+	// journals are drained.
 	caddy.OnExit(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 		defer cancel()
@@ -224,8 +224,8 @@ func init() {
 	})
 }
 
-// closeTimeout bounds how long a closing store waits for its backend. What is
-// not drained by then stays in the journal until the next start.
+// closeTimeout bounds how long a closing store waits for its backend. The rest of
+// the records stays in the journal until the next start.
 const closeTimeout = 10 * time.Second
 
 // Store is a journal with the backend behind it, shared by configurations.
@@ -259,9 +259,8 @@ func (s *Store) Hold() (release func()) {
 	return s.release
 }
 
-// HoldExchange is Hold for an exchange, which calls release after its record was
-// appended. cancel is called when the process ends and cannot wait any longer
-// for the exchange to end by itself.
+// HoldExchange is Hold for an exchange, which calls release after it has appended its record. The
+// store calls cancel when the process ends and cannot wait for the exchange any longer.
 func (s *Store) HoldExchange(cancel context.CancelFunc) (release func()) {
 	s.hold()
 	done := s.exchanges.add(cancel)
@@ -279,7 +278,7 @@ func (s *Store) release() {
 	_, _ = stores.Delete(s.key) // a failed close was logged by the journal
 }
 
-// enter notes a configuration that refers to the store.
+// enter adds a configuration that refers to the store.
 func (s *Store) enter(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,8 +286,8 @@ func (s *Store) enter(c *Config) {
 	s.options = s.configs[0].options()
 }
 
-// leave takes a configuration out. Caddy cleans up the one before when all of the
-// next has started, and the next when it has not: what is left is in force.
+// leave removes a configuration. Caddy cleans up the old one when all of the new one has started, else
+// the new one: the remaining one is in force.
 func (s *Store) leave(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,8 +299,7 @@ func (s *Store) leave(c *Config) {
 	}
 }
 
-// started hands the settings of a configuration to the open store, unless an
-// earlier one is in force.
+// started applies the settings of a configuration to the open store, unless an earlier one is in force.
 func (s *Store) started(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -311,7 +309,7 @@ func (s *Store) started(c *Config) {
 	}
 }
 
-// apply needs the mutex.
+// apply applies the settings in force to the open journal. It needs the mutex.
 func (s *Store) apply() {
 	c := s.configs[0]
 	if s.journal != nil {
@@ -321,8 +319,8 @@ func (s *Store) apply() {
 	}
 }
 
-// Journal returns the store's journal. It opens it when Start has not come to
-// that yet: Caddy starts apps in no particular order.
+// Journal returns the store's journal, and opens it if Start has not yet: Caddy starts apps in no
+// particular order.
 func (s *Store) Journal() (*journal.Journal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,7 +341,7 @@ func (s *Store) Journal() (*journal.Journal, error) {
 	return j, nil
 }
 
-// Cache returns the cache of the answers in the store. The secret of the first who asks keys it.
+// Cache returns the cache of the answers in the store. The secret of the first call keys it.
 func (s *Store) Cache(secret []byte) (*cache.Cache, error) {
 	j, err := s.Journal()
 	if err != nil {
@@ -361,8 +359,7 @@ func (s *Store) Cache(secret []byte) (*cache.Cache, error) {
 // later: calls are recorded until then, and queries answered 503.
 const startTimeout = 2 * time.Second
 
-// start opens the store. It is an error that the backend can never be used, but
-// not that it cannot be reached.
+// start opens the store. It fails if the backend can never be used, but not if it is unreachable.
 func (s *Store) start() error {
 	j, err := s.Journal()
 	if err != nil {
@@ -394,7 +391,7 @@ func InUse() []*Store {
 	return open
 }
 
-// Calls remembers the calls of the store, for those that continue them.
+// Calls returns the index of the calls that later ones may continue.
 func (s *Store) Calls() *lineage.Index { return &s.calls }
 
 // Dir is the directory of the journal.
@@ -404,13 +401,13 @@ func (s *Store) Dir() string { return s.storage.Dir() }
 // no particular order, so that calls may come before.
 func (s *Store) Serves() bool { return s.serves.Load() }
 
-// SetServing notes that a configuration with the store has started.
+// SetServing makes Serves true.
 func (s *Store) SetServing() { s.serves.Store(true) }
 
 // Name is the store's name in the configuration that first used it.
 func (s *Store) Name() string { return s.name }
 
-// Place is where the records are kept: the backend, and the file or directory.
+// Place describes where the records are: the backend, and the file or directory.
 func (s *Store) Place() string { return s.key }
 
 // Destruct closes the store when its last reference is given up.
@@ -425,7 +422,7 @@ func (s *Store) Destruct() error {
 	return s.close(ctx)
 }
 
-// close needs the mutex.
+// close closes everything that is open. It needs the mutex.
 func (s *Store) close(ctx context.Context) error {
 	s.stopExport(ctx)
 	if s.journal == nil {

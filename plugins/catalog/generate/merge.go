@@ -48,8 +48,8 @@ func (c collections) offers(o origin) (*offers, error) {
 	return &offers{o, c.genai, c.litellm.models(o), c.litellm.uplifts(o), described}, err
 }
 
-// quotes are what the sources say that a name costs, in the order in which their prices are
-// taken: genai-prices knows when a price changed.
+// quotes returns the prices of a name by source, the preferred source first: genai-prices knows when a
+// price changed.
 func (o *offers) quotes(name string) (quotes []quote) {
 	add := func(source string, prices []catalog.Price) {
 		if len(prices) > 0 && o.keeps(name, prices) {
@@ -117,9 +117,8 @@ func setOwners(providers []provider) {
 	}
 }
 
-// models are those of models.dev, and one for each model of genai-prices that
-// matches none of them. A name of the latter is an alias of the model that it
-// matches, unless it has other prices.
+// models returns the models of models.dev, and one for each model of genai-prices that matches none of
+// them. A name in genai-prices is an alias of the model that it matches, unless it has other prices.
 func (o *offers) models() ([]*catalog.Model, error) {
 	var err error
 	var models []*catalog.Model
@@ -180,8 +179,8 @@ func (o *offers) models() ([]*catalog.Model, error) {
 	return ordered, nil
 }
 
-// representative is the model for all names of a rule: the one with the rule's id, or else with the shortest id,
-// or nil.
+// representative returns the model for all names of a rule: the one with the rule's id, else the one
+// with the shortest id, or nil.
 func representative(r *rule, models []*catalog.Model) *catalog.Model {
 	if len(models) == 0 {
 		return nil
@@ -227,7 +226,7 @@ func named(m *catalog.Model, name string) bool {
 	return m.ID == name || slices.Contains(m.Aliases, name)
 }
 
-// covers reports whether prices equal others in all tiers that others have, and depend on the geography if
+// covers reports whether prices equal others in all tiers of others, and depend on the geography if
 // others do.
 func covers(prices, others []catalog.Price) bool {
 	regional := func(p catalog.Price) bool { return p.Regional }
@@ -242,7 +241,7 @@ func covers(prices, others []catalog.Price) bool {
 	return true
 }
 
-// split takes the plain names out of a rule. The rest may be nil.
+// split returns the plain names of a rule, and the rest of it, which may be nil.
 func split(m catalog.Match) (names []string, rest *catalog.Match) {
 	kids := m.Or
 	if kids == nil {
@@ -265,8 +264,8 @@ func split(m catalog.Match) (names []string, rest *catalog.Match) {
 	return names, &catalog.Match{Or: rules}
 }
 
-// owner is the maker of a model, if its id names it: "meta-llama/llama-4",
-// "us.anthropic.claude-opus-4-8". Empty if unknown.
+// owner returns the maker in the id of a model, such as "meta-llama/llama-4" or
+// "us.anthropic.claude-opus-4-8", "" if the id has none.
 func (o origin) owner(id string) string {
 	maker, _, ok := strings.Cut(id, "/")
 	if o.id == "bedrock" && !ok {
