@@ -20,9 +20,9 @@ const gramsAtOnce = 8
 // sealing go on between two segments.
 func (j *Journal) makeGrams(ctx context.Context) {
 	var b gramsBuilder
-	lacking := j.archive.withoutGrams()
-	for i, number := range lacking {
-		if i == gramsAtOnce {
+	made := 0
+	for _, number := range j.archive.withoutGrams() {
+		if made == gramsAtOnce {
 			signal(j.maintenance.wake)
 			return
 		}
@@ -32,9 +32,16 @@ func (j *Journal) makeGrams(ctx context.Context) {
 		var err error
 		j.options.Load().LowPriority(func() { err = j.archive.makeGrams(ctx, &b, number) })
 		j.giveTurn()
-		if err != nil && ctx.Err() == nil {
-			j.options.logger().Warn("searches read all content of a segment", zap.Uint64("segment", number), zap.Error(err))
-			return // until the next maintenance
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			made++
+			continue
+		}
+		j.options.logger().Warn("searches read all content of a segment, since its grams cannot be made: it is tried again", zap.Uint64("segment", number), zap.Error(err))
+		if !errors.Is(err, errSealed) && !errors.Is(err, fs.ErrNotExist) {
+			return // nothing can be written, perhaps
 		}
 	}
 }
