@@ -13,31 +13,22 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// gramsAtOnce is how many segments get their grams before other maintenance has its turn.
-const gramsAtOnce = 8
-
-// makeGrams makes the grams that sealed segments lack, of the newest segments first. Backups and
-// sealing go on between two segments.
+// makeGrams makes the grams of the newest sealed segment without, and then lets other maintenance go
+// before the next.
 func (j *Journal) makeGrams(ctx context.Context) {
 	var b gramsBuilder
-	made := 0
 	for _, number := range j.archive.withoutGrams() {
-		if made == gramsAtOnce {
-			signal(j.maintenance.wake)
-			return
-		}
 		if !j.takeTurn(ctx) {
 			return
 		}
 		var err error
 		j.options.Load().LowPriority(func() { err = j.archive.makeGrams(ctx, &b, number) })
 		j.giveTurn()
-		switch {
-		case ctx.Err() != nil:
+		if err == nil {
+			signal(j.maintenance.wake)
+		}
+		if err == nil || ctx.Err() != nil {
 			return
-		case err == nil:
-			made++
-			continue
 		}
 		j.options.logger().Warn("searches read all content of a segment, since its grams cannot be made: it is tried again", zap.Uint64("segment", number), zap.Error(err))
 		if !errors.Is(err, errSealed) && !errors.Is(err, fs.ErrNotExist) {
