@@ -44,7 +44,7 @@ func BenchmarkContent(b *testing.B) {
 	}
 	status := j.Status()
 	var grams []string
-	for len(grams) < int(status.SealedSegments) {
+	for len(grams) < status.SealedSegments {
 		time.Sleep(10 * time.Millisecond)
 		grams, _ = filepath.Glob(filepath.Join(o.Dir, "*.grm"))
 	}
