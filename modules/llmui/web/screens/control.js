@@ -64,7 +64,7 @@ export function Audit() {
   const [{ limit, after = "" }, pager] = useCursor(v, v.find, v.show), question = `/v1/audit?key=${encodeURIComponent(v.find)}&reads=${v.show === "reads"}`;
   const state = useAnswer(`${question}&limit=${limit}&before=${after}`);
   return html`<div class="bar-row"><select aria-label="Events" value=${v.show} onChange=${(e) => go({ show: e.target.value })}><option value="">Changes</option><option value="reads">Reads of content</option></select><label class="choose">Object <input value=${v.find} placeholder="id of a key, a call…" onChange=${(e) => go({ find: e.target.value.trim() })} /></label><span class="spring"></span><${Export} name="audit" columns=${events} pages=${() => itemsOf(question, "before")} /></div>
-    <${Answer} state=${state} empty=${(d) => !d.items.length} none=${v.show ? "Nobody has read content of a call that somebody else has made." : "No change."}>${(d) => html`<${Table} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
+    <${Answer} state=${state} empty=${(d) => !d.items.length} none="Nothing yet.">${(d) => html`<${Table} label="Audit" columns=${events} rows=${d.items} keyOf=${(e) => e.id} />${pager(d.next)}`}<//>`;
 }
 
 const events = [

@@ -62,20 +62,20 @@ function Alias({ alias }) {
   ];
   return html`<h2 dir="auto">${alias.alias}</h2><p class="quiet">${strategies[alias.strategy]}${alias.split && `, the same one for each ${alias.split.replace("property.", "")}`}. ${!alias.split && alias.strategy !== "cheapest" && "A conversation stays where the provider's cache has it, among models that are as good."}</p>
     ${alias.targets.length ? html`<${Table} label=${"Targets of " + alias.alias} columns=${columns} rows=${alias.targets} keyOf=${keyOf} />` : html`<p class="bad">No provider that you can use serves its models.</p>`}
-    ${alias.shadows.length > 0 && html`<${Shadows} alias=${alias} />`}<${Trial} alias=${alias.alias} />`;
+    ${alias.shadows.length > 0 && html`<${Shadows} alias=${alias.alias} />`}<${Trial} alias=${alias.alias} />`;
 }
 
 // Shadows shows what shadows make of the calls, beside what callers got.
-function Shadows({ alias: { alias, shadows } }) {
+function Shadows({ alias }) {
   const ask = (arm) => ({ filter: and([is("request_model", alias), { request_response_rmt: { arm } }]), timeFilter: timeFilter(useView()), bucket: "none", groupBy: "model", limit: 20 });
   const got = useAnswer("/v1/metrics/query", ask({ "not-equals": "shadow" })), state = useAnswer("/v1/metrics/query", ask({ equals: "shadow" }));
-  const all = got.data?.totals || {}, each = (t) => (t.requests && !t.requests_without_cost ? t.cost / t.requests : null);
+  const all = got.data?.totals || {};
   const columns = [
     { title: "Shadow", cell: (g) => html`<b dir="auto">${g.key}</b>` }, { title: "Calls", number: true, cell: (g) => count(g.totals.requests) }, { title: "Share", number: true, cell: (g) => percent(all.requests ? g.totals.requests / all.requests : null) },
-    { title: "Errors", number: true, mid: true, cell: (g) => count(g.totals.errors) }, { title: "First token, p50", semi: true, ms: (g) => g.totals.time_to_first_token?.p50 ?? null }, { title: "Latency, p50", mid: true, ms: (g) => g.totals.latency?.p50 ?? null },
-    { title: "Cost of a call", dollars: (g) => each(g.totals) }, { title: "Cost", mid: true, dollars: (g) => g.totals.cost ?? null },
+    { title: "Latency, p50", mid: true, ms: (g) => g.totals.latency?.p50 ?? null },
+    { title: "Cost of a call", dollars: ({ totals: t }) => (t.requests ? t.cost / t.requests : null) }, { title: "Cost", mid: true, dollars: (g) => g.totals.cost ?? null },
   ];
-  return html`<p class="quiet">After the answer, ${shadows.map((s, i) => html`${i > 0 && ", "}${percent(s.share)} of the calls go to <span dir="auto">${s.model}</span>`)}, too. No caller sees these shadows or pays for them.</p>
+  return html`<p class="quiet">Shadows, which no caller sees or pays for</p>
     <${Answer} state=${state} empty=${(d) => !d.groups.length} none="No shadow in this time.">${(d) => html`<${Table} label=${"Shadows of " + alias} columns=${columns} rows=${[{ key: "what callers got", totals: all }, ...d.groups.filter((g) => g.key !== null)]} keyOf=${(g) => g.key} />`}<//>`;
 }
 
