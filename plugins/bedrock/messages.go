@@ -87,7 +87,11 @@ func (r *request) endWithUser(p *translate.Request, m *model) error {
 		r.Messages.Add(translate.RoleUser, block{Text: translate.GoOn})
 		return p.DropWithWarning("input", translate.WithGoOn)
 	}
-	text := &last.Content[len(last.Content)-1].Text
+	end := len(last.Content) - 1
+	for end > 0 && last.Content[end].CachePoint != nil { // stands after the text
+		end--
+	}
+	text := &last.Content[end].Text
 	*text = strings.TrimRight(*text, " \t\r\n")
 	return nil
 }

@@ -38,4 +38,9 @@ func TestEndsWithTheAssistant(t *testing.T) {
 			t.Errorf("%s: got %q, warnings %q", target.Model, got, p.Warnings)
 		}
 	}
+	body, _ := plugintest.Send(t, new(Provider), claude45, `{"model":"m","input":[{"role":"user","content":"hi"},`+
+		`{"role":"assistant","content":[{"type":"output_text","text":"Sure: ","prompt_cache_breakpoint":{"mode":"explicit"}}]}]}`, false)
+	if got := body.Get("messages.1.content").Raw; got != `[{"text":"Sure:"},{"cachePoint":{"type":"default"}}]` {
+		t.Errorf("before a cache point: %s", got)
+	}
 }
