@@ -40,12 +40,14 @@ func TestMarkOfAResult(t *testing.T) {
 }
 
 // A conversation may end with the assistant's text only at early models, and not with white space.
+// At models of other vendors it is not touched.
 func TestEndsWithTheAssistant(t *testing.T) {
 	for name, want := range map[string]string{
 		"claude-sonnet-4-5":        `[{"role":"assistant","content":[{"type":"text","text":"Sure:"}]}]`,
 		"claude-3-haiku-20240307":  `[{"role":"assistant","content":[{"type":"text","text":"Sure:"}]}]`,
 		"claude-opus-4-6":          `[{"role":"assistant","content":[{"type":"text","text":"Sure: "}]},{"role":"user","content":[{"type":"text","text":"Go on."}]}]`,
 		"claude-haiku-5":           `[{"role":"assistant","content":[{"type":"text","text":"Sure: "}]},{"role":"user","content":[{"type":"text","text":"Go on."}]}]`,
+		"glm-5":                    `[{"role":"assistant","content":[{"type":"text","text":"Sure: "}]}]`,
 		"claude-of-times-to-come:": `[{"role":"assistant","content":[{"type":"text","text":"Sure: "}]},{"role":"user","content":[{"type":"text","text":"Go on."}]}]`,
 	} {
 		body, p := plugintest.Send(t, Provider{}, translate.Target{Model: name}, `{"model":"m","input":[{"role":"user","content":"hi"},{"role":"assistant","content":"Sure: "}]}`, false)

@@ -104,11 +104,11 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 	return r.endWithUser(p, m)
 }
 
-// endWithUser lets a model that does not continue the assistant's text go on after it. The others
-// refuse white space at its end.
+// endWithUser lets a Claude that does not continue the assistant's text go on after it. The others
+// refuse white space at its end. What another vendor's model does is not known.
 func (r *request) endWithUser(p *translate.Request, m *model) error {
 	last := r.Messages[len(r.Messages)-1]
-	if last.Role != translate.RoleAssistant {
+	if last.Role != translate.RoleAssistant || !m.claude {
 		return nil
 	}
 	if !m.Has(Prefills) {

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -10,6 +11,7 @@ import (
 type model struct {
 	plugins.Capabilities
 	Quirk
+	claude bool // by its name: other vendors have the Messages API, too
 }
 
 // Quirk is a set of differences between models that are in no catalogue.
@@ -79,7 +81,7 @@ func (q Quirk) Has(one Quirk) bool { return q&one != 0 }
 // does not describe is treated as a new one, unless it is known to be old: new
 // models refuse more than old ones.
 func modelOf(t translate.Target) *model {
-	m := &model{Quirk: QuirksOf(t.Model)}
+	m := &model{Quirk: QuirksOf(t.Model), claude: strings.Contains(cmp.Or(t.Listed, t.Model), "claude")}
 	switch {
 	case t.Capabilities.Described():
 		m.Capabilities = *t.Capabilities
