@@ -71,17 +71,11 @@ func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body *plugin
 	default:
 		return nil, errors.ErrUnsupported
 	}
-	data, err := sjson.DeleteBytes(body.Data, "model")
-	if err != nil {
-		return nil, err
-	}
-	if data, err = sjson.SetBytes(data, "anthropic_version", vertexVersion); err != nil {
-		return nil, err
-	}
+	data := plugins.DeleteField(body.Data, "model")
+	data = plugins.DeleteField(data, "anthropic_version")
+	data, _ = sjson.SetBytes(data, "anthropic_version", vertexVersion) // an object, and a plain path, like the next
 	if set := labels(t.Tags); set != nil {
-		if data, err = sjson.SetRawBytes(data, "labels", set); err != nil {
-			return nil, err
-		}
+		data, _ = sjson.SetRawBytes(plugins.DeleteField(data, "labels"), "labels", set)
 	}
 	return postVertex(ctx, t, data, body.Get("stream").Bool())
 }

@@ -42,6 +42,9 @@ func (v Provider) TranslateEndpoint(ctx context.Context, d plugins.Dialect, body
 	if d != plugins.Embeddings || publisher != "google" {
 		return nil, errors.ErrUnsupported
 	}
+	if t.Tags != nil {
+		return nil, plugins.Rejected(http.StatusForbidden, translate.NotTagged, "The invoice of the provider has tags of each call, and Google has no labels for embeddings.")
+	}
 	e, err := retrieval.ParseEmbeddings(body)
 	if err != nil {
 		return nil, err

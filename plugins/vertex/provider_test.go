@@ -213,8 +213,13 @@ func TestTags(t *testing.T) {
 			t.Errorf("%s: %s", model, body)
 		}
 	}
-	if body := bodyOf(here.PrepareNative(t.Context(), plugins.Messages, plugintest.Object(t, `{"max_tokens":1,"labels":{"project":"mine"}}`), tagged)); gjson.Get(body, "labels").Raw != `{"project":"search"}` {
+	if body := bodyOf(here.PrepareNative(t.Context(), plugins.Messages, plugintest.Object(t, `{"max_tokens":1,"labels":{"project":"mine"},"l\u0061bels":{},"labels":{"project":"mine"}}`), tagged)); gjson.Get(body, "labels").Raw != `{"project":"search"}` || strings.Count(body, "bels") != 1 {
 		t.Errorf("native: %s", body)
+	}
+	tagged.Model = "text-embedding-005"
+	_, err := here.TranslateEndpoint(t.Context(), plugins.Embeddings, plugintest.Object(t, `{"input":"a"}`), tagged)
+	if refused, ok := errors.AsType[*plugins.Error](err); !ok || refused.Code != translate.NotTagged || refused.Status != http.StatusForbidden {
+		t.Errorf("embeddings, which have no labels: %v", err)
 	}
 	for _, c := range []struct {
 		model string

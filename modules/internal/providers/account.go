@@ -63,19 +63,16 @@ func (a *Account) Target(model string, listed *catalog.Model, by Caller) (transl
 	for _, attribute := range a.tags {
 		value := by.Verified(attribute)
 		if value == "" {
-			return t, plugins.Rejected(http.StatusForbidden, notTagged, "The invoice of the provider %s names the %s of each call, and the API key has none.", a.Label, attribute)
+			return t, plugins.Rejected(http.StatusForbidden, translate.NotTagged, "The invoice of the provider %s names the %s of each call, and the API key has none.", a.Label, attribute)
 		}
 		tag := tagOf(attribute, value)
 		if err := a.API.(translate.Tagger).CheckTag(t, tag); err != nil { // checkTags knows that it is one
-			return t, plugins.Rejected(http.StatusForbidden, notTagged, "The invoice of the provider %s names the %s of each call, and that of this call %v.", a.Label, attribute, err)
+			return t, plugins.Rejected(http.StatusForbidden, translate.NotTagged, "The invoice of the provider %s names the %s of each call, and that of this call %v.", a.Label, attribute, err)
 		}
 		t.Tags = append(t.Tags, tag)
 	}
 	return t, nil
 }
-
-// notTagged is the code of a call that is refused because it would have no tags.
-const notTagged = "tag_not_possible"
 
 // tagOf is the tag of an attribute. A property has its own name.
 func tagOf(attribute, value string) translate.Tag {
