@@ -66,7 +66,7 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 	report.Findings = append(report.Findings, lookAtStores(ctx)...)
 	active := caddy.ActiveContext()
 	if app, err := active.AppIfConfigured("llm"); err == nil {
-		report.Findings = append(report.Findings, lookAtPrices(app.(*llmapp.App).Catalog(), time.Now()))
+		report.Findings = append(report.Findings, lookAtPrices(app.(*llmapp.App).Catalog(), app.(*llmapp.App).UnusedCatalog(), time.Now()))
 		report.Findings = append(report.Findings, lookAtProviders(ctx, app.(*llmapp.App))...)
 	}
 	if app, err := active.AppIfConfigured("http"); err == nil {
@@ -164,10 +164,12 @@ func room(store *stores.Store) []Finding {
 // oldPrices is the age from which the catalogue is likely to lack new models and prices.
 const oldPrices = 60 * 24 * time.Hour
 
-func lookAtPrices(prices *catalog.Catalog, now time.Time) Finding {
+func lookAtPrices(prices *catalog.Catalog, unused error, now time.Time) Finding {
 	age := now.Sub(prices.Date())
 	f := Finding{Level: OK, About: "prices", Found: fmt.Sprintf("are of %s, %d days old", prices.Version(), age/(24*time.Hour))}
-	if age > oldPrices {
+	if unused != nil {
+		f.Level, f.Found, f.Fix = Error, f.Found+", because the installed catalogue is not used: "+unused.Error(), "run `weir catalog update`: docs/catalog.md"
+	} else if age > oldPrices {
 		f.Level, f.Fix = Warning, "upgrade Weir, run `weir catalog update`, or put what has changed into the file of the option `catalog`: docs/catalog.md"
 	}
 	return f

@@ -130,6 +130,7 @@ type provisioned struct {
 	headers  *control.Headers
 	memory   *admission.Memory
 	catalog  *catalog.Catalog
+	unused   error // why catalog is not the installed one, nil if none is unused
 	keys     access.Authenticator
 	money    *money.Budgets
 	counts   lineage.Counts

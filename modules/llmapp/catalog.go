@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -13,16 +14,21 @@ import (
 // Catalog returns the models and prices in force.
 func (a *App) Catalog() *catalog.Catalog { return a.catalog }
 
+// UnusedCatalog returns why the built-in catalogue is in force instead of the installed one, and the
+// fix. It is nil if nothing is wrong.
+func (a *App) UnusedCatalog() error { return a.unused }
+
 // provisionCatalog chooses the models and prices: the built-in ones, or those that were published
-// later; over them those of the operator's file.
+// later; over them those of the operator's file. An installed catalogue that cannot be used stops
+// nothing: only a running Weir can replace it.
 func (a *App) provisionCatalog() (err error) {
 	a.catalog = catalog.Default()
 	if key := a.catalogKey(); key != "" {
 		if err := catalog.CheckKey(key); err != nil {
 			return a.At(fmt.Errorf("catalog_key: %w", err), "catalog_key")
 		}
-		if a.catalog, err = catalog.Newest(a.catalogFolder(), key); err != nil {
-			return a.At(fmt.Errorf("catalog_key: %w", err), "catalog_key")
+		if a.catalog, a.unused = catalog.Newest(a.catalogFolder(), key); a.unused != nil {
+			a.logger.Error("the installed catalogue is not used, and the built-in prices are in force", zap.Error(a.unused))
 		}
 	}
 	if file := caddy.NewReplacer().ReplaceAll(a.CatalogFile, ""); file != "" {

@@ -20,7 +20,8 @@ import (
 )
 
 // A running Weir uses the prices of a published catalogue once `weir catalog update` has ended, and
-// keeps its own if the signature is another's or the option is missing.
+// keeps its own if the signature is another's or the option is missing. An installed file that it
+// cannot verify stops neither its start nor the update.
 func TestCatalogUpdate(t *testing.T) {
 	public, private, err := minisign.GenerateKey(rand.Reader)
 	if err != nil {
@@ -71,12 +72,23 @@ func TestCatalogUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	installed := path + ".segments" // the folder of the store
+	if err := os.MkdirAll(installed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(installed, "catalog.signed"), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	load(string(encoded[bytes.LastIndexByte(bytes.TrimSpace(encoded), '\n')+1:]))
 	if err := command("update", publisher.URL+"/forged.json"); err == nil || !strings.Contains(err.Error(), "is not signed by the key") {
 		t.Errorf("a forged one: %v", err)
 	}
 	if err := command("update", publisher.URL+"/none.json"); err == nil || !strings.Contains(err.Error(), "404 Not Found") {
 		t.Errorf("one that is not there: %v", err)
+	}
+	out.Reset()
+	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); err == nil || !strings.Contains(out.String(), "the installed catalogue is not used: ") {
+		t.Errorf("doctor, with a damaged file: %v\n%s", err, &out)
 	}
 	if err := command("update", publisher.URL+"/catalog.json"); err != nil || !strings.Contains(out.String(), "The prices are of "+day+" now. Before, they were of "+catalog.Default().Version()) {
 		t.Fatalf("%v\n%s", err, &out)
@@ -85,7 +97,7 @@ func TestCatalogUpdate(t *testing.T) {
 		t.Errorf("again: %v\n%s", err, &out)
 	}
 	out.Reset()
-	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); !strings.Contains(out.String(), "prices: are of "+day) {
+	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); !strings.Contains(out.String(), "prices: are of "+day) || strings.Contains(out.String(), "not used") {
 		t.Errorf("doctor: %v\n%s", err, &out)
 	}
 }

@@ -29,7 +29,8 @@ func CheckKey(key string) error {
 }
 
 // Newest returns the newer one of the built-in catalogue and the one that Install wrote to a folder,
-// if there is one. It is an error if key did not sign that one.
+// if there is one. If key did not sign that one, or it cannot be read, the result is the built-in one
+// with an error that says so.
 func Newest(dir, key string) (*Catalog, error) {
 	path := filepath.Join(dir, installedName)
 	text, err := os.ReadFile(path)
@@ -37,7 +38,7 @@ func Newest(dir, key string) (*Catalog, error) {
 		return Default(), nil
 	}
 	if err != nil {
-		return nil, err
+		return Default(), err
 	}
 	end := 0
 	for range 4 { // lines of a signature
@@ -45,7 +46,7 @@ func Newest(dir, key string) (*Catalog, error) {
 	}
 	c, err := readPublished(text[end:], text[:end], key)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w; delete the file to use the built-in prices, and update again", path, err)
+		return Default(), fmt.Errorf("%s %w; `weir catalog update` replaces the file", path, err)
 	}
 	if c.Date().After(Default().Date()) {
 		return c, nil
@@ -55,7 +56,8 @@ func Newest(dir, key string) (*Catalog, error) {
 
 // Install writes a published catalogue to a folder, from where Newest reads it. text is a complete
 // catalogue of the schema of the built-in data, signature its .minisig file. It is an error if key
-// did not sign it, or if the catalogue of the folder is newer; the same version is not written again.
+// did not sign it, or if the catalogue in force is newer; the same version is not written again. A
+// file that Newest cannot use is replaced.
 func Install(dir, key string, text, signature []byte) (*Catalog, error) {
 	c, err := readPublished(text, signature, key)
 	if err != nil {
@@ -64,14 +66,11 @@ func Install(dir, key string, text, signature []byte) (*Catalog, error) {
 	if c.Date().After(time.Now().AddDate(0, 0, 1)) {
 		return nil, fmt.Errorf("the catalogue is of %s, which is in the future: no later one would be taken; check the clock", c.version)
 	}
-	newest, err := Newest(dir, key)
-	if err != nil {
-		return nil, err
-	}
-	switch c.Date().Compare(newest.Date()) {
-	case -1:
+	newest, unusable := Newest(dir, key)
+	switch age := newest.Date().Compare(c.Date()); {
+	case age > 0:
 		return nil, fmt.Errorf("the catalogue is of %s, and older than the one of %s that is installed: get a newer one", c.version, newest.version)
-	case 0:
+	case age == 0 && unusable == nil:
 		return newest, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

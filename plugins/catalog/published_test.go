@@ -80,8 +80,14 @@ func TestPublished(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Newest(dir, key); err == nil || !strings.Contains(err.Error(), "is not signed by the key") {
+		if c, err := Newest(dir, key); c != Default() || err == nil || !strings.Contains(err.Error(), "is not signed by the key") {
 			t.Errorf("%s: %v", name, err)
+		}
+		if c, err := Install(dir, key, newer, minisign.Sign(private, newer)); err != nil || c.Version() != of(2) {
+			t.Errorf("%s is not replaced: %v", name, err)
+		}
+		if c, err := Newest(dir, key); err != nil || c.Version() != of(2) {
+			t.Errorf("%s was replaced: %v", name, err)
 		}
 	}
 	if c, err := Newest(t.TempDir(), key); err != nil || c != Default() {
