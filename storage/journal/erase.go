@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -132,8 +133,8 @@ const (
 )
 
 // eraseRecords erases the records of erasures in the backend. Those of erasures from before the
-// start are found there once for each organisation.
-func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) error {
+// start are found there once for each organisation. The error of one does not keep the others.
+func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed error) {
 	unknown := make(map[string][]*Erasure) // by organisation
 	for _, e := range all {
 		switch {
@@ -141,12 +142,11 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) error {
 		case e.ids == nil:
 			unknown[e.Org] = append(unknown[e.Org], e)
 		default:
-			if err := l.eraseRows(ctx, e.Org, e.ids, max(e.Scope, storage.EraseContent)); err != nil {
-				return err
+			err := l.eraseRows(ctx, e.Org, e.ids, max(e.Scope, storage.EraseContent))
+			if err == nil {
+				err = l.change(e.ID, l.rowsErased)
 			}
-			if err := l.change(e.ID, l.rowsErased); err != nil {
-				return err
-			}
+			failed = errors.Join(failed, err)
 		}
 	}
 	for org, erasures := range unknown {
@@ -167,11 +167,9 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) error {
 				err = l.change(e.ID, l.rowsErased)
 			}
 		}
-		if err != nil {
-			return err
-		}
+		failed = errors.Join(failed, err)
 	}
-	return nil
+	return failed
 }
 
 // eraseRows erases records in the backend, in steps, between which batches can be written.
@@ -200,7 +198,7 @@ func (l *erasures) find(ctx context.Context, org string) (ids map[storage.Erasur
 	ids = make(map[storage.ErasureScope][]uuid.UUID)
 	var content []storage.ContentRef
 	erased := l.records.Load()
-	err = l.j.EachPage(ctx, org, storage.All{}, func(records []*storage.Record) error {
+	err = l.j.eachPage(ctx, org, storage.All{}, func(records []*storage.Record) error {
 		for _, r := range records {
 			scope := erased.scope(r.Key())
 			if scope == 0 {

@@ -190,6 +190,54 @@ func testForgottenErasures(t *testing.T, harm func(path string) error) {
 	}
 }
 
+// stuck is a backend that erases nothing of some organisations.
+type stuck struct {
+	backend
+	orgs []string
+}
+
+func (b *stuck) EraseRecords(ctx context.Context, org string, ids []uuid.UUID, scope storage.ErasureScope) error {
+	if slices.Contains(b.orgs, org) {
+		return errors.New("it cannot be erased")
+	}
+	return b.backend.EraseRecords(ctx, org, ids, scope)
+}
+
+// The erasures of an organisation are done while those of others cannot be. A start, which finds
+// their records again, needs no turn of a scan.
+func TestErasuresGoOnWithoutThoseThatCannot(t *testing.T) {
+	o, b := Options{Dir: t.TempDir(), Scan: noTurn}, &stuck{orgs: []string{"beta", "gamma", "acme"}}
+	j := open(t, b, o)
+	erase := func() {
+		t.Helper()
+		for n, org := range []string{"beta", "gamma", "acme"} {
+			r, _ := sample(n)
+			r.Org, r.ID = org, uuid.New()
+			if err := j.Append(r, nil); err != nil {
+				t.Fatal(err)
+			}
+			flush(t, j)
+			if err := j.Erase(Erasure{ID: uuid.New(), Org: org, Scope: storage.EraseRecord}, []Chosen{{ID: r.ID}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	done := func(org string) bool {
+		return !slices.ContainsFunc(j.Erasures(org), func(e Erasure) bool { return e.DoneAt == 0 })
+	}
+	erase()
+	j.Close(t.Context())
+	b.orgs = b.orgs[:2]
+	j = open(t, b, o)
+	for range 2 {
+		eventually(t, "what can be erased is", func() bool { signal(j.maintenance.wake); return done("acme") })
+		if done("beta") || done("gamma") {
+			t.Error("what is not erased is done")
+		}
+		erase()
+	}
+}
+
 // While an erasure waits, its content is in the files, and nobody can read it, also after a crash.
 func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 	dir := t.TempDir()

@@ -50,17 +50,36 @@ func (j *Journal) ChangeHolds(do func() error) error {
 
 // EachPage passes on the records of the backend that a filter chooses, by pages, the oldest first.
 func (j *Journal) EachPage(ctx context.Context, org string, f storage.Filter, each func([]*storage.Record) error) error {
-	return j.Scan(ctx, &storage.RequestQuery{Org: org, Filter: f, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasePage}, each)
+	return j.Scan(ctx, oldestFirst(org, f), each)
+}
+
+// eachPage is EachPage for maintenance: no scan refuses or delays it.
+func (j *Journal) eachPage(ctx context.Context, org string, f storage.Filter, each func([]*storage.Record) error) error {
+	return j.ScanNow(ctx, oldestFirst(org, f), each)
+}
+
+func oldestFirst(org string, f storage.Filter) *storage.RequestQuery {
+	return &storage.RequestQuery{Org: org, Filter: f, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: erasePage}
 }
 
 // Scan passes on all records of the backend that a query finds, by pages of its Limit. Scans of an
-// organisation leave turns to those of others, and to queries.
+// organisation leave turns to those of others, and to queries. If too many wait, the error is that of
+// Options.Scan.
 func (j *Journal) Scan(ctx context.Context, q *storage.RequestQuery, each func([]*storage.Record) error) error {
 	return q.EachPage(func(q *storage.RequestQuery) (records []*storage.Record, err error) {
 		err = j.options.Load().Scan(ctx, q.Org, func() (err error) {
 			records, err = j.backend.Requests(ctx, q)
 			return err
 		})
+		return records, err
+	}, each)
+}
+
+// ScanNow is Scan without turns, for what must not wait behind other scans. The caller runs one at a
+// time.
+func (j *Journal) ScanNow(ctx context.Context, q *storage.RequestQuery, each func([]*storage.Record) error) error {
+	return q.EachPage(func(q *storage.RequestQuery) (records []*storage.Record, err error) {
+		j.options.Load().LowPriority(func() { records, err = j.backend.Requests(ctx, q) })
 		return records, err
 	}, each)
 }
@@ -72,24 +91,24 @@ func createdAt(op storage.Operator, at storage.Timestamp) storage.Filter {
 
 var createdAtField = storage.LookupField(storage.RequestResponse, "request_created_at")
 
-func sameHolds(a, b []Hold) bool {
+// SameHolds reports whether a and b are the same holds, in the same order.
+func SameHolds(a, b []Hold) bool {
 	return slices.EqualFunc(a, b, func(a, b Hold) bool { return a.ID == b.ID })
 }
 
-// eraseReleased has erasures take the records that no hold keeps any more.
+// eraseReleased has erasures take the records that no hold keeps any more. The error of one does not
+// keep the others.
 func (l *erasures) eraseReleased(ctx context.Context) error {
 	l.mu.Lock()
 	all := slices.Clone(l.all)
 	l.mu.Unlock()
+	var failed error
 	for _, e := range all {
-		if len(e.Held) == 0 {
-			continue
-		}
-		if err := l.j.UnderHolds(ctx, []string{e.Org}, func(holds []Hold) error { return l.release(ctx, e, holds) }); err != nil {
-			return err
+		if len(e.Held) > 0 {
+			failed = errors.Join(failed, l.j.UnderHolds(ctx, []string{e.Org}, func(holds []Hold) error { return l.release(ctx, e, holds) }))
 		}
 	}
-	return nil
+	return failed
 }
 
 // release has an erasure take those of its records that no hold keeps, if one of its holds was
@@ -107,7 +126,7 @@ func (l *erasures) release(ctx context.Context, e *Erasure, holds []Hold) error 
 	var keep []string
 	for _, h := range holds {
 		keeps := false
-		if err := l.j.EachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
+		if err := l.j.eachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
 			for _, r := range records {
 				if _, chosen := held[r.ID]; chosen {
 					held[r.ID], keeps = true, true

@@ -60,7 +60,12 @@ const (
 	earlyOnes = `{"request_response_rmt":{"latency":{"lt":30}}}`
 )
 
-// heldStore is a store of a journal with records of which every third is a person's, in sealed
+// noTurn refuses every scan, as where too many wait.
+func noTurn(context.Context, string, func() error) error {
+	return errors.New("too many scans wait")
+}
+
+// heldStore is a store of a journal that has no turn for scans, with records of which every third is a person's, in sealed
 // and raw segments.
 type heldStore struct {
 	*Journal
@@ -75,7 +80,7 @@ type heldStore struct {
 func newHeldStore(t *testing.T, o Options) *heldStore {
 	s := &heldStore{t: t, b: &backend{}, dir: t.TempDir()}
 	s.clock.Store(1_700_000_000_000)
-	o.Dir, o.Holds, o.now = s.dir, s.holds.holds, s.clock.now
+	o.Dir, o.Holds, o.Scan, o.now = s.dir, s.holds.holds, noTurn, s.clock.now
 	s.Journal = open(t, s.b, o)
 	for n := range 60 {
 		r, c := personal(n)
@@ -199,7 +204,7 @@ func TestErasureTakesWhatIsReleased(t *testing.T) {
 			killed, stop := context.WithCancel(t.Context())
 			stop()
 			s.Close(killed)
-			s.Journal = open(t, s.b, Options{Dir: s.dir, Holds: s.holds.holds, now: s.clock.now})
+			s.Journal = open(t, s.b, Options{Dir: s.dir, Holds: s.holds.holds, Scan: noTurn, now: s.clock.now})
 			if got := state().Holds; !slices.Equal(got, []string{"one"}) {
 				t.Errorf("it waits for %v", got)
 			}

@@ -66,7 +66,7 @@ func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*
 		return nil, err
 	}
 	now := j.options.Load().now()
-	if last := j.maintenance.retention; last != nil && len(r.holds) > 0 && sameHolds(last.holds, r.holds) && now.Sub(last.at) < retentionEvery {
+	if last := j.maintenance.retention; last != nil && len(r.holds) > 0 && SameHolds(last.holds, r.holds) && now.Sub(last.at) < retentionEvery {
 		return nil, nil
 	}
 	r.raw = j.taken()
@@ -80,7 +80,7 @@ func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*
 	var refs []storage.ContentRef
 	for _, h := range r.holds {
 		// Of any age: a segment can be older than a record in it that was dated ahead.
-		err := j.EachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
+		err := j.eachPage(ctx, h.Org, h.Filter, func(records []*storage.Record) error {
 			for _, held := range records {
 				r.oldest = min(r.oldest, held.CreatedAt)
 				if old[held.Content.Segment] && held.Content != (storage.ContentRef{}) {
@@ -107,7 +107,7 @@ func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*
 // step runs a step of retention, unless the holds have changed.
 func (r *retention) step(ctx context.Context, do func() error) error {
 	return r.j.UnderHolds(ctx, r.orgs, func(holds []Hold) error {
-		if !sameHolds(holds, r.holds) {
+		if !SameHolds(holds, r.holds) {
 			return errHoldsChanged
 		}
 		defer r.j.removals.Add(1)
@@ -214,7 +214,7 @@ func (r *retention) pruneAround(ctx context.Context, before storage.Timestamp, s
 	}
 	old := storage.And(createdAt(storage.GTE, r.oldest), createdAt(storage.LT, before))
 	for _, org := range r.orgs {
-		err := r.j.EachPage(ctx, org, old, func(records []*storage.Record) error {
+		err := r.j.eachPage(ctx, org, old, func(records []*storage.Record) error {
 			for some := range slices.Chunk(records, eraseRows) {
 				if err := r.step(ctx, func() error { return r.eraseUnheld(ctx, eraser, some, scope) }); err != nil {
 					return err
@@ -243,7 +243,7 @@ func (r *retention) eraseUnheld(ctx context.Context, eraser storage.RecordEraser
 		if h.Org != org {
 			continue
 		}
-		if err := r.j.EachPage(ctx, h.Org, storage.And(h.Filter, among), func(held []*storage.Record) error {
+		if err := r.j.eachPage(ctx, h.Org, storage.And(h.Filter, among), func(held []*storage.Record) error {
 			for _, one := range held {
 				delete(unheld, one.ID)
 			}

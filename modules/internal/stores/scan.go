@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// scans lets few pages be read at a time for erasures, retention, trials of budgets and the like, which
-// read until they have all records of an organisation: organisations take turns, page by page.
+// scans lets few pages be read at a time for trials of budgets, choosing what to erase and the like,
+// which read until they have all records of an organisation: organisations take turns, page by page.
 var scans = admission.NewTurns(metric.Constant("scans"), admission.Limits{
 	Running: max(1, lowpriority.Processors()/2), RunningPerKey: 1, Waiting: 512, WaitingPerKey: 16, Wait: time.Minute,
 })
