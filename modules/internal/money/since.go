@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // beginTimeout bounds how long records are added up before the first call of a budget.
@@ -168,7 +169,8 @@ func chargeNow(ctx context.Context, ledger credits.Ledger, amount plugins.Nanodo
 // value of the budget.
 func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timestamp) (map[string]plugins.Nanodollars, error) {
 	sums := make(map[string]plugins.Nanodollars)
-	err := m.records(ctx, b, from, to, func(r *storage.Record) error {
+	// One budget begins at a time, and calls wait for it: scans of others do not refuse or delay it.
+	err := m.records(ctx, b, from, to, (*journal.Journal).ScanNow, func(r *storage.Record) error {
 		if r.Cost.N > 0 {
 			sums[b.hold(r, r.CreatedAt).Value] += r.Cost.N
 		}
@@ -177,17 +179,20 @@ func (m *Budgets) costs(ctx context.Context, b *Budget, from, to storage.Timesta
 	return sums, err
 }
 
+// scan is one of the scans of a journal.
+type scan = func(*journal.Journal, context.Context, *storage.RequestQuery, func([]*storage.Record) error) error
+
 // records calls each for the records that a budget counts from a time up to another, the oldest
-// first. As in calls, who created a key as their own is the caller of its calls, and stays so when
-// the key is deleted.
-func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, each func(*storage.Record) error) error {
+// first, by a scan of the journal. As in calls, who created a key as their own is the caller of its
+// calls, and stays so when the key is deleted.
+func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Timestamp, scan scan, each func(*storage.Record) error) error {
 	store, err := m.store(b.org)
 	if err != nil {
 		return err
 	}
-	journal, err := store.Journal()
+	j, err := store.Journal()
 	if err == nil {
-		err = journal.Flush(ctx)
+		err = j.Flush(ctx)
 	}
 	if err != nil {
 		return err
@@ -201,7 +206,7 @@ func (m *Budgets) records(ctx context.Context, b *Budget, from, to storage.Times
 		Org: b.org, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: sincePage,
 		Filter: storage.And(storage.And(without(b.filter, "key_id"), &storage.Leaf{Field: created, Op: storage.GTE, Time: from}), &storage.Leaf{Field: created, Op: storage.LT, Time: to}),
 	}
-	return journal.Scan(ctx, page, func(records []*storage.Record) error {
+	return scan(j, ctx, page, func(records []*storage.Record) error {
 		for _, r := range records {
 			if r.Arm == routing.ShadowArm { // which no budget counts
 				continue

@@ -1,6 +1,7 @@
 package money
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 	"github.com/weirhq/weir/storage/credits"
+	storejournal "github.com/weirhq/weir/storage/journal"
 )
 
 // A new budget begins with the sum of the records since a time, of each value, once, also if
@@ -34,6 +36,9 @@ func TestABudgetBeginsWithTheRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	journal.Reconfigure(storejournal.Options{Scan: func(context.Context, string, func() error) error {
+		return &plugins.Error{Status: 429, Message: "a budget begins although too many scans wait"}
+	}})
 	ledger := ledgerOf(t, m)
 	begin := func(name, since string) (*Budget, string) {
 		t.Helper()

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // Trial is what a budget would have refused of recorded calls, had it been there from the first of
@@ -68,7 +69,7 @@ type Refusal struct {
 // makes no call and counts nothing.
 func (m *Budgets) Try(ctx context.Context, b *Budget, from, to storage.Timestamp, refused func(*Refusal)) (*Trial, error) {
 	t := NewTrial(b, refused)
-	err := m.records(ctx, b, from, to, func(r *storage.Record) error {
+	err := m.records(ctx, b, from, to, (*journal.Journal).Scan, func(r *storage.Record) error {
 		switch {
 		case !bounded(r):
 		case t.Fits(r):
