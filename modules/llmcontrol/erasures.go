@@ -154,19 +154,33 @@ func createErasure(c *call) (any, error) {
 	if err := c.flush(j); err != nil {
 		return nil, err
 	}
-	err = j.UnderHolds(c.ctx, []string{e.Org}, func(holds []journal.Hold) error {
-		chosen, err := c.choose(j, &e, filter, holds)
+	var holds []journal.Hold
+	if err := j.UnderHolds(c.ctx, []string{e.Org}, func(now []journal.Hold) error { holds = now; return nil }); err != nil {
+		return nil, err
+	}
+	for {
+		// Pages wait for their turn, so a hold can be placed or lifted meanwhile: then it begins anew.
+		found := e
+		chosen, err := c.choose(j, &found, filter, holds)
 		if err != nil || asked.DryRun {
-			return err
+			return describeErasure(j, &found), err
 		}
-		e.ID = uuid.New()
-		// The audit log comes first: nothing is erased that it does not have.
-		if err := c.org.Tell(c.ctx, "erasure.created", control.Note{Object: e.ID.String(), Details: erasureDetails{scope, e.Searched, e.Records, e.Bytes}}); err != nil {
-			return err
+		same := false
+		if err := j.UnderHolds(c.ctx, []string{e.Org}, func(now []journal.Hold) error {
+			if same = journal.SameHolds(now, holds); !same {
+				holds = now
+				return nil
+			}
+			found.ID = uuid.New()
+			// The audit log comes first: nothing is erased that it does not have.
+			if err := c.org.Tell(c.ctx, "erasure.created", control.Note{Object: found.ID.String(), Details: erasureDetails{scope, e.Searched, found.Records, found.Bytes}}); err != nil {
+				return err
+			}
+			return j.Erase(found, chosen)
+		}); err != nil || same {
+			return describeErasure(j, &found), err
 		}
-		return j.Erase(e, chosen)
-	})
-	return describeErasure(j, &e), err
+	}
 }
 
 // flush waits until the database has the calls that have ended.
