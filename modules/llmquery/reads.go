@@ -65,7 +65,7 @@ func (c *call) auditReads(records []*storage.Record, s *shape) error {
 	action, filter := s.audited()
 	var reads []read
 	for _, r := range records {
-		if r.Content == (storage.ContentRef{}) || c.isOwn(r) {
+		if r.Content == (storage.ContentRef{}) || c.caller != nil && c.caller.Made(r) {
 			continue
 		}
 		if filter != nil {
@@ -109,12 +109,6 @@ func (s *shape) audited() (action string, filter storage.Filter) {
 	default:
 		return control.ContentListed, s.preview
 	}
-}
-
-// isOwn reports whether the caller has made the call.
-func (c *call) isOwn(r *storage.Record) bool {
-	k := c.caller
-	return k != nil && (r.AuthHash == k.Hash() || k.Created() != nil && r.KeyID == k.Created().ID || k.User() != "" && r.UserID == k.User())
 }
 
 // hourOfReads remembers the reads of an hour that the audit log has.

@@ -94,9 +94,9 @@ func (a *Authenticator) KeyByHash(hash string) (*Key, bool) {
 }
 
 // KeyOf returns a key without a secret, for a user whom Caddy has authenticated as a member of an
-// organisation. It allows to ask and to annotate.
+// organisation. It allows to ask and to annotate. Its Hash is the user's own: turns go by it.
 func (a *Authenticator) KeyOf(org, user string) *Key {
-	return (&Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org), user: user}).hashed([sha256.Size]byte{})
+	return (&Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org), user: user}).hashed(sha256.Sum256([]byte("caddy\x00" + org + "\x00" + user)))
 }
 
 // HasKeys tells whether any key, or the token of an issuer, opens the store of that name.

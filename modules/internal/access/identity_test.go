@@ -33,6 +33,36 @@ func TestRecordsSayWhatVerifiedTheCaller(t *testing.T) {
 	}
 }
 
+// Calls are those of the same key, or of the same user of the same issuer. A user whom a call of a
+// key names is nobody's, also of a user whom Caddy has authenticated, who has turns of their own.
+func TestWhoMadeACall(t *testing.T) {
+	keys, _ := start(t, t.TempDir())
+	token := (&Key{issuer: "https://one.example.com", user: "ada"}).hashed([32]byte{1})
+	trusted := keys.KeyOf(stores.DefaultName, "ada")
+	for _, test := range []struct {
+		of   storage.Record
+		want bool
+	}{
+		{storage.Record{UserID: "ada", AuthHash: "other", VerifiedBy: "https://one.example.com"}, true},
+		{storage.Record{UserID: "bob", AuthHash: token.Hash(), VerifiedBy: storage.ByKey}, true},
+		{storage.Record{UserID: "ada", AuthHash: "other", VerifiedBy: "https://two.example.com"}, false},
+		{storage.Record{UserID: "ada", AuthHash: "other", VerifiedBy: storage.ByKey}, false},
+		{storage.Record{UserID: "ada"}, false},
+	} {
+		if token.Made(&test.of) != test.want || trusted.Made(&test.of) {
+			t.Errorf("%+v: %v, %v", test.of, token.Made(&test.of), trusted.Made(&test.of))
+		}
+	}
+	for _, other := range []*Key{keys.KeyOf(stores.DefaultName, "bob"), keys.KeyOf("acme", "ada")} {
+		if other.Hash() == trusted.Hash() {
+			t.Errorf("%s of %s shares turns with another", other.User(), other.Org())
+		}
+	}
+	if _, ok := keys.KeyByHash(trusted.Hash()); ok {
+		t.Error("the hash of a user opens the store")
+	}
+}
+
 // Whoever holds a connection open with a token is refused when the token has ended.
 func TestTokensEnd(t *testing.T) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -122,6 +122,13 @@ func (k *Key) Member() string { return k.member }
 // User is the user of the key's calls, "" if calls name their user by themselves.
 func (k *Key) User() string { return k.user }
 
+// Made reports whether whoever has the key made the call of a record. A user whom the call named
+// without the issuer of the token is nobody's.
+func (k *Key) Made(r *storage.Record) bool {
+	return r.AuthHash == k.Hash() || k.created != nil && r.KeyID == k.created.ID ||
+		k.issuer != "" && r.VerifiedBy == k.issuer && k.user != "" && r.UserID == k.user
+}
+
 // Verified returns what is known of whoever has the key, and not only said by the call: the
 // `organization`, the `project`, the `user` of a token, the id of a created `key`, or a
 // `property.<name>` of one. "" is nothing.
