@@ -24,6 +24,7 @@ import (
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage/control"
 	ledgers "github.com/weirhq/weir/storage/credits"
 
 	_ "github.com/weirhq/weir/modules/standard"
@@ -792,5 +793,33 @@ func TestNamesThatNobodyKnows(t *testing.T) {
 		if again := s.must(admin, "GET", "/v1/budgets/b", ""); again.Get("warnings").Exists() {
 			t.Error(again.Raw)
 		}
+	}
+}
+
+// A list of few of many events ends, and says where the next begins.
+func TestListsOfFewEventsEnd(t *testing.T) {
+	s := newSite(t)
+	s.load()
+	id := s.must("acme-admin", "POST", "/v1/keys", `{"name":"old","scopes":["query"]}`).Get("id").Str
+	for _, open := range stores.InUse() {
+		log, err := open.Control()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads := make([]control.Note, 4100)
+		for i := range reads {
+			reads[i].Object = "requests"
+		}
+		if err := (&control.Organisation{Log: log, Name: "acme"}).Tell(t.Context(), control.ContentListed, reads...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := s.must("acme-admin", "GET", "/v1/audit?reads=false", "")
+	if first.Get("items.#").Int() != 0 || first.Get("next").Str == "" {
+		t.Fatalf("the first 4,000 events have %s", first.Raw)
+	}
+	rest := s.must("acme-admin", "GET", "/v1/audit?reads=false&before="+first.Get("next").Str, "")
+	if rest.Get("items.0.object").Str != id || rest.Get("next").Str != "" {
+		t.Errorf("the others have %s", rest.Raw)
 	}
 }

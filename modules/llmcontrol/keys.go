@@ -237,6 +237,10 @@ func (c *call) rotate(id string) (any, error) {
 	return withSecret{Key: k, Secret: secret}, err
 }
 
+// pagesRead is how many pages of events an answer looks through, so that one about few of many events
+// ends. Next is the place that it reached.
+const pagesRead = 20
+
 func listEvents(c *call) (any, error) {
 	limit, values, err := c.query("key", "before", "reads")
 	if err != nil {
@@ -247,7 +251,7 @@ func listEvents(c *call) (any, error) {
 		return nil, bad("reads: true or false is expected, not %q", reads)
 	}
 	items := []control.Event{} // [] for none
-	for {
+	for range pagesRead {
 		list, err := c.org.Log.Events(c.ctx, c.org.Name, object, before, maxPage)
 		if err != nil {
 			return nil, err
@@ -266,6 +270,7 @@ func listEvents(c *call) (any, error) {
 			return page{Items: items}, nil
 		}
 	}
+	return page{Items: items, Next: &before}, nil
 }
 
 // own is what a caller may do.
