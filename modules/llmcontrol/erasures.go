@@ -63,7 +63,7 @@ const drainedWithin = 10 * time.Second
 var remains = map[storage.ErasureScope][]string{
 	storage.EraseContent: {
 		"the records without their content: numbers, names of users and sessions, properties, errors. Erase the identity or the record, or let retention delete them",
-		"earlier versions of records that were recorded again hours later, until content_retention ends",
+		"earlier versions of records that were recorded again in a later segment of the journal, as of calls that ran while one ended, until content_retention ends",
 	},
 	storage.EraseIdentity: {
 		"the records without their content and without what names somebody: numbers, times, models, providers, scores, the project, types of errors",
@@ -76,7 +76,7 @@ var remains = map[storage.ErasureScope][]string{
 const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, and imports, which other nodes do not refuse: erase again"
 
 // copiesRemain is what remains where SQLite would be busy for too long.
-const copiesRemain = "copies that SQLite has left in free parts of a database of more than 4 GiB, until you run VACUUM; earlier versions of records that were recorded again hours later, until content_retention ends"
+const copiesRemain = "copies that SQLite has left in free parts of a database of more than 4 GiB, until you run VACUUM; earlier versions of records that were recorded again in a later segment of the journal, as of calls that ran while one ended, until content_retention ends"
 
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{

@@ -15,6 +15,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -77,10 +78,10 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 	defer b.mu.Unlock()
 	b.conn, b.contents = conn, h.Contents
 	position := h.Position
-	if h.Database != "" && h.Database != created {
+	if createdAgain(h.Database, created) {
 		position = storage.Position{} // the database was deleted, and this one was created since
 	}
-	h.Database = created
+	h.Database = strconv.FormatInt(created, 10)
 	return position, nil
 }
 

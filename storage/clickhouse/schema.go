@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -127,10 +128,20 @@ func (b *Backend) schemaVersions(ctx context.Context, conn clickhouse.Conn) (map
 	})
 }
 
-// schemaCreated is when the schema was created, in the server's words.
-func schemaCreated(ctx context.Context, conn clickhouse.Conn) (at string, err error) {
-	err = conn.QueryRow(ctx, "SELECT toString(min(at)) FROM schema_version").Scan(&at)
+// schemaCreated is when the schema was created, in seconds since 1970.
+func schemaCreated(ctx context.Context, conn clickhouse.Conn) (at int64, err error) {
+	err = conn.QueryRow(ctx, "SELECT toInt64(toUnixTimestamp(min(at))) FROM schema_version").Scan(&at)
 	return at, err
+}
+
+// createdTogether is the time within which nodes that start at once can create the same schema: each
+// writes its row, and a merge keeps a later one.
+const createdTogether = 10 * 60 // seconds
+
+// createdAgain reports whether a schema is another one than that which a node has known.
+func createdAgain(known string, created int64) bool {
+	was, err := strconv.ParseInt(known, 10, 64)
+	return err == nil && created > was+createdTogether
 }
 
 // statements are the statements of a migration, for a single server or for a cluster.

@@ -142,7 +142,7 @@ func writeGrams(path string, of *sealedIndex, blocks []blockGrams) error {
 		b = appendRows(b, blocks, part, 1<<rowBits[part])
 	}
 	if err := os.WriteFile(path+temporarySuffix, b, 0o600); err != nil {
-		return err
+		return errors.Join(err, os.Remove(path+temporarySuffix))
 	}
 	return Rename(path+temporarySuffix, path)
 }

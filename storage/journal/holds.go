@@ -99,6 +99,9 @@ func SameHolds(a, b []Hold) bool {
 // eraseReleased has erasures take the records that no hold keeps any more. The error of one does not
 // keep the others.
 func (l *erasures) eraseReleased(ctx context.Context) error {
+	if l.j.rebuilding() {
+		return nil
+	}
 	l.mu.Lock()
 	all := slices.Clone(l.all)
 	l.mu.Unlock()

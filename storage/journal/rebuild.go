@@ -118,6 +118,15 @@ func (j *Journal) rebuilds(pruned moment) bool {
 	return found
 }
 
+// rebuilding reports whether the backend has lost records that it gets again: until then nobody can
+// tell which records there are, or which of them a hold keeps.
+func (j *Journal) rebuilding() bool {
+	pruned := j.pruned()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.rebuilds(pruned)
+}
+
 // read adds the records of a block to a batch.
 func (r *rebuild) read(j *Journal, d *batch) {
 	block := r.block

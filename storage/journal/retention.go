@@ -52,6 +52,9 @@ func (j *Journal) newRetention(ctx context.Context, before storage.Timestamp) (*
 	default: // which records are under hold is not known yet
 		return nil, nil
 	}
+	if j.rebuilding() {
+		return nil, nil
+	}
 	// What is late ends the run. That the backend refuses records does not: it may lack the room
 	// that retention makes.
 	_ = j.flushSoon(ctx)

@@ -143,8 +143,9 @@ func (s *contentSearch) Candidates(segment uint64) func(ordinal uint32) bool {
 	if raw {
 		return all
 	}
-	if !s.j.archive.has(segment) { // without any content
-		if found, _ := s.find(s.filter, nil, 1); found.empty() {
+	bare, _ := s.find(s.filter, nil, 1) // empty if the filter needs content
+	if !s.j.archive.has(segment) {      // without any content
+		if bare.empty() {
 			return nil
 		}
 		return all
@@ -154,7 +155,7 @@ func (s *contentSearch) Candidates(segment uint64) func(ordinal uint32) bool {
 		defer g.file.Close()
 		var found bitSet
 		if found, err = s.find(s.filter, g.grams, len(g.index.blocks)); err == nil {
-			return g.index.among(found)
+			return g.index.among(found, !bare.empty())
 		}
 	}
 	if errors.Is(err, errGrams) || errors.Is(err, errDamaged) {
@@ -164,14 +165,15 @@ func (s *contentSearch) Candidates(segment uint64) func(ordinal uint32) bool {
 	return all
 }
 
-// among reports of entries whether they are in one of some blocks. It is nil if there are no blocks.
-func (x *sealedIndex) among(blocks bitSet) func(ordinal uint32) bool {
-	if blocks.empty() {
+// among reports of entries whether they are in one of some blocks, or, if bare is true, in none:
+// erased content is in none, and damaged content. It is nil if it is true of no entry.
+func (x *sealedIndex) among(blocks bitSet, bare bool) func(ordinal uint32) bool {
+	if blocks.empty() && !bare {
 		return nil
 	}
 	return func(ordinal uint32) bool {
 		block, there := x.at(ordinal)
-		return there && blocks.has(block)
+		return there && blocks.has(block) || !there && bare
 	}
 }
 
