@@ -78,7 +78,7 @@ func newSite(t testing.TB) *site {
 					"broken": {"storage": {"backend": "broken", "dir": %q}},
 					"crowded": {"storage": {"backend": "crowded", "dir": %q}}
 				},
-				"aliases": {"fast": {"strategy": "weight", "split": "user", "models": [{"model": "openai/gpt-5-mini", "arm": "new", "when": "tokens<100", "set": {"temperature": 0}, "limit": {"max_tokens": 10}}]}},
+				"aliases": {"fast": {"strategy": "weight", "split": "user", "models": [{"model": "openai/gpt-5-mini", "arm": "new", "when": "tokens<100", "set": {"temperature": 0}, "limit": {"max_tokens": 10}}], "shadows": [{"model": "openai/gpt-5-nano", "share": 0.1}]}},
 				"providers": [{"label": "openai", "api_key": "none", "api": {"kind": "openai"}}],
 				"keys": [{"secret": "root"}, {"secret": "writer", "scopes": ["write"]}, {"secret": "reader", "scopes": ["query"]}],
 				"orgs": {

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 
@@ -42,6 +43,8 @@ func reportedError(r *storage.Record, seen *plugins.ResponseInfo, body storage.B
 				message = plugins.ErrorMessage(gjson.ParseBytes(data))
 			}
 		}
+	case r.Status.N < http.StatusBadRequest && !plugins.ValidJSON(body.Data) && !bytes.HasPrefix(bytes.TrimSpace(body.Data), []byte("<")):
+		// The text of an answer that broke off is content, and no error.
 	default:
 		message = plugins.ErrorMessage(plugins.ErrorBody(body.Data))
 		if message == "" && strings.HasPrefix(body.Type, "text/plain") && !plugins.ValidJSON(body.Data) {
