@@ -230,6 +230,14 @@ func (l *ledger) withdrawn(exchanges int64) {
 	l.waiting += exchanges
 }
 
+// lossWithdrawn takes a loss from those before the position, or adds it to them if sign is -1.
+func (l *ledger) lossWithdrawn(loss storage.Loss, sign int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	loss.Count, loss.Exchanges = -sign*loss.Count, -sign*loss.Exchanges
+	l.drained = addIncident(l.drained, loss)
+}
+
 // databaseLost counts records that the backend had, and has lost.
 func (l *ledger) databaseLost(n recordCount, now moment) {
 	l.mu.Lock()

@@ -1,7 +1,8 @@
 package journal
 
 import (
-	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -30,7 +31,7 @@ func (b *backend) records(t *testing.T) map[uuid.UUID]*storage.Record {
 // erased stays erased.
 func TestALostDatabaseGetsTheRecordsOfSealedSegments(t *testing.T) {
 	const calls, omitted, erased = 40, 5, 7
-	b, o := &backend{}, Options{Dir: t.TempDir(), SegmentBytes: 32 << 10}
+	b, o := &failing{}, Options{Dir: t.TempDir(), SegmentBytes: 32 << 10}
 	j := open(t, b, o)
 	var gone *storage.Record
 	for n := range calls {
@@ -85,11 +86,19 @@ func TestALostDatabaseGetsTheRecordsOfSealedSegments(t *testing.T) {
 	want[numbered(10)].Scores = nil
 	want[numbered(10)].UpdatedAt = 0
 
-	lose := func(name string, killed bool, lost, exchanges int64) {
+	whole := os.DirFS(o.Dir)
+	// killed is a record in whose batch the process is killed, and applies says whether the backend has
+	// the batch by then.
+	lose := func(name string, killed uuid.UUID, applies, again bool, lost, exchanges int64) {
+		if !again {
+			o.Dir = t.TempDir()
+			if err := os.CopyFS(o.Dir, whole); err != nil {
+				t.Fatal(err)
+			}
+		}
 		t.Run(name, func(t *testing.T) {
-			b = &backend{}
-			if killed {
-				b.fail(errors.New("it is killed"))
+			b = &failing{id: killed, applies: applies}
+			if killed != uuid.Nil {
 				var err error
 				if j, err = Open(t.Context(), b, o); err != nil {
 					t.Fatal(err)
@@ -97,7 +106,7 @@ func TestALostDatabaseGetsTheRecordsOfSealedSegments(t *testing.T) {
 				eventually(t, "a write has failed", func() bool { return j.Status().Err != nil })
 				balanced(t, j)
 				abandon(j)
-				b.fail(nil)
+				b.failFor(uuid.Nil)
 			}
 			for range 2 { // the second start changes nothing
 				j = open(t, b, o)
@@ -137,6 +146,58 @@ func TestALostDatabaseGetsTheRecordsOfSealedSegments(t *testing.T) {
 		})
 	}
 	// The omitted record, the erased one, and the annotation.
-	lose("gone", false, 3, 2)
-	lose("gone again", true, 3, 2)
+	lose("gone", numbered(0), false, false, 3, 2)
+	lose("gone before the checkpoint has a segment that the backend has", numbered(0), true, false, 3, 2)
+	lose("gone in the last batch", numbered(calls-1), true, false, 3, 2)
+	lose("gone without a kill", uuid.Nil, false, false, 3, 2)
+	lose("gone again", numbered(0), false, true, 3, 2)
+}
+
+// olderCopy returns a backend as another was after its first batches.
+func olderCopy(t *testing.T, b *backend, j *Journal, batches int) *backend {
+	t.Helper()
+	old := &backend{}
+	if _, err := old.Open(t.Context(), &storage.Host{Journal: j.identity, Contents: j}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range b.batches[:batches] {
+		if err := old.Write(t.Context(), &b.batches[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return old
+}
+
+// Losses between the backend's position and the journal's count once, wherever the backend proves
+// to be.
+func TestLossesCountOnceIfTheBackendIsElsewhere(t *testing.T) {
+	b, o := &backend{}, Options{Dir: t.TempDir()}
+	j := open(t, b, o)
+	appendSample(t, j, 0)
+	flush(t, j)
+	before, err := os.ReadFile(filepath.Join(o.Dir, checkpointName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	batches := len(b.batches)
+	given, _ := sample(9)
+	j.Begin(given)
+	j.Abandon(given)
+	appendSample(t, j, 1) // after the loss
+	flush(t, j)
+	old := olderCopy(t, b, j, batches)
+	abandon(j)
+	check := func(what string, b *backend) {
+		for range 2 { // the second start reads what the first has noted
+			j = open(t, b, o)
+			flush(t, j)
+			if i := balanced(t, j); i.Seen != 3 || i.Recorded != 2 || len(i.Losses) != 1 || i.Losses[0].Count != 1 || settled(j, storage.LostInterrupted) != 1 {
+				t.Errorf("%s: %+v, and %d are lost before the position", what, i, settled(j, storage.LostInterrupted))
+			}
+			abandon(j)
+		}
+	}
+	putBack(t, o.Dir, before)
+	check("the backend has more than the checkpoint says", b)
+	check("the backend has less", old)
 }

@@ -198,12 +198,15 @@ var chargesWire = func() message[record] {
 // relocate moves the position to the backend's own. After a power cut of the backend or from its
 // restored backup, the backend has less than the journal noted; if the journal could not write its
 // checkpoint, it has more. Exchanges between the two positions change from recorded to waiting, or
-// from waiting to recorded.
+// from waiting to recorded; losses change from those before the position to those after it, or back.
 func (j *Journal) relocate(to storage.Position) error {
 	pruned := j.pruned()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	from := j.delivery.position
+	if from.Before(to) && to == j.delivery.batchEnd && j.rebuilds(pruned) {
+		to = from // only who gives a sealed segment again knows what it does not have
+	}
 	j.delivery.cursor.at = to
 	if to == from {
 		return nil
@@ -215,8 +218,12 @@ func (j *Journal) relocate(to storage.Position) error {
 	if from.Before(to) {
 		low, high, sign = from, to, -1
 	}
-	bytes, _, err := entries(j.log.readings(low), low, high, func(s *segment, at storage.Position, e *entry) {
+	bytes, damaged, err := entries(j.log.readings(low), low, high, func(s *segment, at storage.Position, e *entry) {
 		var r record
+		var l storage.Loss
+		if e.kind == kindLoss && lossWire.parse(e.metadata, &l) == nil {
+			j.ledger.lossWithdrawn(l, sign)
+		}
 		if e.kind != kindRecord || identityWire.parse(e.metadata, &r) != nil {
 			return
 		}
@@ -237,6 +244,10 @@ func (j *Journal) relocate(to storage.Position) error {
 			j.versions.addSpans(r.Key(), r.SpanKeys)
 		}
 	})
+	if sign < 0 && damaged > 0 { // nobody else reads these
+		now := j.options.now()
+		j.ledger.lose(storage.Loss{Reason: storage.LostCorrupt, Count: damaged, From: now, To: now})
+	}
 	j.pendingBytes += sign * bytes
 	j.versions.recount()
 	return err
