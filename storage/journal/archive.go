@@ -80,6 +80,9 @@ type sealed struct {
 	// Again is true if a database that had lost the records of the segment has them again, as far
 	// as the segment had them: recordCount counts these alone.
 	Again bool `json:",omitempty"`
+	// RawEntries counts the entries of all kinds that the raw segment had, 0 if an older version of
+	// Weir sealed it.
+	RawEntries uint32 `json:",omitempty"`
 	// Next is what the segment is once its file has been replaced, nil if nothing is about to
 	// replace the file.
 	Next *sealed `json:",omitempty"`
@@ -175,7 +178,8 @@ func (a *archive) owed(is, was storage.Position, pruned moment) (n recordCount) 
 	return n
 }
 
-// owed counts what a backend at a position lacks of a segment.
+// owed counts what a backend at a position lacks of a segment, at most: which entries before a
+// position in the segment began an exchange is not known.
 func (s *sealed) owed(number uint64, is storage.Position, pruned moment) recordCount {
 	if number < is.Segment || moment(s.Newest) < pruned {
 		return recordCount{}
@@ -184,14 +188,38 @@ func (s *sealed) owed(number uint64, is storage.Position, pruned moment) recordC
 	if c.Records == 0 && !s.Again { // listed by a version that did not count
 		c = recordCount{s.Entries, s.Entries}
 	}
-	if number == is.Segment {
-		c.Records, c.Exchanges = max(c.Records-int64(is.Ordinal), 0), max(c.Exchanges-int64(is.Ordinal), 0)
+	if number == is.Segment && s.RawEntries > 0 {
+		c = c.atMost(int64(s.RawEntries) - int64(is.Ordinal))
 	}
 	return c
 }
 
+// atMost bounds both counts, by a number that is not below 0.
+func (n recordCount) atMost(limit int64) recordCount {
+	limit = max(limit, 0)
+	return recordCount{min(n.Records, limit), min(n.Exchanges, limit)}
+}
+
 func (n *recordCount) add(more recordCount) {
 	n.Records, n.Exchanges = n.Records+more.Records, n.Exchanges+more.Exchanges
+}
+
+func (n recordCount) without(less recordCount) recordCount {
+	return recordCount{max(n.Records-less.Records, 0), max(n.Exchanges-less.Exchanges, 0)}
+}
+
+// lacks returns what a backend at a position lacked of a segment, and what of this it has not got
+// again: at most, if the position is in the segment.
+func (a *archive) lacks(is storage.Position, again *rebuild, pruned moment) (owed, lost recordCount) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.segments[again.number]
+	owed = s.owed(again.number, is, pruned)
+	lost = s.owed(again.number, storage.Position{Segment: again.number}, pruned).without(again.given)
+	if again.from > 0 && s.RawEntries > 0 {
+		lost = lost.atMost(int64(s.RawEntries) - int64(again.from) - again.after)
+	}
+	return owed, lost
 }
 
 // next returns the first sealed segment between two numbers that has records which retention has

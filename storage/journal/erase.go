@@ -49,7 +49,7 @@ func (l *erasures) run(ctx context.Context) {
 	}
 	l.closeSegment(all)
 	left := l.left()
-	var w rewriter
+	w := rewriter{erased: func(key storage.RecordKey) bool { return l.records.Load().scope(key) == storage.EraseRecord }}
 	for _, number := range slices.Sorted(maps.Keys(left)) {
 		var err error
 		l.j.options.Load().LowPriority(func() { err = l.eraseSegment(ctx, &w, number, left[number]) })

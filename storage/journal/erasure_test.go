@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,9 @@ func holding(t *testing.T, dir string, canary []byte) (names []string) {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return holding(t, dir, canary) // it was renamed meanwhile
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,6 +58,8 @@ type rebuild struct {
 	reader contentReader
 	block  int         // of the segment, which is read next
 	given  recordCount // so far
+	from   uint32      // the ordinal at which the backend was in the segment
+	after  int64       // the records given so far whose content is not before from
 }
 
 // readSealed adds to a batch the next records of the sealed segment that the drain has come to. It
@@ -87,6 +89,9 @@ func (j *Journal) openSealed() bool {
 		return false
 	}
 	c.sealed = &rebuild{number: number, reader: contentReader{j: j}}
+	if c.at.Segment == number {
+		c.sealed.from = c.at.Ordinal
+	}
 	if err := c.sealed.reader.open(number); err != nil { // a segment without content has no file
 		c.sealed.reader.index = nil
 	}
@@ -148,6 +153,9 @@ func (r *rebuild) read(j *Journal, d *batch) {
 		d.Records = append(d.Records, of)
 		d.began[of.Key()] = n.Exchanges > 0
 		r.given.add(n)
+		if item.ordinal >= r.from {
+			r.after++
+		}
 	}
 }
 
@@ -164,12 +172,9 @@ func parseSealed(item []byte, to *storage.Record) (recordCount, error) {
 func (j *Journal) endSealed(d *batch, r *rebuild) {
 	r.reader.Close()
 	c := &j.delivery.cursor
-	owed := j.archive.owed(c.at, storage.Position{Segment: r.number}, j.pruned())
+	owed, lacks := j.archive.lacks(c.at, r, j.pruned())
 	now := j.options.now()
-	lost := storage.Loss{
-		Reason: storage.LostDatabase, From: now, To: now,
-		Count: max(owed.Records-r.given.Records, 0), Exchanges: max(owed.Exchanges-r.given.Exchanges, 0),
-	}
+	lost := storage.Loss{Reason: storage.LostDatabase, From: now, To: now, Count: lacks.Records, Exchanges: lacks.Exchanges}
 	d.exchanges += owed.Exchanges - lost.Exchanges
 	d.given, d.End = r, storage.Position{Segment: r.number + 1}
 	j.mu.Lock()

@@ -9,11 +9,17 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // rewriter writes sealed segments anew without some of their content, one after the other, in
 // memory that it keeps.
 type rewriter struct {
+	// erased reports whether a record is erased with all that is known of it. Default: none is.
+	erased  func(storage.RecordKey) bool
+	removed recordCount // such records, of the last segment
+
 	from    contentReader
 	to      sealedWriter
 	content content // of an entry, consists of the frames of from
@@ -37,7 +43,8 @@ func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erase
 		}
 		return err
 	}
-	next.Newest, next.recordCount, next.Again, next.Erased = was.Newest, was.recordCount, was.Again, was.Erased+removed
+	next.Newest, next.RawEntries, next.Again, next.Erased = was.Newest, was.RawEntries, was.Again, was.Erased+removed
+	next.recordCount = was.recordCount.without(w.removed) // a database cannot lose what is erased
 	if err := cmp.Or(a.replace(number, was, &next), a.removeGrams(number)); err != nil {
 		return err
 	}
@@ -114,12 +121,14 @@ func (w *rewriter) write(ctx context.Context, path string, erased func(ordinal u
 	}
 	defer f.Close()
 	w.to.reset(f)
+	w.removed = recordCount{}
 	for block, ordinals := range w.ordinals() {
 		if err := ctx.Err(); err != nil {
 			return next, 0, err
 		}
 		for _, ordinal := range ordinals {
 			if erased(ordinal) {
+				w.countErased(block, ordinal)
 				continue
 			}
 			switch err := w.add(block, ordinal); {
@@ -147,6 +156,22 @@ func (w *rewriter) write(ctx context.Context, path string, erased func(ordinal u
 	}
 	next.Size = info.Size()
 	return next, damaged, nil
+}
+
+// countErased counts the record of an entry that is removed, if it is erased, too.
+func (w *rewriter) countErased(block int, ordinal uint32) {
+	if w.erased == nil {
+		return
+	}
+	w.from.reads++
+	f, err := w.from.frame(block, recordFrame)
+	if err != nil {
+		return
+	}
+	var r storage.Record
+	if n, err := parseSealed(f.find(ordinal), &r); err == nil && w.erased(r.Key()) {
+		w.removed.add(n)
+	}
 }
 
 // ordinals lists the entries of each block in the order in which their requests stand there:

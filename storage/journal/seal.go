@@ -68,7 +68,7 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 	if err != nil {
 		return as, 0, err
 	}
-	as.recordCount, as.Newest = records, int64(s.newest)
+	as.recordCount, as.RawEntries, as.Newest = records, s.entries, int64(s.newest)
 	damaged = max(s.contents-found-max(s.damaged, 0), 0) // heads, since they were drained
 	if z.noContent || len(current) == 0 && damaged == 0 {
 		return as, 0, nil
