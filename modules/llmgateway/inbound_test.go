@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage"
 )
@@ -132,6 +133,25 @@ func TestCitationsOfAnotherProvider(t *testing.T) {
 	}
 	resp, _ := s.postTo("/v1/messages", strings.NewReader(fmt.Sprintf(ask, "", "")))
 	if w := resp.Header.Get("Service-Warnings"); !strings.HasPrefix(w, "messages[1].content[0]: citations") || strings.Contains(passed, "citations") {
+		t.Errorf("warning %q, passed %s", w, passed)
+	}
+}
+
+// What tools of another provider have found is left out for a provider that speaks Messages.
+func TestHostedToolsOfAnotherProvider(t *testing.T) {
+	var passed string
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		passed = readAndRestore(r)
+		speaksResponses(w, r)
+	}}})
+	ask := `{"model":"raw/m", "max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[` +
+		`{"type":"server_tool_use","id":"%[1]s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"%[1]s","content":[]},{"type":"text","text":"a"}]}]}`
+	own := fmt.Sprintf(ask, "srvtoolu_01")
+	if resp, _ := s.postTo("/v1/messages", strings.NewReader(own)); resp.Header.Get("Service-Warnings") != "" || passed != own {
+		t.Errorf("warning %q, passed %s", resp.Header.Get("Service-Warnings"), passed)
+	}
+	resp, _ := s.postTo("/v1/messages", strings.NewReader(fmt.Sprintf(ask, inbound.TranslatedToolUse+"1")))
+	if w, content := resp.Header.Get("Service-Warnings"), gjson.Get(passed, "messages.1.content").Raw; !strings.HasPrefix(w, "messages[1].content[0]: tool") || content != `[{"type":"text","text":"a"}]` {
 		t.Errorf("warning %q, passed %s", w, passed)
 	}
 }

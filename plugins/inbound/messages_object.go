@@ -17,7 +17,11 @@ func (m *messagesEncoder) Object(a *translate.Assembler) json.RawMessage {
 	}
 	var blocks []byte
 	for _, item := range items(a) {
-		if !m.hides || item.Get("type").Str != "reasoning" {
+		switch h := readHosted(item); {
+		case item.Get("type").Str == "reasoning" && m.hides:
+		case h.result != "" && m.hosted:
+			blocks = append(append(append(element(blocks), h.use(h.input)...), ','), h.found()...)
+		default:
 			blocks = appendBlocks(blocks, item)
 		}
 	}
@@ -34,8 +38,7 @@ func appendMessage(b []byte, a *translate.Assembler, blocks []byte, stop string)
 	return append(appendMessagesUsage(b, a), '}')
 }
 
-// appendBlocks appends the blocks of an item of the response. An image, and what the
-// provider ran, have no block.
+// appendBlocks appends the blocks of an item of the response that the model wrote. An image has no block.
 func appendBlocks(b []byte, item gjson.Result) []byte {
 	switch item.Get("type").Str {
 	case "message":
@@ -84,14 +87,14 @@ func inputObject(item gjson.Result) []byte {
 // written to it.
 func appendMessagesUsage(b []byte, a *translate.Assembler) []byte {
 	t, _ := a.Tokens()
-	return append(translate.AppendCounts(b,
+	return append(appendServerTools(translate.AppendCounts(b,
 		translate.Labelled{Label: `{"input_tokens":`, N: t.Input - t.CacheRead - t.CacheWrite},
 		translate.Labelled{Label: `,"cache_creation_input_tokens":`, N: t.CacheWrite},
 		translate.Labelled{Label: `,"cache_read_input_tokens":`, N: t.CacheRead},
 		translate.Labelled{Label: `,"cache_creation":{"ephemeral_5m_input_tokens":`, N: t.CacheWrite - t.CacheWrite1h},
 		translate.Labelled{Label: `,"ephemeral_1h_input_tokens":`, N: t.CacheWrite1h},
 		translate.Labelled{Label: `},"output_tokens":`, N: t.Output},
-	), '}')
+	), a), '}')
 }
 
 func appendMessagesError(b []byte, e *plugins.Error) []byte {

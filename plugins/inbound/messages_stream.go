@@ -15,6 +15,7 @@ import (
 
 type messagesEncoder struct {
 	hides   bool              // reasoning, for which the client has not asked
+	hosted  bool              // tools that the provider ran are shown
 	blocks  int               // that have begun
 	open    *translate.Output // whose block is open, and not of text
 	thought bool              // the block of thinking that is open has text
@@ -30,7 +31,7 @@ type waitingCall struct {
 }
 
 func newMessagesEncoder(p *translate.Request) translate.Encoder {
-	return &messagesEncoder{hides: p.HidesReasoning}
+	return &messagesEncoder{hides: p.HidesReasoning, hosted: showsHosted(p)}
 }
 
 // Append implements translate.Encoder.
@@ -105,6 +106,8 @@ func (m *messagesEncoder) openItem(b []byte, o *translate.Output) []byte {
 	case o.Kind == translate.ReasoningOutput:
 		m.thought = false
 		return m.startBlock(b, `{"type":"thinking","thinking":"","signature":""}`)
+	case o.Kind == translate.HostedOutput && m.hosted:
+		return m.appendHosted(b, o)
 	case o.IsCall() && m.open != nil:
 		m.waiting = append(m.waiting, &waitingCall{Output: o})
 	case o.IsCall():

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/bedrock"
 	"github.com/weirhq/weir/plugins/inbound"
+	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -218,6 +219,73 @@ func TestMessagesCitations(t *testing.T) {
 	want := []string{"Así: |", `the sky is blue.|["web_search_result_location","char_location"]`, ` And grass|["search_result_location"]`, " is green.|"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the blocks are %q, want %q", got, want)
+	}
+}
+
+// A client that has asked for a tool of the provider sees its calls and results as Anthropic's, and others do not.
+func TestMessagesShowHostedTools(t *testing.T) {
+	const tools = `,"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"code_execution_20250825","name":"code_execution"}]`
+	for _, c := range []struct {
+		name, tools string
+		run         func(*translate.Assembler)
+		want        []string
+		searches    int64
+	}{
+		{"a search", tools, func(a *translate.Assembler) {
+			a.WebSearch(translate.HostedCall{Queries: []string{"q \"1\""}, Sources: []string{"https://x"}})
+		}, []string{`{"query":"q \"1\""}`, `[{"type":"web_search_result","encrypted_content":"","page_age":null,"url":"https://x","title":"https://x"}]`}, 1},
+		{"a search without sources", tools, func(a *translate.Assembler) {
+			a.Item([]byte(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","queries":["q"],"sources":[{"type":"api","name":"oai-weather"}]}}`))
+		}, []string{`{"query":"q"}`, `[]`}, 1},
+		{"a search that failed", tools, func(a *translate.Assembler) { a.WebSearch(translate.HostedCall{Failed: true}) },
+			[]string{`{"query":""}`, `{"type":"web_search_tool_result_error","error_code":"unavailable"}`}, 1},
+		{"code", tools, func(a *translate.Assembler) { a.CodeInterpreter(translate.HostedCall{Code: "1+1", Logs: "2\n"}) },
+			[]string{`{"code":"1+1"}`, `{"type":"code_execution_result","stdout":"2\n","stderr":"","return_code":0,"content":[]}`}, 0},
+		{"not asked for", "", func(a *translate.Assembler) { a.WebSearch(translate.HostedCall{Queries: []string{"q"}}) }, nil, 1},
+		{"a page that was opened", tools, func(a *translate.Assembler) {
+			a.Item([]byte(`{"type":"web_search_call","status":"completed","action":{"type":"open_page","url":"https://x"}}`))
+		}, nil, 1},
+	} {
+		for _, stream := range []bool{false, true} {
+			p, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]` + c.tools + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Stream = stream
+			var out strings.Builder
+			a := translate.NewAssembler(p, &out, translate.Options{Encoder: messages.Encoder(p)})
+			a.Text(0, "I look.")
+			c.run(a)
+			a.Text(0, "It is.")
+			a.Finish(translate.ReasonStop)
+			out.Write(a.End())
+			read := plugintest.ReadMessages
+			if stream {
+				read = plugintest.CheckMessages
+			}
+			m, err := read([]byte(out.String()))
+			if err != nil || m.Text != "I look.It is." || !slices.Equal(m.Hosted, c.want) || !strings.Contains(out.String(), `"web_search_requests":1`) == (c.searches == 1) {
+				t.Errorf("%s, streamed %t: %v, %+v\n%s", c.name, stream, err, m, out.String())
+			}
+		}
+	}
+}
+
+// OpenAI says what a search has found only if it is asked to, and others may refuse to be asked.
+func TestSourcesOfSearchesAreAskedFor(t *testing.T) {
+	for url, want := range map[string]int{"https://api.openai.com/v1": 1, "https://example.com/v1": 0} {
+		p, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := openai.Provider{}.Prepare(t.Context(), p, translate.Target{Model: "m", BaseURL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(req.Body)
+		if strings.Count(string(body), "web_search_call.action.sources") != want {
+			t.Errorf("%s got %s", url, body)
+		}
 	}
 }
 

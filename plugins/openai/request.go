@@ -161,6 +161,11 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if body, err = sjson.DeleteBytes(body, "stream_options.include_usage"); err != nil {
 		return nil, err
 	}
+	if isOf(complete, t.BaseURL) && slices.ContainsFunc(p.Tools, searchesWeb) { // the answer shows what it found
+		if body, err = sjson.SetBytes(body, "include.-1", "web_search_call.action.sources"); err != nil {
+			return nil, err
+		}
+	}
 	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to set or to encrypt
 		return plugins.DeleteField(body, "reasoning"), nil
 	}
@@ -186,6 +191,8 @@ func hosts(t *translate.Tool) bool {
 	}
 	return slices.Contains(hosted, t.Type)
 }
+
+func searchesWeb(t translate.Tool) bool { return strings.HasPrefix(t.Type, "web_search") }
 
 // withTools is the body with the tools that the Responses API has. Its functions are strict
 // unless they say otherwise, which those of other APIs are not

@@ -14,6 +14,8 @@ type Message struct {
 	Text, Refusal, Reasoning string
 	// Calls are the calls of tools in their order.
 	Calls []Call
+	// Hosted are the inputs and the results of tools that the provider ran, as JSON.
+	Hosted []string
 	// Citations are the sources of the text, as the API has them.
 	Citations []string
 	// Finish is the finish_reason or stop_reason, "" if the stream failed.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -32,6 +33,7 @@ type messagesChecker struct {
 	blocks       int
 	open         string // the type of the block that is open
 	signed       bool   // it has its signature
+	hosted       string // the id of the last call of a hosted tool
 	begun, ended bool
 }
 
@@ -110,6 +112,15 @@ func (c *messagesChecker) start(v gjson.Result) error {
 			return fmt.Errorf("the call lacks what it must have")
 		}
 		c.Calls = append(c.Calls, Call{ID: block.Get("id").Str, Name: block.Get("name").Str})
+	case "server_tool_use":
+		if c.hosted = block.Get("id").Str; !strings.HasPrefix(c.hosted, "srvtoolu_") || block.Get("name").Str == "" || block.Get("input").Raw != "{}" {
+			return fmt.Errorf("the hosted call lacks what it must have")
+		}
+	case "web_search_tool_result", "code_execution_tool_result":
+		if block.Get("tool_use_id").Str != c.hosted {
+			return fmt.Errorf("the result is of no call")
+		}
+		c.Hosted = append(c.Hosted, block.Get("content").Raw)
 	default:
 		return fmt.Errorf("there is no block of type %q", c.open)
 	}
@@ -131,6 +142,8 @@ func (c *messagesChecker) delta(v gjson.Result) error {
 		c.Reasoning += delta.Get("thinking").Str
 	case c.open == "thinking" && kind == "signature_delta" && !c.signed && delta.Get("signature").Str != "":
 		c.signed = true
+	case c.open == "server_tool_use" && kind == "input_json_delta":
+		c.Hosted = append(c.Hosted, delta.Get("partial_json").Str)
 	case c.open == "tool_use" && kind == "input_json_delta":
 		c.Calls[len(c.Calls)-1].Arguments += delta.Get("partial_json").Str
 	default:
@@ -201,6 +214,10 @@ func ReadMessages(object []byte) (*Message, error) {
 			m.Reasoning += block.Get("thinking").Str
 		case "tool_use":
 			m.Calls = append(m.Calls, Call{block.Get("id").Str, block.Get("name").Str, inputOf(block.Get("input").Raw)})
+		case "server_tool_use":
+			m.Hosted = append(m.Hosted, block.Get("input").Raw)
+		case "web_search_tool_result", "code_execution_tool_result":
+			m.Hosted = append(m.Hosted, block.Get("content").Raw)
 		}
 	}
 	return m, m.count(v.Get("usage"))

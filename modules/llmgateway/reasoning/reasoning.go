@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/history"
 	"github.com/weirhq/weir/modules/llmgateway/secret"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -30,7 +31,7 @@ func Readable(d plugins.Dialect, body []byte) (readable []byte, warnings []strin
 		return body, nil
 	}
 	isSealed := bytes.Contains(body, []byte(`"`+secret.Sealed))
-	if d == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`))) {
+	if d == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`)) || bytes.Contains(body, []byte(inbound.TranslatedToolUse))) {
 		return readableMessages(body)
 	}
 	if !isSealed || d == plugins.Messages {
@@ -47,8 +48,8 @@ func Readable(d plugins.Dialect, body []byte) (readable []byte, warnings []strin
 }
 
 // readableMessages is Readable for a body of Messages, whose messages have the reasoning in
-// blocks. It also leaves out citations of another provider's sources: Anthropic's citations
-// have the text that they cite.
+// blocks. It also leaves out what another provider's tools have found, and citations of its
+// sources: Anthropic's citations have the text that they cite.
 func readableMessages(body []byte) (readable []byte, warnings []string) {
 	readable = history.EditArray(body, "messages", func(i int, message gjson.Result) string {
 		edited := string(history.EditArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
@@ -56,6 +57,10 @@ func readableMessages(body []byte) (readable []byte, warnings []string) {
 				warnings = append(warnings, fmt.Sprintf("messages[%d].content[%d]: citations of another provider, left out", i, n))
 				cited, _ := sjson.Delete(block.Raw, "citations") // an object
 				return cited
+			}
+			if id := block.Get("id").Str + block.Get("tool_use_id").Str; strings.HasPrefix(id, inbound.TranslatedToolUse) {
+				warnings = append(warnings, fmt.Sprintf("messages[%d].content[%d]: tool of another provider, left out", i, n))
+				return ""
 			}
 			if !strings.HasPrefix(block.Get("signature").Str, secret.Sealed) && !strings.HasPrefix(block.Get("data").Str, secret.Sealed) {
 				return block.Raw
