@@ -2,6 +2,7 @@ package standard
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"compress/zlib"
 	"fmt"
@@ -87,6 +88,7 @@ type heard struct {
 	text       string
 	calls      string
 	end        string // ended, limited, failed, or "" if the answer has no end
+	reason     string // of an answer that is limited, as the client is told; one that is wanted may be "" for any
 	tries      int    // how often the provider was asked
 }
 
@@ -107,6 +109,12 @@ func told(text, end string) heard { return heard{status: 200, text: text, end: e
 // saying adds what the error says.
 func (h heard) saying(says string) heard {
 	h.says = says
+	return h
+}
+
+// because adds why the answer is limited.
+func (h heard) because(reason string) heard {
+	h.reason = reason
 	return h
 }
 
@@ -173,7 +181,7 @@ var responsesDoor = &door{
 			if h.text == "" { // a provider that ignores stream says all at once
 				h.text = response.Get(`output.#(type=="message").content.#(type=="output_text").text`).Str
 			}
-			h.finish(status, "completed")
+			h.finish(cmp.Or(response.Get("incomplete_details.reason").Str, status), "completed")
 		}
 	},
 }
@@ -218,7 +226,7 @@ func (h *heard) finish(reason string, complete ...string) {
 	case slices.Contains(complete, reason):
 		h.end = ended
 	default:
-		h.end = limited
+		h.end, h.reason = limited, reason
 	}
 }
 
@@ -245,6 +253,9 @@ func (d *door) listen(resp *http.Response, body []byte) (h heard) {
 func (h heard) differs(want heard) string {
 	if strings.Contains(h.says, want.says) && (want.code == "" || h.code == want.code) {
 		h.says, h.code = want.says, want.code
+	}
+	if want.reason == "" {
+		h.reason = ""
 	}
 	if h == want {
 		return ""

@@ -29,6 +29,9 @@ type speaker struct {
 	odd      []way             // what vendors are known to send
 }
 
+// unnamed is the end of an answer for a reason that only its provider has a name for.
+const unnamed = "unnamed"
+
 // half is what has come of the text when the answer is cut.
 const text, half = "Half of it.", "Half "
 
@@ -150,8 +153,12 @@ func (s *speaker) generated() (ways []way) {
 	w.answer.breaks = true
 	ways = append(ways, w)
 	for reason, end := range s.reasons {
+		want := told(text, end)
+		if end == unnamed { // clients are told the provider's name for it
+			want = told(text, limited).because(reason)
+		}
 		for stream, body := range map[bool]string{true: whole, false: s.object} {
-			ways = append(ways, s.says("finish "+reason, stream, strings.ReplaceAll(body, fmt.Sprintf(s.finish, s.complete), fmt.Sprintf(s.finish, reason)), told(text, end)))
+			ways = append(ways, s.says("finish "+reason, stream, strings.ReplaceAll(body, fmt.Sprintf(s.finish, s.complete), fmt.Sprintf(s.finish, reason)), want))
 		}
 	}
 	if !s.frames {
@@ -272,8 +279,8 @@ var chatSpeaker = &speaker{
 	events: []string{chatRole, chatHalf, chat(`"content":"of it."`, noFinish), chat("", `"stop"`), `{"id":"c","object":"chat.completion.chunk","model":"m","choices":[],` + chatUsage + `}`, "[DONE]"},
 	object: chatObject(`"content":"Half of it."`, `"stop"`),
 	reasons: map[string]string{
-		"stop": ended, "tool_calls": ended, "length": limited, "content_filter": limited, "sensitive": limited, "network_error": limited, "abort": limited, "brand_new": limited,
-		"function_call": ended, "model_length": limited, "repetition": limited, "model_context_window_exceeded": limited,
+		"stop": ended, "tool_calls": ended, "length": limited, "content_filter": limited, "sensitive": limited, "network_error": unnamed, "abort": unnamed, "brand_new": unnamed,
+		"function_call": ended, "model_length": limited, "repetition": unnamed, "model_context_window_exceeded": limited,
 	},
 }
 
@@ -392,6 +399,7 @@ func init() {
 		s.failures(`{"error":{"message":"No, said m.","code":503}}`, 503, "", twice),
 		[]way{
 			s.says("cut at the limit", true, s.stream(append(slices.Clone(s.events[:6]), status("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},`))...), told(text, limited)),
+			s.says("incomplete for a new reason", true, s.stream(append(slices.Clone(s.events[:6]), status("incomplete", `"incomplete_details":{"reason":"brand_new"},`))...), told(text, limited).because("brand_new")),
 			s.says("filtered", true, s.stream(append(slices.Clone(s.events[:6]), status("incomplete", `"incomplete_details":{"reason":"content_filter"},`))...), told(text, limited)),
 			s.says("response.done", true, s.stream(append(slices.Clone(s.events[:6]), strings.Replace(s.events[6], "response.completed", "response.done", 1))...), told(text, ended)),
 			s.says("the end of Chat in place of the end", true, s.stream(append(slices.Clone(s.events[:6]), "[DONE]")...), told(text, failed)),
@@ -420,8 +428,8 @@ var messagesSpeaker = &speaker{
 	},
 	object: `{"id":"msg","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Half of it."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}`,
 	reasons: map[string]string{
-		"end_turn": ended, "stop_sequence": ended, "max_tokens": limited, "model_context_window_exceeded": limited, "refusal": limited, "brand_new": limited,
-		"tool_use": ended, "pause_turn": limited,
+		"end_turn": ended, "stop_sequence": ended, "max_tokens": limited, "model_context_window_exceeded": limited, "refusal": limited, "brand_new": unnamed,
+		"tool_use": ended, "pause_turn": unnamed,
 	},
 }
 
@@ -461,10 +469,10 @@ var geminiSpeaker = &speaker{
 	events: []string{geminiPiece(half, ""), geminiPiece("of it.", `"finishReason":"STOP",`)},
 	object: geminiPiece(text, `"finishReason":"STOP",`),
 	reasons: map[string]string{
-		"STOP": ended, "MAX_TOKENS": limited, "SAFETY": limited, "RECITATION": limited, "BRAND_NEW": limited,
-		"MALFORMED_FUNCTION_CALL": limited, "UNEXPECTED_TOOL_CALL": limited, "OTHER": limited,
+		"STOP": ended, "MAX_TOKENS": limited, "SAFETY": limited, "RECITATION": limited, "BRAND_NEW": unnamed,
+		"MALFORMED_FUNCTION_CALL": unnamed, "UNEXPECTED_TOOL_CALL": unnamed, "OTHER": unnamed,
 		"LANGUAGE": limited, "BLOCKLIST": limited, "PROHIBITED_CONTENT": limited, "SPII": limited,
-		"IMAGE_SAFETY": limited, "TOO_MANY_TOOL_CALLS": limited, "MISSING_THOUGHT_SIGNATURE": limited, "MALFORMED_RESPONSE": limited,
+		"IMAGE_SAFETY": limited, "TOO_MANY_TOOL_CALLS": unnamed, "MISSING_THOUGHT_SIGNATURE": unnamed, "MALFORMED_RESPONSE": unnamed,
 	},
 }
 
@@ -501,8 +509,8 @@ var cohereSpeaker = &speaker{
 	},
 	object: `{"id":"c","message":{"role":"assistant","content":[{"type":"text","text":"Half of it."}]},"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":9,"output_tokens":3}}}`,
 	reasons: map[string]string{
-		"COMPLETE": ended, "STOP_SEQUENCE": ended, "MAX_TOKENS": limited, "ERROR_TOXIC": limited, "TIMEOUT": limited, "BRAND_NEW": limited,
-		"TOOL_CALL": ended, "ERROR_LIMIT": limited, "USER_CANCEL": limited,
+		"COMPLETE": ended, "STOP_SEQUENCE": ended, "MAX_TOKENS": limited, "ERROR_TOXIC": limited, "TIMEOUT": unnamed, "BRAND_NEW": unnamed,
+		"TOOL_CALL": ended, "ERROR_LIMIT": unnamed, "USER_CANCEL": unnamed,
 	},
 }
 
@@ -551,9 +559,9 @@ func init() {
 		[]way{
 			s.says("max_tokens", true, stop("max_tokens"), told(text, limited)),
 			s.says("guardrail_intervened", true, stop("guardrail_intervened"), told(text, limited)),
-			s.says("brand_new", true, stop("brand_new"), told(text, limited)),
-			s.says("malformed_tool_use", true, stop("malformed_tool_use"), told(text, limited)),
-			s.says("malformed_model_output in an object", false, strings.Replace(s.object, "end_turn", "malformed_model_output", 1), told(text, limited)),
+			s.says("brand_new", true, stop("brand_new"), told(text, limited).because("brand_new")),
+			s.says("malformed_tool_use", true, stop("malformed_tool_use"), told(text, limited).because("malformed_tool_use")),
+			s.says("malformed_model_output in an object", false, strings.Replace(s.object, "end_turn", "malformed_model_output", 1), told(text, limited).because("malformed_model_output")),
 			s.says("half a character and the other half", true, s.stream(append([]string{s.events[0], `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"a \ud83d"}}`, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"\ude00 b"}}`}, s.events[3:]...)...), told("a 😀 b", ended)),
 		},
 	)

@@ -87,16 +87,14 @@ func (d *decoder) start(message gjson.Result) {
 	d.a.Start(message.Get("model").Str, message.Get("id").Str)
 }
 
-// reasons are the reasons to stop. The answer is not complete after pause_turn: the model continues if a
-// client of Messages sends the turn again (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons).
+// reasons are the reasons to stop. pause_turn is none of them: the answer is not complete, the model continues
+// if a client of Messages sends the turn again (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons).
 var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
 	"stop_sequence":                 translate.ReasonStopSequence,
 	"tool_use":                      translate.ReasonStop,
-	"pause_turn":                    translate.ReasonMaxOutputTokens,
 	"max_tokens":                    translate.ReasonMaxOutputTokens,
-	"model_context_window_exceeded": translate.ReasonMaxOutputTokens,
-	"compaction":                    translate.ReasonMaxOutputTokens,
+	"model_context_window_exceeded": translate.ReasonContextFull,
 	"refusal":                       translate.ReasonContentFilter,
 }
 

@@ -91,7 +91,7 @@ var reasons = translate.Reasons{
 	"stop_sequence":                 translate.ReasonStopSequence,
 	"tool_use":                      translate.ReasonStop,
 	"max_tokens":                    translate.ReasonMaxOutputTokens,
-	"model_context_window_exceeded": translate.ReasonMaxOutputTokens,
+	"model_context_window_exceeded": translate.ReasonContextFull,
 	"guardrail_intervened":          translate.ReasonContentFilter,
 	"content_filtered":              translate.ReasonContentFilter,
 	"malformed_model_output":        translate.ReasonInterrupted,

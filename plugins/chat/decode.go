@@ -191,35 +191,36 @@ func (d *decoder) choice(v gjson.Result) bool {
 
 // reasons are those to stop.
 var reasons = translate.Reasons{
-	"":                             translate.ReasonStop,
-	"stop":                         translate.ReasonStop,
-	"tool_calls":                   translate.ReasonStop,
-	"function_call":                translate.ReasonStop,
-	"tool_call":                    translate.ReasonStop,
-	"tool_use":                     translate.ReasonStop,
-	"end_turn":                     translate.ReasonStop,
-	"stop_sequence":                translate.ReasonStop,
-	"eos":                          translate.ReasonStop, // Together
-	"eos_token":                    translate.ReasonStop, // TGI
-	"end_of_text":                  translate.ReasonStop,
-	"completed":                    translate.ReasonStop,
-	"length":                       translate.ReasonMaxOutputTokens,
-	"model_length":                 translate.ReasonMaxOutputTokens, // Mistral
-	"max_tokens":                   translate.ReasonMaxOutputTokens,
-	"content_filter":               translate.ReasonContentFilter,
-	"error":                        translate.ReasonError,         // Mistral, OpenRouter
-	"insufficient_system_resource": translate.ReasonError,         // DeepSeek
-	"network_error":                translate.ReasonInterrupted,   // Z.ai
-	"abort":                        translate.ReasonInterrupted,   // vLLM
-	"sensitive":                    translate.ReasonContentFilter, // Z.ai
+	"":                              translate.ReasonStop,
+	"stop":                          translate.ReasonStop,
+	"tool_calls":                    translate.ReasonStop,
+	"function_call":                 translate.ReasonStop,
+	"tool_call":                     translate.ReasonStop,
+	"tool_use":                      translate.ReasonStop,
+	"end_turn":                      translate.ReasonStop,
+	"stop_sequence":                 translate.ReasonStop,
+	"eos":                           translate.ReasonStop, // Together
+	"eos_token":                     translate.ReasonStop, // TGI
+	"end_of_text":                   translate.ReasonStop,
+	"completed":                     translate.ReasonStop,
+	"length":                        translate.ReasonMaxOutputTokens,
+	"model_length":                  translate.ReasonMaxOutputTokens, // Mistral
+	"max_tokens":                    translate.ReasonMaxOutputTokens,
+	"model_context_window_exceeded": translate.ReasonContextFull, // Z.ai
+	"content_filter":                translate.ReasonContentFilter,
+	"error":                         translate.ReasonError,         // Mistral, OpenRouter
+	"insufficient_system_resource":  translate.ReasonError,         // DeepSeek
+	"network_error":                 translate.ReasonInterrupted,   // Z.ai
+	"abort":                         translate.ReasonInterrupted,   // vLLM
+	"sensitive":                     translate.ReasonContentFilter, // Z.ai
 }
 
 // finishes reports whether the model stopped by itself. A later error, such as OpenRouter's
 // "Token limit reached", does not undo the answer.
 func finishes(choices gjson.Result) bool {
 	name := choices.Get("0.finish_reason").Str
-	reason := reasons[name]
-	return name != "" && reason != translate.ReasonError && reason != translate.ReasonInterrupted
+	reason := reasons.Of(name)
+	return name != "" && reason != translate.ReasonError && !reason.Interrupts()
 }
 
 // finish takes a finish reason, "" if the model stopped.

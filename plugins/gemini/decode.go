@@ -171,15 +171,12 @@ var reasons = translate.Reasons{
 
 func (d *decoder) finish(finish, message string) {
 	reason := reasons.Of(finish)
-	switch reason {
-	case translate.ReasonNone:
+	switch {
+	case reason == translate.ReasonNone:
 		return
-	case translate.ReasonContentFilter:
+	case reason == translate.ReasonContentFilter:
 		d.a.Refusal(textKey, message)
-	case translate.ReasonInterrupted:
-		if d.a.Info().Content {
-			break
-		}
+	case reason.Interrupts() && !d.a.Info().Content:
 		if message == "" {
 			message = "The model gave no answer."
 		}

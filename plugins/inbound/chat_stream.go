@@ -184,7 +184,7 @@ func (c *chatEncoder) end(b []byte, a *translate.Assembler) []byte {
 	return append(b, "data: [DONE]\n\n"...)
 }
 
-var chatEndings = endings{limit: "length", filter: "content_filter", sequence: "stop", call: "tool_calls", stop: "stop"}
+var chatEndings = endings{limit: "length", context: "length", filter: "content_filter", sequence: "stop", call: "tool_calls", stop: "stop"}
 
 // streamCompletion makes one chunk of a completion: each message is a delta.
 func streamCompletion(object gjson.Result) []byte {

@@ -237,16 +237,22 @@ func items(a *translate.Assembler) []gjson.Result {
 }
 
 // endings are the names that an API has for why an answer ended.
-type endings struct{ limit, filter, sequence, call, stop string }
+type endings struct{ limit, context, filter, sequence, call, stop string }
 
 func (e *endings) of(a *translate.Assembler) string {
-	switch a.StopReason() {
+	switch reason := a.StopReason(); reason {
 	case translate.ReasonMaxOutputTokens:
 		return e.limit
+	case translate.ReasonContextFull:
+		return e.context
 	case translate.ReasonContentFilter:
 		return e.filter
 	case translate.ReasonStopSequence:
 		return e.sequence
+	default:
+		if own := reason.Own(); own != "" {
+			return own
+		}
 	}
 	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
 		return e.call

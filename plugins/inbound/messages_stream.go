@@ -230,7 +230,7 @@ func stopReason(a *translate.Assembler) string {
 	return reason
 }
 
-var messagesEndings = endings{limit: "max_tokens", filter: "refusal", sequence: "stop_sequence", call: "tool_use", stop: "end_turn"}
+var messagesEndings = endings{limit: "max_tokens", context: "model_context_window_exceeded", filter: "refusal", sequence: "stop_sequence", call: "tool_use", stop: "end_turn"}
 
 // blockDeltas are the members of blocks that a stream says in deltas, in their order. Other
 // members stand where the block begins.

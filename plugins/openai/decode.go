@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/tidwall/gjson"
@@ -137,17 +138,21 @@ func (d *decoder) complete(response gjson.Result, body []byte) {
 	Finish(d.a, response)
 }
 
+// reasons are those for which a response is incomplete.
+var reasons = translate.Reasons{
+	"max_output_tokens": translate.ReasonMaxOutputTokens,
+	"max_tokens":        translate.ReasonMaxOutputTokens,
+	"length":            translate.ReasonMaxOutputTokens,
+	"content_filter":    translate.ReasonContentFilter,
+}
+
 // Finish reads how a response ended.
 func Finish(a *translate.Assembler, response gjson.Result) {
 	switch response.Get("status").Str {
 	case "completed":
 		a.Finish(translate.ReasonStop)
 	case "incomplete":
-		if response.Get("incomplete_details.reason").Str == "content_filter" {
-			a.Finish(translate.ReasonContentFilter)
-		} else {
-			a.Finish(translate.ReasonMaxOutputTokens)
-		}
+		a.Finish(reasons.Of(cmp.Or(response.Get("incomplete_details.reason").Str, "incomplete")))
 	case "failed", "cancelled":
 		a.Finish(translate.ReasonError)
 		if response.Get("error").IsObject() {

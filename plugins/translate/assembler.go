@@ -266,11 +266,16 @@ func (a *Assembler) Finish(r Reason) {
 	if a.cut {
 		return
 	}
-	if r == ReasonInterrupted && a.Info().Content {
-		r = ReasonMaxOutputTokens
+	switch {
+	case r.Interrupts() && a.Info().Content:
+		r.status = statusIncomplete
+		fallthrough
+	case r.status == statusIncomplete:
+		a.seen.Finish = r.finish
+	default:
+		a.seen.Finish = r.status
 	}
 	a.reason = r
-	a.seen.Finish = outcomes[r].finish
 	a.seen.Phase = plugins.Finished
 }
 
@@ -291,7 +296,7 @@ func (a *Assembler) Failure() *plugins.Error {
 		return a.failure
 	case a.reason == ReasonNone:
 		return plugins.Upstream("The upstream stream ended early.")
-	case outcomes[a.reason].status == statusFailed:
+	case a.reason.status == statusFailed:
 		return plugins.Upstream("The provider failed to generate the response.")
 	case a.response == nil && slices.ContainsFunc(a.open, (*Output).nameless):
 		return errNameless
@@ -326,8 +331,8 @@ func (a *Assembler) End() []byte {
 		return nil
 	}
 	if a.Failure() == nil {
-		a.closeAll(outcomes[a.reason].status)
-		if a.truncated && outcomes[a.reason].status == statusCompleted {
+		a.closeAll(a.reason.status)
+		if a.truncated && a.reason.status == statusCompleted {
 			a.Finish(ReasonMaxOutputTokens) // clients must not make the call
 		}
 		for _, o := range slices.Clone(a.rounds.calling) {
@@ -351,7 +356,7 @@ func (a *Assembler) status() string {
 	if a.failure != nil {
 		return statusFailed
 	}
-	return outcomes[a.reason].status
+	return a.reason.status
 }
 
 // Response is the whole object, after End.

@@ -78,7 +78,7 @@ func (s script) play(a *Assembler) {
 		case 15:
 			a.Usage(plugins.Usage{Input: plugins.Known(int64(s.next()) - 9), CacheRead: plugins.Known(int64(s.next())), Reasoning: plugins.Known(int64(s.next()))})
 		case 16:
-			a.Finish(Reason(s.next() % 5))
+			a.Finish([...]Reason{ReasonNone, ReasonStop, ReasonStopSequence, ReasonMaxOutputTokens, ReasonContentFilter, Reasons{}.Of("\"new\n"), ReasonInterrupted}[s.next()%7])
 		case 17:
 			switch key {
 			case 0:

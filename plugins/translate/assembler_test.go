@@ -159,12 +159,15 @@ func TestReasons(t *testing.T) {
 		{ReasonStop, "completed "},
 		{ReasonMaxOutputTokens, "incomplete max_output_tokens"},
 		{ReasonContentFilter, "incomplete content_filter"},
+		{ReasonContextFull, "incomplete max_output_tokens"},
 		{ReasonError, "failed "},
+		{Reasons{}.Of("\"new\""), `incomplete "new"`},
+		{Reasons{"abort": ReasonInterrupted}.Of("abort"), "failed "}, // of nothing
 	}
 	for _, test := range tests {
 		got := answer(t, func(a *Assembler) { a.Finish(test.reason) })
 		if s := got.Get("status").Str + " " + got.Get("incomplete_details.reason").Str; s != test.want {
-			t.Errorf("%d: got %q, want %q", test.reason, s, test.want)
+			t.Errorf("%v: got %q, want %q", test.reason, s, test.want)
 		}
 	}
 }

@@ -153,27 +153,36 @@ func (a *Assembler) settle(o *Output, status string) {
 	a.emit(Event{Type: ItemClosed, Output: o})
 }
 
-// Reason is why a model stopped. Plugins choose it by the provider's own
-// finish reason; what it means to the client is decided here alone.
-type Reason uint8
+// Reason is why a model stopped. Plugins choose it by the provider's own finish reason; what it
+// means to the client is decided here alone. The zero value is ReasonNone.
+type Reason struct {
+	status string // of the response. There is no requires_action: a turn that ends in calls is completed
+	finish string // as the Responses API says it, or else as the provider does
+	word   string // tells it from another reason that the Responses API says in the same way
+}
 
-const (
+var (
 	// ReasonNone: the provider has not said that the model stopped.
-	ReasonNone Reason = iota
+	ReasonNone = Reason{}
 	// ReasonStop: the model was done: end of turn, tool calls, or a stop sequence, where the
 	// provider does not tell it from an end of turn.
-	ReasonStop
+	ReasonStop = Reason{status: statusCompleted, finish: statusCompleted}
 	// ReasonStopSequence: the model wrote a stop sequence.
-	ReasonStopSequence
-	// ReasonMaxOutputTokens: a limit of tokens or of the context cut it off.
-	ReasonMaxOutputTokens
+	ReasonStopSequence = Reason{statusCompleted, statusCompleted, "sequence"}
+	// ReasonMaxOutputTokens: a limit of output tokens cut it off.
+	ReasonMaxOutputTokens = Reason{status: statusIncomplete, finish: "max_output_tokens"}
+	// ReasonContextFull: the context of the model was full.
+	ReasonContextFull = Reason{statusIncomplete, "max_output_tokens", "context"}
 	// ReasonContentFilter: the provider cut it off or blocked it for its content.
-	ReasonContentFilter
+	ReasonContentFilter = Reason{status: statusIncomplete, finish: "content_filter"}
 	// ReasonError: generation failed, and the provider says no more than that.
-	ReasonError
+	ReasonError = Reason{status: statusFailed, finish: statusFailed}
 	// ReasonInterrupted: generation failed. What came before stays, and is not complete.
-	ReasonInterrupted
+	ReasonInterrupted = Reason{status: statusFailed, finish: statusFailed, word: own}
 )
+
+// own is the word of reasons that only the provider has a name for.
+const own = "own"
 
 // Reasons are the reasons to stop by the provider's names for them.
 type Reasons map[string]Reason
@@ -181,10 +190,26 @@ type Reasons map[string]Reason
 // Of returns the reason of a name. The answer keeps what it has if the name is new, and is not
 // called complete.
 func (r Reasons) Of(name string) Reason {
-	if reason, ok := r[name]; ok {
+	switch reason, ok := r[name]; {
+	case !ok:
+		return Reason{statusIncomplete, name, own}
+	case reason == ReasonInterrupted:
+		return Reason{statusFailed, name, own}
+	default:
 		return reason
 	}
-	return ReasonMaxOutputTokens
+}
+
+// Interrupts reports whether generation failed, as for ReasonInterrupted.
+func (r Reason) Interrupts() bool { return r.status == statusFailed && r.word == own }
+
+// Own returns the provider's name for a reason of an incomplete answer that the APIs of clients
+// have no name for, "" for other reasons.
+func (r Reason) Own() string {
+	if r.word != own {
+		return ""
+	}
+	return r.finish
 }
 
 // The statuses of a response and of its items.
@@ -194,19 +219,6 @@ const (
 	statusIncomplete = "incomplete"
 	statusFailed     = "failed"
 )
-
-// outcomes are what a response becomes by its reason, and its finish reason by
-// the names of the Responses API. There is no requires_action: a turn that ends
-// in calls is completed.
-var outcomes = [...]struct{ status, finish string }{
-	ReasonNone:            {status: statusFailed},
-	ReasonStop:            {status: statusCompleted, finish: statusCompleted},
-	ReasonStopSequence:    {status: statusCompleted, finish: statusCompleted},
-	ReasonMaxOutputTokens: {status: statusIncomplete, finish: "max_output_tokens"},
-	ReasonContentFilter:   {status: statusIncomplete, finish: "content_filter"},
-	ReasonError:           {status: statusFailed, finish: statusFailed},
-	ReasonInterrupted:     {status: statusFailed, finish: statusFailed}, // of nothing
-}
 
 // Tokens are the counts of a response's usage: parts do not exceed their whole, as
 // clients rely on, whatever the provider said, and what is unknown is 0.

@@ -38,9 +38,8 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	}
 	b = append(b, `,"incomplete_details":`...)
 	if status == statusIncomplete {
-		b = append(b, `{"reason":"`...)
-		b = append(b, outcomes[a.reason].finish...)
-		b = append(b, `"}`...)
+		b = plugins.AppendString(append(b, `{"reason":`...), a.reason.finish)
+		b = append(b, '}')
 	} else {
 		b = append(b, "null"...)
 	}
