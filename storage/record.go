@@ -14,6 +14,10 @@ import (
 // ByKey is the VerifiedBy of a call with an API key.
 const ByKey = "key"
 
+// StatusClientLeft is the Status of a call whose client left before there was an answer. Caddy and
+// nginx log it, too.
+const StatusClientLeft = 499
+
 // Record is what Weir knows of one call but its content: who called what, how
 // it went, what it cost. Text that nobody gave is "". It lives for as long as
 // the store's retention; Content may go earlier.
@@ -38,8 +42,8 @@ type Record struct {
 	// TimeToFirstToken is the time from CreatedAt to the first content event of
 	// a stream; unknown without a stream.
 	TimeToFirstToken plugins.Duration
-	// Status is the status code that the provider answered; 499 when the client left
-	// before the provider answered; 502 or 504 when the provider could not be reached.
+	// Status is the status code that the provider answered; StatusClientLeft when the client
+	// left before the provider answered; 502 or 504 when the provider could not be reached.
 	Status plugins.Count
 	// EndState is how the exchange ended.
 	EndState EndState

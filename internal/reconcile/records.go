@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
 )
 
 // Call is what is compared of a record.
@@ -162,7 +163,7 @@ func (r *Records) Add(c *Call) {
 // mayBeBilled reports whether a provider may have billed a call that states no usage: a stream that
 // was not asked for it has a response all the same. Refusals cost nothing; 499 is a client that left.
 func (c *Call) mayBeBilled() bool {
-	return c.Estimated || c.ResponseID != "" || !c.Complete || c.Status == 0 || c.Status == 499 || c.Status >= 500
+	return c.Estimated || c.ResponseID != "" || !c.Complete || c.Status == 0 || c.Status == storage.StatusClientLeft || c.Status >= 500
 }
 
 func (r *Records) totalsOf(c *Call) *Totals {

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/storage"
 )
 
 var errUpgraded = errors.New("the provider has switched to another protocol, which nobody asked for")
@@ -60,7 +60,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		w.WriteHeader(recording.StatusClientLeft)
+		w.WriteHeader(storage.StatusClientLeft)
 		return nil
 	case err != nil:
 		return caddyhttp.Error(statusOf(err), err)
@@ -215,7 +215,7 @@ func statusOf(err error) int {
 	var timeout net.Error
 	switch {
 	case strings.Contains(err.Error(), "operation was canceled"): // net hides context.Canceled
-		return recording.StatusClientLeft
+		return storage.StatusClientLeft
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return http.StatusGatewayTimeout
 	}

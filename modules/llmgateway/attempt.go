@@ -145,7 +145,7 @@ func (b decodedBody) Close() error { return errors.Join(b.ReadCloser.Close(), b.
 // unreachable ends an attempt whose provider gave no answer.
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
-		a.x.Record.Status = plugins.Known(recording.StatusClientLeft)
+		a.x.Record.Status = plugins.Known(storage.StatusClientLeft)
 		return a.left()
 	}
 	late := errors.Is(context.Cause(ctx), errFirstByte)
@@ -153,11 +153,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	reply := recording.Refuse(a.call.dialect, e) // a client in the background reads it from the record
 	a.x.Reply(reply)
 	a.x.Keep(reply, recording.MaxError)
-	if late {
-		a.x.Stop()
-		a.settleAs(storage.Failed, true)
-	}
-	return a.fail(storage.Failed, e, outcome)
+	return a.failAs(storage.Failed, late, e, outcome)
 }
 
 // refused ends an attempt whose provider has answered an error.
@@ -193,24 +189,24 @@ func (a *attempt) broken(e *plugins.Error) (routing.Outcome, *plugins.Error) {
 // left ends an attempt whose client has left before any of the answer reached it. The model has
 // read the request, and may have thought since.
 func (a *attempt) left() (routing.Outcome, *plugins.Error) {
-	outcome, e := a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
-	if a.x.Bill.Open() {
-		a.settleAs(storage.ClientAborted, true)
-	}
-	return outcome, e
+	return a.failAs(storage.ClientAborted, true, &clientLeft, routing.Abort)
 }
 
 // noRoom ends an attempt if there is no memory for its answer. The provider charges for the answer.
 func (a *attempt) noRoom(e *plugins.Error) (routing.Outcome, *plugins.Error) {
-	a.x.Stop()
-	a.settleAs(storage.UpstreamAborted, true)
-	return a.fail(storage.UpstreamAborted, e, routing.Abort)
+	return a.failAs(storage.UpstreamAborted, true, e, routing.Abort)
 }
 
 // fail ends an attempt that has not answered. Its error is the answer if no attempt follows.
 func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.Outcome) (routing.Outcome, *plugins.Error) {
+	return a.failAs(end, false, e, outcome)
+}
+
+// failAs is fail. abandoned says that nobody waits for the provider, which works on.
+func (a *attempt) failAs(end storage.EndState, abandoned bool, e *plugins.Error, outcome routing.Outcome) (routing.Outcome, *plugins.Error) {
 	a.x.Record.ErrorType = e.Type
 	a.x.Stop() // the time from here on belongs to other attempts
+	a.settle(end, abandoned)
 	a.failure, a.end = e, end
 	return outcome, e
 }
@@ -231,7 +227,7 @@ func (a *attempt) finish(whole bool) {
 		end = storage.ClientAborted
 	}
 	a.commit(end)
-	a.settle(end)
+	a.settle(end, false)
 	if a.x.Record.Stream {
 		a.setCostHeaders(http.TrailerPrefix)
 	}

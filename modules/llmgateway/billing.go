@@ -92,11 +92,9 @@ func (a *attempt) unpricedTier() bool {
 	return !m.Cost(usage, a.conditions(tier)).Valid && m.Cost(usage, a.conditions("")).Valid
 }
 
-// settle counts an answer whose cost or usage the provider has not stated.
-func (a *attempt) settle(end storage.EndState) { a.settleAs(end, false) }
-
-// settleAs is settle. left says that nobody waits for the provider, which works on.
-func (a *attempt) settleAs(end storage.EndState, abandoned bool) {
+// settle counts an answer whose cost or usage the provider has not stated. abandoned says that nobody
+// waits for the provider, which works on.
+func (a *attempt) settle(end storage.EndState, abandoned bool) {
 	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.object(a.call.sent)}
 	switch answer := a.x.Answer.(type) {
 	case *translate.Assembler:

@@ -335,7 +335,7 @@ func (c *call) reply(a *recording.LocalReply) {
 	x.Keep(a, int64(c.h.MaxBody))
 	end := storage.Complete
 	if a.Error != nil && c.ctx.Err() != nil {
-		x.Record.Status, x.Record.ErrorType = plugins.Known(recording.StatusClientLeft), ""
+		x.Record.Status, x.Record.ErrorType = plugins.Known(storage.StatusClientLeft), ""
 		end = storage.ClientAborted
 	}
 	x.Commit(end)
@@ -357,7 +357,7 @@ func (c *call) reply(a *recording.LocalReply) {
 func (c *call) writeError(e *plugins.Error, attempts ...apierror.Attempt) {
 	switch {
 	case c.r.Context().Err() != nil: // a client that has closed only its own side reads it
-		e, attempts = plugins.Rejected(recording.StatusClientLeft, "client_closed_request", "The client closed the connection before there was an answer."), nil
+		e, attempts = plugins.Rejected(storage.StatusClientLeft, "client_closed_request", "The client closed the connection before there was an answer."), nil
 	case c.ctx.Err() != nil:
 		e, attempts = plugins.Unavailable("server_error", 0, "The gateway is shutting down."), nil
 	}

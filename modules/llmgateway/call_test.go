@@ -310,7 +310,7 @@ func TestClientLeaves(t *testing.T) {
 		"translated, before content": {"one/m", hang("model m-1"), false, 200},
 		"native":                     {"raw/m", hang(`{"type":"response.output_text.delta","sequence_number":1,"delta":"first"}`), true, 200},
 		"native, before content":     {"raw/m", hang(`{"type":"response.created","response":{"id":"resp_1"}}`), false, 200},
-		"before an answer":           {"raw/m", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, false, recording.StatusClientLeft},
+		"before an answer":           {"raw/m", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, false, storage.StatusClientLeft},
 		"between attempts":           {"raw/m", status(429), false, 429},
 	} {
 		t.Run(name, func(t *testing.T) {

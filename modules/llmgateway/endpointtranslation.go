@@ -170,7 +170,5 @@ func (e *translatedEndpoint) partly(observer plugins.Observer, answers []transla
 		observer.Write(e.call.Read(answers))
 		observer.Close()
 	}
-	a.x.Stop()
-	a.settleAs(storage.UpstreamAborted, begun)
-	return a.fail(storage.UpstreamAborted, failure, routing.Abort)
+	return a.failAs(storage.UpstreamAborted, begun, failure, routing.Abort)
 }

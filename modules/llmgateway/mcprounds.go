@@ -53,7 +53,7 @@ func (s *conversation) useTools(out *translatedStream, assembler *translate.Asse
 			return
 		}
 		a.commit(storage.Interrupted) // what a crash leaves is paid
-		a.settle(storage.Interrupted)
+		a.settle(storage.Interrupted, false)
 		a.commit(storage.Interrupted)
 		s.earlier = bound.Used{Cost: a.x.Record.Cost, Usage: a.x.Record.Usage}
 		a.x.Release()

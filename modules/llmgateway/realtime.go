@@ -247,7 +247,7 @@ func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), ref
 	return func(end storage.EndState) {
 		x.Commit(end)
 		if info := x.Info(); info.ResponseID != "" || info.Usage != (plugins.Usage{}) {
-			paid.settle(end)
+			paid.settle(end, false)
 		}
 		x.Release()
 		if err != nil {

@@ -180,7 +180,7 @@ func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *plugins.Error) {
 // settle counts an answer whose cost or usage the provider has not stated.
 func (x *exchange) settle(end storage.EndState) {
 	x.Settle(recording.Settling{
-		End: end, Left: x.Record.Status.N == recording.StatusClientLeft || x.failed && timedOut(x.err), Streams: x.streams, Served: x.Record.ResponseBytes > 0,
+		End: end, Left: x.Record.Status.N == storage.StatusClientLeft || x.failed && timedOut(x.err), Streams: x.streams, Served: x.Record.ResponseBytes > 0,
 	})
 }
 

@@ -65,10 +65,10 @@ func (x *exchange) endState() storage.EndState {
 	switch {
 	case x.failed:
 		return storage.Failed
-	case left && (w.Status() == 0 || w.Status() == recording.StatusClientLeft):
-		x.Record.Status = plugins.Known(recording.StatusClientLeft)
+	case left && (w.Status() == 0 || w.Status() == storage.StatusClientLeft):
+		x.Record.Status = plugins.Known(storage.StatusClientLeft)
 		return storage.ClientAborted
-	case w.Status() == recording.StatusClientLeft && x.r.Context().Err() != nil:
+	case w.Status() == storage.StatusClientLeft && x.r.Context().Err() != nil:
 		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
 	case x.isWhole(), x.Info().Phase == plugins.Ended && w.Err() == nil && !w.Short(): // official clients hang up at the terminal event
 		return x.ended()
@@ -120,9 +120,9 @@ func (x *exchange) answerError() error {
 		return x.err
 	}
 	status := errorStatus(x.err)
-	if x.ctx.Err() != nil || status == recording.StatusClientLeft {
-		x.writer.WriteHeader(recording.StatusClientLeft) // for the access log
-		return nil                                       //nolint:nilerr // nobody is there to be told
+	if x.ctx.Err() != nil || status == storage.StatusClientLeft {
+		x.writer.WriteHeader(storage.StatusClientLeft) // for the access log
+		return nil                                     //nolint:nilerr // nobody is there to be told
 	}
 	x.failed = true
 	x.Record.Status = plugins.Known(int64(status))

@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -145,7 +144,7 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 	if _, err := s.client().Do(r); err == nil {
 		t.Fatal("there is an answer")
 	}
-	if e := s.record(); e.EndState != storage.ClientAborted || e.Status.N != recording.StatusClientLeft || e.Cost.Valid {
+	if e := s.record(); e.EndState != storage.ClientAborted || e.Status.N != storage.StatusClientLeft || e.Cost.Valid {
 		t.Errorf("%v, status %v, cost %v", e.EndState, e.Status, e.Cost)
 	}
 }

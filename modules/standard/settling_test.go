@@ -112,6 +112,8 @@ func TestEveryLaneSettlesAlike(t *testing.T) {
 		{name: "stated", answer: answered(message, statedUsage), cost: stated},
 		{name: "no usage", answer: answered(message, `"metadata":{}`), most: true},
 		{name: "a container", fields: `,"tools":[{"type":"code_interpreter","container":{"type":"auto","memory_limit":"64g"}}]`, answer: answered(container+","+message, statedUsage), most: true, native: true},
+		{name: "failed, after a container", fields: `,"tools":[{"type":"code_interpreter","container":{"type":"auto","memory_limit":"64g"}}]`,
+			answer: strings.Replace(answered(container, statedUsage), `"status":"completed","output"`, `"status":"failed","error":{"code":"invalid_prompt","message":"no"},"output"`, 1), most: true, native: true},
 		{name: "refused", status: 400, answer: `{"error":{"message":"no","type":"invalid_request_error"}}`},
 		{name: "left before the answer", leaves: true, most: true},
 		{name: "a stream that states all, then a reset", stream: true, answer: begun + eventsOf(`{"type":"response.completed","sequence_number":4,"response":`+answered(message, statedUsage)+`}`), reset: true, cost: stated},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 )
 
 // Ending is how the answer to a request ended.
@@ -22,8 +23,8 @@ type Ending struct {
 	Served bool
 	// Final: the usage that the provider has stated covers the whole answer.
 	Final bool
-	// Cost is the cost of the stated usage. It is unknown if the usage has no price, or if the
-	// provider also bills something whose cost is unknown.
+	// Cost is the cost of the stated usage. It is unknown if no usage is stated, if the usage has no
+	// price, or if the provider also bills something whose cost is unknown.
 	Cost plugins.Cost
 	// Stated is the usage that the provider has stated.
 	Stated plugins.Usage
@@ -66,6 +67,12 @@ func (e *Ending) Rule() Rule {
 		return AtMaximum
 	}
 	return ByLength
+}
+
+// Unstated returns the cost of an answer with that status that states no usage and is not settled: 0
+// for an error, unknown for any other. Only the rule of its ending makes an error cost anything.
+func Unstated(status int64) plugins.Cost {
+	return plugins.Cost{Valid: status >= http.StatusBadRequest && status != storage.StatusClientLeft}
 }
 
 // CostStated reports whether the stated usage determines the cost of the whole answer. The usage

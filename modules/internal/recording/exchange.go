@@ -252,7 +252,7 @@ func (x *Exchange) measure() {
 		errorType := r.ErrorType // of a provider's error that Answer does not see
 		learn(r, x.Answer.Info())
 		r.ErrorType = cmp.Or(r.ErrorType, errorType)
-		if status := r.Status.N; r.ErrorType == "" && status >= http.StatusBadRequest && status != StatusClientLeft { // text, a page, an unknown shape
+		if status := r.Status.N; r.ErrorType == "" && status >= http.StatusBadRequest && status != storage.StatusClientLeft { // text, a page, an unknown shape
 			r.ErrorType = plugins.Refused(int(status), "").Type
 		}
 		if x.Cut {

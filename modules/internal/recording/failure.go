@@ -20,7 +20,7 @@ func (x *Exchange) explain() {
 	switch e := x.Refusal; {
 	case e == nil:
 		r.ErrorMessage = reportedError(r, x.Info(), x.Kept.Content(r).Response)
-	case r.RequestOmitted && e.Status == http.StatusBadRequest, r.Status.N == StatusClientLeft:
+	case r.RequestOmitted && e.Status == http.StatusBadRequest, r.Status.N == storage.StatusClientLeft:
 		r.ErrorMessage = ""
 	default:
 		r.ErrorMessage = redact.Message(e.Message, storage.MaxErrorMessage)
@@ -31,7 +31,7 @@ func (x *Exchange) explain() {
 // passed, else those in the body that is kept of it. There are none if content is omitted, because
 // they may quote it.
 func reportedError(r *storage.Record, seen *plugins.ResponseInfo, body storage.Body) string {
-	if r.RequestOmitted || r.ResponseOmitted || r.Status.N == StatusClientLeft || seen.ErrorType == "" && r.ErrorType == "" && r.Status.N < http.StatusBadRequest {
+	if r.RequestOmitted || r.ResponseOmitted || r.Status.N == storage.StatusClientLeft || seen.ErrorType == "" && r.ErrorType == "" && r.Status.N < http.StatusBadRequest {
 		return ""
 	}
 	message := seen.ErrorMessage

@@ -35,7 +35,7 @@ func TestErrorMessage(t *testing.T) {
 		"of Weir, omitted":    {status: 402, refusal: spent, request: true, response: true, want: spent.Message},
 		"of a field":          {status: 400, refusal: invalid, want: invalid.Message},
 		"of a field, omitted": {status: 400, refusal: invalid, request: true},
-		"the client left":     {status: StatusClientLeft, refusal: spent},
+		"the client left":     {status: storage.StatusClientLeft, refusal: spent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, kept := begin(t)

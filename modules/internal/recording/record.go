@@ -2,22 +2,18 @@ package recording
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
-
-// StatusClientLeft is the status that Caddy and nginx log for a request if its client left
-// before there was an answer.
-const StatusClientLeft = 499
 
 // budgetCut is the finish reason of a stream that a budget ended.
 const budgetCut = "budget_cut"
@@ -42,8 +38,7 @@ func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at tim
 	}
 	prices := prices{c, r.Provider, catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}}
 	if r.Usage == (plugins.Usage{}) {
-		status := r.Status.N
-		if status >= http.StatusBadRequest && status != StatusClientLeft || r.Dialect == plugins.Moderations && prices.freeOfTokens(models) {
+		if r.Cost = money.Unstated(r.Status.N); r.Dialect == plugins.Moderations && prices.freeOfTokens(models) {
 			r.Cost = plugins.KnownCost(0)
 		}
 		return

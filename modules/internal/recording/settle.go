@@ -3,7 +3,6 @@ package recording
 import (
 	"bytes"
 	"cmp"
-	"net/http"
 
 	"go.uber.org/zap"
 
@@ -37,6 +36,9 @@ func (x *Exchange) Settle(s Settling) {
 		Status: r.Status.N, Left: s.Left, Broken: x.BrokenOff(s.End), Provider: s.End == storage.UpstreamAborted, Stream: s.Streams || r.Stream, Served: s.Served,
 		Final: seen.Usage.Output.Valid && seen.Finish != "" && seen.Phase != plugins.Running && !x.Cut, Cost: r.Cost, Stated: seen.Usage,
 		Length: func() money.Length { return x.length(s) },
+	}
+	if r.Usage == (plugins.Usage{}) && r.Cost == money.Unstated(r.Status.N) {
+		e.Cost = plugins.Cost{} // nobody has stated it
 	}
 	if e.Broken && e.Stream && !e.Final {
 		e.Hosted = x.hosted(s.Request)
@@ -101,13 +103,13 @@ func (x *Exchange) length(s Settling) money.Length {
 	return length
 }
 
-// countUnpaid estimates the cost of an answer that was broken off, for a call without budgets, by the
-// length of the stored answer. The cost is unknown if the length does not determine it, or if the
-// answer is not stored.
+// countUnpaid counts an answer for a call without budgets, by the length of the stored answer if the
+// rule says so. The cost is unknown if the length does not determine it, or if the answer is not
+// stored.
 func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 	r, used := &x.Record, e.Stated
-	if !e.Broken || r.Status.N != http.StatusOK || x.Answer == nil || used.ReportedCost.Valid {
-		return
+	if used.ReportedCost.Valid || e.Cost == r.Cost && (!e.Broken || x.Answer == nil) {
+		return // the record has what is stated, and no more can be said
 	}
 	content := x.Kept.Content(r)
 	request := s.Request
@@ -125,7 +127,7 @@ func (x *Exchange) countUnpaid(s Settling, e *money.Ending, rule money.Rule) {
 		call = &bound.Call{Request: bound.JSON(r.Dialect, request)}
 		call.Model, _ = x.site.App.Catalog().Lookup(r.Provider, r.Model)
 	}
-	if rule != money.ByLength || !inputKnown || !outputShown || call.Model == nil || x.spent != nil {
+	if rule != money.ByLength || x.Answer == nil || !inputKnown || !outputShown || call.Model == nil || x.spent != nil {
 		x.uncounted = true
 		return
 	}

@@ -323,7 +323,7 @@ func (rs *responses) abort(end storage.EndState, errorType string) {
 		r.Record.Status = plugins.Known(http.StatusBadGateway)
 		if end == storage.ClientAborted {
 			state = end
-			r.Record.Status = plugins.Known(recording.StatusClientLeft)
+			r.Record.Status = plugins.Known(storage.StatusClientLeft)
 		}
 		r.Record.ErrorType = errorType
 		rs.finish(r, state)
