@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"math/bits"
 	"os"
 )
@@ -43,6 +44,20 @@ func newBitSet(n int) bitSet { return make(bitSet, (n+63)/64) }
 
 func (s bitSet) set(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s bitSet) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
+
+// within yields the numbers from first on, below end.
+func (s bitSet) within(first, end int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for at := first / 64; at*64 < end; at++ {
+			for w := s[at]; w != 0; w &= w - 1 {
+				i := at*64 + bits.TrailingZeros64(w)
+				if i >= end || i >= first && !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func (s bitSet) count() (n int) {
 	for _, w := range s {
@@ -193,11 +208,8 @@ func appendRows(b []byte, blocks []blockGrams, part, rows int) []byte {
 		b = append(b, make([]byte, n*width)...)
 		page := b[start:]
 		for i, block := range blocks {
-			s := block.sets[part]
-			for row := range n {
-				if s.has(first + row) {
-					page[row*width+i/8] |= 1 << (i % 8)
-				}
+			for row := range block.sets[part].within(first, first+n) {
+				page[(row-first)*width+i/8] |= 1 << (i % 8)
 			}
 		}
 		b = order.AppendUint32(b, crc32.Checksum(page, castagnoli))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"hash/maphash"
 
 	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
@@ -16,7 +17,18 @@ type gramsBuilder struct {
 	from   contentReader
 	texts  storage.SearchTexts
 	blocks []blockGrams
+	// read are the items whose grams the current block has. Calls that Weir's cache answers repeat
+	// others byte by byte.
+	read map[itemSum]bool
 }
+
+// itemSum is the hash of an item of a part.
+type itemSum struct {
+	part int
+	sum  uint64
+}
+
+var itemSeed = maphash.MakeSeed()
 
 // build writes the grams of the sealed segment at a path.
 func (g *gramsBuilder) build(ctx context.Context, path, to string) error {
@@ -58,6 +70,7 @@ func (g *gramsBuilder) block(i int) *blockGrams {
 		b.sets[part] = b.sets[part][:cap(b.sets[part])]
 		clear(b.sets[part])
 	}
+	g.read = make(map[itemSum]bool)
 	return b
 }
 
@@ -75,6 +88,15 @@ func (g *gramsBuilder) add(b *blockGrams, block int, ordinal uint32) error {
 			}
 			continue
 		}
+		f, err := r.frame(block, i)
+		if err != nil {
+			return err
+		}
+		sum := itemSum{i, maphash.Bytes(itemSeed, f.find(ordinal))}
+		if g.read[sum] {
+			continue
+		}
+		g.read[sum] = true
 		g.texts.Part(&r.content, p.is, b.sets[i].addGrams)
 	}
 	return nil

@@ -52,6 +52,7 @@ func searched(t *testing.T, r *rand.Rand, j *Journal, conversations, turns int) 
 	for i := range talks {
 		talks[i].head = []string{`{"messages":[`, `{"messages":[`, ` {"model":"m","messages":[`, `data: {"messages":[`}[i%4]
 	}
+	var repeated *storage.Content
 	for n := range conversations * turns {
 		c := &talks[r.IntN(len(talks))]
 		text := awkwardText(r, 500+r.IntN(1500))
@@ -74,7 +75,10 @@ func searched(t *testing.T, r *rand.Rand, j *Journal, conversations, turns int) 
 			content.Response = storage.Body{Type: "text/event-stream", Data: fmt.Appendf(nil, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"%s\"}}]}\n\ndata: [DONE]\n\n", strings.ReplaceAll(awkwardText(r, 100), "\n", ""))}
 		case 3:
 			content.Response = storage.Body{}
+		case 4:
+			content = repeated // also in the next block
 		}
+		repeated = content
 		if err := j.Append(rec, storagetest.Kept(rec, content)); err != nil {
 			t.Fatal(err)
 		}
