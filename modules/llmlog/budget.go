@@ -70,7 +70,9 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		}
 		unread = refused != nil
 	}
-	x.update() // the body tells the model, the user and what the call continues
+	if !uncounted {
+		x.update() // the body tells the model, the user and what the call continues
+	}
 	s := money.Spending{Org: r.Org, Key: key, Account: x.account, Provider: cmp.Or(r.Provider, llmapp.NoProvider), Record: r, Limit: x.limit}
 	object, isObject := plugins.ParseObject(sent)
 	request := bound.JSON(r.Dialect, object)

@@ -32,6 +32,7 @@ type Records interface {
 type Cache struct {
 	table   *table
 	secret  []byte
+	digests sync.Pool // of *digest, with the secret
 	records Records
 	replays replays
 	logger  *zap.Logger
@@ -54,7 +55,9 @@ func Open(dir string, secret []byte, records Records, logger *zap.Logger) (*Cach
 	}
 	derived := hmac.New(sha256.New, secret)
 	derived.Write([]byte("weir: the cache of answers"))
-	return &Cache{table: t, secret: derived.Sum(nil), records: records, logger: logger, leaders: make(map[Key]*Lead)}, nil
+	c := &Cache{table: t, secret: derived.Sum(nil), records: records, logger: logger, leaders: make(map[Key]*Lead)}
+	c.digests.New = func() any { return newDigest(c.secret) }
+	return c, nil
 }
 
 // Close closes the table. Calls in flight then save nothing.

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -240,7 +239,7 @@ func TestWhoLeadsNext(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cache := &Cache{leaders: make(map[Key]*Lead), records: newLedger(), logger: zap.NewNop(), table: opened(t, newLedger()).table}
+				cache := opened(t, newLedger())
 				_, first := cache.Answer(t.Context(), asking(question), options)
 				leads := make(chan *Lead, 5)
 				for range 5 {
@@ -373,7 +372,8 @@ func FuzzCompact(f *testing.F) {
 		if !plugins.ValidJSON(raw) || json.Compact(&want, raw) != nil {
 			t.Skip()
 		}
-		h := digest{bufio.NewWriter(&got)}
+		h := newDigest(nil)
+		h.Reset(&got)
 		h.compact(raw)
 		_ = h.Flush()
 		if got.String() != want.String()+"\x00" {

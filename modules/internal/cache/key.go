@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,63 +39,81 @@ func isAside(name string) bool {
 
 // key returns what equal requests have in common. Refusal must not refuse the request.
 func (c *Cache) key(q *Request, o *Options) (k Key) {
-	sum := hmac.New(sha256.New, c.secret)
-	h := digest{bufio.NewWriterSize(sum, 512)} // a long value goes into the hash by itself
+	h := c.digests.Get().(*digest)
+	defer c.digests.Put(h)
+	h.sum.Reset()
+	h.Reset(h.sum)
 	h.text("request 2", q.Org, o.Seed, q.Method, q.Path, q.Query, string(q.Dialect))
 	h.list(q.Target)
 	h.list(o.Ignore)
 	h.header(q.Header)
-	members := slices.Clone(q.Body.Members)
-	slices.SortFunc(members, func(a, b plugins.Member) int { return strings.Compare(a.Name, b.Name) })
-	for i := range members {
-		m := &members[i]
+	members := h.members[:0]
+	for i := range q.Body.Members {
+		members = append(members, &q.Body.Members[i])
+	}
+	h.members = members
+	slices.SortFunc(members, func(a, b *plugins.Member) int { return strings.Compare(a.Name, b.Name) })
+	for _, m := range members {
 		if slices.Contains(o.Ignore, m.Name) {
 			continue
 		}
 		h.text(m.Name)
 		h.compact(q.Body.Data[m.Value.Index:][:len(m.Value.Raw)])
 	}
+	clear(members)
 	_ = h.Flush() // a hash takes everything
-	sum.Sum(k[:0])
+	h.sum.Sum(k[:0])
 	return k
 }
 
-// digest hashes texts so that no two lists of texts have the same bytes.
-type digest struct{ *bufio.Writer }
+// digest hashes texts so that no two lists of texts have the same bytes. It keeps its memory from
+// one request to the next.
+type digest struct {
+	*bufio.Writer // into sum: a long value goes there by itself
+	sum           hash.Hash
+	names         []string // of header fields
+	members       []*plugins.Member
+}
 
-func (h digest) length(n int) {
+func newDigest(secret []byte) *digest {
+	return &digest{Writer: bufio.NewWriterSize(nil, 512), sum: hmac.New(sha256.New, secret)}
+}
+
+func (h *digest) length(n int) {
 	_, _ = h.Write(binary.AppendUvarint(h.AvailableBuffer(), uint64(n)))
 }
 
-func (h digest) text(texts ...string) {
+func (h *digest) text(texts ...string) {
 	for _, t := range texts {
 		h.length(len(t))
 		_, _ = h.WriteString(t)
 	}
 }
 
-func (h digest) list(texts []string) {
+func (h *digest) list(texts []string) {
 	h.length(len(texts))
 	h.text(texts...)
 }
 
-func (h digest) header(header http.Header) {
-	names := make([]string, 0, len(header))
+func (h *digest) header(header http.Header) {
+	names := h.names[:0]
 	for name := range header {
 		if !isAside(name) {
 			names = append(names, name)
 		}
 	}
+	h.names = names
 	slices.Sort(names)
 	h.list(names)
 	for _, name := range names {
 		h.list(header[name])
 	}
+	clear(names)
 }
 
 // compact hashes valid JSON without the white space between its parts, and with a zero byte, which
 // JSON has nowhere, at its end. The order of fields stays: a model may read a schema in it.
-func (h digest) compact(raw []byte) {
+func (h *digest) compact(raw []byte) {
 	from := 0 // what comes before is hashed
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
