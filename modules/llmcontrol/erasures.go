@@ -3,6 +3,7 @@ package llmcontrol
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -63,7 +64,6 @@ const drainedWithin = 10 * time.Second
 var remains = map[storage.ErasureScope][]string{
 	storage.EraseContent: {
 		"the records without their content: numbers, names of users and sessions, properties, errors. Erase the identity or the record, or let retention delete them",
-		earlierVersions,
 	},
 	storage.EraseIdentity: {
 		"the records without their content and without what names somebody: numbers, times, models, providers, scores, the project, types of errors",
@@ -72,14 +72,14 @@ var remains = map[storage.ErasureScope][]string{
 	storage.EraseRecord: {copiesRemain},
 }
 
-// earlierVersions are what remains in a sealed segment of a record that a later segment has again.
-const earlierVersions = "earlier versions of records that were recorded again in a later segment of the journal, as of calls that ran while one ended, until content_retention ends"
+// unidentified is what remains where nobody can tell whose bodies a segment has.
+const unidentified = "earlier versions of the records, if some are among %d bodies in segments that are damaged or from Weir 0.1.0, which do not say whose they are, until content_retention ends"
 
 // clickHouseRemains is what remains in ClickHouse, and at other nodes that write to it.
 const clickHouseRemains = "files that ClickHouse has replaced, until it deletes them some minutes later (old_parts_lifetime), and its own backups; at other nodes, calls that the database did not have at requested_at, and imports, which other nodes do not refuse: erase again"
 
 // copiesRemain is what remains where SQLite would be busy for too long.
-const copiesRemain = "copies that SQLite has left in free parts of a database of more than 4 GiB, until you run VACUUM; " + earlierVersions
+const copiesRemain = "copies that SQLite has left in free parts of a database of more than 4 GiB, until you run VACUUM"
 
 // alwaysRemains is what every erasure leaves.
 var alwaysRemains = []string{
@@ -107,6 +107,9 @@ func describeErasure(j *journal.Journal, e *journal.Erasure) erasure {
 	}
 	if j.Shared() {
 		d.Remains = append(slices.DeleteFunc(d.Remains, func(r string) bool { return r == copiesRemain }), clickHouseRemains)
+	}
+	if e.Unidentified > 0 {
+		d.Remains = append(d.Remains, fmt.Sprintf(unidentified, e.Unidentified))
 	}
 	if len(e.Held) > 0 {
 		d.Held = &heldRecords{len(e.Held), e.Holds}

@@ -90,7 +90,7 @@ type sealedFile interface {
 // so that a damaged body does not hide the other records of a list.
 func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	ref := rec.Content
-	if ref == (storage.ContentRef{}) || r.j.erasures.hides(rec) {
+	if ref == (storage.ContentRef{}) || r.j.Erased(rec.Key()) > 0 {
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -193,7 +193,7 @@ func (k keptContents) Content(ctx context.Context, r *storage.Record) (*storage.
 	if k.journal.Pending(r.Key()) {
 		return k.journal.Content(ctx, r)
 	}
-	if k.journal.erasures.hides(r) {
+	if k.journal.Erased(r.Key()) > 0 {
 		return nil, nil
 	}
 	return k.keeper.Content(ctx, r)
@@ -213,7 +213,7 @@ func (r *keptReader) Content(ctx context.Context, rec *storage.Record) (*storage
 	if r.journal.Pending(rec.Key()) {
 		return r.pending.Content(ctx, rec)
 	}
-	if r.journal.erasures.hides(rec) {
+	if r.journal.Erased(rec.Key()) > 0 {
 		return nil, nil
 	}
 	return r.stored.Content(ctx, rec)

@@ -162,7 +162,7 @@ func (j *Journal) awaitBatch(ctx context.Context, d time.Duration) {
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (j *Journal) deliver(ctx context.Context, d *batch) bool {
-	j.erasures.applyTo(&d.Batch)
+	d.Records = j.erasures.records.Load().apply(d.Records)
 	j.saveCheckpoint(d.End)
 	start := time.Now()
 	if !j.writeBatch(ctx, d, &d.Batch) {

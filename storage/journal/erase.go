@@ -12,28 +12,6 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// applyTo removes from a batch what was erased of its records: a restored segment may have them.
-func (l *erasures) applyTo(b *storage.Batch) {
-	var content map[string][]storage.ContentRef
-	if b.Records, content = l.records.Load().apply(b.Records); l.j.Shared() {
-		return
-	}
-	for org, refs := range content {
-		left := leftOf(refs)
-		of := l.j.Erasures(org)
-		if len(of) == 0 {
-			continue
-		}
-		if err := l.change(of[0].ID, func(e *Erasure) {
-			e.add(left)
-			e.DoneAt = 0
-		}); err != nil {
-			l.j.options.logger().Error("erased content stays in the segments until content_retention ends", zap.Error(err))
-		}
-		signal(l.j.maintenance.wake)
-	}
-}
-
 // run does what is left of the erasures. Backups and sealing go on between two segments.
 // What cannot be done yet is left to the next maintenance.
 func (l *erasures) run(ctx context.Context) {
@@ -48,18 +26,7 @@ func (l *erasures) run(ctx context.Context) {
 		l.j.options.logger().Error("records cannot be erased from the database: it is tried again", zap.Error(err))
 	}
 	l.closeSegment(all)
-	left := l.left()
-	w := rewriter{erased: func(key storage.RecordKey) bool { return l.records.Load().scope(key) == storage.EraseRecord }}
-	for _, number := range slices.Sorted(maps.Keys(left)) {
-		var err error
-		l.j.options.Load().LowPriority(func() { err = l.eraseSegment(ctx, &w, number, left[number]) })
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			l.j.options.logger().Error("content cannot be erased: it is tried again", zap.String("file", segmentPath(l.j.dir, number, sealedSuffix)), zap.Error(err))
-		}
-	}
+	l.eraseSegments(ctx, all)
 	if err := l.finish(ctx); err != nil && ctx.Err() == nil {
 		l.j.options.logger().Error("what was erased is still in the files of the database: it is tried again", zap.Error(err))
 	}
@@ -67,38 +34,89 @@ func (l *erasures) run(ctx context.Context) {
 
 // closeSegment ends the active segment if something of it is erased, so that it can be sealed.
 func (l *erasures) closeSegment(all []*Erasure) {
-	left := l.left()
 	l.j.log.turn.Lock()
 	defer l.j.log.turn.Unlock()
 	s := l.j.log.active
-	if s == nil {
-		return
-	}
-	if left[s.number] != nil || slices.ContainsFunc(all, func(e *Erasure) bool { return s.number <= e.Segment }) {
+	if s != nil && slices.ContainsFunc(all, func(e *Erasure) bool { return s.number <= e.Segment }) {
 		l.j.log.close(s) // the drain wakes maintenance when the backend has all of it
 	}
 }
 
-// eraseSegment removes entries from one segment, unless it is still raw.
-func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64, ordinals []uint32) error {
+// eraseSegments writes the sealed segments anew that have listed entries, and, for erasures that
+// scan, all that have a version of an erased record.
+func (l *erasures) eraseSegments(ctx context.Context, all []*Erasure) {
+	left := l.left()
+	numbers := slices.Collect(maps.Keys(left))
+	scans := slices.ContainsFunc(all, func(e *Erasure) bool { return e.Scan })
+	if scans {
+		for number, s := range l.j.archive.all() {
+			if s.Size > 0 {
+				numbers = append(numbers, number)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	w := rewriter{erased: l.records.Load()}
+	var unidentified int64
+	for _, number := range slices.Compact(numbers) {
+		var n int64
+		var err error
+		l.j.options.Load().LowPriority(func() { n, err = l.eraseSegment(ctx, &w, number, left[number], scans) })
+		if ctx.Err() != nil {
+			return
+		}
+		if unidentified += n; err != nil {
+			l.j.options.logger().Error("content cannot be erased: it is tried again", zap.String("file", segmentPath(l.j.dir, number, sealedSuffix)), zap.Error(err))
+			scans = scans && errors.Is(err, errSealed)
+		}
+	}
+	for _, e := range all {
+		if !e.Scan || !scans {
+			continue
+		}
+		if err := l.change(e.ID, func(e *Erasure) { e.Scan, e.Unidentified = false, unidentified }); err != nil {
+			l.j.options.logger().Error("segments are scanned again for what is erased", zap.Error(err))
+		}
+	}
+}
+
+// eraseSegment removes entries from one segment, unless it is still raw: those that are listed, and,
+// if it scans, all of erased records. unidentified counts the entries that do not say whose they are.
+func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64, listed []uint32, scans bool) (unidentified int64, err error) {
 	if !l.j.takeTurn(ctx) {
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 	defer l.j.giveTurn()
 	l.j.mu.Lock()
 	_, raw := l.j.log.find(number)
 	l.j.mu.Unlock()
 	if raw {
-		return nil
+		return 0, nil
 	}
-	err := l.j.archive.rewrite(ctx, w, number, func(ordinal uint32) bool {
-		_, found := slices.BinarySearch(ordinals, ordinal)
+	gone := listed
+	if scans && l.j.archive.has(number) {
+		var found []uint32
+		found, unidentified, err = w.erasedEntries(segmentPath(l.j.dir, number, sealedSuffix))
+		if errors.Is(err, errSealed) {
+			unidentified, err = l.j.archive.all()[number].Entries, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		gone = slices.Concat(listed, found)
+		slices.Sort(gone)
+	}
+	if len(gone) == 0 {
+		return unidentified, nil
+	}
+	err = l.j.archive.rewrite(ctx, w, number, func(ordinal uint32) bool {
+		_, found := slices.BinarySearch(gone, ordinal)
 		return found
 	})
-	if err != nil {
-		return err
+	if err == nil && len(listed) > 0 {
+		err = l.segmentErased(number, listed)
 	}
-	return l.segmentErased(number, ordinals)
+	return unidentified, err
 }
 
 // segmentErased notes that a segment is written.
@@ -116,12 +134,8 @@ func (l *erasures) segmentErased(number uint64, ordinals []uint32) error {
 		if !l.needsBackend(e.Scope) {
 			next.Erased += int64(len(mine))
 		}
-		if next.settled() && !l.needsBackend(e.Scope) { // else the backend's files come next
-			next.DoneAt = l.j.options.now()
-		}
 		l.all[i] = &next
 	}
-	l.hide()
 	return l.save()
 }
 
@@ -152,10 +166,7 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 	for org, erasures := range unknown {
 		ids, left, err := l.find(ctx, org)
 		if err == nil { // before they are erased in the backend, which alone knows their content
-			err = l.change(erasures[0].ID, func(e *Erasure) {
-				e.add(left)
-				e.Segment = max(e.Segment, l.j.log.newestRaw())
-			})
+			err = l.change(erasures[0].ID, func(e *Erasure) { e.add(left) })
 		}
 		for _, scope := range []storage.ErasureScope{storage.EraseContent, storage.EraseIdentity, storage.EraseRecord} {
 			if err == nil && l.needsBackend(scope) {
@@ -164,7 +175,10 @@ func (l *erasures) eraseRecords(ctx context.Context, all []*Erasure) (failed err
 		}
 		for _, e := range erasures {
 			if err == nil {
-				err = l.change(e.ID, l.rowsErased)
+				err = l.change(e.ID, func(e *Erasure) {
+					l.rowsErased(e)
+					e.Segment = max(e.Segment, l.j.log.newestRaw())
+				})
 			}
 		}
 		failed = errors.Join(failed, err)

@@ -125,30 +125,22 @@ func (r *erasedRecords) scope(key storage.RecordKey) storage.ErasureScope {
 	return r.scopes[r.hash(key)]
 }
 
-// apply removes from records what was erased of them, and returns the content that is left of
-// them.
-func (r *erasedRecords) apply(records []*storage.Record) (kept []*storage.Record, content map[string][]storage.ContentRef) {
+// apply removes from records what was erased of them: a restored segment may have it.
+func (r *erasedRecords) apply(records []*storage.Record) []*storage.Record {
 	if r == nil {
-		return records, nil
+		return records
 	}
-	kept = records[:0]
+	kept := records[:0]
 	for _, record := range records {
-		scope := r.scope(record.Key())
-		if scope == 0 {
+		switch scope := r.scope(record.Key()); scope {
+		case 0:
 			kept = append(kept, record)
-			continue
-		}
-		if record.Content != (storage.ContentRef{}) {
-			if content == nil {
-				content = make(map[string][]storage.ContentRef)
-			}
-			content[record.Org] = append(content[record.Org], record.Content)
-		}
-		if scope < storage.EraseRecord {
+		case storage.EraseRecord:
+		default:
 			kept = append(kept, record.Erased(scope))
 		}
 	}
-	return kept, content
+	return kept
 }
 
 // TakeErasures has a journal that no process uses repeat the erasures that another directory of
@@ -184,7 +176,7 @@ func TakeErasures(dir, from string) (taken int, err error) {
 		default:
 			continue
 		}
-		again.Erased, again.DoneAt, again.Find = 0, 0, true
+		again.Erased, again.DoneAt, again.Find, again.Scan = 0, 0, true, true
 		taken++
 	}
 	all, err := have.records.union(later.records)

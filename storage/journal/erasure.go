@@ -40,8 +40,14 @@ type Erasure struct {
 	// Find is true while records are left to find in the backend: those to erase there, and, after
 	// a restore, the content of all.
 	Find bool `json:",omitempty"`
-	// Segment is the newest segment that may have the records' metadata, 0 if nothing of these is
-	// erased. It is sealed, and so without metadata, before the erasure is done.
+	// Scan is true while sealed segments are left to search for all versions of the records: the
+	// backend knows only where the content of the last one stands.
+	Scan bool `json:",omitempty"`
+	// Unidentified counts the entries in sealed segments that do not say whose they are, as those of
+	// Weir 0.1.0: they may be earlier versions of the records.
+	Unidentified int64 `json:",omitempty"`
+	// Segment is the newest segment that was raw when the records were chosen, 0 if none was. It is
+	// sealed, and so without these, before the erasure is done.
 	Segment uint64 `json:",omitempty"`
 
 	// ids are the records to erase in the backend; without them, after a start, it is searched.
@@ -76,7 +82,6 @@ func (j *Journal) Erase(e Erasure, chosen []Chosen) error {
 		l.records.Store(before)
 		return err
 	}
-	l.hide()
 	signal(j.maintenance.wake)
 	return nil
 }
@@ -95,20 +100,23 @@ func (l *erasures) take(e *Erasure, chosen []Chosen) error {
 	}
 	l.records.Store(records)
 	e.add(leftOf(content))
-	if l.needsBackend(e.Scope) { // what is appended from now on has nothing of them
+	if len(chosen) == 0 {
+		e.DoneAt = l.j.options.now()
+		return nil
+	}
+	if l.needsBackend(e.Scope) {
 		if !e.Find || e.ids != nil {
 			e.ids = slices.Concat(e.ids, ids)
 		}
-		e.Find, e.Segment = true, l.j.log.newestRaw()
+		e.Find = true
 	}
-	if e.DoneAt = 0; e.settled() {
-		e.DoneAt = l.j.options.now()
-	}
+	// What is appended or sealed from now on has nothing of them.
+	e.DoneAt, e.Scan, e.Segment = 0, true, l.j.log.newestRaw()
 	return nil
 }
 
 // settled reports whether nothing is left to find or to write.
-func (e *Erasure) settled() bool { return !e.Find && len(e.Left) == 0 }
+func (e *Erasure) settled() bool { return !e.Find && !e.Scan && len(e.Left) == 0 }
 
 // needsBackend reports whether an erasure needs the backend: for what it erases of records, or
 // because the backend keeps content.

@@ -42,14 +42,6 @@ func holding(t *testing.T, dir string, canary []byte) (names []string) {
 	return names
 }
 
-// chosenOf chooses some content, of records that are not there.
-func chosenOf(content []storage.ContentRef) (chosen []Chosen) {
-	for _, ref := range content {
-		chosen = append(chosen, Chosen{ID: uuid.New(), Content: ref})
-	}
-	return chosen
-}
-
 // An erasure removes content from segments in any state, goes on after a crash, and leaves what
 // other records have.
 func TestErasure(t *testing.T) {
@@ -71,7 +63,8 @@ func TestErasure(t *testing.T) {
 			b := &backend{}
 			j := open(t, b, Options{Dir: dir})
 			turns := small.Generate()
-			var refs, gone []storage.ContentRef
+			var refs []storage.ContentRef
+			var gone []Chosen
 			canary := []byte("c4nary0123456789abcdef")
 			for i := range turns {
 				if i%3 == 0 {
@@ -79,7 +72,7 @@ func TestErasure(t *testing.T) {
 				}
 				refs = append(refs, appendTurn(t, j, i, &turns[i]))
 				if i%3 == 0 {
-					gone = append(gone, refs[i])
+					gone = append(gone, Chosen{numbered(i), refs[i]})
 				}
 			}
 			flush(t, j)
@@ -88,7 +81,7 @@ func TestErasure(t *testing.T) {
 			}
 			id := uuid.New()
 			crash(t, j, func() {
-				if err := j.Erase(Erasure{ID: id, Org: "acme", RequestedAt: 1}, chosenOf(gone)); err != nil {
+				if err := j.Erase(Erasure{ID: id, Org: "org", RequestedAt: 1}, gone); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -98,8 +91,8 @@ func TestErasure(t *testing.T) {
 				j.Close(killed)
 				j = open(t, b, Options{Dir: dir})
 			}
-			eventually(t, "the erasure is done", func() bool { return j.Erasures("acme")[0].DoneAt != 0 })
-			e := j.Erasures("acme")[0]
+			eventually(t, "the erasure is done", func() bool { return j.Erasures("org")[0].DoneAt != 0 })
+			e := j.Erasures("org")[0]
 			if e.ID != id || e.Erased != int64(len(gone)) || len(e.Left) > 0 {
 				t.Errorf("%+v, want %d erased", e, len(gone))
 			}
@@ -114,7 +107,7 @@ func TestErasure(t *testing.T) {
 			for i := range turns {
 				if i%3 != 0 {
 					wantTurn(t, r, i, refs[i], &turns[i])
-				} else if c, err := r.Content(t.Context(), &storage.Record{Content: refs[i]}); c != nil || err != nil {
+				} else if c, err := r.Content(t.Context(), &storage.Record{ID: numbered(i), Org: "org", Content: refs[i]}); c != nil || err != nil {
 					t.Errorf("turn %d: %v, %v", i, c, err)
 				}
 			}
@@ -277,12 +270,12 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 		wantTurn(t, r, i, ref, &turns[i])
 	}
 	j.takeTurn(t.Context()) // as a backup does: nothing is erased meanwhile
-	var gone []storage.ContentRef
+	var gone []Chosen
 	for i := 1; i < len(refs); i += 2 {
-		gone = append(gone, refs[i])
+		gone = append(gone, Chosen{numbered(i), refs[i]})
 	}
 	removals := j.Removals()
-	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosenOf(gone)); err != nil {
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "org"}, gone); err != nil {
 		t.Fatal(err)
 	}
 	if j.Removals() == removals {
@@ -307,22 +300,24 @@ func TestErasureOfAWholeSegment(t *testing.T) {
 	j := open(t, b, Options{Dir: dir})
 	turns := small.Generate()
 	var refs []storage.ContentRef
+	var all []Chosen
 	for i := range turns {
 		refs = append(refs, appendTurn(t, j, i, &turns[i]))
+		all = append(all, Chosen{numbered(i), refs[i]})
 	}
 	seal(t, j, 1)
 	r := j.Reader(storage.WholeContent)
 	defer r.Close()
 	wantTurn(t, r, 0, refs[0], &turns[0])
-	if err := j.Erase(Erasure{ID: uuid.New(), Org: "acme"}, chosenOf(refs)); err != nil {
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "org"}, all); err != nil {
 		t.Fatal(err)
 	}
-	for e := (Erasure{}); e.DoneAt == 0; e = j.Erasures("acme")[0] {
-		if c, err := j.Content(t.Context(), &storage.Record{Content: refs[0]}); c != nil || err != nil {
+	for e := (Erasure{}); e.DoneAt == 0; e = j.Erasures("org")[0] {
+		if c, err := j.Content(t.Context(), &storage.Record{ID: numbered(0), Org: "org", Content: refs[0]}); c != nil || err != nil {
 			t.Fatal(c, err)
 		}
 	}
-	if c, err := r.Content(t.Context(), &storage.Record{Content: refs[1]}); c != nil || err != nil { // it has the file open
+	if c, err := r.Content(t.Context(), &storage.Record{ID: numbered(1), Org: "org", Content: refs[1]}); c != nil || err != nil { // it has the file open
 		t.Errorf("an open reader answers %v, %v", c, err)
 	}
 	if found := files(t, dir, sealedSuffix); len(found) > 0 {

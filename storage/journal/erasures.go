@@ -7,14 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
-
-	"github.com/weirhq/weir/storage"
 )
 
 // ErasuresName is the file of the erasures in the journal's directory.
@@ -31,12 +28,7 @@ type erasures struct {
 	// refused is why no erasure can be created, nil if one can.
 	refused error
 
-	// hidden are the entries that are left to erase, sorted, by segment: nobody can read their
-	// content. It is nil if there are none.
-	hidden atomic.Pointer[map[uint64][]uint32]
-	// finds is true while the content of erased records is left to find: after a restore.
-	finds atomic.Bool
-	// records are all records of all erasures.
+	// records are all records of all erasures: nobody can read their content.
 	records atomic.Pointer[erasedRecords]
 }
 
@@ -59,7 +51,6 @@ func (l *erasures) open() {
 	}
 	l.all, l.reach = t.Erasures, t.reach()
 	l.records.Store(t.records)
-	l.hide()
 	if l.refused = l.j.Compare(ErasuresName, l.reach); l.refused != nil {
 		l.j.options.logger().Error("what is left to erase is not known: the erasures have to be requested again", zap.Error(l.refused))
 	}
@@ -115,6 +106,7 @@ func (l *erasures) save() error {
 	}
 	l.reach = next.reach()
 	l.j.Note(ErasuresName, l.reach)
+	l.j.removals.Add(1)
 	return nil
 }
 
@@ -129,48 +121,18 @@ func (l *erasures) change(id uuid.UUID, do func(*Erasure)) error {
 			l.all[i] = &next
 		}
 	}
-	l.hide()
 	return l.save()
-}
-
-// hide makes the entries unreadable that all erasures together still have to remove. It needs the
-// mutex.
-func (l *erasures) hide() {
-	var left map[uint64][]uint32
-	finds := false
-	for _, one := range l.all {
-		finds = finds || one.Find
-		for number, ordinals := range one.Left {
-			if left == nil {
-				left = make(map[uint64][]uint32)
-			}
-			left[number] = append(left[number], ordinals...)
-		}
-	}
-	l.finds.Store(finds)
-	defer l.j.removals.Add(1)
-	if left == nil {
-		l.hidden.Store(nil)
-		return
-	}
-	for _, ordinals := range left {
-		slices.Sort(ordinals)
-	}
-	l.hidden.Store(&left)
 }
 
 // left returns the entries that are left to erase, sorted, by segment.
 func (l *erasures) left() map[uint64][]uint32 {
-	if hidden := l.hidden.Load(); hidden != nil {
-		return *hidden
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all Erasure
+	for _, one := range l.all {
+		all.add(one.Left)
 	}
-	return nil
-}
-
-// hides reports whether the content of a record is left to erase.
-func (l *erasures) hides(r *storage.Record) bool {
-	_, found := slices.BinarySearch(l.left()[r.Content.Segment], r.Content.Ordinal)
-	return found || l.finds.Load() && l.records.Load().scope(r.Key()) > 0
+	return all.Left
 }
 
 // unfinished are the erasures that are not done.
@@ -197,6 +159,5 @@ func (l *erasures) findAgain() error {
 		next.Find, next.DoneAt, next.unusedErased = true, 0, false
 		l.all[i] = &next
 	}
-	l.hide()
 	return l.save()
 }

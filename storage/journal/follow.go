@@ -84,7 +84,7 @@ func (f *Follower) Next() (records []*storage.Record, missed int, more <-chan st
 		_ = recordWire.parse(k.metadata, r) // cannot fail: add has encoded the record
 		records = append(records, r)
 	}
-	records, _ = f.erasures.records.Load().apply(records)
+	records = f.erasures.records.Load().apply(records)
 	return records, missed, more
 }
 

@@ -83,7 +83,7 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 		err = run.expire(ctx, content)
 	}
 	j.archive.check()
-	z := sealer{noContent: j.Shared()}
+	z := sealer{noContent: j.Shared(), erased: j.erasures.records.Load()}
 	if z.noContent {
 		j.dropContent(ctx)
 	}

@@ -16,9 +16,11 @@ import (
 // rewriter writes sealed segments anew without some of their content, one after the other, in
 // memory that it keeps.
 type rewriter struct {
-	// erased reports whether a record is erased with all that is known of it. Default: none is.
-	erased  func(storage.RecordKey) bool
-	removed recordCount // such records, of the last segment
+	// erased are the erased records. Default: none.
+	erased *erasedRecords
+	// removed counts the records that were removed from the last segment with all that is known of
+	// them: a database cannot lose them.
+	removed recordCount
 
 	from    contentReader
 	to      sealedWriter
@@ -44,7 +46,7 @@ func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erase
 		return err
 	}
 	next.Newest, next.RawEntries, next.Again, next.Erased = was.Newest, was.RawEntries, was.Again, was.Erased+removed
-	next.recordCount = was.recordCount.without(w.removed) // a database cannot lose what is erased
+	next.recordCount = was.recordCount.without(w.removed)
 	if err := cmp.Or(a.replace(number, was, &next), a.removeGrams(number)); err != nil {
 		return err
 	}
@@ -128,7 +130,9 @@ func (w *rewriter) write(ctx context.Context, path string, erased func(ordinal u
 		}
 		for _, ordinal := range ordinals {
 			if erased(ordinal) {
-				w.countErased(block, ordinal)
+				if key, n, _ := w.recordOf(block, ordinal); w.erased.scope(key) == storage.EraseRecord {
+					w.removed.add(n)
+				}
 				continue
 			}
 			switch err := w.add(block, ordinal); {
@@ -158,20 +162,41 @@ func (w *rewriter) write(ctx context.Context, path string, erased func(ordinal u
 	return next, damaged, nil
 }
 
-// countErased counts the record of an entry that is removed, if it is erased, too.
-func (w *rewriter) countErased(block int, ordinal uint32) {
-	if w.erased == nil {
-		return
-	}
+// recordOf returns the key of the record of an entry, and what the entry stands for. It is false if
+// the segment does not say whose the entry is.
+func (w *rewriter) recordOf(block int, ordinal uint32) (key storage.RecordKey, n recordCount, known bool) {
 	w.from.reads++
 	f, err := w.from.frame(block, recordFrame)
 	if err != nil {
-		return
+		return key, n, false
 	}
-	var r storage.Record
-	if n, err := parseSealed(f.find(ordinal), &r); err == nil && w.erased(r.Key()) {
-		w.removed.add(n)
+	var sealed sealedRecord
+	var r record
+	if sealedRecordWire.parse(f.find(ordinal), &sealed) != nil || identityWire.parse(sealed.Metadata, &r) != nil {
+		return key, n, false
 	}
+	return r.Key(), sealed.recordCount, len(sealed.Metadata) > 0
+}
+
+// erasedEntries lists the entries of erased records in a sealed segment: those of all versions.
+// unidentified counts the entries that do not say whose they are.
+func (w *rewriter) erasedEntries(path string) (found []uint32, unidentified int64, err error) {
+	if err := w.from.openFile(path); err != nil {
+		return nil, 0, err
+	}
+	defer w.from.Close()
+	for block, ordinals := range w.from.index.ordinals() {
+		for _, ordinal := range ordinals {
+			key, _, known := w.recordOf(block, ordinal)
+			switch {
+			case !known:
+				unidentified++
+			case w.erased.scope(key) > 0:
+				found = append(found, ordinal)
+			}
+		}
+	}
+	return found, unidentified, nil
 }
 
 // ordinals lists the entries of each block in the order in which their requests stand there:

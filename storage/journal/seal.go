@@ -22,6 +22,8 @@ import (
 type sealer struct {
 	// noContent is true if the backend stores content itself: sealed segments have none.
 	noContent bool
+	// erased are records whose content is left out.
+	erased    *erasedRecords
 	w         sealedWriter
 	assembler transcript.Assembler
 	buffer    contentBuffer
@@ -64,11 +66,18 @@ func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
 // write writes the sealed form of a segment, without entries with damaged content.
 // A segment that never had content gets no file.
 func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed, damaged int64, err error) {
-	current, found, records, err := s.currentContents()
+	all, found, records, err := s.currentContents()
 	if err != nil {
 		return as, 0, err
 	}
-	as.recordCount, as.RawEntries, as.Newest = records, s.entries, int64(s.newest)
+	current := slices.DeleteFunc(all, func(p place) bool {
+		scope := z.erased.scope(p.key)
+		if scope == storage.EraseRecord {
+			records = records.without(p.last.recordCount) // a database cannot lose what is erased
+		}
+		return scope > 0
+	})
+	as.recordCount, as.RawEntries, as.Newest, as.Erased = records, s.entries, int64(s.newest), int64(len(all)-len(current))
 	damaged = max(s.contents-found-max(s.damaged, 0), 0) // heads, since they were drained
 	if z.noContent || len(current) == 0 && damaged == 0 {
 		return as, 0, nil

@@ -155,7 +155,7 @@ const (
 )
 
 // withWords appends records with the common word, of which every third has the canary.
-func withWords(t *testing.T, j *Journal, n int) (records []*storage.Record, personal []storage.ContentRef) {
+func withWords(t *testing.T, j *Journal, n int) (records []*storage.Record, personal []Chosen) {
 	t.Helper()
 	for i := range n {
 		text := common
@@ -169,7 +169,7 @@ func withWords(t *testing.T, j *Journal, n int) (records []*storage.Record, pers
 		}
 		records = append(records, r)
 		if i%3 == 0 {
-			personal = append(personal, r.Content)
+			personal = append(personal, Chosen{r.ID, r.Content})
 		}
 	}
 	return records, personal
@@ -261,7 +261,7 @@ func TestErasedTextHasNoGrams(t *testing.T) {
 	seal(t, j, 1)
 	wantGrams(t, j, records)
 	wantRuledOut(t, j, canary, false)
-	if err := j.Erase(Erasure{ID: uuid.New(), Org: "org", RequestedAt: 1}, chosenOf(personal)); err != nil {
+	if err := j.Erase(Erasure{ID: uuid.New(), Org: "org", RequestedAt: 1}, personal); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the erasure is done", func() bool { return j.Erasures("org")[0].DoneAt != 0 })

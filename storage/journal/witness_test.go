@@ -48,6 +48,7 @@ func harmed(t *testing.T) (b *backend, o Options, refs []storage.ContentRef, mid
 	}
 	flush(t, j)
 	eventually(t, "a segment is sealed", func() bool { return j.Status().SealedSegments > 0 && j.Status().RawSegments <= 1 })
+	alone(j) // else it makes and removes files meanwhile
 	middle = map[string][]byte{}
 	for _, path := range files(t, o.Dir, "") {
 		text, err := os.ReadFile(path)
@@ -56,7 +57,6 @@ func harmed(t *testing.T) (b *backend, o Options, refs []storage.ContentRef, mid
 		}
 		middle[filepath.Base(path)] = text
 	}
-	alone(j)
 	for n := 12; n < 30; n++ {
 		refs = append(refs, appendSample(t, j, n).Content)
 	}
