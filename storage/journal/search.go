@@ -158,8 +158,7 @@ func (s *contentSearch) Candidates(segment uint64) func(ordinal uint32) bool {
 			return g.index.among(found, !bare.empty())
 		}
 	}
-	if errors.Is(err, errGrams) || errors.Is(err, errDamaged) {
-		s.j.archive.damagedGrams(segment, err)
+	if err != nil && s.j.archive.dropGrams(segment, err) {
 		signal(s.j.maintenance.wake)
 	}
 	return all
@@ -224,8 +223,16 @@ func (g *grams) find(content storage.ContentPart, texts [][]uint32) (bitSet, err
 	return found, nil
 }
 
-// damagedGrams removes the grams of a segment, so that they are made again.
-func (a *archive) damagedGrams(number uint64, cause error) {
-	err := errors.Join(cause, a.removeGrams(number))
+// dropGrams forgets the grams of a segment if a search has found them damaged or gone, so that they
+// are made again. It reports false if they are as they were, or not made yet.
+func (a *archive) dropGrams(number uint64, found error) bool {
+	a.mu.Lock()
+	gone := a.grams[number] && errors.Is(found, fs.ErrNotExist)
+	a.mu.Unlock()
+	if !gone && !errors.Is(found, errGrams) && !errors.Is(found, errDamaged) {
+		return false
+	}
+	err := errors.Join(found, a.removeGrams(number))
 	a.options.logger().Warn("searches read all content of a segment until its grams are made again", zap.Uint64("segment", number), zap.Error(err))
+	return true
 }

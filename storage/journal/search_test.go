@@ -187,7 +187,7 @@ func wantRuledOut(t *testing.T, j *Journal, text string, want bool) {
 }
 
 // Grams that are missing, damaged, cut, or of another file rule out nothing, and are made again.
-// Those without a segment are removed.
+// Those without a segment are removed at a start.
 func TestGramsAreMadeAgain(t *testing.T) {
 	for name, harm := range map[string]func(grams []byte) []byte{
 		"missing":            nil,
@@ -251,6 +251,21 @@ func TestGramsAreMadeAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Grams that a search misses are made again without a restart.
+func TestMissingGramsAreMadeAgainAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, &backend{}, Options{Dir: dir})
+	withWords(t, j, 9)
+	seal(t, j, 1)
+	eventually(t, "the segment has grams", func() bool { return j.archive.withoutGrams() == nil })
+	if err := os.Remove(segmentPath(dir, 1, gramsSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	wantRuledOut(t, j, "nowhere", false)
+	eventually(t, "the segment has grams again", func() bool { return len(files(t, dir, gramsSuffix)) == 1 })
+	wantRuledOut(t, j, "nowhere", true)
 }
 
 // The grams of what was erased are in no file, and those of an expired segment go with it.
