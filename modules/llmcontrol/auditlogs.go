@@ -98,7 +98,8 @@ func listAuditLogs(c *call) (any, error) {
 		object = f.objects[0]
 	}
 	page, projects := openAIPage{Object: "list", Data: []any{}}, projectNames{ctx: c.ctx, org: c.org}
-	for before := values[0]; ; {
+	before := values[0]
+	for range pagesRead {
 		events, err := c.org.Log.Events(c.ctx, c.org.Name, object, before, maxPage)
 		if err != nil {
 			return nil, err
@@ -126,6 +127,8 @@ func listAuditLogs(c *call) (any, error) {
 			return page, nil
 		}
 	}
+	page.HasMore, page.LastID = true, &before // clients go on after the last event that was looked at
+	return page, nil
 }
 
 // describeEvent writes an event as OpenAI does: what is said of the object stands under the

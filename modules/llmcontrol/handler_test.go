@@ -822,4 +822,13 @@ func TestListsOfFewEventsEnd(t *testing.T) {
 	if rest.Get("items.0.object").Str != id || rest.Get("next").Str != "" {
 		t.Errorf("the others have %s", rest.Raw)
 	}
+	const logs = organization + "audit_logs?event_types[]=api_key.created"
+	first = s.ok("acme-admin", "GET", logs, "")
+	if first.Get("data.#").Int() != 0 || !first.Get("has_more").Bool() || first.Get("last_id").Str == "" {
+		t.Fatalf("the first 4,000 events have %s", first.Raw)
+	}
+	rest = s.ok("acme-admin", "GET", logs+"&after="+first.Get("last_id").Str, "")
+	if rest.Get("data.#").Int() != 1 || rest.Get("has_more").Bool() {
+		t.Errorf("the others have %s", rest.Raw)
+	}
 }
