@@ -167,7 +167,7 @@ func createErasure(c *call) (any, error) {
 	for {
 		// Pages wait for their turn, so a hold can be placed or lifted meanwhile: then it begins anew.
 		found := e
-		chosen, err := c.choose(j, &found, filter, holds)
+		chosen, err := choose(c.ctx, j, &found, filter, holds)
 		if err != nil || asked.DryRun {
 			return describeErasure(j, &found), err
 		}
@@ -197,33 +197,16 @@ func (c *call) flush(j *journal.Journal) error {
 }
 
 // choose finds the records that a filter chooses, of an erasure of content those that have some,
-// and counts them. Those under hold are the erasure's to erase later.
-func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Filter, holds []journal.Hold) (chosen []journal.Chosen, err error) {
-	held := make(map[uuid.UUID]bool)
-	for _, h := range holds {
-		keeps := false
-		if err := j.EachPage(c.ctx, h.Org, storage.And(h.Filter, filter), func(records []*storage.Record) error {
-			for _, r := range records {
-				held[r.ID], keeps = true, true
-			}
-			return nil
-		}); err != nil {
-			return nil, err
-		}
-		if keeps {
-			e.Holds = append(e.Holds, h.ID)
-		}
-	}
-	err = j.EachPage(c.ctx, e.Org, filter, func(records []*storage.Record) error {
+// and counts them. Those under hold are the erasure's to erase later. The holds come second: what is
+// recorded late may be under hold, and is not chosen if it was not there before.
+func choose(ctx context.Context, j *journal.Journal, e *journal.Erasure, filter storage.Filter, holds []journal.Hold) ([]journal.Chosen, error) {
+	var chosen []journal.Chosen
+	err := j.EachPage(ctx, e.Org, filter, func(records []*storage.Record) error {
 		for _, r := range records {
 			if r.Content == (storage.ContentRef{}) && e.Scope == storage.EraseContent || r.CreatedAt > e.RequestedAt {
 				continue
 			}
-			if held[r.ID] {
-				e.Held = append(e.Held, r.ID)
-			} else {
-				chosen = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content})
-			}
+			chosen = append(chosen, journal.Chosen{ID: r.ID, Content: r.Content})
 			e.Records++
 			e.Bytes += r.RequestBytes + r.ResponseBytes
 		}
@@ -235,6 +218,27 @@ func (c *call) choose(j *journal.Journal, e *journal.Erasure, filter storage.Fil
 	if err != nil {
 		return nil, err
 	}
+	held := make(map[uuid.UUID]bool)
+	for _, h := range holds {
+		keeps := false
+		if err := j.EachPage(ctx, h.Org, storage.And(h.Filter, filter), func(records []*storage.Record) error {
+			for _, r := range records {
+				held[r.ID], keeps = true, true
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if keeps {
+			e.Holds = append(e.Holds, h.ID)
+		}
+	}
+	chosen = slices.DeleteFunc(chosen, func(c journal.Chosen) bool {
+		if held[c.ID] {
+			e.Held = append(e.Held, c.ID)
+		}
+		return held[c.ID]
+	})
 	if len(e.Held) == 0 {
 		e.Holds = nil
 	}
