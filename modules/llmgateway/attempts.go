@@ -24,7 +24,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 	if places == nil {
 		var err error
 		if places, err = c.choose(targets); err != nil {
-			c.refuse(apierror.Of(err))
+			c.refuse(err)
 			return nil
 		}
 	}

@@ -20,22 +20,22 @@ type repetition struct {
 	places []routing.Place
 }
 
-// answerAgain answers the call from Weir's cache, and reports whether it did. It waits for an
-// equal call. Only answers of the first target are given again.
-func (c *call) answerAgain(targets []routing.Target) bool {
+// answerAgain returns the answer of Weir's cache, nil if it has none. It waits for an equal call. Only
+// answers of the first target are given again.
+func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	o := c.h.Cache.Options(&c.controls.Cache)
-	if _, isSocket := c.w.(*socket.Events); o == nil || isSocket || c.h.site.Cache == nil {
-		return false
+	if _, isSocket := c.w.(*socket.Events); o == nil || isSocket || c.state.Background || c.h.site.Cache == nil {
+		return nil
 	}
 	places, err := c.choose(targets)
 	if err != nil || len(places) == 0 {
-		return false
+		return nil
 	}
 	c.places = places
 	first := places[0].Target
 	v, err := c.variant(first.Choice)
 	if err != nil || v.allow(first) != nil {
-		return false
+		return nil
 	}
 	q := v.cacheRequest(first)
 	var refusal string
@@ -56,7 +56,7 @@ func (c *call) answerAgain(targets []routing.Target) bool {
 		if o.Asked {
 			c.controls.Warn("Service-Cache-Enabled", "not used, "+refusal)
 		}
-		return false
+		return nil
 	}
 	var hit *cache.Hit
 	c.first = first
@@ -64,7 +64,7 @@ func (c *call) answerAgain(targets []routing.Target) bool {
 	v.repetition = c.repetition
 	if hit == nil {
 		c.exchange.Record.AnswerCache = storage.CacheMiss
-		return false
+		return nil
 	}
 	return c.repeat(hit, first)
 }
@@ -87,14 +87,14 @@ func (c *call) cacheRequest(t routing.Target) *cache.Request {
 	}
 }
 
-// repeat answers with what a provider has answered before. Budgets and limits count the call as a
-// request that costs nothing. It returns false if they refuse that: another target may be paid for.
-func (c *call) repeat(hit *cache.Hit, t routing.Target) bool {
+// repeat returns what a provider has answered before. Budgets and limits count the call as a request
+// that costs nothing. It returns nil if they refuse that: another target may be paid for.
+func (c *call) repeat(hit *cache.Hit, t routing.Target) *recording.LocalReply {
 	s := c.spending(t)
 	s.Call = &bound.Call{Request: c.demanded(), Model: t.Listed, Provider: t.Account.Provider, Free: true}
 	bill, err := c.h.site.App.Money().Admit(c.ctx, s)
 	if err != nil {
-		return false
+		return nil
 	}
 	c.exchange.Bill = bill
 	header := c.w.Header()
@@ -105,8 +105,7 @@ func (c *call) repeat(hit *cache.Hit, t routing.Target) bool {
 			header.Set(name, "0")
 		}
 	}
-	c.reply(recording.Repeat(hit))
-	return true
+	return recording.Repeat(hit)
 }
 
 // isFirst reports whether the attempt is at the target whose answer others can get.

@@ -53,19 +53,46 @@ type call struct {
 }
 
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) error {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: at.dialect}, route: at.served, exchange: new(recording.Exchange)}
+	c := newCall(h, w, r, at)
+	c.dialect = at.dialect
 	c.api, _ = inbound.Of(c.dialect)
 	if c.dialect == plugins.Compaction {
 		c.compaction = new(compaction)
 	}
 	c.state.PreviousResponseID = socket.Continued(r.Context())
+	return c.serve(c.explain, func() (detached bool) {
+		targets, err := c.readRequest()
+		if err != nil {
+			c.refuse(err)
+			return false
+		}
+		if reply := c.answerAgain(targets); reply != nil {
+			c.reply(reply)
+			return false
+		}
+		if c.state.Background {
+			return c.runInBackground(targets)
+		}
+		return c.beginShadows(c.answer(targets))
+	})
+}
+
+func newCall(h *Handler, w http.ResponseWriter, r *http.Request, at *match) *call {
+	return &call{request: request{h: h, w: w, r: r}, route: at.served, exchange: new(recording.Exchange)}
+}
+
+// serve admits the call, begins its record, and makes it: of a model, or about a file or batch. A dry
+// run is answered by explain. answer returns true if the call goes on without its client, and is closed
+// then.
+func (c *call) serve(explain func() error, answer func() (detached bool)) error {
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer cancel()
+	c.ctx = ctx
 	if e := c.admit(&c.exchange.Record); e != nil {
-		return apierror.Write(w, c.dialect, e)
+		return apierror.Write(c.w, c.dialect, e)
 	}
 	if c.controls.DryRun {
-		return c.explain()
+		return explain()
 	}
 	c.begin(cancel)
 	detached := false
@@ -74,15 +101,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 			c.close()
 		}
 	}()
-	targets, err := c.readRequest()
-	switch {
-	case err != nil:
-		c.refuse(apierror.Of(err))
-	case c.state.Background:
-		detached = c.runInBackground(targets)
-	case !c.answerAgain(targets):
-		detached = c.beginShadows(c.answer(targets))
-	}
+	detached = answer()
 	return nil
 }
 
@@ -323,9 +342,9 @@ func (c *call) malformed() error {
 var noAccount = &providers.Account{Provider: llmapp.NoProvider}
 
 // refuse answers a call that was not sent to any provider.
-func (c *call) refuse(e *plugins.Error) {
+func (c *call) refuse(err error) {
 	c.exchange.Record.Provider = noAccount.Provider
-	c.reply(recording.Refuse(c.dialect, apierror.To(c.r, e)))
+	c.reply(recording.Refuse(c.dialect, apierror.To(c.r, apierror.Of(err))))
 }
 
 // reply gives the client an answer of Weir itself, when its record stands.

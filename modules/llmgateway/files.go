@@ -3,7 +3,6 @@ package llmgateway
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"io"
 	"math"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/providers"
-	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -49,31 +47,26 @@ func (f *fileCall) makesBatch() bool {
 func (f *fileCall) uploads() bool { return f.call.route.pattern == "POST /v1/files" }
 
 func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: cmp.Or(at.dialect, plugins.Batches)}, route: at.served, exchange: new(recording.Exchange)}
+	c := newCall(h, w, r, at)
+	c.dialect = cmp.Or(at.dialect, plugins.Batches)
 	c.exchange.Record.Dialect = plugins.Batches // whatever headers and errors the client has
-	if e := c.admit(&c.exchange.Record); e != nil {
-		return apierror.Write(w, c.dialect, e)
-	}
-	if c.controls.DryRun {
+	return c.serve(func() error {
 		return apierror.Write(w, c.dialect, plugins.Invalid("Service-Dry-Run", "A file or a batch goes to the provider that has it: there is nothing to tell."))
-	}
-	c.begin(cancel)
-	defer c.close()
-	f := &fileCall{a: &attempt{call: c, x: c.exchange, client: client{w: w}}, call: c, id: at.id}
-	f.a.lane = f
-	defer f.calls.Free()
-	if err := f.prepare(); err != nil {
-		c.refuse(apierror.Of(err))
-		return nil
-	}
-	outcome, _ := f.a.send(math.MaxInt64) // a file may be long
-	if f.endUpload(); outcome != routing.Answered {
-		f.a.answerFailure()
-		c.writeError(f.a.failure)
-	}
-	return nil
+	}, func() bool {
+		f := &fileCall{a: &attempt{call: c, x: c.exchange, client: client{w: w}}, call: c, id: at.id}
+		f.a.lane = f
+		defer f.calls.Free()
+		if err := f.prepare(); err != nil {
+			c.refuse(err)
+			return false
+		}
+		outcome, _ := f.a.send(math.MaxInt64) // a file may be long
+		if f.endUpload(); outcome != routing.Answered {
+			f.a.answerFailure()
+			c.writeError(f.a.failure)
+		}
+		return false
+	})
 }
 
 // prepare makes the request to the account that has the file, and the bill by which the

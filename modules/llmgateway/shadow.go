@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -97,7 +96,7 @@ func (c *call) shadow(model string) {
 	k.Request(&s.exchange.Record, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: s.sent}, int64(c.h.MaxBody), false)
 	a, err := s.prepare(targets[paid], 1)
 	if err != nil {
-		s.refuse(apierror.Of(err))
+		s.refuse(err)
 		return
 	}
 	a.x.Record.Arm = routing.ShadowArm

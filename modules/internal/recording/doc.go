@@ -15,8 +15,8 @@
 // In a proxy, capture.Writer observes the reply like any answer, and the end of the exchange
 // settles it. A new kind of reply is a constructor here, and one call in each lane:
 //
-//   - llmgateway: serveCall, when begin has begun the record, or readRequest once the model is known.
-//     Files and batches have a serveFiles of their own
+//   - llmgateway: call.serve, when begin has begun the record, for models, files and batches; or
+//     serveCall beside answerAgain, if it depends on the model
 //   - llmlog: ServeHTTP, before reserve. A reply that depends on the body, such as its model, belongs
 //     into reserve after readBody, or into intercept if it depends on what the provider would get
 package recording
