@@ -133,7 +133,7 @@ func (b *Bill) leaveOut(day Day, description string, amount Amount) {
 	}
 	for i := range b.Incomparable {
 		if item := &b.Incomparable[i]; item.Day != nil && *item.Day == day && item.Description == description {
-			item.Amount.N += amount.Nanodollars
+			item.Amount = item.Amount.Plus(plugins.KnownCost(amount.Nanodollars))
 			return
 		}
 	}

@@ -84,6 +84,7 @@ type comparison struct {
 	unknown map[modelDay]bool
 	lines   map[modelDay]*Line
 	report  *Report
+	volume  volume
 	// withoutTokens are the models whose tokens the bill does not state.
 	withoutTokens map[string]bool
 	// byWords finds the models of bills with OwnNames.
@@ -95,13 +96,19 @@ type modelDay struct {
 	model string
 }
 
-// Compare compares a bill with records. Both have some days more than the window.
-func Compare(bill *Bill, records *Records, options Options) *Report {
+// Compare compares a bill with records. Both have some days more than the window. The error is
+// [ErrOverflow].
+func Compare(bill *Bill, records *Records, options Options) (*Report, error) {
 	c := &comparison{
 		bill: bill, records: records, Options: options,
 		billed: make(map[group]count), byKey: make(map[string]map[group]count),
 		costs: make(map[modelDay]plugins.Nanodollars), unknown: make(map[modelDay]bool), lines: make(map[modelDay]*Line),
 		report: &Report{Providers: bill.Providers, From: options.Window.From, To: options.Window.To - 1, Lines: []*Line{}, Differences: []Difference{}, Incomparable: []Item{}},
+	}
+	c.volume = records.volume
+	c.addBill()
+	if err := c.volume.check(); err != nil {
+		return nil, err
 	}
 	c.recorded = records.byDay(shift{})
 	if bill.OwnNames {
@@ -123,7 +130,18 @@ func Compare(bill *Bill, records *Records, options Options) *Report {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model))
 	})
 	c.report.Agrees = len(c.report.Differences) == 0
-	return c.report
+	return c.report, c.volume.check()
+}
+
+// addBill adds what the bill has to the volume.
+func (c *comparison) addBill() {
+	for i := range c.bill.Usage {
+		c.volume.addCounts(c.bill.Usage[i].Requests)
+		c.volume.addCounts(c.bill.Usage[i].Tokens[:]...)
+	}
+	for i := range c.bill.Costs {
+		c.volume.addAmounts(c.bill.Costs[i].Amount.Nanodollars, c.bill.Costs[i].Amount.Rounding)
+	}
 }
 
 // addUsage adds up the usage of the bill.
@@ -271,6 +289,7 @@ func (c *comparison) price(g group, t Tokens) plugins.Cost {
 		plus := c.records.catalog.Cost(provider, g.model, more.usage(), conditions)
 		minus := c.records.catalog.Cost(provider, g.model, less.usage(), conditions)
 		if plus.Valid && minus.Valid {
+			c.volume.addAmounts(plus.N, minus.N)
 			return plugins.KnownCost(plus.N - minus.N)
 		}
 	}

@@ -253,7 +253,10 @@ func (s *scene) compare(t *testing.T) *Report {
 	for _, c := range s.recorded {
 		records.Add(&c)
 	}
-	report := Compare(bill, records, s.options)
+	report, err := Compare(bill, records, s.options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	checkSums(t, report)
 	return report
 }

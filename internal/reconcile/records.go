@@ -103,6 +103,7 @@ type Records struct {
 	responses, earlier map[[16]byte]struct{}
 	day                Day
 
+	volume           volume
 	subscriptions    int64
 	subscriptionCost plugins.Cost
 }
@@ -127,6 +128,9 @@ func (r *Records) Add(c *Call) {
 		r.subscriptionCost = r.subscriptionCost.Plus(c.ListCost)
 		return
 	}
+	u := &c.Usage
+	r.volume.addAmounts(c.Cost.N)
+	r.volume.addCounts(u.Input.N, u.Output.N, u.CacheRead.N, u.CacheWrite.N, u.CacheWrite1h.N, u.Reasoning.N, u.BilledInput.N, u.BilledOutput.N)
 	t := r.totalsOf(c)
 	if !c.Usage.Input.Valid && !c.Usage.Output.Valid {
 		if c.mayBeBilled() {

@@ -93,7 +93,10 @@ func reconcileBill(cmd *cobra.Command, args []string) error {
 	if err := readCalls(ctx, cmd, bill.Providers, window, records); err != nil {
 		return err
 	}
-	report := reconcile.Compare(bill, records, options)
+	report, err := reconcile.Compare(bill, records, options)
+	if err != nil {
+		return err
+	}
 	if err := bills.Link(report); err != nil {
 		return err
 	}

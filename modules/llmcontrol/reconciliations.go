@@ -67,5 +67,8 @@ func createReconciliation(c *call) (any, error) {
 	if unreadable, ok := errors.AsType[*bills.UnreadableError](err); ok && c.ctx.Err() == nil {
 		return nil, &plugins.Error{Status: http.StatusBadGateway, Message: unreadable.Error()}
 	}
+	if errors.Is(err, reconcile.ErrOverflow) {
+		return nil, bad("%v", err)
+	}
 	return report, err
 }

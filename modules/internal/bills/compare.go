@@ -55,7 +55,10 @@ func (b *Bill) Compare(ctx context.Context, j *journal.Journal, org string, pric
 	if err != nil {
 		return nil, err
 	}
-	report := reconcile.Compare(bill, records, options)
+	report, err := reconcile.Compare(bill, records, options)
+	if err != nil {
+		return nil, err
+	}
 	return report, Link(report)
 }
 
