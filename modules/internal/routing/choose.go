@@ -57,9 +57,7 @@ type Place struct {
 	Expected plugins.Cost
 	Load     Load
 
-	warm  int64   // tokens in the provider's cache
-	score float64 // within its alias; the lowest is tried first
-	tie   float64 // of equal scores, the lowest is tried first
+	warm int64 // tokens in the provider's cache
 }
 
 // Choose returns the targets in the order in which a call tries them. Targets whose condition the
@@ -165,14 +163,22 @@ func (s State) behind() int {
 // arrange puts the targets of an alias in the order of its strategy. In each choice, the accounts
 // of the organisation stay before those of the platform: the order decides who pays.
 func (a *Alias) arrange(places []Place, ask *Ask) {
+	ranks := make([]rank, 0, fewTargets)
 	for i := range places {
 		p := &places[i]
-		p.score = a.score(p, places, ask)
+		r := rank{score: a.score(p, places, ask), from: i}
 		if a.subject != nil { // the accounts of a choice share its subjects
-			p.tie = hashed(a.subject(ask.Record), p.Account.Label)
+			r.tie = hashed(a.subject(ask.Record), p.Account.Label)
 		}
+		ranks = append(ranks, r)
 	}
-	slices.SortStableFunc(places, func(p, q Place) int { return cmp.Or(cmp.Compare(p.score, q.score), cmp.Compare(p.tie, q.tie)) })
+	slices.SortFunc(ranks, func(p, q rank) int {
+		return cmp.Or(cmp.Compare(p.score, q.score), cmp.Compare(p.tie, q.tie), cmp.Compare(p.from, q.from))
+	})
+	unsorted := append(make([]Place, 0, fewTargets), places...)
+	for i, r := range ranks {
+		places[i] = unsorted[r.from]
+	}
 	for i := range places {
 		if !places[i].Account.Platform {
 			continue
@@ -185,6 +191,16 @@ func (a *Alias) arrange(places []Place, ask *Ask) {
 		}
 	}
 }
+
+// rank is the place of a target within its alias. The lowest score is tried first; of equal scores,
+// the lowest tie; of equal ties, the first of the alias.
+type rank struct {
+	score, tie float64
+	from       int
+}
+
+// fewTargets are those of an alias that are sorted without memory of the heap.
+const fewTargets = 16
 
 // explored is the share of calls by which the strategy `fastest` tries targets that are not.
 const explored = 0.05
