@@ -54,11 +54,16 @@ var groupTotals = map[TotalKey]func(*Counts, *Details) plugins.Count{
 func TotalKeys() []TotalKey { return slices.Sorted(maps.Keys(groupTotals)) }
 
 // Of returns the total of a group: nanodollars, tokens, thousandths of a millisecond, or a
-// number of requests. The group has Details.
+// number of requests. The group has Details, unless the total is a count.
 func (k TotalKey) Of(g *GroupTotals) plugins.Count { return groupTotals[k](&g.Counts, g.Details) }
 
 // OfCell is Of for a cell of a group.
 func (k TotalKey) OfCell(c *Cell) plugins.Count { return groupTotals[k](&c.Counts, c.Details) }
+
+// IsCount reports whether groups have the total without Details.
+func (k TotalKey) IsCount() bool {
+	return slices.Contains([]TotalKey{totalRequests, "cost", "requests_without_cost"}, k)
+}
 
 // IsSum reports whether the total of a group is the sum of the totals of its cells.
 func (k TotalKey) IsSum() bool { return k.duration() == nil }

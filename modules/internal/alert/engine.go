@@ -59,14 +59,14 @@ type Engine struct {
 
 	// What follows belongs to the goroutine that evaluates.
 	watched map[string]*watched // by the configuration of the rule
-	version uint64              // of created
-	created []*Rule             // the rules that were made while Weir runs
+	series  map[question]*series
+	version uint64  // of created
+	created []*Rule // the rules that were made while Weir runs
 	pruned  time.Time
 }
 
 // watched is what an engine remembers of a rule.
 type watched struct {
-	now, before *series // before is nil unless the rule compares with last week
 	// seen is when each subject was last seen.
 	seen map[string]storage.Timestamp
 	// calm counts the evaluations in a row that found the condition of a firing alert false.
@@ -76,6 +76,7 @@ type watched struct {
 }
 
 const (
+	aWeek = 7 * 24 * time.Hour
 	// calmMinutes is after how many evaluations in a row an alert is resolved, so that a total
 	// about its threshold, or a node that sees records later, does not tell each minute.
 	calmMinutes = 3
@@ -185,6 +186,10 @@ func (e *Engine) Evaluate(ctx context.Context, now time.Time) {
 	for _, r := range rules {
 		w := e.watch(r)
 		watched[r.identity()] = w
+	}
+	e.watched, e.series = watched, e.share(rules)
+	for _, r := range rules {
+		w := watched[r.identity()]
 		err := e.evaluate(ctx, org, r, w, byRule[r.Name], at)
 		if err != nil && !w.failed && ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
 			e.Logger.Error("an alert cannot be evaluated", zap.String("alert", r.Name), zap.Error(err))
@@ -192,7 +197,6 @@ func (e *Engine) Evaluate(ctx context.Context, now time.Time) {
 		w.failed = err != nil && !errors.Is(err, ErrNotYet)
 		delete(byRule, r.Name)
 	}
-	e.watched = watched
 	for name, rest := range byRule {
 		if !strings.HasPrefix(name, channelRule) { // the rule is gone
 			for _, f := range rest {
@@ -248,11 +252,30 @@ func (e *Engine) watch(r *Rule) *watched {
 	if w := e.watched[r.identity()]; w != nil {
 		return w
 	}
-	w := &watched{now: newSeries(r, 0), seen: make(map[string]storage.Timestamp), calm: make(map[string]int)}
-	if r.Than != "" {
-		w.before = newSeries(r, 7*24*time.Hour)
+	return &watched{seen: make(map[string]storage.Timestamp), calm: make(map[string]int)}
+}
+
+// share returns the series of what rules ask of records, those that there are already or new ones.
+func (e *Engine) share(rules []*Rule) map[question]*series {
+	all := make(map[question]*series)
+	add := func(r *Rule, ago time.Duration) {
+		q := r.question(ago)
+		if all[q] == nil {
+			all[q] = cmp.Or(e.series[q], newSeries(r, q))
+		}
+		all[q].add(storage.TotalKey(r.Total))
+		all[q].asked = false
 	}
-	return w
+	for _, r := range rules {
+		if subjects[r.Total] != "" {
+			continue
+		}
+		add(r, 0)
+		if r.Than != "" {
+			add(r, aWeek)
+		}
+	}
+	return all
 }
 
 // values returns what the rule compares, by subject. What is unknown is missing.
@@ -264,18 +287,19 @@ func (e *Engine) values(ctx context.Context, r *Rule, w *watched, at storage.Tim
 	if err != nil {
 		return nil, err
 	}
-	values, err := w.now.at(ctx, groups, e.Org, at)
-	if err != nil || !storage.TotalKey(r.Total).IsSum() {
+	key := storage.TotalKey(r.Total)
+	values, err := e.series[r.question(0)].at(ctx, groups, e.Org, key, at)
+	if err != nil || !key.IsSum() {
 		return values, err
 	}
 	if r.isTrue(0) { // a sum of no records
 		values = maps.Clone(values)
 		w.remember(values, r.Per == "", at)
 	}
-	if w.before == nil {
+	if r.Than == "" {
 		return values, nil
 	}
-	before, err := w.before.at(ctx, groups, e.Org, at)
+	before, err := e.series[r.question(aWeek)].at(ctx, groups, e.Org, key, at)
 	if err != nil {
 		return nil, err
 	}

@@ -99,10 +99,14 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 		begin = end
 	}
 	stayWarm(places)
+	well := true
 	for i := range places {
 		places[i].State = health.state(&places[i])
+		well = well && places[i].State.behind() == 0
 	}
-	putBehind(places)
+	if !well {
+		putBehind(places)
+	}
 	return places, nil
 }
 
