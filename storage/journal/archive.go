@@ -311,10 +311,16 @@ func (a *archive) remove(number uint64) {
 }
 
 func (a *archive) has(number uint64) bool {
+	_, there := a.segment(number)
+	return there
+}
+
+// segment returns what is known of a segment, false if it is not listed.
+func (a *archive) segment(number uint64) (s sealed, there bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, there := a.segments[number]
-	return there
+	s, there = a.segments[number]
+	return s, there
 }
 
 func (a *archive) all() map[uint64]sealed {

@@ -94,11 +94,11 @@ func (l *erasures) eraseSegment(ctx context.Context, w *rewriter, number uint64,
 		return 0, nil
 	}
 	gone := listed
-	if scans && l.j.archive.has(number) {
+	if s, _ := l.j.archive.segment(number); scans && s.Size > 0 {
 		var found []uint32
 		found, unidentified, err = w.erasedEntries(segmentPath(l.j.dir, number, sealedSuffix))
 		if errors.Is(err, errSealed) {
-			unidentified, err = l.j.archive.all()[number].Entries, nil
+			unidentified, err = s.Entries, nil
 		}
 		if err != nil {
 			return 0, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -295,6 +296,12 @@ func TestContentIsUnreadableBeforeItIsErased(t *testing.T) {
 
 // A segment of which everything is erased has no file any more, and that is no damage.
 func TestErasureOfAWholeSegment(t *testing.T) {
+	for _, sealed := range []bool{false, true} {
+		t.Run(fmt.Sprint("sealed ", sealed), func(t *testing.T) { testErasureOfAWholeSegment(t, sealed) })
+	}
+}
+
+func testErasureOfAWholeSegment(t *testing.T, sealed bool) {
 	dir := t.TempDir()
 	b := &backend{}
 	j := open(t, b, Options{Dir: dir})
@@ -305,7 +312,9 @@ func TestErasureOfAWholeSegment(t *testing.T) {
 		refs = append(refs, appendTurn(t, j, i, &turns[i]))
 		all = append(all, Chosen{numbered(i), refs[i]})
 	}
-	seal(t, j, 1)
+	if flush(t, j); sealed {
+		seal(t, j, 1)
+	}
 	r := j.Reader(storage.WholeContent)
 	defer r.Close()
 	wantTurn(t, r, 0, refs[0], &turns[0])

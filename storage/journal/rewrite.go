@@ -32,7 +32,7 @@ type rewriter struct {
 // stays, within these. At any point the file is the old one or the new one, and the list knows
 // both: a reader that has the old file open opens the new one. rewrite needs the turn of maintenance.
 func (a *archive) rewrite(ctx context.Context, w *rewriter, number uint64, erased func(ordinal uint32) bool) error {
-	was, there := a.all()[number]
+	was, there := a.segment(number)
 	if !there || was.Size == 0 {
 		return nil
 	}
