@@ -232,5 +232,5 @@ func (a *attempt) finish(whole bool) {
 		a.setCostHeaders(http.TrailerPrefix)
 	}
 	a.x.End(end)
-	a.saveAnswer(end)
+	a.saveAnswer()
 }

@@ -114,14 +114,10 @@ func (a *attempt) isFirst() bool {
 }
 
 // saveAnswer lets later calls have the answer, unless a budget has made it another one than the
-// request asks for. That, and a caller who has left, say nothing of the next call.
-func (a *attempt) saveAnswer(end storage.EndState) {
+// request asks for. That says nothing of the next call.
+func (a *attempt) saveAnswer() {
 	c := a.call
-	switch {
-	case c.lead == nil, !a.isFirst(), end == storage.ClientAborted, a.x.Cut, a.loweredLimit() > 0, a.unpricedTier():
-	case a.repeatable == nil:
-		c.lead.Withhold()
-	default:
+	if c.lead != nil && a.isFirst() && !a.x.Cut && a.loweredLimit() == 0 && !a.unpricedTier() {
 		c.lead.Save(&a.x.Record, a.x.Info(), a.repeatable, a.client.usage != nil)
 	}
 }

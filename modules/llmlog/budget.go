@@ -30,14 +30,14 @@ var tierFields = []string{"X-Vertex-AI-LLM-Shared-Request-Type", "X-Amzn-Bedrock
 // call stay as they are. A budget counts what a provider is asked to make: not what is read
 // or deleted, what counts tokens, and what the client's subscription pays.
 func (x *exchange) reserve(key *access.Key) *plugins.Error {
-	if x.late != nil {
-		return x.late
+	if x.request.late != nil {
+		return x.request.late
 	}
-	r := &x.Record
+	r := &x.rec.Record
 	app := x.h.site.App
 	pays := x.account != nil
 	if app.Maskers().Of(r.Org, r.ContentMask()).Refuses() {
-		body, refused := x.readBody(&x.writer)
+		body, refused := x.request.read(&x.writer, x.r)
 		if refused == nil {
 			refused = app.Maskers().Check(r, body)
 		}
@@ -61,7 +61,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	reads := !uncounted && (pays || err != nil || money.ReadBodies(budgets)) // budgets that cannot be read now may count the call in a moment
 	if reads || x.repetition.options != nil {
 		var refused *plugins.Error
-		sent, refused = x.readBody(&x.writer)
+		sent, refused = x.request.read(&x.writer, x.r)
 		// Budgets that only observe, and the cache, let pass what they cannot read, unless a part
 		// of it is gone.
 		observed := !pays && err == nil && !slices.ContainsFunc(budgets, func(b *money.Budget) bool { return !b.Observe })
@@ -90,7 +90,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 		s.Files, s.Names = true, batch.AllModels()
 	}
 	if pays {
-		x.TargetModel = s.Model
+		x.rec.TargetModel = s.Model
 		if err := x.checkCall(key, request, object, isObject); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (x *exchange) reserve(key *access.Key) *plugins.Error {
 	if err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // Admit returns no other
 	}
-	x.Bill = bill
+	x.rec.Bill = bill
 	batch.Reservation = bill.Batch()
 	r.Batch = batch.Text()
 	if pays {
@@ -154,35 +154,18 @@ func (x *exchange) batched(model string, body *plugins.Object) bound.Batch {
 		adder := x.adder()
 		return adder.Inline(model, body)
 	}
-	return x.Uploaded(file, "").CreatedBy(body)
+	return x.rec.Uploaded(file, "").CreatedBy(body)
 }
 
 // adder adds up the calls of a batch at the provider.
 func (x *exchange) adder() bound.Adder {
-	return bound.Adder{Catalog: x.h.site.App.Catalog(), Provider: cmp.Or(x.Record.Provider, x.h.Provider)}
-}
-
-// readBody reads the body for what the call may cost.
-func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *plugins.Error) {
-	if !hasBody(x.r) || x.r.Method == http.MethodConnect {
-		return nil, nil
-	}
-	if contentEncoding(x.r.Header) != "" {
-		e := plugins.Invalid("", "The gateway has to read this call before it passes: send the body without Content-Encoding.")
-		e.Status = http.StatusUnsupportedMediaType
-		return nil, e
-	}
-	refused, err := x.readAhead(w)
-	if err != nil {
-		return nil, plugins.Invalid("", "The body of the request broke off.")
-	}
-	return x.ahead.Bytes, refused
+	return bound.Adder{Catalog: x.h.site.App.Catalog(), Provider: cmp.Or(x.rec.Record.Provider, x.h.Provider)}
 }
 
 // settle counts an answer whose cost or usage the provider has not stated.
 func (x *exchange) settle(end storage.EndState) {
-	x.Settle(recording.Settling{
-		End: end, Left: x.Record.Status.N == storage.StatusClientLeft || x.failed && timedOut(x.err), Streams: x.streams, Served: x.Record.ResponseBytes > 0,
+	x.rec.Settle(recording.Settling{
+		End: end, Left: x.rec.Record.Status.N == storage.StatusClientLeft || x.failed && timedOut(x.err), Streams: x.streams, Served: x.rec.Record.ResponseBytes > 0,
 	})
 }
 
@@ -195,13 +178,13 @@ func timedOut(err error) bool {
 
 // release frees what is set aside and was not charged.
 func (x *exchange) release() {
-	if x.Bill == nil {
+	if x.rec.Bill == nil {
 		return
 	}
 	if status := x.writer.Status(); x.err != nil {
-		x.Bill.Answered(0, x.err)
+		x.rec.Bill.Answered(0, x.err)
 	} else if x.account == nil {
-		x.Bill.Answered(status, nil)
+		x.rec.Bill.Answered(status, nil)
 	}
-	x.Release()
+	x.rec.Release()
 }

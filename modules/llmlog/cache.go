@@ -25,7 +25,7 @@ type repetition struct {
 // among upstreams.
 func (p *repetition) ask(body *plugins.Object) {
 	x := p.of
-	switch r := &x.Record; {
+	switch r := &x.rec.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
 		p.refuse("content is omitted")
 	case x.h.site.Cache() == nil:
@@ -43,8 +43,8 @@ func (p *repetition) intercept(out *http.Request, via string) *http.Response {
 	p.intercepted = true
 	p.lead.Withhold() // the upstream before this one has failed
 	q := &cache.Request{
-		Org: x.Record.Org, Target: []string{"proxy", x.h.Provider, via, out.URL.Scheme, out.URL.Host, out.Host, strconv.FormatInt(out.ContentLength-x.r.ContentLength, 10)},
-		Method: out.Method, Path: out.URL.EscapedPath(), Query: out.URL.RawQuery, Dialect: x.Record.Dialect, Header: out.Header, Body: p.request,
+		Org: x.rec.Record.Org, Target: []string{"proxy", x.h.Provider, via, out.URL.Scheme, out.URL.Host, out.Host, strconv.FormatInt(out.ContentLength-x.r.ContentLength, 10)},
+		Method: out.Method, Path: out.URL.EscapedPath(), Query: out.URL.RawQuery, Dialect: x.rec.Record.Dialect, Header: out.Header, Body: p.request,
 	}
 	if x.usage != nil {
 		q.Target = append(q.Target, "usage is asked for")
@@ -59,14 +59,14 @@ func (p *repetition) intercept(out *http.Request, via string) *http.Response {
 	}
 	var hit *cache.Hit
 	if hit, p.lead = x.h.site.Cache().Answer(x.ctx, q, p.options); hit == nil {
-		x.Record.AnswerCache = storage.CacheMiss
+		x.rec.Record.AnswerCache = storage.CacheMiss
 		return nil
 	}
 	if x.cutter != nil {
 		x.cutter.Lift()
 	}
 	repetition := recording.Repeat(hit)
-	x.Reply(repetition)
+	x.rec.Reply(repetition)
 	return repetition.Response(out)
 }
 
@@ -82,8 +82,8 @@ func (p *repetition) refuse(why string) {
 func (p *repetition) announce(header http.Header) {
 	x := p.of
 	switch {
-	case x.Hit != nil:
-		x.Hit.SetHeader(header)
+	case x.rec.Hit != nil:
+		x.rec.Hit.SetHeader(header)
 	case p.options != nil:
 		header["Service-Cache"] = []string{"MISS"}
 		if p.request != nil && !p.intercepted {
@@ -92,16 +92,16 @@ func (p *repetition) announce(header http.Header) {
 	}
 }
 
-// save lets later calls have the answer, and those that wait go on. A caller who has left, or
-// whose budget has cut the answer, says nothing of the next one.
-func (p *repetition) save(end storage.EndState) {
+// save lets later calls have the answer, and those that wait go on. An answer that a budget has cut
+// says nothing of the next one.
+func (p *repetition) save() {
 	x := p.of
-	switch {
-	case p.lead == nil, end == storage.ClientAborted, x.Cut:
-	case end != storage.Complete, x.response.Missed():
-		p.lead.Withhold()
-	default:
-		p.lead.Save(&x.Record, x.Info(), x.response.Bytes(), false)
+	if !x.rec.Cut {
+		var complete []byte
+		if !x.answer.tap.Missed() {
+			complete = x.answer.tap.Bytes()
+		}
+		p.lead.Save(&x.rec.Record, x.rec.Info(), complete, false)
 	}
 	p.lead.End()
 }

@@ -17,15 +17,15 @@ import (
 // commit fills in what the traffic has told so far, and commits the record.
 func (x *exchange) commit(end storage.EndState) {
 	x.update()
-	if x.upload != nil && end == storage.Complete && x.Record.Status.N < http.StatusMultipleChoices {
-		x.body.Look(func(*capture.Tap, int64) { x.Record.Batch = x.upload.Batch().Text() })
+	if x.request.upload != nil && end == storage.Complete && x.rec.Record.Status.N < http.StatusMultipleChoices {
+		x.request.body.Look(func(*capture.Tap, int64) { x.rec.Record.Batch = x.request.upload.Batch().Text() })
 	}
-	x.Commit(end)
+	x.rec.Commit(end)
 }
 
 // update fills in what the traffic has told so far.
 func (x *exchange) update() {
-	r := &x.Record
+	r := &x.rec.Record
 	if status := x.writer.Status(); status != 0 {
 		r.Status = plugins.Known(int64(status))
 	}
@@ -37,19 +37,19 @@ func (x *exchange) update() {
 		info    plugins.RequestInfo
 		outline *observe.Outline
 	)
-	x.body.Look(func(t *capture.Tap, received int64) {
-		info, outline = *x.reader.Request(), x.reader.Outline()
+	x.request.body.Look(func(t *capture.Tap, received int64) {
+		info, outline = *x.request.reader.Request(), x.request.reader.Outline()
 		r.RequestBytes = received + x.writer.Received()
-		x.Kept.Request(r, storage.Body{Data: t.Bytes()}, int64(x.h.MaxBody), t.Truncated())
-		x.Kept.Media(r, info.Media)
+		x.rec.Kept.Request(r, storage.Body{Data: t.Bytes()}, int64(x.h.MaxBody), t.Truncated())
+		x.rec.Kept.Media(r, info.Media)
 	})
-	x.Kept.Response(r, storage.Body{Data: x.response.Bytes()}, int64(x.h.MaxBody), x.response.Truncated())
+	x.rec.Kept.Response(r, storage.Body{Data: x.answer.tap.Bytes()}, int64(x.h.MaxBody), x.answer.tap.Truncated())
 
-	r.Dialect = cmp.Or(x.Info().Dialect, r.Dialect)
+	r.Dialect = cmp.Or(x.rec.Info().Dialect, r.Dialect)
 	r.Provider = x.provider()
 	r.RequestModel = info.Model
 	control.ReadUser(r, info.User)
-	x.Join(outline, uuid.Nil)
+	x.rec.Join(outline, uuid.Nil)
 	if r.RequestModel == "" {
 		r.RequestModel = observe.PathModel(r.Dialect, r.Path)
 	}

@@ -12,11 +12,11 @@ import (
 // pass hands the call on. A stream that a budget ends has ended well, whatever becomes of the
 // connection to the provider.
 func (x *exchange) pass(next caddyhttp.Handler) (err error) {
-	if x.Bill == nil || x.Bill.CutAt == 0 {
+	if x.rec.Bill == nil || x.rec.Bill.CutAt == 0 {
 		return next.ServeHTTP(&x.writer, x.r)
 	}
 	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the stream could not be read
-	x.cutter = cut.NewWriter(&x.writer, x.Record.Dialect, x.Bill.CutAt*bound.UpperBound.TextBytes, x.cancel)
+	x.cutter = cut.NewWriter(&x.writer, x.rec.Record.Dialect, x.rec.Bill.CutAt*bound.UpperBound.TextBytes, x.cancel)
 	defer func() {
 		if !x.cutter.Over() {
 			return

@@ -2,9 +2,6 @@ package llmlog
 
 import (
 	"errors"
-	"io"
-	"net/http"
-	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -14,7 +11,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -25,37 +21,29 @@ func (x *exchange) end() {
 	if x.usage != nil {
 		x.usage.Close()
 	}
-	if x.Record.TargetURL == "" {
+	if x.rec.Record.TargetURL == "" {
 		x.locate()
 	}
-	x.closeResponse(x.isWhole())
+	x.answer.close(x.isWhole())
 	if x.tunnel != nil {
 		x.tunnel.Close(x.ctx.Err() != nil || x.writer.ClientLeft())
 	}
-	x.Record.ResponseBytes = x.writer.Sent()
+	x.rec.Record.ResponseBytes = x.writer.Sent()
 	end := x.endState()
 	x.commit(end)
 	if x.addressed != nil {
 		x.addressed.Close(x.isWhole() || x.failed)
 	}
 	x.settle(end)
-	x.End(end)
-	x.repetition.save(end)
+	x.rec.End(end)
+	x.repetition.save()
 	x.release()
 
-	x.body.Detach()
-	if x.upload != nil {
-		x.upload.Free()
-	}
-	x.ahead.Release()
-	x.reader.Free()
-	x.response.Free()
-	if x.observer != nil {
-		x.observer.Free()
-	}
-	x.reader, x.observer, x.Answer = nil, nil, nil
-	x.Kept = storage.Kept{}
-	x.Close()
+	x.request.free()
+	x.answer.free()
+	x.rec.Answer = nil
+	x.rec.Kept = storage.Kept{}
+	x.rec.Close()
 	x.cancel()
 }
 
@@ -66,13 +54,13 @@ func (x *exchange) endState() storage.EndState {
 	case x.failed:
 		return storage.Failed
 	case left && (w.Status() == 0 || w.Status() == storage.StatusClientLeft):
-		x.Record.Status = plugins.Known(storage.StatusClientLeft)
+		x.rec.Record.Status = plugins.Known(storage.StatusClientLeft)
 		return storage.ClientAborted
 	case w.Status() == storage.StatusClientLeft && x.r.Context().Err() != nil:
 		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
-	case x.isWhole(), x.Info().Phase == plugins.Ended && w.Err() == nil && !w.Short(): // official clients hang up at the terminal event
+	case x.isWhole(), x.rec.Info().Phase == plugins.Ended && w.Err() == nil && !w.Short(): // official clients hang up at the terminal event
 		return x.ended()
-	case x.observer != nil && x.Record.Stream && x.Info().ErrorType != "":
+	case x.answer.observer != nil && x.rec.Record.Stream && x.rec.Info().ErrorType != "":
 		return storage.UpstreamAborted
 	case left:
 		return storage.ClientAborted
@@ -90,26 +78,10 @@ func (x *exchange) isWhole() bool {
 
 // ended returns the end state of an answer that has passed to its end.
 func (x *exchange) ended() storage.EndState {
-	if !x.tellsEnd() {
+	if x.writer.Tunnel() {
 		return storage.Complete
 	}
-	switch outcome := observe.OutcomeOf(x.Info()); {
-	case outcome == observe.Cut, outcome != observe.Ended && x.Record.Stream:
-		return storage.UpstreamAborted
-	}
-	return storage.Complete
-}
-
-// tellsEnd reports whether the answer itself says whether it is complete: it is that of a model,
-// and Weir has read all of it. An object that is an error is complete.
-func (x *exchange) tellsEnd() bool {
-	if x.observer == nil || x.response.Missed() || x.writer.Status() != http.StatusOK || x.writer.Tunnel() {
-		return false
-	}
-	if x.Record.Stream {
-		return observe.TellsEnd(x.Info().Dialect)
-	}
-	return x.Info().ErrorType == "" && observe.Finishes(x.Info().Dialect)
+	return x.answer.endState(x.writer.Status(), x.rec.Record.Stream)
 }
 
 // answerError answers an error that next returned without having written
@@ -125,41 +97,22 @@ func (x *exchange) answerError() error {
 		return nil                                     //nolint:nilerr // nobody is there to be told
 	}
 	x.failed = true
-	x.Record.Status = plugins.Known(int64(status))
-	x.readUnsent()
+	x.rec.Record.Status = plugins.Known(int64(status))
+	x.request.readUnsent(&x.writer, x.r)
 	e := apierror.Unanswered(status, upstreamOf(x.ctx), x.err)
 	if errors.Is(x.err, money.ErrCredentials) {
 		e.Code, e.Message = apierror.UpstreamAuth, "The provider does not accept the gateway's credentials."
 	}
 	refusal := recording.Refuse(x.operation().clientDialect(), e)
-	x.Reply(refusal)
+	x.rec.Reply(refusal)
 	if x.h.Errors == errorsPass {
 		x.announce(x.writer.Header())
 		return passedError(x.err, status)
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
-		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.String("host", upstreamOf(x.ctx)), zap.Error(redact.Upstream(x.err)))
+		zap.Stringer("id", x.rec.Record.ID), zap.Int("status", status), zap.String("host", upstreamOf(x.ctx)), zap.Error(redact.Upstream(x.err)))
 	_ = refusal.Write(&x.writer) // the client is gone
 	return nil
-}
-
-// unsentTimeout bounds how long the request of a call that reached no provider is read.
-const unsentTimeout = 5 * time.Second
-
-// readUnsent reads the request of a call that no provider has read, so that its record says
-// what was asked, of which model.
-func (x *exchange) readUnsent() {
-	if !hasBody(x.r) || x.r.Method == http.MethodConnect {
-		return
-	}
-	connection := http.NewResponseController(&x.writer)
-	if connection.SetReadDeadline(time.Now().Add(unsentTimeout)) != nil {
-		return
-	}
-	if body, ok := x.body.Again(); ok {
-		_, _ = io.Copy(io.Discard, io.LimitReader(body, int64(x.h.MaxBody))) // the record has what has come
-	}
-	_ = connection.SetReadDeadline(time.Time{}) // the server sets its own for the next request
 }
 
 // passedError is the error for Caddy's error routes and log, which quote it.

@@ -2,8 +2,6 @@ package llmlog
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,11 +10,9 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/access"
-	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
@@ -41,58 +37,27 @@ type exchange struct {
 	r      *http.Request // what next is given: cancel ends its context
 	cancel context.CancelFunc
 	ctx    context.Context // the client's
+	rec    recording.Exchange
 
-	recording.Exchange
-
+	request   clientRequest
+	answer    providerAnswer
 	writer    capture.Writer
 	usage     *streamusage.Filter // takes out the chunk that nobody asked for
 	addressed *addressed          // puts addresses of the proxy in, nil unless the answer has some
+	tunnel    *tunnel.Tunnel      // nil unless its events are read
+	upstream  string              // provider by the upstream's host
+	warnings  []string
 
-	requestSide
-	answerSide
-	payment
+	key        *access.Key        // nil for a call without one
+	account    *providers.Account // that pays, nil if the caller's own credentials pass
+	limit      *llmapp.Budget     // that the caller set to its own calls, nil for none
+	streams    bool               // a stream was asked for; false if the request was not read
+	cutter     *cut.Writer        // ends the stream, nil unless a budget may end it
 	repetition repetition
 
-	tunnel *tunnel.Tunnel // nil unless its events are read
-
-	upstream string // provider by the upstream's host
-	warnings []string
-
-	outcome
-}
-
-// requestSide reads the request as it passes.
-type requestSide struct {
-	ahead  intake.Body       // what was read of the body before it passes
-	late   *plugins.Error    // the body did not come in time, nil if it did
-	memory *admission.Memory // that such bodies take
-	body   capture.Body
-	reader *observe.RequestReader
-	upload *bound.Upload // the calls of a batch in the file that the request uploads, nil for any other
-}
-
-// answerSide reads the answer as it passes.
-type answerSide struct {
-	response capture.Tap
-	observer plugins.Observer // nil unless the response is one of a call
-	closed   bool             // the observer, since the response ended
-	later    recording.Later  // what the answer to a GET tells of earlier calls, nil if nothing
-}
-
-// payment is who pays for a call, and what bounds the cost.
-type payment struct {
-	key     *access.Key        // nil for a call without one
-	limit   *llmapp.Budget     // that the caller set to its own calls, nil for none
-	account *providers.Account // that pays, nil if the caller's own credentials pass
-	streams bool               // a stream was asked for; false if the request was not read
-	cutter  *cut.Writer        // ends the stream, nil unless a budget may end it
-}
-
-// outcome is how a call left the next handler.
-type outcome struct {
-	returned bool  // false while a panic passes
+	returned bool  // false while a panic passes the next handler
 	err      error // what the next handler returned
-	failed   bool
+	failed   bool  // nothing was answered but err
 }
 
 func begin(h *Handler, r *http.Request) *exchange {
@@ -101,8 +66,8 @@ func begin(h *Handler, r *http.Request) *exchange {
 	x.r, x.cancel = r.WithContext(ctx), cancel
 	x.repetition.of = x
 	offerWebSocketAlone(x.r.Header)
-	x.Record.Path = r.URL.Path
-	x.Record.Dialect = observe.Detect(h.Provider, r.URL.Path)
+	x.rec.Record.Path = r.URL.Path
+	x.rec.Record.Dialect = observe.Detect(h.Provider, r.URL.Path)
 	return x
 }
 
@@ -123,7 +88,7 @@ func offerWebSocketAlone(header http.Header) {
 // admit reads and removes what the caller says of the call, and decides whose
 // it is, and by which key.
 func (x *exchange) admit() (*access.Key, *plugins.Error) {
-	r := &x.Record
+	r := &x.rec.Record
 	c := control.Read(x.r.Header, x.h.site.App.Headers(), r)
 	control.RemoveTrailers(x.r, x.h.site.App.Headers())
 
@@ -141,7 +106,8 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 		owner = key.Org()
 		r.Org = owner
 	}
-	x.memory = x.h.site.App.Memory(owner)
+	x.request.limit = int64(x.h.MaxBody)
+	x.request.memory = x.h.site.App.Memory(owner)
 	control.ReadEdge(x.r, x.h.CountryHeader, r)
 	if key != nil {
 		org := r.Org // the edge may have set another one
@@ -173,58 +139,36 @@ func (x *exchange) admit() (*access.Key, *plugins.Error) {
 	if c.Cost {
 		c.Warn("Service-Cost", "only the gateway tells it")
 	}
-	x.Begin(x.ctx, x.h.site, c, x.cancel)
+	x.rec.Begin(x.ctx, x.h.site, c, x.cancel)
 	x.warnings = append(x.warnings, c.Warnings...)
 	return key, nil
 }
 
 // watch puts the exchange between the two sides.
 func (x *exchange) watch(w http.ResponseWriter) {
-	x.reader = observe.NewRequestReader(x.Record.Dialect)
-	x.Account = lineage.Hash(x.r.Header.Get("Authorization"), x.r.Header.Get("X-Api-Key"), x.r.Header.Get("Api-Key"), x.r.Header.Get("X-Goog-Api-Key"))
+	x.request.reader = observe.NewRequestReader(x.rec.Record.Dialect)
+	x.rec.Account = lineage.Hash(x.r.Header.Get("Authorization"), x.r.Header.Get("X-Api-Key"), x.r.Header.Get("Api-Key"), x.r.Header.Get("X-Goog-Api-Key"))
 	if x.account != nil {
-		x.Account = lineage.Hash(string(x.account.ID[:]))
+		x.rec.Account = lineage.Hash(string(x.account.ID[:]))
 	}
-	if hasBody(x.r) {
-		x.body.ReadCloser = x.r.Body //nolint:forbidigo // the body passes as it comes
-		x.body.Length = x.r.ContentLength
-		x.body.Look(x.openRequest)
-		x.r.Body = &x.body //nolint:forbidigo // likewise
-		x.body.KeepWire(int64(x.h.MaxBody))
-		x.r.GetBody = x.bodyAgain
-	}
-	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage(w) {
-		x.usage = streamusage.NewFilter(w)
-		w = x.usage
+	x.request.watch(x.r, x.openRequest)
+	if x.h.StreamUsage && x.rec.Record.Dialect == plugins.Chat {
+		asked, warning := x.request.askForUsage(w, x.r)
+		if asked {
+			x.usage = streamusage.NewFilter(w)
+			w = x.usage
+		}
+		if warning != "" {
+			x.warnings = append(x.warnings, "stream_usage: not asked for, "+warning)
+		}
 	}
 	if x.account != nil && x.operation().mayNameResults() {
 		x.addressed = &addressed{
-			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), memory: x.memory.Answer(x.ctx, -1, maxAddressed),
+			ResponseWriter: w, batches: paths.Below(x.r, observe.MessageBatches), memory: x.request.memory.Answer(x.ctx, -1, maxAddressed),
 		}
 		w = x.addressed
 	}
 	x.writer.Watch(w, x.r.Method, x)
-}
-
-// hasBody reports whether a request has a body.
-func hasBody(r *http.Request) bool {
-	return r.Body != nil && r.Body != http.NoBody //nolint:forbidigo // nothing is read
-}
-
-var errNotKept = errors.New("the body of the request is longer than max_body, so that it cannot be sent again")
-
-// bodyAgain is GetBody of the request, for a transport that has lost its connection.
-func (x *exchange) bodyAgain() (io.ReadCloser, error) {
-	body, ok := x.body.Again()
-	if !ok {
-		return nil, errNotKept
-	}
-	return body, nil
-}
-
-// contentEncoding joins the Content-Encoding headers, as a list may be split.
-func contentEncoding(header http.Header) string {
-	return strings.Join(header["Content-Encoding"], ", ")
 }
 
 // openRequest prepares for the request body. What a CONNECT carries is a two-way
@@ -233,17 +177,17 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 	if x.r.Method == http.MethodConnect {
 		return
 	}
-	if !x.Record.RequestOmitted {
-		x.Kept.Request(&x.Record, storage.Body{Type: x.r.Header.Get("Content-Type")}, 0, false)
+	if !x.rec.Record.RequestOmitted {
+		x.rec.Kept.Request(&x.rec.Record, storage.Body{Type: x.r.Header.Get("Content-Type")}, 0, false)
 		t.Keep(int64(x.h.MaxBody), x.r.ContentLength)
 	}
 	encoding := contentEncoding(x.r.Header)
 	if x.operation().isUpload() && encoding == "" { // else the provider might read something else
-		x.upload = &bound.Upload{Adder: x.adder()}
-		t.Open("", x.upload)
+		x.request.upload = &bound.Upload{Adder: x.adder()}
+		t.Open("", x.request.upload)
 		return
 	}
-	t.Open(encoding, x.reader)
+	t.Open(encoding, x.request.reader)
 }
 
 // Early implements capture.Observer.
@@ -251,8 +195,7 @@ func (x *exchange) Early(header http.Header) { hideAccount(header, x.account) }
 
 // Header implements capture.Observer.
 func (x *exchange) Header(header http.Header, bodyless bool) {
-	x.ahead.Release() // it was sent
-	x.body.FreeWire()
+	x.request.sent()
 	hideAccount(header, x.account)
 	if cache.Forbids(header) {
 		x.repetition.lead.Withhold()
@@ -263,36 +206,32 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	}
 	x.locate()
 	if x.writer.Status() == http.StatusNotFound {
-		x.h.warnOfPrefix(x.Record.Path)
+		x.h.warnOfPrefix(x.rec.Record.Path)
 	}
-	if x.Record.Subscription {
-		x.Record.RateLimits = storage.JSONText(control.RateLimits(header))
+	if x.rec.Record.Subscription {
+		x.rec.Record.RateLimits = storage.JSONText(control.RateLimits(header))
 	}
 
 	contentType := header.Get("Content-Type")
-	x.Record.Stream = observe.IsStream(contentType, x.Record.Path)
-	var reader capture.Reader
+	x.rec.Record.Stream = observe.IsStream(contentType, x.rec.Record.Path)
 	switch x.r.Method {
 	case http.MethodPost:
-		if observe.IsChange(x.Record.Path) { // or its record would be found in place of the call's that made it
+		if observe.IsChange(x.rec.Record.Path) { // or its record would be found in place of the call's that made it
 			break
 		}
 		// A GET of a stored response repeats the usage of the call that made it.
-		x.observer = observe.New(x.Record.Dialect, x.Record.Provider, header)
-		x.Answer, reader = x.observer, x.observer
+		x.answer.observer = observe.New(x.rec.Record.Dialect, x.rec.Record.Provider, header)
+		x.rec.Answer = x.answer.observer
 	case http.MethodGet:
-		if x.writer.Status() != http.StatusOK {
-			break
-		}
-		if x.later = x.Later(header, int64(x.h.MaxBody)); x.later != nil {
-			reader = x.later
+		if x.writer.Status() == http.StatusOK {
+			x.answer.later = x.rec.Later(header, int64(x.h.MaxBody))
 		}
 	}
-	if !x.Record.ResponseOmitted && !x.writer.Tunnel() {
-		x.Kept.Response(&x.Record, storage.Body{Type: contentType}, 0, false)
-		x.response.Keep(int64(x.h.MaxBody), x.writer.Length())
+	if !x.rec.Record.ResponseOmitted && !x.writer.Tunnel() {
+		x.rec.Kept.Response(&x.rec.Record, storage.Body{Type: contentType}, 0, false)
+		x.answer.tap.Keep(int64(x.h.MaxBody), x.writer.Length())
 	}
-	x.response.Open(contentEncoding(header), reader)
+	x.answer.open(contentEncoding(header))
 	if x.writer.Tunnel() {
 		x.follow(header)
 	}
@@ -304,23 +243,23 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 // Chunk implements capture.Observer: the client gets nothing that says that the
 // answer has come to its end before the record stands.
 func (x *exchange) Chunk(p []byte, last bool) {
-	before := x.Info().Phase
-	x.Cut = x.cutter != nil && x.cutter.Over()
-	x.Record.ResponseBytes += int64(len(p))
-	x.response.Write(p)
+	before := x.rec.Info().Phase
+	x.rec.Cut = x.cutter != nil && x.cutter.Over()
+	x.rec.Record.ResponseBytes += int64(len(p))
+	x.answer.tap.Write(p)
 	if last {
-		x.closeResponse(true)
+		x.answer.close(true)
 	}
-	x.Record.Stream = x.Record.Stream || x.Info().Stream
-	if x.Record.Stream && !x.Record.TimeToFirstToken.Valid {
-		x.MarkFirstToken()
+	x.rec.Record.Stream = x.rec.Record.Stream || x.rec.Info().Stream
+	if x.rec.Record.Stream && !x.rec.Record.TimeToFirstToken.Valid {
+		x.rec.MarkFirstToken()
 	}
-	switch now := x.Info().Phase; {
+	switch now := x.rec.Info().Phase; {
 	case last:
 		end := x.ended()
 		x.commit(end)
 		x.settle(end)
-		x.Commit(end)
+		x.rec.Commit(end)
 		x.release() // what the client's next call needs
 	case now > before && now == plugins.Ended:
 		x.commit(x.ended())
@@ -329,24 +268,11 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	}
 }
 
-// closeResponse says that the answer ended, and whether all of it has passed.
-func (x *exchange) closeResponse(whole bool) {
-	x.response.Close()
-	if x.later != nil {
-		x.later.Close(whole)
-		x.later = nil
-	}
-	if x.observer != nil && !x.closed {
-		x.observer.Close()
-		x.closed = true
-	}
-}
-
 // announce sets our own response headers.
 func (x *exchange) announce(header http.Header) {
-	header["Service-Id"] = []string{x.Record.ID.String()}
-	if x.Bill != nil {
-		x.Bill.SetCallerLimit(x.ctx, header)
+	header["Service-Id"] = []string{x.rec.Record.ID.String()}
+	if x.rec.Bill != nil {
+		x.rec.Bill.SetCallerLimit(x.ctx, header)
 	}
 	x.repetition.announce(header)
 	if len(x.warnings) > 0 {
@@ -364,19 +290,19 @@ func upstreamOf(ctx context.Context) (hostport string) {
 
 // locate records the upstream once it is selected.
 func (x *exchange) locate() {
-	if x.Hit != nil {
-		x.upstream = x.Hit.Record.Provider
+	if x.rec.Hit != nil {
+		x.upstream = x.rec.Hit.Record.Provider
 		return // the record has it
 	}
 	hostport := upstreamOf(x.ctx)
 	x.upstream = observe.Provider(hostport)
-	x.Record.TargetURL = targetURL(hostport, x.r.URL)
-	x.Record.Provider = x.provider()
-	if x.Record.Provider != x.h.Provider { // else begin has
-		x.Record.Dialect = observe.Detect(x.Record.Provider, x.Record.Path)
+	x.rec.Record.TargetURL = targetURL(hostport, x.r.URL)
+	x.rec.Record.Provider = x.provider()
+	if x.rec.Record.Provider != x.h.Provider { // else begin has
+		x.rec.Record.Dialect = observe.Detect(x.rec.Record.Provider, x.rec.Record.Path)
 	}
 	host, _, _ := strings.Cut(hostport, ":")
-	x.Record.InferenceGeo = observe.Geography(x.Record.Provider, host, x.Record.Path)
+	x.rec.Record.InferenceGeo = observe.Geography(x.rec.Record.Provider, host, x.rec.Record.Path)
 }
 
 // targetURL is where a request went: the upstream that reverse_proxy chose,
@@ -406,7 +332,7 @@ func (x *exchange) follow(header http.Header) {
 	if x.key != nil && x.key.Created() != nil {
 		go x.h.watchKey(x.r.Context(), x.key, x.cancel)
 	}
-	t := tunnel.Open(&x.Exchange, header, tunnel.Options{
+	t := tunnel.Open(&x.rec, header, tunnel.Options{
 		MaxBody: int64(x.h.MaxBody), RequestModel: x.r.URL.Query().Get("model"), Logger: x.h.site.Logger,
 	})
 	if t == nil {
@@ -414,7 +340,7 @@ func (x *exchange) follow(header http.Header) {
 	}
 	x.tunnel = t
 	x.writer.Follow(&t.Client, &t.Server)
-	x.body.Look(func(body *capture.Tap, _ int64) { body.Open("", &t.Client) }) // of a CONNECT
+	x.request.body.Look(func(body *capture.Tap, _ int64) { body.Open("", &t.Client) }) // of a CONNECT
 }
 
 // Interface guard

@@ -251,7 +251,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // reply gives the client an answer of Weir itself.
 func (x *exchange) reply(a *recording.LocalReply) error {
 	x.returned = true
-	x.Reply(a)
+	x.rec.Reply(a)
 	return a.Write(&x.writer)
 }
 

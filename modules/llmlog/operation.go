@@ -23,7 +23,7 @@ type operation struct {
 }
 
 func (x *exchange) operation() operation {
-	return operation{x.r, x.Record.Path, x.Record.Dialect}
+	return operation{x.r, x.rec.Record.Path, x.rec.Record.Dialect}
 }
 
 // isUpload reports whether the request uploads a file, which may have the calls of a batch.

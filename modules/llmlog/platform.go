@@ -47,18 +47,18 @@ func (h *Handler) provisionCredentials() error {
 // takeAccount puts the account that pays in the place of the caller's key. Other requests
 // than calls, and lists of models, are refused: they would reach what the account keeps.
 func (x *exchange) takeAccount() *plugins.Error {
-	accounts := x.h.site.App.Accounts().Of(x.Record.Org)
+	accounts := x.h.site.App.Accounts().Of(x.rec.Record.Org)
 	i := slices.IndexFunc(accounts, func(a *providers.Account) bool { return a.Label == x.h.Provider })
 	if i < 0 {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "The organization has no credentials for the provider %s.", x.h.Provider)
 	}
 	x.account = accounts[i]
-	x.Record.Account = x.account.Label
-	x.Record.Provider, x.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.Record.Path)
+	x.rec.Record.Account = x.account.Label
+	x.rec.Record.Provider, x.rec.Record.Dialect = x.account.Provider, observe.Detect(x.account.Provider, x.rec.Record.Path)
 	if !x.operation().isCall() && !x.operation().isBatch() {
 		return plugins.Rejected(http.StatusForbidden, notPayable, "Only calls of models, batches of Anthropic and Gemini, and lists of models are made with the credentials of the gateway. llm_gateway serves files, batches of OpenAI and WebSockets.")
 	}
-	x.Record.PassthroughBilling = x.h.site.App.Money().PaysWithCredits(x.Record.Org, x.account) && !x.Record.Dialect.CountsTokens()
+	x.rec.Record.PassthroughBilling = x.h.site.App.Money().PaysWithCredits(x.rec.Record.Org, x.account) && !x.rec.Record.Dialect.CountsTokens()
 
 	header := make(http.Header)
 	for _, name := range passed {
@@ -66,7 +66,7 @@ func (x *exchange) takeAccount() *plugins.Error {
 			header[name] = values
 		}
 	}
-	x.warnings = x.account.PassHeaders(x.Record.Org, x.h.site.App.Money().Shares(x.Record.Org, x.account), x.r.Header, header)
+	x.warnings = x.account.PassHeaders(x.rec.Record.Org, x.h.site.App.Money().Shares(x.rec.Record.Org, x.account), x.r.Header, header)
 	x.account.Authorize(header)
 	if x.operation().mayNameResults() {
 		header.Set("Accept-Encoding", "identity")
@@ -123,7 +123,7 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 	if err := x.checkBatch(); err != nil {
 		return err
 	}
-	if !x.operation().mayCharge() || observe.IsChange(x.Record.Path) {
+	if !x.operation().mayCharge() || observe.IsChange(x.rec.Record.Path) {
 		return nil
 	}
 	if !isObject {
@@ -132,11 +132,11 @@ func (x *exchange) checkCall(key *access.Key, request bound.Request, body *plugi
 	if err := key.CheckModels(request, x.account.Label); err != nil {
 		return err.(*plugins.Error) //nolint:errorlint,forcetypeassert // CheckModels returns no other
 	}
-	if !x.h.site.App.Money().Shares(x.Record.Org, x.account) {
+	if !x.h.site.App.Money().Shares(x.rec.Record.Org, x.account) {
 		return nil
 	}
 	for _, named := range bound.StateOf(request.Dialect, body).IDs {
-		if !named.Answer || !x.Answered(named.ID, x.account.BaseURL) {
+		if !named.Answer || !x.rec.Answered(named.ID, x.account.BaseURL) {
 			return named.NotYours(x.account.Label, "")
 		}
 	}

@@ -16,13 +16,13 @@ import (
 // checkBatch refuses what an account that others use keeps for them: batches that no record shows
 // to be the organisation's, and the list of all.
 func (x *exchange) checkBatch() *plugins.Error {
-	b, ok := observe.ParseInlineBatch(x.Record.Path)
+	b, ok := observe.ParseInlineBatch(x.rec.Record.Path)
 	switch {
-	case !ok || b.Creates && x.r.Method == http.MethodPost || !x.h.site.App.Money().Shares(x.Record.Org, x.account):
+	case !ok || b.Creates && x.r.Method == http.MethodPost || !x.h.site.App.Money().Shares(x.rec.Record.Org, x.account):
 		return nil
 	case b.ID == "":
 		return plugins.Rejected(http.StatusForbidden, notPayable, "%s has the batches of others too, and cannot list yours alone. Configure it for the organization with a key of its own.", x.account.Label)
-	case !x.MadeBatch(b.ID, x.account.BaseURL):
+	case !x.rec.MadeBatch(b.ID, x.account.BaseURL):
 		return plugins.Rejected(http.StatusNotFound, "not_found", "No batch with the id '%.200s' was made here.", b.ID)
 	}
 	return nil

@@ -133,12 +133,13 @@ func (c *Cache) join(l *Lead) (lead *Lead, first bool) {
 	return l, true
 }
 
-// Save puts an answer in the table if it may be given again, else it withholds the answer. The
-// record of the call is in the journal, seen is what was read of the answer, and body the answer
-// without Content-Encoding. Equal requests that are asked from now on find it.
+// Save puts an answer in the table if it may be given again, else it withholds the answer. A client
+// that has left says nothing of the answer: then Save does nothing. The record of the call is in the
+// journal, seen is what was read of the answer, and body the complete answer without
+// Content-Encoding, nil if it is not at hand. Equal requests that are asked from now on find it.
 func (l *Lead) Save(r *storage.Record, seen *plugins.ResponseInfo, body []byte, hidesUsage bool) {
 	switch {
-	case l == nil, l.over:
+	case l == nil, l.over, r.EndState == storage.ClientAborted:
 	case !mayRepeat(r) || !completes(r, seen, body):
 		l.Withhold()
 	case l.options.Save:
