@@ -52,7 +52,7 @@ func installCatalog(w http.ResponseWriter, r *http.Request) error {
 	}
 	installs.Lock()
 	defer installs.Unlock()
-	installed, err := app.InstallCatalog(text, signature)
+	installed, err := app.Prices().Install(text, signature)
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}

@@ -66,7 +66,7 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 	report.Findings = append(report.Findings, lookAtStores(ctx)...)
 	active := caddy.ActiveContext()
 	if app, err := active.AppIfConfigured("llm"); err == nil {
-		report.Findings = append(report.Findings, lookAtPrices(app.(*llmapp.App).Catalog(), app.(*llmapp.App).UnusedCatalog(), time.Now()))
+		report.Findings = append(report.Findings, lookAtPrices(app.(*llmapp.App).Catalog(), app.(*llmapp.App).Prices().Unused(), time.Now()))
 		report.Findings = append(report.Findings, lookAtProviders(ctx, app.(*llmapp.App))...)
 	}
 	if app, err := active.AppIfConfigured("http"); err == nil {

@@ -11,79 +11,60 @@ import (
 	"github.com/weirhq/weir/internal/reconcile"
 	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/bills"
-	"github.com/weirhq/weir/modules/internal/stores"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
-	"github.com/weirhq/weir/storage/journal"
 )
 
 // provisionAlerts makes the engine of each organisation that has channels.
-func (a *App) provisionAlerts() error {
-	a.alerts = make(map[string]*alert.Engine)
-	add := func(org string, channels []*alert.Channel, rules []*alert.Rule) error {
-		m := measures{a, org}
+func (o *organisations) provisionAlerts() error {
+	o.alerts = make(map[string]*alert.Engine)
+	for name, org := range sorted(o.byName) {
+		m := measures{o, name}
 		e := alert.New(alert.Options{
-			Org: org, Channels: channels, Rules: rules, Measures: m.all(), Logger: a.bounded.Named("alert"),
+			Org: name, Channels: org.Channels, Rules: org.AlertRules, Measures: m.all(), Logger: o.env.bounded.Named("alert"),
 			Control: m.control,
 			Groups: func() (storage.Grouper, error) {
-				journal, err := m.journal()
+				journal, err := o.storeOf(name).Journal()
 				if err != nil {
 					return nil, err
 				}
 				return journal.Backend(), nil
 			},
 		})
-		for i, c := range channels {
+		for i, c := range org.Channels {
+			err := c.Provision()
 			if slices.Contains(e.ChannelNames()[:i], c.Name) {
-				return a.At(fmt.Errorf("org %s: channel %s is given twice", org, c.Name), "org "+org, "channel "+c.Name)
+				err = fmt.Errorf("channel %s is given twice", c.Name)
 			}
-			if err := c.Provision(); err != nil {
-				return a.At(fmt.Errorf("org %s: %w", org, err), "org "+org, "channel "+c.Name)
+			if err != nil {
+				return o.at(name, err, "channel "+c.Name)
 			}
 		}
-		for _, r := range rules {
+		for _, r := range org.AlertRules {
 			err := r.Provision(e.ChannelNames())
 			if err == nil && e.Configured(r.Name) != r {
 				err = fmt.Errorf("alert %s is given twice", r.Name)
 			}
 			if err != nil {
-				return a.At(fmt.Errorf("org %s: %w", org, err), "org "+org, "alert "+r.Name)
+				return o.at(name, err, "alert "+r.Name)
 			}
 		}
-		if len(channels) > 0 {
-			a.alerts[org] = e
-		}
-		return nil
-	}
-	channels, rules := a.Channels, a.AlertRules
-	if org := a.Organisations[stores.DefaultName]; org != nil {
-		channels, rules = slices.Concat(channels, org.Channels), slices.Concat(rules, org.AlertRules)
-	}
-	if err := add(stores.DefaultName, channels, rules); err != nil {
-		return err
-	}
-	for name, org := range sorted(a.Organisations) {
-		if name != stores.DefaultName {
-			if err := add(name, org.Channels, org.AlertRules); err != nil {
-				return err
-			}
+		if len(org.Channels) > 0 {
+			o.alerts[name] = e
 		}
 	}
 	return nil
 }
 
-// Alerts returns what evaluates the alerts of an organisation, nil if it has no channel.
-func (a *App) Alerts(org string) *alert.Engine { return a.alerts[org] }
-
 // measures are what alerts of an organisation can be about beside records.
 type measures struct {
-	app *App
-	org string
+	orgs *organisations
+	org  string
 }
 
 func (m measures) all() map[string]alert.Measure {
-	watch := &bills.Watch{Context: m.app.ctx, Bills: m.app.bills[m.org], Compare: func(ctx context.Context, b *bills.Bill, w reconcile.Window) (*reconcile.Report, error) {
-		return m.app.Reconcile(ctx, m.org, b, w)
+	watch := &bills.Watch{Context: m.orgs.env.ctx, Bills: m.orgs.reconciler.Bills(m.org), Compare: func(ctx context.Context, b *bills.Bill, w reconcile.Window) (*reconcile.Report, error) {
+		return m.orgs.reconciler.Compare(ctx, m.org, b, w)
 	}}
 	ofBills := func(of func(*reconcile.Report) float64) alert.Measure {
 		return func(_ context.Context, over time.Duration) (map[string]float64, error) {
@@ -97,10 +78,10 @@ func (m measures) all() map[string]alert.Measure {
 	}
 	return map[string]alert.Measure{
 		alert.BudgetPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
-			return m.app.money.Percents(ctx, m.org)
+			return m.orgs.money.Percents(ctx, m.org)
 		},
 		alert.BudgetForecastPercent: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
-			return m.app.money.ForecastPercents(ctx, m.org)
+			return m.orgs.money.ForecastPercents(ctx, m.org)
 		},
 		alert.KeyDaysLeft:        hourly(m.keyDaysLeft),
 		alert.LostRecords:        m.lostRecords,
@@ -109,21 +90,7 @@ func (m measures) all() map[string]alert.Measure {
 	}
 }
 
-func (m measures) control() (control.Log, error) {
-	store, err := m.app.StoreOf(m.org)
-	if err != nil {
-		return nil, err
-	}
-	return store.Control()
-}
-
-func (m measures) journal() (*journal.Journal, error) {
-	store, err := m.app.StoreOf(m.org)
-	if err != nil {
-		return nil, err
-	}
-	return store.Journal()
-}
+func (m measures) control() (control.Log, error) { return m.orgs.storeOf(m.org).Control() }
 
 // keyDaysLeft returns for how many days API keys are valid yet that end.
 func (m measures) keyDaysLeft(ctx context.Context) (map[string]float64, error) {
@@ -144,7 +111,7 @@ func (m measures) keyDaysLeft(ctx context.Context) (map[string]float64, error) {
 // lostRecords returns how many records the store of an organisation has lost, of losses within a
 // time, by the reason.
 func (m measures) lostRecords(_ context.Context, over time.Duration) (map[string]float64, error) {
-	journal, err := m.journal()
+	journal, err := m.orgs.storeOf(m.org).Journal()
 	if err != nil {
 		return nil, err
 	}

@@ -118,29 +118,27 @@ type App struct {
 	Queries       int `json:"queries,omitempty"`
 	QueriesPerKey int `json:"queries_per_key,omitempty"`
 
-	provisioned
+	env      environment
+	orgs     organisations
+	prices   Prices
+	requests requestRules
+	metrics  *Metrics
+	claimed  claimed
 }
 
-// provisioned is what the app makes of its configuration.
-type provisioned struct {
-	ctx      caddy.Context
-	lines    *position.Lines
-	logger   *zap.Logger
-	bounded  *zap.Logger // for what callers can repeat
-	headers  *control.Headers
-	memory   *admission.Memory
-	catalog  *catalog.Catalog
-	unused   error // why catalog is not the installed one, nil if none is unused
-	keys     access.Authenticator
-	money    *money.Budgets
-	counts   lineage.Counts
-	alerts   map[string]*alert.Engine // of organisations with channels
-	bills    map[string][]*bills.Bill // by organisation
-	accounts providers.Accounts
-	maskers  *masking.Maskers
-	metrics  *Metrics
-	turns    Turns
-	claimed  claimed
+// environment is what the app is loaded with.
+type environment struct {
+	ctx     caddy.Context
+	lines   *position.Lines
+	logger  *zap.Logger
+	bounded *zap.Logger // for what callers can repeat
+}
+
+// requestRules bound the requests of all handlers, and say how their headers are spelled.
+type requestRules struct {
+	headers *control.Headers
+	memory  *admission.Memory
+	turns   Turns
 }
 
 // CaddyModule returns the Caddy module information.
@@ -150,16 +148,20 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the app up. It opens no store: `caddy validate` provisions too.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.ctx, a.logger = ctx, ctx.Logger()
-	a.bounded = BoundedLogger(a.logger)
-	if err := a.checkNulls(); err != nil {
+	a.env = environment{ctx: ctx, logger: ctx.Logger(), bounded: BoundedLogger(ctx.Logger())}
+	if err := checkNulls(a); err != nil {
 		return err
+	}
+	for name, org := range sorted(a.Organisations) {
+		if err := checkNulls(org); err != nil {
+			return fmt.Errorf("org %s: %w", name, err)
+		}
 	}
 	config, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	a.lines = position.Of(config)
+	a.env.lines = position.Of(config)
 
 	if a.Stores == nil {
 		a.Stores = make(map[string]*stores.Config)
@@ -167,54 +169,76 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.Stores[stores.DefaultName] == nil {
 		a.Stores[stores.DefaultName] = new(stores.Config)
 	}
-	if err := a.provisionMask(); err != nil {
+	a.orgs = organisations{env: &a.env, stores: a.Stores, byName: a.organisations()}
+	if err := a.orgs.provisionMask(a.Mask, a.Secret); err != nil {
 		return err
 	}
 	for name, config := range sorted(a.Stores) {
-		config.Mask = a.maskers.Of
-		if err := config.Provision(ctx, name, a.logger); err != nil {
+		config.Mask = a.orgs.maskers.Of
+		if err := config.Provision(ctx, name, a.env.logger); err != nil {
 			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
 		if config.IsShared() && a.SecretText == "" {
-			a.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
+			a.env.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
 		}
 	}
 
-	if a.turns, err = newTurns(a.Queries, a.QueriesPerKey); err != nil {
+	if a.requests.turns, err = newTurns(a.Queries, a.QueriesPerKey); err != nil {
 		return a.At(err, "queries")
 	}
-	if a.headers, err = control.NewHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
+	if a.requests.headers, err = control.NewHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
 		option, _, _ := strings.Cut(err.Error(), " ")
 		return a.At(err, strings.TrimSuffix(option, ":"))
 	}
-	a.memory = admission.NewMemory(int64(a.RequestMemory))
-	if err := a.provisionKeys(); err != nil {
+	a.requests.memory = admission.NewMemory(int64(a.RequestMemory))
+	if err := a.orgs.provisionKeys(a.Organisations); err != nil {
 		return err
 	}
-
-	if err := a.provisionCatalog(); err != nil {
+	if a.prices, err = newPrices(&a.env, a.CatalogKey, a.CatalogFile, a.Stores[stores.DefaultName].Store().Dir()); err != nil {
 		return err
 	}
-	if err := a.provisionProviders(ctx); err != nil {
+	if err := a.orgs.provisionProviders(a.Catalog(), a.Providers); err != nil {
 		return err
 	}
-	if err := a.provisionBudgets(); err != nil {
+	isAlias := func(name string) bool { return a.Aliases[name] != nil }
+	if err := a.orgs.provisionBudgets(isAlias); err != nil {
 		return err
 	}
-	if err := a.provisionBills(); err != nil {
+	if err := a.orgs.provisionBills(); err != nil {
 		return err
 	}
-	if err := a.provisionAlerts(); err != nil {
+	if err := a.orgs.provisionAlerts(); err != nil {
 		return err
 	}
-	a.money.CheckProperties(a.headers)
-	a.metrics = newMetrics(a.catalog, a.accounts.All())
+	a.orgs.money.CheckProperties(a.requests.headers)
+	a.metrics = newMetrics(a.Catalog(), a.orgs.accounts.All())
 	for name, alias := range sorted(a.Aliases) {
-		if err := checkAlias(name, alias, func(name string) bool { return a.Aliases[name] != nil }); err != nil {
+		if err := checkAlias(name, alias, isAlias); err != nil {
 			return a.At(err, "alias "+name)
 		}
 	}
 	return registerMetrics(ctx.GetMetricsRegistry())
+}
+
+// organisations returns all organisations by name. What the configuration says outside of their
+// blocks is of the organisation `default`.
+func (a *App) organisations() map[string]*Organisation {
+	all := maps.Clone(a.Organisations)
+	if all == nil {
+		all = make(map[string]*Organisation)
+	}
+	byDefault := new(Organisation)
+	if own := all[stores.DefaultName]; own != nil {
+		*byDefault = *own
+	}
+	byDefault.Keys = slices.Concat(a.Keys, byDefault.Keys)
+	byDefault.Identities = slices.Concat(a.Identities, byDefault.Identities)
+	byDefault.Budgets = slices.Concat(a.Budgets, byDefault.Budgets)
+	byDefault.Channels = slices.Concat(a.Channels, byDefault.Channels)
+	byDefault.AlertRules = slices.Concat(a.AlertRules, byDefault.AlertRules)
+	byDefault.Bills = slices.Concat(a.Bills, byDefault.Bills)
+	all[stores.DefaultName] = byDefault
+	return all
 }
 
 // Validate rejects stores that would open the same files twice, or that could not be
@@ -238,8 +262,8 @@ func (a *App) Validate() error {
 // settings when that is cleaned up: until then the new one may still fail.
 func (a *App) Start() error {
 	redact.StandardLog()
-	a.maskers.MaskLogs()
-	if err := a.claimed.claimSites(a.ctx); err != nil {
+	a.orgs.maskers.MaskLogs()
+	if err := a.claimed.claimSites(a.env.ctx); err != nil {
 		return err
 	}
 	for name, config := range sorted(a.Stores) {
@@ -247,13 +271,13 @@ func (a *App) Start() error {
 			return a.At(fmt.Errorf("store %s: %w", name, err), config.Lines(name)...)
 		}
 	}
-	if err := a.money.Seed(context.Background()); err != nil {
+	if err := a.orgs.money.Seed(context.Background()); err != nil {
 		return err
 	}
 	for _, config := range a.Stores {
 		config.Store().SetServing()
 	}
-	for _, e := range a.alerts {
+	for _, e := range a.orgs.alerts {
 		e.Start()
 	}
 	return nil
@@ -262,7 +286,7 @@ func (a *App) Start() error {
 // Stop ends the evaluation of alerts. Requests of this configuration may still be in flight, so
 // its stores are let go in Cleanup, and close with the last of them.
 func (a *App) Stop() error {
-	for _, e := range a.alerts {
+	for _, e := range a.orgs.alerts {
 		e.Stop()
 	}
 	return nil
@@ -272,7 +296,7 @@ func (a *App) Stop() error {
 // connections that nobody uses.
 func (a *App) Cleanup() error {
 	a.claimed.release()
-	a.accounts.Cleanup()
+	a.orgs.accounts.Cleanup()
 	for _, config := range a.Stores {
 		if config != nil { // it is nil in a configuration that Provision has refused
 			config.Release()
@@ -309,43 +333,75 @@ func (a *App) Store(name string) (*stores.Store, error) {
 	name = cmp.Or(name, stores.DefaultName)
 	config, ok := a.Stores[name]
 	if !ok {
-		return nil, fmt.Errorf("no store is named %s (have %v)", name, slices.Sorted(maps.Keys(a.Stores)))
+		return nil, errNoStore(name, a.Stores)
 	}
 	return config.Store(), nil
 }
 
+func errNoStore(name string, configured map[string]*stores.Config) error {
+	return fmt.Errorf("no store is named %s (have %v)", name, slices.Sorted(maps.Keys(configured)))
+}
+
 // StoreOf returns the store of an organisation.
-func (a *App) StoreOf(org string) (*stores.Store, error) { return a.Store(a.keys.StoreOf(org)) }
+func (a *App) StoreOf(org string) (*stores.Store, error) { return a.Store(a.orgs.keys.StoreOf(org)) }
 
 // Authenticator returns what finds whose a key or a token is.
-func (a *App) Authenticator() *access.Authenticator { return &a.keys }
+func (a *App) Authenticator() *access.Authenticator { return &a.orgs.keys }
 
 // Accounts returns the accounts by which models are called.
-func (a *App) Accounts() *providers.Accounts { return &a.accounts }
+func (a *App) Accounts() *providers.Accounts { return &a.orgs.accounts }
 
 // Money returns what decides what calls may cost.
-func (a *App) Money() *money.Budgets { return a.money }
+func (a *App) Money() *money.Budgets { return a.orgs.money }
+
+// Counts returns how many tokens providers counted for the turns of conversations.
+func (a *App) Counts() *lineage.Counts { return &a.orgs.counts }
+
+// Maskers returns what masks the records of organisations.
+func (a *App) Maskers() *masking.Maskers { return a.orgs.maskers }
+
+// Alerts returns what evaluates the alerts of an organisation, nil if it has no channel.
+func (a *App) Alerts(org string) *alert.Engine { return a.orgs.alerts[org] }
+
+// Reconciler returns what compares bills with records.
+func (a *App) Reconciler() *Reconciler { return &a.orgs.reconciler }
+
+// Prices returns the models and prices in force, and what may replace them.
+func (a *App) Prices() *Prices { return &a.prices }
+
+// Catalog returns the models and prices in force.
+func (a *App) Catalog() *catalog.Catalog { return a.prices.catalog }
 
 // Memory returns what bounds the requests of an organisation that are held in memory, or those of
 // all callers without a key if org is "".
-func (a *App) Memory(org string) *admission.Memory { return a.memory.Of(org) }
+func (a *App) Memory(org string) *admission.Memory { return a.requests.memory.Of(org) }
+
+// Turns returns what bounds queries.
+func (a *App) Turns() Turns { return a.requests.turns }
+
+// Headers returns how control headers are spelled.
+func (a *App) Headers() *control.Headers { return a.requests.headers }
 
 // Metrics returns what counts calls.
 func (a *App) Metrics() *Metrics { return a.metrics }
 
-// Turns returns what bounds queries.
-func (a *App) Turns() Turns { return a.turns }
-
-// Counts returns how many tokens providers counted for the turns of conversations.
-func (a *App) Counts() *lineage.Counts { return &a.counts }
-
-// Headers returns how control headers are spelled.
-func (a *App) Headers() *control.Headers { return a.headers }
+// Secret returns the secret by which the gateway encrypts what clients carry for it: the configured
+// one, else that of the store, which the first call creates.
+func (a *App) Secret(s *stores.Store) ([]byte, error) {
+	if a.SecretText == "" {
+		return s.Secret()
+	}
+	secret, err := a.env.lines.Expand("secret", a.SecretText)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(secret), nil
+}
 
 // At adds to an error of the configuration where in the Caddyfile it stands: path are
 // the first words of lines, each within the block of the one before. Where the
 // configuration is JSON, the error stays as it is.
-func (a *App) At(err error, path ...string) error { return a.lines.Wrap(err, path...) }
+func (a *App) At(err error, path ...string) error { return a.env.lines.Wrap(err, path...) }
 
 // Interface guards
 var (

@@ -6,21 +6,8 @@ import (
 	"strings"
 )
 
-// checkNulls refuses null in the lists and maps of the configuration, which JSON allows where an object
-// stands.
-func (a *App) checkNulls() error {
-	if err := checkNulls(a); err != nil {
-		return err
-	}
-	for name, org := range sorted(a.Organisations) {
-		if err := checkNulls(org); err != nil {
-			return fmt.Errorf("org %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// checkNulls refuses a nil in the fields of a struct that are lists or maps of pointers.
+// checkNulls refuses a nil in the fields of a struct that are lists or maps of pointers: JSON allows null
+// where an object stands.
 func checkNulls(settings any) error {
 	of := reflect.ValueOf(settings).Elem()
 	for field, value := range of.Fields() {

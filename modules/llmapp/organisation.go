@@ -3,20 +3,19 @@ package llmapp
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/access"
 	"github.com/weirhq/weir/modules/internal/alert"
 	"github.com/weirhq/weir/modules/internal/bills"
+	"github.com/weirhq/weir/modules/internal/lineage"
+	"github.com/weirhq/weir/modules/internal/masking"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/providers"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/stores"
+	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // Organisation is one tenant.
@@ -58,41 +57,74 @@ type Organisation struct {
 	Credits string `json:"credits,omitempty"`
 }
 
-// provisionKeys admits the keys and the identities of all organisations.
-func (a *App) provisionKeys() error {
-	orgs := maps.Clone(a.Organisations)
-	if orgs == nil {
-		orgs = make(map[string]*Organisation)
+// organisations are the tenants: who may call, by which accounts and for how much, and what is masked
+// and told of it. The methods provision them in the order in which they stand here.
+type organisations struct {
+	env        *environment
+	stores     map[string]*stores.Config
+	byName     map[string]*Organisation // has `default`
+	maskers    *masking.Maskers
+	keys       access.Authenticator
+	accounts   providers.Accounts
+	money      *money.Budgets
+	counts     lineage.Counts
+	reconciler Reconciler
+	alerts     map[string]*alert.Engine // of organisations with channels
+}
+
+// at adds to an error of an organisation where in the Caddyfile it stands.
+func (o *organisations) at(org string, err error, path ...string) error {
+	return o.env.lines.Wrap(fmt.Errorf("org %s: %w", org, err), append([]string{"org " + org}, path...)...)
+}
+
+// storeOf returns the store of an organisation.
+func (o *organisations) storeOf(org string) *stores.Store {
+	return o.stores[o.keys.StoreOf(org)].Store()
+}
+
+// provisionMask reads what is masked of all, and of whom. secretOf returns the secret of a store.
+func (o *organisations) provisionMask(ofAll []*mask.Rule, secretOf func(*stores.Store) ([]byte, error)) (err error) {
+	secret := func(org string) ([]byte, error) { return secretOf(o.storeOf(org)) }
+	if o.maskers, err = masking.New(ofAll, secret, o.env.bounded); err != nil {
+		return o.env.lines.Wrap(err, "mask")
 	}
+	for name, org := range sorted(o.byName) {
+		if err := o.maskers.AddOrganisation(name, org.Mask); err != nil {
+			return o.at(name, err, "mask")
+		}
+		for _, key := range org.Keys {
+			if err := key.ProvisionMask(); err != nil {
+				return fmt.Errorf("org %s: %w", name, o.env.lines.Wrap(err, "key"))
+			}
+			o.maskers.AddKey(key.Masker())
+		}
+	}
+	return nil
+}
+
+// provisionKeys admits the keys and the identities. Only the configured organisations have a home.
+func (o *organisations) provisionKeys(configured map[string]*Organisation) error {
 	homes := make(map[string]string)
-	for name, org := range sorted(orgs) {
-		org.Store = cmp.Or(org.Store, stores.DefaultName)
-		if _, err := a.Store(org.Store); err != nil {
-			return a.At(fmt.Errorf("org %s: %w", name, err), "org "+name, "store "+org.Store)
+	for name, org := range sorted(configured) {
+		homes[name] = cmp.Or(org.Store, stores.DefaultName)
+		if o.stores[homes[name]] == nil {
+			return o.at(name, errNoStore(homes[name], o.stores), "store "+homes[name])
 		}
-		homes[name] = org.Store
 	}
-	if orgs[stores.DefaultName] == nil {
-		orgs[stores.DefaultName] = new(Organisation)
-	}
-	a.keys = access.NewAuthenticator(homes, a.Stores, a.bounded)
-	for name, org := range sorted(orgs) {
-		keys, identities := org.Keys, org.Identities
-		if name == stores.DefaultName {
-			keys, identities = slices.Concat(a.Keys, keys), slices.Concat(a.Identities, identities)
-		}
-		for _, key := range keys {
-			secret, err := a.lines.Expand("key", key.Secret, "org "+name)
+	o.keys = access.NewAuthenticator(homes, o.stores, o.env.bounded)
+	for name, org := range sorted(o.byName) {
+		for _, key := range org.Keys {
+			secret, err := o.env.lines.Expand("key", key.Secret, "org "+name)
 			if err != nil {
 				return fmt.Errorf("org %s: %w", name, err)
 			}
-			if err := a.keys.AddKey(key, secret, name); err != nil {
-				return a.At(err, "org "+name, "key "+key.Secret)
+			if err := o.keys.AddKey(key, secret, name); err != nil {
+				return o.env.lines.Wrap(err, "org "+name, "key "+key.Secret)
 			}
 		}
-		for _, i := range identities {
-			if err := a.keys.AddIdentity(i, name); err != nil {
-				return a.At(err, "org "+name, "identity jwt "+i.Issuer)
+		for _, i := range org.Identities {
+			if err := o.keys.AddIdentity(i, name); err != nil {
+				return o.env.lines.Wrap(err, "org "+name, "identity jwt "+i.Issuer)
 			}
 		}
 	}
@@ -100,16 +132,17 @@ func (a *App) provisionKeys() error {
 }
 
 // provisionProviders makes the accounts of the platform and of each organisation.
-func (a *App) provisionProviders(ctx caddy.Context) error {
-	a.accounts = providers.New(a.catalog, a.lines, a.logger)
-	for _, p := range a.Providers {
-		if err := a.accounts.Add(ctx, p); err != nil {
+func (o *organisations) provisionProviders(models *catalog.Catalog, platform []*providers.Provider) error {
+	o.accounts = providers.New(models, o.env.lines, o.env.logger)
+	o.reconciler = Reconciler{catalog: models, orgs: o}
+	for _, p := range platform {
+		if err := o.accounts.Add(o.env.ctx, p); err != nil {
 			return err
 		}
 	}
-	for name, org := range sorted(a.Organisations) {
+	for name, org := range sorted(o.byName) {
 		for _, p := range org.Providers {
-			if err := a.accounts.AddOwn(ctx, name, p); err != nil {
+			if err := o.accounts.AddOwn(o.env.ctx, name, p); err != nil {
 				return fmt.Errorf("org %s: %w", name, err)
 			}
 		}
@@ -117,23 +150,19 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 	return nil
 }
 
-// provisionBudgets collects the budgets and the credits of all organisations.
-func (a *App) provisionBudgets() error {
-	a.money = money.New(&a.keys, a.Stores, func(name string) bool { return a.Aliases[name] != nil }, &a.counts, a.bounded)
-	a.money.Mask = a.maskers.Of
-	budgets := map[string][]*money.Budget{stores.DefaultName: a.Budgets}
-	for name, org := range sorted(a.Organisations) {
-		budgets[name] = slices.Concat(budgets[name], org.Budgets)
+// provisionBudgets collects the budgets and the credits.
+func (o *organisations) provisionBudgets(isAlias func(string) bool) error {
+	o.money = money.New(&o.keys, o.stores, isAlias, &o.counts, o.env.bounded)
+	o.money.Mask = o.maskers.Of
+	for name, org := range sorted(o.byName) {
 		if org.Credits != "" {
-			if err := a.money.Grant(name, org.Credits); err != nil {
+			if err := o.money.Grant(name, org.Credits); err != nil {
 				return err
 			}
 		}
-	}
-	for org, list := range sorted(budgets) {
-		for _, b := range list {
-			if err := a.money.Add(org, b); err != nil {
-				return a.At(fmt.Errorf("org %s: %w", org, err), "org "+org, "budget "+b.Name)
+		for _, b := range org.Budgets {
+			if err := o.money.Add(name, b); err != nil {
+				return o.at(name, err, "budget "+b.Name)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type billOutput struct {
 
 func listBills(c *call) (any, error) {
 	items := []billOutput{}
-	for _, b := range c.app.BillsOf(c.org.Name) {
+	for _, b := range c.app.Reconciler().Bills(c.org.Name) {
 		output := billOutput{Name: b.Name, Provider: b.Provider}
 		if first := b.Source().First(time.Now()); first > 0 {
 			output.First = &first
@@ -45,7 +45,7 @@ func createReconciliation(c *call) (any, error) {
 	if err := c.decode(&asked); err != nil {
 		return nil, err
 	}
-	all := c.app.BillsOf(c.org.Name)
+	all := c.app.Reconciler().Bills(c.org.Name)
 	i := slices.IndexFunc(all, func(b *bills.Bill) bool { return b.Name == asked.Bill })
 	if i < 0 {
 		return nil, bad("bill: there is no bill %q in the configuration; GET /v1/reconciliations/bills lists those that it has", asked.Bill)
@@ -60,7 +60,7 @@ func createReconciliation(c *call) (any, error) {
 	if window.To-window.From > maxReconciledDays {
 		return nil, bad("until: at most %d days are compared at once", maxReconciledDays)
 	}
-	report, err := c.app.Reconcile(c.ctx, c.org.Name, all[i], window)
+	report, err := c.app.Reconciler().Compare(c.ctx, c.org.Name, all[i], window)
 	if early, ok := errors.AsType[*reconcile.TooEarlyError](err); ok {
 		return nil, bad("%v", early)
 	}
