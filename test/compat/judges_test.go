@@ -21,7 +21,7 @@ import (
 
 // judges has checkouts of what others test gateways with. docs/judges.md names them, and
 // has their results; nothing of theirs is in this repository.
-var judges = flag.String("judges", "", "a `folder` with checkouts of the tests of others: gatewayproof, gomodel, ogx, openresponses")
+var judges = flag.String("judges", "", "a `folder` with checkouts of the tests of others: gatewayproof, gomodel, ogx, openresponses, sectum")
 
 // checkout is the folder of a judge.
 func checkout(t *testing.T, name string) string {
@@ -112,6 +112,35 @@ func TestGatewayproofJudges(t *testing.T) {
 		t.Fatalf("bun: %v\n%s", err, out)
 	}
 	checkFailures(t, passed, failed, "cost-accuracy")
+}
+
+// TestSectumJudges has the probes of sectum-ai ask whether organisations see each other, and whether
+// what is erased is gone.
+func TestSectumJudges(t *testing.T) {
+	folder := checkout(t, "sectum")
+	var organisations string
+	arguments := []string{"python/sectum.py", ""}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		organisations += "org " + name + " {\nkey key-" + name + " admin query gateway\n}\n"
+		arguments = append(arguments, "key-"+name)
+	}
+	w := startWeir(t, strings.NewReader(gatewayOf("provider echo\n"+organisations, "}\nllm_control {")))
+	arguments[1] = w.url
+	out, err := exec.CommandContext(t.Context(), filepath.Join(folder, ".venv/bin/python"), arguments...).CombinedOutput()
+	passed, failed := 0, make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		var verdict, name string
+		if n, _ := fmt.Sscan(line, &verdict, &name); n == 2 && verdict == "PASS" {
+			passed++
+		} else if n == 2 && verdict == "FAIL" {
+			failed[name] = line
+		}
+	}
+	if err != nil || passed == 0 {
+		t.Fatalf("python: %v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+	checkFailures(t, passed, failed)
 }
 
 // junit is a report of pytest.
