@@ -22,7 +22,7 @@ var routeColumns = []column{
 func routesCommand(cmd *cobra.Command) {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	explain := keyAction("explain <model>", "Shows which targets a call would try, in which order, and why", cobra.ExactArgs(1), explainRoute)
+	explain := keyAction("explain <model>", "Shows which targets a call would try, in which order, and why", nameModel, explainRoute)
 	explain.Long = explain.Short + ". Nothing is sent to a provider, charged or recorded"
 	f := explain.Flags()
 	f.String("request", "", "File with the request, - for standard input (default: a short question)")
@@ -30,6 +30,14 @@ func routesCommand(cmd *cobra.Command) {
 	f.StringToString("header", nil, "Headers of the call, such as Service-User-Id=ada")
 	addFormatFlags(explain, "targets", queryFormats...)
 	cmd.AddCommand(explain)
+}
+
+// nameModel checks the arguments of explain.
+func nameModel(_ *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return errors.New("name one model or alias, as a request has it in `model`: weir routes explain smart")
+	}
+	return nil
 }
 
 func explainRoute(cmd *cobra.Command, args []string) error {

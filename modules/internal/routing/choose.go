@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/plugins"
@@ -83,10 +84,7 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 		places = append(places, Place{Target: t, Load: health.Of(t.Circuit, now), warm: ask.Warm(t)})
 	}
 	if len(places) == 0 {
-		return nil, &plugins.Error{
-			Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "no_model_takes_this", Param: "model",
-			Message: "No model of the alias takes this call: each has a condition that the call does not match.",
-		}
+		return nil, noneTakes(targets)
 	}
 	for begin := 0; begin < len(places); { // the targets of each alias stand together
 		end := begin + 1
@@ -108,6 +106,20 @@ func Choose(targets []Target, describe func() *Ask, health Health) ([]Place, err
 		putBehind(places)
 	}
 	return places, nil
+}
+
+// noneTakes is the error of a call that matches no condition.
+func noneTakes(targets []Target) *plugins.Error {
+	var conditions []string
+	for _, t := range targets {
+		if c := fmt.Sprintf("%s takes %s", t.Choice.Model, t.Choice.When); !slices.Contains(conditions, c) {
+			conditions = append(conditions, c)
+		}
+	}
+	return &plugins.Error{
+		Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "no_model_takes_this", Param: "model",
+		Message: "No model of the alias takes this call: " + strings.Join(conditions, ", ") + ". Add a model without `when` to the alias, which takes all others.",
+	}
 }
 
 // putBehind puts targets that fail, or are at their limit, behind the others. A limit of the

@@ -161,8 +161,9 @@ func TestConditions(t *testing.T) {
 	}
 	c.resolver.Aliases["it"].Models = models[:1]
 	c.ask = Ask{Record: new(storage.Record), Tokens: 1000, Warm: nowhere}
-	if _, err := Choose(c.targets(), func() *Ask { return &c.ask }, c.health); err == nil {
-		t.Error("a call that no model takes is not refused")
+	_, err := Choose(c.targets(), func() *Ask { return &c.ask }, c.health)
+	if want := models[0].Model + " takes " + models[0].When + ". Add a model"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a call that no model takes: %v, want %q", err, want)
 	}
 }
 

@@ -32,7 +32,7 @@ func (r *Resolver) notFound(names []string) error {
 	if labels := r.labels(); len(labels) > 0 {
 		e.Message += " The labels of providers are: " + strings.Join(labels, ", ") + "."
 	} else {
-		e.Message += " No provider is configured with a key."
+		e.Message += " No provider is configured with a key: add one with `provider` in the `llm` block."
 	}
 	return e
 }
