@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,15 +23,23 @@ import (
 
 // ledger has records in memory.
 type ledger struct {
+	mu       sync.Mutex // guards what follows
 	records  map[storage.RecordKey]*storage.Record
 	answers  map[uuid.UUID]storage.Body
+	last     storage.RecordKey // that was added
 	removals uint64
 	reads    int // of answers
 }
 
-func (l *ledger) Removals() uint64 { return l.removals }
+func (l *ledger) Removals() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removals
+}
 
 func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if r := l.records[key]; r != nil {
 		return r, nil
 	}
@@ -38,8 +47,28 @@ func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Rec
 }
 
 func (l *ledger) Answer(_ context.Context, r *storage.Record) (storage.Body, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.reads++
 	return l.answers[r.ID], nil
+}
+
+// add adds a record with its answer.
+func (l *ledger) add(r *storage.Record, answer string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = r.Key()
+	l.records[l.last], l.answers[r.ID] = r, storage.Body{Type: "application/json", Data: []byte(answer)}
+}
+
+// erase removes the record that was added last, and returns its id.
+func (l *ledger) erase() uuid.UUID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.records, l.last)
+	delete(l.answers, l.last.ID)
+	l.removals++
+	return l.last.ID
 }
 
 func opened(t testing.TB, l *ledger) *Cache {
@@ -75,7 +104,7 @@ func lead(t *testing.T, c *Cache, l *ledger, q *Request, o *Options) *storage.Re
 		t.Fatalf("%v, %v", hit, leads)
 	}
 	r := &storage.Record{ID: uuid.New(), Org: q.Org, Dialect: q.Dialect, Status: plugins.Known(200), AnswerCache: storage.CacheMiss}
-	l.records[r.Key()], l.answers[r.ID] = r, storage.Body{Type: "application/json", Data: []byte(answer)}
+	l.add(r, answer)
 	leads.Save(r, seen, []byte(answer), false)
 	leads.End()
 	return r
