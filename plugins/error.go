@@ -23,12 +23,18 @@ type Error struct {
 	Message string
 	// RetryAfter is how long the provider asks to wait, 0 if it does not say.
 	RetryAfter time.Duration
+	// Reported is the provider's own type or code of the error, which records have. "" if the provider
+	// has stated none.
+	Reported string
 	// Final says that the same request would be refused again for longer than clients
 	// wait.
 	Final bool
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// ReportedType returns the type that records have: the provider's own, or else that of the client.
+func (e *Error) ReportedType() string { return cmp.Or(e.Reported, e.Type) }
 
 // WithCode sets the code of the error, and returns it.
 func (e *Error) WithCode(code string) *Error {

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"bytes"
+	"cmp"
 	"html"
 	"net/http"
 	"regexp"
@@ -161,6 +162,26 @@ func ErrorBody(data []byte) gjson.Result {
 		return gjson.Result{}
 	}
 	return gjson.Result{Type: gjson.String, Str: string(text)}
+}
+
+// ErrorType returns the type or code by which the body of an answer or of an event names its error,
+// "" if it names none.
+func ErrorType(body gjson.Result) string {
+	v := body
+	for _, path := range errorObjects[:3] {
+		if inner := body.Get(path); inner.IsObject() {
+			v = inner
+			break
+		}
+	}
+	kind := v.Get("type").Str
+	switch {
+	case kind == "error": // an event of OpenAI's
+		kind = ""
+	case v.Raw == body.Raw && body.Get("object").Str != "error": // which Mistral and vLLM have
+		return ""
+	}
+	return cmp.Or(kind, v.Get("status").Str, v.Get("code").String()) // Google's code is a number
 }
 
 // ErrorMessage returns the message of an error in any of the shapes that vendors give it, also

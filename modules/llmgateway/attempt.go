@@ -204,7 +204,7 @@ func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.O
 
 // failAs is fail. abandoned says that nobody waits for the provider, which works on.
 func (a *attempt) failAs(end storage.EndState, abandoned bool, e *plugins.Error, outcome routing.Outcome) (routing.Outcome, *plugins.Error) {
-	a.x.Record.ErrorType = e.Type
+	a.x.Record.ErrorType = e.ReportedType()
 	a.x.Stop() // the time from here on belongs to other attempts
 	a.settle(end, abandoned)
 	a.failure, a.end = e, end

@@ -77,7 +77,9 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	}
 	// A transcript may also be plain text, as SubRip and WebVTT are.
 	isText := a.call.dialect == plugins.Transcription && mediaType == "text/plain" && len(body) > 0
-	observer.Write(body)
+	if isText || plugins.ValidJSON(body) { // or else it may end in half of a count
+		observer.Write(body)
+	}
 	observer.Close()
 	if a.call.dialect == plugins.Embeddings {
 		body = packEmbeddings(a.call.body, body)

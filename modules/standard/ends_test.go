@@ -25,7 +25,8 @@ const endsConfig = `{
 	auto_https off
 	llm {
 		store sqlite %[1]s/weir.db
-		key ends gateway query
+		key ends gateway query log
+		catalog %[1]s/catalog.json
 		provider compatible {
 			base_url %[2]s/v1
 			api_key platform
@@ -54,13 +55,31 @@ const endsConfig = `{
 }
 http://127.0.0.1:%[3]s {
 	bind 127.0.0.1
-	handle_path /proxy/* {
-		llm_log
-		reverse_proxy %[2]s
-	}
+	%[4]s
 	llm_gateway
 	llm_query
 }`
+
+// proxies are the site's proxies, one for each provider, whose name the records have.
+func proxies(provider string) string {
+	var b strings.Builder
+	for _, s := range speakers {
+		fmt.Fprintf(&b, "handle_path /%s/* {\nllm_log %[1]s\nreverse_proxy %s\n}\n", s.provider, provider)
+	}
+	return b.String()
+}
+
+// outputPrice is the price of a token that any model writes, in dollars. One that it reads costs one.
+const outputPrice = 1000
+
+// prices is a catalogue.
+func prices() []byte {
+	var b bytes.Buffer
+	for i, s := range speakers {
+		fmt.Fprintf(&b, `%c{"id":%q,"models":[{"id":"m","match":{"starts_with":"ends-"},"prices":[{"input":"1000000","output":"%d000000"}]}]}`, "[,"[min(i, 1)], s.provider, outputPrice)
+	}
+	return fmt.Appendf(nil, `{"providers":%s]}`, b.String())
+}
 
 // way is one way in which a provider's answer ends, or fails.
 type way struct {
@@ -70,6 +89,7 @@ type way struct {
 	want   heard
 	events bool // the provider answers one
 	tools  bool // the client has the tool f
+	passes bool // through the proxy, which does not see the failure of which the gateway tells its client
 	repair bool // what is odd in it is mended for clients of other dialects, and passes to those of its own
 }
 
@@ -278,8 +298,9 @@ func (w *way) recorded(of *speaker, d *door, r gjson.Result) string {
 	if failedCall && w.answer.status == 0 && !(proxied && whole && !stream) {
 		end = "upstream_aborted"
 	}
+	isUnread := proxied && w.answer.header["Content-Encoding"] != "" // so that Weir cannot tell whether it is whole
 	switch {
-	case r.Get("end_state").Str != end:
+	case r.Get("end_state").Str != end && !isUnread:
 		return fmt.Sprintf("the record is %q, want %s", r.Get("end_state").Str, end)
 	case failedCall && (w.answer.status != 0 || !proxied) && r.Get("error_type").Str == "":
 		return "the record has no error_type"
@@ -293,25 +314,52 @@ func (w *way) recorded(of *speaker, d *door, r gjson.Result) string {
 	return ""
 }
 
+// unequal says what the records of the lanes do not say alike, though they must: what the failure is, and
+// what the answer has cost. The input counts by the bytes of the request if it is not stated, and so
+// differs between the doors; the proxy's client has what the gateway holds back.
+func (w *way) unequal(lanes map[int]gjson.Result) string {
+	types, costs := make(map[string][]int), make(map[string][]int)
+	for lane, r := range lanes {
+		if proxied := lane == 0; !proxied || !w.passes && w.answer.header["Content-Encoding"] == "" {
+			types[r.Get("error_type").Str] = append(types[r.Get("error_type").Str], lane)
+		}
+		cost := r.Get("cost").Raw
+		if cost != "null" {
+			cost = fmt.Sprint(r.Get("cost").Int() / outputPrice)
+		}
+		if lane > 0 || w.want.end == ended {
+			costs[cost] = append(costs[cost], lane)
+		}
+	}
+	if len(types) > 1 || len(costs) > 1 {
+		return fmt.Sprintf("the lanes have the error types %v, and tokens of output for %v", types, costs)
+	}
+	return ""
+}
+
 // lanesOfAWay are the proxy and the doors.
 const lanesOfAWay = 4
 
 // pass makes a call through the proxy, and returns the id of its record.
 func (s *site) pass(of *speaker, w *way, model string) string {
 	path, body := of.proxied(model, w.stream)
-	resp, _ := s.call("/proxy"+path, body)
-	return resp.Header.Get("Service-Id")
+	resp, answer := s.call("/"+of.provider+path, body, "Service-Auth")
+	id := resp.Header.Get("Service-Id")
+	if id == "" {
+		s.t.Errorf("%s, %s: the proxy has no record of a call: %d %s", of.provider, w.name, resp.StatusCode, answer)
+	}
+	return id
 }
 
-// call returns the answer, and what came of its body.
-func (s *site) call(path, body string) (*http.Response, []byte) {
+// call returns the answer, and what came of its body. auth is the header of the key.
+func (s *site) call(path, body, auth string) (*http.Response, []byte) {
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Error(err)
 		return new(http.Response), nil
 	}
 	r.Header.Set("Content-Type", jsonType)
-	r.Header.Set("Authorization", "Bearer ends")
+	r.Header.Set(auth, "Bearer ends")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Error(err)

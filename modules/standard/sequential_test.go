@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/internal/testkit/freeport"
 	"github.com/weirhq/weir/modules/llmadmin"
 )
@@ -135,7 +138,10 @@ func TestEveryLaneTellsTheSameEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	load(t, fmt.Sprintf(endsConfig, s.dir, provider.URL, port))
+	if err := os.WriteFile(filepath.Join(s.dir, "catalog.json"), prices(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load(t, fmt.Sprintf(endsConfig, s.dir, provider.URL, port, proxies(provider.URL)))
 
 	records := make([]string, len(asked)) // their ids, by way and lane
 	turns := make(chan struct{}, 48)      // most of the time is spent in pauses before the second try
@@ -157,7 +163,7 @@ func TestEveryLaneTellsTheSameEnd(t *testing.T) {
 				if w.tools {
 					tools = d.tools
 				}
-				resp, body := s.call(d.path, fmt.Sprintf(d.ask, of[n].provider+"/"+model, w.stream, tools))
+				resp, body := s.call(d.path, fmt.Sprintf(d.ask, of[n].provider+"/"+model, w.stream, tools), "Authorization")
 				records[n*lanesOfAWay+lane] = resp.Header.Get("Service-Id")
 				got := d.listen(resp, body)
 				got.tries = int(asked[n*lanesOfAWay+lane].Load())
@@ -185,6 +191,7 @@ func TestEveryLaneTellsTheSameEnd(t *testing.T) {
 		}
 	}
 	for n, w := range all {
+		lanes := make(map[int]gjson.Result)
 		for lane := range lanesOfAWay {
 			id := records[n*lanesOfAWay+lane]
 			if id == "" {
@@ -193,6 +200,10 @@ func TestEveryLaneTellsTheSameEnd(t *testing.T) {
 			if says := w.recorded(of[n], append([]*door{nil}, doors...)[lane], found[id]); says != "" {
 				t.Errorf("%s, %s, stream %v, lane %d: %s", of[n].provider, w.name, w.stream, lane, says)
 			}
+			lanes[lane] = found[id]
+		}
+		if says := w.unequal(lanes); says != "" {
+			t.Errorf("%s, %s, stream %v: %s", of[n].provider, w.name, w.stream, says)
 		}
 	}
 	t.Logf("%d ways, %d calls, %d records", len(all), len(slices.DeleteFunc(records, func(id string) bool { return id == "" })), len(found))

@@ -22,5 +22,7 @@ func newError(status int, body gjson.Result) *plugins.Error {
 	if status != plugins.StatusOverloaded { // which says more than any type
 		status = cmp.Or(plugins.AnthropicStatus(v.Get("type").Str), status)
 	}
-	return plugins.Refused(status, message)
+	e := plugins.Refused(status, message)
+	e.Reported = plugins.ErrorType(body)
+	return e
 }

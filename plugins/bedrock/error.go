@@ -53,6 +53,7 @@ func newError(status int, kind, message string) *plugins.Error {
 	kind = kind[strings.LastIndexByte(kind, '#')+1:]
 	kind, _, _ = strings.Cut(kind, ":")
 	e := plugins.Refused(cmp.Or(kinds[strings.TrimSuffix(strings.ToLower(kind), "exception")], status), message)
+	e.Reported = kind
 	if strings.Contains(message, "model identifier is invalid") {
 		e.Code = "model_not_found"
 	}

@@ -1,6 +1,7 @@
 package bedrock
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
@@ -35,6 +36,10 @@ func TestErrors(t *testing.T) {
 		r := plugintest.Response(test.status, test.body)
 		r.Header.Set("X-Amzn-Errortype", test.kind)
 		want := plugins.Error{Status: test.wantStatus, Type: test.wantType, Code: test.code, Message: test.message}
+		want.Reported, _, _ = strings.Cut(test.kind, ":")
+		if test.kind == "" && test.status == 429 {
+			want.Reported = "ThrottlingException"
+		}
 		if got := new(Provider).Error(r); *got != want {
 			t.Errorf("%d %s %s:\ngot  %+v\nwant %+v", test.status, test.kind, test.body, *got, want)
 		}

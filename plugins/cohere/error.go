@@ -12,6 +12,8 @@ import (
 // Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
 	return translate.ReadError(resp, func(status int, body gjson.Result) *plugins.Error {
-		return plugins.Refused(status, plugins.ErrorMessage(body)) // https://docs.cohere.com/reference/errors
+		e := plugins.Refused(status, plugins.ErrorMessage(body)) // https://docs.cohere.com/reference/errors
+		e.Reported = plugins.ErrorType(body)
+		return e
 	})
 }

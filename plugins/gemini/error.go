@@ -47,6 +47,7 @@ func newError(status int, body gjson.Result) *plugins.Error {
 		}
 	}
 	e := plugins.Refused(status, plugins.ErrorMessage(body))
+	e.Reported = plugins.ErrorType(body)
 	if wait > 0 {
 		e.RetryAfter = wait
 	}

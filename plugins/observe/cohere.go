@@ -16,8 +16,10 @@ func init() {
 		Request:    tables(modelRequest, typedPart.Under("messages.#.content.#"), messagesIn("messages"), Table{"tools": Tools}),
 		Response:   cohereResponse,
 		LastEvents: []string{"message-end"},
-		Failures:   []string{"ERROR", "TIMEOUT"},
-		Transcript: transcript.CohereChat,
+		Failures:   []string{"ERROR"},
+
+		Interruptions: []string{"TIMEOUT"},
+		Transcript:    transcript.CohereChat,
 	})
 }
 

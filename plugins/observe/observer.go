@@ -199,7 +199,7 @@ func (x *observer) Dispatch(name []byte) {
 	}
 	x.scan.finish()
 	if failed {
-		x.fail(anyError, "error")
+		x.fail(anyError, Unnamed)
 	}
 	x.begin()
 }
@@ -251,6 +251,9 @@ func (t *template) gap(start, end int, isNumber bool) {
 	}
 }
 
+// Unnamed is the type of an error that has neither a type nor a code.
+const Unnamed = "error"
+
 // rank orders the fields that may have the type of an error. The highest wins.
 type rank uint8
 
@@ -267,12 +270,12 @@ func (x *observer) failure(f Field, v value) {
 	switch f {
 	case Error:
 		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
-			x.fail(anyError, "error")
+			x.fail(anyError, Unnamed)
 			x.explain(v)
 		}
 	case ErrorMessage:
 		if v.kind == text && len(v.bytes) > 0 {
-			x.fail(anyError, "error")
+			x.fail(anyError, Unnamed)
 			x.explain(v)
 		}
 	case ErrorText:
@@ -280,7 +283,7 @@ func (x *observer) failure(f Field, v value) {
 	case objectName:
 		if string(v.bytes) == "error" {
 			x.failed = true
-			x.fail(anyError, "error")
+			x.fail(anyError, Unnamed)
 		}
 	case ErrorType:
 		x.failAs(typedError, v)

@@ -126,7 +126,7 @@ func (x *observer) finish(v value) {
 func (x *observer) event(name []byte) {
 	if string(name) == "error" {
 		x.failed = true
-		x.fail(anyError, "error")
+		x.fail(anyError, Unnamed)
 	}
 	for _, last := range x.dialect.LastEvents {
 		if last == string(name) {

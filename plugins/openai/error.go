@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"net/http"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -24,7 +25,7 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	if n := v.Get("code").Int(); n >= 400 && n < 600 { // OpenRouter's and vLLM's is a status
 		status, code = cmp.Or(status, int(n)), ""
 	}
-	if kind == "error" { // that of the event
+	if kind == "error" || kind == "about:blank" || strings.HasPrefix(kind, "response.") { // that of the event, or none (RFC 9457)
 		kind = ""
 	}
 	text := message(v, body)
@@ -39,6 +40,7 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	default:
 		e.Code = cmp.Or(code, e.Code)
 	}
+	e.Reported = plugins.ErrorType(body)
 	e.Type, e.Param = cmp.Or(kind, e.Type), v.Get("param").Str
 	return e
 }

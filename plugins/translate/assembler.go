@@ -378,7 +378,7 @@ func (a *Assembler) Created() int64 { return a.created }
 func (a *Assembler) Info() *plugins.ResponseInfo {
 	a.seen.Content = len(a.items) > a.opening
 	if a.failure != nil {
-		a.seen.ErrorType, a.seen.ErrorMessage = a.failure.Type, a.failure.Message
+		a.seen.ErrorType, a.seen.ErrorMessage = a.failure.ReportedType(), a.failure.Message
 	}
 	return &a.seen
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -69,13 +68,15 @@ type Exchange struct {
 	// uncounted says that nothing tells what the answer costs: the cost of the record is
 	// unknown, whatever the provider has stated so far.
 	uncounted bool
-	site      *Site
-	ctx       context.Context // of the client's request
-	recorder  Recorder
-	release   func()        // the store
-	claimed   bool          // the record's id was the client's choice
-	call      *Exchange     // that this is an attempt at, unless it is superseded
-	link      *lineage.Link // nil unless the call is one of a conversation
+	// silent says that the provider broke off without a word, and that the record's ErrorType is Weir's.
+	silent   bool
+	site     *Site
+	ctx      context.Context // of the client's request
+	recorder Recorder
+	release  func()        // the store
+	claimed  bool          // the record's id was the client's choice
+	call     *Exchange     // that this is an attempt at, unless it is superseded
+	link     *lineage.Link // nil unless the call is one of a conversation
 	clock
 	committed version
 	lost      bool
@@ -198,9 +199,14 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if v == x.committed {
 		return
 	}
-	r.EndState = end
+	if r.EndState = end; x.silent {
+		r.ErrorType = ""
+	}
 	x.update()
 	x.explain()
+	if x.silent = end == storage.UpstreamAborted && r.ErrorType == ""; x.silent {
+		r.ErrorType = plugins.Refused(0, "").Type
+	}
 	x.charge(bound.Used{Cost: r.Cost, Usage: r.Usage})
 	x.Bill.Learn(x.Info().Usage.Input)
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
@@ -251,10 +257,10 @@ func (x *Exchange) measure() {
 	if x.Answer != nil {
 		errorType := r.ErrorType // of a provider's error that Answer does not see
 		learn(r, x.Answer.Info())
-		r.ErrorType = cmp.Or(r.ErrorType, errorType)
-		if status := r.Status.N; r.ErrorType == "" && status >= http.StatusBadRequest && status != storage.StatusClientLeft { // text, a page, an unknown shape
-			r.ErrorType = plugins.Refused(int(status), "").Type
+		if r.ErrorType == "" || r.ErrorType == observe.Unnamed && errorType != "" {
+			r.ErrorType = errorType
 		}
+		r.ErrorType = named(r.ErrorType, r.Status.N)
 		if x.Cut {
 			r.Finish = budgetCut
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/storage"
 )
@@ -25,6 +26,20 @@ func (x *Exchange) explain() {
 	default:
 		r.ErrorMessage = redact.Message(e.Message, storage.MaxErrorMessage)
 	}
+}
+
+// named returns the type of an error: the provider's, or that of the status for text, a page or an
+// unknown shape.
+func named(errorType string, status int64) string {
+	switch failed := status >= http.StatusBadRequest && status != storage.StatusClientLeft; {
+	case errorType != "" && errorType != observe.Unnamed:
+		return errorType
+	case failed:
+		return plugins.Refused(int(status), "").Type
+	case errorType == observe.Unnamed:
+		return plugins.Refused(0, "").Type
+	}
+	return ""
 }
 
 // reportedError returns the provider's words for an error: those that were found as the answer

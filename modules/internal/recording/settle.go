@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"bytes"
 	"cmp"
 
 	"go.uber.org/zap"
@@ -9,6 +8,8 @@ import (
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/money/bound"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -98,7 +99,11 @@ func (x *Exchange) length(s Settling) money.Length {
 		if length.Bytes, ok = bound.Written(r.Dialect, response); !ok {
 			length.Bytes = r.ResponseBytes
 		}
-		length.Events = int64(bytes.Count(response.Data, []byte("data:")))
+		for event := range streams.SSEData(response.Data) {
+			if observe.Read(r.Dialect, r.Provider, nil, event).Content {
+				length.Events++
+			}
+		}
 	}
 	return length
 }

@@ -78,8 +78,8 @@ func MayHaveCalled(d plugins.Dialect, answer []byte) bool {
 // answer does not tell.
 func Written(d plugins.Dialect, answer storage.Body) (n int64, ok bool) {
 	stored, _ := observe.Transcript(d).Stored(answer.Type, answer.Data)
-	for _, list := range gjson.GetManyBytes(stored, "output", "output.message.content", "choices", "content", "candidates") {
-		if list.IsArray() {
+	for _, list := range gjson.GetManyBytes(stored, "output", "output.message.content", "choices", "content", "candidates", "message") {
+		if list.IsArray() || list.IsObject() && d == plugins.CohereChat {
 			return TextLength(list), true
 		}
 	}
