@@ -86,7 +86,7 @@ func (p *Policy) checkConditions() error {
 
 // figures are the columns of a record that a trial reads, unless the policy asks for more.
 var figures = []string{
-	"user", "session", "provider", "account", "arm", "model", "request_model", "dialect", "parent", "attempt_of", "answer_cache", "subscription", "stream",
+	"user", "session", "provider", "account", "arm", "model", "request_model", "dialect", "parent", "turn", "attempt_of", "answer_cache", "subscription", "stream",
 	"cost", "reported_cost", "service_tier", "inference_geo",
 	"input", "output", "billed_input", "billed_output", "cache_read", "cache_read_audio", "cache_write", "cache_write_1h", "reasoning",
 	"input_audio", "input_image", "output_audio", "output_image", "web_searches", "search_units", "images", "pages", "audio_duration",

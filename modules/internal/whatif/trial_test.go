@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/shared"
+	"github.com/weirhq/weir/test/agents"
 )
 
 const testCatalog = `{"version":"test","providers":[
@@ -93,6 +94,30 @@ func talks(r *rand.Rand, chats, turns int) (all []talk) {
 	return all
 }
 
+// agentTalks are the calls of labelled sessions of agents in a week, ten of them at a time: with
+// sub-agents, second tries, forks and compactions, of which each is a conversation of its own.
+func agentTalks(sessions int) (all []talk) {
+	begin := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
+	made := make(map[*agents.Call]talk)
+	chats := 0
+	for group := range sessions / 10 {
+		at := begin.Add(time.Duration(group) * 7 * 24 * time.Hour / time.Duration(sessions/10))
+		for _, c := range agents.Sessions(uint64(group), 10) {
+			at = at.Add(15 * time.Second)
+			next := talk{id: uuid.New(), at: at, turn: c.Turn - 1, input: int64(c.Usage.Input), output: int64(c.Usage.Output)}
+			before, follows := made[c.Parent]
+			next.parent = before.id
+			if next.chat = before.chat; !follows || before.turn+1 != next.turn {
+				chats++
+				next.chat = chats
+			}
+			made[c] = next
+			all = append(all, next)
+		}
+	}
+	return all
+}
+
 // run makes the calls by a policy, and returns their records. Models of beta count 1.3 times the input
 // and write 0.8 times the output. What the budgets of the policy refuse is not made.
 func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugins.Nanodollars) {
@@ -115,7 +140,7 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		budgets = append(budgets, money.NewTrial(b, func(*money.Refusal) {}))
 	}
 	for _, c := range all {
-		r := &storage.Record{ID: c.id, ParentID: c.parent, CreatedAt: storage.Millis(c.at), Dialect: plugins.Chat, RequestModel: "it", UserID: fmt.Sprint("user", c.chat%5), GatewayNode: "n", TargetURL: "/v1", Status: plugins.Known(200)}
+		r := &storage.Record{ID: c.id, ParentID: c.parent, Turn: plugins.Known(int64(c.turn) + 1), CreatedAt: storage.Millis(c.at), Dialect: plugins.Chat, RequestModel: "it", UserID: fmt.Sprint("user", c.chat%5), GatewayNode: "n", TargetURL: "/v1", Status: plugins.Known(200)}
 		ask := &routing.Ask{Record: r, Tokens: c.input, Warm: func(t routing.Target) int64 {
 			if w := went[c.chat]; w.target == t.Name && c.at.Sub(w.at) <= time.Hour && !p.NoAffinity {
 				return w.input
@@ -135,9 +160,9 @@ func (l *lab) run(all []talk, p *Policy) (records []*storage.Record, cost plugin
 		var read int64
 		in := fmt.Sprint(to.Name, c.chat)
 		if w, ok := kept[in]; ok && c.at.Sub(w.at) <= time.Hour {
-			read = count(w.input)
+			read = count(min(w.input, c.input))
 		} else if at, ok := shared[to.Name]; ok && c.at.Sub(at) <= time.Hour {
-			read = count(2000)
+			read = count(min(2000, c.input))
 		}
 		r.Provider, r.Account, r.Model, r.Arm = to.Account.Provider, to.Account.Label, to.Model, to.Arm()
 		r.Usage = plugins.Usage{Input: plugins.Known(count(c.input)), Output: plugins.Known(int64(float64(c.output) * out))}
@@ -214,11 +239,13 @@ func TestThePolicyThatRanGivesTheBill(t *testing.T) {
 	l := newLab(t)
 	p := l.policy(ranPolicy)
 	l.resolver.Aliases["it"] = &p.Alias
-	records, cost := l.run(talks(rand.New(rand.NewPCG(1, 1)), 30, 8), p)
-	for _, text := range []string{`"it"`, ranPolicy} {
-		got := l.try(records, l.policy(text)).Total
-		if got.Recorded.N != cost || got.Expected.N != cost || got.Low.N != cost || got.High.N != cost || got.Calls != 240 || got.Unknown != 0 {
-			t.Errorf("%s: %+v, want %d", text, got, cost)
+	for _, all := range [][]talk{talks(rand.New(rand.NewPCG(1, 1)), 30, 8), agentTalks(20)} {
+		records, cost := l.run(all, p)
+		for _, text := range []string{`"it"`, ranPolicy} {
+			got := l.try(records, l.policy(text)).Total
+			if got.Recorded.N != cost || got.Expected.N != cost || got.Low.N != cost || got.High.N != cost || got.Calls != int64(len(all)) || got.Unknown != 0 {
+				t.Errorf("%s: %+v, want %d", text, got, cost)
+			}
 		}
 	}
 }
@@ -228,8 +255,6 @@ func TestThePolicyThatRanGivesTheBill(t *testing.T) {
 func TestOtherPoliciesAreWithinTheRange(t *testing.T) {
 	l := newLab(t)
 	random := rand.New(rand.NewPCG(2, 2))
-	all := talks(random, 40, 10)
-	records, _ := l.run(all, l.policy(ranPolicy))
 	policies := []string{
 		`["a/big"]`, `["a/small"]`, `["d/other"]`, `["a/plain"]`, `{"tier":"flex","models":[{"model":"a/big"}]}`,
 		`{"strategy":"weight","models":[{"model":"a/big"},{"model":"b/big"},{"model":"c/big"}]}`,
@@ -249,24 +274,32 @@ func TestOtherPoliciesAreWithinTheRange(t *testing.T) {
 			policies = append(policies, fmt.Sprintf(`{"strategy":"weight","affinity":%t,"models":[%s]}`, random.IntN(2) == 0, strings.Join(models, ",")))
 		}
 	}
-	for _, text := range policies {
+	all := map[string][]talk{"talks": talks(random, 40, 10), "agents": agentTalks(20)}
+	records := make(map[string][]*storage.Record)
+	for calls := range all {
+		records[calls], _ = l.run(all[calls], l.policy(ranPolicy))
+	}
+	try := func(calls, text string, runs int) {
 		p := l.policy(text)
-		got := l.try(records, p).Total
+		got := l.try(records[calls], p).Total
 		var sum float64
-		const runs = 20
 		for range runs {
-			_, cost := l.run(all, p)
+			_, cost := l.run(all[calls], p)
 			if cost < got.Low.N || cost > got.High.N {
-				t.Errorf("%s: a run costs %d, the trial says %d to %d", text, cost, got.Low.N, got.High.N)
+				t.Errorf("%s: %s: a run costs %d, the trial says %d to %d", calls, text, cost, got.Low.N, got.High.N)
 			}
-			sum += float64(cost) / runs
+			sum += float64(cost) / float64(runs)
 		}
 		if off := math.Abs(sum-float64(got.Expected.N)) / sum; off > 0.08 && !strings.Contains(text, "other") {
-			t.Errorf("%s: runs cost %.0f, the trial expects %d: %.3f off", text, sum, got.Expected.N, off)
+			t.Errorf("%s: %s: runs cost %.0f, the trial expects %d: %.3f off", calls, text, sum, got.Expected.N, off)
 		}
 		if got.Unknown != 0 || got.Low.N > got.Expected.N || got.Expected.N > got.High.N {
-			t.Errorf("%s: %+v", text, got)
+			t.Errorf("%s: %s: %+v", calls, text, got)
 		}
+	}
+	for _, text := range policies {
+		try("talks", text, 20)
+		try("agents", text, 3)
 	}
 }
 
