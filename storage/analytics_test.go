@@ -493,15 +493,15 @@ func (g grouped) Groups(_ context.Context, q *storage.GroupQuery, each func(*sto
 
 var errScan = errors.New("the disk is on fire")
 
-func (f *failingRows) Scan(filter storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.RowBatch) bool) error {
+func (f *failingRows) Scan(s *storage.Scan) error {
 	if f.scans == 0 {
 		return errScan
 	}
 	f.scans--
-	if w.To < w.From {
+	if s.Window.To < s.Window.From {
 		return nil
 	}
-	return f.madeRows.Scan(filter, w, parts, each)
+	return f.madeRows.Scan(s)
 }
 
 // Whichever scan of an answer fails, the answer does.

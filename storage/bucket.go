@@ -183,6 +183,32 @@ func (b Buckets) indexes(moments []Timestamp, to []int32) []int32 {
 	return to
 }
 
+// grid are buckets with the same bounds whose numbers do not depend on the window, and are larger
+// than those of b by shift. A Timestamp of a request is in none before the first of them.
+func (b Buckets) grid() (grid Buckets, shift int32) {
+	const earliest = -1 << 43 // milliseconds, before any request
+	grid = Buckets{Width: b.Width, zone: b.zone}
+	switch {
+	case b.Len == 0:
+		return Buckets{}, 0
+	case b.Width == 0: // the number of a month is that of the calendar
+		return grid, int32(b.first)
+	}
+	n := max(0, floorDiv(b.Start-earliest, b.Width))
+	if b.zone.Named() { // whose buckets do not begin at even distances
+		n = max(0, floorDiv(b.first-earliest, b.Width))
+		grid.first = b.first - n*b.Width
+	} else {
+		grid.Start = b.Start - n*b.Width
+	}
+	return grid, int32(n)
+}
+
+// name tells buckets of a grid from others.
+func (b Buckets) name() string {
+	return fmt.Sprint(b.Start, " ", b.Width, " ", b.first, " ", b.zone.name())
+}
+
 // Bounds are the start of a bucket and the start of the next.
 func (b Buckets) Bounds(i int) (start, end Timestamp) {
 	if b.Width == 0 {

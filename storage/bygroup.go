@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // Pages are values by number. Growing copies no values: there are many, and they mostly come
@@ -100,9 +101,13 @@ func (c *chains[T]) at(group int, number int32) *T {
 }
 
 func (c *chains[T]) clear() {
-	clear(c.heads)
 	clear(c.links)
-	c.links = c.links[:0]
+	c.heads, c.links = c.heads[:0], c.links[:0]
+}
+
+// size is how many bytes the chains take, besides what the values refer to.
+func (c *chains[T]) size() int {
+	return 4*cap(c.heads) + cap(c.links)*int(unsafe.Sizeof(link[T]{}))
 }
 
 // of yields the values of a group with their numbers.

@@ -45,11 +45,28 @@ type watched struct {
 	left        int // looks until the query ends, -1 for never
 }
 
-func (w *watched) Scan(f storage.Filter, window storage.Window, parts storage.RowParts, each func(*storage.RowBatch) bool) error {
-	return w.Rows.Scan(f, window, parts, func(b *storage.RowBatch) bool {
-		w.look()
-		return each(b)
-	})
+func (w *watched) Scan(s *storage.Scan) error {
+	watching := *s
+	watching.Begin = func(unused storage.PartialSums) storage.PartialSums {
+		if unused != nil {
+			unused = unused.(watchedSums).PartialSums
+		}
+		return watchedSums{s.Begin(unused), w}
+	}
+	watching.Merge = func(sums storage.PartialSums, groups [][]int) bool {
+		return s.Merge(sums.(watchedSums).PartialSums, groups)
+	}
+	return w.Rows.Scan(&watching)
+}
+
+type watchedSums struct {
+	storage.PartialSums
+	watched *watched
+}
+
+func (s watchedSums) Add(b *storage.RowBatch) bool {
+	s.watched.look()
+	return s.PartialSums.Add(b)
 }
 
 func (w *watched) look() {

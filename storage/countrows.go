@@ -2,9 +2,11 @@ package storage
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
+	"unsafe"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -24,16 +26,9 @@ func countGroups(q *GroupQuery, rows Rows) ([][]count, error) {
 	if !q.Apart {
 		sets = sets[:1]
 	}
-	parts, value := q.rowTotal()
-	err := q.scanGroups(rows, parts, func(set, group int, b *RowBatch, i int) {
+	err := scanGroups(q, rows, &Scan{Filter: q.Filter, Window: q.Window}, q.Top.GroupSort().Key, func(set, group int, c *count) {
 		sets[set] = grown(sets[set], group+1)
-		c, at := &sets[set][group], b.CreatedAt[i]
-		if c.rows == 0 {
-			c.first, c.last = at, at
-		}
-		c.rows++
-		c.first, c.last = min(c.first, at), max(c.last, at)
-		c.total = c.total.Plus(value(b, i))
+		sets[set][group].merge(c)
 	})
 	if durations := q.Top.GroupSort().Key.duration(); durations != nil && err == nil {
 		err = q.setPercentiles(rows, sets, durations)
@@ -41,27 +36,82 @@ func countGroups(q *GroupQuery, rows Rows) ([][]count, error) {
 	return sets, err
 }
 
-// scanGroups calls each with every chosen row, once for its group in each set: b.Len calls for a
-// batch, with the row's index in it.
-func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group int, b *RowBatch, i int)) error {
-	sets := len(q.By)
-	if !q.Apart {
-		sets = min(1, sets)
+// requestCounts is the total of a scan that wants no total.
+const requestCounts = totalRequests
+
+// scanGroups calls each with what rows of each group count. total is the total of the counts. A group
+// comes once for each part of the store that has rows of the group.
+func scanGroups(q *GroupQuery, rows Rows, s *Scan, total TotalKey, each func(set, group int, c *count)) error {
+	var value func() func(*RowBatch, int) plugins.Count
+	s.Parts, value = q.rowTotal(total)
+	s.Name = fmt.Sprint("counts ", q.Apart, q.Known, q.CountOnly, " of ", total)
+	s.Begin = func(unused PartialSums) PartialSums {
+		p, ok := unused.(*partialCounts)
+		if !ok {
+			p = new(partialCounts)
+		}
+		p.query, p.value = q, value()
+		for set := range p.sets {
+			p.sets[set] = p.sets[set][:0]
+		}
+		return p
 	}
-	return rows.Scan(q.Filter, q.Window, parts, func(b *RowBatch) bool {
-		for i := range b.Len {
-			if q.Known && b.Groups[0][i] == 0 {
-				continue
-			}
-			if sets == 0 {
-				each(0, 0, b, i)
-			}
-			for set := range sets {
-				each(set, b.Groups[set][i], b, i)
+	s.Merge = func(sums PartialSums, groups [][]int) bool {
+		for set, counts := range sums.(*partialCounts).sets {
+			for number := range counts {
+				switch c := &counts[number]; {
+				case c.rows == 0:
+				case len(q.By) == 0:
+					each(set, 0, c)
+				default:
+					each(set, groups[set][number], c)
+				}
 			}
 		}
 		return true
+	}
+	return rows.Scan(s)
+}
+
+// partialCounts are the counts of rows of a part of the store, by set and group.
+type partialCounts struct {
+	query *GroupQuery
+	// value is what a row adds to the total.
+	value func(b *RowBatch, i int) plugins.Count
+	sets  [][]count
+}
+
+// Add implements PartialSums.
+func (p *partialCounts) Add(b *RowBatch) bool {
+	p.query.eachGroup(b, func(set int, groups []int) {
+		p.sets = grown(p.sets, set+1)
+		counts := grown(p.sets[set], slices.Max(groups)+1)
+		for i, group := range groups {
+			if group >= 0 {
+				at := b.CreatedAt[i]
+				counts[group].merge(&count{1, p.value(b, i), at, at})
+			}
+		}
+		p.sets[set] = counts
 	})
+	return true
+}
+
+// End implements PartialSums.
+func (p *partialCounts) End() (size int) {
+	p.query, p.value = nil, nil // they may be kept
+	for _, counts := range p.sets {
+		size += cap(counts) * int(unsafe.Sizeof(count{}))
+	}
+	return size
+}
+
+func (c *count) merge(o *count) {
+	if c.rows == 0 {
+		c.first, c.last = o.first, o.last
+	}
+	c.rows, c.total = c.rows+o.rows, c.total.Plus(o.total)
+	c.first, c.last = min(c.first, o.first), max(c.last, o.last)
 }
 
 // setPercentiles replaces the totals by percentiles of a duration. One scan keeps the
@@ -71,13 +121,25 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, durations func(*R
 	for from, behind := 0, true; behind; from += limit {
 		behind = false
 		distributions := make([]Pages[distribution], len(sets))
-		err := q.scanGroups(rows, DetailParts, func(set, group int, b *RowBatch, i int) {
-			switch {
-			case group >= from+limit:
-				behind = true
-			case group >= from && !b.Attempt[i] && durations(b)[i].Valid:
-				distributions[set].At(group - from).add(durations(b)[i].N)
-			}
+		err := rows.Scan(&Scan{
+			Filter: q.Filter, Window: q.Window, Parts: DetailParts,
+			Begin: func(PartialSums) PartialSums { return &partialDurations{query: q, durations: durations} },
+			Merge: func(sums PartialSums, groups [][]int) bool {
+				for set, part := range sums.(*partialDurations).sets {
+					for number := range part {
+						group := 0
+						if len(q.By) > 0 {
+							group = groups[set][number]
+						}
+						if group >= from+limit {
+							behind = true
+						} else if group >= from {
+							distributions[set].At(group - from).merge(&part[number])
+						}
+					}
+				}
+				return true
+			},
 		})
 		if err != nil {
 			return err
@@ -92,23 +154,87 @@ func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, durations func(*R
 	return nil
 }
 
-// rowTotal returns a function that tells what a row adds to the total by which groups are
-// put into order, and the parts of the row that the function reads.
-func (q *GroupQuery) rowTotal() (RowParts, func(b *RowBatch, i int) plugins.Count) {
-	if q.Top.GroupSort().Key == totalRequests {
-		return CountParts, func(b *RowBatch, i int) plugins.Count {
-			if b.Attempt[i] && !q.CountOnly {
-				return plugins.Known(0)
+// partialDurations are the durations of a part of the store, by set and group.
+type partialDurations struct {
+	query     *GroupQuery
+	durations func(*RowBatch) []plugins.Duration
+	sets      [][]distribution
+}
+
+// Add implements PartialSums.
+func (p *partialDurations) Add(b *RowBatch) bool {
+	durations := p.durations(b)
+	p.query.eachGroup(b, func(set int, groups []int) {
+		p.sets = grown(p.sets, set+1)
+		p.sets[set] = grown(p.sets[set], slices.Max(groups)+1)
+		for i, group := range groups {
+			if group >= 0 && !b.Attempt[i] && durations[i].Valid {
+				p.sets[set][group].add(durations[i].N)
 			}
-			return plugins.Known(1)
+		}
+	})
+	return true
+}
+
+// End implements PartialSums.
+func (p *partialDurations) End() (size int) {
+	for _, distributions := range p.sets {
+		for i := range distributions {
+			size += distributions[i].compact()
 		}
 	}
-	c, d := new(Counts), new(Details)
-	return DetailParts, func(b *RowBatch, i int) plugins.Count {
-		*c, *d = Counts{}, Details{}
-		c.add(b, i)
-		d.add(b, i)
-		return q.Top.total(c, d)
+	return size
+}
+
+// eachGroup calls each with the groups of the rows of a batch in each set, -1 for rows that are left
+// out.
+func (q *GroupQuery) eachGroup(b *RowBatch, each func(set int, groups []int)) {
+	sets := 1
+	if q.Apart {
+		sets = len(q.By)
+	}
+	groups := make([]int, b.Len)
+	for set := range sets {
+		if len(q.By) > 0 {
+			copy(groups, b.Groups[set])
+		}
+		if q.Known {
+			for i, group := range b.Groups[0] {
+				if group == 0 {
+					groups[i] = -1
+				}
+			}
+		}
+		each(set, groups)
+	}
+}
+
+// rowTotal returns the parts of rows that add to a total, and a function that makes a function that
+// tells what a row adds.
+func (q *GroupQuery) rowTotal(total TotalKey) (RowParts, func() func(b *RowBatch, i int) plugins.Count) {
+	switch total {
+	case totalRequests:
+		return CountParts, func() func(*RowBatch, int) plugins.Count {
+			return func(b *RowBatch, i int) plugins.Count {
+				if b.Attempt[i] && !q.CountOnly {
+					return plugins.Known(0)
+				}
+				return plugins.Known(1)
+			}
+		}
+	case totalCost:
+		return CostParts, func() func(*RowBatch, int) plugins.Count {
+			return func(b *RowBatch, i int) plugins.Count { return unitless(b.Cost[i]) }
+		}
+	}
+	return DetailParts, func() func(*RowBatch, int) plugins.Count {
+		c, d := new(Counts), new(Details)
+		return func(b *RowBatch, i int) plugins.Count {
+			*c, *d = Counts{}, Details{}
+			c.add(b, i)
+			d.add(b, i)
+			return groupTotals[total](c, d)
+		}
 	}
 }
 

@@ -1,103 +1,200 @@
 package storage
 
 import (
+	"encoding/binary"
 	"slices"
+	"sync"
 
 	"github.com/weirhq/weir/plugins"
 )
 
-// distribution has values whose quantiles are wanted, in milliseconds. If there are many
-// values, it counts how often each value occurs, so that more values take no more memory.
+// distribution has values whose quantiles are wanted, in milliseconds.
 type distribution struct {
-	// small are the values below 1<<16, which nearly all are; nil once counts has them.
-	small []uint16
-	// counts are by value, nil while there are few small values.
-	counts *[1 << 16]uint32
-	// counted is the sum of counts.
-	counted int
-	// others are the values that are not small.
+	// fresh are values below 1<<16, which nearly all are, in any order.
+	fresh []uint16
+	// runs have further such values. Distributions share them: a run never changes.
+	runs []valueRun
+	// others are the values that are not below 1<<16.
 	others []plugins.Milliseconds
 }
 
-// manyValues take as much memory as counts.
-const manyValues = 1 << 17
+// valueRun has values in ascending order, in a byte or two for each value that differs from the one
+// before: the difference, and how many more there are of the value, each as a variable integer.
+type valueRun struct {
+	values  int
+	encoded []byte
+}
+
+const (
+	// manyFresh values make a run.
+	manyFresh = 1 << 15
+	// fewFresh values take less memory than a run of them.
+	fewFresh = 32
+	// fewValues are ordered faster than they are counted.
+	fewValues = 1 << 10
+)
 
 func (d *distribution) add(v plugins.Milliseconds) {
-	switch {
-	case v < 0 || v >= 1<<16:
+	if v < 0 || v >= 1<<16 {
 		d.others = append(d.others, v)
-	case d.counts != nil:
-		d.counts[v]++
-		d.counted++
-	default:
-		if d.small = append(d.small, uint16(v)); len(d.small) >= manyValues {
-			d.count()
-		}
-	}
-}
-
-// count counts the small values.
-func (d *distribution) count() {
-	d.counts, d.counted = new([1 << 16]uint32), len(d.small)
-	for _, v := range d.small {
-		d.counts[v]++
-	}
-	d.small = nil
-}
-
-// merge adds the values of another one.
-func (d *distribution) merge(o *distribution) {
-	d.others = append(d.others, o.others...)
-	if d.counts == nil && o.counts == nil && len(d.small)+len(o.small) < manyValues {
-		if d.small == nil {
-			d.small = slices.Clip(o.small) // both have it, in any order
-		} else {
-			d.small = append(d.small, o.small...)
-		}
 		return
 	}
-	if d.counts == nil {
-		d.count()
+	if d.fresh = append(d.fresh, uint16(v)); len(d.fresh) >= manyFresh {
+		d.compact()
 	}
-	for _, v := range o.small {
-		d.counts[v]++
+}
+
+// compact makes a run of the fresh values, unless they are few. It returns how many bytes the values
+// take.
+func (d *distribution) compact() (size int) {
+	if len(d.fresh) > fewFresh {
+		d.runs = append(d.runs, newValueRun(d.fresh))
+		d.fresh = nil
 	}
-	d.counted += len(o.small) + o.counted
-	if o.counts != nil {
-		for v, n := range o.counts {
-			d.counts[v] += n
+	size = 2*cap(d.fresh) + 8*cap(d.others) + 32*cap(d.runs)
+	for _, r := range d.runs {
+		size += len(r.encoded)
+	}
+	return size
+}
+
+// newValueRun makes a run of values, which it may put into another order.
+func newValueRun(values []uint16) valueRun {
+	encoded := make([]byte, 0, 2*len(values))
+	last := uint16(0)
+	add := func(v uint16, n int) {
+		encoded = binary.AppendUvarint(encoded, uint64(v-last)<<1|uint64(min(n-1, 1)))
+		if n > 1 {
+			encoded = binary.AppendUvarint(encoded, uint64(n))
+		}
+		last = v
+	}
+	if len(values) < fewValues {
+		slices.Sort(values)
+		for len(values) > 0 {
+			n := 1
+			for n < len(values) && values[n] == values[0] {
+				n++
+			}
+			add(values[0], n)
+			values = values[n:]
+		}
+	} else {
+		t := newTally()
+		for _, v := range values {
+			t.add(v, 1)
+		}
+		t.each(func(v uint16, n int) bool {
+			add(v, n)
+			return true
+		})
+		t.free()
+	}
+	return valueRun{len(values), slices.Clone(encoded)}
+}
+
+// each calls do with each value and how often it occurs.
+func (r *valueRun) each(do func(v uint16, n int)) {
+	v := uint16(0)
+	for p := r.encoded; len(p) > 0; {
+		difference, size := uint64(p[0]), 1
+		if p[0] >= 0x80 {
+			difference, size = binary.Uvarint(p)
+		}
+		p = p[size:]
+		v += uint16(difference >> 1)
+		n := uint64(1)
+		if difference&1 != 0 {
+			n, size = binary.Uvarint(p)
+			p = p[size:]
+		}
+		do(v, int(n))
+	}
+}
+
+// tally counts how often each value occurs.
+type tally struct {
+	counts [1 << 16]uint32
+	// most is the largest value that was counted.
+	most uint16
+}
+
+var tallies = sync.Pool{New: func() any { return new(tally) }}
+
+func newTally() *tally { return tallies.Get().(*tally) }
+
+func (t *tally) free() {
+	clear(t.counts[:int(t.most)+1])
+	t.most = 0
+	tallies.Put(t)
+}
+
+func (t *tally) add(v uint16, n int) {
+	t.counts[v] += uint32(n)
+	t.most = max(t.most, v)
+}
+
+// each calls do with the values in order, until do returns false.
+func (t *tally) each(do func(v uint16, n int) bool) {
+	for v, n := range t.counts[:int(t.most)+1] {
+		if n > 0 && !do(uint16(v), int(n)) {
+			return
 		}
 	}
+}
+
+// merge adds the values of another one, which does not change.
+func (d *distribution) merge(o *distribution) {
+	for _, v := range o.fresh {
+		d.add(plugins.Milliseconds(v))
+	}
+	d.runs = append(d.runs, o.runs...)
+	d.others = append(d.others, o.others...)
 }
 
 // percentiles are the percentiles of all values.
 func (d *distribution) percentiles() Percentiles {
-	if d.counts == nil && len(d.others) == 0 {
-		return percentilesOf(d.small)
+	small := len(d.fresh)
+	for _, r := range d.runs {
+		small += r.values
 	}
-	if d.counts == nil {
+	if small+len(d.others) < fewValues {
 		all := slices.Clone(d.others)
-		for _, v := range d.small {
+		for _, v := range d.fresh {
 			all = append(all, plugins.Milliseconds(v))
+		}
+		for _, r := range d.runs {
+			r.each(func(v uint16, n int) {
+				all = append(all, slices.Repeat([]plugins.Milliseconds{plugins.Milliseconds(v)}, n)...)
+			})
 		}
 		return percentilesOf(all)
 	}
+	t := newTally()
+	defer t.free()
+	for _, v := range d.fresh {
+		t.add(v, 1)
+	}
+	for _, r := range d.runs {
+		r.each(t.add)
+	}
 	slices.Sort(d.others)
 	negative, _ := slices.BinarySearch(d.others, 0)
-	place, below := 0, negative // the next value of counts, and how many are less
+	value, below := 0, negative // the next value of the tally, and how many are less
 	at := func(i int) float64 {
-		if i < negative {
+		switch {
+		case i < negative:
 			return float64(d.others[i])
+		case i >= negative+small:
+			return float64(d.others[i-small])
 		}
-		for ; place < len(d.counts) && below+int(d.counts[place]) <= i; place++ {
-			below += int(d.counts[place])
+		for below+int(t.counts[value]) <= i {
+			below += int(t.counts[value])
+			value++
 		}
-		if place < len(d.counts) {
-			return float64(place)
-		}
-		return float64(d.others[i-d.counted])
+		return float64(value)
 	}
-	last := d.counted + len(d.others) - 1
+	last := small + len(d.others) - 1
 	quantile := func(q Quantile) Amount {
 		place := int(q) * last
 		low := at(place / 1000)

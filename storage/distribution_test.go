@@ -12,7 +12,7 @@ import (
 func TestDistribution(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, wide := range []int{0, 2} {
-		for _, sizes := range [][]int{{0}, {1}, {2, 0, 1}, {100, manyValues - 1}, {manyValues, 10}, {10, manyValues + 5000}, {manyValues + 1, manyValues + 2}} {
+		for _, sizes := range [][]int{{0}, {1}, {2, 0, 1}, {31, 33}, {100, fewValues - 101}, {fewValues, 10}, {10, manyFresh - 11, 2}, {manyFresh, manyFresh + 5000}} {
 			var whole distribution
 			var values []plugins.Milliseconds
 			for _, size := range sizes {

@@ -22,6 +22,9 @@ type TotalKey string
 // totalRequests is the key of the zero GroupSort.
 const totalRequests TotalKey = "requests"
 
+// totalCost is the key of what most questions sort by.
+const totalCost TotalKey = "cost"
+
 // groupTotals are the totals by which groups are put into order. Each is a whole number,
 // so that comparisons are exact: nanodollars, tokens, and thousandths of a millisecond.
 var groupTotals = map[TotalKey]func(*Counts, *Details) plugins.Count{

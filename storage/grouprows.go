@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -13,7 +14,10 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 	case q.CountOnly:
 		return countRows(q, rows, each)
 	}
-	g := &rowGrouper{query: q, rows: rows, window: q.Window}
+	g := &rowGrouper{query: q, rows: rows, window: q.Window, sets: make([]rowSet, max(1, len(q.By)))}
+	if !q.Apart {
+		g.sets = g.sets[:1]
+	}
 	g.limit, g.mostCells = rows.Limits()
 	for {
 		if err := g.scan(); err != nil {
@@ -41,24 +45,14 @@ type rowGrouper struct {
 	query *GroupQuery
 	rows  Rows
 	sets  []rowSet
-	// first is the first set that rows are added to: 0 or 1. If it is 1, set 0 has all rows
-	// in a single group, and is made of the groups of set 1.
-	first int
-	// many is true once the largest groups are wanted of more than fewGroups.
-	many bool
 	// matched says, for each of the query's Any, which groups match.
 	matched [][]bool
-	// If there are too many groups, a scan adds up most groups, beginning with the group
+	// If there are too many groups, a scan adds up limit groups, beginning with the group
 	// from. window contains the rows of these groups, later the rows of the groups behind.
 	from, limit   int
 	window, later Window
-	// tooMany is true once there are more than mostCells cells, in all scans together.
+	// mostCells bounds the cells, in all scans together.
 	mostCells int
-	tooMany   bool
-	// groups, totals and buckets are of the rows of a batch.
-	groups  []int
-	totals  []*Totals
-	buckets []int32
 }
 
 // rowSet has what the rows of one dimension add up to.
@@ -71,149 +65,75 @@ type rowSet struct {
 	details chains[detailSums]
 }
 
-// fewGroups is how many groups are added up before it is known which are the largest. If
-// there are more groups, their rows are counted first.
-const fewGroups = 128
-
 // scan adds up what the query chooses.
 func (g *rowGrouper) scan() error {
-	largest := g.query.Top.By == LargestGroups
-	if err := g.addUp(nil); err != nil || !largest {
-		return err
-	}
-	if g.many {
-		counts, err := countGroups(g.query, g.rows)
-		if err == nil {
-			err = g.addUp(counts)
-		}
-		return err
-	}
-	for i := range g.sets {
-		g.keepLargest(i)
-	}
-	return nil
-}
-
-// addUp adds the rows to their groups. If counted is not nil, it adds them to the largest
-// groups, and to the group of all others.
-func (g *rowGrouper) addUp(counted [][]count) error {
 	q := g.query
-	if g.from == 0 {
-		g.sets = make([]rowSet, max(1, len(q.By)))
-		if !q.Apart {
-			g.sets = g.sets[:1]
-		}
-	}
-	g.later = never
-	if counted != nil {
-		for i := range g.sets {
-			g.sets[i].largest = q.largest(g.rows, i, counted[i])
-		}
-	}
-	parts := TotalParts
+	s := Scan{Filter: q.Filter, Window: g.window, Parts: TotalParts}
 	if q.Details {
-		parts = DetailParts
+		s.Parts = DetailParts
 	}
-	if q.Apart && len(q.By) > 1 && q.By[0] == (Dimension{}) {
-		g.first = 1
+	if q.Top.By == LargestGroups {
+		counts, err := countGroups(q, g.rows)
+		if err != nil {
+			return err
+		}
+		for i := range g.sets {
+			g.sets[i].largest = q.largest(g.rows, i, counts[i])
+			s.Among = append(s.Among, g.sets[i].largest.groups)
+		}
 	}
-	err := g.rows.Scan(q.Filter, g.window, parts, g.add)
-	if err == nil && g.tooMany {
+	grid, _ := q.Buckets.grid()
+	days := ""
+	if q.ActiveDays {
+		days = q.Zone.name()
+	}
+	if q.Top.By != AnyGroups || q.Top.Count == 0 {
+		s.Name = fmt.Sprint("totals ", q.Apart, q.Known, q.Details, " days ", days, " buckets ", grid.name())
+	}
+	s.Begin = func(unused PartialSums) PartialSums { return newPartialTotals(q, grid, unused) }
+	g.later = never
+	tooMany := false
+	s.Merge = func(sums PartialSums, groups [][]int) bool {
+		more := g.merge(sums, groups)
+		tooMany = slices.ContainsFunc(g.sets, func(s rowSet) bool { return len(s.cells.links) > g.mostCells })
+		return more && !tooMany
+	}
+	err := g.rows.Scan(&s)
+	if err == nil && tooMany {
 		err = ErrTooManyGroups
-	}
-	if err == nil && g.first > 0 {
-		g.sets[0].merge(&g.sets[1], func(int) int { return 0 })
 	}
 	return err
 }
 
-// keepLargest keeps the largest groups of a set, and merges all others into one group.
-func (g *rowGrouper) keepLargest(set int) {
-	of := g.sets[set]
-	var counts []count
-	for group, totals := range of.sums.all() {
-		counts = grown(counts, group+1)
-		var details detailSums
-		for _, d := range of.details.of(group) {
-			details.merge(d)
-		}
-		counts[group] = count{rows: 1, total: g.query.Top.total(&totals.Counts, details.answer(g.query))}
-	}
-	s := rowSet{largest: g.query.largest(g.rows, set, counts)}
-	s.merge(&of, func(group int) int { return s.largest.places[group] })
-	g.sets[set] = s
-}
-
-// add adds the rows of a batch to their groups.
-func (g *rowGrouper) add(b *RowBatch) (more bool) {
-	q := g.query
-	if q.Buckets.Len > 0 {
-		g.buckets = q.Buckets.indexes(b.CreatedAt, g.buckets[:0])
-	} else {
-		g.buckets = slices.Grow(g.buckets[:0], b.Len)[:b.Len]
-		clear(g.buckets)
-	}
-	for set := g.first; set < len(g.sets); set++ {
-		if !g.place(set, b) {
-			return false
-		}
-		if g.addTo(&g.sets[set], b); g.tooMany {
-			return false
+// merge adds the totals of a part of the store.
+func (g *rowGrouper) merge(sums PartialSums, groups [][]int) (more bool) {
+	of, q := sums.(*partialTotals), g.query
+	_, shift := q.Buckets.grid()
+	for i := range g.sets {
+		s, part := &g.sets[i], &of.sets[max(i, of.first)]
+		for number := range part.totals {
+			if part.totals[number].empty() {
+				continue
+			}
+			group := number
+			switch {
+			case i < of.first:
+				group = 0
+			case s.largest != nil || len(q.By) == 0:
+			case q.Apart:
+				group = groups[i][number]
+			default:
+				if group = groups[i][number] - g.from; group >= g.limit {
+					g.later = g.later.include(of.span.From).include(of.span.To)
+				}
+				if group < 0 || group >= g.limit {
+					continue
+				}
+			}
+			s.merge(group, part, number, shift)
 		}
 	}
-	added := func(t *Totals) bool { return t != nil }
-	return q.Top.Count == 0 || q.Top.By != AnyGroups || !slices.ContainsFunc(g.totals, added)
-}
-
-// place finds the groups of the rows of a batch in a set, -1 for rows that are left out.
-func (g *rowGrouper) place(set int, b *RowBatch) (more bool) {
-	q, s := g.query, &g.sets[set]
-	g.groups = g.groups[:0]
-	for i := range b.Len {
-		group := 0
-		if len(q.By) > 0 {
-			group = b.Groups[set][i] - g.from
-		}
-		switch {
-		case q.Known && b.Groups[0][i] == 0:
-			group = -1
-		case s.largest != nil:
-			group = s.largest.places[group]
-		case q.Top.By == LargestGroups && group > fewGroups:
-			g.many = true
-			return false
-		case q.Top.By == LargestGroups || q.Apart:
-		case group >= g.limit:
-			g.later = g.later.include(b.CreatedAt[i])
-			group = -1
-		}
-		g.groups = append(g.groups, group)
-	}
-	return true
-}
-
-// addTo adds the rows of a batch to their groups of a set, which are less than 0 for rows that are
-// left out.
-func (g *rowGrouper) addTo(s *rowSet, b *RowBatch) {
-	q := g.query
-	g.totals = slices.Grow(g.totals[:0], b.Len)[:b.Len]
-	for i, group := range g.groups {
-		if g.totals[i] = nil; group < 0 {
-			continue
-		}
-		g.totals[i] = s.sums.At(group)
-		if q.ActiveDays && !b.Attempt[i] {
-			s.days.add(group, q.Zone.day(b.CreatedAt[i]))
-		}
-		if q.Buckets.Len > 0 {
-			s.cells.at(group, g.buckets[i]).add(b, i)
-		}
-		if q.Details {
-			s.details.at(group, g.buckets[i]).add(b, i)
-		}
-	}
-	addTotals(g.totals, b)
-	g.tooMany = len(s.cells.links) > g.mostCells
+	return !of.enough
 }
 
 // clear makes room for other groups.
@@ -224,18 +144,17 @@ func (s *rowSet) clear() {
 	s.details.clear()
 }
 
-// merge adds the groups of another set. place returns the group of s to which a group of the
-// other set is added.
-func (s *rowSet) merge(of *rowSet, place func(group int) int) {
-	for group, totals := range of.sums.all() {
-		to := place(group)
-		s.sums.At(to).merge(totals)
-		for bucket, counts := range of.cells.of(group) {
-			s.cells.at(to, int32(bucket)).merge(counts)
-		}
-		for bucket, details := range of.details.of(group) {
-			s.details.at(to, int32(bucket)).merge(details)
-		}
+// merge adds what a part of the store has of a group, whose buckets have larger numbers by shift.
+func (s *rowSet) merge(group int, part *partialSet, number int, shift int32) {
+	s.sums.At(group).merge(&part.totals[number])
+	for at, days := range part.days.sets.of(number) {
+		*s.days.sets.at(group, int32(at)) |= *days
+	}
+	for bucket, counts := range part.cells.of(number) {
+		s.cells.at(group, int32(bucket)-shift).merge(counts)
+	}
+	for bucket, details := range part.details.of(number) {
+		s.details.at(group, int32(bucket)-shift).merge(details)
 	}
 }
 
@@ -244,18 +163,11 @@ func (g *rowGrouper) any() error {
 	q := g.query
 	g.matched = make([][]bool, len(q.Any))
 	for at, f := range q.Any {
-		err := g.rows.Scan(And(q.Filter, f), g.window, CountParts, func(b *RowBatch) bool {
-			for i := range b.Len {
-				group := 0
-				if len(q.By) > 0 {
-					group = b.Groups[0][i] - g.from
-				}
-				if 0 <= group && group < g.limit {
-					g.matched[at] = grown(g.matched[at], group+1)
-					g.matched[at][group] = true
-				}
+		err := scanGroups(q, g.rows, &Scan{Filter: And(q.Filter, f), Window: g.window}, requestCounts, func(_, group int, _ *count) {
+			if group -= g.from; 0 <= group && group < g.limit {
+				g.matched[at] = grown(g.matched[at], group+1)
+				g.matched[at][group] = true
 			}
-			return true
 		})
 		if err != nil {
 			return err
@@ -383,21 +295,17 @@ func (q *GroupQuery) key(key []string, k Key) []string {
 
 // groupScores answers a query about the scores over time.
 func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
-	type cell struct {
-		group int
-		start Timestamp
-	}
-	cells := make(map[cell][]float64)
-	var start, next Timestamp
-	err := rows.Scan(q.Filter, q.Window, CountParts, func(b *RowBatch) bool {
-		for i, at := range b.CreatedAt {
-			if at < start || at >= next {
-				start, next = q.Increment.Around(at, q.Zone)
+	cells := make(partialScores)
+	err := rows.Scan(&Scan{
+		Filter: q.Filter, Window: q.Window, Parts: CountParts,
+		Begin: func(PartialSums) PartialSums { return &scoreAdder{query: q, cells: make(partialScores)} },
+		Merge: func(sums PartialSums, groups [][]int) bool {
+			for c, scores := range sums.(*scoreAdder).cells {
+				c.group = groups[0][c.group]
+				cells[c] = append(cells[c], scores...)
 			}
-			c := cell{b.Groups[0][i], start}
-			cells[c] = append(cells[c], b.Score[i])
-		}
-		return true
+			return true
+		},
 	})
 	if err != nil {
 		return err
@@ -422,6 +330,38 @@ func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error 
 	}
 	return nil
 }
+
+// partialScores are the scores of groups over time.
+type partialScores map[scoreCell][]float64
+
+// scoreCell is a group in the part of the calendar that begins at start.
+type scoreCell struct {
+	group int
+	start Timestamp
+}
+
+// scoreAdder adds scores to their cells.
+type scoreAdder struct {
+	query *GroupQuery
+	cells partialScores
+	// start and next bound the part of the calendar that the last score was of.
+	start, next Timestamp
+}
+
+// Add implements PartialSums.
+func (s *scoreAdder) Add(b *RowBatch) bool {
+	for i, at := range b.CreatedAt {
+		if at < s.start || at >= s.next {
+			s.start, s.next = s.query.Increment.Around(at, s.query.Zone)
+		}
+		c := scoreCell{b.Groups[0][i], s.start}
+		s.cells[c] = append(s.cells[c], b.Score[i])
+	}
+	return true
+}
+
+// End implements PartialSums.
+func (s *scoreAdder) End() int { return 0 }
 
 // sumOf adds numbers up in one order, since floating-point sums depend on it.
 func sumOf(numbers []float64, p *CancelCheck) Amount {

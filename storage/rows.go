@@ -10,11 +10,8 @@ import (
 // by the RowDimensions of a query. A local backend makes Rows for a query, bound to
 // the query's context, and leaves the arithmetic to GroupRows.
 type Rows interface {
-	// Scan calls each with batches of the requests that the filter and the window choose,
-	// in any order. When each returns false, Scan ends without an error. The filter has
-	// no leaves about users or sessions. The batch is valid until each returns, and
-	// has the fields that parts names.
-	Scan(f Filter, w Window, parts RowParts, each func(*RowBatch) bool) error
+	// Scan adds rows up.
+	Scan(*Scan) error
 	// Keys returns what groups of a dimension stand for. dimension is the dimension's index
 	// in RowDimensions. Keys may have to be read from the store.
 	Keys(dimension int, groups []int) []Key
@@ -26,13 +23,48 @@ type Rows interface {
 	Err() error
 }
 
+// Scan says which rows are added up, and how. The store is cut into parts, each of which is added
+// up on its own: on several processors, or from memory, if the part has not changed since.
+type Scan struct {
+	// Filter and Window choose the requests. The filter has no leaves about users or sessions.
+	Filter Filter
+	Window Window
+	// Parts are the fields of rows that are read.
+	Parts RowParts
+	// Among has, for each dimension, the only groups that are told apart. A row's group is then its
+	// index there, and one more than the last for all others. Nil tells all groups apart.
+	Among [][]int
+	// Name identifies what Begin's sums are of, besides the fields above: the same rows have equal
+	// sums in every query that has the same name and the same dimensions. "" if they have not.
+	Name string
+	// Begin returns the sums of no rows. It may use the memory of other sums of Begin, which nobody
+	// needs any more; nil for none. Several goroutines may call it at a time.
+	Begin func(unused PartialSums) PartialSums
+	// Merge takes the sums of a part, one part at a time and in any order, and must not change
+	// them. groups has, for each dimension, the groups that the numbers in the sums stand for: they
+	// begin at 1, have no large gaps, and do not change between scans of the same Rows. Group 0 is of
+	// rows without a value. When Merge returns false, the scan ends without an error.
+	Merge func(sums PartialSums, groups [][]int) bool
+}
+
+// PartialSums are what the rows of a part of the store add up to.
+type PartialSums interface {
+	// Add adds rows. The batch is valid until Add returns, and has the fields that Scan.Parts
+	// names. When Add returns false, the rest of the part is left out.
+	Add(*RowBatch) bool
+	// End is called after the last Add. It returns about how many bytes the sums take.
+	End() int
+}
+
 // RowParts select the fields of rows to read.
 type RowParts uint8
 
 const (
 	// CountParts are Groups, Attempt, CreatedAt and Score.
 	CountParts RowParts = iota
-	// TotalParts are the CountParts, and what Totals add up.
+	// CostParts are the CountParts and Cost.
+	CostParts
+	// TotalParts are the CostParts, and what else Totals add up.
 	TotalParts
 	// DetailParts are all fields.
 	DetailParts
@@ -46,9 +78,8 @@ const BatchRows = 1024
 type RowBatch struct {
 	// Len is the number of requests.
 	Len int
-	// Groups has, for each dimension, the numbers of the requests' groups, 0 where a request
-	// has no value. Numbers begin at 1, have no large gaps, and do not change between scans
-	// of the same Rows.
+	// Groups has, for each dimension, the numbers of the requests' groups in their part of the
+	// store, 0 where a request has no value; or what Scan.Among says.
 	Groups [][]int
 	// Attempt is true for an attempt that did not answer its call (its AttemptOf
 	// is set): its cost counts, its other values do not.

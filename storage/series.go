@@ -244,7 +244,7 @@ func quantile[T plugins.Unit](q Quantile, values []T) float64 {
 
 // quantileFrom is quantile for values whose first from are already the smallest ones. It also
 // returns the index of the quantile: the values before that index are now the smallest ones.
-func quantileFrom[T plugins.Unit | uint16](from int, q Quantile, values []T) (n float64, at int) {
+func quantileFrom[T plugins.Unit](from int, q Quantile, values []T) (n float64, at int) {
 	place := int(q) * (len(values) - 1)
 	at = place / 1000
 	selectNth(values[from:], at-from)
@@ -259,7 +259,7 @@ func quantileFrom[T plugins.Unit | uint16](from int, q Quantile, values []T) (n 
 // selectNth moves to an index the value that a sort would put there, with smaller values before it
 // and greater values after it. It is Hoare's selection (quickselect), and sorts what is left if
 // bad pivots make that slow.
-func selectNth[T plugins.Unit | uint16](values []T, place int) {
+func selectNth[T plugins.Unit](values []T, place int) {
 	for tries := bits.Len(uint(len(values))); len(values) > 16 && tries > 0; tries-- {
 		a, b, c := values[0], values[len(values)/2], values[len(values)-1]
 		pivot := max(min(a, b), min(max(a, b), c)) // the middle one

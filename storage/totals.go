@@ -146,7 +146,7 @@ type Percentiles struct {
 
 // percentilesOf orders the values as far as it must: each quantile is sought
 // behind the quantile before.
-func percentilesOf[T plugins.Unit | uint16](values []T) (p Percentiles) {
+func percentilesOf[T plugins.Unit](values []T) (p Percentiles) {
 	if len(values) == 0 {
 		return p
 	}

@@ -49,6 +49,12 @@ func (z Zone) MarshalJSON() ([]byte, error) {
 	return json.Marshal(z.minutes)
 }
 
+// name tells the zone from others.
+func (z Zone) name() string {
+	name, _ := z.MarshalJSON() // which never fails
+	return string(name)
+}
+
 // Named tells whether the zone has a name: its days may be of different lengths.
 func (z Zone) Named() bool { return z.place != nil }
 

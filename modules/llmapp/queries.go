@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
-	"github.com/weirhq/weir/modules/internal/lowpriority"
 )
 
 // Turns bound how many queries run at the same time, by key.

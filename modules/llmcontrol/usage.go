@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/modules/internal/lowpriority"
+	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/modules/internal/money"
 	"github.com/weirhq/weir/modules/internal/routing"
 	"github.com/weirhq/weir/modules/internal/whatif"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/tidwall/gjson"
 
@@ -11,19 +12,23 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// dimension numbers what the rows of chunks have of a storage.Dimension, from 1; 0
-// is nothing.
+// dimension is what rows are grouped by: each row has a value of it, or none.
 type dimension struct {
-	// numbers sets the groups of rows; it is nil for scores, which have no column.
-	numbers func(c *Chunk, rows []int32, groups []int)
-	// expand returns a row for each group of rows, with its group, if rows have several groups.
-	expand  func(c *Chunk, rows []int32, groups []int) ([]int32, []int)
-	keys    func(groups []int) []storage.Key
+	// name tells what values of rows are about. "" if a row's value depends on rows of other files.
+	name string
+	// begin returns what numbers the values for a scan; nil for scores, which chunkScores numbers.
+	begin func(*scan) numberer
+	// keys are what values stand for.
+	keys    func(values []uint64) ([]storage.Key, error)
 	columns []int
-	texts   *textGroups
 	// property is the property whose column is read, "" if no such column is read.
 	property string
+	// groups are the groups of the query.
+	groups groupTable
 }
+
+// numberer sets the groups of rows. If rows have several groups, it returns a row for each group.
+type numberer func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int)
 
 // inColumns reports whether columns have all dimensions of a query.
 func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
@@ -45,13 +50,21 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 
 // dimension is a dimension for which inColumns is true, for a query. tags are the tags of
 // sessions.
-func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (dimension, error) {
+func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (*dimension, error) {
 	switch d.Name {
 	case "":
-		return dimension{numbers: func(_ *Chunk, _ []int32, groups []int) { clear(groups) }, keys: func(groups []int) []storage.Key { return make([]storage.Key, len(groups)) }}, nil
+		return &dimension{
+			name: "all",
+			begin: func(*scan) numberer {
+				return func(_ *Chunk, rows []int32, _ *groupTable, groups []int) ([]int32, []int) {
+					clear(groups)
+					return rows, groups
+				}
+			},
+			keys: func(values []uint64) ([]storage.Key, error) { return make([]storage.Key, len(values)), nil },
+		}, nil
 	case storage.ByScore:
-		texts := newTextGroups(x)
-		return dimension{texts: texts, keys: texts.keys}, nil
+		return &dimension{keys: x.textKeys}, nil
 	case storage.BySession:
 		return x.sessionDimension(tags), nil
 	case storage.ByProperty:
@@ -60,118 +73,133 @@ func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[st
 		return x.treeDimension(q)
 	}
 	f := storage.LookupField(storage.RequestResponse, string(d.Name))
+	known := func(column int) func(*Chunk, int) plugins.Count {
+		return func(c *Chunk, row int) plugins.Count { return plugins.Known(int64(c.at(column, row))) }
+	}
 	switch i := columnOf(f); {
 	case i == endStateColumn:
-		return valueDimension(knownValue(i), func(v int64) string { return storage.EndState(v).String() }, i), nil
+		return valueDimension(i, known(i), func(v int64) string { return storage.EndState(v).String() }), nil
 	case f.Kind == storage.Boolean:
-		return valueDimension(knownValue(i), func(v int64) string { return strconv.FormatBool(v != 0) }, i), nil
+		return valueDimension(i, known(i), func(v int64) string { return strconv.FormatBool(v != 0) }), nil
 	case f.Kind == storage.Number:
 		value := func(c *Chunk, row int) plugins.Count { return c.value(i, row) }
-		return valueDimension(value, func(v int64) string { return strconv.FormatInt(v, 10) }, i), nil
+		return valueDimension(i, value, func(v int64) string { return strconv.FormatInt(v, 10) }), nil
 	default:
 		return x.textDimension(i), nil
 	}
 }
 
-// eachRow makes a function that sets the groups of rows of one that returns the group of a row.
-func eachRow(number func(c *Chunk, row int) int) func(c *Chunk, rows []int32, groups []int) {
-	return func(c *Chunk, rows []int32, groups []int) {
-		for i, row := range rows {
-			groups[i] = number(c, int(row))
-		}
-	}
-}
-
-// knownValue reads a column of small numbers that are always known.
-func knownValue(column int) func(*Chunk, int) plugins.Count {
-	return func(c *Chunk, row int) plugins.Count { return plugins.Known(int64(c.at(column, row))) }
-}
-
 // textDimension groups by the texts of a column.
-func (x *rows) textDimension(column int) dimension {
-	texts := newTextGroups(x)
-	return dimension{
-		numbers: func(c *Chunk, rows []int32, groups []int) { texts.numbers(c.columns[column], rows, groups) },
-		keys:    texts.keys,
+func (x *rows) textDimension(column int) *dimension {
+	return &dimension{
+		name: Columns[column],
+		begin: func(*scan) numberer {
+			return func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int) {
+				numberTexts(c.columns[column], rows, t, groups)
+				return rows, groups
+			}
+		},
+		keys:    x.textKeys,
 		columns: []int{column},
-		texts:   texts,
 	}
+}
+
+// numberTexts sets the groups of rows by a column of ids of names, nil if no row has one.
+func numberTexts(column []uint32, rows []int32, t *groupTable, groups []int) {
+	if column == nil {
+		clear(groups)
+		return
+	}
+	last, group := uint32(0), 0
+	for i, row := range rows {
+		if id := column[row]; id != last {
+			if last, group = id, 0; id != 0 {
+				group = t.number(uint64(id))
+			}
+		}
+		groups[i] = group
+	}
+}
+
+// texts are the texts of ids of names.
+func (x *rows) texts(values []uint64) ([]string, error) {
+	ids := make([]uint32, len(values))
+	for i, v := range values {
+		ids[i] = uint32(v)
+	}
+	return x.source.Texts(ids)
+}
+
+// textKeys are the texts of ids of names as keys.
+func (x *rows) textKeys(values []uint64) ([]storage.Key, error) {
+	texts, err := x.texts(values)
+	keys := make([]storage.Key, len(texts))
+	for i, text := range texts {
+		keys[i].ID = text
+	}
+	return keys, err
 }
 
 // Session is a session by the ids of its id and its name.
 type Session struct{ ID, Name uint32 }
 
 // sessionDimension groups by the ids of sessions together with their names.
-func (x *rows) sessionDimension(tags map[string]string) dimension {
-	ids, names := newTextGroups(x), newTextGroups(x)
-	others := make(map[Session]int) // the groups of an id that has another name than in its first group
-	return dimension{
-		numbers: eachRow(func(c *Chunk, row int) int {
-			s := Session{c.at(sessionColumn, row), c.at(sessionNameColumn, row)}
-			group := ids.number(s.ID)
-			switch {
-			case group == 0:
-				return 0
-			case group == names.len:
-				return names.add(s.Name)
-			case *names.ids.At(group) == s.Name:
-				return group
+func (x *rows) sessionDimension(tags map[string]string) *dimension {
+	const nameShift = 32
+	return &dimension{
+		name: "session",
+		begin: func(*scan) numberer {
+			return func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int) {
+				for i, row := range rows {
+					groups[i] = 0
+					if id := c.at(sessionColumn, int(row)); id != 0 {
+						groups[i] = t.number(uint64(id) | uint64(c.at(sessionNameColumn, int(row)))<<nameShift)
+					}
+				}
+				return rows, groups
 			}
-			other, ok := others[s]
-			if !ok {
-				other = ids.add(s.ID)
-				names.add(s.Name)
-				others[s] = other
+		},
+		keys: func(values []uint64) ([]storage.Key, error) {
+			keys, err := x.textKeys(values)
+			if err != nil {
+				return nil, err
 			}
-			return other
-		}),
-		keys: func(groups []int) []storage.Key {
-			keys := ids.keys(groups)
-			for i, name := range names.textsOf(groups) {
+			for i := range values {
+				values[i] >>= nameShift
+			}
+			names, err := x.texts(values)
+			for i, name := range names {
 				keys[i].Name, keys[i].Tag = name, tags[keys[i].ID]
 			}
-			return keys
+			return keys, err
 		},
 		columns: []int{sessionColumn, sessionNameColumn},
 	}
 }
 
-// valueDimension numbers values in the order in which they come.
-func valueDimension(value func(*Chunk, int) plugins.Count, text func(int64) string, columns ...int) dimension {
-	var (
-		few  [1024]int // for those that are less
-		rest = make(map[int64]int)
-		keys = []storage.Key{{}}
-	)
-	number := func(v int64) int {
-		keys = append(keys, storage.Key{ID: text(v)})
-		return len(keys) - 1
-	}
-	return dimension{
-		numbers: eachRow(func(c *Chunk, row int) int {
-			v := value(c, row)
-			if !v.Valid {
-				return 0
-			}
-			if 0 <= v.N && v.N < int64(len(few)) {
-				if few[v.N] == 0 {
-					few[v.N] = number(v.N)
+// valueDimension groups by whole numbers of a column.
+func valueDimension(column int, value func(*Chunk, int) plugins.Count, text func(int64) string) *dimension {
+	return &dimension{
+		name: Columns[column],
+		begin: func(*scan) numberer {
+			return func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int) {
+				for i, row := range rows {
+					groups[i] = 0
+					if v := value(c, int(row)); v.Valid {
+						groups[i] = t.number(uint64(v.N))
+					}
 				}
-				return few[v.N]
+				return rows, groups
 			}
-			if rest[v.N] == 0 {
-				rest[v.N] = number(v.N)
-			}
-			return rest[v.N]
-		}),
-		keys: func(groups []int) []storage.Key {
-			of := make([]storage.Key, len(groups))
-			for i, group := range groups {
-				of[i] = keys[group]
-			}
-			return of
 		},
-		columns: columns,
+		keys: func(values []uint64) ([]storage.Key, error) {
+			keys := make([]storage.Key, len(values))
+			for i, v := range values {
+				keys[i].ID = text(int64(v))
+			}
+			return keys, nil
+		},
+		columns: []int{column},
 	}
 }
 
@@ -206,7 +234,7 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 			// They wait for no turn: properties have few names, and the query cannot begin anew,
 			// because it has answered its other groups already.
 			names := &rows{ctx: x.ctx, source: x.source, org: x.org, tail: x.tail, turn: &Turn{engine: x.turn.engine, many: true}}
-			names.dimensions = []dimension{names.propertyNameDimension()}
+			names.dimensions = []*dimension{names.propertyNameDimension()}
 			if err := part(names, []int{set}); err != nil {
 				return err
 			}
@@ -218,46 +246,65 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 
 // propertyNameDimension groups by the names of properties: a request has a row for each of its
 // properties.
-func (x *rows) propertyNameDimension() dimension {
-	sets := x.textDimension(propertyNamesColumn)
-	names, numbers := make([]string, 1), make(map[string]int) // by group, and the groups; the first is none
-	var ofSet [][]int                                         // the groups of the names in a set
-	groupsIn := func(set int) (groups []int) {
-		gjson.Parse(sets.keys([]int{set})[0].ID).ForEach(func(_, name gjson.Result) bool {
-			group := numbers[name.Str]
-			if group == 0 {
-				group = len(names)
+func (x *rows) propertyNameDimension() *dimension {
+	var (
+		mu      sync.Mutex // guards what follows
+		names   []string   // by value
+		numbers = make(map[string]uint64)
+	)
+	namesIn := func(set string) (values []uint64) {
+		mu.Lock()
+		defer mu.Unlock()
+		gjson.Parse(set).ForEach(func(_, name gjson.Result) bool {
+			value, ok := numbers[name.Str]
+			if !ok {
+				value = uint64(len(names))
 				names = append(names, name.Str)
-				numbers[name.Str] = group
+				numbers[name.Str] = value
 			}
-			groups = append(groups, group)
+			values = append(values, value)
 			return true
 		})
-		return groups
+		return values
 	}
-	var expanded []int32
-	var setOf []int
-	return dimension{
-		expand: func(c *Chunk, rows []int32, groups []int) ([]int32, []int) {
-			expanded, setOf = expanded[:0], slices.Grow(setOf[:0], len(rows))[:len(rows)]
-			sets.numbers(c, rows, setOf)
-			for i, row := range rows {
-				for set := setOf[i]; set >= len(ofSet); {
-					ofSet = append(ofSet, groupsIn(len(ofSet)))
+	return &dimension{
+		begin: func(s *scan) numberer {
+			var sets groupTable
+			var ofSet [][]uint64 // the names in a set
+			var expanded []int32
+			var setOf []int
+			return func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int) {
+				expanded, setOf, groups = expanded[:0], slices.Grow(setOf[:0], len(rows))[:len(rows)], groups[:0]
+				numberTexts(c.columns[propertyNamesColumn], rows, &sets, setOf)
+				if known := max(1, len(ofSet)); known <= sets.len {
+					texts, err := x.texts(sets.list()[known-1:])
+					if err != nil {
+						s.failed = err
+						return nil, nil
+					}
+					ofSet = slices.Grow(ofSet, known+len(texts))[:known]
+					for _, text := range texts {
+						ofSet = append(ofSet, namesIn(text))
+					}
 				}
-				for _, group := range ofSet[setOf[i]] {
-					expanded, groups = append(expanded, row), append(groups, group)
+				for i, row := range rows {
+					if setOf[i] == 0 {
+						continue
+					}
+					for _, name := range ofSet[setOf[i]] {
+						expanded, groups = append(expanded, row), append(groups, t.number(name))
+					}
 				}
+				return expanded, groups
 			}
-			return expanded, groups
 		},
-		keys: func(groups []int) []storage.Key {
-			keys := make([]storage.Key, len(groups))
-			for i, group := range groups {
-				keys[i].ID = names[group]
+		keys: func(values []uint64) ([]storage.Key, error) {
+			keys := make([]storage.Key, len(values))
+			for i, v := range values {
+				keys[i].ID = names[v]
 			}
-			return keys
+			return keys, nil
 		},
-		columns: sets.columns,
+		columns: []int{propertyNamesColumn},
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
+	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -22,7 +24,8 @@ type Requests interface {
 }
 
 // Source is a database in the state that a query sees. Texts are known by the ids of
-// their names; 0 is the id of a name that no request has.
+// their names; 0 is the id of a name that no request has. Several goroutines may call its methods at a
+// time; what a method calls must not call another.
 type Source interface {
 	Requests
 	// Regions are the files that have requests with keys between two keys, in the order
@@ -79,12 +82,23 @@ type Engine struct {
 	Limits Limits
 	// turn has an element while a query has its turn to have many groups.
 	turn chan struct{}
+	// helpers has an element for each goroutine that helps a query to add up.
+	helpers chan struct{}
+	// readers are the *fileReaders that no query uses.
+	readers sync.Pool
+	memory  *memory
 }
 
 // New returns an engine on the files in a directory.
 func New(dir string) *Engine {
-	return &Engine{Dir: dir, ChunkRows: 64 << 10, MaxProperties: 64, Limits: StandardRoom, turn: make(chan struct{}, 1)}
+	return &Engine{
+		Dir: dir, ChunkRows: 64 << 10, MaxProperties: 64, Limits: StandardRoom, turn: make(chan struct{}, 1),
+		helpers: make(chan struct{}, lowpriority.Processors()-1), memory: newMemory(memoryLimit),
+	}
 }
+
+// Forget forgets what is known about a file, which nobody needs any more.
+func (e *Engine) Forget(file string) { e.memory.forget(file) }
 
 // Query is a query of an organisation in one state of the store.
 type Query struct {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -173,8 +174,6 @@ type fileReader struct {
 	narrow [columnCount][]uint32
 	// properties are the columns of properties of the file that was read before.
 	properties map[string][]uint32
-	// indexes are the indexes of the files that were read, by path.
-	indexes map[string]fileIndex
 }
 
 // needs says what is read of a file.
@@ -190,21 +189,19 @@ type needs struct {
 
 // read reads what is needed of a region's file, no row if none can have what a row must have. An
 // error means that the file is missing or damaged.
-func (r *fileReader) read(path string, of Region, needs *needs) (*Chunk, error) {
-	if r.indexes == nil {
-		r.indexes, r.properties = make(map[string]fileIndex), make(map[string][]uint32)
-	}
+func (r *fileReader) read(e *Engine, of Region, needs *needs) (*Chunk, error) {
+	path := filepath.Join(e.Dir, of.File)
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	index, known := r.indexes[path]
+	index, known := e.memory.get(of.File, "").(*fileIndex)
 	if !known {
 		if index, err = readIndex(file); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		r.indexes[path] = index
+		e.memory.put(of.File, "", index, indexBytes)
 	}
 	if index.Format != fileFormat || index.Last != of.Last || index.After > of.After || index.Rows == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errDamaged)
@@ -225,6 +222,9 @@ func (r *fileReader) read(path string, of Region, needs *needs) (*Chunk, error) 
 		}
 	}
 	c.properties, c.others = make(map[string][]uint32), index.Others
+	if r.properties == nil {
+		r.properties = make(map[string][]uint32)
+	}
 	for _, name := range needs.properties {
 		if b, ok := index.Properties[name]; ok && c.properties[name] == nil {
 			r.properties[name] = readBlock(r, file, b, r.properties[name], &err)
@@ -256,31 +256,35 @@ func (r *fileReader) read(path string, of Region, needs *needs) (*Chunk, error) 
 	return &r.chunk, nil
 }
 
+// indexBytes are about what an index takes in memory.
+const indexBytes = 4 << 10
+
 // readIndex reads what the file says that it has.
-func readIndex(file *os.File) (index fileIndex, err error) {
+func readIndex(file *os.File) (*fileIndex, error) {
 	info, err := file.Stat()
 	if err != nil {
-		return index, err
+		return nil, err
 	}
 	if info.Size() < trailerBytes {
-		return index, errDamaged
+		return nil, errDamaged
 	}
 	var trailer [trailerBytes]byte
 	if _, err := file.ReadAt(trailer[:], info.Size()-trailerBytes); err != nil {
-		return index, err
+		return nil, err
 	}
 	length := int64(binary.LittleEndian.Uint32(trailer[:]))
 	if length > info.Size()-trailerBytes {
-		return index, errDamaged
+		return nil, errDamaged
 	}
 	description := make([]byte, length)
 	if _, err := file.ReadAt(description, info.Size()-trailerBytes-length); err != nil {
-		return index, err
+		return nil, err
 	}
 	if crc32.Checksum(description, castagnoli) != binary.LittleEndian.Uint32(trailer[4:]) {
-		return index, errDamaged
+		return nil, errDamaged
 	}
-	return index, json.Unmarshal(description, &index)
+	index := new(fileIndex)
+	return index, json.Unmarshal(description, index)
 }
 
 // readBlock reads a block into room, which grows where it must.

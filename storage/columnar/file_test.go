@@ -29,16 +29,17 @@ func TestFilesReadBack(t *testing.T) {
 		c.properties["a"][i], c.properties[`"b`][i] = r.Uint32N(3), r.Uint32()
 	}
 	c.scores = scoresByName{7: {rows: []uint32{3, 99}, values: []float64{-0.5, 1e300}}, 8: {rows: []uint32{0}, values: []float64{0.25}}, 9: {rows: []uint32{1}, values: []float64{2}}}
-	path := filepath.Join(t.TempDir(), "c")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c")
 	if err := Write(path, &c, c.low-1, c.high); err != nil {
 		t.Fatal(err)
 	}
-	known := Region{After: c.low - 1, Last: c.high}
+	known := Region{After: c.low - 1, Last: c.high, File: "c"}
 	wanted := needs{properties: []string{"a", `"b`, "a"}, scores: []uint32{0, 7, 8}}
 	for i := range wanted.columns {
 		wanted.columns[i] = i != userColumn
 	}
-	read := func() (*Chunk, error) { return new(fileReader).read(path, known, &wanted) }
+	read := func() (*Chunk, error) { return new(fileReader).read(New(dir), known, &wanted) }
 	got, err := read()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func TestFilesReadBack(t *testing.T) {
 		{columnRange{sessionColumn, 1201, 1300}, true}, {columnRange{modelColumn, 0, 0}, false}, {columnRange{modelColumn, 1, 5}, true},
 		{columnRange{providerColumn, 0, 1}, false}, // which has wide values
 	} {
-		if got, err := new(fileReader).read(path, known, &needs{ranges: []columnRange{x.columnRange}}); err != nil || (got.Len() == 0) != x.none {
+		if got, err := new(fileReader).read(New(dir), known, &needs{ranges: []columnRange{x.columnRange}}); err != nil || (got.Len() == 0) != x.none {
 			t.Errorf("%d rows may be in %v, %v", got.Len(), x.columnRange, err)
 		}
 	}

@@ -1,78 +1,64 @@
 package columnar
 
-import (
-	"cmp"
+import "github.com/weirhq/weir/storage"
 
-	"github.com/weirhq/weir/storage"
-)
-
-// textGroups numbers the ids of names that a scan meets, from 1.
-type textGroups struct {
-	x      *rows
-	groups storage.Pages[uint32] // by id
-	ids    storage.Pages[uint32] // by group; the first is no text
-	len    int
+// groupTable numbers the values of a dimension from 1, in the order in which they come; 0 is of no
+// value. It is for values of which few have the same lower 32 bits.
+type groupTable struct {
+	groups storage.Pages[uint32] // by the lower bits, of the first value that has them
+	others map[uint64]uint32     // the groups of all other values
+	values storage.Pages[uint64] // by group
+	len    int                   // the last group
 }
 
-func newTextGroups(x *rows) *textGroups { return &textGroups{x: x, len: 1} }
+// maxDirect bounds the lower bits that have an entry in pages.
+const maxDirect = 1 << 28
 
-// number is the group of an id, 0 of 0.
-func (t *textGroups) number(id uint32) int {
-	if id == 0 {
-		return 0
-	}
-	group := t.groups.At(int(id))
-	if *group == 0 {
-		*group = uint32(t.add(id))
-	}
-	return int(*group)
-}
-
-// numbers sets the groups of rows by a column of ids, nil if no row has one.
-func (t *textGroups) numbers(column []uint32, rows []int32, groups []int) {
-	if column == nil {
-		clear(groups)
-		return
-	}
-	last, group := uint32(0), 0
-	for i, row := range rows {
-		if id := column[row]; id != last {
-			last, group = id, t.number(id)
+// number is the group of a value.
+func (t *groupTable) number(v uint64) int {
+	low := uint32(v)
+	if low < maxDirect {
+		group := t.groups.At(int(low))
+		if *group == 0 {
+			*group = uint32(t.add(v))
 		}
-		groups[i] = group
+		if *t.values.At(int(*group)) == v {
+			return int(*group)
+		}
 	}
+	if t.others == nil {
+		t.others = make(map[uint64]uint32)
+	}
+	group := t.others[v]
+	if group == 0 {
+		group = uint32(t.add(v))
+		t.others[v] = group
+	}
+	return int(group)
 }
 
-// add makes the next group, of an id.
-func (t *textGroups) add(id uint32) (group int) {
-	group = t.len
-	*t.ids.At(group) = id
+func (t *groupTable) add(v uint64) (group int) {
 	t.len++
-	if err := t.x.turn.grow(group); t.x.failed == nil {
-		t.x.failed = err
-	}
-	return group
+	*t.values.At(t.len) = v
+	return t.len
 }
 
-// textsOf are the texts of groups.
-func (t *textGroups) textsOf(groups []int) []string {
-	ids := make([]uint32, len(groups))
-	for i, group := range groups {
-		ids[i] = *t.ids.At(group)
+// list returns the values of all groups in order.
+func (t *groupTable) list() []uint64 {
+	values := make([]uint64, t.len)
+	for i := range values {
+		values[i] = *t.values.At(1 + i)
 	}
-	texts, err := t.x.source.Texts(ids)
-	if err != nil {
-		t.x.failed = cmp.Or(t.x.failed, err)
-		texts = make([]string, len(groups))
-	}
-	return texts
+	return values
 }
 
-// keys are the texts of groups as keys.
-func (t *textGroups) keys(groups []int) []storage.Key {
-	keys := make([]storage.Key, len(groups))
-	for i, text := range t.textsOf(groups) {
-		keys[i].ID = text
+// clear forgets all values.
+func (t *groupTable) clear() {
+	for group := 1; group <= t.len; group++ {
+		if low := uint32(*t.values.At(group)); low < maxDirect {
+			*t.groups.At(int(low)) = 0
+		}
 	}
-	return keys
+	clear(t.others)
+	t.len = 0
 }

@@ -1,6 +1,7 @@
 package columnar
 
 import (
+	"cmp"
 	"slices"
 	"unicode/utf8"
 
@@ -55,34 +56,32 @@ func (v *visited) again(c *Chunk) bool {
 // propertyColumn answers the values of a property in the rows of a chunk, as ids of names:
 // from the file or the tail if it has the property, else from the source.
 type propertyColumn struct {
-	x        *rows
-	name     string
-	last     visited
-	from, to int64    // of the last scan
-	ids      []uint32 // of the last chunk, between these keys
+	*scan
+	name string
+	last visited
+	ids  []uint32 // of the last chunk
 }
 
 // propertyOf returns the column of a property, nil if no row has it. It is not known if the
 // chunk is from neither a file nor the tail.
-func (x *rows) propertyOf(c *Chunk, name string) (column []uint32, known bool) {
+func (s *scan) propertyOf(c *Chunk, name string) (column []uint32, known bool) {
 	if c.tail == nil {
-		column = c.properties[name]
-		return column, column != nil || c.properties != nil && !c.others
+		column, known = c.properties[name], c.properties != nil && !c.others
+		known = known || column != nil
+		s.asked = s.asked || !known
+		return column, known
 	}
-	column, err := c.tail.of(c, name, x.source)
-	if x.failed == nil {
-		x.failed = err
-	}
+	column, err := c.tail.of(c, name, s.source)
+	s.failed = cmp.Or(s.failed, err)
 	return column, err == nil
 }
 
 // in returns the column of a chunk, nil if no row has the property.
 func (p *propertyColumn) in(c *Chunk) []uint32 {
-	if p.last.again(c) && p.from == p.x.from && p.to == p.x.to {
+	if p.last.again(c) {
 		return p.ids
 	}
-	p.from, p.to = p.x.from, p.x.to
-	column, known := p.x.propertyOf(c, p.name)
+	column, known := p.propertyOf(c, p.name)
 	if p.ids = column; !known {
 		p.ids = make([]uint32, len(c.n))
 		p.read(c)
@@ -92,31 +91,35 @@ func (p *propertyColumn) in(c *Chunk) []uint32 {
 
 func (p *propertyColumn) read(c *Chunk) {
 	rowOf := c.finder()
-	err := p.x.source.Properties(p.name, max(c.low, p.from), min(c.high, p.to), func(key int64, value uint32) {
+	err := p.source.Properties(p.name, max(c.low, p.from), min(c.high, p.to), func(key int64, value uint32) {
 		if i := rowOf(key); i >= 0 {
 			p.ids[i] = value
 		}
 	})
-	if p.x.failed == nil {
-		p.x.failed = err
-	}
+	p.failed = cmp.Or(p.failed, err)
 }
 
 // propertyDimension groups by the values of a property. The empty value counts as no value.
-func (x *rows) propertyDimension(name string) (dimension, error) {
+func (x *rows) propertyDimension(name string) (*dimension, error) {
 	empty, err := x.source.PropertyValue(name, "")
-	column, texts := propertyColumn{x: x, name: name}, newTextGroups(x)
-	return dimension{
-		numbers: func(c *Chunk, rows []int32, groups []int) {
-			ids := column.in(c)
-			texts.numbers(ids, rows, groups)
-			for i, row := range rows {
-				if ids != nil && ids[row] == empty {
-					groups[i] = 0
+	return &dimension{
+		name: "property " + name,
+		begin: func(s *scan) numberer {
+			column := propertyColumn{scan: s, name: name}
+			return func(c *Chunk, rows []int32, t *groupTable, groups []int) ([]int32, []int) {
+				ids := column.in(c)
+				numberTexts(ids, rows, t, groups)
+				if ids != nil && empty != 0 {
+					for i, row := range rows {
+						if ids[row] == empty {
+							groups[i] = 0
+						}
+					}
 				}
+				return rows, groups
 			}
 		},
-		keys:     texts.keys,
+		keys:     x.textKeys,
 		property: name,
 	}, err
 }
@@ -127,13 +130,11 @@ func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) selection {
 	s.needs.properties = append(s.needs.properties, l.Key)
 	lacks := l.Op.Negative()
 	if l.Op != storage.Equals && l.Op != storage.NotEquals {
-		column := propertyColumn{x: s.rows, name: l.Key}
+		column := propertyColumn{scan: s, name: l.Key}
 		return s.matches(storage.TextMatcher(l.Op, l.Text, p), lacks, column.in)
 	}
 	id, err := s.source.PropertyValue(l.Key, l.Text)
-	if err != nil {
-		s.failed = err
-	}
+	s.failed = cmp.Or(s.failed, err)
 	x := labelled{scan: s, id: id, name: l.Key}
 	return keep(func(c *Chunk, row int) bool { return x.has(c, row) != lacks })
 }
@@ -177,9 +178,7 @@ func (x *labelled) in(c *Chunk) *keySet {
 
 func (x *labelled) read(from, to int64) *keySet {
 	keys, err := x.source.WithProperty(x.id, from, to)
-	if x.failed == nil {
-		x.failed = err
-	}
+	x.failed = cmp.Or(x.failed, err)
 	slices.Sort(keys)
 	return &keySet{keys: keys}
 }

@@ -3,7 +3,6 @@ package columnar
 import (
 	"cmp"
 	"context"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -17,25 +16,34 @@ type rows struct {
 	source Source
 	org    uint32 // 0 if there is none
 	// dimensions are what the rows are grouped by. scores is true if the rows are scores.
-	dimensions []dimension
+	dimensions []*dimension
 	scores     bool
 	tail       *Tail // nil if it is too large
 	// sessions are the sessions whose requests are scanned, all in window; nil for all requests.
 	sessions map[Session]bool
 	window   storage.Window
-	// from and to are the keys of requests between which a scan looks.
-	from, to int64
 	turn     *Turn
-	// reader reads the files of all scans: a query with more groups than fit in memory scans
-	// the files several times.
-	reader fileReader
-	// failed is the error of a dimension or a selection that reads the source.
+	// failed is the error of Keys.
 	failed error
 }
 
-// Keys are the texts of groups.
+// Keys are what groups stand for.
 func (x *rows) Keys(dimension int, groups []int) []storage.Key {
-	return x.dimensions[dimension].keys(groups)
+	d, values := x.dimensions[dimension], make([]uint64, len(groups))
+	for i, group := range groups {
+		values[i] = *d.groups.values.At(group)
+	}
+	keys, err := d.keys(values)
+	if err != nil {
+		x.failed = cmp.Or(x.failed, err)
+		return make([]storage.Key, len(groups))
+	}
+	for i, group := range groups {
+		if group == 0 {
+			keys[i] = storage.Key{}
+		}
+	}
+	return keys
 }
 
 // Limits returns the limits of the engine: the groups and the cells that fit in memory at once.
@@ -46,88 +54,11 @@ func (x *rows) Limits() (groups, cells int) {
 // Err is the error of the query's context.
 func (x *rows) Err() error { return x.ctx.Err() }
 
-// Scan calls each with the rows that match a filter. The source decides the part of the filter
-// that the columns cannot.
-func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.RowBatch) bool) error {
-	if x.sessions != nil {
-		w.From, w.To = max(w.From, x.window.From), min(w.To, x.window.To)
-	}
-	x.from, x.to = FirstKey(w.From), LastKey(w.To)
-	s := scan{rows: x, each: each, parts: parts, scoreReader: scoreReader{x: x}, ranges: make(map[*storage.Leaf][]columnRange)}
-	s.plan(f)
-	if x.org == 0 {
-		return nil
-	}
-	regions, err := x.source.Regions(s.from, s.to)
-	if err != nil {
-		return err
-	}
-	after := s.from - 1 // the last key that has been scanned
-	for _, region := range regions {
-		s.gap(after, min(region.After, s.to))
-		s.file(region, max(after, region.After), min(region.Last, s.to))
-		after = region.Last
-	}
-	if x.tail == nil {
-		s.gap(after, s.to)
-		return cmp.Or(s.err, s.failed)
-	}
-	s.gap(after, min(x.tail.after, s.to))
-	after = max(after, x.tail.after)
-	for i := range x.tail.chunks {
-		s.chunk(&x.tail.chunks[i], after, s.to)
-	}
-	return cmp.Or(s.err, s.failed)
-}
-
-// file scans the requests of a file between two keys, and the requests that have changed
-// since the file was written.
-func (s *scan) file(known Region, after, to int64) {
-	if s.ended() || after >= to {
-		return
-	}
-	c, err := s.reader.read(filepath.Join(s.turn.engine.Dir, known.File), known, &s.needs)
-	if err != nil {
-		s.source.Damaged(known)
-		s.gap(after, to)
-		return
-	}
-	var changed []int64
-	changed, s.err = s.source.Changed(after, to)
-	for _, n := range changed {
-		c.delete(n)
-	}
-	s.chunk(c, after, to)
-	if len(changed) == 0 || s.ended() {
-		return
-	}
-	var now Chunk
-	s.err = s.source.Keys(changed, func() *Chunk { return &now })
-	s.chunk(&now, after, to)
-}
-
-// gap scans requests between two keys that are in no file. It reads them from the source.
-func (s *scan) gap(after, to int64) {
-	limit := s.turn.engine.ChunkRows
-	for !s.ended() && after < to {
-		var c Chunk
-		var rows int
-		rows, s.err = s.source.Between(after, to, limit, func() *Chunk { return &c })
-		s.chunk(&c, after, to)
-		if rows < limit {
-			return
-		}
-		after = c.high
-	}
-}
-
 var _ storage.Rows = (*rows)(nil)
 
-// scan is one call of Scan.
+// scan is the share that a goroutine has of a call of Scan.
 type scan struct {
-	*rows
-	each  func(*storage.RowBatch) bool
-	parts storage.RowParts
+	*sharedScan
 	// prefilter is the part of the filter that the columns decide, nil if there is no such part.
 	// residual is the part that the source decides.
 	prefilter selection
@@ -136,21 +67,47 @@ type scan struct {
 	ranges map[*storage.Leaf][]columnRange
 	// needs says what is read of files.
 	needs       needs
+	reader      *fileReader
 	scoreReader scoreReader
 	// all are the keys of all requests between from and to that match the residual, nil until a
 	// chunk needs them.
 	all *keySet
 	// every is true if each row of the chunk is of the organisation and between from and to.
 	every bool
-	// selected are the rows that are chosen from, and batch is what each is called with.
+	// selected are the rows that are chosen from, and batch is what is added to sums.
 	selected []int32
 	batch    storage.RowBatch
-	// stopped is true once each has returned false. err is the error that ended the scan.
-	stopped bool
-	err     error
+	// sums are of the part that is scanned, nil between parts. unused are former ones, whose memory is
+	// used again. numberers number the values of the dimensions in tables,
+	// anew for each part; places are by these numbers, if only some groups are told apart.
+	sums      storage.PartialSums
+	unused    storage.PartialSums
+	numberers []numberer
+	tables    []groupTable
+	places    [][]int
+	// full is true once sums wants no more rows of the part. asked is true once the source has
+	// been asked for something of the part that a file does not have.
+	full, asked bool
+	// failed is the error of what reads the source.
+	failed error
 }
 
-func (s *scan) ended() bool { return s.stopped || s.err != nil }
+// newScan plans a share of a scan.
+func (x *sharedScan) newScan() *scan {
+	s := &scan{sharedScan: x, ranges: make(map[*storage.Leaf][]columnRange), tables: make([]groupTable, len(x.dimensions)), places: make([][]int, len(x.dimensions))}
+	s.scoreReader.scan = s
+	s.reader, _ = x.turn.engine.readers.Get().(*fileReader)
+	if s.reader == nil {
+		s.reader = new(fileReader)
+	}
+	s.plan(x.Filter)
+	for _, d := range x.dimensions {
+		if d.begin != nil {
+			s.numberers = append(s.numberers, d.begin(s))
+		}
+	}
+	return s
+}
 
 // need makes the scan read columns.
 func (s *scan) need(columns ...int) {
@@ -200,20 +157,134 @@ func (s *scan) plan(f storage.Filter) {
 		}
 	}
 	if s.needs.allScores = s.needs.allScores || s.scores; !s.scores {
-		s.need(partColumns(s.parts)...)
+		s.need(partColumns(s.Parts)...)
 	}
 }
 
-// chunk calls each with the rows of a chunk whose keys are above after and not above to, until
-// each returns false.
-func (s *scan) chunk(c *Chunk, after, to int64) {
-	from, to := max(after+1, c.low), min(to, c.high)
-	if s.ended() || from > to || len(c.n) == 0 {
+// file scans the requests of a file between two keys, and the requests that have changed
+// since the file was written.
+func (s *scan) file(known Region, after, to int64) {
+	changed, err := s.source.Changed(after, to)
+	if err != nil {
+		s.end(err)
 		return
 	}
+	memory := s.turn.engine.memory
+	// What the file adds up to is remembered, unless that depends on more than the file.
+	memorable := s.question != "" && !s.large.Load() && s.residual == (storage.All{}) && len(changed) == 0 && after == known.After && to == known.Last
+	if memorable {
+		if p, ok := memory.get(known.File, s.question).(*part); ok && p.after == after {
+			s.merge(p)
+			return
+		}
+		s.finish()
+	}
+	c, err := s.reader.read(s.turn.engine, known, &s.needs)
+	if err != nil {
+		s.source.Damaged(known)
+		s.gap(after, to)
+		return
+	}
+	for _, n := range changed {
+		c.delete(n)
+	}
+	s.chunk(c, after, to)
+	if len(changed) > 0 {
+		var now Chunk
+		s.end(s.source.Keys(changed, func() *Chunk { return &now }))
+		s.chunk(&now, after, to)
+	}
+	if !memorable || s.sums == nil {
+		s.finishLarge()
+		return
+	}
+	full := s.full
+	p := s.finish()
+	switch p.after = after; {
+	case s.asked || full || s.ended.Load():
+	case !memory.put(known.File, s.question, p, p.size):
+		s.large.Store(true)
+	default:
+		s.unused = nil
+	}
+}
+
+// gap scans requests between two keys that are in no file. It reads them from the source.
+func (s *scan) gap(after, to int64) {
+	limit := s.turn.engine.ChunkRows
+	for !s.ended.Load() && after < to {
+		var c Chunk
+		rows, err := s.source.Between(after, to, limit, func() *Chunk { return &c })
+		s.end(err)
+		s.chunk(&c, after, to)
+		if s.finishLarge(); rows < limit {
+			return
+		}
+		after = c.high
+	}
+}
+
+// tailed scans the requests of the tail between two keys.
+func (s *scan) tailed(after, to int64) {
+	for i := range s.tail.chunks {
+		s.chunk(&s.tail.chunks[i], after, to)
+	}
+}
+
+// begin begins a part, unless one has begun.
+func (s *scan) begin() {
+	if s.sums != nil {
+		return
+	}
+	s.sums, s.unused, s.full, s.asked = s.Begin(s.unused), nil, false, false
+	for i := range s.tables {
+		s.tables[i].clear()
+		s.places[i] = s.places[i][:0]
+	}
+}
+
+// manyGroups are so many groups that a part takes two megabytes.
+const manyGroups = 16 << 10
+
+// finishLarge finishes a part that has many groups, or wants no more: others are finished with the
+// last file of the scan, since to merge parts takes time.
+func (s *scan) finishLarge() {
+	if s.full || slices.ContainsFunc(s.tables, func(t groupTable) bool { return t.len > manyGroups }) {
+		s.finish()
+	}
+}
+
+// finish merges the sums of a part, if one has begun, and returns it.
+func (s *scan) finish() *part {
+	if s.sums == nil {
+		return nil
+	}
+	p := &part{sums: s.sums, size: s.sums.End()}
+	s.sums, s.unused = nil, s.sums
+	if s.Among == nil {
+		p.values = make([][]uint64, len(s.tables))
+		for i := range s.tables {
+			p.values[i] = s.tables[i].list()
+			p.size += 8 * cap(p.values[i])
+		}
+	}
+	s.merge(p)
+	return p
+}
+
+// chunk adds up the rows of a chunk whose keys are above after and not above to, until the part is
+// full.
+func (s *scan) chunk(c *Chunk, after, to int64) {
+	from, to := max(after+1, c.low), min(to, c.high)
+	if s.full || s.ended.Load() || from > to || len(c.n) == 0 {
+		return
+	}
+	s.begin()
 	var chosen *keySet
 	if s.residual != (storage.All{}) {
-		if chosen, s.err = s.chosenOf(c, from, to); s.err != nil || len(chosen.keys) == 0 {
+		var err error
+		if chosen, err = s.chosenOf(c, from, to); err != nil || len(chosen.keys) == 0 {
+			s.end(err)
 			return
 		}
 	}
@@ -233,7 +304,7 @@ func (s *scan) chunk(c *Chunk, after, to int64) {
 			s.selected = append(s.selected, int32(row))
 		}
 		rows := s.choose(c, s.selected, from, to, chosen)
-		if s.give(c, rows); s.ended() {
+		if s.give(c, rows); s.full || s.ended.Load() {
 			return
 		}
 	}
@@ -264,9 +335,10 @@ func (s *scan) choose(c *Chunk, rows []int32, from, to int64, chosen *keySet) []
 	return kept
 }
 
-// give calls each with rows, after setting their groups.
+// give adds up rows, after setting their groups.
 func (s *scan) give(c *Chunk, rows []int32) {
-	if s.err = s.ctx.Err(); s.err != nil {
+	if err := s.ctx.Err(); err != nil {
+		s.end(err)
 		return
 	}
 	runtime.Gosched() // calls of clients must not wait for a time slice of 10 ms
@@ -275,17 +347,36 @@ func (s *scan) give(c *Chunk, rows []int32) {
 	}
 	b := &s.batch
 	b.Groups = slices.Grow(b.Groups[:0], len(s.dimensions))[:len(s.dimensions)]
-	for j := range s.dimensions {
-		d := &s.dimensions[j]
-		if d.expand != nil {
-			rows, b.Groups[j] = d.expand(c, rows, b.Groups[j][:0])
-		} else if d.numbers != nil {
-			b.Groups[j] = slices.Grow(b.Groups[j][:0], len(rows))[:len(rows)]
-			d.numbers(c, rows, b.Groups[j])
+	for i, number := range s.numberers {
+		rows, b.Groups[i] = number(c, rows, &s.tables[i], slices.Grow(b.Groups[i][:0], len(rows))[:len(rows)])
+		s.placeAmong(i, b.Groups[i])
+	}
+	c.read(b, rows, s.Parts)
+	if s.failed != nil {
+		s.end(s.failed)
+	} else if len(rows) > 0 {
+		s.full = !s.sums.Add(b)
+	}
+}
+
+// placeAmong replaces the groups of a dimension by their places among those that are told apart.
+func (s *scan) placeAmong(dimension int, groups []int) {
+	if s.Among == nil {
+		return
+	}
+	t, places := &s.tables[dimension], s.places[dimension]
+	for len(places) <= t.len {
+		place, ok := s.noValue[dimension], true
+		if len(places) > 0 {
+			place, ok = s.placeOf[dimension][*t.values.At(len(places))]
 		}
+		if !ok {
+			place = len(s.Among[dimension])
+		}
+		places = append(places, place)
 	}
-	c.read(b, rows, s.parts)
-	if s.err = s.failed; s.err == nil {
-		s.stopped = !s.each(b)
+	for i, group := range groups {
+		groups[i] = places[group]
 	}
+	s.places[dimension] = places
 }

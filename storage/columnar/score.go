@@ -1,6 +1,7 @@
 package columnar
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -50,7 +51,7 @@ func (c *Chunk) SetScores(scores []Score, limit int) {
 // scoreReader reads the scores of chunks: from the file if the file has them, else from the
 // source.
 type scoreReader struct {
-	x      *rows
+	*scan
 	last   visited
 	scores scoresByName // of the last chunk
 }
@@ -62,16 +63,14 @@ func (r *scoreReader) in(c *Chunk) scoresByName {
 	case r.last.again(c):
 		return r.scores
 	}
-	r.scores = make(scoresByName)
+	r.asked, r.scores = true, make(scoresByName)
 	rowOf := c.finder()
-	err := r.x.source.Scores(c.low, c.high, func(s Score) {
+	err := r.source.Scores(c.low, c.high, func(s Score) {
 		if row := rowOf(s.Key); row >= 0 {
 			r.scores.add(s.Name, row, s.Value)
 		}
 	})
-	if r.x.failed == nil {
-		r.x.failed = err
-	}
+	r.failed = cmp.Or(r.failed, err)
 	return r.scores
 }
 
@@ -79,9 +78,7 @@ func (r *scoreReader) in(c *Chunk) scoresByName {
 // the score.
 func (s *scan) scored(name string, lacks bool, matches func(float64) bool) selection {
 	id, err := s.source.Name(ScoreNames, name)
-	if err != nil {
-		s.failed = err
-	}
+	s.failed = cmp.Or(s.failed, err)
 	s.needs.scores = append(s.needs.scores, id)
 	return s.ofChunk(func(c *Chunk, results []bool) {
 		for row := range results {
@@ -149,7 +146,6 @@ func (s *scan) ofChunk(set func(c *Chunk, results []bool)) selection {
 
 // chunkScores calls each with the scores of the rows of a chunk.
 func (s *scan) chunkScores(c *Chunk, from, to int64, chosen *keySet) {
-	texts := s.dimensions[0].texts
 	scores := s.scoreReader.in(c)
 	b := &s.batch
 	b.Groups = [][]int{nil}
@@ -168,9 +164,9 @@ func (s *scan) chunkScores(c *Chunk, from, to int64, chosen *keySet) {
 				for column.rows[next] != uint32(row) {
 					next++
 				}
-				b.Groups[0], b.Score = append(b.Groups[0], texts.number(name)), append(b.Score, column.values[next])
+				b.Groups[0], b.Score = append(b.Groups[0], s.tables[0].number(uint64(name))), append(b.Score, column.values[next])
 			}
-			if s.give(c, rows); s.ended() {
+			if s.give(c, rows); s.full || s.ended.Load() {
 				return
 			}
 		}

@@ -78,6 +78,7 @@ func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles,
 // read it, and whoever comes too late reads the database.
 func (f *columnFiles) remove(names []string) {
 	for _, name := range names {
+		f.b.columns.Forget(name)
 		_ = os.Remove(filepath.Join(f.b.columns.Dir, name)) // Open tries again
 	}
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/columnar"
@@ -37,7 +38,7 @@ func (b *Backend) groupRows(ctx context.Context, turn *columnar.Turn, q *storage
 		if err != nil {
 			return err
 		}
-		s := source{loader: loader{ctx, r}, org: q.Org, orgID: org, contents: b.contents, files: b.files}
+		s := source{loader: loader{ctx, r}, mu: new(sync.Mutex), org: q.Org, orgID: org, contents: b.contents, files: b.files}
 		return turn.Answer(ctx, &columnar.Query{GroupQuery: q, Org: org, Tags: tags, Source: s, Tail: tail}, each)
 	})
 }

@@ -14,6 +14,7 @@ const maxNewestRows = 200_000
 // at the same time. Newest goes back in time until enough sessions have begun, and answers nil
 // when it gave up.
 func (s source) Newest(top storage.Top) (*columnar.NewestSessions, error) {
+	defer s.lock()()
 	until := storage.Always.To
 	if top.Until != nil {
 		until = *top.Until

@@ -51,7 +51,7 @@ func TestAnalyticsFollowWrites(t *testing.T) {
 	}
 }
 
-// The largest of few groups are found in one scan, those of many in two.
+// The largest groups are the same, however many groups there are.
 func TestLargestGroups(t *testing.T) {
 	for _, users := range []int{3, 100, 1000} {
 		f := newFollower(t, New(filepath.Join(t.TempDir(), "weir.db")), 1, standardBounds.tailRows)

@@ -16,8 +16,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/modules/internal/intake"
-	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control"
 )

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
-	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/plugins"
 )
 

@@ -19,10 +19,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/lowpriority"
 	"github.com/weirhq/weir/internal/mask"
 	"github.com/weirhq/weir/modules/internal/cache"
 	"github.com/weirhq/weir/modules/internal/lineage"
-	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/control/embedded"
 	ledger "github.com/weirhq/weir/storage/credits/embedded"

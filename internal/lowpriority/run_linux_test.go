@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weirhq/weir/modules/internal/lowpriority"
+	"github.com/weirhq/weir/internal/lowpriority"
 )
 
 // What runs has a lower priority than what goes on beside it, also afterwards.

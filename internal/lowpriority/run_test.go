@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/modules/internal/lowpriority"
+	"github.com/weirhq/weir/internal/lowpriority"
 )
 
 func TestRunReturnsAndPanics(t *testing.T) {

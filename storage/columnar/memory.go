@@ -1,0 +1,85 @@
+package columnar
+
+import (
+	"container/list"
+	"sync"
+)
+
+// memory has what files are known to have, and what parts of them add up to, for questions that
+// come again: a file never changes. The longest unused is forgotten first.
+type memory struct {
+	limit int // bytes
+
+	mu     sync.Mutex // guards what follows
+	byFile map[string]map[string]*list.Element
+	recent list.List // of remembered, the last used first
+	size   int       // bytes
+}
+
+// remembered is the answer to a question about a file.
+type remembered struct {
+	file, question string
+	answer         any
+	size           int
+}
+
+// memoryLimit is the memory for what questions add up to.
+const memoryLimit = 64 << 20
+
+func newMemory(limit int) *memory {
+	return &memory{limit: limit, byFile: make(map[string]map[string]*list.Element)}
+}
+
+// get returns the answer to a question about a file, nil if it is not there.
+func (m *memory) get(file, question string) any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.byFile[file][question]
+	if e == nil {
+		return nil
+	}
+	m.recent.MoveToFront(e)
+	return e.Value.(*remembered).answer
+}
+
+// put keeps an answer of a size in bytes, which nobody changes from now on. It returns false if the
+// answer is too large.
+func (m *memory) put(file, question string, answer any, size int) bool {
+	size += rememberedBytes
+	if size > m.limit/256 { // of a hundred files no other answer would be left
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.byFile[file][question]; e != nil {
+		m.remove(e)
+	}
+	if m.byFile[file] == nil {
+		m.byFile[file] = make(map[string]*list.Element)
+	}
+	m.byFile[file][question] = m.recent.PushFront(&remembered{file, question, answer, size})
+	for m.size += size; m.size > m.limit; {
+		m.remove(m.recent.Back())
+	}
+	return true
+}
+
+// rememberedBytes are about what an answer takes besides its own size.
+const rememberedBytes = 256
+
+func (m *memory) remove(e *list.Element) {
+	r := m.recent.Remove(e).(*remembered)
+	m.size -= r.size
+	if delete(m.byFile[r.file], r.question); len(m.byFile[r.file]) == 0 {
+		delete(m.byFile, r.file)
+	}
+}
+
+// forget forgets what is known about a file.
+func (m *memory) forget(file string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.byFile[file] {
+		m.remove(e)
+	}
+}

@@ -1,0 +1,43 @@
+package storage
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestGrid holds that the buckets of windows have the same numbers in a grid, but for a shift.
+func TestGrid(t *testing.T) {
+	r := rand.New(rand.NewPCG(51, 4))
+	berlin, err := ParseTimezone("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, zone := range []Zone{{}, FixedZone(-330), berlin} {
+		for _, width := range BucketWidths[2:] {
+			names := make(map[string]bool)
+			for range 20 {
+				at := func() Timestamp { return Timestamp(r.Int64N(2_000_000_000_000)) - 100_000_000_000 }
+				w := Window{From: at()}
+				w.To = w.From + 500*minute
+				b, _, err := width.cut(w, zone)
+				if err != nil {
+					t.Fatal(err)
+				}
+				grid, shift := b.grid()
+				names[grid.name()] = true
+				var moments []Timestamp
+				for range 50 {
+					moments = append(moments, w.From+Timestamp(r.Int64N(int64(w.To-w.From+1))))
+				}
+				for i, number := range grid.indexes(moments, nil) {
+					if got, want := int(number-shift), b.Index(moments[i]); got != want {
+						t.Fatalf("%s of %v: %v is in bucket %d, want %d", width, w, moments[i], got, want)
+					}
+				}
+			}
+			if len(names) != 1 {
+				t.Errorf("%s has the grids %v in one zone", width, names)
+			}
+		}
+	}
+}
