@@ -58,7 +58,12 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	masked, err := readTargets("masked.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	targets = slices.DeleteFunc(targets, func(t target) bool { return t.Name == "weir-metrics" || t.Name == "gateway" })
+	targets = append(targets, masked[len(masked)-1])
 	b := newBench(t, targets, "responses-16")
 	cells, err := b.run(t.Context(), func(*cell) error { return nil })
 	if err != nil {
