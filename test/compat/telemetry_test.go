@@ -22,15 +22,19 @@ import (
 )
 
 // telemetrySetups are the set-ups of python/telemetry.py, by the file in python/telemetry that says
-// what they need.
+// what they need, and those of node/telemetry/telemetry.js.
 var telemetrySetups = map[string][]string{
 	"openinference": {
 		"openinference/openai", "openinference/anthropic", "openinference/google-genai", "openinference/mistralai", "openinference/groq", "openinference/bedrock",
 		"openinference/litellm", "openinference/llama-index", "openinference/openai-agents", "openinference/smolagents",
-		"anthropic", "logfire/openai", "logfire/anthropic", "langfuse",
+		"anthropic", "logfire/openai", "logfire/anthropic", "logfire/litellm", "logfire/openai-agents", "langfuse",
 	},
-	"frameworks": {"openinference/haystack", "openinference/agno"},
-	"adk":        {"google-adk", "openinference/google-adk"},
+	"frameworks":      {"openinference/haystack", "openinference/agno"},
+	"adk":             {"google-adk", "openinference/google-adk"},
+	"pydantic-ai":     {"pydantic-ai"},
+	"strands":         {"strands"},
+	"semantic-kernel": {"semantic-kernel"},
+	"node":            {"ai", "openinference/openai", "openinference/anthropic", "openllmetry/openai"},
 }
 
 // telemetryFaults are what libraries themselves report wrongly: what the test says of it, by set-up.
@@ -42,6 +46,12 @@ var telemetryFaults = map[string][]string{
 	"openinference/smolagents": {`prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`},
 	"openinference/haystack":   {`prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`},
 	"openinference/agno":       {`reasoning_tokens is 0`},
+	// Streams and embeddings without usage, and no span of a refused call.
+	"node/openinference/openai": {`no record`, `a record of no call: .*"prompt_tokens":null`, `two records have 0 tokens`, `refused`},
+	// Besides, neither the parts of the usage nor embeddings.
+	"node/openllmetry/openai": {`no record`, `a record of no call: .*"prompt_tokens":null`, `prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`, `refused`},
+	"semantic-kernel":         {`prompt_cache_read_tokens is 0`, `reasoning_tokens is 0`, `the cost is`},
+	"strands":                 {`reasoning_tokens is 0`},
 	// All calls of an agent are one span, whose attributes are those of the last.
 	"openinference/google-adk": {`no record`},
 }
@@ -50,7 +60,7 @@ var telemetryFaults = map[string][]string{
 // of the provider has one record, with the tokens that the provider stated, and with their price.
 func TestTelemetry(t *testing.T) {
 	if !*withClients || !*full {
-		t.Skip("the libraries need Python: see README.md, then go test ./test/compat -compat -full -run Telemetry")
+		t.Skip("the libraries need Python and Node.js: see README.md, then go test ./test/compat -compat -full -run Telemetry")
 	}
 	stating := new(statingProvider)
 	provider := httptest.NewServer(stating)
@@ -58,11 +68,17 @@ func TestTelemetry(t *testing.T) {
 	w := startQuickstart(t, provider.URL)
 	for _, needs := range slices.Sorted(maps.Keys(telemetrySetups)) {
 		for _, setup := range telemetrySetups[needs] {
-			t.Run(setup, func(t *testing.T) {
+			name := setup
+			program := []string{"python/telemetry/." + needs + "/bin/python", "python/telemetry.py", setup}
+			if needs == "node" {
+				name = "node/" + setup
+				program = []string{"node", "node/telemetry/telemetry.js", setup}
+			}
+			t.Run(name, func(t *testing.T) {
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
-				command := exec.CommandContext(ctx, "python/telemetry/."+needs+"/bin/python", "python/telemetry.py", setup)
+				command := exec.CommandContext(ctx, program[0], program[1:]...)
 				command.Env = append(os.Environ(), "PROVIDER_URL="+provider.URL,
 					"OTEL_EXPORTER_OTLP_ENDPOINT="+w.url, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+w.url+"/v1/traces",
 					"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=Authorization=Bearer%20weir-quickstart",
@@ -79,7 +95,7 @@ func TestTelemetry(t *testing.T) {
 				var records []gjson.Result
 				w.await(t, began, len(calls), &records)
 				problems := checkTelemetry(calls, records)
-				for _, known := range telemetryFaults[setup] {
+				for _, known := range telemetryFaults[name] {
 					fault := regexp.MustCompile(known)
 					if !slices.ContainsFunc(problems, fault.MatchString) {
 						t.Errorf("the library has no more the fault %q", known)

@@ -16,6 +16,7 @@ os.environ |= {
     "OPENAI_BASE_URL": PROVIDER + "/v1", "OPENAI_API_BASE": PROVIDER + "/v1", "ANTHROPIC_BASE_URL": PROVIDER, "GOOGLE_GEMINI_BASE_URL": PROVIDER,
     "AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_DEFAULT_REGION": "us-east-1",
     "OTEL_METRICS_EXPORTER": "none", "HAYSTACK_TELEMETRY_ENABLED": "false",
+    "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS": "true", "OPENAI_CHAT_MODEL_ID": OPENAI,
     "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental", "LITELLM_LOCAL_MODEL_COST_MAP": "True",
 }
 ASK = [{"role": "user", "content": "What is this?"}]
@@ -163,7 +164,14 @@ def litellm_calls():
             pass
         litellm.completion(model=model, messages=ASK, tools=[TOOL])
         refused(lambda model=model: litellm.completion(model=model, messages=WRONG))
-    asyncio.run(litellm.acompletion(model="openai/" + OPENAI, messages=ASK))
+
+    async def asynchronous():
+        from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
+
+        await litellm.acompletion(model="openai/" + OPENAI, messages=ASK)
+        await GLOBAL_LOGGING_WORKER.flush()  # the loop of an application goes on
+
+    asyncio.run(asynchronous())
     litellm.embedding(model="openai/" + EMBEDDING, input=["a"])
 
 
@@ -229,6 +237,56 @@ def adk():
     asyncio.run(run())
 
 
+def pydantic_ai():
+    from pydantic_ai import Agent
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+
+    Agent.instrument_all()
+    for model in (OpenAIChatModel(OPENAI), OpenAIResponsesModel(OPENAI), AnthropicModel(ANTHROPIC)):
+        agent = Agent(model, tools=[get_weather])
+        agent.run_sync("What is the weather?")
+        refused(lambda agent=agent: agent.run_sync("Please fail."))
+
+        async def stream(agent=Agent(model)):
+            async with agent.run_stream("What is this?") as answer:
+                await answer.get_output()
+
+        asyncio.run(stream())
+
+
+def strands():
+    from strands import Agent, tool
+    from strands.models.openai import OpenAIModel
+
+    model = OpenAIModel(client_args={"api_key": "none", "base_url": PROVIDER + "/v1", "max_retries": 0}, model_id=OPENAI)
+    Agent(model=model, tools=[tool(get_weather)], callback_handler=None)("What is the weather?")
+    refused(lambda: Agent(model=model, callback_handler=None)("Please fail."))
+
+
+def semantic_kernel():
+    from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAIChatPromptExecutionSettings
+    from semantic_kernel.contents import ChatHistory
+
+    async def run():
+        service, settings = OpenAIChatCompletion(ai_model_id=OPENAI), OpenAIChatPromptExecutionSettings()
+
+        def ask(text):
+            history = ChatHistory()
+            history.add_user_message(text)
+            return history
+
+        await service.get_chat_message_contents(ask("What is this?"), settings)
+        async for _ in service.get_streaming_chat_message_contents(ask("What is this?"), settings):
+            pass
+        try:
+            await service.get_chat_message_contents(ask("Please fail."), settings)
+        except Exception:
+            pass
+
+    asyncio.run(run())
+
+
 # The set-ups.
 
 
@@ -249,16 +307,28 @@ def openinference(name, instrumentor, *calls):
     return instrumented("openinference.instrumentation." + name, instrumentor + "Instrumentor", *calls)
 
 
-def by_logfire(*calls):
+def by_logfire(libraries, *calls):
     def run():
         import logfire
 
         logfire.configure(send_to_logfire=False, console=False)
-        logfire.instrument_openai()
-        logfire.instrument_anthropic()
+        for library in libraries:
+            getattr(logfire, "instrument_" + library)()
         for call in calls:
             call()
         logfire.shutdown()
+
+    return run
+
+
+def by_itself(*calls):
+    """A library that reports with the application's tracer provider, and needs no instrumentor."""
+
+    def run():
+        provider = tracing()
+        for call in calls:
+            call()
+        provider.shutdown()
 
     return run
 
@@ -269,18 +339,6 @@ def by_langfuse():
 
     openai_chat(OpenAI(max_retries=0))
     get_client().shutdown()
-
-
-def by_adk():
-    provider = tracing()
-    adk()
-    provider.shutdown()
-
-
-def by_anthropic():
-    provider = tracing()
-    anthropic_messages()
-    provider.shutdown()
 
 
 SETUPS = {
@@ -297,11 +355,16 @@ SETUPS = {
     "openinference/haystack": openinference("haystack", "Haystack", haystack),
     "openinference/agno": openinference("agno", "Agno", agno),
     "openinference/google-adk": openinference("google_adk", "GoogleADK", adk),
-    "anthropic": by_anthropic,
-    "logfire/openai": by_logfire(openai_chat, openai_responses, openai_embeddings),
-    "logfire/anthropic": by_logfire(anthropic_messages),
+    "pydantic-ai": by_itself(pydantic_ai),
+    "strands": by_itself(strands),
+    "semantic-kernel": by_itself(semantic_kernel),
+    "anthropic": by_itself(anthropic_messages),
+    "logfire/openai": by_logfire(["openai", "anthropic"], openai_chat, openai_responses, openai_embeddings),
+    "logfire/anthropic": by_logfire(["openai", "anthropic"], anthropic_messages),
+    "logfire/litellm": by_logfire(["litellm"], litellm_calls),
+    "logfire/openai-agents": by_logfire(["openai_agents"], openai_agents),
     "langfuse": by_langfuse,
-    "google-adk": by_adk,
+    "google-adk": by_itself(adk),
 }
 
 if __name__ == "__main__":
