@@ -56,17 +56,17 @@ func (t *Trial) would(r *recorded) (*span, *routing.Share) {
 	case !r.Cost.Valid:
 		return nil, nil
 	case !moves(r.Record), r.AnswerCache == storage.CacheHit, r.Usage == plugins.Usage{}, t.ran(r.Record):
-		return new(exactly(r.Cost.N, r.Usage)), nil
+		t.all = exactly(r.Cost.N, r.Usage)
+		return &t.all, nil
 	case len(r.shares) == 0:
 		return nil, nil
 	}
 	for i := range r.shares {
-		one, ok := t.at(r, &r.shares[i])
-		if !ok {
+		t.spans = append(t.spans, span{})
+		if !t.at(r, &r.shares[i], &t.spans[i]) {
 			t.spans = t.spans[:0]
 			return nil, nil
 		}
-		t.spans = append(t.spans, one)
 	}
 	first := 0 // the target that most such calls would get
 	for i := range r.shares {
@@ -77,34 +77,35 @@ func (t *Trial) would(r *recorded) (*span, *routing.Share) {
 	if r.shares[first].Part == 1 {
 		return &t.spans[first], &r.shares[first]
 	}
-	all := t.spans[first]
+	all := &t.all
+	*all = t.spans[first]
 	mean := 0.0
-	for i, one := range t.spans {
-		all.low, all.high = lower(all.low, one.low), higher(all.high, one.high)
+	for i := range t.spans {
+		one := &t.spans[i]
+		all.low.lower(&one.low)
+		all.high.raise(&one.high)
 		mean += float64(one.expected.cost) * r.shares[i].Part
 	}
 	if t.policy.Strategy != routing.Cheapest {
 		all.expected.cost = min(max(plugins.Nanodollars(mean), all.low.cost), all.high.cost)
 	}
-	return &all, &r.shares[first]
+	return all, &r.shares[first]
 }
 
-// lower returns the lower of two costs, with the lower usage.
-func lower(a, b estimate) estimate {
-	if b.tokens() < a.tokens() {
-		a.usage = b.usage
+// lower takes the cost and the usage of another estimate where they are lower.
+func (e *estimate) lower(other *estimate) {
+	if other.tokens() < e.tokens() {
+		e.usage = other.usage
 	}
-	a.cost = min(a.cost, b.cost)
-	return a
+	e.cost = min(e.cost, other.cost)
 }
 
-// higher returns the higher of two costs, with the higher usage.
-func higher(a, b estimate) estimate {
-	if b.tokens() > a.tokens() {
-		a.usage = b.usage
+// raise takes the cost and the usage of another estimate where they are higher.
+func (e *estimate) raise(other *estimate) {
+	if other.tokens() > e.tokens() {
+		e.usage = other.usage
 	}
-	a.cost = max(a.cost, b.cost)
-	return a
+	e.cost = max(e.cost, other.cost)
 }
 
 // ran reports whether the policy is the one that the call went by.
@@ -119,10 +120,10 @@ const (
 	leastOutput, mostOutput = 0.5, 2.0
 )
 
-// at returns what a call would have cost at a target. ok is false if nobody can say.
-func (t *Trial) at(r *recorded, s *routing.Share) (of span, ok bool) {
+// at sets what a call would have cost at a target, and reports whether anybody can say.
+func (t *Trial) at(r *recorded, s *routing.Share, of *span) bool {
 	if s.Listed == nil {
-		return of, false
+		return false
 	}
 	needsMarks := lineage.NeedsMarks(s.Listed.ID)
 	life := storage.Timestamp(lineage.UnmarkedLife.Milliseconds())
@@ -149,11 +150,9 @@ func (t *Trial) at(r *recorded, s *routing.Share) (of span, ok bool) {
 	usage := r.Usage
 	usage.ReportedCost = plugins.Cost{}
 	limit(&usage, s.Choice)
-	of = span{
-		low:      estimate{usage: t.withCache(r, usage, s.Listed, min(t.longest, input))}, // what another call has sent
-		expected: estimate{usage: t.withCache(r, usage, s.Listed, int64(cached))},
-		high:     estimate{usage: t.withCache(r, usage, s.Listed, 0)},
-	}
+	of.low.usage = t.withCache(r, usage, s.Listed, min(t.longest, input)) // what another call has sent
+	of.expected.usage = t.withCache(r, usage, s.Listed, int64(cached))
+	of.high.usage = t.withCache(r, usage, s.Listed, 0)
 	if needsMarks && !r.marked() { // nobody knows whether its client would have asked for a cache
 		of.low.usage.CacheWrite, of.expected.usage.CacheWrite, of.expected.usage.CacheWrite1h = plugins.Count{}, plugins.Count{}, plugins.Count{}
 		of.low.usage.CacheWrite1h = plugins.Count{}
@@ -170,7 +169,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) (of span, ok bool) {
 	for _, e := range []*estimate{&of.low, &of.expected, &of.high} {
 		cost := s.Listed.Cost(e.usage, at)
 		if !cost.Valid {
-			return of, false
+			return false
 		}
 		e.cost = cost.N
 	}
@@ -178,7 +177,7 @@ func (t *Trial) at(r *recorded, s *routing.Share) (of span, ok bool) {
 		of.expected.cost = r.Cost.N // with all that is beside the tokens
 	}
 	of.low.cost, of.high.cost = min(of.low.cost, of.expected.cost), max(of.high.cost, of.expected.cost)
-	return of, true
+	return true
 }
 
 // wasAt reports whether a call went to a target.

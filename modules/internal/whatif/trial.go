@@ -28,6 +28,7 @@ type Trial struct {
 	shares  []routing.Share // of all calls, nil if conditions decide
 	limits  limits
 	spans   []span // of the call that is added, at each of its targets
+	all     span   // of all its targets together
 	turns   map[uuid.UUID]turn
 	places  map[place]int32 // their numbers
 	// cached are the tokens that each target's cache is expected to have of a conversation, by its
