@@ -40,9 +40,10 @@ func TestCatalogUpdate(t *testing.T) {
 	}
 	publisher := httptest.NewServer(http.FileServer(http.Dir(folder)))
 	defer publisher.Close()
-	path, admin := filepath.Join(t.TempDir(), "weir.db"), freeport.Address(t)
+	path, admin := filepath.Join(t.TempDir(), "weir.db"), ""
 	load := func(key string) {
 		t.Helper()
+		admin = freeport.Address(t) // or the server of the configuration before would take calls while it stops
 		config := fmt.Sprintf(`{
 			"admin": {"listen": %q, "config": {"persist": false}},
 			"logging": {"logs": {"default": {"level": "ERROR"}}},
