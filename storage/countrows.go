@@ -168,7 +168,7 @@ func (p *partialDurations) Add(b *RowBatch) bool {
 		p.sets = grown(p.sets, set+1)
 		p.sets[set] = grown(p.sets[set], slices.Max(groups)+1)
 		for i, group := range groups {
-			if group >= 0 && !b.Attempt[i] && durations[i].Valid {
+			if len(durations) > 0 && group >= 0 && !b.Attempt[i] && durations[i].Valid {
 				p.sets[set][group].add(durations[i].N)
 			}
 		}

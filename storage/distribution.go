@@ -60,6 +60,7 @@ func (d *distribution) compact() (size int) {
 
 // newValueRun makes a run of values, which it may put into another order.
 func newValueRun(values []uint16) valueRun {
+	run := valueRun{values: len(values)}
 	encoded := make([]byte, 0, 2*len(values))
 	last := uint16(0)
 	add := func(v uint16, n int) {
@@ -82,34 +83,39 @@ func newValueRun(values []uint16) valueRun {
 	} else {
 		t := newTally()
 		for _, v := range values {
-			t.add(v, 1)
+			t.add(v)
 		}
-		t.each(func(v uint16, n int) bool {
-			add(v, n)
-			return true
-		})
+		for v, n := range t.counts[:int(t.most)+1] {
+			if n > 0 {
+				add(uint16(v), int(n))
+			}
+		}
 		t.free()
 	}
-	return valueRun{len(values), slices.Clone(encoded)}
+	run.encoded = slices.Clone(encoded)
+	return run
 }
 
-// each calls do with each value and how often it occurs.
-func (r *valueRun) each(do func(v uint16, n int)) {
+// addTo adds the values to a tally.
+func (r *valueRun) addTo(t *tally) {
 	v := uint16(0)
 	for p := r.encoded; len(p) > 0; {
 		difference, size := uint64(p[0]), 1
-		if p[0] >= 0x80 {
+		if difference >= 0x80 {
 			difference, size = binary.Uvarint(p)
 		}
 		p = p[size:]
 		v += uint16(difference >> 1)
 		n := uint64(1)
 		if difference&1 != 0 {
-			n, size = binary.Uvarint(p)
+			if n, size = uint64(p[0]), 1; n >= 0x80 {
+				n, size = binary.Uvarint(p)
+			}
 			p = p[size:]
 		}
-		do(v, int(n))
+		t.counts[v] += uint32(n)
 	}
+	t.most = max(t.most, v)
 }
 
 // tally counts how often each value occurs.
@@ -129,18 +135,9 @@ func (t *tally) free() {
 	tallies.Put(t)
 }
 
-func (t *tally) add(v uint16, n int) {
-	t.counts[v] += uint32(n)
+func (t *tally) add(v uint16) {
+	t.counts[v]++
 	t.most = max(t.most, v)
-}
-
-// each calls do with the values in order, until do returns false.
-func (t *tally) each(do func(v uint16, n int) bool) {
-	for v, n := range t.counts[:int(t.most)+1] {
-		if n > 0 && !do(uint16(v), int(n)) {
-			return
-		}
-	}
 }
 
 // merge adds the values of another one, which does not change.
@@ -158,25 +155,20 @@ func (d *distribution) percentiles() Percentiles {
 	for _, r := range d.runs {
 		small += r.values
 	}
-	if small+len(d.others) < fewValues {
+	if len(d.runs) == 0 && len(d.fresh)+len(d.others) < fewValues {
 		all := slices.Clone(d.others)
 		for _, v := range d.fresh {
 			all = append(all, plugins.Milliseconds(v))
-		}
-		for _, r := range d.runs {
-			r.each(func(v uint16, n int) {
-				all = append(all, slices.Repeat([]plugins.Milliseconds{plugins.Milliseconds(v)}, n)...)
-			})
 		}
 		return percentilesOf(all)
 	}
 	t := newTally()
 	defer t.free()
 	for _, v := range d.fresh {
-		t.add(v, 1)
+		t.add(v)
 	}
 	for _, r := range d.runs {
-		r.each(t.add)
+		r.addTo(t)
 	}
 	slices.Sort(d.others)
 	negative, _ := slices.BinarySearch(d.others, 0)
@@ -187,6 +179,9 @@ func (d *distribution) percentiles() Percentiles {
 			return float64(d.others[i])
 		case i >= negative+small:
 			return float64(d.others[i-small])
+		}
+		if i < below { // of few values, a quantile may be less than the next value after the one before
+			value, below = 0, negative
 		}
 		for below+int(t.counts[value]) <= i {
 			below += int(t.counts[value])

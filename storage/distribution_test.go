@@ -2,6 +2,7 @@ package storage
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
@@ -12,7 +13,7 @@ import (
 func TestDistribution(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, wide := range []int{0, 2} {
-		for _, sizes := range [][]int{{0}, {1}, {2, 0, 1}, {31, 33}, {100, fewValues - 101}, {fewValues, 10}, {10, manyFresh - 11, 2}, {manyFresh, manyFresh + 5000}} {
+		for _, sizes := range [][]int{{0}, {1}, {2, 0, 1}, {31, 33}, {40}, slices.Repeat([]int{100}, 30), {100, fewValues - 101}, {fewValues, 10}, {10, manyFresh - 11, 2}, {manyFresh, manyFresh + 5000}} {
 			var whole distribution
 			var values []plugins.Milliseconds
 			for _, size := range sizes {
@@ -25,6 +26,7 @@ func TestDistribution(t *testing.T) {
 					part.add(v)
 					values = append(values, v)
 				}
+				part.compact()
 				whole.merge(&part)
 			}
 			if got, want := whole.percentiles(), percentilesOf(values); got != want {

@@ -90,7 +90,8 @@ type RowBatch struct {
 	Cost                   []plugins.Cost
 	Input, Output          []plugins.Count
 	Latency                []plugins.Duration
-	// EndState and what follows is what Details add up.
+	// EndState and what follows is what Details add up. A slice of quantities is empty if they are
+	// unknown in all rows.
 	EndState                         []EndState
 	TimeToFirstToken                 []plugins.Duration
 	CacheRead, CacheWrite, Reasoning []plugins.Count

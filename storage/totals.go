@@ -177,13 +177,23 @@ func (d *Details) add(b *RowBatch, i int) {
 		d.Errors++
 	}
 	d.Input, d.Output = d.Input.Plus(b.Input[i]), d.Output.Plus(b.Output[i])
-	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(b.CacheRead[i]), d.CacheWrite.Plus(b.CacheWrite[i])
-	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(b.Reasoning[i]), d.CacheSavings.Plus(b.CacheSavings[i])
-	d.CacheLoss = d.CacheLoss.Plus(b.CacheLoss[i])
+	addKnown(&d.CacheRead, b.CacheRead, i)
+	addKnown(&d.CacheWrite, b.CacheWrite, i)
+	addKnown(&d.Reasoning, b.Reasoning, i)
+	addKnown(&d.CacheSavings, b.CacheSavings, i)
+	addKnown(&d.CacheLoss, b.CacheLoss, i)
+	addKnown(&d.SavedCost, b.SavedCost, i)
+	addKnown(&d.RoutingSavings, b.RoutingSavings, i)
 	if b.Cached[i] {
 		d.AnswerCacheHits++
 	}
-	d.SavedCost, d.RoutingSavings = d.SavedCost.Plus(b.SavedCost[i]), d.RoutingSavings.Plus(b.RoutingSavings[i])
+}
+
+// addKnown adds what a row of a batch has, which no row has if there are no values.
+func addKnown[T plugins.Unit](sum *plugins.Quantity[T], values []plugins.Quantity[T], i int) {
+	if len(values) > 0 && values[i].Valid {
+		*sum = sum.Plus(values[i])
+	}
 }
 
 func (s *detailSums) add(b *RowBatch, i int) {
@@ -194,7 +204,7 @@ func (s *detailSums) add(b *RowBatch, i int) {
 	if b.Latency[i].Valid {
 		s.latencies.add(b.Latency[i].N)
 	}
-	if b.TimeToFirstToken[i].Valid {
+	if len(b.TimeToFirstToken) > 0 && b.TimeToFirstToken[i].Valid {
 		s.ttfts.add(b.TimeToFirstToken[i].N)
 	}
 }

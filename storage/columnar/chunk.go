@@ -179,6 +179,14 @@ func gather[T plugins.Unit](c *Chunk, column int, rows []int32, to []plugins.Qua
 	return to
 }
 
+// gatherKnown is gather, but returns no values for a column that no row has.
+func gatherKnown[T plugins.Unit](c *Chunk, column int, rows []int32, to []plugins.Quantity[T]) []plugins.Quantity[T] {
+	if c.columns[column] == nil {
+		return to[:0]
+	}
+	return gather(c, column, rows, to)
+}
+
 // gatherFlags appends whether rows have anything but 0 to a slice that it empties first.
 func gatherFlags(c *Chunk, column int, rows []int32, to []bool) []bool {
 	to = slices.Grow(to[:0], len(rows))[:len(rows)]
@@ -204,9 +212,12 @@ func (c *Chunk) read(b *storage.RowBatch, rows []int32, parts storage.RowParts) 
 	if parts == storage.CountParts {
 		return
 	}
+	b.Cost = gather(c, costColumn, rows, b.Cost)
+	if parts == storage.CostParts {
+		return
+	}
 	b.Status = gather(c, statusColumn, rows, b.Status)
 	b.Latency = gather(c, latencyColumn, rows, b.Latency)
-	b.Cost = gather(c, costColumn, rows, b.Cost)
 	b.Input = gather(c, inputColumn, rows, b.Input)
 	b.Output = gather(c, outputColumn, rows, b.Output)
 	b.RespondedAt = slices.Grow(b.RespondedAt[:0], len(rows))[:len(rows)]
@@ -231,25 +242,27 @@ func (c *Chunk) read(b *storage.RowBatch, rows []int32, parts storage.RowParts) 
 	for _, row := range rows {
 		b.EndState = append(b.EndState, storage.EndState(c.at(endStateColumn, int(row))))
 	}
-	b.TimeToFirstToken = gather(c, ttftColumn, rows, b.TimeToFirstToken)
-	b.CacheRead = gather(c, cacheReadColumn, rows, b.CacheRead)
-	b.CacheWrite = gather(c, cacheWriteColumn, rows, b.CacheWrite)
-	b.Reasoning = gather(c, reasoningColumn, rows, b.Reasoning)
-	b.CacheSavings = gather(c, cacheSavingsColumn, rows, b.CacheSavings)
-	b.CacheLoss = gather(c, cacheLossColumn, rows, b.CacheLoss)
 	b.Cached = gatherFlags(c, cachedColumn, rows, b.Cached)
-	b.SavedCost = gather(c, savedCostColumn, rows, b.SavedCost)
-	b.RoutingSavings = gather(c, routingSavingsColumn, rows, b.RoutingSavings)
+	b.TimeToFirstToken = gatherKnown(c, ttftColumn, rows, b.TimeToFirstToken)
+	b.CacheRead = gatherKnown(c, cacheReadColumn, rows, b.CacheRead)
+	b.CacheWrite = gatherKnown(c, cacheWriteColumn, rows, b.CacheWrite)
+	b.Reasoning = gatherKnown(c, reasoningColumn, rows, b.Reasoning)
+	b.CacheSavings = gatherKnown(c, cacheSavingsColumn, rows, b.CacheSavings)
+	b.CacheLoss = gatherKnown(c, cacheLossColumn, rows, b.CacheLoss)
+	b.SavedCost = gatherKnown(c, savedCostColumn, rows, b.SavedCost)
+	b.RoutingSavings = gatherKnown(c, routingSavingsColumn, rows, b.RoutingSavings)
 }
 
 // partColumns are the columns that read reads.
 func partColumns(parts storage.RowParts) []int {
-	columns := []int{attemptColumn, statusColumn, latencyColumn, costColumn, inputColumn, outputColumn, respondedColumn,
+	columns := []int{attemptColumn, costColumn, statusColumn, latencyColumn, inputColumn, outputColumn, respondedColumn,
 		endStateColumn, ttftColumn, cacheReadColumn, cacheWriteColumn, reasoningColumn, cacheSavingsColumn, cacheLossColumn,
 		cachedColumn, savedCostColumn, routingSavingsColumn}
 	switch parts {
 	case storage.CountParts:
 		return columns[:1]
+	case storage.CostParts:
+		return columns[:2]
 	case storage.TotalParts:
 		return columns[:7]
 	}

@@ -109,7 +109,7 @@ func TestBatchesOfRows(t *testing.T) {
 			row := int(row)
 			if b.CreatedAt[i] != CreatedAt(c.n[row]) || b.RespondedAt[i] != c.respondedAt(row) || b.Attempt[i] != (c.at(attemptColumn, row) != 0) ||
 				b.Status[i] != c.value(statusColumn, row) || b.Cost[i] != quantityOf[plugins.Nanodollars](c.value(costColumn, row)) ||
-				b.Latency[i] != quantityOf[plugins.Milliseconds](c.value(latencyColumn, row)) || b.Reasoning[i] != c.value(reasoningColumn, row) ||
+				b.Latency[i] != quantityOf[plugins.Milliseconds](c.value(latencyColumn, row)) || b.CacheRead[i] != c.value(cacheReadColumn, row) || len(b.Reasoning) > 0 ||
 				b.Input[i] != c.value(inputColumn, row) || b.Output[i] != c.value(outputColumn, row) || b.Cached[i] != (c.at(cachedColumn, row) != 0) {
 				t.Errorf("row %d is read as others are", row)
 			}

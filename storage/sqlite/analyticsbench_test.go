@@ -141,14 +141,8 @@ func analytics(s *Backend, last *storage.Record) []asked {
 		{"users of a model", users(model)},
 		{"users of a property", users(production)},
 		{"users of a week", usersOf(storage.All{}, week)},
-		{"dashboard of all time", func(ctx context.Context) error {
-			q := &storage.MetricsQuery{
-				Org: "default", Filter: storage.All{}, Window: all,
-				By: storage.Dimension{Name: "model"}, Bucket: storage.BucketAuto, Limit: 10,
-			}
-			_, err := q.Answer(ctx, s)
-			return err
-		}},
+		{"first screen of all time", func(ctx context.Context) error { return firstScreen(ctx, s, storage.Always, last.CreatedAt) }},
+		{"first screen of 30 days", func(ctx context.Context) error { return firstScreen(ctx, s, month, last.CreatedAt) }},
 		{"user overview", overview(month)},
 		{"user overview of all time", overview(all)},
 		{"newest sessions", func(ctx context.Context) error {
@@ -217,6 +211,27 @@ func analytics(s *Backend, last *storage.Record) []asked {
 		}})
 	}
 	return queries
+}
+
+// firstScreen asks at once for what the dashboard shows first.
+func firstScreen(ctx context.Context, s *Backend, w storage.Window, now storage.Timestamp) error {
+	const day = 24 * 3600 * 1000
+	today := now / day * day
+	byCost := storage.GroupSort{Key: "cost", Desc: true}
+	questions, ctx := errgroup.WithContext(ctx)
+	for _, q := range []*storage.MetricsQuery{
+		{Window: w, By: storage.Dimension{Name: "model"}, Bucket: storage.BucketAuto, Sort: byCost, Limit: 5, Compare: w != storage.Always},
+		{Window: w, By: storage.Dimension{Name: storage.ByUser}, Bucket: storage.BucketNone, Sort: byCost, Limit: 5},
+		{Window: storage.Window{From: today - 20*day, To: now}, Bucket: "1d", Limit: 10},
+		{Window: storage.Window{From: today - 7*day, To: today - 1}, Bucket: "1d", Limit: 10},
+	} {
+		q.Org, q.Filter = "default", storage.All{}
+		questions.Go(func() error {
+			_, err := q.Answer(ctx, s)
+			return err
+		})
+	}
+	return questions.Wait()
 }
 
 // BenchmarkDeadline measures how long queries go on after their deadline, which
