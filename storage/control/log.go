@@ -39,7 +39,7 @@ var (
 // share one. It is safe for use by several goroutines.
 type Log interface {
 	// Commit makes all events of one organisation happen, or none: each object becomes what
-	// After says, and the event is kept. Events and objects are durable when Commit returns.
+	// After says, and the event is kept if it has an ID. Events and objects are durable when Commit returns.
 	// The error is ErrChanged unless each object is as Before says and each of unchanged
 	// stands as it is, and ErrTaken if another object of the kind has a name. Objects are
 	// compared by their Value.
@@ -167,7 +167,7 @@ type Actor struct {
 
 // Event is one change of one object.
 type Event struct {
-	// ID begins with `evt_`.
+	// ID begins with `evt_`. An event without one changes its object, and is not kept.
 	ID string `json:"id"`
 	// At is when the change was made.
 	At    storage.Timestamp `json:"at"`

@@ -136,6 +136,13 @@ func Update[T any, V value[T]](ctx context.Context, o *Organisation, id string, 
 	return update[T, V](ctx, o, id, Updated, set)
 }
 
+// Amend changes an object as Update does, and keeps no event: what no administrator does, such as
+// another attempt to deliver a message, would hide in the audit log what administrators do.
+func Amend[T any, V value[T]](ctx context.Context, o *Organisation, id string, set func(*T) error) (*T, error) {
+	return update[T, V](ctx, o, id, "", set)
+}
+
+// update changes an object. Without a verb, no event is kept.
 func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb string, set func(*T) error) (v V, err error) {
 	err = o.retry(ctx, func() error {
 		object, err := o.get(ctx, kindOf[T, V](), id)
@@ -150,6 +157,9 @@ func update[T any, V value[T]](ctx context.Context, o *Organisation, id, verb st
 			return err
 		}
 		e := o.event(verb, &object, &after)
+		if verb == "" {
+			e.ID = ""
+		}
 		if after.Kind == KindRule {
 			return o.commitRules(ctx, e)
 		}

@@ -465,10 +465,12 @@ for _, e in ipairs(change.events) do
 		redis.call('ZREM', list(e.kind, ''), e.object)
 		redis.call('DEL', key)
 	end
-	local at = redis.call('INCR', prefix .. 'n')
-	redis.call('HSET', prefix .. 'event', e.id, e.text)
-	redis.call('ZADD', prefix .. 'events:' .. org .. '\0', at, e.id)
-	redis.call('ZADD', prefix .. 'events:' .. org .. '\0' .. e.object, at, e.id)
+	if e.id ~= '' then
+		local at = redis.call('INCR', prefix .. 'n')
+		redis.call('HSET', prefix .. 'event', e.id, e.text)
+		redis.call('ZADD', prefix .. 'events:' .. org .. '\0', at, e.id)
+		redis.call('ZADD', prefix .. 'events:' .. org .. '\0' .. e.object, at, e.id)
+	end
 end
 return redis.call('INCR', KEYS[1])`)
 

@@ -33,6 +33,7 @@ func Run(t *testing.T, place func(testing.TB) Place) {
 		"a page begins somewhere":       testPlaces,
 		"use may be noted of nothing":   testUsed,
 		"what happened changes nothing": testTold,
+		"a change may have no event":    testAmended,
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, err := place(t).Open()
@@ -256,6 +257,23 @@ func testTold(t *testing.T, log control.Log) {
 		t.Fatal(events, err)
 	}
 	must(t, log.Commit(ctx, "acme", []control.Event{event(one, nil)}))
+}
+
+// testAmended changes an object without an event.
+func testAmended(t *testing.T, log control.Log) {
+	ctx := t.Context()
+	one, changed := object(control.KindRule, "rule_1", "one", "a"), object(control.KindRule, "rule_1", "one", "b")
+	must(t, log.Commit(ctx, "acme", []control.Event{event(nil, one)}))
+	amended, before := event(one, changed), log.Version()
+	amended.ID = ""
+	must(t, log.Commit(ctx, "acme", []control.Event{amended}))
+	want(t, log.Commit(ctx, "acme", []control.Event{amended}), control.ErrChanged)
+	if got, err := log.Get(ctx, "acme", control.KindRule, "rule_1"); err != nil || !got.Equal(*changed) || log.Version() == before {
+		t.Fatal(got, err)
+	}
+	if events, err := log.Events(ctx, "acme", "", "", 10); err != nil || len(events) != 1 {
+		t.Fatal(events, err)
+	}
 }
 
 // kinds are the kinds of random objects.

@@ -333,6 +333,10 @@ func TestGivesUpAfterADay(t *testing.T) {
 		if d := all[0].Deliveries[0]; d.NextAt != nil || d.DeliveredAt != nil || d.Error != "no" || d.Attempts < 20 {
 			t.Errorf("after a day it is %+v", d)
 		}
+		events, err := log.Events(t.Context(), org.Name, all[0].ID, "", 100)
+		if err != nil || len(events) != 1 || events[0].Action != "alert.created" {
+			t.Errorf("the audit log has the attempts to deliver a message: %+v, %v", events, err)
+		}
 	})
 }
 

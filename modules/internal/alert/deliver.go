@@ -85,7 +85,7 @@ type message struct {
 
 // update changes a delivery, as the log has it now.
 func update(ctx context.Context, org *control.Organisation, m message, set func(*control.Firing, *control.Delivery) error) error {
-	_, err := control.Update(ctx, org, m.Firing.ID, func(f *control.Firing) error {
+	_, err := control.Amend(ctx, org, m.Firing.ID, func(f *control.Firing) error {
 		i := slices.IndexFunc(f.Deliveries, func(d control.Delivery) bool { return d.ID == m.Delivery.ID })
 		if i < 0 {
 			return errUnchanged

@@ -163,12 +163,15 @@ func stands(ctx context.Context, tx *sql.Tx, org string, o *control.Object) erro
 	return err
 }
 
-// apply writes the object of an event, and the event.
+// apply writes the object of an event, and the event if it has an ID.
 func apply(ctx context.Context, tx *sql.Tx, org string, e *control.Event) error {
 	if e.Changes() {
 		if err := change(ctx, tx, org, e); err != nil {
 			return err
 		}
+	}
+	if e.ID == "" {
+		return nil
 	}
 	text, err := json.Marshal(e)
 	if err != nil {

@@ -115,7 +115,7 @@ export function coloursOf(names) {
 }
 
 // Chart draws series of {name, values} over times in milliseconds, stacked bars or
-// lines. Dragging over it narrows the view's time.
+// lines, and nothing without times. Dragging over it narrows the view's time.
 export function Chart({ title, times, series, format, stacked, height = 150, colours = [], plain }) {
   const [asTable, setAsTable] = useState(false);
   const [at, setAt] = useState(null);
@@ -124,7 +124,7 @@ export function Chart({ title, times, series, format, stacked, height = 150, col
     return () => cursors.delete(setAt);
   }, []);
   const colour = (i) => colours[i] || "c" + ((i % 6) + 1);
-  return html`<figure class="chart panel ${plain ? "plain" : ""}" style=${{ "--height": height + "px" }}>
+  return times.length > 0 && html`<figure class="chart panel ${plain ? "plain" : ""}" style=${{ "--height": height + "px" }}>
     <figcaption><span>${title}</span><span class="spring"></span>
       ${series.length > 1 && html`<span class="legend">${series.map((s, i) => html`<span key=${s.name}><i class=${"key " + colour(i)} aria-hidden="true"></i><${Cut} text=${s.name} /></span>`)}</span>`}
       <button class="quiet" aria-pressed=${asTable} aria-label=${`${title} as a table`} onClick=${() => setAsTable(!asTable)}>${asTable ? "Chart" : "Table"}</button>

@@ -115,7 +115,7 @@ export function ByGroup({ d, by, title, format, value, height }) {
     d.points.map((p) => Date.parse(p.range_start)),
     d.groups.map((g) => ({ name: nameOf(g, by), values: g.points.map((p) => value(p) ?? 0), total: value(g.totals) })),
   ], [d]);
-  return times.length > 0 && html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} colours=${coloursOf(d.groups.map((g) => g.key))} />`;
+  return html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} colours=${coloursOf(d.groups.map((g) => g.key))} />`;
 }
 
 // starred has a star if some requests of the group have no price.
