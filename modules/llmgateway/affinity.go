@@ -22,11 +22,11 @@ const maxNewMessages = 16
 // warmElsewhere returns the target whose provider's cache has the beginning of the call, by its hash, and
 // how many tokens it has, as other nodes tell. It returns zeros if none has.
 func (c *call) warmElsewhere() (target shared.Key, tokens int64) {
-	nodes, outline := c.h.affinity(), c.reader.Outline()
+	nodes, outline := c.h.affinity(), c.input.reader.Outline()
 	if nodes == nil || outline == nil || !slices.ContainsFunc(outline.Messages, func(m observe.MessageHash) bool { return m.Model }) {
 		return target, 0
 	}
-	earlier := observe.Fingerprints(c.dialect, c.body)
+	earlier := observe.Fingerprints(c.dialect, c.input.body)
 	earlier = earlier[:max(len(earlier)-1, 0)]
 	earlier = earlier[max(len(earlier)-maxNewMessages, 0):]
 	slices.Reverse(earlier)
@@ -46,11 +46,11 @@ func (c *call) warmElsewhere() (target shared.Key, tokens int64) {
 
 // tellNodes tells other nodes which target has the call in its provider's cache.
 func (c *call) tellNodes(a *attempt) {
-	nodes, outline, input := c.h.affinity(), c.reader.Outline(), a.x.Record.Usage.Input
+	nodes, outline, input := c.h.affinity(), c.input.reader.Outline(), a.x.Record.Usage.Input
 	if nodes == nil || outline == nil || !input.Valid {
 		return
 	}
-	fingerprints := observe.Fingerprints(c.dialect, c.body)
+	fingerprints := observe.Fingerprints(c.dialect, c.input.body)
 	if fingerprints == nil {
 		return
 	}

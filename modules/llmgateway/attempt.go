@@ -112,7 +112,7 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 		return a.refused(resp)
 	}
 	if cache.Forbids(resp.Header) && a.isFirst() {
-		a.call.lead.Withhold()
+		a.call.repetition.lead.Withhold()
 	}
 	defer a.client.copy.Free()
 	return a.lane.Answer(resp)

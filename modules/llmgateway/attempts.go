@@ -20,7 +20,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 		failure  *plugins.Error
 		outcome  routing.Outcome
 	)
-	places := c.places
+	places := c.repetition.places
 	if places == nil {
 		var err error
 		if places, err = c.choose(targets); err != nil {
@@ -45,7 +45,7 @@ func (c *call) tryTargets(targets []routing.Target) *routing.Alias {
 			outcome, failure = a.sendCounted(c.h.policy.FirstByte(c.streams(), final))
 			a.observe(outcome, failure)
 			if outcome != routing.Answered && c.ctx.Err() == nil && a.isFirst() {
-				c.lead.Withhold()
+				c.repetition.lead.Withhold()
 			}
 			if outcome == routing.Answered {
 				breakers.Succeeded(target.Circuit)

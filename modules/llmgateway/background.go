@@ -28,18 +28,18 @@ var backgroundRuns background.Runs
 // readBackground takes `background` out of the request: the gateway asks the provider for a
 // stream, and reads the stream to its end.
 func (c *call) readBackground() error {
-	if c.dialect != plugins.Responses || gjson.Get(plugins.View(c.body), "background").Type != gjson.True {
+	if c.dialect != plugins.Responses || gjson.Get(plugins.View(c.input.body), "background").Type != gjson.True {
 		return nil
 	}
 	if !c.keeps() {
 		return plugins.Invalid("background", "A response in the background must be kept: send no 'store: false', omit no content, and stay below the gateway's max_body.")
 	}
-	c.state.Background, c.streamsBackground = true, c.streams()
-	body, err := sjson.SetBytes(c.body, "stream", true)
+	c.continuation.state.Background, c.streamsBackground = true, c.streams()
+	body, err := sjson.SetBytes(c.input.body, "stream", true)
 	if err == nil {
 		body, err = sjson.DeleteBytes(body, "background")
 	}
-	c.body, c.sent = body, body
+	c.input.body, c.input.sent = body, body
 	return err
 }
 
@@ -109,7 +109,7 @@ func (c *call) publish(run *background.Run) (release func()) {
 // unbegun returns a response of the call that no provider has begun: it is queued, or it has
 // failed.
 func (c *call) unbegun(status string, e *plugins.Error) []byte {
-	request := &translate.Request{Raw: c.body, Model: c.exchange.Record.RequestModel, State: c.state}
+	request := &translate.Request{Raw: c.input.body, Model: c.exchange.Record.RequestModel, State: c.continuation.state}
 	request.State.Stored = true
 	return history.Unbegun(request, c.exchange.Record.ID, status, e)
 }

@@ -51,7 +51,7 @@ func (c *call) bounded(t routing.Target) bool {
 
 // demanded is what is read of the request to bound its cost.
 func (c *call) demanded() bound.Request {
-	return bound.Request{Dialect: c.dialect, Fields: fields{&c.input}, Form: c.form != nil}
+	return bound.Request{Dialect: c.dialect, Fields: fields{&c.input}, Form: c.input.form != nil}
 }
 
 // bound is what the attempt can use.
@@ -59,9 +59,9 @@ func (a *attempt) bound() *bound.Call {
 	c, app := a.call, a.call.h.site.App
 	of := &bound.Call{
 		Request: c.demanded(), Model: a.target.Listed, Catalog: app.Catalog(), Provider: a.target.Account.Provider,
-		Conditions: a.conditions(""), Free: c.dialect.CountsTokens(), Bytes: int64(len(c.sent)),
+		Conditions: a.conditions(""), Free: c.dialect.CountsTokens(), Bytes: int64(len(c.input.sent)),
 		Read: func() *bound.Demand {
-			return bound.OfTurn(app.Counts(), c.dialect, c.object(c.sent), a.x.Record.Org, a.target.Name)
+			return bound.OfTurn(app.Counts(), c.dialect, c.input.object(c.input.sent), a.x.Record.Org, a.target.Name)
 		},
 	}
 	of.Tiers = of.Request.Tiers()
@@ -77,25 +77,25 @@ func (a *attempt) bound() *bound.Call {
 // conditions are what the attempt's price in a tier depends on.
 func (a *attempt) conditions(tier string) catalog.Conditions {
 	return catalog.Conditions{
-		At: a.x.Record.CreatedAt.Time(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.field("inference_geo").Str),
+		At: a.x.Record.CreatedAt.Time(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.input.field("inference_geo").Str),
 	}
 }
 
 // unpricedTier reports whether credits cannot pay for the tier that was asked for: the model
 // has a price, and the tier has none. The tier is left out of the request.
 func (a *attempt) unpricedTier() bool {
-	tier, m := a.call.tier(), a.target.Listed
+	tier, m := a.call.input.tier(), a.target.Listed
 	if tier == "" || m == nil || !a.call.bounded(a.target) {
 		return false
 	}
-	usage := plugins.Usage{Input: plugins.Known(a.call.tokens(bound.Likely)), Output: plugins.Known(0)}
+	usage := plugins.Usage{Input: plugins.Known(a.call.input.tokens(bound.Likely)), Output: plugins.Known(0)}
 	return !m.Cost(usage, a.conditions(tier)).Valid && m.Cost(usage, a.conditions("")).Valid
 }
 
 // settle counts an answer whose cost or usage the provider has not stated. abandoned says that nobody
 // waits for the provider, which works on.
 func (a *attempt) settle(end storage.EndState, abandoned bool) {
-	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.object(a.call.sent)}
+	s := recording.Settling{End: end, Left: abandoned, Streams: a.call.streams(), Served: a.client.begun || a.within, Request: a.call.input.object(a.call.input.sent)}
 	switch answer := a.x.Answer.(type) {
 	case *translate.Assembler:
 		s.Written = func() (bytes, events int64) { return answer.TextLength(), a.client.events }

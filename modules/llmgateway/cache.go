@@ -24,14 +24,14 @@ type repetition struct {
 // answers of the first target are given again.
 func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	o := c.h.Cache.Options(&c.controls.Cache)
-	if _, isSocket := c.w.(*socket.Events); o == nil || isSocket || c.state.Background || c.h.site.Cache == nil {
+	if _, isSocket := c.w.(*socket.Events); o == nil || isSocket || c.continuation.state.Background || c.h.site.Cache == nil {
 		return nil
 	}
 	places, err := c.choose(targets)
 	if err != nil || len(places) == 0 {
 		return nil
 	}
-	c.places = places
+	c.repetition.places = places
 	first := places[0].Target
 	v, err := c.variant(first.Choice)
 	if err != nil || v.allow(first) != nil {
@@ -42,7 +42,7 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 	switch r := &c.exchange.Record; {
 	case r.RequestOmitted || r.ResponseOmitted:
 		refusal = "content is omitted"
-	case c.form != nil || c.compaction != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.PreviousResponseID != "" || c.state.ConversationID != "":
+	case c.input.form != nil || c.compaction != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.continuation.state.PreviousResponseID != "" || c.continuation.state.ConversationID != "":
 		refusal = "the request names what is kept"
 	default:
 		refusal = q.Refusal()
@@ -59,8 +59,8 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 		return nil
 	}
 	var hit *cache.Hit
-	c.first = first
-	hit, c.lead = answers.Answer(c.ctx, q, o)
+	c.repetition.first = first
+	hit, c.repetition.lead = answers.Answer(c.ctx, q, o)
 	v.repetition = c.repetition
 	if hit == nil {
 		c.exchange.Record.AnswerCache = storage.CacheMiss
@@ -71,7 +71,7 @@ func (c *call) answerAgain(targets []routing.Target) *recording.LocalReply {
 
 // answer makes the call, and lets equal calls go on that wait for it, whatever becomes of it.
 func (c *call) answer(targets []routing.Target) *routing.Alias {
-	defer func() { c.lead.End() }()
+	defer func() { c.repetition.lead.End() }()
 	return c.tryTargets(targets)
 }
 
@@ -83,7 +83,7 @@ func (c *call) cacheRequest(t routing.Target) *cache.Request {
 	target := []string{"target", t.Account.Label, string(t.Account.ID[:]), t.Account.BaseURL, t.Model, strconv.FormatBool(c.controls.Strict)}
 	return &cache.Request{
 		Org: c.exchange.Record.Org, Target: target,
-		Method: c.r.Method, Path: c.r.URL.Path, Dialect: c.dialect, Header: header, Body: c.object(c.sent),
+		Method: c.r.Method, Path: c.r.URL.Path, Dialect: c.dialect, Header: header, Body: c.input.object(c.input.sent),
 	}
 }
 
@@ -110,14 +110,14 @@ func (c *call) repeat(hit *cache.Hit, t routing.Target) *recording.LocalReply {
 
 // isFirst reports whether the attempt is at the target whose answer others can get.
 func (a *attempt) isFirst() bool {
-	return a.target == a.call.first
+	return a.target == a.call.repetition.first
 }
 
 // saveAnswer lets later calls have the answer, unless a budget has made it another one than the
 // request asks for. That says nothing of the next call.
 func (a *attempt) saveAnswer() {
 	c := a.call
-	if c.lead != nil && a.isFirst() && !a.x.Cut && a.loweredLimit() == 0 && !a.unpricedTier() {
-		c.lead.Save(&a.x.Record, a.x.Info(), a.repeatable, a.client.usage != nil)
+	if c.repetition.lead != nil && a.isFirst() && !a.x.Cut && a.loweredLimit() == 0 && !a.unpricedTier() {
+		c.repetition.lead.Save(&a.x.Record, a.x.Info(), a.repeatable, a.client.usage != nil)
 	}
 }

@@ -32,9 +32,9 @@ import (
 // in it but mcp.
 type call struct {
 	request
-	input
-	continuation
-	route *served // the endpoint
+	input        input
+	continuation continuation
+	route        *served // the endpoint
 
 	exchange *recording.Exchange
 	api      inbound.API // of the client's dialect, zero if nothing is translated
@@ -47,7 +47,7 @@ type call struct {
 
 	variants map[*routing.Choice]*call // with the parameters of aliases, nil without any
 
-	repetition
+	repetition repetition
 
 	streamsBackground bool // a call in the background was asked for a stream
 }
@@ -59,7 +59,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 	if c.dialect == plugins.Compaction {
 		c.compaction = new(compaction)
 	}
-	c.state.PreviousResponseID = socket.Continued(r.Context())
+	c.continuation.state.PreviousResponseID = socket.Continued(r.Context())
 	return c.serve(c.explain, func() (detached bool) {
 		targets, err := c.readRequest()
 		if err != nil {
@@ -70,7 +70,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) e
 			c.reply(reply)
 			return false
 		}
-		if c.state.Background {
+		if c.continuation.state.Background {
 			return c.runInBackground(targets)
 		}
 		return c.beginShadows(c.answer(targets))
@@ -116,8 +116,8 @@ func (c *call) close() {
 	}
 	c.exchange.Close()
 	c.received.Release()
-	if c.reader != nil {
-		c.reader.Free()
+	if c.input.reader != nil {
+		c.input.reader.Free()
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *call) readRequest() ([]routing.Target, error) {
 		return nil, err
 	}
 	if c.dialect.OfResponses() {
-		if err := c.checkSize(c.body, "input"); err != nil {
+		if err := c.checkSize(c.input.body, "input"); err != nil {
 			return nil, err
 		}
 		if err := c.readBackground(); err != nil {
@@ -160,20 +160,20 @@ func (c *call) readRequest() ([]routing.Target, error) {
 		}
 		switch {
 		case c.dialect == plugins.Compaction:
-			c.compaction.userMessages = latestUserMessages(c.sent)
-		case c.dialect == plugins.Responses && history.EndsWithTrigger(c.sent):
-			if c.state.ConversationID != "" {
+			c.compaction.userMessages = latestUserMessages(c.input.sent)
+		case c.dialect == plugins.Responses && history.EndsWithTrigger(c.input.sent):
+			if c.continuation.state.ConversationID != "" {
 				return nil, plugins.Unsupported("conversation", "A conversation is not compacted: begin another one with the compaction.")
 			}
 			c.compaction = new(compaction)
 		}
-		if c.sent, err = c.h.openCompactions(r.Org, c.sent); err != nil {
-			return nil, c.names.Error(err)
+		if c.input.sent, err = c.h.openCompactions(r.Org, c.input.sent); err != nil {
+			return nil, c.input.names.Error(err)
 		}
 	}
 	c.join()
-	if c.form == nil {
-		c.stored = bound.StateOf(c.dialect, c.object(c.sent))
+	if c.input.form == nil {
+		c.stored = bound.StateOf(c.dialect, c.input.object(c.input.sent))
 		if targets, err = c.divert(targets); err != nil {
 			return nil, err
 		}
@@ -189,12 +189,12 @@ func (c *call) model() (string, error) {
 		return c.handshakeModel()
 	}
 	if c.route.native {
-		c.form = parseForm(c.r.Header.Get("Content-Type"), c.body)
+		c.input.form = parseForm(c.r.Header.Get("Content-Type"), c.input.body)
 	}
-	if c.form == nil && !c.isObject() {
+	if c.input.form == nil && !c.input.isObject() {
 		return "", c.malformed()
 	}
-	named := c.field("model")
+	named := c.input.field("model")
 	switch {
 	case !named.Exists() && c.route.model != "":
 		return c.route.model, nil
@@ -214,8 +214,8 @@ func (c *call) join() {
 // continues returns what tells which call this one continues: the outline of the request, and the
 // record that it names.
 func (c *call) continues() (outline *observe.Outline, previous uuid.UUID) {
-	outline = c.reader.Outline()
-	if id := c.state.PreviousResponseID; id != "" && outline != nil && outline.PreviousResponse == id { // it was found
+	outline = c.input.reader.Outline()
+	if id := c.continuation.state.PreviousResponseID; id != "" && outline != nil && outline.PreviousResponse == id { // it was found
 		if record, ours := history.RecordOf(id); ours {
 			previous = record
 		}
@@ -256,19 +256,19 @@ func (h *Handler) resolver(org string) *routing.Resolver {
 // readBody reads the body, and takes what the record keeps of it.
 func (c *call) readBody() error {
 	err := c.request.read(maxRequest)
-	c.body, c.exchange.Record.RequestBytes = c.received.Bytes, c.received.Wire
-	c.sent = c.body
+	c.input.body, c.exchange.Record.RequestBytes = c.received.Bytes, c.received.Wire
+	c.input.sent = c.input.body
 	r := &c.exchange.Record
-	c.reader = observe.NewRequestReader(c.dialect)
-	c.reader.Write(c.body)
+	c.input.reader = observe.NewRequestReader(c.dialect)
+	c.input.reader.Write(c.input.body)
 	k := &c.exchange.Kept
-	k.Request(r, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: c.body}, int64(c.h.MaxBody), false)
-	k.Media(r, c.reader.Request().Media)
+	k.Request(r, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: c.input.body}, int64(c.h.MaxBody), false)
+	k.Media(r, c.input.reader.Request().Media)
 	if !r.RequestOmitted {
-		control.ReadUser(r, c.reader.Request().User)
+		control.ReadUser(r, c.input.reader.Request().User)
 	}
 	if err == nil {
-		if refused := c.h.site.App.Maskers().Check(r, c.body); refused != nil {
+		if refused := c.h.site.App.Maskers().Check(r, c.input.body); refused != nil {
 			return refused
 		}
 	}
@@ -280,21 +280,21 @@ func (c *call) readObject() error {
 	if err := c.readBody(); err != nil {
 		return err
 	}
-	return translate.CheckObject(c.body)
+	return translate.CheckObject(c.input.body)
 }
 
 // parsed returns the request as it is translated, and parses it once.
 func (c *call) parsed() (*translate.Request, error) {
-	if c.neutral == nil && c.parseErr == nil {
-		c.neutral, c.parseErr = c.parse()
+	if c.input.neutral == nil && c.input.parseErr == nil {
+		c.input.neutral, c.input.parseErr = c.parse()
 	}
-	return c.neutral, c.parseErr
+	return c.input.neutral, c.input.parseErr
 }
 
 // parse reads the request to translate it.
 func (c *call) parse() (*translate.Request, error) {
 	if !c.dialect.OfResponses() { // the size of a request of Responses is checked before
-		if err := c.checkSize(c.sent, "messages"); err != nil {
+		if err := c.checkSize(c.input.sent, "messages"); err != nil {
 			return nil, err
 		}
 	}
@@ -307,19 +307,19 @@ func (c *call) parse() (*translate.Request, error) {
 	case c.dialect == plugins.CountTokens:
 		parse = inbound.ParseCount
 	}
-	parsed, err := parse(c.sent)
+	parsed, err := parse(c.input.sent)
 	if err != nil {
-		return nil, c.names.Error(err)
+		return nil, c.input.names.Error(err)
 	}
-	if c.names != nil {
-		parsed.Names = c.names
+	if c.input.names != nil {
+		parsed.Names = c.input.names
 	}
 	return parsed, nil
 }
 
 // streams reports whether a stream was asked for.
 func (c *call) streams() bool {
-	return c.dialect == plugins.Realtime || c.field("stream").Type == gjson.True
+	return c.dialect == plugins.Realtime || c.input.field("stream").Type == gjson.True
 }
 
 // malformed returns the error for a body that names no model.
@@ -328,7 +328,7 @@ func (c *call) malformed() error {
 		if _, err := c.parsed(); err != nil {
 			return err
 		}
-	} else if c.form == nil && !plugins.ValidJSON(c.body) {
+	} else if c.input.form == nil && !plugins.ValidJSON(c.input.body) {
 		what := "JSON"
 		if c.route.native {
 			what = "JSON, and no form either"

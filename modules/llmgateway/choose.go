@@ -22,9 +22,9 @@ func (c *call) choose(targets []routing.Target) ([]routing.Place, error) {
 // ask is what the choice of a target depends on, which other nodes are asked for too where there is a
 // choice.
 func (c *call) ask(isChoice bool) *routing.Ask {
-	ask := &routing.Ask{Record: &c.exchange.Record, Stream: c.streams(), Tokens: c.tokens(bound.Likely)}
-	ask.Images = c.reader.Request().Media
-	if outline := c.reader.Outline(); outline != nil {
+	ask := &routing.Ask{Record: &c.exchange.Record, Stream: c.streams(), Tokens: c.input.tokens(bound.Likely)}
+	ask.Images = c.input.reader.Request().Media
+	if outline := c.input.reader.Outline(); outline != nil {
 		ask.Tools, ask.Marked = outline.Tools != 0, outline.Marked
 	}
 	warm := &warmth{call: c}
@@ -85,16 +85,16 @@ func (c *call) variant(choice *routing.Choice) (*call, error) {
 	}
 	v := *c
 	warnings := []string{"model: the alias sets parameters, and has no place for them in this request"}
-	if c.form == nil && c.body != nil {
+	if c.input.form == nil && c.input.body != nil {
 		var err error
-		v.body, warnings, err = choice.Apply(c.dialect, c.body)
-		if v.sent = v.body; err == nil && unsafe.SliceData(c.sent) != unsafe.SliceData(c.body) {
-			v.sent, _, err = choice.Apply(c.dialect, c.sent)
+		v.input.body, warnings, err = choice.Apply(c.dialect, c.input.body)
+		if v.input.sent = v.input.body; err == nil && unsafe.SliceData(c.input.sent) != unsafe.SliceData(c.input.body) {
+			v.input.sent, _, err = choice.Apply(c.dialect, c.input.sent)
 		}
 		if err != nil {
 			return nil, plugins.Invalid("model", "The parameters of the alias do not fit the request: %v.", err)
 		}
-		v.last, v.neutral, v.parseErr = nil, nil, nil
+		v.input.last, v.input.neutral, v.input.parseErr = nil, nil, nil
 	}
 	controls := *c.controls
 	controls.Warnings = append(slices.Clip(c.controls.Warnings), warnings...)

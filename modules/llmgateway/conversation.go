@@ -28,7 +28,7 @@ func (s *conversation) Request() (*http.Request, error) {
 	parsed, err := s.parsed()
 	if err == nil && c.callsMCP(a.target.Account.API, parsed) {
 		if c.mcp == nil {
-			c.mcp = mcptools.Open(c.ctx, c.sent, c.h.MCP, c.h.MaxTools, c.memory())
+			c.mcp = mcptools.Open(c.ctx, c.input.sent, c.h.MCP, c.h.MaxTools, c.memory())
 		}
 		s.mcp = c.mcp
 		parsed, err = s.mcp.Request()
@@ -49,7 +49,7 @@ func (s *conversation) Bound(of *bound.Call) {
 	of.Hidden = s.mcp != nil || of.Model != nil && of.Model.Reasoning
 	if s.mcp != nil {
 		of.Read = func() *bound.Demand {
-			d := bound.Of(c.dialect, c.object(c.sent), c.h.MCP.Allow) // the request has no tools and results of MCP servers
+			d := bound.Of(c.dialect, c.input.object(c.input.sent), c.h.MCP.Allow) // the request has no tools and results of MCP servers
 			return &d
 		}
 	}
@@ -72,7 +72,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 	}
 	assembler := translate.NewAssembler(s.request, out, options)
 	a.x.Answer = assembler
-	if a.x.Record.Stream = s.request.Stream; a.x.Record.Stream && a.call.lead != nil {
+	if a.x.Record.Stream = s.request.Stream; a.x.Record.Stream && a.call.repetition.lead != nil {
 		a.client.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
 	memory := a.call.answerMemory(resp)
@@ -109,7 +109,7 @@ func (s *conversation) Answer(resp *http.Response) (routing.Outcome, *plugins.Er
 		return routing.Answered, nil
 	}
 	out.add(rest)
-	if a.call.lead != nil { // others get the events
+	if a.call.repetition.lead != nil { // others get the events
 		a.client.copy.contentType = "text/event-stream"
 		a.keepCopy()
 		a.repeatable = a.client.copy.Bytes()

@@ -23,7 +23,7 @@ const mediaTokens = 1600
 
 // answerEstimate answers how many tokens a request has, where its target counts none.
 func (c *call) answerEstimate(t routing.Target) {
-	text, media := measure(gjson.ParseBytes(c.sent), 0)
+	text, media := measure(gjson.ParseBytes(c.input.sent), 0)
 	tokens := bound.Likely.Text(int64(text)) + int64(media)*mediaTokens
 	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, a token for %d bytes of JSON and %d for an image or document, because %s counts none",
 		bound.Likely.TextBytes, mediaTokens, t.Account.Label))

@@ -42,13 +42,13 @@ func (e *endpoint) Request() (*http.Request, error) {
 		return nil, err
 	}
 	e.passRequestHeaders(req)
-	if c.form != nil {
+	if c.input.form != nil {
 		req.Header.Set("Content-Type", c.r.Header.Get("Content-Type"))
-		translate.SetBody(req, c.form.withModel(a.target.Model)...)
+		translate.SetBody(req, c.input.form.withModel(a.target.Model)...)
 		return req, nil
 	}
 	req.Header.Set("Content-Type", jsonType)
-	translate.SetBody(req, plugins.WithModel(c.object(e.askForUsage(c.sent)), a.target.Model)...)
+	translate.SetBody(req, plugins.WithModel(c.input.object(e.askForUsage(c.input.sent)), a.target.Model)...)
 	return req, nil
 }
 
@@ -129,8 +129,8 @@ const (
 // textOnly is the usage of endpoints that write nothing. A request has several texts, so
 // that the model's limit does not bound it.
 func (c *call) textOnly(by bound.Scale) plugins.Usage {
-	input := c.tokens(by)
-	if c.form == nil {
+	input := c.input.tokens(by)
+	if c.input.form == nil {
 		input += c.pictures() * bound.PictureTokens
 	}
 	return plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(0)}
@@ -138,18 +138,18 @@ func (c *call) textOnly(by bound.Scale) plugins.Usage {
 
 // images is the usage of images, which are charged by the piece or in tokens.
 func (c *call) images(by bound.Scale) plugins.Usage {
-	n := max(c.field("n").Int(), 1)
+	n := max(c.input.field("n").Int(), 1)
 	sent := c.pictures() * bound.ImageTokens
 	return plugins.Usage{
-		Input: plugins.Known(c.tokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
+		Input: plugins.Known(c.input.tokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
 		Output: plugins.Known(n * bound.ImageTokens), OutputImage: plugins.Known(n * bound.ImageTokens),
 	}
 }
 
 // audio is the usage of speech to text, which is charged by its length or in tokens.
 func (c *call) audio(by bound.Scale) plugins.Usage {
-	seconds := (int64(len(c.body)) + by.SpeechBytes - 1) / by.SpeechBytes
-	if c.form == nil || len(c.form.files) != 1 || !bound.HasLowestRate(bytes.NewReader(c.form.files[0])) {
+	seconds := (int64(len(c.input.body)) + by.SpeechBytes - 1) / by.SpeechBytes
+	if c.input.form == nil || len(c.input.form.files) != 1 || !bound.HasLowestRate(bytes.NewReader(c.input.form.files[0])) {
 		seconds = longestAudio
 	}
 	tokens := plugins.Known(seconds * by.SpeechTokens)
@@ -160,16 +160,16 @@ func (c *call) audio(by bound.Scale) plugins.Usage {
 
 // speech is the usage of text to speech: a token of text is spoken in less than a second.
 func (c *call) speech(by bound.Scale) plugins.Usage {
-	input := c.tokens(by)
+	input := c.input.tokens(by)
 	tokens := plugins.Known(input * by.SpeechTokens)
 	return plugins.Usage{Input: plugins.Known(input), Output: tokens, OutputAudio: tokens}
 }
 
 // rerank is the usage of rankings. A document with the query is counted again for each chunk.
 func (c *call) rerank(by bound.Scale) plugins.Usage {
-	list := c.field("documents")
+	list := c.input.field("documents")
 	n := list.Get("#").Int()
-	chunks := n + (by.Text(int64(len(list.Raw)))+n*by.Text(int64(len(c.field("query").Raw))))/chunkTokens
+	chunks := n + (by.Text(int64(len(list.Raw)))+n*by.Text(int64(len(c.input.field("query").Raw))))/chunkTokens
 	usage := c.textOnly(by)
 	usage.SearchUnits = plugins.Known(max((chunks+documents-1)/documents, 1))
 	return usage

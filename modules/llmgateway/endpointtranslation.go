@@ -27,11 +27,11 @@ type translatedEndpoint struct {
 func (e *translatedEndpoint) Request() (*http.Request, error) {
 	a, c := e.a, e.a.call
 	api, ok := a.target.Account.API.(translate.EndpointTranslator)
-	if !ok || c.form != nil {
+	if !ok || c.input.form != nil {
 		return nil, errors.ErrUnsupported
 	}
 	var err error
-	if e.call, err = api.TranslateEndpoint(c.ctx, c.dialect, c.object(c.sent), a.to); err != nil {
+	if e.call, err = api.TranslateEndpoint(c.ctx, c.dialect, c.input.object(c.input.sent), a.to); err != nil {
 		return nil, err
 	}
 	if len(e.call.Warnings) > 0 && c.controls.Strict {
@@ -88,7 +88,7 @@ func (e *translatedEndpoint) Answer(resp *http.Response) (routing.Outcome, *plug
 	observer.Write(body)
 	observer.Close()
 	if a.call.dialect == plugins.Embeddings {
-		body = packEmbeddings(a.call.body, body)
+		body = packEmbeddings(a.call.input.body, body)
 	}
 	a.writeObject(body, jsonType, resp.Header)
 	a.finish(true)

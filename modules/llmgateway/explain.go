@@ -18,8 +18,8 @@ func (c *call) explain() error {
 	r.Dialect, r.Path, r.Referrer, r.CreatedAt = c.dialect, c.r.URL.Path, "gateway", storage.Millis(time.Now())
 	defer func() {
 		c.received.Release()
-		if c.reader != nil {
-			c.reader.Free()
+		if c.input.reader != nil {
+			c.input.reader.Free()
 		}
 	}()
 	targets, err := c.readRequest()

@@ -76,7 +76,7 @@ func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
 		if len(targets) == 0 {
 			return nil, plugins.Invalid(named.Param, "'%s' names a file that %s has: name a model of that provider.", named.Param, f.account.Label)
 		}
-		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+named.ID+`"`), []byte(`"`+f.id+`"`))
+		c.input.sent = bytes.ReplaceAll(c.input.sent, []byte(`"`+named.ID+`"`), []byte(`"`+f.id+`"`))
 	}
 	c.stored.IDs = unknown
 	return targets, nil

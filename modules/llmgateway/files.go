@@ -91,7 +91,7 @@ func (f *fileCall) prepare() (err error) {
 	if f.makesBatch() {
 		r.PassthroughBilling = f.call.h.site.App.Money().PaysWithCredits(r.Org, account)
 		if !f.makesMessageBatch() {
-			f.batch = x.Uploaded(f.file.id, account.BaseURL).CreatedBy(f.call.object(f.call.body))
+			f.batch = x.Uploaded(f.file.id, account.BaseURL).CreatedBy(f.call.input.object(f.call.input.body))
 			f.names = f.batch.AllModels()
 		}
 		s.Batch, s.Names = append([]string{}, f.batch.Models()...), f.names
@@ -138,18 +138,18 @@ func (f *fileCall) Request() (*http.Request, error) {
 		if err := f.readMessageBatch(); err != nil {
 			return nil, err
 		}
-		body, length = io.NopCloser(bytes.NewReader(f.call.sent)), int64(len(f.call.sent))
+		body, length = io.NopCloser(bytes.NewReader(f.call.input.sent)), int64(len(f.call.input.sent))
 	case f.makesBatch():
 		if err := f.call.readObject(); err != nil {
 			return nil, err
 		}
-		input := strings.Clone(gjson.Get(plugins.View(f.call.body), "input_file_id").Str)
+		input := strings.Clone(gjson.Get(plugins.View(f.call.input.body), "input_file_id").Str)
 		var ok bool
 		if f.file, ok = f.call.openID(input); !ok {
 			return nil, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
 		}
-		f.call.sent = bytes.ReplaceAll(f.call.sent, []byte(`"`+input+`"`), []byte(`"`+f.file.id+`"`))
-		body, length = io.NopCloser(bytes.NewReader(f.call.sent)), int64(len(f.call.sent))
+		f.call.input.sent = bytes.ReplaceAll(f.call.input.sent, []byte(`"`+input+`"`), []byte(`"`+f.file.id+`"`))
+		body, length = io.NopCloser(bytes.NewReader(f.call.input.sent)), int64(len(f.call.input.sent))
 	default:
 		account, err := f.accountOfFiles(query.Get("provider"))
 		if err != nil {
@@ -167,8 +167,8 @@ func (f *fileCall) Request() (*http.Request, error) {
 		if err := f.readUpload(account); err != nil {
 			return nil, err
 		}
-		f.calls.Write(f.call.body)
-		body, length = io.NopCloser(bytes.NewReader(f.call.body)), int64(len(f.call.body))
+		f.calls.Write(f.call.input.body)
+		body, length = io.NopCloser(bytes.NewReader(f.call.input.body)), int64(len(f.call.input.body))
 	case f.uploads():
 		if f.call.r.Header.Get("Content-Encoding") == "" { // else the provider might read something else
 			f.upload.Look(func(t *capture.Tap, _ int64) { t.Open("", &f.calls) })
@@ -188,7 +188,7 @@ func (f *fileCall) Request() (*http.Request, error) {
 	f.passQuery(req, query)
 	f.call.controls.Warnings = append(f.call.controls.Warnings, f.call.passHeaders(req, account)...)
 	passFields(req.Header, f.call.r.Header, "Content-Type", "Anthropic-Beta", "Anthropic-Version", "Openai-Beta")
-	if f.call.body == nil { // else the body was decoded
+	if f.call.input.body == nil { // else the body was decoded
 		passFields(req.Header, f.call.r.Header, "Content-Encoding")
 	}
 	req.Body, req.ContentLength = body, length //nolint:forbidigo // the request to the provider
@@ -201,8 +201,8 @@ func (f *fileCall) readUpload(account *providers.Account) error {
 	if err := f.call.request.read(maxRequest); err != nil {
 		return err
 	}
-	f.call.body, f.a.x.Record.RequestBytes = f.call.received.Bytes, f.call.received.Wire
-	form := parseForm(f.call.r.Header.Get("Content-Type"), f.call.body)
+	f.call.input.body, f.a.x.Record.RequestBytes = f.call.received.Bytes, f.call.received.Wire
+	form := parseForm(f.call.r.Header.Get("Content-Type"), f.call.input.body)
 	if form == nil {
 		return plugins.Invalid("", "The body of the request is no multipart/form-data.")
 	}

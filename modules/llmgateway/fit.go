@@ -18,7 +18,7 @@ func (a *attempt) fit(of *bound.Call) bound.Limits {
 		return bound.Limits{}
 	}
 	// Messages refuses a limit up to the budget of thinking.
-	return of.Lowerable(bound.LeastOutput + c.field("thinking").Get("budget_tokens").Int())
+	return of.Lowerable(bound.LeastOutput + c.input.field("thinking").Get("budget_tokens").Int())
 }
 
 // cut returns the limits at which the stream of the attempt can be ended. There are none if the request
@@ -47,7 +47,7 @@ func (a *attempt) loweredLimit() int64 {
 func (a *attempt) limitField() string {
 	fields := observe.OutputLimits(a.call.dialect)
 	for _, field := range fields {
-		if a.call.field(field).Type == gjson.Number {
+		if a.call.input.field(field).Type == gjson.Number {
 			return field
 		}
 	}

@@ -80,8 +80,8 @@ func (in *input) tier() string { return in.field("service_tier").Str }
 
 // pictures returns how many pictures the request sends or links.
 func (c *call) pictures() int64 {
-	if c.form != nil {
-		return int64(len(c.form.files))
+	if c.input.form != nil {
+		return int64(len(c.input.form.files))
 	}
-	return bound.Of(c.dialect, c.object(c.sent), nil).Pictures
+	return bound.Of(c.dialect, c.input.object(c.input.sent), nil).Pictures
 }

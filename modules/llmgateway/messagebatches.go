@@ -48,25 +48,25 @@ func (f *fileCall) readMessageBatch() error {
 	}
 	b.account = b.accounts[0]
 	f.file.account = b.account
-	sent, end := make([]byte, 0, len(f.call.body)), 0
+	sent, end := make([]byte, 0, len(f.call.input.body)), 0
 	err := b.each(func(at string, params *plugins.Object, index int) error {
 		edited, err := b.edit(at, params)
-		sent = append(append(sent, f.call.body[end:index]...), edited...)
+		sent = append(append(sent, f.call.input.body[end:index]...), edited...)
 		end = index + len(params.Data)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	f.call.sent, f.names = append(sent, f.call.body[end:]...), slices.Collect(maps.Keys(b.models))
+	f.call.input.sent, f.names = append(sent, f.call.input.body[end:]...), slices.Collect(maps.Keys(b.models))
 	adder := bound.Adder{Catalog: f.call.h.site.App.Catalog(), Provider: f.file.account.Provider}
-	f.batch = adder.Inline("", f.call.object(f.call.sent))
+	f.batch = adder.Inline("", f.call.input.object(f.call.input.sent))
 	return f.call.allowStored(f.file.account, true)
 }
 
 // each calls do with the params of each call, where they stand, and their index in the body.
 func (b *messageBatch) each(do func(at string, params *plugins.Object, index int) error) error {
-	body := b.call.object(b.call.body)
+	body := b.call.input.object(b.call.input.body)
 	if err := bound.JSON(plugins.Messages, body).Refuse(nil, ""); err != nil {
 		return err
 	}
@@ -82,10 +82,10 @@ func (b *messageBatch) each(do func(at string, params *plugins.Object, index int
 	list.ForEach(func(_, element gjson.Result) bool {
 		i++
 		at := "requests." + strconv.Itoa(i)
-		request, ok := plugins.ParseObject(b.call.body[element.Index:][:len(element.Raw)])
+		request, ok := plugins.ParseObject(b.call.input.body[element.Index:][:len(element.Raw)])
 		v := request.Get("params")
 		index := element.Index + v.Index
-		params, isObject := plugins.ParseObject(b.call.body[index:][:len(v.Raw)])
+		params, isObject := plugins.ParseObject(b.call.input.body[index:][:len(v.Raw)])
 		switch {
 		case !ok:
 			err = plugins.Invalid(at, "%s: an object is expected.", at)

@@ -373,7 +373,7 @@ func FuzzMessageBatch(f *testing.F) {
 			return
 		}
 		c := new(call)
-		c.body = []byte(body)
+		c.input.body = []byte(body)
 		b := messageBatch{call: c}
 		list, found := gjson.Get(body, "requests"), 0
 		err := b.each(func(at string, params *plugins.Object, index int) error {

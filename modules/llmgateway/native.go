@@ -30,7 +30,7 @@ func (n *native) Request() (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := api.PrepareNative(c.ctx, c.dialect, c.object(body), a.to)
+	req, err := api.PrepareNative(c.ctx, c.dialect, c.input.object(body), a.to)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ const noPrice = "without a known price, left out"
 // must not get.
 func (n *native) body() ([]byte, error) {
 	a := n.a
-	body := a.call.sent
+	body := a.call.input.sent
 	if a.loweredLimit() > 0 {
 		var err error
 		if body, err = n.limited(body); err != nil {
@@ -91,7 +91,7 @@ func (n *native) body() ([]byte, error) {
 	body = n.withoutUnknownReasoning(body)
 	body, warnings := reasoning.Readable(a.call.dialect, body)
 	a.warnings = append(a.warnings, warnings...)
-	if state := &a.call.state; state.PreviousResponseID != "" || state.ConversationID != "" {
+	if state := &a.call.continuation.state; state.PreviousResponseID != "" || state.ConversationID != "" {
 		body = reasoning.WithoutEmpty(body)
 	}
 	body, err := n.adapted(body)
@@ -117,7 +117,7 @@ func (n *native) adapted(body []byte) ([]byte, error) {
 	if !ok {
 		return body, nil
 	}
-	body, warnings := adapter.Adapt(a.call.dialect, a.call.object(body), a.to)
+	body, warnings := adapter.Adapt(a.call.dialect, a.call.input.object(body), a.to)
 	return body, n.adaptedWith(warnings)
 }
 
@@ -130,7 +130,7 @@ func (n *native) askForUsage(body []byte) []byte {
 	}
 	asking, changed := streamusage.Ask(body, true)
 	if adapter, ok := a.target.Account.API.(translate.Adapter); ok && changed {
-		if _, warnings := adapter.Adapt(a.call.dialect, a.call.object(asking), a.to); len(warnings) > 0 {
+		if _, warnings := adapter.Adapt(a.call.dialect, a.call.input.object(asking), a.to); len(warnings) > 0 {
 			return body // the provider refuses to be asked, and tells the usage unasked
 		}
 	}
@@ -147,7 +147,7 @@ func (n *native) limited(body []byte) ([]byte, error) {
 	a.warnings = append(a.warnings, a.loweredWarning())
 	body, err := sjson.SetBytes(body, a.limitField(), a.loweredLimit())
 	for _, field := range observe.OutputLimits(a.call.dialect) { // vendors differ in which field they obey
-		if err == nil && a.call.field(field).Type != gjson.Null {
+		if err == nil && a.call.input.field(field).Type != gjson.Null {
 			body, err = sjson.SetBytes(body, field, a.loweredLimit())
 		}
 	}

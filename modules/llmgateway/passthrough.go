@@ -82,7 +82,7 @@ func (n *native) passAnswer(resp *http.Response, observer plugins.Observer) (rou
 	}
 	observer.Close()
 	if a.call.dialect == plugins.Embeddings {
-		body = packEmbeddings(a.call.body, body)
+		body = packEmbeddings(a.call.input.body, body)
 	}
 	a.x.Record.ResponseBytes = int64(len(body))
 	switch outcome := observe.OutcomeOf(observer.Info()); {
@@ -390,7 +390,7 @@ func (s *nativeStream) failure() (e *plugins.Error, end []byte) {
 // the failed response under the id that the client knows.
 func (s *nativeStream) failedResponse(e *plugins.Error, reported bool) []byte {
 	seen := s.observer.Info()
-	request := &translate.Request{Raw: s.a.call.body, Model: s.a.x.Record.RequestModel}
+	request := &translate.Request{Raw: s.a.call.input.body, Model: s.a.x.Record.RequestModel}
 	assembler := translate.NewAssembler(request, nil, translate.Options{ID: func(string) string { return seen.ResponseID }})
 	assembler.Start(seen.Model, seen.ResponseID)
 	assembler.Usage(seen.Usage)

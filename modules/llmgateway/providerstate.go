@@ -46,7 +46,7 @@ func (c *call) allow(t routing.Target) error {
 	}
 	if c.bounded(t) {
 		if c.dialect.OfResponses() {
-			if err := translate.Validate(c.body); err != nil {
+			if err := translate.Validate(c.input.body); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func (n *native) ended(body []byte) {
 	names := c.dialect == plugins.Responses || c.dialect == plugins.Messages ||
 		c.dialect == plugins.Chat && (bytes.Contains(body, []byte(`"audio"`)) || bytes.Contains(recorded.Data, []byte(`"audio"`)))
 	shares := names && c.shares(a.target.Account)
-	if !shares && c.state.ConversationID == "" {
+	if !shares && c.continuation.state.ConversationID == "" {
 		return
 	}
 	if body == nil {

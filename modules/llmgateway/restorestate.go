@@ -30,7 +30,7 @@ type continuation struct {
 // not found stay. The id of a response stays, too, if the request names the one provider that
 // gave the id: the provider has the response.
 func (c *call) restoreState(targets []routing.Target) error {
-	references := bytes.Contains(c.body, []byte(`"item_reference"`))
+	references := bytes.Contains(c.input.body, []byte(`"item_reference"`))
 	field, id := c.earlier()
 	if field == "previous_response_id" {
 		if _, ours := history.RecordOf(id); !ours && c.speakResponses(targets) {
@@ -59,41 +59,41 @@ func (c *call) restoreState(targets []routing.Target) error {
 	for _, item := range items {
 		joined += len(item)
 	}
-	newItems := history.InputOf(c.body)
-	resolved, err := store.Resolve(c.ctx, newItems, maxRequest-len(c.body)-joined, func(ctx context.Context, added int64) error {
+	newItems := history.InputOf(c.input.body)
+	resolved, err := store.Resolve(c.ctx, newItems, maxRequest-len(c.input.body)-joined, func(ctx context.Context, added int64) error {
 		return c.received.Grow(ctx, int64(joined)+added)
 	})
 	if err != nil {
 		return err
 	}
-	c.newItems = resolved
+	c.continuation.newItems = resolved
 	if items = append(items, resolved...); field == "" && slices.Equal(resolved, newItems) {
 		return nil
 	}
-	if c.sent, err = history.SetItems(c.body, "input", items); err != nil {
+	if c.input.sent, err = history.SetItems(c.input.body, "input", items); err != nil {
 		return err
 	}
 	if field != "" {
-		if c.sent, err = sjson.DeleteBytes(c.sent, field); err != nil {
+		if c.input.sent, err = sjson.DeleteBytes(c.input.sent, field); err != nil {
 			return err
 		}
 	}
 	if earlier > 0 {
-		c.names = namesBehind(field, earlier, len(newItems))
+		c.input.names = namesBehind(field, earlier, len(newItems))
 	}
-	return c.checkSize(c.sent, "input")
+	return c.checkSize(c.input.sent, "input")
 }
 
 // earlier returns the field that names what the call continues, and the id in the field. field
 // is "" if there is none.
 func (c *call) earlier() (field, id string) {
-	if bytes.Contains(c.body, []byte(`"previous_response_id"`)) {
-		if id = gjson.Get(plugins.View(c.body), "previous_response_id").Str; id != "" {
+	if bytes.Contains(c.input.body, []byte(`"previous_response_id"`)) {
+		if id = gjson.Get(plugins.View(c.input.body), "previous_response_id").Str; id != "" {
 			return "previous_response_id", strings.Clone(id)
 		}
 	}
-	if bytes.Contains(c.body, []byte(`"conversation"`)) {
-		if id = history.ConversationOf(c.body); history.IsConversation(id) {
+	if bytes.Contains(c.input.body, []byte(`"conversation"`)) {
+		if id = history.ConversationOf(c.input.body); history.IsConversation(id) {
 			return "conversation", strings.Clone(id)
 		}
 	}
@@ -102,15 +102,15 @@ func (c *call) earlier() (field, id string) {
 
 // earlierItems returns the items before the input of the call, or history.ErrNotFound.
 func (c *call) earlierItems(store *history.Store, field, id string) ([]string, error) {
-	maxItems := maxRequest - len(c.body)
+	maxItems := maxRequest - len(c.input.body)
 	switch field {
 	case "previous_response_id":
-		if history.ConversationOf(c.body) != "" {
+		if history.ConversationOf(c.input.body) != "" {
 			return nil, plugins.Invalid("conversation", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.")
 		}
 		items, err := store.History(c.ctx, id, maxItems, c.received.Grow)
 		if err == nil {
-			c.state.PreviousResponseID = id
+			c.continuation.state.PreviousResponseID = id
 		}
 		return items, err
 	case "conversation":
@@ -129,7 +129,7 @@ func (c *call) earlierItems(store *history.Store, field, id string) ([]string, e
 			return nil, err
 		}
 		items := history.ItemsOf(conversation)
-		c.state.ConversationID, c.conversationRead = id, conversation.ChangedAt
+		c.continuation.state.ConversationID, c.continuation.conversationRead = id, conversation.ChangedAt
 		if r := &c.exchange.Record; r.SessionID == "" {
 			r.SessionID = id
 		}
@@ -145,7 +145,7 @@ func (c *call) earlierItems(store *history.Store, field, id string) ([]string, e
 // before the client can see the end of the response.
 func (a *attempt) extend(response []byte) {
 	c := a.call
-	if c.state.ConversationID == "" || a.extended || !c.keeps() {
+	if c.continuation.state.ConversationID == "" || a.extended || !c.keeps() {
 		return
 	}
 	if status := gjson.GetBytes(response, "status").Str; status != "completed" && status != "incomplete" {
@@ -155,10 +155,10 @@ func (a *attempt) extend(response []byte) {
 	r := &a.x.Record
 	store, err := c.h.responses.Store(r)
 	if err == nil {
-		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.newItems, history.Output(response))
+		err = store.Extend(c.ctx, c.continuation.state.ConversationID, c.continuation.conversationRead, r.ID, c.continuation.newItems, history.Output(response))
 	}
 	if err != nil {
-		c.h.site.Logger.Error("a conversation lacks a turn", zap.String("conversation", c.state.ConversationID), zap.Stringer("call", r.ID), zap.Error(err))
+		c.h.site.Logger.Error("a conversation lacks a turn", zap.String("conversation", c.continuation.state.ConversationID), zap.Stringer("call", r.ID), zap.Error(err))
 	}
 }
 
@@ -201,7 +201,7 @@ func namesBehind(field string, earlier, newItems int) *translate.Names {
 func (c *call) keeps() bool {
 	r := &c.exchange.Record
 	return c.dialect == plugins.Responses && !r.RequestOmitted && !r.ResponseOmitted && !r.RequestTruncated &&
-		gjson.Get(plugins.View(c.body), "store").Type != gjson.False
+		gjson.Get(plugins.View(c.input.body), "store").Type != gjson.False
 }
 
 // stateNotFound returns the error for a request that names what neither the gateway nor the
@@ -209,11 +209,11 @@ func (c *call) keeps() bool {
 func (c *call) stateNotFound(label string) error {
 	field := c.stored.Field
 	if field == "previous_response_id" {
-		return plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(plugins.View(c.body), field).Str).
+		return plugins.Invalid(field, "Previous response with id '%.128s' not found.", gjson.Get(plugins.View(c.input.body), field).Str).
 			WithCode("previous_response_not_found")
 	}
 	if field == "conversation" {
-		return history.Error(history.ErrNotFound, "Conversation", history.ConversationOf(c.body))
+		return history.Error(history.ErrNotFound, "Conversation", history.ConversationOf(c.input.body))
 	}
 	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.Hint)
 }

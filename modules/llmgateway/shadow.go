@@ -63,10 +63,10 @@ func (c *call) beginShadows(alias *routing.Alias) bool {
 // repeatable reports whether the call can be made twice: it changes nothing at a provider, and
 // refers to nothing that one provider keeps.
 func (c *call) repeatable() bool {
-	if c.api.Parse == nil || c.dialect.CountsTokens() || c.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.state.ConversationID != "" || c.compaction != nil || c.mcp != nil {
+	if c.api.Parse == nil || c.dialect.CountsTokens() || c.input.form != nil || c.stored.Field != "" || len(c.stored.IDs) > 0 || c.continuation.state.ConversationID != "" || c.compaction != nil || c.mcp != nil {
 		return false
 	}
-	return !bound.Of(c.dialect, c.object(c.sent), nil).Hosted
+	return !bound.Of(c.dialect, c.input.object(c.input.sent), nil).Hosted
 }
 
 // shadow makes the call at a model, and records it. The operator pays: an account of the organisation's
@@ -93,7 +93,7 @@ func (c *call) shadow(model string) {
 	s.exchange.Record.Properties = map[string]string{shadowOf: c.exchange.Record.ID.String()}
 	defer s.exchange.Close()
 	k := &s.exchange.Kept
-	k.Request(&s.exchange.Record, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: s.sent}, int64(c.h.MaxBody), false)
+	k.Request(&s.exchange.Record, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: s.input.sent}, int64(c.h.MaxBody), false)
 	a, err := s.prepare(targets[paid], 1)
 	if err != nil {
 		s.refuse(err)

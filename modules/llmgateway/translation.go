@@ -52,7 +52,7 @@ func (t *translation) translate(parsed *translate.Request) (err error) {
 	request := *parsed
 	request.Model = a.target.Model // the response names this model where the provider names no model
 	request.Strict = c.controls.Strict
-	request.State = c.state
+	request.State = c.continuation.state
 	request.State.Stored = c.keeps()
 	t.request = &request
 	if t.secrets, err = c.h.secrets(); err != nil {
